@@ -1,0 +1,60 @@
+"""Every error that vlscore raises on purpose, in one tree a user can catch.
+
+A message names the file or row, says what was found there, and says what to do.
+"""
+
+
+class VLScoreError(Exception):
+    """Base of all errors raised by vlscore."""
+
+
+class UnreadableImage(VLScoreError):
+    """An image file or array cannot be used as a radiograph."""
+
+
+class InvalidReport(VLScoreError):
+    """A report text cannot be used: it is not text, or the section asked for is absent."""
+
+
+class InvalidStudy(VLScoreError):
+    """A study or a row of a table is incomplete or malformed."""
+
+
+class InvalidTable(VLScoreError):
+    """A table of studies or reports cannot be read at all."""
+
+
+class UnknownName(VLScoreError):
+    """A name (encoder, metric, similarity, perturbation kind, policy) is not registered."""
+
+
+class InvalidSetting(VLScoreError):
+    """An option or policy has a value that cannot be honoured."""
+
+
+class WeightsNotFound(VLScoreError):
+    """The checkpoint of an encoder is not where it was looked for."""
+
+
+class ChecksumMismatch(VLScoreError):
+    """A file's content is not what its manifest or index states."""
+
+
+class UnsafeCheckpoint(VLScoreError):
+    """A checkpoint would run code, or lies about its content; it was not loaded."""
+
+
+class IncompatibleCheckpoint(VLScoreError):
+    """A checkpoint was read safely but does not fit the encoder: keys or shapes differ."""
+
+
+class InvalidIndex(VLScoreError):
+    """A search index is damaged, or was made with another encoder."""
+
+
+class MissingDependency(VLScoreError, ImportError):
+    """An optional library is absent; the message names the extra that brings it."""
+
+
+class DemonstrationEncoderWarning(UserWarning):
+    """The bundled encoder, trained on synthetic phantoms, is about to score."""
