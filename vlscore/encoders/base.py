@@ -1,0 +1,167 @@
+"""What every joint encoder must offer, and the batching that all of them share."""
+
+import contextlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import torch
+from torch import Tensor, nn
+
+from vlscore.encoders.card import EncoderCard
+from vlscore.encoders.tokens import Tokens
+from vlscore.errors import InvalidReport, InvalidSetting
+from vlscore.images import ImagePolicy, Radiograph, as_radiograph
+
+Precision = Literal["fp32", "bf16"]
+
+
+class ImagePipeline(ABC):
+    """Turns one radiograph into the pixels one encoder takes.
+
+    Small and picklable: it travels to worker processes, the model does not.
+    """
+
+    @abstractmethod
+    def __call__(self, radiograph: Radiograph) -> Tensor:
+        """One radiograph -> float32 (channels, height, width), on the CPU."""
+
+    def as_authors(self, path: Path) -> Tensor:
+        """The same from a file, read exactly as the authors' code reads it.
+
+        Raises InvalidSetting where the authors' reader is not reproduced.
+        """
+        raise InvalidSetting(
+            f"{type(self).__name__} does not reproduce its authors' file reader; "
+            'use the default image policy instead of "authors"'
+        )
+
+    def load(self, image: Any, policy: ImagePolicy) -> Tensor:
+        """Pixels from anything `as_radiograph` takes, under `policy`."""
+        if policy.as_authors:
+            if not isinstance(image, str | Path):
+                raise InvalidSetting(
+                    'the image policy "authors" reads files itself: give a path, '
+                    f"not a {type(image).__name__}"
+                )
+            return self.as_authors(Path(image))
+        return self(as_radiograph(image, policy))
+
+
+class JointEncoder(nn.Module, ABC):
+    """An image tower and a report tower that share one space of d dimensions.
+
+    A subclass states `card`, sets `image_pipeline`, and implements `tokenize`, `embed_images`
+    and `embed_reports`. Embeddings must not depend on batch size, order or padding.
+
+    Attributes:
+        card: facts about the encoder.
+        image_pipeline: preprocessing of one image.
+        checksum: hexadecimal sha256 of the weights, the same for any container they come in.
+        image_policy: how files become radiographs.
+    """
+
+    card: EncoderCard
+    image_pipeline: ImagePipeline
+    checksum: str
+    image_policy: ImagePolicy = ImagePolicy()
+    has_lateral_tower: ClassVar[bool] = False
+
+    @abstractmethod
+    def tokenize(self, reports: Sequence[str]) -> Tokens:
+        """Reports -> token ids, cleaned as the authors clean; truncation is flagged."""
+
+    @abstractmethod
+    def embed_images(self, pixels: Tensor) -> Tensor:
+        """(n, channels, height, width) -> (n, d) float32."""
+
+    @abstractmethod
+    def embed_reports(self, tokens: Tokens) -> Tensor:
+        """n token sequences -> (n, d) float32."""
+
+    def embed_lateral_images(self, pixels: Tensor) -> Tensor:
+        """Lateral views -> (n, d), by the tower of their own where `has_lateral_tower`."""
+        raise InvalidSetting(f"{self.card.name} has no tower for lateral views")
+
+    def preprocess(self, radiograph: Radiograph) -> Tensor:
+        """One radiograph -> float32 (channels, height, width), on the CPU."""
+        return self.image_pipeline(radiograph)
+
+    @property
+    def device(self) -> torch.device:
+        return next(self.parameters()).device
+
+    def encode_images(
+        self, images: Sequence[Any], *, batch_size: int = 16, precision: Precision = "fp32"
+    ) -> Tensor:
+        """Embed images: paths, PIL images, arrays, tensors or radiographs.
+
+        Returns: (n, d) float32, on the CPU.
+        Raises: UnreadableImage naming the image that cannot be used.
+        """
+        batches = [
+            self._run(
+                self.embed_images,
+                torch.stack([self.image_pipeline.load(image, self.image_policy) for image in part]),
+                precision,
+            )
+            for part in _parts(images, batch_size)
+        ]
+        return torch.cat(batches) if batches else torch.empty(0, self.card.dim)
+
+    def encode_reports(
+        self, reports: Sequence[str], *, batch_size: int = 32, precision: Precision = "fp32"
+    ) -> Tensor:
+        """Embed report texts. Reports of similar length share a batch, so little is padding.
+
+        Returns: (n, d) float32, on the CPU, in the order given.
+        Raises: InvalidReport where an item is not a text.
+        """
+        return self.encode_tokens(
+            self.tokenize(check_texts(reports)), batch_size=batch_size, precision=precision
+        )
+
+    def encode_tokens(
+        self, tokens: Tokens, *, batch_size: int = 32, precision: Precision = "fp32"
+    ) -> Tensor:
+        """Embed reports that are tokenized already; as `encode_reports` otherwise."""
+        embeddings = torch.empty(len(tokens), self.card.dim)
+        by_length = torch.argsort(tokens.lengths, stable=True).tolist()
+        for rows in _parts(by_length, batch_size):
+            embeddings[rows] = self._run(self.embed_reports, tokens.take(rows), precision)
+        return embeddings
+
+    def _run(
+        self, embed: Callable[[Any], Tensor], batch: Tensor | Tokens, precision: Precision
+    ) -> Tensor:
+        with inference(self.device, precision):
+            return embed(batch.to(self.device)).float().cpu()
+
+
+@contextlib.contextmanager
+def inference(device: torch.device, precision: Precision) -> Iterator[None]:
+    """No gradients, and bfloat16 autocast where asked for; fp32 means fp32 (no TF32)."""
+    if precision not in ("fp32", "bf16"):
+        raise InvalidSetting(f'precision is "fp32" or "bf16", not {precision!r}')
+    with (
+        torch.inference_mode(),
+        torch.autocast(device.type, dtype=torch.bfloat16, enabled=precision == "bf16"),
+    ):
+        yield
+
+
+def check_texts(reports: Sequence[str]) -> Sequence[str]:
+    """The reports themselves; raises InvalidReport at the first that is not a text."""
+    if isinstance(reports, str):
+        raise InvalidReport("reports is one text; give a list of texts, even of one")
+    for position, report in enumerate(reports):
+        if not isinstance(report, str):
+            raise InvalidReport(f"report {position} is a {type(report).__name__}, not a text")
+    return reports
+
+
+def _parts(items: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
+    if size < 1:
+        raise InvalidSetting(f"batch size must be at least 1, not {size}")
+    return (items[start : start + size] for start in range(0, len(items), size))

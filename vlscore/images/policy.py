@@ -1,0 +1,50 @@
+"""How stored pixel values become grey levels: the choices that change a score, by name."""
+
+from dataclasses import dataclass
+
+from vlscore.errors import InvalidSetting
+
+WINDOWS = ("auto", "header", "minmax", "percentile", "full")
+
+
+@dataclass(frozen=True)
+class ImagePolicy:
+    """Choices made when a file or array becomes a radiograph.
+
+    Attributes:
+        window: how values map to [0, 1]. "auto" (default): the DICOM header's VOI LUT or window
+            where there is one; else the full stored range for 8-bit images and the image's own
+            minimum to maximum for deeper ones. "header": as "auto", but a DICOM without a window
+            is refused. "minmax": the image's minimum to maximum. "percentile": its 0.5th to
+            99.5th percentile. "full": the full stored range.
+        frame: which frame of a multi-frame file to take, counted from 0; None refuses such files.
+        max_pixels: larger images are refused as decompression bombs.
+        as_authors: read files exactly as the encoder's authors' code does, quirks included; all
+            other fields are then without effect.
+    """
+
+    window: str = "auto"
+    frame: int | None = None
+    max_pixels: int = 100_000_000
+    as_authors: bool = False
+
+    def __post_init__(self) -> None:
+        if self.window not in WINDOWS:
+            raise InvalidSetting(f"window is one of {', '.join(WINDOWS)}, not {self.window!r}")
+
+    @classmethod
+    def named(cls, policy: "ImagePolicy | str | None") -> "ImagePolicy":
+        """An ImagePolicy from its short name: a window's name, or "authors"."""
+        if policy is None:
+            return cls()
+        if isinstance(policy, cls):
+            return policy
+        if policy == "authors":
+            return cls(as_authors=True)
+        return cls(window=str(policy))
+
+    def signature(self) -> str:
+        """Short text for a score's signature."""
+        if self.as_authors:
+            return "authors"
+        return self.window if self.frame is None else f"{self.window},frame={self.frame}"
