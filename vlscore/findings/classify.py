@@ -1,0 +1,57 @@
+"""What a sentence is for: clinical content, technique, communication, history and so on."""
+
+import re
+from collections.abc import Mapping, Sequence
+
+from vlscore.findings.lexicon import SentencePattern
+from vlscore.findings.phrases import Match
+from vlscore.findings.tokens import Token
+from vlscore.findings.types import Category, Rule, Span
+
+_HEADING = re.compile(r"\s*(?:\d+\s*[.)]\s*)?([A-Za-z][A-Za-z /&]{2,40}?)\s*:")
+_PATTERN_LAYERS = ("opening", "pattern")
+
+
+def heading(text: str, span: Span, titles: Mapping[str, Category]) -> tuple[Category, bool] | None:
+    """Category of the section title that opens the sentence, and whether it governs what follows.
+
+    A title in capitals governs the sentences up to the next title; any other only its own.
+    """
+    match = _HEADING.match(text, span.start, span.end)
+    if match is None:
+        return None
+    title = match.group(1)
+    category = titles.get(title.lower())
+    return None if category is None else (category, title.isupper())
+
+
+def pattern_category(
+    tokens: Sequence[Token], found: dict[str, list[Match]], states_finding: bool
+) -> tuple[Category, Rule] | None:
+    """The first non-clinical pattern that applies to a sentence, and the words that match it."""
+    opening = _first_word(tokens)
+    applicable = []
+    for layer in _PATTERN_LAYERS:
+        for match in found.get(layer, ()):
+            pattern: SentencePattern = match.entry
+            if pattern.at_start and match.first > opening:
+                continue
+            if states_finding and not pattern.always:
+                continue
+            applicable.append((not pattern.always, match.first, match))
+    if not applicable:
+        return None
+    match = min(applicable, key=lambda candidate: candidate[:2])[2]
+    span = Span(tokens[match.first].start, tokens[match.last - 1].end)
+    return match.entry.category, Rule(f"{match.layer}:{match.entry.category}", span)
+
+
+def _first_word(tokens: Sequence[Token]) -> int:
+    """Position of the first token that is no list number or punctuation."""
+    for position, token in enumerate(tokens):
+        if token.form[0].isalpha() or token.form == "?":
+            return position
+        following = tokens[position + 1].form if position + 1 < len(tokens) else ""
+        if token.form[0].isdecimal() and following not in (".", ")", ":"):
+            return position
+    return 0

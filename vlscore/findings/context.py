@@ -1,0 +1,107 @@
+"""ConText: which triggers reach which mentions (Harkema et al. 2009, after Chapman et al. 2001).
+
+A forward trigger governs what follows it in the sentence, a backward one what precedes it, up to
+a terminating phrase, another trigger or the limit of its own scope. Pseudo-triggers hide the
+triggers they contain.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from vlscore.findings.phrases import Match
+from vlscore.findings.tokens import Token
+from vlscore.findings.types import Polarity, Status
+
+_POLAR = ("negated", "uncertain")
+_STATUSES = {
+    "historical": Status.HISTORICAL,
+    "hypothetical": Status.HYPOTHETICAL,
+    "other": Status.OTHER,
+}
+
+
+class Assertion(NamedTuple):
+    """What the triggers make of one mention, and the triggers that did."""
+
+    polarity: Polarity
+    status: Status
+    triggers: tuple[Match, ...]
+
+
+class _Scope(NamedTuple):
+    first: int
+    last: int
+    trigger: Match
+
+
+def scopes(
+    tokens: Sequence[Token], triggers: Sequence[Match], breaks: frozenset[str]
+) -> list[_Scope]:
+    """The token range each trigger governs."""
+    result = []
+    for position, trigger in enumerate(triggers):
+        rule = trigger.entry
+        if rule.effect in ("pseudo", "terminate", "asserted"):
+            continue
+        if rule.forward:
+            end = _forward_end(tokens, triggers, position, breaks)
+            if rule.scope:
+                end = min(end, trigger.last + rule.scope)
+            result.append(_Scope(trigger.last, end, trigger))
+        else:
+            start = _backward_start(triggers, position)
+            if rule.scope:
+                start = max(start, trigger.first - rule.scope)
+            result.append(_Scope(start, trigger.first, trigger))
+    return result
+
+
+def _forward_end(
+    tokens: Sequence[Token], triggers: Sequence[Match], position: int, breaks: frozenset[str]
+) -> int:
+    own = triggers[position]
+    for later in triggers[position + 1 :]:
+        if later.first < own.last:
+            continue
+        rule = later.entry
+        if rule.effect == "terminate" or rule.ends_scope:
+            return later.first
+        if not rule.forward:
+            continue
+        after_break = tokens[later.first - 1].form in breaks
+        if own.entry.effect == "uncertain" and rule.effect == "negated":
+            return later.first
+        if (
+            own.entry.effect == "negated"
+            and after_break
+            and rule.effect in ("uncertain", "asserted")
+        ):
+            return later.first
+        if own.entry.effect in _STATUSES and rule.effect == "negated" and after_break:
+            return later.first
+    return len(tokens)
+
+
+def _backward_start(triggers: Sequence[Match], position: int) -> int:
+    for earlier in reversed(triggers[:position]):
+        rule = earlier.entry
+        if earlier.last <= triggers[position].first and (
+            rule.effect == "terminate" or rule.ends_scope
+        ):
+            return earlier.last
+    return 0
+
+
+def assess(scope_list: Sequence[_Scope], first: int, last: int) -> Assertion:
+    """Polarity and status of the mention at tokens [first, last)."""
+    reaching = [s.trigger for s in scope_list if s.first <= first and last <= s.last]
+    if not reaching:
+        return Assertion(Polarity.POSITIVE, Status.CURRENT, ())
+    effects = {trigger.entry.effect for trigger in reaching}
+    polarity = Polarity.POSITIVE
+    if "negated" in effects:
+        polarity = Polarity.NEGATIVE
+    elif "uncertain" in effects:
+        polarity = Polarity.UNCERTAIN
+    status = next((_STATUSES[e] for e in _STATUSES if e in effects), Status.CURRENT)
+    return Assertion(polarity, status, tuple(sorted(set(reaching), key=lambda t: t.first)))

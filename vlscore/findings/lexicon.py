@@ -1,0 +1,288 @@
+"""The lexicons as validated plain data, and the one trie that matches all of them.
+
+Each file under `perturbations/lexicons/` is one axis. Entries carry a name, so that every result
+can say which entry fired. A folder of the user's own with the same files replaces ours.
+"""
+
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from vlscore._resources import resource_path
+from vlscore.errors import VLScoreError
+from vlscore.findings.phrases import PhraseTrie
+from vlscore.findings.types import Axis, Category, Change, Side
+
+Effect = Literal[
+    "negated", "uncertain", "historical", "hypothetical", "other", "pseudo", "terminate", "asserted"
+]
+_EFFECTS = set(Effect.__args__)  # type: ignore[attr-defined]
+
+CHEXPERT_LABELS = (
+    "No Finding",
+    "Enlarged Cardiomediastinum",
+    "Cardiomegaly",
+    "Lung Lesion",
+    "Lung Opacity",
+    "Edema",
+    "Consolidation",
+    "Pneumonia",
+    "Atelectasis",
+    "Pneumothorax",
+    "Pleural Effusion",
+    "Pleural Other",
+    "Fracture",
+    "Support Devices",
+)
+
+
+class InvalidLexicon(VLScoreError):
+    """A lexicon file is missing, is not TOML, or has an entry that cannot be used."""
+
+
+class Observation(NamedTuple):
+    """One thing that can be found, and the CheXpert label it counts towards.
+
+    A `midline` observation takes no side or zone from a neighbour in an enumeration.
+    """
+
+    name: str
+    chexpert: str | None
+    midline: bool
+
+
+class Frame(NamedTuple):
+    """A subject and a state that together make a finding."""
+
+    subject: str
+    observation: str
+
+
+class Trigger(NamedTuple):
+    """A ConText trigger; `scope` 0 means to the end of the clause.
+
+    `ends_scope` marks a pseudo-trigger that also ends the scopes around it.
+    """
+
+    effect: str
+    forward: bool
+    scope: int
+    ends_scope: bool
+
+
+class Place(NamedTuple):
+    """The side, the zone, or both, that a phrase names."""
+
+    side: str | None
+    zone: str | None
+
+
+class SeverityLevel(NamedTuple):
+    """One rung of a scale of severity, and the words that say it."""
+
+    scale: str
+    rank: int
+    value: str
+    adjectives: tuple[str, ...]
+    adverbs: tuple[str, ...]
+
+
+class SentencePattern(NamedTuple):
+    """What a non-clinical sentence is recognised by."""
+
+    category: Category
+    at_start: bool
+    always: bool
+
+
+@dataclass(frozen=True)
+class Lexicon:
+    """All axes together."""
+
+    observations: Mapping[str, Observation]
+    normal_of: Mapping[str, tuple[str, ...]]
+    midline: frozenset[str]
+    scales: Mapping[str, tuple[SeverityLevel, ...]]
+    headings: Mapping[str, Category]
+    breaks_before_hedge: frozenset[str]
+    noninformative: frozenset[str]
+    equivalents: tuple[tuple[str, ...], ...]
+    trie: PhraseTrie = field(repr=False)
+
+
+def _read(folder: Path, name: str) -> dict[str, Any]:
+    path = folder / f"{name}.toml"
+    try:
+        with path.open("rb") as stream:
+            return tomllib.load(stream)
+    except FileNotFoundError as error:
+        raise InvalidLexicon(f"{path}: the lexicon is missing") from error
+    except tomllib.TOMLDecodeError as error:
+        raise InvalidLexicon(f"{path}: not valid TOML: {error}") from error
+
+
+def _add(trie: PhraseTrie, layer: str, phrases: Iterable[str], entry: Any) -> None:
+    for phrase in phrases:
+        try:
+            trie.add(layer, phrase, entry)
+        except ValueError as error:
+            raise InvalidLexicon(f"{layer} lexicon: {error}") from error
+
+
+def _load_observations(
+    data: dict[str, Any], trie: PhraseTrie
+) -> tuple[dict[str, Observation], dict[str, tuple[str, ...]]]:
+    observations: dict[str, Observation] = {}
+    normal_of: dict[str, list[str]] = {name: [] for name in data["subjects"]}
+    for name, phrases in data["subjects"].items():
+        _add(trie, "subject", phrases, name)
+    _add(trie, "normal", data["normal_states"], "normal")
+    for entry in data["observation"]:
+        name, label = entry["name"], entry.get("chexpert")
+        if name in observations:
+            raise InvalidLexicon(f"observations.toml: {name!r} is defined twice")
+        if label is not None and label not in CHEXPERT_LABELS:
+            raise InvalidLexicon(f"observations.toml: {name!r} has no such label: {label!r}")
+        observations[name] = Observation(name, label, entry.get("midline", False))
+        _add(trie, "mention", entry.get("mentions", ()), name)
+        for frame in entry.get("frames", ()):
+            if frame["subject"] not in data["subjects"]:
+                raise InvalidLexicon(
+                    f"observations.toml: {name!r} has an unknown subject {frame['subject']!r}"
+                )
+            _add(trie, "state", frame["states"], Frame(frame["subject"], name))
+        for subject in entry.get("normal", ()):
+            if subject not in normal_of:
+                raise InvalidLexicon(
+                    f"observations.toml: {name!r} has an unknown subject {subject!r}"
+                )
+            normal_of[subject].append(name)
+    return observations, {name: tuple(names) for name, names in normal_of.items()}
+
+
+def _load_triggers(data: dict[str, Any], trie: PhraseTrie) -> None:
+    for entry in data["trigger"]:
+        effect, direction = entry["effect"], entry.get("direction", "forward")
+        if effect not in _EFFECTS or direction not in ("forward", "backward"):
+            raise InvalidLexicon(
+                f"context.toml: no such effect or direction: {effect!r}, {direction!r}"
+            )
+        trigger = Trigger(
+            effect,
+            direction == "forward",
+            int(entry.get("scope", 0)),
+            entry.get("ends_scope", False),
+        )
+        _add(trie, "trigger", entry["phrases"], trigger)
+
+
+def _load_places(data: dict[str, Any], trie: PhraseTrie) -> None:
+    for entry in data["combined"]:
+        place = Place(str(Side(entry["side"])), entry["zone"])
+        _add(trie, "place", entry["phrases"], place)
+    combined = {p for entry in data["combined"] for p in entry["phrases"]}
+    for entry in data["side"]:
+        phrases = [p for p in entry["phrases"] if p not in combined]
+        _add(trie, "place", phrases, Place(str(Side(entry["value"])), None))
+    for entry in data["zone"]:
+        _add(trie, "place", entry["phrases"], Place(None, entry["value"]))
+    for entry in data["neutral"]:
+        _add(trie, "place", entry["phrases"], Place(None, None))
+
+
+def _load_scales(data: dict[str, Any], trie: PhraseTrie) -> dict[str, tuple[SeverityLevel, ...]]:
+    scales = {}
+    for scale in data["scale"]:
+        levels = []
+        for entry in scale["level"]:
+            level = SeverityLevel(
+                scale["name"],
+                entry["rank"],
+                entry["value"],
+                tuple(entry["adjectives"]),
+                tuple(entry["adverbs"]),
+            )
+            levels.append(level)
+            _add(trie, "severity", (*level.adjectives, *level.adverbs), level)
+        scales[scale["name"]] = tuple(sorted(levels, key=lambda level: level.rank))
+    _add(trie, "severity", data["neutral"]["phrases"], None)
+    return scales
+
+
+def _load_changes(data: dict[str, Any], trie: PhraseTrie) -> None:
+    for entry in data["change"]:
+        _add(trie, "change", entry["phrases"], str(Change(entry["value"])))
+    _add(trie, "change", data["neutral"]["phrases"], None)
+
+
+def _load_sentences(data: dict[str, Any], trie: PhraseTrie) -> dict[str, Category]:
+    for entry in data["pattern"]:
+        category, always = Category(entry["category"]), entry.get("always", False)
+        _add(trie, "opening", entry["starts"], SentencePattern(category, True, always))
+        _add(trie, "pattern", entry["contains"], SentencePattern(category, False, always))
+    return {
+        title: Category(category)
+        for category, titles in data["headings"].items()
+        for title in titles
+    }
+
+
+@cache
+def load_lexicon(folder: Path | None = None) -> Lexicon:
+    """The lexicons of `folder` (ours by default). Raises InvalidLexicon naming file and entry."""
+    folder = resource_path("perturbations", "lexicons") if folder is None else folder
+    trie = PhraseTrie()
+    try:
+        observations, normal_of = _load_observations(_read(folder, "observations"), trie)
+        context = _read(folder, "context")
+        _load_triggers(context, trie)
+        _load_places(_read(folder, "location"), trie)
+        scales = _load_scales(_read(folder, "severity"), trie)
+        _load_changes(_read(folder, "change"), trie)
+        headings = _load_sentences(_read(folder, "sentences"), trie)
+        words = _read(folder, "noninformative")["words"]
+        groups = _read(folder, "equivalents")["group"]
+        return Lexicon(
+            observations=observations,
+            normal_of=normal_of,
+            midline=frozenset(name for name, o in observations.items() if o.midline),
+            scales=scales,
+            headings=headings,
+            breaks_before_hedge=frozenset(context["breaks"]["before_hedge"]),
+            noninformative=frozenset(words),
+            equivalents=tuple(tuple(group["phrases"]) for group in groups),
+            trie=trie,
+        )
+    except (KeyError, TypeError) as error:
+        raise InvalidLexicon(f"{folder}: an entry lacks or misuses {error}") from error
+    except ValueError as error:
+        raise InvalidLexicon(f"{folder}: {error}") from error
+
+
+def severity_level(words: str, lexicon: Lexicon | None = None) -> SeverityLevel | None:
+    """The rung that a severity word stands on, or None.
+
+    >>> severity_level("mildly").value
+    'mild'
+    """
+    lexicon = lexicon or load_lexicon()
+    words = " ".join(words.lower().replace("-", " ").split())
+    for levels in lexicon.scales.values():
+        for level in levels:
+            if words in level.adjectives or words in level.adverbs:
+                return level
+    return None
+
+
+__all__ = [
+    "CHEXPERT_LABELS",
+    "Axis",
+    "InvalidLexicon",
+    "Lexicon",
+    "SeverityLevel",
+    "load_lexicon",
+    "severity_level",
+]

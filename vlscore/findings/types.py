@@ -1,0 +1,223 @@
+"""What a report says, as plain immutable values that index the original text."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import NamedTuple
+
+
+class Span(NamedTuple):
+    """Half-open character range [start, end) of the original report."""
+
+    start: int
+    end: int
+
+    def of(self, text: str) -> str:
+        """The characters the span covers.
+
+        >>> Span(3, 8).of("no effusion")
+        'effus'
+        """
+        return text[self.start : self.end]
+
+    def covers(self, other: "Span") -> bool:
+        """Whether `other` lies inside this span."""
+        return self.start <= other.start and other.end <= self.end
+
+    def overlaps(self, other: "Span") -> bool:
+        """Whether the two spans share a character."""
+        return self.start < other.end and other.start < self.end
+
+
+class Polarity(StrEnum):
+    """Whether the sentence states, denies or doubts the observation."""
+
+    POSITIVE = "positive"
+    NEGATIVE = "negative"
+    UNCERTAIN = "uncertain"
+
+
+class Status(StrEnum):
+    """Whose finding it is, and when: ConText's temporality and experiencer in one axis."""
+
+    CURRENT = "current"
+    HISTORICAL = "historical"
+    HYPOTHETICAL = "hypothetical"
+    OTHER = "other"
+
+
+class Side(StrEnum):
+    """Laterality."""
+
+    LEFT = "left"
+    RIGHT = "right"
+    BILATERAL = "bilateral"
+
+
+class Change(StrEnum):
+    """How the finding compares with a prior examination."""
+
+    UNCHANGED = "unchanged"
+    INCREASED = "increased"
+    DECREASED = "decreased"
+    NEW = "new"
+    RESOLVED = "resolved"
+
+
+class Category(StrEnum):
+    """What a sentence is for."""
+
+    CLINICAL = "clinical"
+    TECHNIQUE = "technique"
+    COMMUNICATION = "communication"
+    HISTORY = "history"
+    RECOMMENDATION = "recommendation"
+    COMPARISON = "comparison"
+    OTHER = "other"
+
+
+class Axis(StrEnum):
+    """The kinds of attribute a finding can carry."""
+
+    SIDE = "side"
+    ZONE = "zone"
+    SEVERITY = "severity"
+    CHANGE = "change"
+    SIZE = "size"
+
+
+class Attribute(NamedTuple):
+    """One word or phrase that qualifies a finding.
+
+    `value` is canonical ("left", "base", "mild", "unchanged", or a size in millimetres).
+    `inherited` is true where the words stand at another finding of the sentence and are
+    understood here too ("left effusion and atelectasis"): edit them once only.
+    """
+
+    axis: Axis
+    value: str
+    span: Span
+    inherited: bool = False
+
+
+class Rule(NamedTuple):
+    """A lexicon entry that fired: its name (`negation:no`, `frame:heart`) and its words."""
+
+    name: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One mention of one observation.
+
+    `span` covers the mention; `cue` the words that state the abnormality, which is the same
+    unless subject and state stand apart ("the *heart* is mildly **enlarged**"). `chexpert` is the
+    CheXpert label the observation counts towards, or None. `rules` lists, in text order, the
+    lexicon entry of the mention and the ConText triggers that set polarity and status.
+    `normal` marks a denial made by stating normality ("heart size is normal") rather than by
+    negating the finding ("no cardiomegaly").
+    """
+
+    observation: str
+    span: Span
+    cue: Span
+    polarity: Polarity
+    sentence: int
+    chexpert: str | None = None
+    status: Status = Status.CURRENT
+    attributes: tuple[Attribute, ...] = ()
+    rules: tuple[Rule, ...] = ()
+    normal: bool = False
+
+    def on(self, axis: Axis) -> tuple[Attribute, ...]:
+        """The attributes on one axis, in text order."""
+        return tuple(a for a in self.attributes if a.axis is axis)
+
+    @property
+    def side(self) -> Side | None:
+        """Left, right, bilateral (also when both sides are named), or None."""
+        sides = {a.value for a in self.on(Axis.SIDE)}
+        if not sides:
+            return None
+        return Side(sides.pop()) if len(sides) == 1 else Side.BILATERAL
+
+    @property
+    def zones(self) -> tuple[str, ...]:
+        """Names of the places, each once, in text order."""
+        return tuple(dict.fromkeys(a.value for a in self.on(Axis.ZONE)))
+
+    @property
+    def severity(self) -> str | None:
+        """The first severity word's canonical form."""
+        return next((a.value for a in self.on(Axis.SEVERITY)), None)
+
+    @property
+    def change(self) -> Change | None:
+        """The first comparison with a prior, if any."""
+        return next((Change(a.value) for a in self.on(Axis.CHANGE)), None)
+
+    @property
+    def is_present(self) -> bool:
+        """Stated without doubt, of this patient, now."""
+        return self.polarity is Polarity.POSITIVE and self.status is Status.CURRENT
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """One sentence: where it stands, what it is for, and the findings it mentions.
+
+    `rule` names the pattern that set a non-clinical category. `normal` is true for a clinical
+    sentence that states normality or absence and nothing abnormal.
+    """
+
+    index: int
+    span: Span
+    category: Category
+    findings: tuple[Finding, ...] = ()
+    rule: Rule | None = None
+    normal: bool = False
+    changes: tuple[Attribute, ...] = ()
+
+    @property
+    def has_positive(self) -> bool:
+        """Whether it states, without doubt, a finding the patient has now."""
+        return any(f.is_present for f in self.findings)
+
+    @property
+    def has_uncertain(self) -> bool:
+        """Whether it raises a finding without settling it."""
+        return any(
+            f.polarity is Polarity.UNCERTAIN and f.status is Status.CURRENT for f in self.findings
+        )
+
+    @property
+    def has_negative(self) -> bool:
+        """Whether it denies a finding."""
+        return any(f.polarity is Polarity.NEGATIVE for f in self.findings)
+
+
+@dataclass(frozen=True, slots=True)
+class ReportFindings:
+    """Everything extracted from one report. All spans index `text`."""
+
+    text: str
+    sentences: tuple[Sentence, ...] = field(default=())
+
+    def __iter__(self) -> Iterator[Finding]:
+        for sentence in self.sentences:
+            yield from sentence.findings
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """All findings in text order."""
+        return tuple(self)
+
+    def of(self, *observations: str) -> tuple[Finding, ...]:
+        """The findings of the named observations."""
+        return tuple(f for f in self if f.observation in observations)
+
+    @property
+    def present(self) -> tuple[Finding, ...]:
+        """The findings stated without doubt, of this patient, now."""
+        return tuple(f for f in self if f.is_present)
