@@ -1,0 +1,5 @@
+"""`python -m vlscore`."""
+
+from vlscore.cli import main
+
+main()

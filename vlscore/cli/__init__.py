@@ -1,0 +1,49 @@
+"""The command line: every command parses, calls one function of a room below, and prints.
+
+A new command is one file here and one line in `_register`. Files of this room import only typer
+at module level, so that `vlscore --help` answers at once.
+"""
+
+import sys
+
+import typer
+
+from vlscore._version import __version__
+from vlscore.errors import VLScoreError
+
+app = typer.Typer(
+    name="vlscore",
+    help="Image-aware evaluation of generated chest X-ray reports.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+@app.callback(invoke_without_command=True)
+def _options(
+    version: bool = typer.Option(False, "--version", help="Print the version and exit."),
+) -> None:
+    if version:
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+def _register() -> None:
+    from vlscore.cli import evaluate, score
+
+    app.command()(score.score)
+    app.command()(evaluate.evaluate)
+
+
+_register()
+
+
+def main() -> None:
+    """Entry point: errors of ours are one line and exit status 2, not a traceback."""
+    try:
+        app()
+    except VLScoreError as error:
+        typer.echo(f"error: {error}", err=True)
+        sys.exit(2)

@@ -1,0 +1,37 @@
+"""The progress bar of long work."""
+
+import contextlib
+from collections.abc import Callable, Iterator
+
+
+@contextlib.contextmanager
+def row_progress(total: int | None) -> Iterator[Callable[[int, int], None]]:
+    """A bar on stderr with rate and time left; yields what to call with (done, failed)."""
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    with Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]}"),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+    ) as progress:
+        task = progress.add_task("scoring", total=total, rate="")
+
+        def on_progress(done: int, failed: int) -> None:
+            progress.update(task, completed=done)
+            speed = progress.tasks[task].speed
+            rate = f"{speed:.1f}/s" if speed else ""
+            progress.update(task, rate=f"{rate}  {failed} failed" if failed else rate)
+
+        yield on_progress

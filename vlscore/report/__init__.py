@@ -1,0 +1,5 @@
+"""Results as people read them."""
+
+from vlscore.report.run import run_table
+
+__all__ = ["run_table"]

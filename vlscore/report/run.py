@@ -1,0 +1,27 @@
+"""The summary of a run as a table to read and to paste."""
+
+from rich.table import Table
+
+from vlscore.evaluation import Summary
+from vlscore.stats import Interval
+
+
+def run_table(summary: Summary) -> Table:
+    """One row a number; the caption is the signature."""
+    table = Table(caption=summary.signature, caption_justify="left", show_header=False)
+    table.add_column("quantity", no_wrap=True)
+    table.add_column("value", justify="right")
+    table.add_row("studies scored", f"{summary.scored} of {summary.rows}")
+    table.add_row("mean score", _interval(summary.mean))
+    table.add_row("median score", _interval(summary.median))
+    table.add_row("failed", str(summary.failed))
+    table.add_row("candidates truncated", str(summary.candidates_truncated))
+    table.add_row("references truncated", str(summary.references_truncated))
+    table.add_row("foot outside image-reference", str(summary.foot_outside))
+    return table
+
+
+def _interval(value: Interval | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value.estimate:.4f}  [{value.low:.4f}, {value.high:.4f}]"
