@@ -9,8 +9,7 @@ OUT := out/demo
 .PHONY: demo test lint types unit clean
 
 demo: $(VENV)/.installed
-	$(BIN)/vlscore evaluate weights/phantom/demo/studies.jsonl --out $(OUT) --format csv --overwrite
-	@$(BIN)/python -m vlscore.report.show $(OUT)/scores.csv
+	$(BIN)/vlscore evaluate weights/phantom/demo/studies.jsonl --out $(OUT) --overwrite --show 12
 
 test: lint types unit
 

@@ -56,6 +56,7 @@ def evaluate(
     views: ViewsOption = "first-frontal",
     format: Annotated[str, typer.Option(help="parquet or csv, for the scores.")] = "parquet",
     overwrite: Annotated[bool, typer.Option(help="Replace earlier results in --out.")] = False,
+    show: Annotated[int, typer.Option(min=0, help="Print the scores of the first N rows.")] = 0,
     keep_going: Annotated[
         bool, typer.Option(help="Exit with status 0 even if some rows could not be scored.")
     ] = False,
@@ -75,7 +76,7 @@ def evaluate(
 
     from vlscore.cli.progress import row_progress
     from vlscore.evaluation import evaluate as run
-    from vlscore.report import run_table
+    from vlscore.report import run_table, scores_table
     from vlscore.studies import ColumnNames, count_rows
 
     scorer = make_scorer(
@@ -119,6 +120,8 @@ def evaluate(
     if result.resumed_from:
         typer.echo(f"went on after row {result.resumed_from}", err=True)
     console = Console()
+    if show:
+        console.print(scores_table(result.first_scores(show)))
     console.print(run_table(result.summary))
     console.print(f"scores    {result.scores}", soft_wrap=True)
     console.print(f"summary   {result.summary_file}", soft_wrap=True)

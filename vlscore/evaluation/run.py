@@ -16,7 +16,13 @@ from vlscore.errors import InvalidSetting
 from vlscore.evaluation.parts import Parts
 from vlscore.evaluation.record import file_digest, run_record
 from vlscore.evaluation.summary import Summary, summarise
-from vlscore.evaluation.tables import failures, write_failures, write_scores
+from vlscore.evaluation.tables import (
+    failures,
+    read_failures,
+    read_scores,
+    write_failures,
+    write_scores,
+)
 from vlscore.scorer import COLUMNS, Item, Scorer
 from vlscore.studies import BadRow, ColumnNames, Study, read_studies
 
@@ -49,11 +55,11 @@ class RunResult:
 
     def first_failures(self, count: int) -> list[tuple[int, str, str]]:
         """(row, id, reason) of the first failed rows."""
-        import csv
+        return read_failures(self.failures, count)
 
-        with self.failures.open(encoding="utf-8", newline="") as stream:
-            rows = csv.DictReader(stream)
-            return [(int(row["row"]), row["id"], row["error"]) for row in islice(rows, count)]
+    def first_scores(self, count: int) -> list[dict[str, Any]]:
+        """The first scored rows, column by name."""
+        return read_scores(self.scores, count)
 
 
 def evaluate(
@@ -201,7 +207,7 @@ def _score_chunk(chunk: list[_PreparedRow], scorer: Scorer) -> list[dict[str, An
     values = {name: column.tolist() for name, column in table.columns.items()}
     position = 0
     rows = []
-    for row, item in chunk:
+    for row, _ in chunk:
         if isinstance(row, BadRow):
             rows.append({"row": row.row, "id": row.id, "error": row.reason})
             continue

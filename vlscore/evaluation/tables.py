@@ -2,7 +2,9 @@
 
 import csv
 from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -43,6 +45,24 @@ def failures(parts: Iterable[pa.Table]) -> Iterator[tuple[int, str | None, str]]
         failed = part.filter(pc.is_valid(part["error"]))
         for row in failed.select(["row", "id", "error"]).to_pylist():
             yield row["row"], row["id"], row["error"]
+
+
+def read_failures(path: Path, count: int) -> list[tuple[int, str, str]]:
+    """(row, id, reason) of the first `count` rows that `write_failures` wrote."""
+    with path.open(encoding="utf-8", newline="") as stream:
+        rows = islice(csv.DictReader(stream), count)
+        return [(int(row["row"]), row["id"], row["error"]) for row in rows]
+
+
+def read_scores(path: Path, count: int) -> list[dict[str, Any]]:
+    """The first `count` rows that `write_scores` wrote, column by name."""
+    if path.suffix == ".csv":
+        table = pyarrow.csv.read_csv(
+            path, convert_options=pyarrow.csv.ConvertOptions(column_types=SCORE_SCHEMA)
+        )
+        return table.slice(0, count).to_pylist()
+    rows = (row for batch in pq.ParquetFile(path).iter_batches(1024) for row in batch.to_pylist())
+    return list(islice(rows, count))
 
 
 def _scored(part: pa.Table) -> pa.Table:

@@ -1,5 +1,8 @@
 """The summary of a run as a table to read and to paste."""
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 from rich.table import Table
 
 from vlscore.evaluation import Summary
@@ -25,3 +28,22 @@ def _interval(value: Interval | None) -> str:
     if value is None:
         return "-"
     return f"{value.estimate:.4f}  [{value.low:.4f}, {value.high:.4f}]"
+
+
+def scores_table(rows: Sequence[Mapping[str, Any]]) -> Table:
+    """The scores of single studies: id, score, area, foot, and whether a text was cut."""
+    table = Table(show_edge=False)
+    table.add_column("study", no_wrap=True)
+    for name in ("score", "area", "foot"):
+        table.add_column(name, justify="right")
+    table.add_column("truncated")
+    for row in rows:
+        cut = [name for name in ("candidate", "reference") if row[f"{name}_truncated"]]
+        table.add_row(
+            row["id"],
+            f"{row['score']:.4f}",
+            f"{row['area']:.4g}",
+            f"{row['foot']:.3f}",
+            ", ".join(cut),
+        )
+    return table

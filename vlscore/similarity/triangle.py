@@ -43,9 +43,11 @@ def triangle_area(
     if dtype != torch.float64 or any(x.requires_grad for x in (i, g, r)):
         return _area_by_residual(i.to(dtype), g.to(dtype), r.to(dtype))
     area = torch.empty(len(i), dtype=dtype, device=i.device)
+    # One workspace for all chunks: fresh memory for each would cost more than the arithmetic.
+    workspace = torch.empty(min(len(i), _CHUNK), 2, i.shape[1], dtype=dtype, device=i.device)
     for start in range(0, len(i), _CHUNK):
         rows = slice(start, start + _CHUNK)
-        area[rows] = _area_of_chunk(i[rows], g[rows], r[rows])
+        area[rows] = _area_of_chunk(i[rows], g[rows], r[rows], workspace)
     return area
 
 
@@ -112,8 +114,8 @@ def sides(
     return norm(i - g, dim=-1), norm(i - r, dim=-1), norm(g - r, dim=-1)
 
 
-def _area_of_chunk(i: Tensor, g: Tensor, r: Tensor) -> Tensor:
-    edges = torch.empty(len(i), 2, i.shape[1], dtype=torch.float64, device=i.device)
+def _area_of_chunk(i: Tensor, g: Tensor, r: Tensor, workspace: Tensor) -> Tensor:
+    edges = workspace[: len(i)]
     edges[:, 0] = g
     edges[:, 1] = r
     edges -= i[:, None]

@@ -1,0 +1,78 @@
+"""Stand-ins for slow parts, for tests of the rooms above them."""
+
+import hashlib
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from vlscore.encoders import EncoderCard, ImagePipeline, JointEncoder, Tokens
+from vlscore.errors import InvalidReport
+from vlscore.images import Radiograph
+
+DIM = 8
+MAX_TOKENS = 12
+
+
+class BrightnessPipeline(ImagePipeline):
+    """Mean grey levels of the four quarters of an image."""
+
+    def __call__(self, radiograph: Radiograph) -> Tensor:
+        rows = np.array_split(radiograph.pixels, 2)
+        quarters = [half for row in rows for half in np.array_split(row, 2, axis=1)]
+        levels = [float(quarter.mean()) if quarter.size else 0.0 for quarter in quarters]
+        return torch.tensor(levels * 2, dtype=torch.float32).reshape(1, 1, DIM)
+
+
+class HashEncoder(JointEncoder):
+    """A word is a hashed vector, a report their sum; reports with "untokenizable" are refused."""
+
+    card = EncoderCard(
+        name="hash",
+        title="Hash encoder for tests",
+        dim=DIM,
+        normalised=False,
+        C=20.0,
+        C_source="chosen",
+        image_size=2,
+        max_tokens=MAX_TOKENS,
+        licence="none",
+        citation="none",
+        reference_code="none",
+    )
+    image_pipeline = BrightnessPipeline()
+    checksum = hashlib.sha256(b"hash encoder").hexdigest()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = torch.nn.Parameter(torch.ones(1), requires_grad=False)
+        self.image_calls = 0
+        self.report_rows = 0
+
+    def tokenize(self, reports: Sequence[str]) -> Tokens:
+        if any("untokenizable" in report for report in reports):
+            raise InvalidReport("a report cannot be tokenized")
+        words = [[_word_id(word) for word in report.split()] or [0] for report in reports]
+        longest = min(max(map(len, words)), MAX_TOKENS)
+        ids = torch.zeros(len(words), longest, dtype=torch.long)
+        mask = torch.zeros_like(ids)
+        for row, sequence in enumerate(words):
+            kept = sequence[:longest]
+            ids[row, : len(kept)] = torch.tensor(kept)
+            mask[row, : len(kept)] = 1
+        return Tokens(ids, mask, torch.tensor([len(sequence) for sequence in words]))
+
+    def embed_images(self, pixels: Tensor) -> Tensor:
+        self.image_calls += 1
+        return self.scale * pixels.flatten(1)
+
+    def embed_reports(self, tokens: Tokens) -> Tensor:
+        self.report_rows += len(tokens)
+        axes = torch.arange(1, DIM + 1)
+        vectors = torch.sin(tokens.ids[..., None].double() * axes) * tokens.mask[..., None]
+        return self.scale * vectors.sum(1).float()
+
+
+def _word_id(word: str) -> int:
+    return int.from_bytes(hashlib.sha256(word.encode()).digest()[:2], "little") + 1
