@@ -5,20 +5,33 @@ parts the words of the earlier one from those of the later one. Places are then 
 plain enumeration ("left effusion and atelectasis", "atelectasis or scarring in the left base").
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from vlscore.findings.mentions import Mention
 from vlscore.findings.phrases import Match
 from vlscore.findings.tokens import Token
-from vlscore.findings.types import Attribute, Axis, Span
+from vlscore.findings.types import Attribute, Axis, Side, Span
 
-_JOINTS = frozenset([",", ";", ":", "and", "or", "with", "without", "but", "no", "nor", "versus", "vs", "plus", "not", "which", "also", "by"])
+_JOINTS = frozenset(", ; : and or with without but no nor versus vs plus not which also by".split())
 _PREPOSITIONS = frozenset(
-    ["in", "at", "of", "within", "along", "over", "overlying", "involving", "projecting", "projected", "throughout", "seen", "noted", "near", "is", "are", "was", "were", "at", "on", "to", "from", "about", "around", "adjacent", ",", "(", "has", "have", "appears", "appear", "measuring"]
+    """in at of within along over overlying involving projecting projected throughout seen noted
+    near is are was were on to from about around adjacent , ( has have appears appear
+    measuring""".split()
 )
 _CHAIN = frozenset(
-    [",", "and", "or", "with", "associated", "the", "a", "an", "some", "superimposed", "underlying", "to", "be", "versus", "vs", "either", "of", "also", "adjacent", "/", "&", "secondary", "due", "related", "areas", "area", "component"]
+    """, and or with associated the a an some superimposed underlying to be versus vs either of
+    also adjacent & secondary due related areas area component in at within lung xxxx most
+    represent representing reflect reflecting compatible consistent combination part
+    accompanied adjoining field zone lobe space lateral medial posterior anterior""".split()
+)
+_PREDICATE = frozenset(
+    """is are was were seen noted identified present visualized demonstrated projecting over
+    overlying on frontal projection view appear appears which""".split()
+)
+_PAIRED = re.compile(
+    r"(?:bases|apices|lobes|zones|fields|hila|lungs|angles|sulci|diaphragms)\b", re.IGNORECASE
 )
 _MILLIMETRES = {"mm": 1.0, "millimeter": 1.0, "cm": 10.0, "centimeter": 10.0}
 
@@ -73,7 +86,18 @@ def to_attributes(
     return [Attribute(axis, value, span, inherited) for axis, value in modifier.values]
 
 
+def _implied_side(text: str, mention: Span, attributes: Sequence[Attribute]) -> list[Attribute]:
+    """Both sides, where a paired place stands in the plural without a side: "in the bases"."""
+    if any(a.axis is Axis.SIDE for a in attributes):
+        return []
+    for words in (*(a.span for a in attributes if a.axis is Axis.ZONE), mention):
+        if _PAIRED.search(text, words.start, words.end):
+            return [Attribute(Axis.SIDE, str(Side.BILATERAL), words, inherited=True)]
+    return []
+
+
 def attach(
+    text: str,
     tokens: Sequence[Token],
     mentions: Sequence[Mention],
     modifiers: Sequence[Modifier],
@@ -88,8 +112,9 @@ def attach(
         return []
     groups = _same_place(mentions)
     leaders = [group[0] for group in groups]
+    places = _places(modifiers)
     splits = [
-        _split(tokens, mentions, left, right[0], in_trigger)
+        _split(tokens, mentions, left, right[0], in_trigger, places)
         for left, right in zip(groups, groups[1:], strict=False)
     ]
     position = 0
@@ -99,6 +124,9 @@ def attach(
         for member in groups[position]:
             own[member].append(modifier)
     result = [[a for modifier in mine for a in to_attributes(tokens, modifier)] for mine in own]
+    for mention, attributes in zip(mentions, result, strict=True):
+        words = Span(tokens[mention.first].start, tokens[mention.last - 1].end)
+        attributes.extend(_implied_side(text, words, attributes))
     _share_places(tokens, mentions, groups, leaders, own, result, in_trigger, midline)
     return result
 
@@ -126,15 +154,27 @@ def _split(
     left: Sequence[int],
     right: int,
     in_trigger: Mapping[int, bool],
+    places: Sequence[Modifier],
 ) -> int:
     """The token at which the words of the right mention begin."""
     start, end = _end(mentions, left), mentions[right].first
-    for position in range(end - 1, start - 1, -1):
-        if tokens[position].form in _JOINTS or in_trigger.get(position):
-            return position + 1
+    joints = [
+        position
+        for position in range(start, end)
+        if tokens[position].form in _JOINTS or in_trigger.get(position)
+    ]
+    if len(joints) > 1 and tokens[joints[-1]].form == "and" and _joins_places(joints[-1], places):
+        return joints[-2] + 1
+    if joints:
+        return joints[-1] + 1
     if start < end and tokens[start].form in _PREPOSITIONS:
         return end
     return start
+
+
+def _joins_places(position: int, places: Sequence[Modifier]) -> bool:
+    """Whether the "and" at `position` stands between two places: "left apical and right basilar"."""
+    return any(m.last == position for m in places) and any(m.first == position + 1 for m in places)
 
 
 def _share_places(
@@ -197,20 +237,25 @@ def _enumerated(
     own: Sequence[Sequence[Modifier]],
     in_trigger: Mapping[int, bool],
 ) -> bool:
-    """Whether nothing but joints, triggers and qualifying words stands between two mentions."""
+    """Whether no new statement begins between two mentions.
+
+    Joints, triggers and qualifying words may stand there, and one predicate ("opacities are noted
+    in the bases, compatible with atelectasis") unless a joint precedes it.
+    """
     qualified = {
         position
         for index in (left[0], right)
         for modifier in own[index]
         for position in range(modifier.first, modifier.last)
     }
-    return all(
-        position in qualified
-        or position in in_trigger
-        or tokens[position].form in _CHAIN
-        or tokens[position].form in _PREPOSITIONS_OF_PLACE
-        for position in range(_end(mentions, left), mentions[right].first)
-    )
-
-
-_PREPOSITIONS_OF_PLACE = frozenset(["in", "at", "within", "lung"])
+    joined = False
+    for position in range(_end(mentions, left), mentions[right].first):
+        form = tokens[position].form
+        if position in qualified or position in in_trigger:
+            continue
+        if form in _PREDICATE and not joined:
+            continue
+        if form not in _CHAIN:
+            return False
+        joined = joined or form in (",", "and")
+    return True

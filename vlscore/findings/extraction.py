@@ -56,7 +56,7 @@ def _read_sentence(
     found = lexicon.trie.find(tokens)
     mentions = find_mentions(tokens, found, lexicon)
     modifiers = attribution.find_modifiers(tokens, found)
-    findings = _findings(tokens, found, mentions, modifiers, index, lexicon)
+    findings = _findings(text, tokens, found, mentions, modifiers, index, lexicon)
     category, rule = section, None
     if section is Category.CLINICAL:
         states = any(f.status is Status.CURRENT for f in findings)
@@ -110,6 +110,7 @@ def _as_history(finding: Finding) -> Finding:
 
 
 def _findings(
+    text: str,
     tokens: list[Token],
     found: dict[str, list[Match]],
     mentions: list[Mention],
@@ -119,12 +120,14 @@ def _findings(
 ) -> tuple[Finding, ...]:
     if not mentions:
         return ()
-    triggers = sorted(found.get("trigger", ()), key=lambda m: (m.first, m.last))
+    triggers = sorted(
+        (*found.get("trigger", ()), *found.get("boundary", ())), key=lambda m: (m.first, m.last)
+    )
     scopes = context.scopes(tokens, triggers, lexicon.breaks_before_hedge)
     in_trigger = {
         position: position == t.first for t in triggers for position in range(t.first, t.last)
     }
-    attributes = attribution.attach(tokens, mentions, modifiers, in_trigger, lexicon.midline)
+    attributes = attribution.attach(text, tokens, mentions, modifiers, in_trigger, lexicon.midline)
     findings = []
     for mention, own in zip(mentions, attributes, strict=True):
         assertion = context.assess(scopes, *mention.core)

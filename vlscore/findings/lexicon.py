@@ -176,7 +176,8 @@ def _load_triggers(data: dict[str, Any], trie: PhraseTrie) -> None:
             int(entry.get("scope", 0)),
             entry.get("ends_scope", False),
         )
-        _add(trie, "trigger", entry["phrases"], trigger)
+        layer = "boundary" if trigger.effect == "terminate" else "trigger"
+        _add(trie, layer, entry["phrases"], trigger)
 
 
 def _load_places(data: dict[str, Any], trie: PhraseTrie) -> None:

@@ -9,21 +9,27 @@ from vlscore.findings.tokens import Token
 
 _LONGEST_GAP = 9
 _FILLERS = frozenset(
-    ["of", "the", "in", "at", "a", "an", "both", "to", "and", ",", "left", "right", "bilateral", "bilaterally", "posterior", "anterior", "lateral", "medial", "lower", "mid", "upper", "middle", "thoracic", "xxxx", "size", "appearance", "contour", "for", "this", "with", "within", "along", "involving", "descending", "ascending", "central", "lung", "pulmonary", "cardiac", "midthoracic", "multiple", "multilevel", "some"]
+    """of the in at a an both to left right bilateral bilaterally posterior anterior lateral medial
+    lower mid upper middle thoracic xxxx size appearance contour for this with within along
+    involving descending ascending central lung pulmonary cardiac midthoracic multiple multilevel
+    some mm cm sided scattered small midlung basilar apical perihilar hilar peripheral""".split()  # noqa: SIM905
 )
+_CONJUNCTIONS = frozenset((",", "and"))
 _STOPS = frozenset(
-    [";", ":", "but", "however", "although", "though", "without", "with", "no", "nor", "except", "despite", "which"]
+    """; : but however although though without with no nor except despite which""".split()  # noqa: SIM905
 )
 _JOINTS = frozenset(
-    ["and", "or", ",", "the", "both", "xxxx", "also", "size", "contour", "shape", "&", "visualized", "left", "right", "upper"]
+    """and or , the both xxxx also size contour shape & visualized left right upper""".split()  # noqa: SIM905
 )
-_COPULAS = frozenset(["is", "are", "was", "were", "be", "appear", "appears", "remain", "remains"])
+_COPULAS = frozenset("is are was were be appear appears remain remains".split())  # noqa: SIM905
+_ADJECTIVE_ENDINGS = ("al", "ar", "ic", "ary")
 
 
 class Mention(NamedTuple):
     """Tokens [first, last) mention `observation`; [cue_first, cue_last) state it.
 
-    `normal` marks a subject said to be well, which denies the observation.
+    `subject` is the token range of the part of the chest, where that is named apart. `normal`
+    marks a subject said to be well, which denies the observation.
     """
 
     observation: str
@@ -32,6 +38,7 @@ class Mention(NamedTuple):
     cue_first: int
     cue_last: int
     rule: str
+    subject: tuple[int, int] | None = None
     normal: bool = False
 
     @property
@@ -55,8 +62,8 @@ def find_mentions(
     normals = found.get("normal", [])
     framed = list(_framed(tokens, subjects, states, normals, direct))
     framed = [f for f in framed if not any(_inside(f, d) for d in direct)]
-    direct = [d for d in direct if not any(_names_part(d, f) for f in framed)]
     well = list(_well(tokens, subjects, normals, lexicon))
+    direct = [d for d in direct if not any(_names_part(d, f) for f in (*framed, *well))]
     return sorted({*direct, *framed, *well}, key=lambda m: (m.first, m.last, m.observation))
 
 
@@ -66,11 +73,10 @@ def _inside(frame: Mention, direct: Mention) -> bool:
 
 def _names_part(direct: Mention, frame: Mention) -> bool:
     """Whether a mention is no more than the subject or the state of a frame."""
-    if frame.cue_first <= direct.first and direct.last <= frame.cue_last:
-        return True
-    subject_first = frame.first if frame.first < frame.cue_first else frame.cue_last
-    subject_last = frame.last if frame.last > frame.cue_last else frame.cue_first
-    return subject_first <= direct.first and direct.last <= subject_last
+    subject_first, subject_last = frame.subject or frame.core
+    return (frame.cue_first <= direct.first and direct.last <= frame.cue_last) or (
+        subject_first <= direct.first and direct.last <= subject_last
+    )
 
 
 def _framed(
@@ -84,11 +90,19 @@ def _framed(
     for state in states:
         by_place.setdefault((state.first, state.last), []).append(state.entry)
     starts = {d.first for d in direct}
+    in_state = {position for first, last in by_place for position in range(first, last)}
     for (first, last), frames in by_place.items():
+        if any(d.first < first < d.last for d in direct):
+            continue
         wanted = {frame.subject: frame.observation for frame in frames}
-        subject = _subject_after(tokens, subjects, last, wanted)
+        subject = None
+        predicative = any(t.form in _COPULAS for t in tokens[max(0, first - 3) : first])
+        if not predicative:
+            subject = _subject_after(tokens, subjects, last, wanted, in_state)
         if subject is None and last not in starts:
             subject = _subject_before(tokens, subjects, normals, first, wanted)
+        if subject is None and predicative:
+            subject = _subject_after(tokens, subjects, last, wanted, in_state)
         if subject is not None:
             yield Mention(
                 wanted[subject.entry],
@@ -97,25 +111,42 @@ def _framed(
                 first,
                 last,
                 f"frame:{subject.entry}",
+                (subject.first, subject.last),
             )
 
 
 def _subject_after(
-    tokens: Sequence[Token], subjects: Sequence[Match], last: int, wanted: dict[str, str]
+    tokens: Sequence[Token],
+    subjects: Sequence[Match],
+    last: int,
+    wanted: dict[str, str],
+    in_state: set[int],
 ) -> Match | None:
+    """The subject that a preceding state word qualifies: "elevated right hemidiaphragm".
+
+    An adjective ("hilar") gives way to a noun further on ("calcified hilar granulomas").
+    """
+    best = None
+    end = last
     for subject in subjects:
-        if subject.first < last:
+        if subject.first < end:
             continue
-        if subject.first - last > _LONGEST_GAP:
-            return None
-        gap = tokens[last : subject.first]
-        if any(t.form not in _FILLERS for t in gap):
-            return None
+        gap = range(end, subject.first)
+        joined = any(p in in_state for p in gap) or best is not None
+        if subject.first - last > _LONGEST_GAP or not all(
+            _fills_gap(tokens[p].form, joined) or p in in_state for p in gap
+        ):
+            break
         if subject.entry in wanted:
-            return subject
-        if all(t.form in ("the", "of") for t in gap) and "," not in {t.form for t in gap}:
-            continue
-    return None
+            best = subject
+            if not tokens[subject.last - 1].form.endswith(_ADJECTIVE_ENDINGS):
+                break
+        end = subject.last
+    return best
+
+
+def _fills_gap(form: str, joined: bool) -> bool:
+    return form in _FILLERS or form[0].isdecimal() or (joined and form in _CONJUNCTIONS)
 
 
 def _subject_before(
@@ -125,6 +156,7 @@ def _subject_before(
     first: int,
     wanted: dict[str, str],
 ) -> Match | None:
+    """The subject that a following state word qualifies: "the aorta is tortuous"."""
     for subject in reversed(subjects):
         if subject.last > first:
             continue
@@ -158,6 +190,7 @@ def _well(
                     normal.first,
                     normal.last,
                     f"normal:{subject.entry}",
+                    (subject.first, subject.last),
                     normal=True,
                 )
 

@@ -91,7 +91,8 @@ class Attribute(NamedTuple):
 
     `value` is canonical ("left", "base", "mild", "unchanged", or a size in millimetres).
     `inherited` is true where the words stand at another finding of the sentence and are
-    understood here too ("left effusion and atelectasis"): edit them once only.
+    understood here too ("left effusion and atelectasis"), or only imply the value (the plural of
+    "in the lung bases" implies both sides): never edit them on behalf of this finding.
     """
 
     axis: Axis
