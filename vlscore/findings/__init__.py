@@ -10,7 +10,7 @@
 The words it knows are readable files under `perturbations/lexicons/`, one an axis.
 """
 
-from vlscore.findings.extraction import extract
+from vlscore.findings.extraction import assert_span, extract
 from vlscore.findings.labels import chexpert_labels
 from vlscore.findings.lexicon import (
     CHEXPERT_LABELS,
@@ -52,6 +52,7 @@ __all__ = [
     "Side",
     "Span",
     "Status",
+    "assert_span",
     "chexpert_labels",
     "extract",
     "load_lexicon",

@@ -34,6 +34,12 @@ class _Scope(NamedTuple):
     trigger: Match
 
 
+def find_triggers(found: dict[str, list[Match]]) -> list[Match]:
+    """Triggers and boundaries of a sentence in text order; a boundary hides no trigger."""
+    both = (*found.get("trigger", ()), *found.get("boundary", ()))
+    return sorted(both, key=lambda match: (match.first, match.last))
+
+
 def scopes(
     tokens: Sequence[Token], triggers: Sequence[Match], breaks: frozenset[str]
 ) -> list[_Scope]:

@@ -1,10 +1,14 @@
 """From a report to its findings: split, match, assert, attach."""
 
+from dataclasses import replace
+from typing import NamedTuple
+
 from vlscore.errors import InvalidReport
-from vlscore.findings import attributes as attribution
 from vlscore.findings import classify, context
+from vlscore.findings.attributes import attach, places_of
 from vlscore.findings.lexicon import Lexicon, load_lexicon
 from vlscore.findings.mentions import Mention, find_mentions
+from vlscore.findings.modifiers import Modifier, find_modifiers
 from vlscore.findings.phrases import Match
 from vlscore.findings.tokens import Token, tokenize
 from vlscore.findings.types import (
@@ -21,6 +25,9 @@ from vlscore.findings.types import (
 )
 from vlscore.reports.sentences import split_sentences
 
+#: A longer "sentence" (a text without a full stop) is read in pieces, so that time stays linear.
+_LONGEST_PIECE = 256
+
 
 def extract(report: str, lexicon: Lexicon | None = None) -> ReportFindings:
     """Sentences and findings of a report. Never fails on text, of any language or length.
@@ -36,7 +43,7 @@ def extract(report: str, lexicon: Lexicon | None = None) -> ReportFindings:
     if not isinstance(report, str):
         raise InvalidReport(f"a report must be a str, not {type(report).__name__}")
     lexicon = lexicon or load_lexicon()
-    sentences = []
+    sentences: list[Sentence] = []
     section = Category.CLINICAL
     for index, (start, end) in enumerate(split_sentences(report)):
         span = Span(start, end)
@@ -45,68 +52,91 @@ def extract(report: str, lexicon: Lexicon | None = None) -> ReportFindings:
         if title is not None:
             category, governs = title
             section = category if governs else Category.CLINICAL
-        sentences.append(_read_sentence(report, index, span, category, lexicon))
+        sentence = _read_sentence(report, index, span, category, lexicon)
+        before = sentences[-1] if sentences else None
+        sentences.append(_with_antecedent(report, sentence, before, lexicon))
     return ReportFindings(report, tuple(sentences))
+
+
+def assert_span(
+    sentence: str, span: Span, lexicon: Lexicon | None = None
+) -> tuple[Polarity, Status]:
+    """Polarity and status that ConText's rules give to any words of one sentence.
+
+    >>> assert_span("The patient denies chest pain.", Span(19, 29))[0].value
+    'negative'
+    """
+    lexicon = lexicon or load_lexicon()
+    tokens = tokenize(sentence)
+    inside = [i for i, t in enumerate(tokens) if t.start < span.end and span.start < t.end]
+    if not inside:
+        raise InvalidReport(f"no word of the sentence overlaps characters {span}")
+    triggers = context.find_triggers(lexicon.trie.find(tokens))
+    outside = [t for t in triggers if t.last <= inside[0] or t.first > inside[-1]]
+    scopes = context.scopes(tokens, outside, lexicon.breaks_before_hedge)
+    assertion = context.assess(scopes, inside[0], inside[-1] + 1)
+    return assertion.polarity, assertion.status
 
 
 def _read_sentence(
     text: str, index: int, span: Span, section: Category, lexicon: Lexicon
 ) -> Sentence:
     tokens = tokenize(text, span.start, span.end)
-    found = lexicon.trie.find(tokens)
-    mentions = find_mentions(tokens, found, lexicon)
-    modifiers = attribution.find_modifiers(tokens, found)
-    findings = _findings(text, tokens, found, mentions, modifiers, index, lexicon)
+    pieces = [
+        _read_piece(text, tokens[i : i + _LONGEST_PIECE], index, lexicon)
+        for i in range(0, max(len(tokens), 1), _LONGEST_PIECE)
+    ]
+    findings = tuple(f for piece in pieces for f in piece.findings)
     category, rule = section, None
     if section is Category.CLINICAL:
-        states = any(f.status is Status.CURRENT for f in findings)
-        pattern = classify.pattern_category(tokens, found, states)
-        if pattern is not None:
-            category, rule = pattern
-        elif not (findings or found.get("subject") or found.get("normal")):
-            category = Category.OTHER
+        category, rule = _category(pieces, findings)
     if category is Category.HISTORY:
         findings = tuple(_as_history(f) for f in findings)
+    abnormal = any(f.polarity is not Polarity.NEGATIVE for f in findings)
+    well = bool(findings) or any("normal" in piece.found for piece in pieces)
     return Sentence(
         index,
         span,
         category,
         findings,
         rule,
-        _is_normal(category, findings, found),
-        tuple(
-            a
-            for m in modifiers
-            if m.values[0][0] is Axis.CHANGE
-            for a in attribution.to_attributes(tokens, m)
-        ),
+        normal=category is Category.CLINICAL and well and not abnormal,
+        changes=tuple(a for piece in pieces for a in piece.changes),
     )
 
 
-def _is_normal(
-    category: Category, findings: tuple[Finding, ...], found: dict[str, list[Match]]
-) -> bool:
-    if category is not Category.CLINICAL:
-        return False
-    abnormal = any(f.polarity is not Polarity.NEGATIVE for f in findings)
-    return not abnormal and (bool(findings) or "normal" in found)
+class _Piece(NamedTuple):
+    """A stretch of a sentence, what the lexicons match in it, and what that means."""
+
+    tokens: list[Token]
+    found: dict[str, list[Match]]
+    findings: tuple[Finding, ...]
+    changes: tuple[Attribute, ...]
+
+
+def _read_piece(text: str, tokens: list[Token], index: int, lexicon: Lexicon) -> _Piece:
+    found = lexicon.trie.find(tokens)
+    modifiers = find_modifiers(tokens, found)
+    mentions = find_mentions(tokens, found, lexicon)
+    findings = _findings(text, tokens, found, mentions, modifiers, index, lexicon)
+    changes = tuple(a for m in modifiers for a in m.attributes(tokens) if a.axis is Axis.CHANGE)
+    return _Piece(tokens, found, findings, changes)
+
+
+def _category(pieces: list[_Piece], findings: tuple[Finding, ...]) -> tuple[Category, Rule | None]:
+    states_finding = any(f.status is Status.CURRENT for f in findings)
+    for piece in pieces:
+        pattern = classify.pattern_category(piece.tokens, piece.found, states_finding)
+        if pattern is not None:
+            return pattern
+    clinical = findings or any("subject" in p.found or "normal" in p.found for p in pieces)
+    return (Category.CLINICAL if clinical else Category.OTHER), None
 
 
 def _as_history(finding: Finding) -> Finding:
     if finding.status is not Status.CURRENT:
         return finding
-    return Finding(
-        finding.observation,
-        finding.span,
-        finding.cue,
-        finding.polarity,
-        finding.sentence,
-        finding.chexpert,
-        Status.HISTORICAL,
-        finding.attributes,
-        finding.rules,
-        finding.normal,
-    )
+    return replace(finding, status=Status.HISTORICAL)
 
 
 def _findings(
@@ -114,20 +144,18 @@ def _findings(
     tokens: list[Token],
     found: dict[str, list[Match]],
     mentions: list[Mention],
-    modifiers: list[attribution.Modifier],
+    modifiers: list[Modifier],
     index: int,
     lexicon: Lexicon,
 ) -> tuple[Finding, ...]:
     if not mentions:
         return ()
-    triggers = sorted(
-        (*found.get("trigger", ()), *found.get("boundary", ())), key=lambda m: (m.first, m.last)
-    )
+    triggers = context.find_triggers(found)
     scopes = context.scopes(tokens, triggers, lexicon.breaks_before_hedge)
     in_trigger = {
         position: position == t.first for t in triggers for position in range(t.first, t.last)
     }
-    attributes = attribution.attach(text, tokens, mentions, modifiers, in_trigger, lexicon.midline)
+    attributes = attach(text, tokens, mentions, modifiers, in_trigger, lexicon)
     findings = []
     for mention, own in zip(mentions, attributes, strict=True):
         assertion = context.assess(scopes, *mention.core)
@@ -165,3 +193,23 @@ def _finding(
         tuple(sorted(rules, key=lambda rule: rule.span)),
         mention.normal,
     )
+
+
+def _with_antecedent(
+    text: str, sentence: Sentence, before: Sentence | None, lexicon: Lexicon
+) -> Sentence:
+    """The sentence, its placeless findings at the place of the finding that "this" refers to."""
+    if before is None or not sentence.findings or not before.findings:
+        return sentence
+    words = [t.form for t in tokenize(text, sentence.span.start, sentence.span.end)[:2]]
+    if not {" ".join(words), *words[:1]} & lexicon.grammar["anaphors"]:
+        return sentence
+    places = next((p for f in reversed(before.findings) if (p := places_of(f.attributes))), [])
+    inherited = tuple(a._replace(inherited=True) for a in places)
+    findings = tuple(
+        f
+        if places_of(f.attributes) or f.normal or f.observation in lexicon.midline
+        else replace(f, attributes=(*inherited, *f.attributes))
+        for f in sentence.findings
+    )
+    return replace(sentence, findings=findings)

@@ -39,6 +39,22 @@ CHEXPERT_LABELS = (
 )
 
 
+_GRAMMAR = {
+    "gap_fillers",
+    "gap_conjunctions",
+    "adjective_endings",
+    "subject_stops",
+    "subject_joints",
+    "copulas",
+    "finding_joints",
+    "trailing_openers",
+    "chain",
+    "predicates",
+    "relatives",
+    "anaphors",
+}
+
+
 class InvalidLexicon(VLScoreError):
     """A lexicon file is missing, is not TOML, or has an entry that cannot be used."""
 
@@ -108,6 +124,7 @@ class Lexicon:
     scales: Mapping[str, tuple[SeverityLevel, ...]]
     headings: Mapping[str, Category]
     breaks_before_hedge: frozenset[str]
+    grammar: Mapping[str, frozenset[str]]
     noninformative: frozenset[str]
     equivalents: tuple[tuple[str, ...], ...]
     trie: PhraseTrie = field(repr=False)
@@ -231,6 +248,13 @@ def _load_sentences(data: dict[str, Any], trie: PhraseTrie) -> dict[str, Categor
     }
 
 
+def _load_grammar(data: dict[str, Any]) -> dict[str, frozenset[str]]:
+    missing = _GRAMMAR - data.keys()
+    if missing:
+        raise InvalidLexicon(f"grammar.toml: {', '.join(sorted(missing))} missing")
+    return {name: frozenset(words) for name, words in data.items()}
+
+
 @cache
 def load_lexicon(folder: Path | None = None) -> Lexicon:
     """The lexicons of `folder` (ours by default). Raises InvalidLexicon naming file and entry."""
@@ -246,6 +270,7 @@ def load_lexicon(folder: Path | None = None) -> Lexicon:
         headings = _load_sentences(_read(folder, "sentences"), trie)
         words = _read(folder, "noninformative")["words"]
         groups = _read(folder, "equivalents")["group"]
+        grammar = _load_grammar(_read(folder, "grammar"))
         return Lexicon(
             observations=observations,
             normal_of=normal_of,
@@ -253,6 +278,7 @@ def load_lexicon(folder: Path | None = None) -> Lexicon:
             scales=scales,
             headings=headings,
             breaks_before_hedge=frozenset(context["breaks"]["before_hedge"]),
+            grammar=grammar,
             noninformative=frozenset(words),
             equivalents=tuple(tuple(group["phrases"]) for group in groups),
             trie=trie,

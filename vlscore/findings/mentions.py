@@ -1,6 +1,6 @@
 """Mentions of observations in one sentence: named outright, or as a subject and its state."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from vlscore.findings.lexicon import Frame, Lexicon
@@ -8,21 +8,7 @@ from vlscore.findings.phrases import Match
 from vlscore.findings.tokens import Token
 
 _LONGEST_GAP = 9
-_FILLERS = frozenset(
-    """of the in at a an both to left right bilateral bilaterally posterior anterior lateral medial
-    lower mid upper middle thoracic xxxx size appearance contour for this with within along
-    involving descending ascending central lung pulmonary cardiac midthoracic multiple multilevel
-    some mm cm sided scattered small midlung basilar apical perihilar hilar peripheral""".split()  # noqa: SIM905
-)
-_CONJUNCTIONS = frozenset((",", "and"))
-_STOPS = frozenset(
-    """; : but however although though without with no nor except despite which""".split()  # noqa: SIM905
-)
-_JOINTS = frozenset(
-    """and or , the both xxxx also size contour shape & visualized left right upper""".split()  # noqa: SIM905
-)
-_COPULAS = frozenset("is are was were be appear appears remain remains".split())  # noqa: SIM905
-_ADJECTIVE_ENDINGS = ("al", "ar", "ic", "ary")
+_LONGEST_JOINT = 5
 
 
 class Mention(NamedTuple):
@@ -58,11 +44,10 @@ def find_mentions(
     subjects = found.get("subject", [])
     if not subjects:
         return direct
-    states = found.get("state", [])
-    normals = found.get("normal", [])
-    framed = list(_framed(tokens, subjects, states, normals, direct))
+    frames = _Frames(tokens, subjects, found.get("normal", []), lexicon)
+    framed = frames.abnormal(found.get("state", []), direct)
     framed = [f for f in framed if not any(_inside(f, d) for d in direct)]
-    well = list(_well(tokens, subjects, normals, lexicon))
+    well = frames.normal()
     direct = [d for d in direct if not any(_names_part(d, f) for f in (*framed, *well))]
     return sorted({*direct, *framed, *well}, key=lambda m: (m.first, m.last, m.observation))
 
@@ -79,154 +64,158 @@ def _names_part(direct: Mention, frame: Mention) -> bool:
     )
 
 
-def _framed(
-    tokens: Sequence[Token],
-    subjects: Sequence[Match],
-    states: Sequence[Match],
-    normals: Sequence[Match],
-    direct: Sequence[Mention],
-) -> Iterable[Mention]:
-    by_place: dict[tuple[int, int], list[Frame]] = {}
-    for state in states:
-        by_place.setdefault((state.first, state.last), []).append(state.entry)
-    starts = {d.first for d in direct}
-    in_state = {position for first, last in by_place for position in range(first, last)}
-    for (first, last), frames in by_place.items():
-        if any(d.first < first < d.last for d in direct):
-            continue
-        wanted = {frame.subject: frame.observation for frame in frames}
-        subject = None
-        predicative = any(t.form in _COPULAS for t in tokens[max(0, first - 3) : first])
-        if not predicative:
-            subject = _subject_after(tokens, subjects, last, wanted, in_state)
-        if subject is None and last not in starts:
-            subject = _subject_before(tokens, subjects, normals, first, wanted)
-        if subject is None and predicative:
-            subject = _subject_after(tokens, subjects, last, wanted, in_state)
-        if subject is not None:
-            yield Mention(
-                wanted[subject.entry],
-                min(first, subject.first),
-                max(last, subject.last),
-                first,
-                last,
-                f"frame:{subject.entry}",
-                (subject.first, subject.last),
+class _Frames:
+    """The subjects of a sentence, and the states and words of normality that belong to them."""
+
+    def __init__(
+        self,
+        tokens: Sequence[Token],
+        subjects: Sequence[Match],
+        normals: Sequence[Match],
+        lexicon: Lexicon,
+    ) -> None:
+        self._forms = [t.form for t in tokens]
+        self._subjects = subjects
+        self._normals = normals
+        self._normal_of = lexicon.normal_of
+        self._grammar = lexicon.grammar
+        self._adjective_endings = tuple(lexicon.grammar["adjective_endings"])
+
+    def abnormal(self, states: Sequence[Match], direct: Sequence[Mention]) -> list[Mention]:
+        """Subjects in an abnormal state."""
+        by_place: dict[tuple[int, int], dict[str, str]] = {}
+        for state in states:
+            frame: Frame = state.entry
+            wanted = by_place.setdefault((state.first, state.last), {})
+            wanted[frame.subject] = frame.observation
+        in_state = {position for first, last in by_place for position in range(first, last)}
+        starts = {d.first for d in direct}
+        mentions = []
+        for (first, last), wanted in by_place.items():
+            if any(d.first < first < d.last for d in direct):
+                continue
+            predicative = self._follows_copula(first)
+            subject = None if predicative else self._after(last, wanted, in_state)
+            if subject is None and last not in starts:
+                subject = self._before(first, wanted)
+            if subject is None and predicative:
+                subject = self._after(last, wanted, in_state)
+            if subject is not None:
+                rule = f"frame:{subject.entry}"
+                mentions.append(_framed(wanted[subject.entry], subject, first, last, rule))
+        return mentions
+
+    def normal(self) -> list[Mention]:
+        """Subjects said to be normal, once for each observation that this denies."""
+        return [
+            _framed(
+                observation, subject, word.first, word.last, f"normal:{subject.entry}", normal=True
             )
+            for word in self._normals
+            for subject in self._normal_after(word) or self._normal_before(word)
+            for observation in self._normal_of[subject.entry]
+        ]
 
+    def _follows_copula(self, first: int) -> bool:
+        return any(f in self._grammar["copulas"] for f in self._forms[max(0, first - 3) : first])
 
-def _subject_after(
-    tokens: Sequence[Token],
-    subjects: Sequence[Match],
-    last: int,
-    wanted: dict[str, str],
-    in_state: set[int],
-) -> Match | None:
-    """The subject that a preceding state word qualifies: "elevated right hemidiaphragm".
+    def _after(self, last: int, wanted: dict[str, str], in_state: set[int]) -> Match | None:
+        """The subject that a preceding state word qualifies: "elevated right hemidiaphragm".
 
-    An adjective ("hilar") gives way to a noun further on ("calcified hilar granulomas").
-    """
-    best = None
-    end = last
-    for subject in subjects:
-        if subject.first < end:
-            continue
-        gap = range(end, subject.first)
-        joined = any(p in in_state for p in gap) or best is not None
-        if subject.first - last > _LONGEST_GAP or not all(
-            _fills_gap(tokens[p].form, joined) or p in in_state for p in gap
-        ):
-            break
-        if subject.entry in wanted:
-            best = subject
-            if not tokens[subject.last - 1].form.endswith(_ADJECTIVE_ENDINGS):
+        An adjective ("hilar") gives way to a noun further on ("calcified hilar granulomas").
+        """
+        best = None
+        end = last
+        for subject in self._subjects:
+            if subject.first < end:
+                continue
+            gap = range(end, subject.first)
+            joined = best is not None or any(p in in_state for p in gap)
+            if subject.first - last > _LONGEST_GAP or not all(
+                p in in_state or self._fills_gap(self._forms[p], joined) for p in gap
+            ):
                 break
-        end = subject.last
-    return best
+            if subject.entry in wanted:
+                best = subject
+                if not self._forms[subject.last - 1].endswith(self._adjective_endings):
+                    break
+            end = subject.last
+        return best
 
+    def _fills_gap(self, form: str, joined: bool) -> bool:
+        return (
+            form in self._grammar["gap_fillers"]
+            or form[0].isdecimal()
+            or (joined and form in self._grammar["gap_conjunctions"])
+        )
 
-def _fills_gap(form: str, joined: bool) -> bool:
-    return form in _FILLERS or form[0].isdecimal() or (joined and form in _CONJUNCTIONS)
+    def _before(self, first: int, wanted: dict[str, str]) -> Match | None:
+        """The subject that a following state word qualifies: "the aorta is tortuous"."""
+        for subject in reversed(self._subjects):
+            if subject.last > first:
+                continue
+            if self._parted(subject.last, first):
+                return None
+            if any(subject.last <= n.first and n.last <= first for n in self._normals):
+                return None
+            if subject.entry in wanted:
+                return subject
+        return None
 
+    def _parted(self, last: int, first: int) -> bool:
+        return first - last > _LONGEST_GAP or not self._grammar["subject_stops"].isdisjoint(
+            self._forms[last:first]
+        )
 
-def _subject_before(
-    tokens: Sequence[Token],
-    subjects: Sequence[Match],
-    normals: Sequence[Match],
-    first: int,
-    wanted: dict[str, str],
-) -> Match | None:
-    """The subject that a following state word qualifies: "the aorta is tortuous"."""
-    for subject in reversed(subjects):
-        if subject.last > first:
-            continue
-        if first - subject.last > _LONGEST_GAP:
-            return None
-        gap = {t.form for t in tokens[subject.last : first]}
-        if gap & _STOPS or "," in gap:
-            return None
-        if any(subject.last <= n.first and n.last <= first for n in normals):
-            return None
-        if subject.entry in wanted:
-            return subject
-    return None
-
-
-def _well(
-    tokens: Sequence[Token],
-    subjects: Sequence[Match],
-    normals: Sequence[Match],
-    lexicon: Lexicon,
-) -> Iterable[Mention]:
-    for normal in normals:
-        group = _group_after(tokens, subjects, normal) or _group_before(tokens, subjects, normal)
-        for subject in group:
-            first, last = min(subject.first, normal.first), max(subject.last, normal.last)
-            for observation in lexicon.normal_of[subject.entry]:
-                yield Mention(
-                    observation,
-                    first,
-                    last,
-                    normal.first,
-                    normal.last,
-                    f"normal:{subject.entry}",
-                    (subject.first, subject.last),
-                    normal=True,
-                )
-
-
-def _group_after(tokens: Sequence[Token], subjects: Sequence[Match], normal: Match) -> list[Match]:
-    """Subjects that a preceding word calls normal: "normal heart size and aorta"."""
-    if normal.first > 0 and tokens[normal.first - 1].form in _COPULAS:
-        return []
-    group: list[Match] = []
-    end = normal.last
-    for subject in subjects:
-        if subject.first < end:
-            continue
-        gap = tokens[end : subject.first]
-        if len(gap) > 4 or any(t.form not in _JOINTS for t in gap):
-            break
-        group.append(subject)
-        end = subject.last
-    if group and end < len(tokens) and tokens[end].form in _COPULAS:
-        return []
-    return group
-
-
-def _group_before(tokens: Sequence[Token], subjects: Sequence[Match], normal: Match) -> list[Match]:
-    """Subjects said to be normal afterwards: "heart size and aorta are normal"."""
-    group: list[Match] = []
-    start = normal.first
-    for subject in reversed(subjects):
-        if subject.last > start:
-            continue
-        gap = {t.form for t in tokens[subject.last : start]}
-        if not group:
-            if start - subject.last > _LONGEST_GAP or gap & _STOPS or "," in gap:
+    def _normal_after(self, word: Match) -> list[Match]:
+        """Subjects that a preceding word calls normal: "normal heart size and aorta"."""
+        if word.first > 0 and self._forms[word.first - 1] in self._grammar["copulas"]:
+            return []
+        group: list[Match] = []
+        end = word.last
+        for subject in self._subjects:
+            if subject.first < end:
+                continue
+            if not self._joined(end, subject.first):
                 break
-        elif not gap <= _JOINTS or start - subject.last > 5:
-            break
-        group.append(subject)
-        start = subject.first
-    return group
+            group.append(subject)
+            end = subject.last
+        if group and end < len(self._forms) and self._forms[end] in self._grammar["copulas"]:
+            return []
+        return group
+
+    def _normal_before(self, word: Match) -> list[Match]:
+        """Subjects said to be normal afterwards: "heart size and aorta are normal"."""
+        group: list[Match] = []
+        start = word.first
+        for subject in reversed(self._subjects):
+            if subject.last > start:
+                continue
+            if (
+                self._parted(subject.last, start)
+                if not group
+                else not self._joined(subject.last, start)
+            ):
+                break
+            group.append(subject)
+            start = subject.first
+        return group
+
+    def _joined(self, last: int, first: int) -> bool:
+        joints = self._grammar["subject_joints"]
+        return first - last <= _LONGEST_JOINT and all(f in joints for f in self._forms[last:first])
+
+
+def _framed(
+    observation: str, subject: Match, first: int, last: int, rule: str, normal: bool = False
+) -> Mention:
+    return Mention(
+        observation,
+        min(first, subject.first),
+        max(last, subject.last),
+        first,
+        last,
+        rule,
+        (subject.first, subject.last),
+        normal,
+    )
