@@ -17,6 +17,19 @@ BUNDLED = "phantom"
 
 ENCODERS: dict[str, str] = {
     "phantom": "vlscore.encoders.phantom:PhantomEncoder",
+    "limitr": "vlscore.encoders.limitr:LimitrEncoder",
+    "gloria": "vlscore.encoders.gloria:GloriaEncoder",
+    "convirt": "vlscore.encoders.convirt:ConvirtEncoder",
+    "convirt-mgca": "vlscore.encoders.mgca:ConvirtMgcaEncoder",
+    "biovil": "vlscore.encoders.biovil:BiovilEncoder",
+    "biovil-t": "vlscore.encoders.biovil:BiovilTEncoder",
+    "medclip-resnet": "vlscore.encoders.medclip:MedclipResNetEncoder",
+    "medclip-vit": "vlscore.encoders.medclip:MedclipSwinEncoder",
+    "mgca-resnet50": "vlscore.encoders.mgca:MgcaResNetEncoder",
+    "mgca-vit": "vlscore.encoders.mgca:MgcaVisionTransformerEncoder",
+    "chexzero": "vlscore.encoders.chexzero:ChexzeroEncoder",
+    "biomedclip": "vlscore.encoders.openclip:BiomedClipEncoder",
+    "openclip": "vlscore.encoders.openclip:OpenClipEncoder",
 }
 
 

@@ -1,0 +1,94 @@
+"""BiomedCLIP against open_clip, by its own name and through a folder with a configuration."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from goldens import (
+    Golden,
+    assert_same_embeddings,
+    assert_same_pixels,
+    assert_same_tokens,
+    load_as_authors,
+    row_error,
+)
+
+from vlscore.encoders import load_encoder
+from vlscore.errors import UnknownName, WeightsNotFound
+
+CONFIG = "open_clip_config.json"
+HUB_ID = "microsoft/BiomedCLIP-PubMedBERT_256-vit_base_patch16_224"
+
+
+@pytest.fixture(scope="module")
+def golden(shared: Path) -> Golden:
+    return Golden.of(shared, "biomedclip")
+
+
+@pytest.fixture(scope="module")
+def folder(golden: Golden, shared: Path, checkpoints: Path) -> Path:
+    """As downloaded from the hub, but for the configuration."""
+    torch.save(golden.tensors(), checkpoints / "open_clip_pytorch_model.bin")
+    vocabulary = shared / "encoders" / "vocab" / "bert-base-uncased" / "vocab.txt"
+    (checkpoints / "vocab.txt").write_bytes(vocabulary.read_bytes())
+    return checkpoints
+
+
+def test_parity_by_name(folder: Path, golden: Golden) -> None:
+    encoder = load_as_authors("biomedclip", folder, None)
+    assert_same_pixels(encoder.image_pipeline, golden)
+    assert_same_tokens(encoder, golden)
+    assert_same_embeddings(encoder, golden)
+
+
+def test_parity_with_configuration(folder: Path, golden: Golden) -> None:
+    described = golden.folder / "open_clip_config.reconstructed.json"
+    (folder / CONFIG).write_bytes(described.read_bytes())
+    encoder = load_as_authors(f"openclip:{folder}", folder, None)
+    assert encoder.card.dim == 512
+    assert encoder.card.max_tokens == 256
+    assert_same_tokens(encoder, golden)
+    assert row_error(encoder.encode_reports(golden.texts), golden["txt_global"]) <= 2e-5
+
+
+def test_hub_id_with_local_files(folder: Path, golden: Golden) -> None:
+    (folder / CONFIG).unlink(missing_ok=True)
+    encoder = load_as_authors(f"openclip:hf-hub:{HUB_ID}", folder, None)
+    assert_same_pixels(encoder.image_pipeline, golden)
+
+
+def test_architecture_with_a_checkpoint(tmp_path: Path) -> None:
+    import open_clip
+
+    torch.manual_seed(0)
+    model = open_clip.create_model("ViT-S-32-alt").eval()
+    torch.save({f"module.{k}": v for k, v in model.state_dict().items()}, tmp_path / "model.pt")
+    encoder = load_encoder("openclip:ViT-S-32-alt", weights=tmp_path / "model.pt")
+    reports = ["lungs are clear", "effusion " * 100]
+    tokens = encoder.tokenize(reports)
+    assert tokens.truncated.tolist() == [False, True]
+    with torch.inference_mode():
+        expected = model.encode_text(open_clip.tokenize(reports), normalize=True)
+    assert encoder.card.dim == expected.shape[1]
+    assert row_error(encoder.encode_reports(reports), expected) <= 1e-6
+
+
+def test_unknown_architecture() -> None:
+    with pytest.raises(UnknownName, match="no architecture 'ViT-Z-99'"):
+        load_encoder("openclip:ViT-Z-99")
+
+
+def test_architecture_without_weights_names_its_tags() -> None:
+    with pytest.raises(WeightsNotFound, match="laion2b_s34b_b79k"):
+        load_encoder("openclip:ViT-B-32")
+
+
+def test_no_model_named() -> None:
+    with pytest.raises(WeightsNotFound, match="which model"):
+        load_encoder("openclip")
+
+
+def test_folder_without_configuration(tmp_path: Path) -> None:
+    (tmp_path / "open_clip_pytorch_model.bin").write_bytes(b"")
+    with pytest.raises(WeightsNotFound, match=r"open_clip_config\.json is not there"):
+        load_encoder("openclip", weights=tmp_path)

@@ -1,0 +1,107 @@
+"""ConVIRT (Zhang et al., MLHC 2022) in the layout of edreisMD/ConVIRT-pytorch."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+from torch import Tensor, nn
+from torch.nn import functional
+
+from vlscore.encoders.base import ImagePipeline
+from vlscore.encoders.card import EncoderCard
+from vlscore.encoders.parts.bert_tower import (
+    CLINICAL_BERT_VOCABULARY,
+    bert_base,
+    last_layer,
+    mean_over_tokens,
+)
+from vlscore.encoders.parts.pixels import (
+    IMAGENET_MEAN,
+    IMAGENET_STD,
+    normalise,
+    read_with_pillow,
+    to_unit_range,
+)
+from vlscore.encoders.parts.resnet_trunk import POOLED_WIDTH, resnet50_trunk
+from vlscore.encoders.parts.wordpiece import WordPieceTokenizer
+from vlscore.encoders.published import PublishedEncoder
+from vlscore.encoders.tokens import Tokens
+from vlscore.images import Radiograph
+
+DIM = 512
+MAX_TOKENS = 512
+SIDE = 224
+_BERT_WIDTH = 768
+
+
+class StretchPipeline(ImagePipeline):
+    """Stretched to 224 by 224 pixels (proportions are not kept), ImageNet's normalisation."""
+
+    def __call__(self, radiograph: Radiograph) -> Tensor:
+        return self._tensor(Image.fromarray(radiograph.to_uint8()))
+
+    def as_authors(self, path: Path) -> Tensor:
+        return self._tensor(read_with_pillow(path))
+
+    def _tensor(self, image: Image.Image) -> Tensor:
+        small = image.convert("RGB").resize((SIDE, SIDE), Image.Resampling.BILINEAR)
+        return normalise(to_unit_range(np.asarray(small)), IMAGENET_MEAN, IMAGENET_STD)
+
+
+class ConvirtEncoder(PublishedEncoder):
+    """ResNet-50 and Bio_ClinicalBERT (mean over tokens), 512 dimensions, not normalised."""
+
+    card = EncoderCard(
+        name="convirt",
+        title="ConVIRT (edreisMD)",
+        dim=DIM,
+        normalised=False,
+        C=124,
+        C_source=(
+            "largest triangle area over ReXVal (Dawidowicz et al. 2024), who do not say which "
+            "implementation of ConVIRT they used: this one's vectors can have such areas, as can "
+            "those of convirt-mgca:raw"
+        ),
+        image_size=SIDE,
+        max_tokens=MAX_TOKENS,
+        licence="not stated (no weights are published; code: MIT)",
+        citation=(
+            "Zhang, Jiang, Miura, Manning, Langlotz: Contrastive Learning of Medical Visual "
+            "Representations from Paired Images and Text. MLHC 2022"
+        ),
+        reference_code="github.com/edreisMD/ConVIRT-pytorch at c99ca5f",
+        notes=(
+            "Line feeds are deleted from reports without a space in their place, as the authors "
+            "do.",
+            "The authors do not truncate; here reports end at 512 tokens, BERT's limit.",
+            "The authors round the pooled report vector to half precision in training; here it "
+            "stays in float32.",
+            "The authors' repository transforms images at random; stretching to 224 pixels is its "
+            "deterministic counterpart.",
+        ),
+    )
+    checkpoint_names = ("model.pth",)
+    unused = ("bert_model.pooler.*",)
+
+    def __init__(self, tokenizer: WordPieceTokenizer, variant: str | None = None) -> None:
+        super().__init__(tokenizer)
+        self.image_pipeline = StretchPipeline()
+        self.bert_model = bert_base(CLINICAL_BERT_VOCABULARY)
+        self.bert_l1 = nn.Linear(_BERT_WIDTH, _BERT_WIDTH)
+        self.bert_l2 = nn.Linear(_BERT_WIDTH, DIM)
+        self.res_features = nn.Sequential(*list(resnet50_trunk().children())[:-1])
+        self.res_l1 = nn.Linear(POOLED_WIDTH, POOLED_WIDTH)
+        self.res_l2 = nn.Linear(POOLED_WIDTH, DIM)
+
+    def tokenize(self, reports: Sequence[str]) -> Tokens:
+        texts = [report.replace("\n", "") for report in reports]
+        return self.tokenizer(texts, max_tokens=MAX_TOKENS)
+
+    def embed_images(self, pixels: Tensor) -> Tensor:
+        pooled = self.res_features(pixels).flatten(1)
+        return self.res_l2(functional.relu(self.res_l1(pooled)))
+
+    def embed_reports(self, tokens: Tokens) -> Tensor:
+        pooled = mean_over_tokens(last_layer(self.bert_model, tokens), tokens.mask)
+        return self.bert_l2(functional.relu(self.bert_l1(pooled)))

@@ -1,0 +1,165 @@
+"""MedCLIP (Wang, Wu, Agarwal and Sun, EMNLP 2022), with ResNet-50 and with Swin-T."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import torch
+from PIL import Image
+from torch import Tensor, nn
+from torch.nn import functional
+from torchvision.models import resnet50
+
+from vlscore.encoders.base import ImagePipeline
+from vlscore.encoders.card import EncoderCard
+from vlscore.encoders.parts.bert_tower import (
+    CLINICAL_BERT_VOCABULARY,
+    all_layers,
+    bert_base,
+    mean_over_tokens,
+)
+from vlscore.encoders.parts.pixels import read_with_pillow
+from vlscore.encoders.parts.resnet_trunk import POOLED_WIDTH
+from vlscore.encoders.parts.swin import SwinTiny
+from vlscore.encoders.parts.wordpiece import WordPieceTokenizer
+from vlscore.encoders.published import PublishedEncoder
+from vlscore.encoders.tokens import Tokens
+from vlscore.images import Radiograph
+
+DIM = 512
+MAX_TOKENS = 77
+SIDE = 224
+_BERT_WIDTH = 768
+_MEAN, _STD = np.float32(0.5862785803043838), np.float32(0.27950088968644304)
+
+
+class SquareCanvasPipeline(ImagePipeline):
+    """Centred on a black square of at least 224 pixels, then reduced to 224 bicubically.
+
+    One channel; an image smaller than 224 pixels is framed, not enlarged.
+    """
+
+    def __call__(self, radiograph: Radiograph) -> Tensor:
+        return self._tensor(Image.fromarray(radiograph.to_uint8()))
+
+    def as_authors(self, path: Path) -> Tensor:
+        return self._tensor(read_with_pillow(path).convert("L"))
+
+    def _tensor(self, image: Image.Image) -> Tensor:
+        side = max(SIDE, *image.size)
+        canvas = Image.new("L", (side, side), 0)
+        canvas.paste(image, tuple(int((side - length) / 2) for length in image.size))
+        grey = np.asarray(canvas.resize((SIDE, SIDE), Image.Resampling.BICUBIC), np.float32)
+        scaled = (grey * np.float32(1 / 255) - _MEAN) / _STD
+        return torch.from_numpy(scaled[np.newaxis])
+
+
+class ResNetTower(nn.Module):
+    """ResNet-50 whose last layer projects to 512 dimensions."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.model = resnet50(weights=None)
+        self.model.fc = nn.Linear(POOLED_WIDTH, DIM, bias=False)
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        return self.model(pixels)
+
+
+class SwinTower(nn.Module):
+    """Swin-T, its mean over places, and a projection to 512 dimensions."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.model = SwinTiny()
+        self.projection_head = nn.Linear(self.model.width, DIM, bias=False)
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        return self.projection_head(self.model(pixels))
+
+
+class ReportTower(nn.Module):
+    """Bio_ClinicalBERT: mean over tokens of its layers 1, 2 and 12, projected.
+
+    The authors' mean runs over padding too, so that their embedding depends on the longest report
+    of the batch. The mean over the report's own tokens is what they give for a report alone.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.model = bert_base(CLINICAL_BERT_VOCABULARY)
+        self.projection_head = nn.Linear(_BERT_WIDTH, DIM, bias=False)
+
+    def forward(self, tokens: Tokens) -> Tensor:
+        layers = all_layers(self.model, tokens)
+        states = torch.stack([layers[number].float() for number in (1, 2, -1)]).mean(dim=0)
+        return self.projection_head(mean_over_tokens(states, tokens.mask))
+
+
+class _MedclipFamily(PublishedEncoder):
+    """Both towers, 512 dimensions, unit length."""
+
+    checkpoint_names = ("pytorch_model.bin",)
+    unused = ("text_model.model.pooler.*", "logit_scale")
+    image_tower: ClassVar[type[nn.Module]]
+
+    def __init__(self, tokenizer: WordPieceTokenizer, variant: str | None = None) -> None:
+        super().__init__(tokenizer)
+        self.image_pipeline = SquareCanvasPipeline()
+        self.vision_model = self.image_tower()
+        self.text_model = ReportTower()
+
+    def tokenize(self, reports: Sequence[str]) -> Tokens:
+        return self.tokenizer(reports, max_tokens=MAX_TOKENS)
+
+    def embed_images(self, pixels: Tensor) -> Tensor:
+        return functional.normalize(self.vision_model(pixels.expand(-1, 3, -1, -1)).float(), dim=-1)
+
+    def embed_reports(self, tokens: Tokens) -> Tensor:
+        return functional.normalize(self.text_model(tokens).float(), dim=-1)
+
+
+_CARD = EncoderCard(
+    name="medclip-resnet",
+    title="MedCLIP (ResNet-50)",
+    dim=DIM,
+    normalised=True,
+    C=0.06,
+    C_source=(
+        "largest triangle area over ReXVal (Dawidowicz et al. 2024), who do not say which image "
+        "tower they used"
+    ),
+    image_size=SIDE,
+    max_tokens=MAX_TOKENS,
+    licence="not stated (setup.py of the code: BSD)",
+    citation=(
+        "Wang, Wu, Agarwal, Sun: MedCLIP: Contrastive Learning from Unpaired Medical Images and "
+        "Text. EMNLP 2022"
+    ),
+    reference_code="github.com/RyanWangZf/MedCLIP at 9c3396f",
+    notes=(
+        "The authors average report tokens over padding, so their embedding depends on the batch; "
+        "here it is the one they give for a report alone.",
+        "Reports are not cleaned and end at 77 tokens.",
+    ),
+)
+
+
+class MedclipResNetEncoder(_MedclipFamily):
+    """MedCLIP with ResNet-50."""
+
+    card = _CARD
+    image_tower = ResNetTower
+
+
+class MedclipSwinEncoder(_MedclipFamily):
+    """MedCLIP with Swin-T."""
+
+    card = replace(_CARD, name="medclip-vit", title="MedCLIP (Swin-T)")
+    image_tower = SwinTower
+
+    @classmethod
+    def complete(cls, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+        return SwinTiny.from_transformers(tensors, prefix="vision_model.model.")

@@ -1,0 +1,1 @@
+"""What several published encoders have in common: towers, tokenizers, pixel pipelines."""

@@ -1,0 +1,47 @@
+"""BERT report towers, built from configurations written here and never from a hub."""
+
+from torch import Tensor
+from transformers import BertConfig, BertModel
+
+from vlscore.encoders.tokens import Tokens
+
+CLINICAL_BERT_VOCABULARY = 28996
+CXR_BERT_VOCABULARY = 30522
+
+
+def bert_base(vocabulary: int, *, layers: int = 12, segments: int = 2) -> BertModel:
+    """A BERT-base encoder without its pooler (Devlin et al. 2019).
+
+    Args:
+        vocabulary: number of word pieces.
+        layers: number of transformer layers.
+        segments: number of segment (token type) embeddings.
+    """
+    config = BertConfig(vocab_size=vocabulary, num_hidden_layers=layers, type_vocab_size=segments)
+    return BertModel(config, add_pooling_layer=False)
+
+
+def last_layer(bert: BertModel, tokens: Tokens, **inputs: Tensor) -> Tensor:
+    """(n, L, hidden) float32: what the last layer gives at each token.
+
+    Args:
+        inputs: further tensors of shape (n, L) that BertModel takes, such as position_ids.
+    """
+    output = bert(input_ids=tokens.ids, attention_mask=tokens.mask, **inputs)
+    return output.last_hidden_state.float()
+
+
+def all_layers(bert: BertModel, tokens: Tokens) -> tuple[Tensor, ...]:
+    """(n, L, hidden) for the embedding layer and for each transformer layer after it."""
+    output = bert(input_ids=tokens.ids, attention_mask=tokens.mask, output_hidden_states=True)
+    return output.hidden_states
+
+
+def sum_over_tokens(states: Tensor, mask: Tensor) -> Tensor:
+    """(n, L, hidden) -> (n, hidden) float32, padding left out."""
+    return (states.float() * mask.unsqueeze(-1)).sum(dim=1)
+
+
+def mean_over_tokens(states: Tensor, mask: Tensor) -> Tensor:
+    """(n, L, hidden) -> (n, hidden) float32, padding left out."""
+    return sum_over_tokens(states, mask) / mask.sum(dim=1, keepdim=True).clamp(min=1)

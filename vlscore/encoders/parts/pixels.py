@@ -1,0 +1,111 @@
+"""The authors' ways from a grey image, or a file, to the pixels their towers take."""
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from PIL import Image
+from torch import Tensor
+
+from vlscore.errors import UnreadableImage
+
+Grey = NDArray[np.uint8]
+
+IMAGENET_MEAN = (0.485, 0.456, 0.406)
+IMAGENET_STD = (0.229, 0.224, 0.225)
+
+
+def too_elongated(height: int, width: int, name: str) -> UnreadableImage:
+    """The error for a strip of which a pipeline would make nothing, or gigabytes."""
+    return UnreadableImage(
+        f"{name}: {width}×{height} pixels are too elongated for a radiograph and its encoder"
+    )
+
+
+def read_with_opencv(path: Path, *, colour: bool = False) -> Grey:
+    """cv2.imread: 8 bits whatever the file has; of 16 bits the upper 8 are kept.
+
+    Returns: (height, width), or (height, width, 3) in the order red, green, blue.
+    Raises: UnreadableImage where OpenCV cannot read the file.
+    """
+    import cv2
+
+    pixels = cv2.imread(str(path), cv2.IMREAD_COLOR if colour else cv2.IMREAD_GRAYSCALE)
+    if pixels is None:
+        raise UnreadableImage(
+            f'{path}: OpenCV, which the image policy "authors" reads with, cannot read it; '
+            "use the default image policy"
+        )
+    return np.ascontiguousarray(pixels[..., ::-1]) if colour else pixels
+
+
+def read_with_pillow(path: Path) -> Image.Image:
+    """PIL.Image.open, with 16-bit grey values cut off at 255, as Pillow 13 converts them."""
+    with _pillow_errors(path), Image.open(path) as image:
+        image.load()
+    if image.mode.startswith("I"):
+        return Image.fromarray(np.clip(np.asarray(image), 0, 255).astype(np.uint8))
+    return image
+
+
+def to_unit_range(grey: NDArray[np.uint8]) -> Tensor:
+    """(h, w) or (h, w, 3) bytes -> float32 (1 or 3, h, w) in [0, 1], as torchvision's ToTensor."""
+    channels_last = grey[..., np.newaxis] if grey.ndim == 2 else grey
+    tensor = torch.from_numpy(np.array(channels_last.transpose(2, 0, 1)))
+    return tensor.to(torch.float32).div(255)
+
+
+def normalise(x: Tensor, mean: tuple[float, ...], std: tuple[float, ...]) -> Tensor:
+    """(c, h, w) -> (len(mean), h, w), rounded as torchvision's Normalize rounds."""
+    offsets, scales = (torch.tensor(v, dtype=x.dtype)[:, None, None] for v in (mean, std))
+    return (x - offsets) / scales
+
+
+def centre_crop(grey: NDArray[np.uint8], side: int) -> NDArray[np.uint8]:
+    """The middle square, as torchvision's CenterCrop places it; the image must not be smaller."""
+    height, width = grey.shape[:2]
+    top, left = round((height - side) / 2), round((width - side) / 2)
+    return grey[top : top + side, left : left + side]
+
+
+def read_deep(path: Path) -> NDArray[np.generic]:
+    """Stored values as skimage.io.imread gives them: all bits; DICOM without window or inversion.
+
+    Raises: UnreadableImage where the file cannot be read.
+    """
+    if is_dicom(path):
+        return _stored_dicom_values(path)
+    with _pillow_errors(path), Image.open(path) as image:
+        return np.asarray(image.convert("RGB") if image.mode == "P" else image)
+
+
+def is_dicom(path: Path) -> bool:
+    """Whether the file bears DICOM's mark."""
+    try:
+        with path.open("rb") as file:
+            return file.read(132)[128:] == b"DICM"
+    except OSError as error:
+        raise UnreadableImage(f"{path}: {error.strerror}") from None
+
+
+def _stored_dicom_values(path: Path) -> NDArray[np.generic]:
+    import pydicom
+
+    try:
+        return pydicom.dcmread(path).pixel_array
+    except Exception as error:  # pydicom and its decoders raise many unrelated types
+        raise UnreadableImage(f"{path}: no pixels could be decoded ({error})") from None
+
+
+@contextlib.contextmanager
+def _pillow_errors(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, SyntaxError, ValueError) as error:
+        raise UnreadableImage(
+            f'{path}: Pillow, which the image policy "authors" reads with, cannot read it '
+            f"({error}); use the default image policy"
+        ) from None
