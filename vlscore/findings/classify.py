@@ -3,13 +3,14 @@
 import re
 from collections.abc import Mapping, Sequence
 
-from vlscore.findings.lexicon import SentencePattern
+from vlscore.findings.lexicon import Lexicon, SentencePattern
 from vlscore.findings.phrases import Match
 from vlscore.findings.tokens import Token
 from vlscore.findings.types import Category, Rule, Span
 
 _HEADING = re.compile(r"\s*(?:\d+\s*[.)]\s*)?([A-Za-z][A-Za-z /&]{2,40}?)\s*:")
 _PATTERN_LAYERS = ("opening", "pattern")
+_ABOUT_THE_EXAMINATION = (Category.TECHNIQUE, Category.COMPARISON)
 
 
 def heading(text: str, span: Span, titles: Mapping[str, Category]) -> tuple[Category, bool] | None:
@@ -26,22 +27,28 @@ def heading(text: str, span: Span, titles: Mapping[str, Category]) -> tuple[Cate
 
 
 def pattern_category(
-    tokens: Sequence[Token], found: dict[str, list[Match]], states_finding: bool
+    tokens: Sequence[Token],
+    found: dict[str, list[Match]],
+    states_finding: bool,
+    lexicon: Lexicon,
 ) -> tuple[Category, Rule] | None:
-    """The first non-clinical pattern that applies to a sentence, and the words that match it."""
+    """The non-clinical category whose pattern applies to a sentence, and the words that match."""
     opening = _first_word(tokens)
-    applicable = []
+    speaks_of_chest = "subject" in found and ("change" in found or "reporting" in found)
+    applicable: list[Match] = []
     for layer in _PATTERN_LAYERS:
         for match in found.get(layer, ()):
             pattern: SentencePattern = match.entry
             if pattern.at_start and match.first > opening:
                 continue
-            if states_finding and not pattern.always:
+            if not pattern.always and (
+                states_finding or (speaks_of_chest and pattern.category in _ABOUT_THE_EXAMINATION)
+            ):
                 continue
-            applicable.append((not pattern.always, match.first, match))
+            applicable.append(match)
     if not applicable:
         return None
-    match = min(applicable, key=lambda candidate: candidate[:2])[2]
+    match = min(applicable, key=lambda m: (lexicon.priority[m.entry.category], m.first))
     span = Span(tokens[match.first].start, tokens[match.last - 1].end)
     return match.entry.category, Rule(f"{match.layer}:{match.entry.category}", span)
 

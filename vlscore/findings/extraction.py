@@ -89,7 +89,7 @@ def _read_sentence(
     findings = tuple(f for piece in pieces for f in piece.findings)
     category, rule = section, None
     if section is Category.CLINICAL:
-        category, rule = _category(pieces, findings)
+        category, rule = _category(pieces, findings, lexicon)
     if category is Category.HISTORY:
         findings = tuple(_as_history(f) for f in findings)
     abnormal = any(f.polarity is not Polarity.NEGATIVE for f in findings)
@@ -123,14 +123,19 @@ def _read_piece(text: str, tokens: list[Token], index: int, lexicon: Lexicon) ->
     return _Piece(tokens, found, findings, changes)
 
 
-def _category(pieces: list[_Piece], findings: tuple[Finding, ...]) -> tuple[Category, Rule | None]:
+def _category(
+    pieces: list[_Piece], findings: tuple[Finding, ...], lexicon: Lexicon
+) -> tuple[Category, Rule | None]:
     states_finding = any(f.status is Status.CURRENT for f in findings)
     for piece in pieces:
-        pattern = classify.pattern_category(piece.tokens, piece.found, states_finding)
+        pattern = classify.pattern_category(piece.tokens, piece.found, states_finding, lexicon)
         if pattern is not None:
             return pattern
     clinical = findings or any("subject" in p.found or "normal" in p.found for p in pieces)
-    return (Category.CLINICAL if clinical else Category.OTHER), None
+    if clinical:
+        return Category.CLINICAL, None
+    compares = any(piece.changes for piece in pieces)
+    return (Category.COMPARISON if compares else Category.OTHER), None
 
 
 def _as_history(finding: Finding) -> Finding:

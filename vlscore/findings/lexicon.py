@@ -123,6 +123,7 @@ class Lexicon:
     midline: frozenset[str]
     scales: Mapping[str, tuple[SeverityLevel, ...]]
     headings: Mapping[str, Category]
+    priority: Mapping[Category, int]
     breaks_before_hedge: frozenset[str]
     grammar: Mapping[str, frozenset[str]]
     noninformative: frozenset[str]
@@ -236,16 +237,20 @@ def _load_changes(data: dict[str, Any], trie: PhraseTrie) -> None:
     _add(trie, "change", data["neutral"]["phrases"], None)
 
 
-def _load_sentences(data: dict[str, Any], trie: PhraseTrie) -> dict[str, Category]:
+def _load_sentences(
+    data: dict[str, Any], trie: PhraseTrie
+) -> tuple[dict[str, Category], dict[Category, int]]:
+    _add(trie, "reporting", data["reporting"], "reporting")
     for entry in data["pattern"]:
         category, always = Category(entry["category"]), entry.get("always", False)
         _add(trie, "opening", entry["starts"], SentencePattern(category, True, always))
         _add(trie, "pattern", entry["contains"], SentencePattern(category, False, always))
-    return {
+    headings = {
         title: Category(category)
         for category, titles in data["headings"].items()
         for title in titles
     }
+    return headings, {Category(name): rank for rank, name in enumerate(data["priority"])}
 
 
 def _load_grammar(data: dict[str, Any]) -> dict[str, frozenset[str]]:
@@ -267,7 +272,7 @@ def load_lexicon(folder: Path | None = None) -> Lexicon:
         _load_places(_read(folder, "location"), trie)
         scales = _load_scales(_read(folder, "severity"), trie)
         _load_changes(_read(folder, "change"), trie)
-        headings = _load_sentences(_read(folder, "sentences"), trie)
+        headings, priority = _load_sentences(_read(folder, "sentences"), trie)
         words = _read(folder, "noninformative")["words"]
         groups = _read(folder, "equivalents")["group"]
         grammar = _load_grammar(_read(folder, "grammar"))
@@ -277,6 +282,7 @@ def load_lexicon(folder: Path | None = None) -> Lexicon:
             midline=frozenset(name for name, o in observations.items() if o.midline),
             scales=scales,
             headings=headings,
+            priority=priority,
             breaks_before_hedge=frozenset(context["breaks"]["before_hedge"]),
             grammar=grammar,
             noninformative=frozenset(words),

@@ -10,7 +10,6 @@ _IRREGULAR = {
     "pneumothoracies": "pneumothorax",
     "hemithoraces": "hemithorax",
     "apices": "apex",
-    "diaphragms": "diaphragm",
     "bases": "base",
     "cicatrices": "cicatrix",
     "vertebrae": "vertebra",
@@ -26,13 +25,11 @@ _IRREGULAR = {
     "bronchi": "bronchus",
     "foci": "focus",
     "humeri": "humerus",
-    "lungs": "lung",
-    "nodules": "nodule",
-    "lobes": "lobe",
-    "ies": "ies",
+    "granulomata": "granuloma",
     "series": "series",
+    "pancreas": "pancreas",
 }
-_UNCHANGED_ENDINGS = ("ss", "us", "is", "as", "os", "'s")
+_UNCHANGED_ENDINGS = ("ss", "us", "is", "'s")
 
 
 class Token(NamedTuple):
