@@ -59,19 +59,19 @@ class Golden:
         """The whole checkpoint of pseudo-random tensors that the goldens were made with.
 
         Args:
-            known: tensors of another checkpoint; those of the same key are the same.
+            known: tensors of another checkpoint; those of the same key and shape are the same.
         """
         filler = _load_filler(self.folder.parent / "fill.py")
         listed = json.loads((self.folder / manifest).read_text(encoding="utf-8"))["tensors"]
-        known = known or {}
-        return {
-            entry["key"]: known[entry["key"]]
-            if entry["key"] in known
-            else torch.from_numpy(
-                np.array(filler.fill(entry["key"], entry["shape"], entry["dtype"], SALT))
-            )
-            for entry in listed
-        }
+        tensors = {}
+        for key, shape, dtype in (
+            (entry["key"], entry["shape"], entry["dtype"]) for entry in listed
+        ):
+            tensor = (known or {}).get(key)
+            if tensor is None or list(tensor.shape) != shape:
+                tensor = torch.from_numpy(np.array(filler.fill(key, shape, dtype, SALT)))
+            tensors[key] = tensor
+        return tensors
 
 
 def clinical_vocabulary(shared: Path) -> Path:

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from goldens import SALT, clinical_vocabulary, sha256
 
+from tests.encoders.goldens import SALT, clinical_vocabulary, sha256
 from vlscore.encoders import ImagePipeline, JointEncoder
 from vlscore.encoders.biovil import ResizeCropPipeline
 from vlscore.encoders.gloria import GloriaEncoder

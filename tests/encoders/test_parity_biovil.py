@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from goldens import (
+
+from tests.encoders.goldens import (
     TOLERANCE,
     Golden,
     assert_same_embeddings,
@@ -14,7 +15,6 @@ from goldens import (
     load_as_authors,
     row_error,
 )
-
 from vlscore.encoders import JointEncoder
 from vlscore.errors import IncompatibleCheckpoint, WeightsNotFound
 

@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pytest
 import torch
-from goldens import (
+from PIL import Image
+
+from tests.encoders.goldens import (
     Golden,
     assert_same_embeddings,
     assert_same_pixels,
@@ -13,8 +15,6 @@ from goldens import (
     load_as_authors,
     sha256,
 )
-from PIL import Image
-
 from vlscore.encoders import JointEncoder
 from vlscore.encoders.chexzero import CanvasPipeline
 from vlscore.encoders.parts.pixels import read_with_opencv

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from goldens import (
+
+from tests.encoders.goldens import (
     Golden,
     assert_same_embeddings,
     assert_same_pixels,
@@ -12,7 +13,6 @@ from goldens import (
     clinical_vocabulary,
     load_as_authors,
 )
-
 from vlscore.encoders import JointEncoder
 
 

@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pytest
 import torch
-from goldens import (
+from torch import Tensor
+
+from tests.encoders.goldens import (
     Golden,
     assert_same_embeddings,
     assert_same_pixels,
@@ -12,7 +14,6 @@ from goldens import (
     clinical_vocabulary,
     load_as_authors,
 )
-from torch import Tensor
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,9 @@
 from pathlib import Path
 
 import pytest
-from goldens import (
+from torch import Tensor
+
+from tests.encoders.goldens import (
     TOLERANCE,
     Golden,
     assert_same_embeddings,
@@ -15,8 +17,6 @@ from goldens import (
     row_error,
     save_lightning,
 )
-from torch import Tensor
-
 from vlscore.encoders import JointEncoder, load_encoder
 from vlscore.errors import UnknownName
 

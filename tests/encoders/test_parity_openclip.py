@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from goldens import (
+
+from tests.encoders.goldens import (
     Golden,
     assert_same_embeddings,
     assert_same_pixels,
@@ -12,7 +13,6 @@ from goldens import (
     load_as_authors,
     row_error,
 )
-
 from vlscore.encoders import load_encoder
 from vlscore.errors import UnknownName, WeightsNotFound
 

@@ -130,10 +130,10 @@ class TemporalBackbone(nn.Module):
 class ImageTower(nn.Module):
     """Every place is projected first; the mean over places is the global vector."""
 
-    def __init__(self, backbone: nn.Module) -> None:
+    def __init__(self, backbone: "Backbone | TemporalBackbone") -> None:
         super().__init__()
         self.encoder = backbone
-        self.projector = Projector(int(backbone.width))
+        self.projector = Projector(backbone.width)
 
     def forward(self, pixels: Tensor, *previous: Tensor) -> Tensor:
         return self.embed_patches(pixels, *previous).mean(dim=(2, 3))
@@ -199,7 +199,7 @@ class BiovilEncoder(JointEncoder):
     image_names: ClassVar[tuple[str, ...]] = ("biovil_image_resnet50_proj_size_128.pt",)
     report_names: ClassVar[tuple[str, ...]] = ("pytorch_model.bin", "model.safetensors")
     vocabulary_id: ClassVar[str] = "microsoft/BiomedVLP-CXR-BERT-specialized"
-    backbone: ClassVar[type[nn.Module]] = Backbone
+    backbone: ClassVar[type[Backbone] | type[TemporalBackbone]] = Backbone
 
     def __init__(self, tokenizer: WordPieceTokenizer) -> None:
         super().__init__()

@@ -50,7 +50,8 @@ class SquareCanvasPipeline(ImagePipeline):
     def _tensor(self, image: Image.Image) -> Tensor:
         side = max(SIDE, *image.size)
         canvas = Image.new("L", (side, side), 0)
-        canvas.paste(image, tuple(int((side - length) / 2) for length in image.size))
+        left, top = (int((side - length) / 2) for length in image.size)
+        canvas.paste(image, (left, top))
         grey = np.asarray(canvas.resize((SIDE, SIDE), Image.Resampling.BICUBIC), np.float32)
         scaled = (grey * np.float32(1 / 255) - _MEAN) / _STD
         return torch.from_numpy(scaled[np.newaxis])

@@ -1,24 +1,25 @@
 """Any open_clip model, BiomedCLIP (Zhang et al. 2023) among them."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import open_clip
 from open_clip.tokenizer import HFTokenizer
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
 
 from vlscore.encoders.base import ImagePipeline, JointEncoder
 from vlscore.encoders.card import EncoderCard
 from vlscore.encoders.parts.building import fill, without_initialisation
-from vlscore.encoders.parts.clip_tokens import CONTEXT, whole_context
+from vlscore.encoders.parts.clip_tokens import CONTEXT, ClipTokenizer, whole_context
 from vlscore.encoders.parts.files import checkpoint_in, vocabulary_file
 from vlscore.encoders.parts.openclip_model import (
     CleaningWordPieces,
     HubTokenizer,
+    OpenClipModel,
     OpenClipPipeline,
     build_model,
     byte_pair_tokenizer,
@@ -58,7 +59,7 @@ BIOMEDCLIP_CONFIG: dict[str, Any] = {
     },
 }
 
-Tokenizer = Callable[[Sequence[str]], Tokens]
+Tokenizer = ClipTokenizer | CleaningWordPieces | HubTokenizer
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,7 @@ class OpenClipEncoder(JointEncoder):
     default_config: ClassVar[dict[str, Any] | None] = None
 
     def __init__(
-        self, model: nn.Module, pipeline: ImagePipeline, tokenizer: Tokenizer, card: EncoderCard
+        self, model: OpenClipModel, pipeline: ImagePipeline, tokenizer: Tokenizer, card: EncoderCard
     ) -> None:
         super().__init__()
         self.card = card
@@ -135,7 +136,7 @@ class OpenClipEncoder(JointEncoder):
             model = build_model(model_config, tensors)
         prefix = "module." if all(key.startswith("module.") for key in tensors) else ""
         fill(model, tensors, source=source.checkpoint, key_of=lambda name: prefix + name)
-        size = model.visual.image_size
+        size: int | tuple[int, int] = model.visual.image_size
         pieces = _tokenizer(model_config["text_cfg"], tokenizer, source.checkpoint)
         encoder = cls(
             model,
@@ -289,9 +290,7 @@ def _find_pretrained(variant: str) -> _Source:
     return _Source(variant, {"model_cfg": config, "preprocess_cfg": pretrained}, checkpoint)
 
 
-def _tokenizer(
-    settings: dict[str, Any], given: str | Path | None, checkpoint: Path
-) -> "CleaningWordPieces | HubTokenizer | Any":
+def _tokenizer(settings: dict[str, Any], given: str | Path | None, checkpoint: Path) -> Tokenizer:
     hub_id = settings.get("hf_tokenizer_name")
     if not hub_id:
         return byte_pair_tokenizer(settings, None if given is None else Path(given))

@@ -22,6 +22,37 @@ class Tokens:
     mask: Tensor
     full_lengths: Tensor
 
+    @classmethod
+    def padded(
+        cls,
+        rows: Sequence[Sequence[int]],
+        *,
+        max_tokens: int,
+        pad: int = 0,
+        pad_to: int | None = None,
+    ) -> "Tokens":
+        """Token ids of whole reports, special tokens included; what is too long is cut.
+
+        Args:
+            max_tokens: longest sequence kept; a longer one loses tokens before its last, which
+                is the end token.
+            pad: id of padding.
+            pad_to: common length; default: that of the longest sequence kept.
+
+        >>> Tokens.padded([[2, 7, 8, 9, 3], [2, 3]], max_tokens=4).ids.tolist()
+        [[2, 7, 8, 3], [2, 3, 0, 0]]
+        """
+        kept = [
+            row if len(row) <= max_tokens else [*row[: max_tokens - 1], row[-1]] for row in rows
+        ]
+        length = pad_to or max(map(len, kept), default=0)
+        ids = torch.full((len(kept), length), pad, dtype=torch.long)
+        mask = torch.zeros_like(ids)
+        for number, row in enumerate(kept):
+            ids[number, : len(row)] = torch.tensor(row, dtype=torch.long)
+            mask[number, : len(row)] = 1
+        return cls(ids, mask, torch.tensor([len(row) for row in rows], dtype=torch.long))
+
     def __len__(self) -> int:
         return len(self.ids)
 

@@ -8,7 +8,6 @@ from open_clip.tokenizer import SimpleTokenizer
 from torch import Tensor
 from torch.nn.functional import pad as nn_pad
 
-from vlscore.encoders.parts.wordpiece import pad_tokens
 from vlscore.encoders.tokens import Tokens
 from vlscore.errors import InvalidSetting
 
@@ -41,11 +40,9 @@ class ClipTokenizer:
 
     def __call__(self, texts: Sequence[str]) -> Tokens:
         """Start, pieces, end for each text; a longer text loses its tail, and says so."""
-        pieces = [self._bpe.encode(_valid(text)) for text in texts]
         start, end = self._bpe.sot_token_id, self._bpe.eot_token_id
-        kept = [[start, *row[: self.context - 2], end] for row in pieces]
-        full_lengths = [len(row) + 2 for row in pieces]
-        return pad_tokens(kept, full_lengths=full_lengths, pad=self.pad, pad_to=self.context)
+        rows = [[start, *self._bpe.encode(_valid(text)), end] for text in texts]
+        return Tokens.padded(rows, max_tokens=self.context, pad=self.pad, pad_to=self.context)
 
 
 def whole_context(ids: Tensor, context: int, pad: int = 0) -> Tensor:

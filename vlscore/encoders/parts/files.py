@@ -9,11 +9,14 @@ VOCABULARY_FILES = ("vocab.txt", "tokenizer.json")
 _CHECKPOINT_SUFFIXES = (".safetensors", ".ckpt", ".pt", ".pth", ".bin")
 
 
-def checkpoint_in(place: Path, names: Sequence[str]) -> Path:
+def checkpoint_in(place: Path, names: Sequence[str], *, guess: bool = True) -> Path:
     """The checkpoint that `place` is, or that it holds under one of its published names.
 
-    A published name's safetensors conversion ("model.ckpt" -> "model.safetensors") is as good,
-    and so is a folder's only checkpoint, whatever its name.
+    A published name's safetensors conversion ("model.ckpt" -> "model.safetensors") is as good.
+
+    Args:
+        names: the published names, in order of preference.
+        guess: whether a folder's only checkpoint is taken whatever its name.
 
     Raises: WeightsNotFound, saying what was looked for.
     """
@@ -26,7 +29,7 @@ def checkpoint_in(place: Path, names: Sequence[str]) -> Path:
             if candidate.is_file():
                 return candidate
     found = sorted(p for p in place.iterdir() if p.suffix in _CHECKPOINT_SUFFIXES)
-    if len(found) == 1:
+    if guess and len(found) == 1:
         return found[0]
     held = ", ".join(path.name for path in found) or "no checkpoint at all"
     raise WeightsNotFound(

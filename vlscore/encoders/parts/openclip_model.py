@@ -5,14 +5,14 @@ import copy
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import open_clip
 import torch
 from open_clip.tokenizer import HFTokenizer, basic_clean, whitespace_clean
 from open_clip.transform import PreprocessCfg, image_transform_v2
 from PIL import Image
-from torch import Tensor, nn
+from torch import Tensor
 from transformers import BertConfig
 
 from vlscore.encoders.base import ImagePipeline
@@ -23,11 +23,13 @@ from vlscore.encoders.tokens import Tokens
 from vlscore.errors import UnreadableImage, WeightsNotFound
 from vlscore.images import Radiograph
 
+OpenClipModel: TypeAlias = open_clip.CLIP | open_clip.CustomTextCLIP | open_clip.CoCa
+
 _MOST_ELONGATED = 1000
 _BERT_KEY = "text.transformer.embeddings.{}_embeddings.weight"
 
 
-def build_model(config: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> nn.Module:
+def build_model(config: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> OpenClipModel:
     """The model of an open_clip configuration, its weights not yet set.
 
     Args:
@@ -45,7 +47,7 @@ def build_model(config: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> nn.
         report_settings["hf_model_pretrained"] = False
     if settings["vision_cfg"].get("timm_model_name"):
         settings["vision_cfg"]["timm_model_pretrained"] = False
-    kind = open_clip.CLIP
+    kind: type[OpenClipModel] = open_clip.CLIP
     if "multimodal_cfg" in settings:
         kind = open_clip.CoCa
     elif settings.pop("custom_text", False) or is_hub_tower:

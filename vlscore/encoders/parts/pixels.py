@@ -39,7 +39,7 @@ def read_with_opencv(path: Path, *, colour: bool = False) -> Grey:
             f'{path}: OpenCV, which the image policy "authors" reads with, cannot read it; '
             "use the default image policy"
         )
-    return np.ascontiguousarray(pixels[..., ::-1]) if colour else pixels
+    return np.ascontiguousarray(pixels[..., ::-1] if colour else pixels, dtype=np.uint8)
 
 
 def read_with_pillow(path: Path) -> Image.Image:

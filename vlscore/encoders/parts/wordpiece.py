@@ -64,7 +64,7 @@ class WordPieceTokenizer:
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
         """The word pieces that the ids stand for."""
-        return [self._tokenizer.id_to_token(i) for i in ids]
+        return [self._tokenizer.id_to_token(i) or "[UNK]" for i in ids]
 
     def __call__(
         self, texts: Sequence[str], *, max_tokens: int, pad_to: int | None = None
@@ -75,33 +75,13 @@ class WordPieceTokenizer:
             max_tokens: longest sequence, [CLS] and [SEP] included.
             pad_to: common length; default: that of the longest sequence.
         """
-        pieces = [self._encode(text) for text in texts]
-        kept = [[self.start, *row[: max_tokens - 2], self.end] for row in pieces]
-        return pad_tokens(
-            kept, full_lengths=[len(row) + 2 for row in pieces], pad=self.pad, pad_to=pad_to
-        )
+        rows = [[self.start, *self._encode(text), self.end] for text in texts]
+        return Tokens.padded(rows, max_tokens=max_tokens, pad=self.pad, pad_to=pad_to)
 
     def _encode(self, text: str) -> list[int]:
         # A lone surrogate is no character, and the tokenizer below cannot be given one.
         clean = text.encode("utf-8", "replace").decode("utf-8")
         return self._tokenizer.encode(clean, add_special_tokens=False).ids
-
-
-def pad_tokens(
-    rows: Sequence[Sequence[int]],
-    *,
-    full_lengths: Sequence[int],
-    pad: int,
-    pad_to: int | None = None,
-) -> Tokens:
-    """Token ids of different lengths -> Tokens, padded at the end."""
-    length = pad_to or max(map(len, rows), default=0)
-    ids = torch.full((len(rows), length), pad, dtype=torch.long)
-    mask = torch.zeros((len(rows), length), dtype=torch.long)
-    for number, row in enumerate(rows):
-        ids[number, : len(row)] = torch.tensor(row, dtype=torch.long)
-        mask[number, : len(row)] = 1
-    return Tokens(ids, mask, torch.tensor(full_lengths, dtype=torch.long))
 
 
 def _read_vocabulary(path: Path) -> dict[str, int]:

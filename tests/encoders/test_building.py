@@ -1,0 +1,83 @@
+"""Filling a module with a checkpoint's tensors."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from vlscore.encoders.parts.building import fill, without_initialisation
+from vlscore.errors import IncompatibleCheckpoint
+
+SOURCE = Path("model.ckpt")
+
+
+class Small(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.project = nn.Linear(3, 2)
+        self.norm = nn.BatchNorm1d(2)
+
+
+def tensors() -> dict[str, torch.Tensor]:
+    return {f"net.{key}": torch.full_like(x, 2) for key, x in Small().state_dict().items()}
+
+
+def in_container(name: str) -> str:
+    return f"net.{name}"
+
+
+def test_every_value_comes_from_the_checkpoint() -> None:
+    with without_initialisation():
+        module = Small()
+    fill(module, tensors(), source=SOURCE, key_of=in_container)
+    assert all((value == 2).all() for value in module.state_dict().values())
+
+
+def test_half_precision_becomes_float32() -> None:
+    module = Small()
+    halves = {key: value.to(torch.float16) for key, value in tensors().items()}
+    fill(module, halves, source=SOURCE, key_of=in_container)
+    assert module.project.weight.dtype == torch.float32
+    assert module.project.weight.eq(2).all()
+
+
+def test_every_kind_of_misfit_is_named_by_the_checkpoints_own_key() -> None:
+    given = tensors()
+    del given["net.project.bias"]
+    given["net.extra.weight"] = torch.zeros(1)
+    given["net.norm.weight"] = torch.zeros(5)
+    with pytest.raises(IncompatibleCheckpoint) as caught:
+        fill(Small(), given, source=SOURCE, key_of=in_container)
+    message = str(caught.value)
+    assert message.startswith("model.ckpt does not fit Small: ")
+    assert "1 missing (net.project.bias)" in message
+    assert "1 unexpected (net.extra.weight)" in message
+    assert "1 mis-shaped (net.norm.weight (5,) instead of (2,))" in message
+
+
+def test_a_long_list_of_misfits_is_cut_short() -> None:
+    given = tensors() | {f"net.extra.{n}": torch.zeros(1) for n in range(40)}
+    with pytest.raises(IncompatibleCheckpoint, match=r"40 unexpected .* and 35 more"):
+        fill(Small(), given, source=SOURCE, key_of=in_container)
+
+
+def test_parts_declared_unused_may_be_there_or_not() -> None:
+    given = tensors() | {"net.head.0.weight": torch.zeros(7)}
+    for tensors_given in (given, tensors()):
+        fill(Small(), tensors_given, source=SOURCE, key_of=in_container, unused=["net.head.*"])
+
+
+def test_buffers_that_some_versions_rebuild_may_be_missing_or_left_over() -> None:
+    given = tensors() | {"net.position_ids": torch.arange(4)}
+    del given["net.norm.num_batches_tracked"]
+    fill(Small(), given, source=SOURCE, key_of=in_container)
+
+
+def test_initialisation_returns_afterwards() -> None:
+    with without_initialisation():
+        Small()
+    torch.manual_seed(0)
+    first = Small().project.weight.clone()
+    torch.manual_seed(1)
+    assert not torch.equal(first, Small().project.weight)

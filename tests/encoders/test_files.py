@@ -1,0 +1,90 @@
+"""Where checkpoints and vocabularies are looked for."""
+
+from pathlib import Path
+
+import pytest
+
+from vlscore.encoders.parts.files import checkpoint_in, vocabulary_file
+from vlscore.errors import WeightsNotFound
+
+NAMES = ("published.ckpt", "other.bin")
+HUB_ID = "nobody/nothing"
+
+
+@pytest.fixture(autouse=True)
+def _offline(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """No test may ask a hub, nor find what its cache holds."""
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "cache"))
+
+
+def make(folder: Path, *names: str) -> None:
+    for name in names:
+        (folder / name).write_text("x")
+
+
+def test_a_file_is_taken_whatever_its_name(tmp_path: Path) -> None:
+    make(tmp_path, "mine")
+    assert checkpoint_in(tmp_path / "mine", NAMES) == tmp_path / "mine"
+
+
+def test_published_names_come_first_in_their_order(tmp_path: Path) -> None:
+    make(tmp_path, "a.pt", "other.bin", "published.ckpt")
+    assert checkpoint_in(tmp_path, NAMES).name == "published.ckpt"
+
+
+def test_a_safetensors_conversion_is_preferred(tmp_path: Path) -> None:
+    make(tmp_path, "published.ckpt", "published.safetensors")
+    assert checkpoint_in(tmp_path, NAMES).name == "published.safetensors"
+
+
+def test_the_only_checkpoint_is_taken(tmp_path: Path) -> None:
+    make(tmp_path, "epoch=7.ckpt", "vocab.txt", "config.json")
+    assert checkpoint_in(tmp_path, NAMES).name == "epoch=7.ckpt"
+
+
+def test_several_others_are_refused_by_name(tmp_path: Path) -> None:
+    make(tmp_path, "a.pt", "b.pt")
+    with pytest.raises(WeightsNotFound, match=r"none of published.ckpt, other.bin but a.pt, b.pt"):
+        checkpoint_in(tmp_path, NAMES)
+
+
+def test_an_only_checkpoint_is_not_guessed_where_there_must_be_two(tmp_path: Path) -> None:
+    make(tmp_path, "other.bin")
+    with pytest.raises(WeightsNotFound, match=r"none of published\.ckpt"):
+        checkpoint_in(tmp_path, NAMES[:1], guess=False)
+
+
+def test_a_place_that_does_not_exist(tmp_path: Path) -> None:
+    with pytest.raises(WeightsNotFound, match="no such checkpoint"):
+        checkpoint_in(tmp_path / "absent", NAMES)
+
+
+def test_vocabulary_given_as_file_or_folder(tmp_path: Path) -> None:
+    make(tmp_path, "vocab.txt", "weights.pt")
+    for given in (tmp_path, tmp_path / "vocab.txt", str(tmp_path)):
+        found = vocabulary_file(given, beside=Path("/nowhere"), hub_id=HUB_ID)
+        assert found == tmp_path / "vocab.txt"
+
+
+def test_vocabulary_beside_the_weights(tmp_path: Path) -> None:
+    make(tmp_path, "tokenizer.json", "weights.pt")
+    for beside in (tmp_path, tmp_path / "weights.pt"):
+        found = vocabulary_file(None, beside=beside, hub_id=HUB_ID)
+        assert found == tmp_path / "tokenizer.json"
+
+
+def test_no_vocabulary_says_what_to_give(tmp_path: Path) -> None:
+    with pytest.raises(WeightsNotFound, match='tokenizer="nobody/nothing" to download it'):
+        vocabulary_file(None, beside=tmp_path, hub_id=HUB_ID)
+
+
+@pytest.mark.parametrize("given", ["absent.txt", "/absent/folder", "./a/b"])
+def test_a_vocabulary_that_is_not_there(given: str) -> None:
+    with pytest.raises(WeightsNotFound, match="no such vocabulary"):
+        vocabulary_file(given, beside=Path("/nowhere"), hub_id=HUB_ID)
+
+
+def test_a_hub_id_that_cannot_be_reached() -> None:
+    with pytest.raises(WeightsNotFound, match="no hub repository of that name could be reached"):
+        vocabulary_file("some/repository", beside=Path("/nowhere"), hub_id=HUB_ID)
