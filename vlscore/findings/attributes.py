@@ -6,11 +6,12 @@ plain enumeration ("left effusion and atelectasis", "atelectasis or scarring in 
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from vlscore.findings.lexicon import Lexicon
 from vlscore.findings.mentions import Mention
 from vlscore.findings.modifiers import Modifier
+from vlscore.findings.phrases import Match
 from vlscore.findings.tokens import Token
 from vlscore.findings.types import Attribute, Axis, Side, Span
 
@@ -25,16 +26,17 @@ def attach(
     tokens: Sequence[Token],
     mentions: Sequence[Mention],
     modifiers: Sequence[Modifier],
-    in_trigger: Mapping[int, bool],
+    triggers: Sequence[Match],
     lexicon: Lexicon,
 ) -> list[list[Attribute]]:
     """Attributes of each mention; `mentions` in text order.
 
-    `in_trigger` maps the token positions inside ConText triggers to whether a trigger starts there.
+    `triggers` are the ConText triggers and boundaries: both part one statement from the next, and
+    a place may be understood across a trigger ("may represent") but not across a boundary.
     """
     if not mentions:
         return []
-    linker = _Linker(tokens, mentions, modifiers, in_trigger, lexicon)
+    linker = _Linker(tokens, mentions, modifiers, triggers, lexicon)
     linker.share_places()
     for mention, attributes in zip(mentions, linker.attributes, strict=True):
         words = Span(tokens[mention.first].start, tokens[mention.last - 1].end)
@@ -65,12 +67,18 @@ class _Linker:
         tokens: Sequence[Token],
         mentions: Sequence[Mention],
         modifiers: Sequence[Modifier],
-        in_trigger: Mapping[int, bool],
+        triggers: Sequence[Match],
         lexicon: Lexicon,
     ) -> None:
         self._tokens = tokens
         self._mentions = mentions
-        self._in_trigger = in_trigger
+        self._trigger_starts = {t.first for t in triggers}
+        self._in_trigger = {
+            position
+            for t in triggers
+            if t.entry.effect != "terminate"
+            for position in range(t.first, t.last)
+        }
         self._lexicon = lexicon
         self._groups = self._overlapping()
         self._ends = [max(mentions[i].last for i in group) for group in self._groups]
@@ -114,7 +122,7 @@ class _Linker:
             position
             for position in range(start, end)
             if self._tokens[position].form in grammar["finding_joints"]
-            or self._in_trigger.get(position)
+            or position in self._trigger_starts
         ]
         if len(joints) > 1 and self._joins_places(joints[-1], places):
             return joints[-2] + 1

@@ -12,7 +12,8 @@ from vlscore.findings.phrases import Match
 from vlscore.findings.tokens import Token
 from vlscore.findings.types import Polarity, Status
 
-_POLAR = ("negated", "uncertain")
+_DOUBT = ("uncertain", "probable")
+_NEW_STATEMENT = (*_DOUBT, "asserted")
 _STATUSES = {
     "historical": Status.HISTORICAL,
     "hypothetical": Status.HYPOTHETICAL,
@@ -70,18 +71,16 @@ def _forward_end(
         if later.first < own.last:
             continue
         rule = later.entry
+        if rule.effect == "terminate" and later.first == own.last:
+            continue  # "not certain if there is": the boundary belongs to the trigger
         if rule.effect == "terminate" or rule.ends_scope:
             return later.first
         if not rule.forward:
             continue
         after_break = tokens[later.first - 1].form in breaks
-        if own.entry.effect == "uncertain" and rule.effect == "negated":
+        if own.entry.effect in _DOUBT and rule.effect == "negated":
             return later.first
-        if (
-            own.entry.effect == "negated"
-            and after_break
-            and rule.effect in ("uncertain", "asserted")
-        ):
+        if own.entry.effect == "negated" and after_break and rule.effect in _NEW_STATEMENT:
             return later.first
         if own.entry.effect in _STATUSES and rule.effect == "negated" and after_break:
             return later.first
@@ -107,7 +106,7 @@ def assess(scope_list: Sequence[_Scope], first: int, last: int) -> Assertion:
     polarity = Polarity.POSITIVE
     if "negated" in effects:
         polarity = Polarity.NEGATIVE
-    elif "uncertain" in effects:
+    elif not effects.isdisjoint(_DOUBT):
         polarity = Polarity.UNCERTAIN
     status = next((_STATUSES[e] for e in _STATUSES if e in effects), Status.CURRENT)
     return Assertion(polarity, status, tuple(sorted(set(reaching), key=lambda t: t.first)))

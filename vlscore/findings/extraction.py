@@ -157,10 +157,7 @@ def _findings(
         return ()
     triggers = context.find_triggers(found)
     scopes = context.scopes(tokens, triggers, lexicon.breaks_before_hedge)
-    in_trigger = {
-        position: position == t.first for t in triggers for position in range(t.first, t.last)
-    }
-    attributes = attach(text, tokens, mentions, modifiers, in_trigger, lexicon)
+    attributes = attach(text, tokens, mentions, modifiers, triggers, lexicon)
     findings = []
     for mention, own in zip(mentions, attributes, strict=True):
         assertion = context.assess(scopes, *mention.core)

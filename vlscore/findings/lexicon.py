@@ -17,7 +17,15 @@ from vlscore.findings.phrases import PhraseTrie
 from vlscore.findings.types import Axis, Category, Change, Side
 
 Effect = Literal[
-    "negated", "uncertain", "historical", "hypothetical", "other", "pseudo", "terminate", "asserted"
+    "negated",
+    "uncertain",
+    "probable",
+    "historical",
+    "hypothetical",
+    "other",
+    "pseudo",
+    "terminate",
+    "asserted",
 ]
 _EFFECTS = set(Effect.__args__)  # type: ignore[attr-defined]
 

@@ -11,6 +11,14 @@ _LONGEST_GAP = 9
 _LONGEST_JOINT = 5
 
 
+class Subject(NamedTuple):
+    """A part of the chest at tokens [first, last), and the lexicon's names for it."""
+
+    first: int
+    last: int
+    names: tuple[str, ...]
+
+
 class Mention(NamedTuple):
     """Tokens [first, last) mention `observation`; [cue_first, cue_last) state it.
 
@@ -75,7 +83,7 @@ class _Frames:
         lexicon: Lexicon,
     ) -> None:
         self._forms = [t.form for t in tokens]
-        self._subjects = subjects
+        self._subjects = _merge(subjects)
         self._normals = normals
         self._normal_of = lexicon.normal_of
         self._grammar = lexicon.grammar
@@ -101,25 +109,24 @@ class _Frames:
             if subject is None and predicative:
                 subject = self._after(last, wanted, in_state)
             if subject is not None:
-                rule = f"frame:{subject.entry}"
-                mentions.append(_framed(wanted[subject.entry], subject, first, last, rule))
+                name = next(name for name in subject.names if name in wanted)
+                mentions.append(_framed(wanted[name], subject, first, last, f"frame:{name}"))
         return mentions
 
     def normal(self) -> list[Mention]:
         """Subjects said to be normal, once for each observation that this denies."""
         return [
-            _framed(
-                observation, subject, word.first, word.last, f"normal:{subject.entry}", normal=True
-            )
+            _framed(observation, subject, word.first, word.last, f"normal:{name}", normal=True)
             for word in self._normals
             for subject in self._normal_after(word) or self._normal_before(word)
-            for observation in self._normal_of[subject.entry]
+            for name in subject.names
+            for observation in self._normal_of[name]
         ]
 
     def _follows_copula(self, first: int) -> bool:
         return any(f in self._grammar["copulas"] for f in self._forms[max(0, first - 3) : first])
 
-    def _after(self, last: int, wanted: dict[str, str], in_state: set[int]) -> Match | None:
+    def _after(self, last: int, wanted: dict[str, str], in_state: set[int]) -> Subject | None:
         """The subject that a preceding state word qualifies: "elevated right hemidiaphragm".
 
         An adjective ("hilar") gives way to a noun further on ("calcified hilar granulomas").
@@ -135,7 +142,7 @@ class _Frames:
                 p in in_state or self._fills_gap(self._forms[p], joined) for p in gap
             ):
                 break
-            if subject.entry in wanted:
+            if not wanted.keys().isdisjoint(subject.names):
                 best = subject
                 if not self._forms[subject.last - 1].endswith(self._adjective_endings):
                     break
@@ -149,7 +156,7 @@ class _Frames:
             or (joined and form in self._grammar["gap_conjunctions"])
         )
 
-    def _before(self, first: int, wanted: dict[str, str]) -> Match | None:
+    def _before(self, first: int, wanted: dict[str, str]) -> Subject | None:
         """The subject that a following state word qualifies: "the aorta is tortuous"."""
         for subject in reversed(self._subjects):
             if subject.last > first:
@@ -158,7 +165,7 @@ class _Frames:
                 return None
             if any(subject.last <= n.first and n.last <= first for n in self._normals):
                 return None
-            if subject.entry in wanted:
+            if not wanted.keys().isdisjoint(subject.names):
                 return subject
         return None
 
@@ -167,11 +174,11 @@ class _Frames:
             self._forms[last:first]
         )
 
-    def _normal_after(self, word: Match) -> list[Match]:
+    def _normal_after(self, word: Match) -> list[Subject]:
         """Subjects that a preceding word calls normal: "normal heart size and aorta"."""
         if word.first > 0 and self._forms[word.first - 1] in self._grammar["copulas"]:
             return []
-        group: list[Match] = []
+        group: list[Subject] = []
         end = word.last
         for subject in self._subjects:
             if subject.first < end:
@@ -184,9 +191,9 @@ class _Frames:
             return []
         return group
 
-    def _normal_before(self, word: Match) -> list[Match]:
+    def _normal_before(self, word: Match) -> list[Subject]:
         """Subjects said to be normal afterwards: "heart size and aorta are normal"."""
-        group: list[Match] = []
+        group: list[Subject] = []
         start = word.first
         for subject in reversed(self._subjects):
             if subject.last > start:
@@ -206,8 +213,16 @@ class _Frames:
         return first - last <= _LONGEST_JOINT and all(f in joints for f in self._forms[last:first])
 
 
+def _merge(subjects: Sequence[Match]) -> list[Subject]:
+    """One subject for each place, with all its names."""
+    names: dict[tuple[int, int], list[str]] = {}
+    for match in subjects:
+        names.setdefault((match.first, match.last), []).append(match.entry)
+    return [Subject(first, last, tuple(entries)) for (first, last), entries in names.items()]
+
+
 def _framed(
-    observation: str, subject: Match, first: int, last: int, rule: str, normal: bool = False
+    observation: str, subject: Subject, first: int, last: int, rule: str, normal: bool = False
 ) -> Mention:
     return Mention(
         observation,

@@ -163,6 +163,13 @@ class Finding:
         """Stated without doubt, of this patient, now."""
         return self.polarity is Polarity.POSITIVE and self.status is Status.CURRENT
 
+    @property
+    def is_likely(self) -> bool:
+        """Stated, or leaning to yes ("probable", "A versus B"), of this patient, now."""
+        if self.status is not Status.CURRENT or self.polarity is Polarity.NEGATIVE:
+            return False
+        return all(rule.name != "context:uncertain" for rule in self.rules)
+
 
 @dataclass(frozen=True, slots=True)
 class Sentence:

@@ -1,0 +1,122 @@
+"""Lexicons: readable files, checked when loaded, extended by a line."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from vlscore._resources import resource_path
+from vlscore.findings import InvalidLexicon, extract, load_lexicon, severity_level
+from vlscore.findings.phrases import PhraseTrie, expand
+from vlscore.findings.tokens import tokenize
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A writable copy of the shipped lexicons."""
+    target = tmp_path / "lexicons"
+    shutil.copytree(resource_path("perturbations", "lexicons"), target)
+    return target
+
+
+def edit(path: Path, old: str, new: str) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new, 1), encoding="utf-8")
+
+
+def test_a_synonym_is_one_line(folder: Path) -> None:
+    report = "Left pleural spillage."
+    assert not extract(report).findings
+    edit(
+        folder / "observations.toml",
+        'mentions = ["(pleural |)effusion"',
+        'mentions = ["pleural spillage", "(pleural |)effusion"',
+    ) if 'mentions = ["(pleural |)effusion"' in (
+        folder / "observations.toml"
+    ).read_text() else edit(
+        folder / "observations.toml",
+        'mentions = ["(pleural|) effusion"',
+        'mentions = ["pleural spillage", "(pleural|) effusion"',
+    )
+    (finding,) = extract(report, load_lexicon(folder)).findings
+    assert finding.observation == "pleural_effusion"
+
+
+def test_a_trigger_is_one_line(folder: Path) -> None:
+    edit(folder / "context.toml", '"denies", ', '"denies", "nowhere any", ')
+    (finding,) = extract("Nowhere any effusion.", load_lexicon(folder)).findings
+    assert finding.polarity == "negative"
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "message"),
+    [
+        ("observations", 'chexpert = "Edema"', 'chexpert = "Oedema"', "no such label"),
+        ("observations", 'subject = "markings"', 'subject = "landmarks"', "unknown subject"),
+        ("observations", 'name = "density"', 'name = "opacity"', "defined twice"),
+        ("observations", "normal_states = [", "normal_states = [[", "not valid TOML"),
+        ("context", 'effect = "uncertain"', 'effect = "doubtful"', "no such effect"),
+        ("context", '"denies", ', '"denies", "", ', "empty phrase"),
+        ("location", 'value = "left"', 'value = "port"', "'port' is not a valid Side"),
+        ("change", 'value = "new"', 'value = "novel"', "is not a valid Change"),
+        ("grammar", "copulas =", "cupolas =", "copulas missing"),
+        ("severity", "rank = 1", "rang = 1", "rank"),
+    ],
+)
+def test_a_broken_lexicon_is_named(
+    folder: Path, name: str, old: str, new: str, message: str
+) -> None:
+    edit(folder / f"{name}.toml", old, new)
+    with pytest.raises(InvalidLexicon, match=message):
+        load_lexicon(folder)
+
+
+def test_a_missing_lexicon_is_named(folder: Path) -> None:
+    (folder / "change.toml").unlink()
+    with pytest.raises(InvalidLexicon, match=r"change\.toml: the lexicon is missing"):
+        load_lexicon(folder)
+
+
+def test_scales_are_ordered() -> None:
+    for levels in load_lexicon().scales.values():
+        ranks = [level.rank for level in levels]
+        assert ranks == sorted(ranks)
+    mild, severe = severity_level("Mild"), severity_level("severely")
+    assert mild is not None
+    assert severe is not None
+    assert mild.rank < severe.rank
+    assert severity_level("green") is None
+
+
+def test_alternatives_expand() -> None:
+    assert list(expand("(a|b|) c (d|e)")) == ["a c d", "a c e", "b c d", "b c e", "c d", "c e"]
+
+
+def test_longest_phrase_wins_in_each_layer() -> None:
+    trie = PhraseTrie()
+    trie.add("one", "lung", 1)
+    trie.add("one", "lung base", 2)
+    trie.add("two", "base", 3)
+    found = trie.find(tokenize("Lung bases, lungs"))
+    assert [(m.first, m.last, m.entry) for m in found["one"]] == [(0, 2, 2), (3, 4, 1)]
+    assert [(m.first, m.last, m.entry) for m in found["two"]] == [(1, 2, 3)]
+
+
+@pytest.mark.parametrize(
+    ("text", "forms"),
+    [
+        ("Opacities", ["opacity"]),
+        ("Pneumothoraces", ["pneumothorax"]),
+        ("masses", ["mass"]),
+        ("atelectasis is", ["atelectasis", "is"]),
+        ("air-space and/or", ["air", "space", "and", "or"]),
+        ("2.5cm", ["2.5", "cm"]),
+        ("___", ["xxxx"]),
+        ("- a", ["-", "a"]),
+    ],
+)
+def test_tokens_take_their_matching_form(text: str, forms: list[str]) -> None:
+    tokens = tokenize(text)
+    assert [t.form for t in tokens] == forms
+    assert all(text[t.start : t.end].strip() for t in tokens)
