@@ -8,7 +8,8 @@ import pytest
 from vlscore.encoders.parts.wordpiece import WordPieceTokenizer
 from vlscore.errors import IncompatibleCheckpoint
 
-PIECES = "[PAD] [UNK] [CLS] [SEP] [MASK] no effusion pleural ##s 2 . 5 cm ' t".split()
+SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+PIECES = [*SPECIAL, "no", "effusion", "pleural", "##s", "2", ".", "5", "cm", "'", "t"]
 MAX = 16
 
 
@@ -64,7 +65,7 @@ def test_both_file_formats_hold_the_same_vocabulary(tmp_path: Path) -> None:
 
 def test_line_separators_inside_a_vocabulary_do_not_shift_ids(tmp_path: Path) -> None:
     path = tmp_path / "vocab.txt"
-    path.write_text("\n".join([*PIECES[:5], "\u2028", "\x85", "cm"]), encoding="utf-8")
+    path.write_text("\n".join([*SPECIAL, "\u2028", "\x85", "cm"]), encoding="utf-8")
     assert words(WordPieceTokenizer.from_file(path), "cm") == ["cm"]
     assert WordPieceTokenizer.from_file(path)(["cm"], max_tokens=3).ids.tolist() == [[2, 7, 3]]
 

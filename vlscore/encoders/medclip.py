@@ -95,8 +95,8 @@ class ReportTower(nn.Module):
 
     def forward(self, tokens: Tokens) -> Tensor:
         layers = all_layers(self.model, tokens)
-        states = torch.stack([layers[number].float() for number in (1, 2, -1)]).mean(dim=0)
-        return self.projection_head(mean_over_tokens(states, tokens.mask))
+        means = [mean_over_tokens(layers[number], tokens.mask) for number in (1, 2, -1)]
+        return self.projection_head(torch.stack(means).mean(dim=0))
 
 
 class _MedclipFamily(PublishedEncoder):

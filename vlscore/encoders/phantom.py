@@ -31,7 +31,7 @@ IMAGE_SIZE = 128
 MAX_TOKENS = 384
 CONTENT_DIM = 190
 _WIDTH = 128
-_LAYERS = 3
+_LAYERS = 2
 _HEADS = 4
 _LONGEST_SENTENCE = 48
 
@@ -65,6 +65,7 @@ class WordTokenizer:
     """Words and sentence ends to ids; words it does not know share hashed ids."""
 
     def __init__(self, words: Sequence[str]) -> None:
+        self.words = list(words)
         first = UNKNOWN + 1 + _HASH_BUCKETS
         self._ids = {word: first + k for k, word in enumerate(words)}
         self.size = first + len(words)

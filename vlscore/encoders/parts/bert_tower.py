@@ -1,5 +1,6 @@
 """BERT report towers, built from configurations written here and never from a hub."""
 
+import torch
 from torch import Tensor
 from transformers import BertConfig, BertModel
 
@@ -39,7 +40,9 @@ def all_layers(bert: BertModel, tokens: Tokens) -> tuple[Tensor, ...]:
 
 def sum_over_tokens(states: Tensor, mask: Tensor) -> Tensor:
     """(n, L, hidden) -> (n, hidden) float32, padding left out."""
-    return (states.float() * mask.unsqueeze(-1)).sum(dim=1)
+    # Under autocast the product would be taken in bfloat16, which cannot hold such sums.
+    with torch.autocast(states.device.type, enabled=False):
+        return torch.bmm(mask.float().unsqueeze(1), states.float()).squeeze(1)
 
 
 def mean_over_tokens(states: Tensor, mask: Tensor) -> Tensor:

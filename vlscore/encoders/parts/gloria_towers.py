@@ -1,5 +1,6 @@
 """The towers that GLoRIA introduced and LIMITR kept."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -52,18 +53,19 @@ class LastFourLayers(nn.Module):
         super().__init__()
         self.model = bert_base(CLINICAL_BERT_VOCABULARY)
 
-    def token_states(self, tokens: Tokens) -> Tensor:
-        """(n, L, 768) float32: the last four layers, added."""
-        return torch.stack([x.float() for x in all_layers(self.model, tokens)[-_LAYERS:]]).sum(0)
+    def last_layers(self, tokens: Tokens) -> tuple[Tensor, ...]:
+        """(n, L, 768) for each of the last four layers."""
+        return all_layers(self.model, tokens)[-_LAYERS:]
 
     def forward(self, tokens: Tokens) -> Tensor:
         """(n, 768) float32."""
-        return sum_over_tokens(self.token_states(tokens), tokens.mask) / POSITIONS
+        return pool_report(self.last_layers(tokens), tokens.mask)
 
     def embed_words(self, tokens: Tokens, tokenizer: WordPieceTokenizer) -> Words:
         """Each word's embedding: the sum over its pieces and over the last four layers."""
+        states = torch.stack([layer.float() for layer in self.last_layers(tokens)]).sum(dim=0)
         return Words(
-            add_up_words(self.token_states(tokens), tokens, tokenizer.continues_word),
+            add_up_words(states, tokens, tokenizer.continues_word),
             [_words(tokenizer.pieces(row[:n])) for row, n in _rows(tokens)],
         )
 
@@ -84,6 +86,18 @@ class EnlargedResNet(nn.Module):
     def embed_patches(self, pixels: Tensor) -> Tensor:
         """(n, 3, 224, 224) -> (n, 768, 19, 19)."""
         return self.local_embedder(feature_maps(self.model, enlarge_to_299(pixels))[0])
+
+
+def pool_report(layers: Sequence[Tensor], mask: Tensor) -> Tensor:
+    """The sum over a report's tokens and over layers, divided by 97 whatever its length.
+
+    Args:
+        layers: (n, L, d) each.
+        mask: (n, L), 1 at tokens.
+
+    Returns: (n, d) float32.
+    """
+    return torch.stack([sum_over_tokens(layer, mask) for layer in layers]).sum(0) / POSITIONS
 
 
 def add_up_words(states: Tensor, tokens: Tokens, continues_word: Tensor) -> Tensor:
