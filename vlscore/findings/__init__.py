@@ -10,7 +10,7 @@
 The words it knows are readable files under `perturbations/lexicons/`, one an axis.
 """
 
-from vlscore.findings.extraction import assert_span, extract
+from vlscore.findings.extraction import extract
 from vlscore.findings.labels import chexpert_labels
 from vlscore.findings.lexicon import (
     CHEXPERT_LABELS,
@@ -20,6 +20,7 @@ from vlscore.findings.lexicon import (
     load_lexicon,
     severity_level,
 )
+from vlscore.findings.reading import assert_span
 from vlscore.findings.types import (
     Attribute,
     Axis,

@@ -122,9 +122,9 @@ class SentencePattern(NamedTuple):
     always: bool
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Lexicon:
-    """All axes together."""
+    """All axes together. Compared and hashed by identity: `load_lexicon` loads a folder once."""
 
     observations: Mapping[str, Observation]
     normal_of: Mapping[str, tuple[str, ...]]

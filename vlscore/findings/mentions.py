@@ -100,7 +100,9 @@ class _Frames:
         starts = {d.first for d in direct}
         mentions = []
         for (first, last), wanted in by_place.items():
-            if any(d.first < first < d.last for d in direct):
+            if any(d.first < first < d.last for d in direct) or any(
+                n.first <= first and last <= n.last for n in self._normals
+            ):
                 continue
             predicative = self._follows_copula(first)
             subject = None if predicative else self._after(last, wanted, in_state)
@@ -137,7 +139,7 @@ class _Frames:
             if subject.first < end:
                 continue
             gap = range(end, subject.first)
-            joined = best is not None or any(p in in_state for p in gap)
+            joined = end > last or any(p in in_state for p in gap)
             if subject.first - last > _LONGEST_GAP or not all(
                 p in in_state or self._fills_gap(self._forms[p], joined) for p in gap
             ):

@@ -20,6 +20,10 @@ class Span(NamedTuple):
         """
         return text[self.start : self.end]
 
+    def moved(self, offset: int) -> "Span":
+        """The span `offset` characters further on."""
+        return Span(self.start + offset, self.end + offset)
+
     def covers(self, other: "Span") -> bool:
         """Whether `other` lies inside this span."""
         return self.start <= other.start and other.end <= self.end
@@ -100,12 +104,20 @@ class Attribute(NamedTuple):
     span: Span
     inherited: bool = False
 
+    def moved(self, offset: int) -> "Attribute":
+        """The attribute with its words `offset` characters further on."""
+        return Attribute(self.axis, self.value, self.span.moved(offset), self.inherited)
+
 
 class Rule(NamedTuple):
     """A lexicon entry that fired: its name (`negation:no`, `frame:heart`) and its words."""
 
     name: str
     span: Span
+
+    def moved(self, offset: int) -> "Rule":
+        """The rule with its words `offset` characters further on."""
+        return Rule(self.name, self.span.moved(offset))
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +142,21 @@ class Finding:
     attributes: tuple[Attribute, ...] = ()
     rules: tuple[Rule, ...] = ()
     normal: bool = False
+
+    def at(self, sentence: int, offset: int) -> "Finding":
+        """The finding in sentence number `sentence`, `offset` characters further on."""
+        return Finding(
+            self.observation,
+            self.span.moved(offset),
+            self.cue.moved(offset),
+            self.polarity,
+            sentence,
+            self.chexpert,
+            self.status,
+            tuple([a.moved(offset) for a in self.attributes]),
+            tuple([r.moved(offset) for r in self.rules]),
+            self.normal,
+        )
 
     def on(self, axis: Axis) -> tuple[Attribute, ...]:
         """The attributes on one axis, in text order."""
@@ -186,6 +213,18 @@ class Sentence:
     rule: Rule | None = None
     normal: bool = False
     changes: tuple[Attribute, ...] = ()
+
+    def at(self, index: int, offset: int) -> "Sentence":
+        """The sentence as number `index` of a report, `offset` characters further on."""
+        return Sentence(
+            index,
+            self.span.moved(offset),
+            self.category,
+            tuple([f.at(index, offset) for f in self.findings]),
+            self.rule and self.rule.moved(offset),
+            self.normal,
+            tuple([a.moved(offset) for a in self.changes]),
+        )
 
     @property
     def has_positive(self) -> bool:
