@@ -1,9 +1,8 @@
 """The ConText rules on NegEx's own published test set.
 
 Protocol. `Annotations-1-120.txt` of github.com/chapmanbe/negex (folder negex.python, Apache-2.0):
-2,376 clinical conditions in sentences of 120 reports of six kinds (discharge summaries, surgical
-pathology, radiology, echocardiography, operative and emergency notes), each marked "Affirmed" or
-"Negated" by hand. The condition's words are given to the rules as they stand; a condition counts as
+2,376 clinical conditions in sentences of 120 reports of six kinds, radiology among them, each
+marked "Affirmed" or "Negated" by hand. The condition's words are given to the rules as they stand; a condition counts as
 negated where the rules' polarity is negative (uncertain counts as affirmed, as in the annotations).
 The triggers were written for chest radiographs; two were changed after seeing this set ("rule out"
 no longer negates; "not consistent with" does).
