@@ -2,5 +2,6 @@
 
 from vlscore.images.policy import ImagePolicy
 from vlscore.images.radiograph import Provenance, Radiograph
+from vlscore.images.read import as_radiograph, read_image
 
-__all__ = ["ImagePolicy", "Provenance", "Radiograph"]
+__all__ = ["ImagePolicy", "Provenance", "Radiograph", "as_radiograph", "read_image"]

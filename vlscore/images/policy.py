@@ -19,6 +19,8 @@ class ImagePolicy:
             99.5th percentile. "full": the full stored range.
         frame: which frame of a multi-frame file to take, counted from 0; None refuses such files.
         max_pixels: larger images are refused as decompression bombs.
+        other_modalities: "refuse" (default) DICOM files whose header says that they are no chest
+            radiograph (CT, ultrasound, a hand), or "accept" them.
         as_authors: read files exactly as the encoder's authors' code does, quirks included; all
             other fields are then without effect.
     """
@@ -26,11 +28,16 @@ class ImagePolicy:
     window: str = "auto"
     frame: int | None = None
     max_pixels: int = 100_000_000
+    other_modalities: str = "refuse"
     as_authors: bool = False
 
     def __post_init__(self) -> None:
         if self.window not in WINDOWS:
             raise InvalidSetting(f"window is one of {', '.join(WINDOWS)}, not {self.window!r}")
+        if self.other_modalities not in ("refuse", "accept"):
+            raise InvalidSetting(
+                f'other_modalities is "refuse" or "accept", not {self.other_modalities!r}'
+            )
 
     @classmethod
     def named(cls, policy: "ImagePolicy | str | None") -> "ImagePolicy":
@@ -47,4 +54,9 @@ class ImagePolicy:
         """Short text for a score's signature."""
         if self.as_authors:
             return "authors"
-        return self.window if self.frame is None else f"{self.window},frame={self.frame}"
+        parts = [self.window]
+        if self.frame is not None:
+            parts.append(f"frame={self.frame}")
+        if self.other_modalities != "refuse":
+            parts.append(f"other_modalities={self.other_modalities}")
+        return ",".join(parts)

@@ -1,0 +1,31 @@
+"""Synthetic chest radiographs and reports with exactly known errors."""
+
+from vlscore.phantom.errors import ErrorCounts, corrupt, count_errors, pair_errors
+from vlscore.phantom.grammar import sentence_for, write_report
+from vlscore.phantom.render import render
+from vlscore.phantom.scene import (
+    KINDS,
+    Acquisition,
+    Finding,
+    Kind,
+    Scene,
+    sample_finding,
+    sample_scene,
+)
+
+__all__ = [
+    "KINDS",
+    "Acquisition",
+    "ErrorCounts",
+    "Finding",
+    "Kind",
+    "Scene",
+    "corrupt",
+    "count_errors",
+    "pair_errors",
+    "render",
+    "sample_finding",
+    "sample_scene",
+    "sentence_for",
+    "write_report",
+]

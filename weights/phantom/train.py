@@ -1,0 +1,243 @@
+"""Train the bundled encoder on phantoms, in two seeded stages.
+
+1. Reports. Reports of a scene and of corrupted scenes (wrong side, zone or severity, findings
+   removed or added, comparisons) are embedded; the distance of every pair in a batch is drawn
+   towards the square root of its true number of errors. Paraphrases (no error) are drawn together,
+   every kind of single error is pushed one unit apart.
+2. Images. With the report tower fixed, each image is contrasted (InfoNCE over squared distances)
+   with its own report against the other reports of the batch and three hard negatives, its own
+   findings with exactly one error.
+
+Afterwards the width of the modality gap is chosen on validation scenes, and C is set to the largest
+area T over calibration candidates of one to six errors. Scenes of training, validation, calibration
+and test come from different seeds; test phrasings are never used here.
+
+Run: python weights/phantom/train.py [--device cuda] [--out weights/phantom]
+"""
+
+import argparse
+import hashlib
+import json
+import time
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from safetensors.torch import save_file
+from torch import Tensor
+
+from vlscore._files import atomic_write
+from vlscore.encoders.phantom import (
+    IMAGE_SIZE,
+    UNKNOWN,
+    PhantomEncoder,
+    pretokenize,
+    standardise,
+)
+from vlscore.phantom import Finding, corrupt, pair_errors, sample_scene, write_report
+from vlscore.phantom.corpus import scene_at, thumbnail
+
+TRAINING, VALIDATION, CALIBRATION = 1, 2, 3
+
+# Words whose loss changes no statement: they are hidden at random, so that hiding them is harmless.
+FILLERS = ("a", "an", "the", "there", "is", "are", "in", "of", "at", "was", "be", "this", "which")
+
+
+def build_vocabulary(reports: int) -> list[str]:
+    """All words of that many training reports, sorted."""
+    rng = np.random.default_rng([TRAINING, 1])
+    words: set[str] = set()
+    for _ in range(reports):
+        words.update(pretokenize(write_report(rng, sample_scene(rng).findings, others=0.5)))
+    return sorted(words - {"[unk]", ".", ";", "!", "?", "\n"})
+
+
+def hide_words(
+    ids: Tensor, fillers: Tensor, generator: torch.Generator, rate: float = 0.12
+) -> Tensor:
+    """Some filler words become unknown, and a few words of any kind become hashed strangers."""
+    chance = torch.rand(ids.shape, generator=generator)
+    hidden = torch.isin(ids, fillers) & (chance < rate)
+    return torch.where(hidden, torch.full_like(ids, UNKNOWN), ids)
+
+
+def report_batches(
+    encoder: PhantomEncoder, batch: int, seed: int
+) -> Iterator[tuple[Tensor, NDArray[np.float32]]]:
+    """Token ids of 2·batch reports, and the errors between every two of them."""
+    rng = np.random.default_rng([TRAINING, 2, seed])
+    generator = torch.Generator().manual_seed(seed)
+    fillers = torch.tensor([encoder.tokenizer.ids_of(word)[0] for word in FILLERS])
+    while True:
+        stated: list[tuple[Finding, ...]] = []
+        for _ in range(batch):
+            findings = sample_scene(rng).findings
+            stated += [findings, corrupt(rng, findings, int(rng.integers(0, 6)))]
+        reports = [
+            write_report(rng, findings, negatives=rng.uniform(0, 0.7), others=rng.uniform(0, 0.4))
+            for findings in stated
+        ]
+        ids = hide_words(encoder.tokenize(reports).ids, fillers, generator)
+        yield ids, pair_errors(stated)
+
+
+def distance_loss(vectors: Tensor, errors: Tensor) -> Tensor:
+    """How far distances are from the root of the error counts; near pairs weigh more."""
+    squared = (vectors[:, None] - vectors[None]).square().sum(-1)
+    gap = (squared + 1e-4).sqrt() - errors.sqrt()
+    weight = 1 / (1 + errors)
+    return (weight * gap.square()).sum() / weight.sum()
+
+
+def train_reports(encoder: PhantomEncoder, steps: int, batch: int, device: str) -> None:
+    tower = encoder.report_tower.to(device).train()
+    optimiser = torch.optim.AdamW(tower.parameters(), lr=2e-3, weight_decay=1e-3)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(
+        optimiser, 2e-3, total_steps=steps, pct_start=0.1
+    )
+    batches = report_batches(encoder, batch, seed=0)
+    began, running = time.monotonic(), 0.0
+    for step in range(1, steps + 1):
+        ids, errors = next(batches)
+        loss = distance_loss(tower(ids.to(device)), torch.from_numpy(errors).to(device))
+        optimiser.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(tower.parameters(), 1.0)
+        optimiser.step()
+        schedule.step()
+        running += loss.item()
+        if step % 100 == 0:
+            print(
+                f"reports {step}/{steps}  loss {running / 100:.4f}  "
+                f"{time.monotonic() - began:.0f} s",
+                flush=True,
+            )
+            running = 0.0
+    tower.eval()
+
+
+def thumbnails(seed: int, count: int, workers: int) -> NDArray[np.uint8]:
+    """(count, 128, 128) pictures of the first scenes of a seed."""
+    draw = partial(_thumbnail_at, seed)
+    if workers < 2:
+        return np.stack([draw(k) for k in range(count)])
+    with ProcessPoolExecutor(workers) as pool:
+        return np.stack(list(pool.map(draw, range(count), chunksize=64)))
+
+
+def _thumbnail_at(seed: int, position: int) -> NDArray[np.uint8]:
+    return thumbnail(scene_at(seed, position), IMAGE_SIZE)
+
+
+def augment(pixels: Tensor, generator: torch.Generator) -> Tensor:
+    """Shift by up to three pixels, change contrast and noise; then standardise."""
+    dy, dx = torch.randint(-3, 4, (2,), generator=generator).tolist()
+    moved = torch.roll(pixels, (dy, dx), dims=(-2, -1))
+    gamma = torch.empty(len(pixels), 1, 1, 1).uniform_(0.85, 1.2, generator=generator)
+    noise = 0.01 * torch.randn(pixels.shape, generator=generator)
+    return standardise(moved.clamp(0, 1) ** gamma + noise)
+
+
+def train_images(
+    encoder: PhantomEncoder, pictures: NDArray[np.uint8], epochs: int, batch: int, device: str
+) -> None:
+    encoder.report_tower.requires_grad_(False)
+    tower = encoder.image_tower.to(device, memory_format=torch.channels_last).train()
+    rng = np.random.default_rng([TRAINING, 3])
+    generator = torch.Generator().manual_seed(3)
+    scenes = [scene_at(TRAINING, k) for k in range(len(pictures))]
+    steps = epochs * (len(pictures) // batch)
+    optimiser = torch.optim.AdamW(tower.parameters(), lr=2e-3, weight_decay=1e-2)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(
+        optimiser, 2e-3, total_steps=steps, pct_start=0.1
+    )
+    began, running, step = time.monotonic(), 0.0, 0
+    for _ in range(epochs):
+        order = rng.permutation(len(pictures))
+        for start in range(0, len(order) - batch + 1, batch):
+            rows = order[start : start + batch]
+            findings = [scenes[k].findings for k in rows]
+            hard = [corrupt(rng, f, 1) for f in findings for _ in range(3)]
+            texts = [write_report(rng, f, negatives=0.3) for f in [*findings, *hard]]
+            with torch.no_grad():
+                reports = encoder.report_tower(encoder.tokenize(texts).ids.to(device))
+            pixels = augment(torch.from_numpy(pictures[rows]).float()[:, None] / 255, generator)
+            images = tower(pixels.to(device, memory_format=torch.channels_last))
+            loss = contrast(images, reports[:batch], reports[batch:])
+            optimiser.zero_grad()
+            loss.backward()
+            optimiser.step()
+            schedule.step()
+            step += 1
+            running += loss.item()
+            if step % 50 == 0:
+                print(
+                    f"images {step}/{steps}  loss {running / 50:.4f}  "
+                    f"{time.monotonic() - began:.0f} s",
+                    flush=True,
+                )
+                running = 0.0
+    tower.eval()
+
+
+def contrast(images: Tensor, own: Tensor, hard: Tensor, sharpness: float = 2.0) -> Tensor:
+    """InfoNCE over squared distances, both ways, with hard negatives, and the distance itself."""
+    batch = len(images)
+    squared = torch.cdist(images, own).square()
+    hard_squared = (images[:, None] - hard.reshape(batch, -1, hard.shape[1])).square().sum(-1)
+    target = torch.arange(batch, device=images.device)
+    to_reports = torch.cat([squared, hard_squared], dim=1)
+    cross_entropy = torch.nn.functional.cross_entropy
+    nce = cross_entropy(-sharpness * to_reports, target) + cross_entropy(
+        -sharpness * squared.T, target
+    )
+    return nce + squared.diagonal().mean()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--out", type=Path, default=Path(__file__).parent)
+    parser.add_argument("--report-steps", type=int, default=1500)
+    parser.add_argument("--report-batch", type=int, default=48)
+    parser.add_argument("--images", type=int, default=20_000)
+    parser.add_argument("--epochs", type=int, default=6)
+    parser.add_argument("--image-batch", type=int, default=100)
+    parser.add_argument("--workers", type=int, default=2, help="processes that draw pictures")
+    parser.add_argument("--pictures", type=Path, help="keep drawn pictures here (.npy)")
+    options = parser.parse_args()
+    torch.manual_seed(0)
+    encoder = PhantomEncoder(build_vocabulary(4000))
+    train_reports(encoder, options.report_steps, options.report_batch, options.device)
+    save(encoder, options.out)
+    if options.pictures is not None and options.pictures.exists():
+        pictures = np.load(options.pictures, mmap_mode="r")[: options.images]
+    else:
+        pictures = thumbnails(TRAINING, options.images, options.workers)
+        if options.pictures is not None:
+            np.save(options.pictures, pictures)
+    train_images(encoder, pictures, options.epochs, options.image_batch, options.device)
+    encoder.cpu()
+    save(encoder, options.out)
+
+
+def save(encoder: PhantomEncoder, folder: Path) -> None:
+    """Write weights, vocabulary and their checksum."""
+    folder.mkdir(parents=True, exist_ok=True)
+    words = encoder.tokenizer.words
+    state = {name: x.detach().cpu().contiguous() for name, x in encoder.state_dict().items()}
+    save_file(state, folder / "model.safetensors")
+    with atomic_write(folder / "vocabulary.json") as stream:
+        json.dump(words, stream, indent=0)
+    content = (folder / "model.safetensors").read_bytes()
+    digest = hashlib.sha256(content + "\n".join(words).encode()).hexdigest()
+    with atomic_write(folder / "checksum.json") as stream:
+        json.dump({"sha256": digest}, stream)
+
+
+if __name__ == "__main__":
+    main()
