@@ -8,22 +8,25 @@ from vlscore.findings.phrases import Match
 from vlscore.findings.tokens import Token
 from vlscore.findings.types import Category, Rule, Span
 
-_HEADING = re.compile(r"\s*(?:\d+\s*[.)]\s*)?([A-Za-z][A-Za-z /&]{2,40}?)\s*:")
+_HEADING = re.compile(r"(?:^|(?<=[\s.)]))([A-Za-z][A-Za-z /&]{2,40}?)\s*:")
 _PATTERN_LAYERS = ("opening", "pattern")
 _ABOUT_THE_EXAMINATION = (Category.TECHNIQUE, Category.COMPARISON)
 
 
-def heading(text: str, span: Span, titles: Mapping[str, Category]) -> tuple[Category, bool] | None:
-    """Category of the section title that opens the sentence, and whether it governs what follows.
+def heading(
+    text: str, after: int, span: Span, titles: Mapping[str, Category]
+) -> tuple[Category, bool] | None:
+    """Category of the section title before or at the start of a sentence, and whether it governs.
 
-    A title in capitals governs the sentences up to the next title; any other only its own.
+    `after` is where the previous sentence ends. A title in capitals governs the sentences up to
+    the next title; any other only its own.
     """
-    match = _HEADING.match(text, span.start, span.end)
-    if match is None:
+    between = list(_HEADING.finditer(text, after, span.start))
+    title = between[-1] if between else _HEADING.match(text, span.start, span.end)
+    if title is None:
         return None
-    title = match.group(1)
-    category = titles.get(title.lower())
-    return None if category is None else (category, title.isupper())
+    category = titles.get(title.group(1).lower())
+    return None if category is None else (category, title.group(1).isupper())
 
 
 def pattern_category(

@@ -28,14 +28,15 @@ def extract(report: str, lexicon: Lexicon | None = None) -> ReportFindings:
     lexicon = lexicon or load_lexicon()
     sentences: list[Sentence] = []
     section = Category.CLINICAL
-    for index, (start, end) in enumerate(split_sentences(report)):
-        span = Span(start, end)
-        title = heading(report, span, lexicon.headings)
+    end = 0
+    for index, found in enumerate(split_sentences(report)):
+        title = heading(report, end, Span(found.start, found.end), lexicon.headings)
+        end = found.end
         category = section
         if title is not None:
             category, governs = title
             section = category if governs else Category.CLINICAL
-        sentence = read_sentence(span.of(report), category, lexicon).at(index, start)
+        sentence = read_sentence(found.text, category, lexicon).at(index, found.start)
         before = sentences[-1] if sentences else None
         sentences.append(_with_antecedent(report, sentence, before, lexicon))
     return ReportFindings(report, tuple(sentences))

@@ -1,12 +1,12 @@
 """A trie of phrases over tokens: every lexicon is matched in one walk of a sentence."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from vlscore.findings.tokens import Token, tokenize
 
-_GROUP = re.compile(r"\(([^()]*)\)")
+_PART = re.compile(r"(?:^|(?<=\s))\(([^()]*)\)(?=\s|$)|([^()]+)")
 
 
 class Match(NamedTuple):
@@ -25,20 +25,33 @@ class _Node:
         self.children: dict[str, _Node] = {}
         self.entries: dict[str, list[Any]] | None = None
 
+    def below(self, forms: Sequence[str]) -> "_Node":
+        """The node that the forms lead to, made where it is not there yet."""
+        node = self
+        for form in forms:
+            node = node.children.setdefault(form, _Node())
+        return node
 
-def expand(pattern: str) -> Iterator[str]:
-    """All phrases of a pattern with `(a|b|)` alternatives.
 
-    >>> list(expand("(left |)lung base"))
-    ['left lung base', 'lung base']
+def parse(pattern: str) -> list[list[list[str]]]:
+    """The parts of a pattern: for each, its alternatives as lists of matching forms.
+
+    >>> parse("(left|) lung bases")
+    [[['left'], []], [['lung', 'base']]]
+
+    Raises ValueError where a group does not stand between spaces.
     """
-    group = _GROUP.search(pattern)
-    if group is None:
-        yield " ".join(pattern.split())
-        return
-    head, tail = pattern[: group.start()], pattern[group.end() :]
-    for choice in group.group(1).split("|"):
-        yield from expand(head + choice + tail)
+    parts = []
+    end = 0
+    for match in _PART.finditer(pattern):
+        if match.start() != end:
+            break
+        end = match.end()
+        choices = [match.group(2)] if match.group(1) is None else match.group(1).split("|")
+        parts.append([[t.form for t in tokenize(choice)] for choice in choices])
+    if end != len(pattern):
+        raise ValueError(f"pattern {pattern!r} has a group that is no word of its own")
+    return parts
 
 
 class PhraseTrie:
@@ -48,13 +61,16 @@ class PhraseTrie:
         self._root = _Node()
 
     def add(self, layer: str, pattern: str, entry: Any) -> None:
-        """Add every phrase of `pattern` to `layer`; several entries may share a phrase."""
-        for phrase in expand(pattern):
-            node = self._root
-            for token in tokenize(phrase):
-                node = node.children.setdefault(token.form, _Node())
-            if node is self._root:
-                raise ValueError(f"pattern {pattern!r} has an empty phrase")
+        """Add every phrase of `pattern` to `layer`; several entries may share a phrase.
+
+        Raises ValueError where the pattern is malformed or one of its phrases is empty.
+        """
+        nodes = {self._root}
+        for alternatives in parse(pattern):
+            nodes = {node.below(forms) for node in nodes for forms in alternatives}
+        if self._root in nodes:
+            raise ValueError(f"pattern {pattern!r} has an empty phrase")
+        for node in nodes:
             if node.entries is None:
                 node.entries = {}
             entries = node.entries.setdefault(layer, [])
