@@ -1,0 +1,104 @@
+"""Sections of reports by their headers, and the fallbacks where there are none."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vlscore.errors import InvalidReport, InvalidSetting
+from vlscore.reports import SECTIONS, TextPolicy, select, split_sections
+
+REPORT = """EXAMINATION: CHEST (PA AND LAT)
+
+INDICATION: Cough.
+
+COMPARISON: None.
+
+FINDINGS:
+The lungs are clear.
+Ratio 1:2.
+
+IMPRESSION: No acute process.
+"""
+
+
+def test_headers_divide_a_report():
+    sections = split_sections(REPORT)
+    assert [section.name for section in sections.sections] == [
+        "examination",
+        "indication",
+        "comparison",
+        "findings",
+        "impression",
+    ]
+    assert sections.findings == "The lungs are clear.\nRatio 1:2."
+    assert (sections.indication, sections.comparison) == ("Cough.", "None.")
+    for section in sections.sections:
+        assert REPORT[section.start : section.end] == section.text
+
+
+@pytest.mark.parametrize(
+    ("header", "name"),
+    [
+        ("CONCLUSION", "impression"),
+        ("WET READ", "impression"),
+        ("REASON FOR EXAM", "indication"),
+        ("FINDINGS AND IMPRESSION", "findings and impression"),
+        ("STRANGE HEADER", "strange header"),
+    ],
+)
+def test_synonyms_share_a_name(header, name):
+    (section,) = split_sections(f"{header}: Something.").sections
+    assert (section.name, section.text) == (name, "Something.")
+
+
+def test_headers_inside_a_line_count_only_where_they_are_well_known():
+    sections = split_sections("FINDINGS: Clear. IMPRESSION: Normal.")
+    assert (sections.findings, sections.impression) == ("Clear.", "Normal.")
+    assert split_sections("FINDINGS: ET tube: fine. PICC: fine.").findings is not None
+
+
+@pytest.mark.parametrize(
+    ("report", "section", "expected"),
+    [
+        (REPORT, "findings", "The lungs are clear.\nRatio 1:2."),
+        (REPORT, "impression", "No acute process."),
+        (REPORT, "findings+impression", "The lungs are clear.\nRatio 1:2. No acute process."),
+        (REPORT, "auto", "The lungs are clear.\nRatio 1:2."),
+        (REPORT, "all", REPORT),
+        ("IMPRESSION: Normal.", "auto", "Normal."),
+        ("IMPRESSION: Normal.", "findings+impression", "Normal."),
+        ("INDICATION: Pain.\n\nCHEST, TWO VIEWS:\n\nClear lungs.", "auto", "Clear lungs."),
+        ("Wrapped first.\n\nLast paragraph.", "auto", "Last paragraph."),
+        ("FINDINGS AND IMPRESSION: Clear.", "findings", "Clear."),
+    ],
+)
+def test_what_a_policy_selects(report, section, expected):
+    assert select(report, TextPolicy(section)) == expected
+
+
+@pytest.mark.parametrize("section", ["findings", "impression", "findings+impression"])
+def test_an_absent_section_is_an_error_that_says_what_to_do(section):
+    with pytest.raises(InvalidReport, match=r'no section for .*section="all"'):
+        select("The lungs are clear.", TextPolicy(section))
+
+
+def test_only_texts_are_reports():
+    with pytest.raises(InvalidReport, match="not a float"):
+        select(float("nan"), TextPolicy())
+
+
+def test_unknown_sections_are_refused():
+    with pytest.raises(InvalidSetting, match="section is one of all"):
+        TextPolicy.named("history")
+
+
+def test_a_policy_is_named_by_its_section():
+    for section in SECTIONS:
+        assert TextPolicy.named(section).signature() == section
+    assert TextPolicy.named(None) == TextPolicy()
+
+
+@given(st.text(max_size=200))
+def test_any_text_can_be_divided(report):
+    for section in split_sections(report).sections:
+        assert report[section.start : section.end] == section.text

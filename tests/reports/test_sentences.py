@@ -1,0 +1,91 @@
+"""Sentences end where a reader would end them, and know their place."""
+
+import json
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from vlscore.reports import split_sentences
+
+CASES = {
+    "decimals": ("Nodule of 2.5 cm. No change.", ["Nodule of 2.5 cm.", "No change."]),
+    "titles and times": (
+        "Seen by Dr. Smith at 9:15 a.m. today. No change.",
+        ["Seen by Dr. Smith at 9:15 a.m. today.", "No change."],
+    ),
+    "tokenised lower case": (
+        "no pleural effusion . heart size normal .",
+        ["no pleural effusion .", "heart size normal ."],
+    ),
+    "numbered lines": (
+        "1. Lungs are clear.\n2. Nodule in the right\nupper lobe.\n10.No acute disease",
+        ["Lungs are clear.", "Nodule in the right\nupper lobe.", "No acute disease"],
+    ),
+    "wrapped lines": (
+        "The heart is\nnormal. Clear\nlungs.",
+        ["The heart is\nnormal.", "Clear\nlungs."],
+    ),
+    "headers": (
+        "FINDINGS: Clear lungs.\nIMPRESSION: Normal chest.",
+        ["Clear lungs.", "Normal chest."],
+    ),
+    "masks": (
+        "XXXX XXXX. The XXXX are intact. ___ tube.",
+        ["XXXX XXXX.", "The XXXX are intact.", "___ tube."],
+    ),
+    "no final period": ("heart normal", ["heart normal"]),
+    "abbreviations": ("The tube, e.g. the PICC, is fine.", ["The tube, e.g. the PICC, is fine."]),
+    "numbered things": ("No. 3 tube is in place.", ["No. 3 tube is in place."]),
+    "ellipsis and question": ("Stable... new? yes", ["Stable...", "new?", "yes"]),
+    "paragraphs": ("Clear lungs\n\nNormal heart", ["Clear lungs", "Normal heart"]),
+    "missing blank": ("Clear lungs.No effusion.", ["Clear lungs.", "No effusion."]),
+    "nothing": ("", []),
+    "punctuation only": (". . !", []),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_sentences(case):
+    report, expected = CASES[case]
+    assert [sentence.text for sentence in split_sentences(report)] == expected
+
+
+@settings(deadline=None)
+@given(st.text(alphabet=st.sampled_from(list("ab.!?;: \n12XAZ()-_,\t\x00é")), max_size=120))
+def test_spans_are_exact_ordered_and_lose_no_letter(report):
+    sentences = split_sentences(report)
+    position = 0
+    for sentence in sentences:
+        assert report[sentence.start : sentence.end] == sentence.text
+        assert sentence.text == sentence.text.strip()
+        assert sentence.start >= position
+        position = sentence.end
+    kept = {k for s in sentences for k in range(s.start, s.end)}
+    lost = "".join(c for k, c in enumerate(report) if k not in kept and c in "abé")
+    assert lost == ""
+
+
+def test_time_grows_linearly():
+    sentence = "The heart is 2.5 cm wide, Dr. A. Smith said. "
+
+    def seconds(times: int) -> float:
+        start = time.perf_counter()
+        split_sentences(sentence * times)
+        return time.perf_counter() - start
+
+    seconds(100)
+    assert seconds(8000) < 40 * max(seconds(800), 1e-3)
+
+
+def test_real_reports_split_into_plausible_sentences(shared):
+    with (shared / "data" / "iu_reports.jsonl").open(encoding="utf-8") as stream:
+        reports = [json.loads(line).get("findings") or "" for line in stream]
+    lengths = [
+        len(sentence.text.split()) for report in reports for sentence in split_sentences(report)
+    ]
+    # A splitter that breaks at decimals or swallows periods moves these far.
+    assert 5 < sum(lengths) / len(lengths) < 10
+    assert sum(length == 1 for length in lengths) / len(lengths) < 0.02
+    assert max(lengths) < 80

@@ -1,0 +1,16 @@
+"""Free-text reports: sections, sentences, cleaning."""
+
+from vlscore.reports.policy import SECTIONS, TextPolicy, select
+from vlscore.reports.sections import ReportSections, Section, split_sections
+from vlscore.reports.sentences import Sentence, split_sentences
+
+__all__ = [
+    "SECTIONS",
+    "ReportSections",
+    "Section",
+    "Sentence",
+    "TextPolicy",
+    "select",
+    "split_sections",
+    "split_sentences",
+]
