@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from torch import Tensor
 
 from vlscore.encoders.card import EncoderCard
-from vlscore.encoders.parts._cleaning_tmp import clean_gloria
 from vlscore.encoders.parts.gloria_towers import (
     DIM,
     POSITIONS,
@@ -17,6 +16,7 @@ from vlscore.encoders.parts.pad_crop import CROP, PadCropPipeline
 from vlscore.encoders.parts.wordpiece import WordPieceTokenizer
 from vlscore.encoders.published import PublishedEncoder
 from vlscore.encoders.tokens import Tokens
+from vlscore.reports.cleaning import clean_gloria
 
 
 class GloriaEncoder(PublishedEncoder):

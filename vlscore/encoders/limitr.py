@@ -6,7 +6,6 @@ from typing import ClassVar
 from torch import Tensor
 
 from vlscore.encoders.card import EncoderCard
-from vlscore.encoders.parts._cleaning_tmp import clean_limitr
 from vlscore.encoders.parts.gloria_towers import (
     DIM,
     POSITIONS,
@@ -18,6 +17,7 @@ from vlscore.encoders.parts.pad_crop import CROP, PadCropPipeline
 from vlscore.encoders.parts.wordpiece import WordPieceTokenizer
 from vlscore.encoders.published import PublishedEncoder
 from vlscore.encoders.tokens import Tokens
+from vlscore.reports.cleaning import clean_limitr
 
 
 class LimitrEncoder(PublishedEncoder):

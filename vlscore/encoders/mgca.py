@@ -10,7 +10,6 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from vlscore.encoders.card import EncoderCard
-from vlscore.encoders.parts._cleaning_tmp import clean_mgca
 from vlscore.encoders.parts.bert_tower import CLINICAL_BERT_VOCABULARY, bert_base, last_layer
 from vlscore.encoders.parts.pad_crop import CROP, PadCropPipeline
 from vlscore.encoders.parts.resnet_trunk import (
@@ -23,6 +22,7 @@ from vlscore.encoders.parts.resnet_trunk import (
 from vlscore.encoders.parts.wordpiece import WordPieceTokenizer
 from vlscore.encoders.published import PublishedEncoder
 from vlscore.encoders.tokens import Tokens
+from vlscore.reports.cleaning import clean_mgca
 
 DIM = 128
 MAX_TOKENS = 112

@@ -1,6 +1,7 @@
 """The authors' ways from a grey image, or a file, to the pixels their towers take."""
 
 import contextlib
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -95,9 +96,14 @@ def _stored_dicom_values(path: Path) -> NDArray[np.generic]:
     import pydicom
 
     try:
-        return pydicom.dcmread(path).pixel_array
+        # Warnings and messages may quote header values, and a header names its patient.
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return pydicom.dcmread(path).pixel_array
     except Exception as error:  # pydicom and its decoders raise many unrelated types
-        raise UnreadableImage(f"{path}: no pixels could be decoded ({error})") from None
+        raise UnreadableImage(
+            f"{path}: no pixels could be decoded ({type(error).__name__})"
+        ) from None
 
 
 @contextlib.contextmanager

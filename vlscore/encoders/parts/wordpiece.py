@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 
 import torch
@@ -55,7 +56,7 @@ class WordPieceTokenizer:
             )
         return cls(vocabulary)
 
-    @property
+    @cached_property
     def continues_word(self) -> Tensor:
         """(vocabulary,) bool, True for the "##" pieces, which continue the word before."""
         flags = torch.zeros(len(self._vocabulary), dtype=torch.bool)
