@@ -55,8 +55,6 @@ def concept(name: str, coding: str, observations: str, note: str = "") -> Concep
     return Concept(name, coding, frozenset(observations.split()), note)
 
 
-_LINES = "catheter"
-
 #: Codings that mean what the observation means.
 CLEAN = (
     concept(
@@ -74,6 +72,7 @@ CLEAN = (
     concept("cardiomegaly", r"(Cardiomegaly|Cardiac Shadow/.*enlarged)", "cardiomegaly"),
     concept("nodule", r"Nodule", "nodule"),
     concept("calcified granuloma", r"Calcified Granuloma", "calcified_granuloma"),
+    concept("granuloma, not said to be calcified", r"Granuloma(/|$)", "granuloma"),
     concept("granulomatous disease", r"Granulomatous Disease", "granulomatous_disease"),
     concept(
         "calcification",
@@ -89,6 +88,8 @@ CLEAN = (
         r"(Markings|Lung.*/interstitial)",
         "interstitial_markings",
     ),
+    concept("interstitial lung disease", r"Lung Diseases, Interstitial", "interstitial_disease"),
+    concept("pulmonary fibrosis", r"(Pulmonary Fibrosis|Fibrosis)(/|$)", "fibrosis"),
     concept("emphysema", r"(Pulmonary Emphysema|Emphysema|Bullous Emphysema)", "emphysema"),
     concept("COPD", r"Pulmonary Disease, Chronic Obstructive", "copd"),
     concept("hyperinflation", r"Lung.*/hyperdistention", "hyperinflation"),
@@ -97,6 +98,7 @@ CLEAN = (
     concept("flattened diaphragm", r"Diaphragm/.*flattened", "flattened_diaphragm"),
     concept("blunted costophrenic angle", r"Costophrenic Angle.*blunted", "costophrenic_blunting"),
     concept("pleural thickening", r"Thickening/pleura", "pleural_thickening"),
+    concept("diaphragmatic eventration", r"Diaphragmatic Eventration", "eventration"),
     concept("hiatal hernia", r"Hernia", "hernia"),
     concept(
         "degenerative change of spine or joint",
@@ -108,7 +110,10 @@ CLEAN = (
     concept("kyphosis", r"Kyphosis", "kyphosis"),
     concept("osteopenia", r"(Bone Diseases, Metabolic|Osteoporosis)", "osteopenia"),
     concept("fracture", r"Fractures, Bone", "fracture"),
-    concept("catheter", r"Catheters, Indwelling", _LINES),
+    concept("catheter", r"Catheters, Indwelling", "catheter"),
+    concept("tube", r"Tube, Inserted", "tube"),
+    concept("foreign body", r"Foreign Bodies", "foreign_body"),
+    concept("spinal fusion", r"Spinal Fusion", "spinal_hardware"),
     concept("surgical clips and staples", r"(Surgical Instruments|Sutures)", "surgical_material"),
 )
 
@@ -143,7 +148,7 @@ UNCLEAR = (
         "sternotomy",
         r"Sternotomy",
         "sternotomy",
-        "never coded, though one report in fifty states it",
+        "never coded, however plainly stated",
     ),
     concept(
         "lucency", r"(Lung, Hyperlucent|Lucency)", "hyperlucency", "used for several unlike signs"
@@ -158,7 +163,7 @@ UNCLEAR = (
         "mass",
         r"Mass(/|$)",
         "mass",
-        "a handful; masses seen before and no longer are coded or not",
+        "masses seen before and no longer are coded or not; nodule/mass is coded as either",
     ),
 )
 
