@@ -15,7 +15,7 @@ def nasty_texts(shared):
 
 def test_limitr_sentences_equal_the_authors(nasty_texts):
     for case in nasty_texts:
-        expected = "" if case["limitr_error"] else " ".join(case["limitr_sentences"])
+        expected = " ".join(case.get("limitr_sentences") or [])
         assert clean_limitr(case["text"]) == expected
 
 
@@ -27,7 +27,7 @@ def test_mgca_sentences_equal_the_authors_where_they_keep_the_report(nasty_texts
 
 
 def test_quirks_that_change_numbers():
-    assert clean_limitr("Nodule of 4.2 cm, pH 7.4.") == "nodule of 2 cm ph 4"
+    assert clean_limitr("Nodule of 4.2 cm, pH 7.4 now.") == "nodule of 2 cm ph 4 now"
     assert clean_limitr("naïve 3 µm ½") == "nave 3 m"
     assert clean_gloria("Normal. No change.") == "no change"
     assert clean_limitr("Normal. No change.") == "normal no change"

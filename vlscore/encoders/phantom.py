@@ -12,6 +12,7 @@ import hashlib
 import json
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -158,16 +159,27 @@ class ReportTower(nn.Module):
 
     def forward(self, ids: Tensor) -> Tensor:
         sentences, owner = split_sentences(ids)
-        if not len(sentences):
-            return self.sentence[-1].weight.new_zeros(len(ids), CONTENT_DIM)
+        distinct, position = torch.unique(sentences, dim=0, return_inverse=True)
+        total = self.sentence[-1].weight.new_zeros(len(ids), CONTENT_DIM)
+        return total.index_add(0, owner, self._state(distinct)[position])
+
+    def _state(self, sentences: Tensor) -> Tensor:
+        """What each sentence states, (m, 190); sentences of similar length share a pass."""
+        lengths = (sentences != PAD).sum(1)
+        stated = self.sentence[-1].weight.new_zeros(len(sentences), CONTENT_DIM)
+        for shortest, longest in pairwise((0, 6, 9, 13, _LONGEST_SENTENCE)):
+            rows = ((lengths > shortest) & (lengths <= longest)).nonzero()[:, 0]
+            if len(rows):
+                width = int(lengths[rows].max())
+                stated = stated.index_copy(0, rows, self._read(sentences[rows, :width]))
+        return stated
+
+    def _read(self, sentences: Tensor) -> Tensor:
         used = sentences != PAD
-        places = torch.arange(sentences.shape[1], device=ids.device)
-        x = self.words(sentences) + self.places(places)
+        x = self.words(sentences) + self.places.weight[: sentences.shape[1]]
         x = self.layers(x, src_key_padding_mask=~used)
         mean = (x * used[..., None]).sum(1) / used.sum(1, keepdim=True)
-        stated = self.sentence(mean).float()
-        total = stated.new_zeros(len(ids), CONTENT_DIM)
-        return total.index_add(0, owner, stated)
+        return self.sentence(mean).float()
 
 
 def split_sentences(ids: Tensor) -> tuple[Tensor, Tensor]:

@@ -54,9 +54,9 @@ def count_errors(candidate: Iterable[Finding], reference: Iterable[Finding]) -> 
 
     A finding that only one of them states is one error, whatever attributes it has.
 
-    >>> count_errors([Finding("effusion", "left", None, 1)], [Finding("effusion", "right", None, 3)])
-    ErrorCounts(false_finding=0, omitted_finding=0, wrong_location=1, wrong_severity=1, \
-false_comparison=0, omitted_comparison=0)
+    >>> left, right = Finding("effusion", "left", None, 1), Finding("effusion", "right", None, 3)
+    >>> count_errors([left], [right]).wrong_location, count_errors([left], [right]).total
+    (1, 2)
     """
     stated = {finding.kind: finding for finding in candidate}
     true = {finding.kind: finding for finding in reference}

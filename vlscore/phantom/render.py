@@ -4,6 +4,8 @@ Coordinates run from -1 to 1, x to the right of the picture and y downwards. The
 viewer: the patient's right side lies on the left of the picture.
 """
 
+from itertools import pairwise
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter
@@ -40,9 +42,11 @@ class _Canvas:
         self.acquisition = acquisition
         self.rng = np.random.default_rng(acquisition.seed)
         axis = np.linspace(-1, 1, size, dtype=np.float32)
+        self.y: Field
+        self.x: Field
         self.y, self.x = np.meshgrid(axis, axis, indexing="ij")
         self.x = self.x / np.float32(acquisition.habitus)
-        self.density = np.zeros((size, size), dtype=np.float32)
+        self.density: Field = np.zeros((size, size), dtype=np.float32)
         inflation = _severity(findings.get("hyperinflation")) / 3
         heart = _severity(findings.get("cardiomegaly")) / 3
         self.base = 0.5 + 0.05 * acquisition.inspiration + 0.16 * inflation
@@ -86,7 +90,7 @@ class _Canvas:
     def stroke(self, points: list[tuple[float, float]], width: float) -> Field:
         """A line through the points."""
         nearest = np.full_like(self.x, np.inf)
-        for (x0, y0), (x1, y1) in zip(points, points[1:], strict=False):
+        for (x0, y0), (x1, y1) in pairwise(points):
             dx, dy = x1 - x0, y1 - y0
             along = ((self.x - x0) * dx + (self.y - y0) * dy) / (dx * dx + dy * dy)
             along = np.clip(along, 0, 1)

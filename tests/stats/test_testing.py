@@ -1,0 +1,51 @@
+"""Tests and effect sizes against definitions."""
+
+import numpy as np
+import pytest
+
+from vlscore.stats import (
+    auc,
+    benjamini_hochberg,
+    cohens_d,
+    paired_test,
+    permutation_test,
+    two_sample_test,
+)
+
+
+def _samples(shift, n=60):
+    rng = np.random.default_rng(0)
+    return rng.normal(shift, 1, n), rng.normal(0, 1, n)
+
+
+def test_auc_is_the_share_of_pairs():
+    x, y = np.random.default_rng(1).integers(0, 5, (2, 40))
+    pairs = [(a > b) + 0.5 * (a == b) for a in x for b in y]
+    assert auc(x, y) == pytest.approx(np.mean(pairs))
+    assert auc(x, x) == 0.5
+    assert auc(x, y) + auc(y, x) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("test", [paired_test, two_sample_test, permutation_test])
+def test_a_clear_shift_is_found_and_none_is_not(test):
+    assert test(*_samples(1.5)).p_value < 1e-3
+    assert test(*_samples(0.0)).p_value > 0.05
+
+
+def test_equal_pairs_differ_in_nothing():
+    x, _ = _samples(0)
+    assert paired_test(x, x).p_value == 1
+
+
+def test_cohens_d_is_in_standard_deviations():
+    x, y = _samples(2.0, 4000)
+    assert cohens_d(x, y) == pytest.approx(2, abs=0.1)
+    assert np.isnan(cohens_d([1.0, 1.0], [1.0, 1.0]))
+
+
+def test_benjamini_hochberg_by_hand():
+    # Step-up: p(k) n / k, then the running minimum from the largest.
+    np.testing.assert_allclose(
+        benjamini_hochberg([0.01, 0.04, 0.03, 0.5]), [0.04, 0.16 / 3, 0.16 / 3, 0.5]
+    )
+    assert len(benjamini_hochberg([])) == 0

@@ -1,0 +1,127 @@
+"""Phantom studies as files: radiographs in DICOM or PNG, and a table of reports and errors.
+
+python -m vlscore.phantom FOLDER --studies 100 --seed 7 --format dicom
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from vlscore._files import atomic_write
+from vlscore.phantom.corpus import scene_at
+from vlscore.phantom.errors import ErrorCounts, corrupt, count_errors
+from vlscore.phantom.grammar import Split, write_report
+from vlscore.phantom.render import render
+from vlscore.phantom.scene import Scene
+
+ImageFormat = Literal["dicom", "png"]
+
+
+@dataclass(frozen=True)
+class PhantomStudy:
+    """A scene with a reference report, and a candidate report whose errors are known."""
+
+    scene: Scene
+    reference: str
+    candidate: str
+    errors: ErrorCounts
+
+
+def sample_studies(
+    seed: int, count: int, *, split: Split = "train", most_errors: int = 6
+) -> Iterator[PhantomStudy]:
+    """`count` studies whose candidates hold 0 to `most_errors` errors, drawn uniformly.
+
+    Study k of a seed is the same whatever `count` is.
+    """
+    for position in range(count):
+        scene = scene_at(seed, position)
+        rng = np.random.default_rng([seed, position, 1])
+        claimed = corrupt(rng, scene.findings, int(rng.integers(0, most_errors + 1)))
+        yield PhantomStudy(
+            scene,
+            write_report(rng, scene.findings, split=split),
+            write_report(rng, claimed, split=split),
+            count_errors(claimed, scene.findings),
+        )
+
+
+def write_dataset(
+    folder: str | Path,
+    *,
+    seed: int,
+    count: int,
+    format: ImageFormat = "png",
+    split: Split = "train",
+    size: int = 256,
+) -> Path:
+    """Write `count` studies; returns the path of studies.jsonl.
+
+    Columns: id, image, reference, candidate, errors (one number a ReXVal category).
+    The same arguments give the same bytes.
+    """
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    suffix = {"dicom": ".dcm", "png": ".png"}[format]
+    write = {"dicom": write_dicom, "png": write_png}[format]
+    lines = []
+    for position, study in enumerate(sample_studies(seed, count, split=split)):
+        name = f"phantom-{seed}-{position:05d}"
+        write(folder / f"{name}{suffix}", render(study.scene, size))
+        record = {
+            "id": name,
+            "image": f"{name}{suffix}",
+            "reference": study.reference,
+            "candidate": study.candidate,
+            "errors": study.errors.to_dict(),
+        }
+        lines.append(json.dumps(record) + "\n")
+    table = folder / "studies.jsonl"
+    with atomic_write(table) as stream:
+        stream.writelines(lines)
+    return table
+
+
+def write_png(path: Path, picture: NDArray[np.uint16]) -> None:
+    """A 12-bit picture as a 16-bit PNG, its values in the high bits."""
+    with atomic_write(path, "wb") as stream:
+        Image.fromarray(picture << 4).save(stream, format="PNG")
+
+
+def write_dicom(path: Path, picture: NDArray[np.uint16]) -> None:
+    """A 12-bit picture as a CR image; its identifiers follow from its pixels."""
+    from pydicom.dataset import Dataset, FileMetaDataset
+    from pydicom.uid import UID, ComputedRadiographyImageStorage, ExplicitVRLittleEndian
+
+    unique = UID(f"2.25.{int(hashlib.sha256(picture.tobytes()).hexdigest()[:30], 16)}")
+    meta = FileMetaDataset()
+    meta.MediaStorageSOPClassUID = ComputedRadiographyImageStorage
+    meta.MediaStorageSOPInstanceUID = unique
+    meta.TransferSyntaxUID = ExplicitVRLittleEndian
+    dataset = Dataset()
+    dataset.file_meta = meta
+    dataset.SOPClassUID = ComputedRadiographyImageStorage
+    dataset.SOPInstanceUID = unique
+    dataset.StudyInstanceUID = f"{unique}1"
+    dataset.SeriesInstanceUID = f"{unique}2"
+    dataset.PatientName = "PHANTOM"
+    dataset.PatientID = "PHANTOM"
+    dataset.Modality = "CR"
+    dataset.BodyPartExamined = "CHEST"
+    dataset.ViewPosition = "PA"
+    dataset.Rows, dataset.Columns = picture.shape
+    dataset.SamplesPerPixel = 1
+    dataset.PhotometricInterpretation = "MONOCHROME2"
+    dataset.BitsAllocated, dataset.BitsStored, dataset.HighBit = 16, 12, 11
+    dataset.PixelRepresentation = 0
+    dataset.WindowCenter, dataset.WindowWidth = 2048, 4096
+    dataset.PixelData = picture.astype("<u2").tobytes()
+    with atomic_write(path, "wb") as stream:
+        dataset.save_as(stream, enforce_file_format=True)
