@@ -1,0 +1,26 @@
+"""The documentation quotes the results file, and shows what the code prints."""
+
+from pathlib import Path
+
+from vlscore.findings import extract
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_quoted_table_is_the_one_measured() -> None:
+    page = (ROOT / "docs" / "findings.md").read_text(encoding="utf-8")
+    results = (ROOT / "benchmarks" / "results" / "findings_vs_codings.md").read_text("utf-8")
+    quoted = page.split("<!-- held out: begin -->")[1].split("<!-- held out: end -->")[0].strip()
+    assert quoted.startswith("| observation |")
+    assert quoted in results
+
+
+def test_example_prints_what_the_page_says() -> None:
+    page = (ROOT / "docs" / "findings.md").read_text(encoding="utf-8")
+    code = page.split("```python\n")[1].split("```")[0]
+    report = code.split('report = "')[1].split('"\n')[0]
+    printed = [
+        " ".join(map(str, (f.observation, f.polarity, f.side, f.zones, f.severity, f.change)))
+        for f in extract(report)
+    ]
+    assert [line[2:] for line in code.splitlines() if line.startswith("# ")] == printed
