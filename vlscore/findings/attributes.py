@@ -193,7 +193,7 @@ class _Linker:
                 or (form in grammar["predicates"] and not joined)
             ):
                 continue
-            elif form not in grammar["chain"]:
+            elif form not in grammar["chain"] and not form[0].isdecimal():
                 return False
             else:
                 joined = joined or form in (",", "and")
