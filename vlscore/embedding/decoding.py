@@ -5,9 +5,11 @@ and no other: the pool is rebuilt, and whatever was in flight is decoded again, 
 """
 
 import multiprocessing
+import signal
 from collections.abc import Callable
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -98,8 +100,10 @@ class PendingPixels:
         except VLScoreError:
             raise
         except (OSError, ValueError, RuntimeError, MemoryError) as error:
-            name = self._image if isinstance(self._image, str) else type(self._image).__name__
-            raise UnreadableImage(f"{name}: {type(error).__name__} while decoding") from error
+            is_file = isinstance(self._image, str | Path)
+            name = str(self._image) if is_file else type(self._image).__name__
+            # The cause's own words stay out: decoders may quote the header of a DICOM file.
+            raise UnreadableImage(f"{name}: {type(error).__name__} while decoding") from None
 
 
 _worker: tuple[ImagePipeline, ImagePolicy] | None = None
@@ -107,6 +111,8 @@ _worker: tuple[ImagePipeline, ImagePolicy] | None = None
 
 def _start_worker(pipeline: ImagePipeline, policy: ImagePolicy) -> None:
     global _worker
+    # Ctrl-C is the main process's business: it stops the workers itself.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     torch.set_num_threads(1)
     _worker = (pipeline, policy)
 

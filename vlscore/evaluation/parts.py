@@ -17,7 +17,7 @@ from vlscore._files import atomic_write
 from vlscore.errors import InvalidSetting
 from vlscore.scorer import COLUMNS
 
-_ARROW = {float: pa.float64(), bool: pa.bool_()}
+_ARROW: dict[type, Any] = {float: pa.float64(), bool: pa.bool_()}
 SCORE_SCHEMA = pa.schema(
     [
         pa.field("row", pa.int64()),

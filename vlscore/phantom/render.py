@@ -119,7 +119,7 @@ class _Canvas:
         self.add(self.blob(centre, 0.2, self.heart_width, 0.27, 0.08), 0.17)
 
     def _draw_spine(self) -> None:
-        discs = 0.04 * np.cos(self.y * 34)
+        discs = np.float32(0.04) * np.cos(self.y * np.float32(34))
         self.add(_smooth_step(np.abs(self.x) - 0.06, 0.015) * (1 + discs), 0.05)
 
     def _draw_ribs(self, side: str) -> None:

@@ -209,11 +209,17 @@ def main() -> None:
     parser.add_argument("--image-batch", type=int, default=100)
     parser.add_argument("--workers", type=int, default=2, help="processes that draw pictures")
     parser.add_argument("--pictures", type=Path, help="keep drawn pictures here (.npy)")
+    parser.add_argument(
+        "--only-images", action="store_true", help="stage 2 alone, on the report tower in --out"
+    )
     options = parser.parse_args()
     torch.manual_seed(0)
-    encoder = PhantomEncoder(build_vocabulary(4000))
-    train_reports(encoder, options.report_steps, options.report_batch, options.device)
-    save(encoder, options.out)
+    if options.only_images:
+        encoder = PhantomEncoder.load(weights=options.out).to(options.device)
+    else:
+        encoder = PhantomEncoder(build_vocabulary(4000))
+        train_reports(encoder, options.report_steps, options.report_batch, options.device)
+        save(encoder, options.out)
     if options.pictures is not None and options.pictures.exists():
         pictures = np.load(options.pictures, mmap_mode="r")[: options.images]
     else:

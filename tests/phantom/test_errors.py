@@ -1,0 +1,106 @@
+"""Errors between findings: the algebra that every benchmark rests on."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from vlscore.phantom import KINDS, Finding, corrupt, count_errors, pair_errors, sample_scene
+
+seeds = st.integers(0, 2**32 - 1)
+laws = settings(deadline=None, max_examples=60)
+
+
+def findings_of(seed):
+    return sample_scene(np.random.default_rng(seed)).findings
+
+
+@laws
+@given(seeds)
+def test_a_report_has_no_errors_against_itself(seed):
+    assert count_errors(findings_of(seed), findings_of(seed)).total == 0
+
+
+@laws
+@given(seeds, seeds)
+def test_swapping_candidate_and_reference_swaps_false_and_omitted(a, b):
+    there, back = (
+        count_errors(findings_of(a), findings_of(b)),
+        count_errors(findings_of(b), findings_of(a)),
+    )
+    assert there.false_finding == back.omitted_finding
+    assert there.omitted_finding == back.false_finding
+    assert there.wrong_location == back.wrong_location
+    assert there.wrong_severity == back.wrong_severity
+    assert there.total == back.total
+
+
+@laws
+@given(seeds, st.integers(0, 6))
+def test_corruption_makes_exactly_the_errors_asked_for(seed, errors):
+    true = findings_of(seed)
+    candidate = corrupt(np.random.default_rng(seed), true, errors)
+    assert count_errors(candidate, true).total == errors
+    assert len({finding.kind for finding in candidate}) == len(candidate)
+
+
+@laws
+@given(st.lists(seeds, min_size=2, max_size=6))
+def test_the_table_of_pairs_equals_counting_each(several):
+    stated = [findings_of(seed) for seed in several]
+    table = pair_errors(stated)
+    for i, candidate in enumerate(stated):
+        for j, reference in enumerate(stated):
+            assert table[i, j] == count_errors(candidate, reference).total
+
+
+@pytest.mark.parametrize(
+    ("candidate", "reference", "category"),
+    [
+        ([Finding("edema", severity=1)], [], "false_finding"),
+        ([], [Finding("edema", severity=1)], "omitted_finding"),
+        ([Finding("chest_tube", "left")], [Finding("chest_tube", "right")], "wrong_location"),
+        (
+            [Finding("nodule", "left", "upper", 1)],
+            [Finding("nodule", "right", "lower", 1)],
+            "wrong_location",
+        ),
+        ([Finding("edema", severity=1)], [Finding("edema", severity=3)], "wrong_severity"),
+        (
+            [Finding("edema", severity=1, change="new")],
+            [Finding("edema", severity=1)],
+            "false_comparison",
+        ),
+        (
+            [Finding("edema", severity=1, change="new")],
+            [Finding("edema", severity=1, change="unchanged")],
+            "false_comparison",
+        ),
+        (
+            [Finding("edema", severity=1)],
+            [Finding("edema", severity=1, change="new")],
+            "omitted_comparison",
+        ),
+    ],
+)
+def test_each_category_counts_what_it_says(candidate, reference, category):
+    counts = count_errors(candidate, reference).to_dict()
+    assert counts.pop(category) == 1
+    assert set(counts.values()) == {0}
+
+
+def test_every_category_occurs_in_random_corruption():
+    rng = np.random.default_rng(0)
+    seen = dict.fromkeys(count_errors([], []).to_dict(), 0)
+    for seed in range(80):
+        true = findings_of(seed)
+        for name, count in count_errors(corrupt(rng, true, 4), true).to_dict().items():
+            seen[name] += count
+    assert min(seen.values()) > 0
+
+
+def test_scenes_vary_over_all_kinds_and_hold_normal_ones():
+    scenes = [findings_of(seed) for seed in range(300)]
+    kinds = {finding.kind for findings in scenes for finding in findings}
+    assert kinds == set(KINDS)
+    assert 0.05 < sum(not findings for findings in scenes) / 300 < 0.3
