@@ -44,7 +44,8 @@ def test_parity(name: str, shared: Path, checkpoints: Path, known: dict[str, Ten
     assert_same_pixels(encoder.image_pipeline, golden)
     assert_same_tokens(encoder, golden)
     assert_same_embeddings(encoder, golden)
-    assert_same_before_normalisation(load_as_authors(f"{name}:raw", path, vocabulary), golden)
+    if name == "convirt-mgca":
+        assert_same_before_normalisation(load_as_authors(f"{name}:raw", path, vocabulary), golden)
     with pytest.raises(UnknownName, match="no variant 'cooked'"):
         load_encoder(f"{name}:cooked", weights=path, tokenizer=vocabulary)
 

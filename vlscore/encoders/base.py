@@ -3,6 +3,7 @@
 import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -10,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from vlscore.encoders.card import EncoderCard
+from vlscore.encoders.checkpoints import tensors_digest
 from vlscore.encoders.tokens import Tokens
 from vlscore.errors import InvalidReport, InvalidSetting
 from vlscore.images import ImagePolicy, Radiograph, as_radiograph
@@ -64,7 +66,6 @@ class JointEncoder(nn.Module, ABC):
 
     card: EncoderCard
     image_pipeline: ImagePipeline
-    checksum: str
     image_policy: ImagePolicy = ImagePolicy()
     has_lateral_tower: ClassVar[bool] = False
 
@@ -87,6 +88,10 @@ class JointEncoder(nn.Module, ABC):
     def preprocess(self, radiograph: Radiograph) -> Tensor:
         """One radiograph -> float32 (channels, height, width), on the CPU."""
         return self.image_pipeline(radiograph)
+
+    @cached_property
+    def checksum(self) -> str:
+        return tensors_digest(self.state_dict())
 
     @property
     def device(self) -> torch.device:

@@ -14,6 +14,7 @@ from torch.nn import functional
 
 from vlscore.encoders.base import ImagePipeline, JointEncoder
 from vlscore.encoders.card import EncoderCard
+from vlscore.encoders.checkpoints import load_checkpoint, tensors_digest
 from vlscore.encoders.parts.bert_tower import CXR_BERT_VOCABULARY, bert_base, last_layer
 from vlscore.encoders.parts.building import fill, without_initialisation
 from vlscore.encoders.parts.files import vocabulary_file
@@ -21,9 +22,9 @@ from vlscore.encoders.parts.pixels import centre_crop, read_deep, to_unit_range,
 from vlscore.encoders.parts.resnet_trunk import POOLED_WIDTH, feature_maps, resnet50_trunk
 from vlscore.encoders.parts.temporal_pooler import TemporalPooler
 from vlscore.encoders.parts.wordpiece import WordPieceTokenizer
-from vlscore.encoders.published import find_weights, load_checkpoint, tensors_digest
+from vlscore.encoders.published import find_weights
 from vlscore.encoders.tokens import Tokens
-from vlscore.errors import UnknownName
+from vlscore.errors import UnknownName, WeightsNotFound
 from vlscore.images import Radiograph
 
 DIM = 128
@@ -226,8 +227,13 @@ class BiovilEncoder(JointEncoder):
         """
         if variant is not None:
             raise UnknownName(f"{cls.card.name} has no variant {variant!r}")
-        image_path = find_weights(cls.card.name, weights, cls.image_names)
-        report_path = find_weights(cls.card.name, weights, cls.report_names)
+        if weights is not None and Path(weights).is_file():
+            raise WeightsNotFound(
+                f"{cls.card.name} has two checkpoints, {cls.image_names[0]} and "
+                f"{cls.report_names[0]}: give the folder that holds both, not {weights}"
+            )
+        image_path = find_weights(cls.card.name, weights, cls.image_names, guess=False)
+        report_path = find_weights(cls.card.name, weights, cls.report_names, guess=False)
         vocabulary = vocabulary_file(tokenizer, beside=report_path, hub_id=cls.vocabulary_id)
         pieces = WordPieceTokenizer.from_file(vocabulary, size=CXR_BERT_VOCABULARY)
         with without_initialisation():

@@ -14,10 +14,11 @@ from torch.nn import functional
 
 from vlscore.encoders.base import ImagePipeline, JointEncoder
 from vlscore.encoders.card import EncoderCard
+from vlscore.encoders.checkpoints import load_checkpoint, tensors_digest
 from vlscore.encoders.parts.building import fill, without_initialisation
 from vlscore.encoders.parts.clip_tokens import CONTEXT, ClipTokenizer, whole_context
 from vlscore.encoders.parts.pixels import read_with_opencv, too_elongated
-from vlscore.encoders.published import find_weights, load_checkpoint, tensors_digest
+from vlscore.encoders.published import find_weights
 from vlscore.encoders.tokens import Tokens
 from vlscore.errors import UnknownName
 from vlscore.images import Radiograph

@@ -13,6 +13,7 @@ from torch.nn import functional
 
 from vlscore.encoders.base import ImagePipeline, JointEncoder
 from vlscore.encoders.card import EncoderCard
+from vlscore.encoders.checkpoints import load_checkpoint, tensors_digest
 from vlscore.encoders.parts.building import fill, without_initialisation
 from vlscore.encoders.parts.clip_tokens import CONTEXT, ClipTokenizer, whole_context
 from vlscore.encoders.parts.files import checkpoint_in, vocabulary_file
@@ -25,7 +26,7 @@ from vlscore.encoders.parts.openclip_model import (
     byte_pair_tokenizer,
 )
 from vlscore.encoders.parts.wordpiece import WordPieceTokenizer
-from vlscore.encoders.published import find_weights, load_checkpoint, tensors_digest
+from vlscore.encoders.published import find_weights
 from vlscore.encoders.tokens import Tokens
 from vlscore.errors import IncompatibleCheckpoint, UnknownName, WeightsNotFound
 

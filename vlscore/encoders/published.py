@@ -1,32 +1,41 @@
 """What the published encoders of one checkpoint file and a BERT vocabulary share."""
 
-from collections.abc import Callable, Collection
+import os
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import ClassVar, Self
 
-import torch
 from torch import Tensor
 
 from vlscore.encoders.base import JointEncoder
+from vlscore.encoders.checkpoints import load_checkpoint, tensors_digest
 from vlscore.encoders.parts.building import fill, without_initialisation
 from vlscore.encoders.parts.files import checkpoint_in, vocabulary_file
 from vlscore.encoders.parts.wordpiece import WordPieceTokenizer
-from vlscore.errors import UnknownName
+from vlscore.errors import UnknownName, WeightsNotFound
 
 BIO_CLINICAL_BERT = "emilyalsentzer/Bio_ClinicalBERT"
 
 
-def load_checkpoint(path):
-    d = torch.load(path, weights_only=True, mmap=True)
-    return d.get("state_dict", d)
+def find_weights(
+    name: str, weights: str | Path | None, file_names: Sequence[str], *, guess: bool = True
+) -> Path:
+    """The checkpoint file of an encoder.
 
+    Looked for in `weights`; without it, in the encoder's folder under VLSCORE_WEIGHTS.
 
-def tensors_digest(tensors):
-    return "0"
-
-
-def find_weights(name, weights, file_names):
-    return checkpoint_in(Path(weights), file_names)
+    Raises: WeightsNotFound, saying what to do.
+    """
+    if weights is None:
+        home = os.environ.get("VLSCORE_WEIGHTS")
+        if not home:
+            raise WeightsNotFound(
+                f"{name} needs its authors' checkpoint ({' or '.join(file_names)}): give it as "
+                f"weights=PATH, or put it into a folder {name} and that folder's place into "
+                f"VLSCORE_WEIGHTS; `vlscore weights list` says where to get it"
+            )
+        weights = Path(home) / name
+    return checkpoint_in(Path(weights), file_names, guess=guess)
 
 
 class PublishedEncoder(JointEncoder):

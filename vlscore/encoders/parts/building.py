@@ -81,7 +81,8 @@ def fill(
         )
     module.load_state_dict(
         {
-            name: tensors[key].to(value.dtype)
+            # A copy, for the tensors may lie in a mapped file that somebody changes later.
+            name: tensors[key].to(value.dtype, copy=True)
             for key, (name, value) in expected.items()
             if key in tensors
         },
