@@ -40,8 +40,15 @@ def test_headers_divide_a_report():
     ("header", "name"),
     [
         ("CONCLUSION", "impression"),
-        ("WET READ", "impression"),
+        ("IMPRESSOIN", "impression"),
+        ("FINAL IMPRESSION", "impression"),
+        ("WET READ", "wet read"),
         ("REASON FOR EXAM", "indication"),
+        ("CLINICAL HISTORY", "history"),
+        ("RECOMMENDATION(S)", "recommendations"),
+        ("CHEST, PA AND LATERAL", "findings"),
+        ("Findings", "findings"),
+        ("impression ", "impression"),
         ("FINDINGS AND IMPRESSION", "findings and impression"),
         ("STRANGE HEADER", "strange header"),
     ],
@@ -70,6 +77,16 @@ def test_headers_inside_a_line_count_only_where_they_are_well_known():
         ("INDICATION: Pain.\n\nCHEST, TWO VIEWS:\n\nClear lungs.", "auto", "Clear lungs."),
         ("Wrapped first.\n\nLast paragraph.", "auto", "Last paragraph."),
         ("FINDINGS AND IMPRESSION: Clear.", "findings", "Clear."),
+        ("FINDINGS/IMPRESSION: Clear.", "impression", "Clear."),
+        ("FINDINGS/IMPRESSION: Clear.", "findings+impression", "Clear."),
+        ("Findings: Clear.\nImpression: Normal.", "findings", "Clear."),
+        ("findings : clear . impression : normal .", "impression", "normal ."),
+        ("FINDINGS:\nLUNGS: Clear.\nCHEST: Fine.", "findings", "LUNGS: Clear.\nCHEST: Fine."),
+        ("CHEST, PA:\n\nFINDINGS:\r\nClear.\r\n", "findings", "Clear."),
+        ("FINDINGS: Old.\nADDENDUM: \nFINDINGS: New.", "findings", "New."),
+        ("WET READ: Fine.\nFINAL REPORT\nIMPRESSION: Edema.", "impression", "Edema."),
+        ("EXAM: Chest.\n \n Portable.\n \n Clear.", "auto", "Portable.\n \n Clear."),
+        ("The lungs are clear.", "auto", "The lungs are clear."),
     ],
 )
 def test_what_a_policy_selects(report, section, expected):
@@ -80,6 +97,16 @@ def test_what_a_policy_selects(report, section, expected):
 def test_an_absent_section_is_an_error_that_says_what_to_do(section):
     with pytest.raises(InvalidReport, match=r'no section for .*section="all"'):
         select("The lungs are clear.", TextPolicy(section))
+
+
+def test_a_report_that_only_says_why_it_was_made_has_nothing_to_score():
+    with pytest.raises(InvalidReport, match="no section for 'auto'"):
+        select("INDICATION: Cough.", TextPolicy("auto"))
+
+
+def test_times_and_ratios_are_no_headers():
+    (section,) = split_sections("READ AT 9:30 BY PHONE. Lungs clear at 10:15.").sections
+    assert section.name == "preamble"
 
 
 def test_only_texts_are_reports():

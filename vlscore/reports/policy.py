@@ -26,7 +26,10 @@ class TextPolicy:
 
     @classmethod
     def named(cls, policy: "TextPolicy | str | None") -> "TextPolicy":
-        """A TextPolicy from the name of its section."""
+        """A TextPolicy from the name of its section; None is the default, the whole text.
+
+        Raises: InvalidSetting where no section has that name.
+        """
         if policy is None:
             return cls()
         return policy if isinstance(policy, cls) else cls(str(policy))
@@ -64,5 +67,6 @@ def _choose(sections: ReportSections, section: str) -> str | None:
     if section == "impression":
         return impression
     if section == "findings+impression":
-        return " ".join(part for part in (findings, impression) if part) or None
+        # A combined section is both; dict.fromkeys keeps it from being said twice.
+        return " ".join(dict.fromkeys(part for part in (findings, impression) if part)) or None
     return findings or impression or sections.last_paragraph
