@@ -163,6 +163,11 @@ def test_change(report: str, change: Change | None) -> None:
     assert only(report, "pleural_effusion").change is change
 
 
+def test_an_increased_heart_has_not_changed() -> None:
+    finding = only("The heart size is mildly increased, stable since the prior.", "cardiomegaly")
+    assert (finding.severity, finding.change) == ("mild", Change.UNCHANGED)
+
+
 def test_size_is_in_millimetres() -> None:
     finding = only("A 2.5 cm nodule in the left base.", "nodule")
     assert [a.value for a in finding.on(Axis.SIZE)] == ["25"]

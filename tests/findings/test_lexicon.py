@@ -124,3 +124,15 @@ def test_tokens_take_their_matching_form(text: str, forms: list[str]) -> None:
     tokens = tokenize(text)
     assert [t.form for t in tokens] == forms
     assert all(text[t.start : t.end].strip() for t in tokens)
+
+
+def test_a_phrase_names_one_observation_unless_it_means_two() -> None:
+    means_two = {"kyphoscoliosis", "fracture deformity"}
+    doubled = set()
+    nodes = [(load_lexicon().trie._root, "")]
+    while nodes:
+        node, phrase = nodes.pop()
+        if len((node.entries or {}).get("mention", ())) > 1:
+            doubled.add(phrase.strip())
+        nodes += [(child, f"{phrase} {form}") for form, child in node.children.items()]
+    assert doubled == means_two

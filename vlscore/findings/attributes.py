@@ -108,7 +108,12 @@ class _Linker:
         places = [m for m in modifiers if m.is_place]
         splits = [self._split(i, places) for i in range(len(self._groups) - 1)]
         position = 0
+        cues = [m.core for m in self._mentions]
         for modifier in modifiers:
+            if modifier.is_change and any(
+                first < modifier.last and modifier.first < last for first, last in cues
+            ):
+                continue  # "heart size is mildly increased" states the finding, not its course
             while position < len(splits) and modifier.first >= splits[position]:
                 position += 1
             own[position].append(modifier)

@@ -22,6 +22,11 @@ class Modifier(NamedTuple):
         """Whether it names a side or a zone."""
         return self.values[0][0] in (Axis.SIDE, Axis.ZONE)
 
+    @property
+    def is_change(self) -> bool:
+        """Whether it compares with a prior."""
+        return self.values[0][0] is Axis.CHANGE
+
     def attributes(self, tokens: Sequence[Token]) -> list[Attribute]:
         """The phrase as attributes with character spans."""
         span = Span(tokens[self.first].start, tokens[self.last - 1].end)
