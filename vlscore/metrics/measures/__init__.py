@@ -1,0 +1,1 @@
+"""Definitions of metrics, one file a family; `METRICS` in the registry lists them."""
