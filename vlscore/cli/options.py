@@ -14,6 +14,7 @@ EncoderOption = Annotated[
         "--encoder",
         "-e",
         envvar="VLSCORE_ENCODER",
+        show_envvar=True,
         help="Encoder; `vlscore encoders` lists them. Default: the bundled demonstration encoder.",
         show_default=False,
     ),

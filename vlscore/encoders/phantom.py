@@ -251,12 +251,12 @@ class PhantomEncoder(JointEncoder):
 
         folder = Path(weights) if weights is not None else resource_path("weights", "phantom")
         words = json.loads((folder / "vocabulary.json").read_text(encoding="utf-8"))
-        stated = json.loads((folder / "checksum.json").read_text(encoding="utf-8"))["sha256"]
+        stated = json.loads((folder / "facts.json").read_text(encoding="utf-8"))["sha256"]
         content = (folder / "model.safetensors").read_bytes()
         checksum = hashlib.sha256(content + "\n".join(words).encode()).hexdigest()
         if checksum != stated:
             raise ChecksumMismatch(
-                f"{folder / 'model.safetensors'}: the weights are not those that checksum.json "
+                f"{folder / 'model.safetensors'}: the weights are not those that facts.json "
                 "states; fetch the folder again"
             )
         encoder = cls(words)

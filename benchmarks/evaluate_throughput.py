@@ -1,0 +1,104 @@
+"""Claim: `vlscore evaluate` takes the same memory for 1,000 studies and for 100,000.
+
+Protocol: a table of n phantom studies (200 distinct radiographs of 256 pixels as 16-bit PNG,
+repeated; every reference and candidate drawn anew) is evaluated with the bundled encoder by a fresh
+process on one core, images decoded in that process. Printed are studies per second and the
+process's peak resident memory, for each n, in one run. Model loading is part of the memory, not of
+the rate.
+
+Run: python benchmarks/evaluate_throughput.py [--sizes 1000 100000] [--out FILE]
+"""
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import torch
+from machine import describe_machine
+
+from vlscore._files import atomic_write
+from vlscore.evaluation import evaluate
+from vlscore.phantom import corrupt, render, write_report
+from vlscore.phantom.corpus import scene_at
+from vlscore.phantom.dataset import write_png
+from vlscore.scorer import Scorer
+
+IMAGES, SEED = 200, 50
+
+
+def write_images(folder: Path) -> None:
+    for k in range(IMAGES):
+        write_png(folder / f"{k}.png", render(scene_at(SEED, k)))
+
+
+def write_table(folder: Path, rows: int) -> Path:
+    path = folder / f"{rows}.jsonl"
+    rng = np.random.default_rng(SEED)
+    scenes = [scene_at(SEED, k).findings for k in range(IMAGES)]
+    with path.open("w", encoding="utf-8") as stream:
+        for row in range(rows):
+            findings = scenes[row % IMAGES]
+            candidate = corrupt(rng, findings, int(rng.integers(0, 3)))
+            record = {
+                "id": row,
+                "image": f"{row % IMAGES}.png",
+                "reference": write_report(rng, findings),
+                "candidate": write_report(rng, candidate),
+            }
+            stream.write(json.dumps(record) + "\n")
+    return path
+
+
+def measure(table: Path) -> None:
+    """In a process of its own: evaluate, then print rate and peak memory as json."""
+    torch.set_num_threads(1)
+    scorer = Scorer("phantom", device="cpu", batch_size=32)
+    began = time.perf_counter()
+    result = evaluate(table, table.with_suffix(""), scorer)
+    seconds = time.perf_counter() - began
+    if result.summary.failed:
+        raise SystemExit(f"{result.summary.failed} studies failed")
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(json.dumps({"rate": result.summary.scored / seconds, "peak_mib": peak}))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--sizes", type=int, nargs="+", default=[1000, 100_000])
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--measure", type=Path, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.measure is not None:
+        measure(options.measure)
+        return
+    lines = [
+        "# `vlscore evaluate` on one core: rate and peak memory",
+        "",
+        describe_machine(),
+        "",
+        "| studies | studies per second | peak memory, MiB |",
+        "|---:|---:|---:|",
+    ]
+    with tempfile.TemporaryDirectory() as folder:
+        write_images(Path(folder))
+        for size in options.sizes:
+            table = write_table(Path(folder), size)
+            command = [sys.executable, __file__, "--measure", str(table)]
+            done = subprocess.run(command, check=True, capture_output=True, text=True)
+            found = json.loads(done.stdout.splitlines()[-1])
+            lines.append(f"| {size:,} | {found['rate']:.1f} | {found['peak_mib']:.0f} |")
+    report = "\n".join(lines) + "\n"
+    print(report)
+    if options.out is not None:
+        with atomic_write(options.out) as stream:
+            stream.write(report)
+
+
+if __name__ == "__main__":
+    main()
