@@ -1,4 +1,4 @@
-"""Train the bundled encoder on phantoms, in two seeded stages.
+"""Train the bundled encoder on phantoms, in four seeded stages.
 
 1. Reports. Reports of a scene and of corrupted scenes (wrong side, zone or severity, findings
    removed or added, comparisons) are embedded; the distance of every pair in a batch is drawn
@@ -7,6 +7,9 @@
 2. Images. With the report tower fixed, each image is contrasted (InfoNCE over squared distances)
    with its own report against the other reports of the batch and three hard negatives, its own
    findings with exactly one error.
+3. Reports again, refined: strange words are put between the known ones and filler words are
+   hidden, so that phrasings never seen do little harm, and pairs of one scene weigh more.
+4. Images again, briefly, against the refined reports.
 
 Afterwards the width of the modality gap is chosen on validation scenes, and C is set to the largest
 area T over calibration candidates of one to six errors. Scenes of training, validation, calibration
@@ -62,21 +65,32 @@ def build_vocabulary(reports: int) -> list[str]:
     return sorted(words - {"[unk]", ".", ";", "!", "?", "\n"})
 
 
-def hide_words(
-    ids: Tensor, fillers: Tensor, generator: torch.Generator, rate: float = 0.12
-) -> Tensor:
-    """Some filler words become unknown, and a few words of any kind become hashed strangers."""
-    chance = torch.rand(ids.shape, generator=generator)
-    hidden = torch.isin(ids, fillers) & (chance < rate)
-    return torch.where(hidden, torch.full_like(ids, UNKNOWN), ids)
+def disturb(rng: np.random.Generator, report: str) -> str:
+    """Hide some filler words, and put words that mean nothing between others."""
+    words = []
+    for word in report.split():
+        if word.lower() in FILLERS and rng.random() < 0.2:
+            word = "[UNK]" if rng.random() < 0.5 else stranger(rng)
+        words.append(word)
+        if rng.random() < 0.06:
+            words.append(stranger(rng))
+    return " ".join(words)
+
+
+def stranger(rng: np.random.Generator) -> str:
+    """A random word."""
+    return "".join(chr(97 + letter) for letter in rng.integers(26, size=6))
 
 
 def report_batches(
-    encoder: PhantomEncoder, batch: int, seed: int
+    encoder: PhantomEncoder, batch: int, *, refine: bool
 ) -> Iterator[tuple[Tensor, NDArray[np.float32]]]:
-    """Token ids of 2·batch reports, and the errors between every two of them."""
-    rng = np.random.default_rng([TRAINING, 2, seed])
-    generator = torch.Generator().manual_seed(seed)
+    """Token ids of 2·batch reports, and the errors between every two of them.
+
+    Reports 2k and 2k + 1 belong to one scene.
+    """
+    rng = np.random.default_rng([TRAINING, 2, int(refine)])
+    generator = torch.Generator().manual_seed(int(refine))
     fillers = torch.tensor([encoder.tokenizer.ids_of(word)[0] for word in FILLERS])
     while True:
         stated: list[tuple[Finding, ...]] = []
@@ -87,43 +101,70 @@ def report_batches(
             write_report(rng, findings, negatives=rng.uniform(0, 0.7), others=rng.uniform(0, 0.4))
             for findings in stated
         ]
-        ids = hide_words(encoder.tokenize(reports).ids, fillers, generator)
-        yield ids, pair_errors(stated)
+        if refine:
+            reports = [disturb(rng, report) for report in reports]
+        ids = encoder.tokenize(reports).ids
+        hidden = torch.isin(ids, fillers) & (torch.rand(ids.shape, generator=generator) < 0.12)
+        yield ids.masked_fill(hidden, UNKNOWN), pair_errors(stated)
 
 
-def distance_loss(vectors: Tensor, errors: Tensor) -> Tensor:
-    """How far distances are from the root of the error counts; near pairs weigh more."""
+def distance_loss(vectors: Tensor, errors: Tensor, *, refine: bool) -> Tensor:
+    """How far distances are from the root of the error counts; near pairs weigh more.
+
+    Refined, the pairs of one scene count as much as all others together.
+    """
     squared = (vectors[:, None] - vectors[None]).square().sum(-1)
-    gap = (squared + 1e-4).sqrt() - errors.sqrt()
+    miss = ((squared + 1e-4).sqrt() - errors.sqrt()).square()
     weight = 1 / (1 + errors)
-    return (weight * gap.square()).sum() / weight.sum()
+    loss = (weight * miss).sum() / weight.sum()
+    if not refine:
+        return loss
+    first = torch.arange(0, len(vectors), 2, device=vectors.device)
+    return loss + miss[first, first + 1].mean()
 
 
-def train_reports(encoder: PhantomEncoder, steps: int, batch: int, device: str) -> None:
-    tower = encoder.report_tower.to(device).train()
-    optimiser = torch.optim.AdamW(tower.parameters(), lr=2e-3, weight_decay=1e-3)
+def train_reports(
+    encoder: PhantomEncoder, steps: int, batch: int, device: str, *, refine: bool = False
+) -> None:
+    tower = encoder.report_tower.to(device).train().requires_grad_(True)
+    rate = 7e-4 if refine else 2e-3
+    optimiser = torch.optim.AdamW(tower.parameters(), lr=rate, weight_decay=1e-3)
     schedule = torch.optim.lr_scheduler.OneCycleLR(
-        optimiser, 2e-3, total_steps=steps, pct_start=0.1
+        optimiser, rate, total_steps=steps, pct_start=0.1
     )
-    batches = report_batches(encoder, batch, seed=0)
-    began, running = time.monotonic(), 0.0
-    for step in range(1, steps + 1):
+    batches = report_batches(encoder, batch, refine=refine)
+    progress = Progress("reports", steps)
+    for _ in range(steps):
         ids, errors = next(batches)
-        loss = distance_loss(tower(ids.to(device)), torch.from_numpy(errors).to(device))
+        true = torch.from_numpy(errors).to(device)
+        loss = distance_loss(tower(ids.to(device)), true, refine=refine)
         optimiser.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(tower.parameters(), 1.0)
         optimiser.step()
         schedule.step()
-        running += loss.item()
-        if step % 100 == 0:
+        progress(loss.item())
+    tower.eval().requires_grad_(False)
+
+
+class Progress:
+    """Prints the mean loss every fifty steps."""
+
+    def __init__(self, name: str, steps: int) -> None:
+        self._name, self._steps = name, steps
+        self._began, self._losses, self._done = time.monotonic(), 0.0, 0
+
+    def __call__(self, loss: float) -> None:
+        self._done += 1
+        self._losses += loss
+        if self._done % 50 == 0:
+            seconds = time.monotonic() - self._began
             print(
-                f"reports {step}/{steps}  loss {running / 100:.4f}  "
-                f"{time.monotonic() - began:.0f} s",
+                f"{self._name} {self._done}/{self._steps}  loss {self._losses / 50:.4f}  "
+                f"{seconds:.0f} s",
                 flush=True,
             )
-            running = 0.0
-    tower.eval()
+            self._losses = 0.0
 
 
 def thumbnails(seed: int, count: int, workers: int) -> NDArray[np.uint8]:
@@ -149,45 +190,52 @@ def augment(pixels: Tensor, generator: torch.Generator) -> Tensor:
 
 
 def train_images(
-    encoder: PhantomEncoder, pictures: NDArray[np.uint8], epochs: int, batch: int, device: str
+    encoder: PhantomEncoder,
+    pictures: NDArray[np.uint8],
+    steps: int,
+    batch: int,
+    device: str,
+    *,
+    refine: bool = False,
 ) -> None:
-    encoder.report_tower.requires_grad_(False)
+    encoder.report_tower.to(device).eval().requires_grad_(False)
     tower = encoder.image_tower.to(device, memory_format=torch.channels_last).train()
-    rng = np.random.default_rng([TRAINING, 3])
+    rng = np.random.default_rng([TRAINING, 3, int(refine)])
     generator = torch.Generator().manual_seed(3)
     scenes = [scene_at(TRAINING, k) for k in range(len(pictures))]
-    steps = epochs * (len(pictures) // batch)
-    optimiser = torch.optim.AdamW(tower.parameters(), lr=2e-3, weight_decay=1e-2)
+    rate = 5e-4 if refine else 2e-3
+    optimiser = torch.optim.AdamW(tower.parameters(), lr=rate, weight_decay=1e-2)
     schedule = torch.optim.lr_scheduler.OneCycleLR(
-        optimiser, 2e-3, total_steps=steps, pct_start=0.1
+        optimiser, rate, total_steps=steps, pct_start=0.1
     )
-    began, running, step = time.monotonic(), 0.0, 0
-    for _ in range(epochs):
-        order = rng.permutation(len(pictures))
-        for start in range(0, len(order) - batch + 1, batch):
-            rows = order[start : start + batch]
-            findings = [scenes[k].findings for k in rows]
-            hard = [corrupt(rng, f, 1) for f in findings for _ in range(3)]
-            texts = [write_report(rng, f, negatives=0.3) for f in [*findings, *hard]]
-            with torch.no_grad():
-                reports = encoder.report_tower(encoder.tokenize(texts).ids.to(device))
-            pixels = augment(torch.from_numpy(pictures[rows]).float()[:, None] / 255, generator)
-            images = tower(pixels.to(device, memory_format=torch.channels_last))
-            loss = contrast(images, reports[:batch], reports[batch:])
-            optimiser.zero_grad()
-            loss.backward()
-            optimiser.step()
-            schedule.step()
-            step += 1
-            running += loss.item()
-            if step % 50 == 0:
-                print(
-                    f"images {step}/{steps}  loss {running / 50:.4f}  "
-                    f"{time.monotonic() - began:.0f} s",
-                    flush=True,
-                )
-                running = 0.0
+    progress = Progress("images", steps)
+    for rows in shuffled_batches(rng, len(pictures), batch, steps):
+        findings = [scenes[k].findings for k in rows]
+        hard = [corrupt(rng, f, 1) for f in findings for _ in range(3)]
+        texts = [write_report(rng, f, negatives=0.3) for f in [*findings, *hard]]
+        with torch.no_grad():
+            reports = encoder.report_tower(encoder.tokenize(texts).ids.to(device))
+        pixels = augment(torch.from_numpy(pictures[rows]).float()[:, None] / 255, generator)
+        images = tower(pixels.to(device, memory_format=torch.channels_last))
+        loss = contrast(images, reports[:batch], reports[batch:])
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+        schedule.step()
+        progress(loss.item())
     tower.eval()
+
+
+def shuffled_batches(
+    rng: np.random.Generator, count: int, batch: int, steps: int
+) -> Iterator[NDArray[np.int64]]:
+    """Row numbers of `steps` batches; every row is seen once before any is seen again."""
+    order = rng.permutation(count)
+    for _ in range(steps):
+        if len(order) < batch:
+            order = rng.permutation(count)
+        yield order[:batch]
+        order = order[batch:]
 
 
 def contrast(images: Tensor, own: Tensor, hard: Tensor, sharpness: float = 2.0) -> Tensor:
@@ -257,37 +305,47 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--out", type=Path, default=Path(__file__).parent)
-    parser.add_argument("--report-steps", type=int, default=1500)
+    parser.add_argument("--stages", default="1234", help="go on from --out with these (1234)")
+    parser.add_argument("--report-steps", type=int, nargs=2, default=(900, 400))
     parser.add_argument("--report-batch", type=int, default=48)
     parser.add_argument("--images", type=int, default=20_000)
-    parser.add_argument("--epochs", type=int, default=6)
+    parser.add_argument("--image-steps", type=int, nargs=2, default=(800, 200))
     parser.add_argument("--image-batch", type=int, default=100)
     parser.add_argument("--calibration", type=int, default=500, help="studies that C rests on")
     parser.add_argument("--workers", type=int, default=2, help="processes that draw pictures")
     parser.add_argument("--pictures", type=Path, help="keep drawn pictures here (.npy)")
-    parser.add_argument(
-        "--only-images", action="store_true", help="stage 2 alone, on the report tower in --out"
-    )
     options = parser.parse_args()
     torch.manual_seed(0)
-    if options.only_images:
-        encoder = PhantomEncoder.load(weights=options.out).to(options.device)
-    else:
+    if "1" in options.stages:
         encoder = PhantomEncoder(build_vocabulary(4000))
-        train_reports(encoder, options.report_steps, options.report_batch, options.device)
-        save(encoder, options.out)
-    if options.pictures is not None and options.pictures.exists():
-        pictures = np.load(options.pictures, mmap_mode="r")[: options.images]
     else:
-        pictures = thumbnails(TRAINING, options.images, options.workers)
-        if options.pictures is not None:
-            np.save(options.pictures, pictures)
-    train_images(encoder, pictures, options.epochs, options.image_batch, options.device)
+        encoder = PhantomEncoder.load(weights=options.out)
+    for stage in options.stages:
+        refine = stage in "34"
+        if stage in "13":
+            steps = options.report_steps[int(refine)]
+            train_reports(encoder, steps, options.report_batch, options.device, refine=refine)
+        else:
+            steps = options.image_steps[int(refine)]
+            pictures = training_pictures(options.pictures, options.images, options.workers)
+            train_images(
+                encoder, pictures, steps, options.image_batch, options.device, refine=refine
+            )
+        save(encoder, options.out)
     encoder.cpu()
-    save(encoder, options.out)
     constant = round(calibrate(encoder, options.calibration), 4)
     save(encoder, options.out, constant)
     print(f"gap {float(encoder.gap)}, C {constant}: set C in vlscore/encoders/phantom.py")
+
+
+def training_pictures(kept: Path | None, count: int, workers: int) -> NDArray[np.uint8]:
+    """The pictures of the training scenes, drawn now or on an earlier run."""
+    if kept is not None and kept.exists():
+        return np.load(kept, mmap_mode="r")[:count]
+    pictures = thumbnails(TRAINING, count, workers)
+    if kept is not None:
+        np.save(kept, pictures)
+    return pictures
 
 
 def save(encoder: PhantomEncoder, folder: Path, constant: float = 1.0) -> None:
