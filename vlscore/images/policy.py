@@ -18,9 +18,11 @@ class ImagePolicy:
             is refused. "minmax": the image's minimum to maximum. "percentile": its 0.5th to
             99.5th percentile. "full": the full stored range.
         frame: which frame of a multi-frame file to take, counted from 0; None refuses such files.
+            Files of one frame ignore it.
         max_pixels: larger images are refused as decompression bombs.
-        other_modalities: "refuse" (default) DICOM files whose header says that they are no chest
-            radiograph (CT, ultrasound, a hand), or "accept" them.
+        other_modalities: "refuse" (default) files that show that they are no chest radiograph:
+            by their DICOM header (CT, ultrasound, a hand), by many colours (a photograph), or by
+            pixels that are all equal; or "accept" them.
         as_authors: read files exactly as the encoder's authors' code does, quirks included; all
             other fields are then without effect.
     """

@@ -1,16 +1,25 @@
-"""PNG, JPEG, TIFF and other files that Pillow reads."""
+"""PNG, JPEG, TIFF and other files that Pillow reads, and Pillow's images in memory."""
 
+import threading
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from PIL import Image, ImageOps, UnidentifiedImageError
 
 from vlscore.errors import UnreadableImage
 from vlscore.images.arrays import check_size, radiograph_from_array
+from vlscore.images.colour import require_no_photograph
 from vlscore.images.policy import ImagePolicy
 from vlscore.images.radiograph import Radiograph
+from vlscore.images.window import full_range
 
 _FORMATS = ("PNG", "JPEG", "TIFF", "BMP", "JPEG2000", "PPM", "WEBP", "GIF")
+_COLOUR_MODES = ("P", "PA", "RGB", "RGBA", "RGBX", "RGBa", "CMYK", "YCbCr", "LAB", "HSV")
+_TIFF_PHOTOMETRIC, _WHITE_IS_ZERO = 262, 0
+
+_opening = threading.Lock()
 
 
 def read_raster(path: Path, policy: ImagePolicy) -> Radiograph:
@@ -20,51 +29,89 @@ def read_raster(path: Path, policy: ImagePolicy) -> Radiograph:
     Raises: UnreadableImage naming the file and the reason.
     """
     name = str(path)
-    Image.init()
     try:
-        # The size check below replaces Pillow's own, which only warns up to twice its limit.
-        with _no_limit(), Image.open(path, formats=_FORMATS) as image:
+        with path.open("rb") as stream, _open(stream) as image:
             check_size((image.height, image.width), policy, name)
-            frames = getattr(image, "n_frames", 1)
-            if frames > 1 and image.format != "MPO":
-                _seek(image, policy.frame, frames, name)
-            image.load()
-            upright = ImageOps.exif_transpose(image)
-            return radiograph_from_pil(upright, policy, name=name, format=image.format)
+            _choose_frame(image, policy.frame, name)
+            if image.mode in _COLOUR_MODES and policy.other_modalities == "refuse":
+                require_no_photograph(np.asarray(image.convert("RGB")), name)
+            return radiograph_from_pil(image, policy, name=name)
     except UnidentifiedImageError:
         raise UnreadableImage(
             f"{name}: is no image that can be read; expected DICOM, PNG, JPEG or TIFF"
         ) from None
     except UnreadableImage:
         raise
-    except (OSError, SyntaxError, ValueError, EOFError, MemoryError, OverflowError) as error:
+    except Exception as error:  # decoders of untrusted bytes raise whatever they like
+        raise _damaged(name, error) from None
+
+
+def radiograph_from_pil(image: Image.Image, policy: ImagePolicy, *, name: str) -> Radiograph:
+    """A radiograph from a PIL image of any mode, upright."""
+    check_size((image.height, image.width), policy, name)
+    try:
+        values = _stored_values(image, name)
+    except UnreadableImage:
+        raise
+    except Exception as error:  # an opened file is decoded only now
+        raise _damaged(name, error) from None
+    return radiograph_from_array(values, policy, name=name, format=(image.format or "pil").lower())
+
+
+def _open(stream: Any) -> Image.Image:
+    """An image whose size may be anything: check_size replaces Pillow's own check."""
+    Image.init()
+    with _opening:
+        most, Image.MAX_IMAGE_PIXELS = Image.MAX_IMAGE_PIXELS, None
+        try:
+            return Image.open(stream, formats=_FORMATS)
+        finally:
+            Image.MAX_IMAGE_PIXELS = most
+
+
+def _choose_frame(image: Image.Image, frame: int | None, name: str) -> None:
+    # The further pictures of an MPO are thumbnails or the other eye of a stereo camera.
+    frames = 1 if image.format == "MPO" else getattr(image, "n_frames", 1)
+    if frames == 1:
+        return
+    if frame is None:
         raise UnreadableImage(
-            f"{name}: the image data is damaged or truncated ({type(error).__name__}); "
-            "fetch or export the file again"
-        ) from None
+            f"{name}: holds {frames} images; name one with ImagePolicy(frame=...), counted from 0"
+        )
+    if not 0 <= frame < frames:
+        raise UnreadableImage(f"{name}: has no frame {frame}; it holds {frames}")
+    image.seek(frame)
 
 
-def radiograph_from_pil(
-    image: Image.Image, policy: ImagePolicy, *, name: str, format: str | None = None
-) -> Radiograph:
-    """A radiograph from a PIL image of any mode."""
-    format = (format or image.format or "pil").lower()
+def _stored_values(image: Image.Image, name: str) -> NDArray[Any]:
+    """Grey or RGB values as stored, dense bright."""
+    white_is_zero = _is_deep_white_is_zero(image)
+    image = ImageOps.exif_transpose(image)
     if image.mode in ("P", "PA", "CMYK", "YCbCr", "LAB", "HSV"):
         transparent = image.mode == "PA" or "transparency" in image.info
         image = image.convert("RGBA" if transparent else "RGB")
     if image.mode in ("RGBA", "LA", "La", "RGBa"):
         image = _on_black(image)
     values = np.asarray(image)
-    if image.mode == "I" and values.min() >= 0 and values.max() <= 65535:
+    if image.mode == "I" and values.size and values.min() >= 0 and values.max() <= 65535:
         # Pillow widens 16-bit files to 32 bits; the file's own depth decides the window.
         values = values.astype(np.uint16)
     if values.dtype.kind == "f":
-        # Float TIFFs have no stated range; their own is the only one to go by.
-        values = _floats_to_stored(values, name)
-    return radiograph_from_array(values, policy, name=name, format=format)
+        values = _floats_to_unit_range(values, name)
+    if white_is_zero:
+        values = 1 - values if values.dtype.kind == "f" else np.invert(values)
+    return values
 
 
-def _floats_to_stored(values: np.ndarray, name: str) -> np.ndarray:
+def _is_deep_white_is_zero(image: Image.Image) -> bool:
+    """Whether a TIFF stores dense as dark; Pillow inverts those of 8 bits and fewer itself."""
+    tags = getattr(image, "tag_v2", None)
+    deep = image.mode.startswith(("I", "F"))
+    return deep and tags is not None and tags.get(_TIFF_PHOTOMETRIC) == _WHITE_IS_ZERO
+
+
+def _floats_to_unit_range(values: NDArray[Any], name: str) -> NDArray[Any]:
+    """Float TIFFs state no range: [0, 1] is kept, any other is brought there by its own limits."""
     if not np.isfinite(values).all():
         raise UnreadableImage(f"{name}: holds values that are not finite")
     low, high = float(values.min()), float(values.max())
@@ -72,7 +119,7 @@ def _floats_to_stored(values: np.ndarray, name: str) -> np.ndarray:
         return values
     if low == high:
         raise UnreadableImage(f"{name}: every pixel has the value {low:g}; it shows nothing")
-    return ((values - low) / (high - low)).astype(np.float32)
+    return full_range(values, low, high)
 
 
 def _on_black(image: Image.Image) -> Image.Image:
@@ -83,22 +130,8 @@ def _on_black(image: Image.Image) -> Image.Image:
     return canvas
 
 
-def _seek(image: Image.Image, frame: int | None, frames: int, name: str) -> None:
-    if frame is None:
-        raise UnreadableImage(
-            f"{name}: holds {frames} images; name one with ImagePolicy(frame=...), counted from 0"
-        )
-    if not 0 <= frame < frames:
-        raise UnreadableImage(f"{name}: has no frame {frame}; it holds {frames}")
-    image.seek(frame)
-
-
-class _no_limit:
-    """Switch Pillow's decompression-bomb check off, for ours has run on the header already."""
-
-    def __enter__(self) -> None:
-        self._limit = Image.MAX_IMAGE_PIXELS
-        Image.MAX_IMAGE_PIXELS = None
-
-    def __exit__(self, *_: object) -> None:
-        Image.MAX_IMAGE_PIXELS = self._limit
+def _damaged(name: str, error: Exception) -> UnreadableImage:
+    return UnreadableImage(
+        f"{name}: the image data is damaged or truncated ({type(error).__name__}); "
+        "fetch or export the file again"
+    )

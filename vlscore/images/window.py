@@ -5,31 +5,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vlscore.errors import UnreadableImage
-
 
 def full_range(values: NDArray[Any], low: float, high: float) -> NDArray[np.float32]:
     """`low` to 0 and `high` to 1; values beyond are clipped."""
-    scaled = (values.astype(np.float32) - np.float32(low)) / np.float32(high - low)
-    return np.clip(scaled, 0, 1, out=scaled)
-
-
-def own_range(values: NDArray[Any], name: str) -> NDArray[np.float32]:
-    """The image's minimum to 0 and its maximum to 1."""
-    low, high = float(values.min()), float(values.max())
-    if low == high:
-        raise UnreadableImage(f"{name}: every pixel has the value {low:g}; it shows nothing")
-    return full_range(values, low, high)
-
-
-def percentiles(values: NDArray[Any], name: str) -> NDArray[np.float32]:
-    """The 0.5th percentile to 0 and the 99.5th to 1; the image's own range if they are equal."""
-    low, high = np.percentile(values, (0.5, 99.5))
-    return own_range(values, name) if low == high else full_range(values, float(low), float(high))
+    # float32 holds integers of 24 bits; deeper values lose digits only after the subtraction.
+    wide = values.dtype.itemsize > 2 and values.dtype != np.float32
+    scaled = np.subtract(values, low, dtype=np.float64 if wide else np.float32)
+    np.divide(scaled, high - low, out=scaled)
+    return np.clip(scaled, 0, 1, out=scaled).astype(np.float32, copy=False)
 
 
 def apply_window(
-    values: NDArray[Any], window: str, name: str, *, stored: tuple[float, float], bits: int
+    values: NDArray[Any], window: str, *, stored: tuple[float, float], bits: int
 ) -> tuple[NDArray[np.float32], str]:
     """[0, 1] pixels under a policy's window, and in words what was done.
 
@@ -37,12 +24,26 @@ def apply_window(
         values: (height, width) stored values.
         window: "auto", "header", "minmax", "percentile" or "full"; without a header, "auto" and
             "header" take the full range of images of 8 bits and the own range of deeper ones.
-        name: of the image, for messages.
         stored: smallest and largest value the format can hold.
         bits: of a stored value.
     """
+    low, high, words = limits(values, window, stored=stored, bits=bits)
+    return full_range(values, low, high), words
+
+
+def limits(
+    values: NDArray[Any], window: str, *, stored: tuple[float, float], bits: int
+) -> tuple[float, float, str]:
+    """The values that become 0 and 1, and in words how they were found.
+
+    An image of one value has no range of its own: it takes the full range.
+    """
     if window == "percentile":
-        return percentiles(values, name), "0.5th to 99.5th percentile"
-    if window == "minmax" or (window in ("auto", "header") and bits > 8):
-        return own_range(values, name), "minimum to maximum"
-    return full_range(values, *stored), "full range"
+        low, high = np.percentile(values, (0.5, 99.5))
+        if low < high:
+            return float(low), float(high), "0.5th to 99.5th percentile"
+    if window in ("minmax", "percentile") or (window in ("auto", "header") and bits > 8):
+        low, high = values.min(), values.max()
+        if low < high:
+            return float(low), float(high), "minimum to maximum"
+    return float(stored[0]), float(stored[1]), "full range"

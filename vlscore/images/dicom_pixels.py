@@ -1,0 +1,142 @@
+"""Decoding one frame of a DICOM file's pixel data."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydicom import Dataset
+from pydicom.dataset import FileMetaDataset
+from pydicom.encaps import get_frame
+from pydicom.pixels import apply_color_lut, get_decoder
+from pydicom.pixels.decoders.base import Decoder
+from pydicom.uid import (
+    UID,
+    ExplicitVRBigEndian,
+    ExplicitVRLittleEndian,
+    ImplicitVRLittleEndian,
+    JPEGExtended12Bit,
+)
+
+from vlscore.errors import UnreadableImage
+from vlscore.images.codestream import codestream_size
+from vlscore.images.dicom_header import bits_stored, frames, photometric
+
+# Fastest first; they return the same values.
+_PLUGINS = ("pylibjpeg", "pillow", "pyjpegls", "gdcm")
+
+
+def decode(dataset: Dataset, frame: int, name: str) -> NDArray[Any]:
+    """(rows, columns) grey or (rows, columns, 3) colour values of one frame, overlays masked.
+
+    Raises: UnreadableImage where the transfer syntax cannot be decoded; whatever decoders raise on
+    damaged data otherwise.
+    """
+    syntax = _transfer_syntax(dataset, name)
+    decoder = _decoder(syntax, name)
+    encoded = _encoded_frame(dataset, frame, name) if syntax.is_encapsulated else b""
+    if syntax == JPEGExtended12Bit and bits_stored(dataset) > 8 and not _reads_12_bits(decoder):
+        return _decode_jpeg12(encoded, dataset, name)
+    values = _decoded(decoder, dataset, frame)
+    if photometric(dataset) == "PALETTE COLOR":
+        values = apply_color_lut(values, dataset)
+    return values
+
+
+def _transfer_syntax(dataset: Dataset, name: str) -> UID:
+    meta = getattr(dataset, "file_meta", None)
+    if meta is not None and meta.get("TransferSyntaxUID"):
+        return UID(meta.TransferSyntaxUID)
+    if dataset["PixelData"].is_undefined_length:
+        raise UnreadableImage(
+            f"{name}: the pixel data is compressed, but the DICOM header states no transfer "
+            "syntax; write the file anew with one"
+        )
+    syntax = _syntax_as_parsed(dataset)
+    dataset.file_meta = FileMetaDataset()
+    dataset.file_meta.TransferSyntaxUID = syntax
+    return syntax
+
+
+def _syntax_as_parsed(dataset: Dataset) -> UID:
+    implicit, little = dataset.original_encoding
+    if implicit:
+        return ImplicitVRLittleEndian
+    return ExplicitVRLittleEndian if little else ExplicitVRBigEndian
+
+
+def _decoder(syntax: UID, name: str) -> Decoder:
+    try:
+        decoder = get_decoder(syntax)
+    except NotImplementedError:
+        known = syntax.name if syntax.name != str(syntax) else "of a private or unknown kind"
+        raise UnreadableImage(
+            f"{name}: transfer syntax {known} cannot be decoded; convert the file to "
+            "Explicit VR Little Endian"
+        ) from None
+    if not decoder.is_available:
+        raise UnreadableImage(
+            f"{name}: transfer syntax {syntax.name} needs one of: "
+            f"{'; '.join(decoder.missing_dependencies)}"
+        )
+    return decoder
+
+
+def _encoded_frame(dataset: Dataset, frame: int, name: str) -> bytes:
+    encoded = get_frame(dataset.PixelData, frame, number_of_frames=frames(dataset))
+    size = codestream_size(encoded)
+    stated = (int(dataset.Rows), int(dataset.Columns))
+    # A small header over a huge picture is how a bomb passes the check of the header.
+    if size is not None and size != stated:
+        raise UnreadableImage(
+            f"{name}: the DICOM header states {stated[1]} x {stated[0]} pixels, the compressed "
+            f"picture {size[1]} x {size[0]}; the file is damaged"
+        )
+    return encoded
+
+
+def _decoded(decoder: Decoder, dataset: Dataset, frame: int) -> NDArray[Any]:
+    """pydicom clears bits above those stored (older files keep overlays there)."""
+    shifted = _shift(dataset) > 0
+    fastest = [plugin for plugin in _PLUGINS if plugin in decoder.available_plugins][:1]
+    for plugin in (*fastest, ""):
+        try:
+            values, _ = decoder.as_array(
+                dataset,
+                index=frame,
+                decoding_plugin=plugin,
+                correct_unused_bits=not shifted,  # type: ignore[arg-type]  # pydicom's annotation
+            )
+            break
+        except RuntimeError:
+            # No plug-in reads every file of its syntaxes; unnamed, pydicom tries all.
+            if not plugin:
+                raise
+    return _aligned(values, dataset) if shifted else values
+
+
+def _shift(dataset: Dataset) -> int:
+    """By how many bits stored values are shifted up in their words; 0 for all files of today."""
+    bits = bits_stored(dataset)
+    high = dataset.get("HighBit")
+    return int(high) + 1 - bits if high is not None and dataset.BitsAllocated > bits else 0
+
+
+def _aligned(values: NDArray[Any], dataset: Dataset) -> NDArray[Any]:
+    """Stored bits moved down to bit 0, the sign kept, all others cleared."""
+    size, bits = values.dtype.itemsize * 8, bits_stored(dataset)
+    above = max(0, size - bits - _shift(dataset))
+    return np.right_shift(np.left_shift(values, above), size - bits)
+
+
+def _reads_12_bits(decoder: Decoder) -> bool:
+    return "pylibjpeg" in decoder.available_plugins
+
+
+def _decode_jpeg12(encoded: bytes, dataset: Dataset, name: str) -> NDArray[Any]:
+    try:
+        from vlscore.images.jpeg12 import decode_jpeg12
+    except ImportError:
+        raise UnreadableImage(
+            f"{name}: transfer syntax JPEG Extended of 12 bits needs python-gdcm>=3.0.10"
+        ) from None
+    return decode_jpeg12(encoded, dataset)
