@@ -168,6 +168,18 @@ def test_an_increased_heart_has_not_changed() -> None:
     assert (finding.severity, finding.change) == ("mild", Change.UNCHANGED)
 
 
+def test_words_of_a_part_without_finding_are_not_borrowed() -> None:
+    finding = only("Stable mediastinal contour with a tortuous aorta.", "aortic_tortuosity")
+    assert finding.change is None
+
+
+@pytest.mark.parametrize(
+    "report", ["The heart is borderline enlarged.", "Prominent increased interstitial markings."]
+)
+def test_two_states_of_one_subject_are_one_finding(report: str) -> None:
+    assert len(extract(report).findings) == 1
+
+
 def test_size_is_in_millimetres() -> None:
     finding = only("A 2.5 cm nodule in the left base.", "nodule")
     assert [a.value for a in finding.on(Axis.SIZE)] == ["25"]

@@ -27,16 +27,18 @@ def attach(
     mentions: Sequence[Mention],
     modifiers: Sequence[Modifier],
     triggers: Sequence[Match],
+    subjects: Sequence[Match],
     lexicon: Lexicon,
 ) -> list[list[Attribute]]:
     """Attributes of each mention; `mentions` in text order.
 
     `triggers` are the ConText triggers and boundaries: both part one statement from the next, and
     a place may be understood across a trigger ("may represent") but not across a boundary.
+    `subjects` are the parts of the chest that are named, with a finding or without.
     """
     if not mentions:
         return []
-    linker = _Linker(tokens, mentions, modifiers, triggers, lexicon)
+    linker = _Linker(tokens, mentions, modifiers, triggers, subjects, lexicon)
     linker.share_places()
     for mention, attributes in zip(mentions, linker.attributes, strict=True):
         words = Span(tokens[mention.first].start, tokens[mention.last - 1].end)
@@ -68,6 +70,7 @@ class _Linker:
         mentions: Sequence[Mention],
         modifiers: Sequence[Modifier],
         triggers: Sequence[Match],
+        subjects: Sequence[Match],
         lexicon: Lexicon,
     ) -> None:
         self._tokens = tokens
@@ -79,6 +82,7 @@ class _Linker:
             if t.entry.effect != "terminate"
             for position in range(t.first, t.last)
         }
+        self._subjects = subjects
         self._lexicon = lexicon
         self._groups = self._overlapping()
         self._ends = [max(mentions[i].last for i in group) for group in self._groups]
@@ -108,27 +112,42 @@ class _Linker:
         places = [m for m in modifiers if m.is_place]
         splits = [self._split(i, places) for i in range(len(self._groups) - 1)]
         position = 0
-        cues = [m.core for m in self._mentions]
         for modifier in modifiers:
-            if modifier.is_change and any(
-                first < modifier.last and modifier.first < last for first, last in cues
-            ):
-                continue  # "heart size is mildly increased" states the finding, not its course
+            if self._states_finding(modifier) or self._speaks_of_other(modifier):
+                continue
             while position < len(splits) and modifier.first >= splits[position]:
                 position += 1
             own[position].append(modifier)
         return own
 
+    def _states_finding(self, modifier: Modifier) -> bool:
+        """A change that is the finding: "heart size is mildly increased"."""
+        return modifier.is_change and any(
+            m.cue_first < modifier.last and modifier.first < m.cue_last for m in self._mentions
+        )
+
+    def _speaks_of_other(self, modifier: Modifier) -> bool:
+        """A leading word about a part without a finding: "*stable* mediastinum with effusion"."""
+        start = self._start(0)
+        if modifier.is_place or modifier.last > start:
+            return False
+        return any(
+            modifier.last <= subject.first
+            and any(self._is_joint(p) for p in range(subject.last, start))
+            for subject in self._subjects
+        )
+
+    def _is_joint(self, position: int) -> bool:
+        return (
+            self._tokens[position].form in self._lexicon.grammar["finding_joints"]
+            or position in self._trigger_starts
+        )
+
     def _split(self, group: int, places: Sequence[Modifier]) -> int:
         """The token after `group` at which the words of the next group begin."""
         start, end = self._ends[group], self._start(group + 1)
         grammar = self._lexicon.grammar
-        joints = [
-            position
-            for position in range(start, end)
-            if self._tokens[position].form in grammar["finding_joints"]
-            or position in self._trigger_starts
-        ]
+        joints = [position for position in range(start, end) if self._is_joint(position)]
         if len(joints) > 1 and self._joins_places(joints[-1], places):
             return joints[-2] + 1
         if joints:

@@ -57,7 +57,24 @@ def find_mentions(
     framed = [f for f in framed if not any(_inside(f, d) for d in direct)]
     well = frames.normal()
     direct = [d for d in direct if not any(_names_part(d, f) for f in (*framed, *well))]
-    return sorted({*direct, *framed, *well}, key=lambda m: (m.first, m.last, m.observation))
+    mentions = _without_repeats({*direct, *framed, *well})
+    return sorted(mentions, key=lambda m: (m.first, m.last, m.observation))
+
+
+def _without_repeats(mentions: set[Mention]) -> list[Mention]:
+    """The mentions but those that lie within another of the same observation."""
+    return [
+        m
+        for m in mentions
+        if not any(
+            m.observation == other.observation
+            and m.normal == other.normal
+            and other.first <= m.first
+            and m.last <= other.last
+            and (other.last - other.first, other.cue_last) > (m.last - m.first, m.cue_last)
+            for other in mentions
+        )
+    ]
 
 
 def _inside(frame: Mention, direct: Mention) -> bool:

@@ -137,7 +137,9 @@ def _findings(
         return ()
     triggers = context.find_triggers(found)
     scopes = context.scopes(tokens, triggers, lexicon.breaks_before_hedge)
-    attributes = attach(text, tokens, mentions, modifiers, triggers, lexicon)
+    attributes = attach(
+        text, tokens, mentions, modifiers, triggers, found.get("subject", ()), lexicon
+    )
     findings = []
     for mention, own in zip(mentions, attributes, strict=True):
         assertion = context.assess(scopes, *mention.core)
