@@ -8,6 +8,7 @@ import csv
 import gzip
 import json
 import math
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any
@@ -29,13 +30,13 @@ def read_rows(path: str | Path) -> Iterator[RawRow]:
     the file cannot be read on.
     """
     path = Path(path)
-    return _FORMATS[_format_of(path)](path)
+    return _FORMATS[format_of(path)](path)
 
 
 def count_rows(path: str | Path) -> int | None:
     """How many rows there are, as far as that is cheap to tell; None where it is not."""
     path = Path(path)
-    format = _format_of(path)
+    format = format_of(path)
     if format == ".parquet":
         return _parquet_file(path).metadata.num_rows
     if path.suffix == ".gz":
@@ -46,7 +47,8 @@ def count_rows(path: str | Path) -> int | None:
     return sum(1 for _ in _read_csv(path))
 
 
-def _format_of(path: Path) -> str:
+def format_of(path: Path) -> str:
+    """The suffix by which the table's format is known; raises InvalidTable where there is none."""
     name = path.name.lower().removesuffix(".gz")
     for suffix in _FORMATS:
         if name.endswith(suffix):
@@ -55,7 +57,8 @@ def _format_of(path: Path) -> str:
         known = ", ".join(_FORMATS)
         raise InvalidTable(f"{path}: tables are {known} (or .gz of the first two)")
     if not path.is_file():
-        raise InvalidTable(f"{path}: no such file")
+        kind = "is a folder; give the table in it" if path.is_dir() else "no such file"
+        raise InvalidTable(f"{path}: {kind}")
     return suffix
 
 
@@ -88,32 +91,47 @@ def _json_record(line: str) -> Record | str:
 
 
 def _read_csv(path: Path) -> Iterator[RawRow]:
-    csv.field_size_limit(_LONGEST_FIELD)
+    csv.field_size_limit(max(_LONGEST_FIELD, csv.field_size_limit()))
     with _open_text(path) as stream:
         reader = csv.reader(_lines(stream, path))
-        header = next(reader, None)
-        if header is None:
-            raise InvalidTable(f"{path}: is empty; a csv table begins with a row of column names")
-        names = [name.strip() for name in header]
+        names = _csv_header(reader, path)
         number = 0
         while True:
-            number += 1
+            begins = reader.line_num + 1
             try:
                 values = next(reader)
             except StopIteration:
                 return
             except csv.Error as error:
-                yield number, f"the row is not valid csv ({error})"
+                number += 1
+                yield number, f"the row from line {begins} on is not valid csv ({error})"
                 continue
-            if not values:
-                number -= 1
-                continue
-            yield number, _csv_record(names, values)
+            if values:
+                number += 1
+                yield number, _csv_record(names, values, begins, reader.line_num)
 
 
-def _csv_record(names: list[str], values: list[str]) -> Record | str:
+def _csv_header(reader: Iterator[list[str]], path: Path) -> list[str]:
+    try:
+        header = next(reader, None)
+    except csv.Error as error:
+        raise InvalidTable(f"{path}: its first line is not valid csv ({error})") from None
+    if header is None:
+        raise InvalidTable(f"{path}: is empty; a csv table begins with a row of column names")
+    names = [name.strip() for name in header]
+    if any(_has_undecodable(name) for name in names):
+        raise InvalidTable(f"{path}: its column names are not valid UTF-8; save it as UTF-8")
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise InvalidTable(f"{path}: column {', '.join(twice)} stands twice; rename one of them")
+    return names
+
+
+def _csv_record(names: list[str], values: list[str], begins: int, ends: int) -> Record | str:
     if len(values) != len(names):
-        return f"the row has {len(values)} fields, the header {len(names)}"
+        # One quote too many swallows the rows up to the next: the lines tell which.
+        lines = f"line {begins}" if begins == ends else f"lines {begins} to {ends}"
+        return f"the row ({lines}) has {len(values)} fields, the header {len(names)}"
     if any(_has_undecodable(value) for value in values):
         return "the row is not valid UTF-8"
     return dict(zip(names, values, strict=True))
@@ -125,11 +143,30 @@ def _read_parquet(path: Path) -> Iterator[RawRow]:
     number = 0
     try:
         for batch in _parquet_file(path).iter_batches(_PARQUET_ROWS):
-            for record in batch.to_pylist():
+            for record in _parquet_records(batch):
                 number += 1
                 yield number, record
     except (pa.ArrowException, OSError) as error:
         raise InvalidTable(f"{path}: damaged after row {number} ({type(error).__name__})") from None
+
+
+def _parquet_records(batch: Any) -> list[Record | str]:
+    try:
+        return batch.to_pylist()
+    except ValueError:  # one value that Python cannot hold: find its row
+        return [_parquet_record(batch.slice(row, 1)) for row in range(batch.num_rows)]
+
+
+def _parquet_record(row: Any) -> Record | str:
+    record = {}
+    for name, column in zip(row.schema.names, row.columns, strict=True):
+        try:
+            record[name] = column[0].as_py()
+        except UnicodeDecodeError:
+            return f'column "{name}" is not valid UTF-8'
+        except ValueError as error:
+            return f'column "{name}" cannot be read ({type(error).__name__})'
+    return record
 
 
 def _parquet_file(path: Path) -> Any:
@@ -137,7 +174,8 @@ def _parquet_file(path: Path) -> Any:
     import pyarrow.parquet as pq
 
     try:
-        return pq.ParquetFile(path)
+        # Row groups may hold a million rows: read their columns through a buffer, not at once.
+        return pq.ParquetFile(path, buffer_size=1 << 20, pre_buffer=False)
     except (pa.ArrowException, OSError) as error:
         raise InvalidTable(f"{path}: is no parquet file ({type(error).__name__})") from None
 
@@ -145,7 +183,7 @@ def _parquet_file(path: Path) -> Any:
 def _lines(stream: IO[str], path: Path) -> Iterator[str]:
     try:
         yield from stream
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         raise InvalidTable(f"{path}: cannot be read on ({type(error).__name__})") from None
 
 

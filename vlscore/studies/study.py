@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,21 @@ class Report:
     id: str
     text: str
     row: int
+
+
+@dataclass(frozen=True)
+class StudyImages:
+    """The images of one study, without its reports.
+
+    Attributes:
+        id: of the study.
+        images: paths, or anything else that a Scorer takes for an image; at least one.
+        views: view position of each image, where known.
+    """
+
+    id: str
+    images: tuple[Any, ...]
+    views: tuple[str | None, ...] | None = None
 
 
 @dataclass(frozen=True)

@@ -3,16 +3,20 @@
 import json
 import re
 from collections.abc import Iterator, Sequence
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 from vlscore.errors import InvalidStudy, InvalidTable
 from vlscore.studies.rows import RawRow, Record, is_missing, read_rows
-from vlscore.studies.study import BadRow, ColumnNames, Report, Study
+from vlscore.studies.study import BadRow, ColumnNames, Report, Study, StudyImages
 
-# The columns that make a report where a table has no single text column.
+# A report's column, the first that a table has; and those that make one where it has none.
+REPORT_COLUMNS = ("report", "text", "reference")
 REPORT_SECTIONS = ("findings", "impression")
+
+# How many rows tell what columns a table has.
+_HEAD = 100
 
 
 def read_studies(
@@ -25,9 +29,11 @@ def read_studies(
 
     The image column holds one path, a list of paths, or paths separated by ";" or "|"; the view
     column, where there is one, as many views. Paths are relative to `image_root`, else to the
-    table's folder. A row that cannot be used becomes a BadRow.
+    table's folder. A path that holds one of the separators is given as a list of one. A row that
+    cannot be used becomes a BadRow.
 
-    Raises: InvalidTable where the file cannot be read, or its first row lacks the columns.
+    Raises: InvalidTable where the file cannot be read, or none of its first 100 rows has one of the
+    columns image, reference and candidate.
     """
     path = Path(path)
     names = columns or ColumnNames()
@@ -35,6 +41,23 @@ def read_studies(
     rows = _with_columns(path, (names.image, names.reference, names.candidate))
     for number, record in rows:
         yield _row(number, record, names.id, lambda n, r: _study(n, r, names, root))
+
+
+def read_study_images(
+    path: str | Path,
+    *,
+    image_root: str | Path | None = None,
+    columns: ColumnNames | None = None,
+) -> Iterator[StudyImages | BadRow]:
+    """The images of the studies of a table, in order; reports are neither read nor needed.
+
+    Raises: InvalidTable where the file cannot be read, or its first row has no image column.
+    """
+    path = Path(path)
+    names = columns or ColumnNames()
+    root = Path(image_root) if image_root is not None else path.parent
+    for number, record in _with_columns(path, (names.image,)):
+        yield _row(number, record, names.id, lambda n, r: _study_images(n, r, names, root))
 
 
 def read_reports(
@@ -50,11 +73,9 @@ def read_reports(
     """
     path = Path(path)
     rows = read_rows(path)
-    first = next(rows, None)
-    if first is None:
-        return
-    sources = _report_columns(path, first, text_column)
-    for number, record in chain([first], rows):
+    head = list(islice(rows, _HEAD))
+    sources = _report_columns(path, _columns_of(head), text_column)
+    for number, record in chain(head, rows):
         yield _row(number, record, id_column, lambda n, r: _report(n, r, id_column, sources))
 
 
@@ -64,43 +85,48 @@ def _row(number: int, record: Record | str, id_column: str, make: Any) -> Any:
     try:
         return make(number, record)
     except InvalidStudy as error:
-        return BadRow(number, _id(record, id_column, number), str(error))
+        name = record.get(id_column)
+        known = isinstance(name, str | int | float) and not is_missing(name)
+        return BadRow(number, str(name).strip() if known else None, str(error))
 
 
 def _with_columns(path: Path, needed: Sequence[str]) -> Iterator[RawRow]:
-    """The rows; raises InvalidTable if the first readable one lacks every trace of a column."""
+    """The rows; raises InvalidTable if no row of the first ones has a column."""
     rows = read_rows(path)
-    for number, record in rows:
-        if isinstance(record, dict):
-            missing = [name for name in needed if name not in record]
-            # In csv and parquet all rows have the same columns; in jsonl one row may just be bad.
-            if missing and (not _is_jsonl(path) or len(missing) == len(needed)):
-                found = ", ".join(map(str, record)) or "none"
-                raise InvalidTable(
-                    f"{path}: no column {', '.join(missing)}; found: {found}. Name the columns "
-                    "with --image-column, --reference-column, --candidate-column"
-                )
-            yield number, record
-            break
-        yield number, record
-    yield from rows
+    # The rows of a jsonl table need not be alike: one without the column may just be a bad one.
+    head = list(islice(rows, _HEAD))
+    found = _columns_of(head)
+    missing = [name for name in needed if name not in found]
+    if found and missing:
+        raise InvalidTable(
+            f"{path}: no column {', '.join(missing)}; found: {', '.join(found)}. Name the columns "
+            "with --image-column, --reference-column, --candidate-column"
+        )
+    yield from chain(head, rows)
 
 
-def _is_jsonl(path: Path) -> bool:
-    return path.name.lower().removesuffix(".gz").endswith(".jsonl")
+def _columns_of(rows: Sequence[RawRow]) -> list[str]:
+    """All column names of the rows, in order of appearance."""
+    records = [row for _, row in rows if isinstance(row, dict)]
+    return list(dict.fromkeys(str(name) for record in records for name in record))
 
 
 def _study(number: int, record: Record, names: ColumnNames, root: Path) -> Study:
-    images = tuple(root / name for name in _paths(record.get(names.image), names.image))
-    views = _views(record.get(names.view), len(images), names.view)
+    shown = _study_images(number, record, names, root)
     return Study(
-        id=_id(record, names.id, number),
-        images=images,
+        id=shown.id,
+        images=shown.images,
         reference=_text(record, names.reference),
         candidate=_text(record, names.candidate),
         row=number,
-        views=views,
+        views=shown.views,
     )
+
+
+def _study_images(number: int, record: Record, names: ColumnNames, root: Path) -> StudyImages:
+    images = tuple(root / name for name in _paths(record.get(names.image), names.image))
+    views = _views(record.get(names.view), len(images), names.view)
+    return StudyImages(_id(record, names.id, number), images, views)
 
 
 def _report(number: int, record: Record, id_column: str, sources: Sequence[str]) -> Report:
@@ -114,28 +140,30 @@ def _report(number: int, record: Record, id_column: str, sources: Sequence[str])
     return Report(_id(record, id_column, number), text, number)
 
 
-def _report_columns(path: Path, first: RawRow, text_column: str | None) -> tuple[str, ...]:
-    record = first[1] if isinstance(first[1], dict) else {}
+def _report_columns(path: Path, columns: Sequence[str], text_column: str | None) -> tuple[str, ...]:
+    """The columns that make a report."""
     if text_column is not None:
-        if record and text_column not in record and not _is_jsonl(path):
-            found = ", ".join(map(str, record))
-            raise InvalidTable(f"{path}: no column {text_column}; found: {found}")
-        return (text_column,)
-    for name in ("report", "text", "reference"):
-        if name in record:
-            return (name,)
-    if record and not any(name in record for name in REPORT_SECTIONS):
-        found = ", ".join(map(str, record)) or "none"
+        wanted: tuple[str, ...] = (text_column,)
+        found = [name for name in wanted if name in columns]
+    else:
+        wanted = (*REPORT_COLUMNS, *REPORT_SECTIONS)
+        whole = [name for name in REPORT_COLUMNS if name in columns][:1]
+        found = whole or [name for name in REPORT_SECTIONS if name in columns]
+    if columns and not found:
         raise InvalidTable(
-            f"{path}: no column report, text, reference, findings or impression; found: {found}. "
+            f"{path}: no column {' or '.join(wanted)}; found: {', '.join(columns)}. "
             "Name the column with --text-column"
         )
-    return REPORT_SECTIONS
+    return tuple(found) or wanted
 
 
 def _id(record: Record, column: str, number: int) -> str:
     value = record.get(column)
-    return str(number) if is_missing(value) else str(value)
+    if isinstance(value, list | dict):
+        raise InvalidStudy(
+            f'column "{column}" holds a {type(value).__name__}, not a text or number'
+        )
+    return str(number) if is_missing(value) else str(value).strip()
 
 
 def _text(record: Record, column: str) -> str:
@@ -148,16 +176,18 @@ def _text(record: Record, column: str) -> str:
 
 
 def _paths(value: Any, column: str) -> list[str]:
-    names = _list(value, column)
+    names = [name for name in _list(value, column) if name]
     if not names:
         raise InvalidStudy(f'column "{column}" names no image')
+    if any("\0" in name for name in names):
+        raise InvalidStudy(f'column "{column}" holds a NUL character; no path has one')
     return names
 
 
 def _views(value: Any, count: int, column: str) -> tuple[str | None, ...] | None:
-    if is_missing(value):
-        return None
     views = _list(value, column)
+    if not any(views):
+        return None
     if len(views) != count:
         raise InvalidStudy(f'column "{column}" names {len(views)} views for {count} images')
     return tuple(view or None for view in views)
@@ -168,13 +198,20 @@ def _list(value: Any, column: str) -> list[str]:
     if is_missing(value):
         return []
     if isinstance(value, str):
-        if value.lstrip().startswith("["):
-            try:
-                value = json.loads(value)
-            except ValueError:
-                raise InvalidStudy(f'column "{column}" begins like a list but is none') from None
-        else:
-            value = re.split(r"[;|]", value)
-    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-        raise InvalidStudy(f'column "{column}" must hold a path or a list of paths')
-    return [item.strip() for item in value if item.strip()]
+        value = _json_list(value, column) if value.lstrip().startswith("[") else _split(value)
+    if not isinstance(value, list) or not all(
+        item is None or isinstance(item, str) for item in value
+    ):
+        raise InvalidStudy(f'column "{column}" must hold a text or a list of texts')
+    return [(item or "").strip() for item in value]
+
+
+def _split(text: str) -> list[str]:
+    return re.split(r"[;|]", text)
+
+
+def _json_list(text: str, column: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        raise InvalidStudy(f'column "{column}" begins like a list but is none') from None
