@@ -378,8 +378,8 @@ def render(reports: list[Report], seconds: float, name: str) -> str:
         "# Findings against independent manual codings",
         "",
         f"`benchmarks/findings_vs_codings.py {name}`: {len(reports)} coded reports, "
-        f"{1000 * seconds / max(len(reports), 1):.2f} ms a report on one core (2-core x86-64 with "
-        "AVX-512), 2026-11-21. Stated and likely findings count as present (the script's protocol "
+        f"{1000 * seconds / max(len(reports), 1):.2f} ms of CPU time a report on one core (2-core "
+        "x86-64 with AVX-512), 2026-11-21. Stated and likely findings count as present (the script's protocol "
         "says what that means and why).",
     ]
     for title, part in (
@@ -417,9 +417,9 @@ def main() -> int:
     parser.add_argument("--disagreements", type=int, default=0, metavar="N")
     arguments = parser.parse_args()
     extract("Warm up the lexicons.")
-    start = time.perf_counter()
+    start = time.process_time()
     reports = read_reports(arguments.reports)
-    text = render(reports, time.perf_counter() - start, arguments.reports.name)
+    text = render(reports, time.process_time() - start, arguments.reports.name)
     arguments.out.parent.mkdir(parents=True, exist_ok=True)
     with atomic_write(arguments.out) as stream:
         stream.write(text)
