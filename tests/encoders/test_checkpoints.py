@@ -163,7 +163,7 @@ def test_a_tensor_larger_than_its_storage_is_refused(
         assert data.count(sizes[0]) == 1
         return data.replace(sizes[0], sizes[1])
 
-    with pytest.raises(UnsafeCheckpoint, match="said to lie in a storage of 24 numbers"):
+    with pytest.raises(UnsafeCheckpoint, match="lies in a storage of 24 numbers"):
         load_checkpoint(rewrite(path, enlarge))
 
 

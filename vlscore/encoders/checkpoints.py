@@ -9,17 +9,27 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from vlscore.encoders.unpickling import read_archive
-from vlscore.errors import IncompatibleCheckpoint, UnsafeCheckpoint, WeightsNotFound
+from vlscore._files import atomic_write
+from vlscore.encoders.containers import read_archive, read_legacy
+from vlscore.errors import (
+    IncompatibleCheckpoint,
+    InvalidSetting,
+    UnsafeCheckpoint,
+    WeightsNotFound,
+)
 
 _ZIP = b"PK\x03\x04"
+_SAFETENSORS_HEADER = 8
+# Under these names, trainers put the state_dict beside settings and scores.
+_INNER = ("state_dict", "model_state_dict", "model")
 
 
 def load_checkpoint(path: str | Path) -> dict[str, Tensor]:
     """The tensors of a safetensors file, a torch state_dict or a lightning checkpoint, by key.
 
-    Of a checkpoint that holds a "state_dict" beside other things, only that is kept. Tensors share
-    memory with the file, which must stay as long as they are in use.
+    Of a checkpoint that holds a "state_dict" (or "model") beside other things, only that is kept.
+    Keys are those of the file, prefixes included. Tensors share memory with the file, which must
+    stay as long as they are in use.
 
     Raises:
         WeightsNotFound: there is no such file.
@@ -30,14 +40,13 @@ def load_checkpoint(path: str | Path) -> dict[str, Tensor]:
     if not path.is_file():
         raise WeightsNotFound(f"{path}: no such checkpoint file")
     content = _read(path)
-    if isinstance(content, dict) and isinstance(content.get("state_dict"), dict):
-        content = content["state_dict"]
-    if not isinstance(content, dict):
-        raise IncompatibleCheckpoint(f"{path} holds no dictionary of tensors")
-    tensors = {key: x for key, x in content.items() if isinstance(x, Tensor)}
+    tensors = _tensors_of(content)
     if not tensors:
-        raise IncompatibleCheckpoint(f"{path} holds no tensors by name")
-    return {str(key): value.detach() for key, value in tensors.items()}
+        raise IncompatibleCheckpoint(
+            f"{path} holds no tensors by name, but a {type(content).__name__}; give a checkpoint "
+            "with the model's state_dict, not a pickled model"
+        )
+    return tensors
 
 
 def tensors_digest(tensors: Mapping[str, Tensor]) -> str:
@@ -51,14 +60,51 @@ def tensors_digest(tensors: Mapping[str, Tensor]) -> str:
         return hashlib.sha256(b"".join(parts)).hexdigest()
 
 
+def convert(source: str | Path, target: str | Path, *, overwrite: bool = False) -> str:
+    """Write a checkpoint's tensors as safetensors, which any library reads without pickle.
+
+    Keys and values stay as they are; tensors that share memory are written each in full.
+
+    Returns: the `tensors_digest`, the same for both files.
+    Raises: InvalidSetting where `target` is not to be written; the errors of `load_checkpoint`.
+    """
+    target = Path(target)
+    if target.suffix != ".safetensors":
+        raise InvalidSetting(f"{target}: the converted file's name must end in .safetensors")
+    if target.exists() and not overwrite:
+        raise InvalidSetting(f"{target} exists already; choose another name, or overwrite it")
+    from safetensors.torch import save
+
+    tensors = load_checkpoint(source)
+    separate = {
+        key: value.clone(memory_format=torch.contiguous_format) for key, value in tensors.items()
+    }
+    with atomic_write(target, "wb") as file:
+        file.write(save(separate, metadata={"format": "pt"}))
+    return tensors_digest(separate)
+
+
+def _tensors_of(content: Any) -> dict[str, Tensor]:
+    if not isinstance(content, dict):
+        return {}
+    for name in _INNER:
+        if isinstance(content.get(name), dict) and (inner := _tensors_of(content[name])):
+            return inner
+    return {
+        key: value.detach()
+        for key, value in content.items()
+        if isinstance(key, str) and isinstance(value, Tensor)
+    }
+
+
 def _read(path: Path) -> Any:
     with path.open("rb") as file:
-        head = file.read(len(_ZIP))
-    if path.suffix == ".safetensors":
+        head = file.read(_SAFETENSORS_HEADER + 1)
+    if path.suffix == ".safetensors" or head[_SAFETENSORS_HEADER:] == b"{":
         return _read_safetensors(path)
-    if head == _ZIP:
+    if head.startswith(_ZIP):
         return read_archive(path)
-    return _read_legacy(path)
+    return read_legacy(path)
 
 
 def _read_safetensors(path: Path) -> dict[str, Tensor]:
@@ -69,17 +115,6 @@ def _read_safetensors(path: Path) -> dict[str, Tensor]:
         return load_file(path)
     except (SafetensorError, ValueError) as error:
         raise UnsafeCheckpoint(f"{path} is damaged: {error}; download it again") from None
-
-
-def _read_legacy(path: Path) -> Any:
-    """Files of torch before 1.6: plain state_dicts only."""
-    try:
-        return torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:  # a damaged pickle can fail in any way
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise UnsafeCheckpoint(
-            f"{path} was not loaded: {reason} Give a state_dict saved by torch, or safetensors"
-        ) from None
 
 
 def _digest_of_one(key: str, tensor: Tensor) -> bytes:
