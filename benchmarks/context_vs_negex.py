@@ -2,8 +2,9 @@
 
 Protocol. `Annotations-1-120.txt` of github.com/chapmanbe/negex (folder negex.python, Apache-2.0):
 2,376 clinical conditions in sentences of 120 reports of six kinds, radiology among them, each
-marked "Affirmed" or "Negated" by hand. The condition's words are given to the rules as they stand; a condition counts as
-negated where the rules' polarity is negative (uncertain counts as affirmed, as in the annotations).
+marked "Affirmed" or "Negated" by hand. The condition's words are given to the rules as they stand;
+a condition counts as negated where the rules' polarity is negative (uncertain counts as affirmed,
+as in the annotations).
 The triggers were written for chest radiographs; two were changed after seeing this set ("rule out"
 no longer negates; "not consistent with" does).
 

@@ -379,8 +379,8 @@ def render(reports: list[Report], seconds: float, name: str) -> str:
         "",
         f"`benchmarks/findings_vs_codings.py {name}`: {len(reports)} coded reports, "
         f"{1000 * seconds / max(len(reports), 1):.2f} ms of CPU time a report on one core (2-core "
-        "x86-64 with AVX-512), 2026-11-21. Stated and likely findings count as present (the script's protocol "
-        "says what that means and why).",
+        "x86-64 with AVX-512), 2026-11-21. Stated and likely findings count as present (the "
+        "script's protocol says what that means and why).",
     ]
     for title, part in (
         (f"Held out ({len(kept_aside)} reports, not looked at)", kept_aside),
