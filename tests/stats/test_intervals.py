@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from vlscore.errors import InvalidSetting
-from vlscore.stats import bootstrap, bootstrap_mean, bootstrap_median
+from vlscore.stats import bootstrap, bootstrap_difference, bootstrap_mean, bootstrap_median
 
 
 @pytest.mark.parametrize("n", [7, 8, 60, 61])
 def test_median_equals_a_drawn_bootstrap(n):
     sample = np.random.default_rng(n).exponential(size=n)
-    exact = bootstrap_median(sample, resamples=200_000)
-    drawn = bootstrap(np.median, sample, resamples=20_000, seed=1)
+    exact = bootstrap_median(sample, resamples=50_000)
+    drawn = bootstrap(np.median, sample, resamples=8000, seed=1)
     spread = drawn.high - drawn.low
     assert exact.estimate == drawn.estimate
     # Order statistics are discrete: a quantile may fall on the neighbouring one.
@@ -21,15 +21,43 @@ def test_median_equals_a_drawn_bootstrap(n):
     assert abs(exact.high - drawn.high) < 0.12 * spread
 
 
-@pytest.mark.parametrize("n", [50, 4000, 4001])
-def test_mean_equals_a_drawn_bootstrap(n):
-    sample = np.random.default_rng(0).exponential(size=n)
-    fast = bootstrap_mean(sample, resamples=20_000)
-    drawn = bootstrap(np.mean, sample, resamples=3000, seed=1)
+def _heavy_tailed(n):
+    return np.random.default_rng(0).pareto(2.1, size=n)
+
+
+def _rare(n):
+    return (np.arange(n) < 3).astype(float)
+
+
+def _far_from_zero(n):
+    return 1e6 + np.random.default_rng(1).exponential(size=n)
+
+
+@pytest.mark.parametrize("sample", [_heavy_tailed, _rare, _far_from_zero])
+@pytest.mark.parametrize("n", [50, 1001, 4000])
+def test_mean_equals_a_drawn_bootstrap(sample, n):
+    values = sample(n)
+    fast = bootstrap_mean(values, resamples=4000)
+    drawn = bootstrap(np.mean, values, resamples=4000, seed=1)
     spread = drawn.high - drawn.low
-    assert fast.estimate == pytest.approx(sample.mean())
-    assert abs(fast.low - drawn.low) < 0.08 * spread
-    assert abs(fast.high - drawn.high) < 0.08 * spread
+    assert fast.estimate == pytest.approx(values.mean())
+    assert abs(fast.low - drawn.low) < 0.1 * spread
+    assert abs(fast.high - drawn.high) < 0.1 * spread
+
+
+def test_rare_values_never_give_a_mean_below_all_values():
+    found = bootstrap_mean(_rare(100_000))
+    assert 0 <= found.low < found.estimate < found.high
+
+
+def test_the_difference_of_independent_means_resamples_both():
+    rng = np.random.default_rng(7)
+    x, y = rng.normal(1, 1, 400), rng.normal(0, 2, 900)
+    found = bootstrap_difference(x, y, resamples=4000)
+    half = 1.96 * np.sqrt(x.var() / 400 + y.var() / 900)
+    assert found.estimate == pytest.approx(x.mean() - y.mean())
+    assert found.low == pytest.approx(found.estimate - half, abs=0.1 * half)
+    assert found.high == pytest.approx(found.estimate + half, abs=0.1 * half)
 
 
 @pytest.mark.parametrize("interval", [bootstrap_mean, bootstrap_median])
@@ -45,9 +73,9 @@ def test_intervals_cover_the_truth_as_often_as_they_say(interval):
 @pytest.mark.parametrize("interval", [bootstrap_mean, bootstrap_median])
 def test_a_million_values_take_seconds(interval):
     values = np.random.default_rng(3).random(1_000_000)
-    start = time.perf_counter()
+    start = time.process_time()
     found = interval(values)
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 3
     assert found.low < found.estimate < found.high
     assert found.high - found.low < 0.01
 
@@ -60,9 +88,16 @@ def test_same_values_and_seed_give_the_same_interval(interval):
 
 
 @pytest.mark.parametrize("values", [[], [[1.0]], [1.0, float("nan")]])
-def test_what_has_no_interval_is_refused(values):
+@pytest.mark.parametrize("interval", [bootstrap_mean, bootstrap_median])
+def test_what_has_no_interval_is_refused(interval, values):
     with pytest.raises(InvalidSetting):
-        bootstrap_mean(values)
+        interval(values)
+
+
+@pytest.mark.parametrize("setting", [{"level": 1.0}, {"level": 0}, {"resamples": 0}])
+def test_settings_that_cannot_be_honoured_are_refused(setting):
+    with pytest.raises(InvalidSetting):
+        bootstrap_mean([1.0, 2.0], **setting)
 
 
 def test_paired_samples_are_resampled_together():
@@ -71,3 +106,5 @@ def test_paired_samples_are_resampled_together():
     assert (found.low, found.high) == (0, 0)
     with pytest.raises(InvalidSetting, match="one length"):
         bootstrap(np.mean, [1.0], [1.0, 2.0])
+    with pytest.raises(InvalidSetting, match="at least one sample"):
+        bootstrap(np.mean)

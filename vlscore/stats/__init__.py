@@ -1,11 +1,18 @@
 """Statistics of scores: intervals, rank correlation, tests, effect sizes."""
 
-from vlscore.stats.intervals import Interval, bootstrap, bootstrap_mean, bootstrap_median
+from vlscore.stats.intervals import (
+    Interval,
+    bootstrap,
+    bootstrap_difference,
+    bootstrap_mean,
+    bootstrap_median,
+)
 from vlscore.stats.rank import (
-    difference_of_taus,
+    Difference,
     kendall_tau_b,
     kendall_tau_b_interval,
     largest_tau_b,
+    paired_difference_of_taus,
 )
 from vlscore.stats.testing import (
     TestResult,
@@ -18,18 +25,20 @@ from vlscore.stats.testing import (
 )
 
 __all__ = [
+    "Difference",
     "Interval",
     "TestResult",
     "auc",
     "benjamini_hochberg",
     "bootstrap",
+    "bootstrap_difference",
     "bootstrap_mean",
     "bootstrap_median",
     "cohens_d",
-    "difference_of_taus",
     "kendall_tau_b",
     "kendall_tau_b_interval",
     "largest_tau_b",
+    "paired_difference_of_taus",
     "paired_test",
     "permutation_test",
     "two_sample_test",

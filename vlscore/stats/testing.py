@@ -1,10 +1,19 @@
-"""Tests of differences, their effect sizes, and corrections for many of them."""
+"""Tests of differences, their effect sizes, and corrections for many of them.
+
+The tests are SciPy's; here samples are checked, memory is bounded, and results have one shape.
+"""
 
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
+
+from vlscore.errors import InvalidSetting
+from vlscore.stats.samples import checked, checked_pairs
+
+# Numbers a permutation test holds at once.
+_DRAWN_AT_ONCE = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -20,7 +29,8 @@ class TestResult:
 
 def paired_test(x: ArrayLike, y: ArrayLike) -> TestResult:
     """Wilcoxon's signed-rank test of paired (n,) samples; p = 1 where all pairs are equal."""
-    difference = np.asarray(x, dtype=np.float64) - np.asarray(y, dtype=np.float64)
+    first, second = checked_pairs(x, y)
+    difference = first - second
     if not difference.any():
         return TestResult("Wilcoxon signed-rank", 0.0, 1.0)
     result = stats.wilcoxon(difference)
@@ -28,23 +38,34 @@ def paired_test(x: ArrayLike, y: ArrayLike) -> TestResult:
 
 
 def two_sample_test(x: ArrayLike, y: ArrayLike) -> TestResult:
-    """Mann-Whitney's test of two independent samples."""
-    result = stats.mannwhitneyu(x, y, alternative="two-sided")
+    """Mann-Whitney's test of two independent samples, of (n,) and (m,) values."""
+    result = stats.mannwhitneyu(checked(x), checked(y), alternative="two-sided")
     return TestResult("Mann-Whitney U", float(result.statistic), float(result.pvalue))
 
 
 def permutation_test(
-    x: ArrayLike, y: ArrayLike, *, resamples: int = 9999, seed: int = 0
+    x: ArrayLike, y: ArrayLike, *, paired: bool = False, resamples: int = 9999, seed: int = 0
 ) -> TestResult:
-    """Permutation test of the difference of means of two independent samples."""
+    """Permutation test of the difference of means; exact where all permutations are that few.
+
+    Args:
+        x, y: independent samples of at least two values each; or with `paired`, (n,) samples whose
+            pairs are turned round at random (n at least two).
+    """
+    samples = checked_pairs(x, y) if paired else (checked(x), checked(y))
+    if min(len(sample) for sample in samples) < 2:
+        raise InvalidSetting("a permutation test needs at least two values in each sample")
     result = stats.permutation_test(
-        (np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)),
-        lambda a, b, axis: np.mean(a, axis=axis) - np.mean(b, axis=axis),
+        samples,
+        _difference_of_means,
+        permutation_type="samples" if paired else "independent",
         vectorized=True,
         n_resamples=resamples,
+        batch=max(_DRAWN_AT_ONCE // sum(len(sample) for sample in samples), 1),
         rng=np.random.default_rng(seed),
     )
-    return TestResult("permutation of means", float(result.statistic), float(result.pvalue))
+    name = "permutation of paired means" if paired else "permutation of means"
+    return TestResult(name, float(result.statistic), float(result.pvalue))
 
 
 def auc(larger: ArrayLike, smaller: ArrayLike) -> float:
@@ -53,22 +74,34 @@ def auc(larger: ArrayLike, smaller: ArrayLike) -> float:
     >>> auc([2, 3], [1, 2])
     0.875
     """
-    x, y = np.asarray(larger, dtype=np.float64), np.asarray(smaller, dtype=np.float64)
-    statistic = stats.mannwhitneyu(x, y, alternative="two-sided").statistic
-    return float(statistic / (len(x) * len(y)))
+    x, y = checked(larger), checked(smaller)
+    ranks = stats.rankdata(np.concatenate([x, y]))
+    above = ranks[: len(x)].sum() - len(x) * (len(x) + 1) / 2
+    return float(above / (len(x) * len(y)))
 
 
 def cohens_d(x: ArrayLike, y: ArrayLike) -> float:
     """Difference of means in pooled standard deviations; nan where nothing varies."""
-    a, b = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
-    degrees = len(a) + len(b) - 2
-    if degrees < 1:
+    a, b = checked(x), checked(y)
+    if len(a) < 2 or len(b) < 2:
         return float("nan")
+    degrees = len(a) + len(b) - 2
     pooled = ((len(a) - 1) * a.var(ddof=1) + (len(b) - 1) * b.var(ddof=1)) / degrees
     return float((a.mean() - b.mean()) / np.sqrt(pooled)) if pooled > 0 else float("nan")
 
 
 def benjamini_hochberg(p_values: ArrayLike) -> NDArray[np.float64]:
-    """Adjusted p values that control the false discovery rate (Benjamini, Hochberg 1995), (n,)."""
+    """Adjusted p values that control the false discovery rate (Benjamini, Hochberg 1995), (n,).
+
+    Raises: InvalidSetting where a value is no probability.
+    """
     p = np.asarray(p_values, dtype=np.float64)
+    if not ((p >= 0) & (p <= 1)).all():
+        raise InvalidSetting("p values lie between 0 and 1; leave out tests that gave none")
     return stats.false_discovery_control(p, method="bh") if len(p) else p
+
+
+def _difference_of_means(
+    x: NDArray[np.float64], y: NDArray[np.float64], axis: int
+) -> NDArray[np.float64]:
+    return np.mean(x, axis=axis) - np.mean(y, axis=axis)
