@@ -16,7 +16,7 @@ from vlscore.encoders.card import EncoderCard
 from vlscore.encoders.checkpoints import load_checkpoint, tensors_digest
 from vlscore.encoders.parts.building import fill, without_initialisation
 from vlscore.encoders.parts.clip_tokens import CONTEXT, ClipTokenizer, whole_context
-from vlscore.encoders.parts.files import checkpoint_in, vocabulary_file
+from vlscore.encoders.parts.files import checkpoint_in, download_vocabulary, vocabulary_file
 from vlscore.encoders.parts.openclip_model import (
     CleaningWordPieces,
     HubTokenizer,
@@ -26,8 +26,8 @@ from vlscore.encoders.parts.openclip_model import (
     byte_pair_tokenizer,
 )
 from vlscore.encoders.parts.wordpiece import WordPieceTokenizer
-from vlscore.encoders.published import find_weights
 from vlscore.encoders.tokens import Tokens
+from vlscore.encoders.weights import find_weights
 from vlscore.errors import IncompatibleCheckpoint, UnknownName, WeightsNotFound
 
 CONFIG_NAME = "open_clip_config.json"
@@ -261,7 +261,11 @@ def _find_on_hub(hub_id: str) -> _Source:
     for name in CHECKPOINT_NAMES:
         try:
             config = _read_config(Path(hf_hub_download(hub_id, CONFIG_NAME)))
-            return _Source(_HUB + hub_id, config, Path(hf_hub_download(hub_id, name)))
+            checkpoint = Path(hf_hub_download(hub_id, name))
+            # The user named the hub, so what the tokenizer needs may come from there as well.
+            if download_vocabulary(hub_id) is None:
+                download_vocabulary(config["model_cfg"]["text_cfg"].get("hf_tokenizer_name"))
+            return _Source(_HUB + hub_id, config, checkpoint)
         except IncompatibleCheckpoint:
             raise
         except Exception as error:  # the hub library raises many unrelated types
@@ -288,6 +292,8 @@ def _find_pretrained(variant: str) -> _Source:
         raise WeightsNotFound(
             f"openclip:{variant} could not be downloaded ({type(error).__name__}: {error})"
         ) from None
+    # An architecture may have weights of either activation; the tag knows which these are.
+    config["quick_gelu"] = pretrained.get("quick_gelu", config.get("quick_gelu", False))
     return _Source(variant, {"model_cfg": config, "preprocess_cfg": pretrained}, checkpoint)
 
 
@@ -296,7 +302,14 @@ def _tokenizer(settings: dict[str, Any], given: str | Path | None, checkpoint: P
     if not hub_id:
         return byte_pair_tokenizer(settings, None if given is None else Path(given))
     context = settings.get("context_length", CONTEXT)
-    if "bert" in hub_id.lower() and "roberta" not in hub_id.lower():
+    options = settings.get("tokenizer_kwargs", {})
+    if "bert" in hub_id.lower() and "uncased" in hub_id.lower() and not options:
         path = vocabulary_file(given, beside=checkpoint, hub_id=hub_id)
         return CleaningWordPieces(WordPieceTokenizer.from_file(path), context)
-    return HubTokenizer(HFTokenizer(str(given or hub_id), context_length=context))
+    try:
+        return HubTokenizer(HFTokenizer(str(given or hub_id), context_length=context, **options))
+    except OSError as error:
+        raise WeightsNotFound(
+            f"the tokenizer {given or hub_id} could not be had: {error}; give its folder as "
+            "tokenizer=PATH"
+        ) from None

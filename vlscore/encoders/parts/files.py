@@ -6,7 +6,7 @@ from pathlib import Path
 from vlscore.errors import WeightsNotFound
 
 VOCABULARY_FILES = ("vocab.txt", "tokenizer.json")
-_CHECKPOINT_SUFFIXES = (".safetensors", ".ckpt", ".pt", ".pth", ".bin")
+CHECKPOINT_SUFFIXES = (".safetensors", ".ckpt", ".pt", ".pth", ".bin")
 
 
 def checkpoint_in(place: Path, names: Sequence[str], *, guess: bool = True) -> Path:
@@ -28,7 +28,7 @@ def checkpoint_in(place: Path, names: Sequence[str], *, guess: bool = True) -> P
         for candidate in (place / Path(name).with_suffix(".safetensors"), place / name):
             if candidate.is_file():
                 return candidate
-    found = sorted(p for p in place.iterdir() if p.suffix in _CHECKPOINT_SUFFIXES)
+    found = sorted(p for p in place.iterdir() if p.suffix in CHECKPOINT_SUFFIXES)
     if guess and len(found) == 1:
         return found[0]
     held = ", ".join(path.name for path in found) or "no checkpoint at all"
@@ -57,6 +57,11 @@ def vocabulary_file(tokenizer: str | Path | None, *, beside: Path, hub_id: str) 
     return found
 
 
+def download_vocabulary(hub_id: str | None) -> Path | None:
+    """A vocabulary from the hub, now in its cache; None where there is none to be had."""
+    return None if hub_id is None else _from_hub(hub_id, cached_only=False)
+
+
 def _given_vocabulary(tokenizer: str | Path) -> Path:
     path = Path(tokenizer)
     if path.is_file():
@@ -68,7 +73,7 @@ def _given_vocabulary(tokenizer: str | Path) -> Path:
         return found
     name = str(tokenizer)
     if name.count("/") == 1 and not name.startswith((".", "/", "~")):
-        found = _from_hub(name, cached_only=False)
+        found = download_vocabulary(name)
         if found is not None:
             return found
         raise WeightsNotFound(
