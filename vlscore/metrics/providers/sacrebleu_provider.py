@@ -43,7 +43,9 @@ class SacrebleuProvider(Provider):
         )
         prepare = _before_periods if by_period else str
         pairs = zip(candidates, references, strict=True)
-        values = [bleu.sentence_score(prepare(g), [prepare(r)]).score for g, r in pairs]
+        # A corpus of one report: the same number as sentence_score, without its advice to leave
+        # out orders that a short report cannot have.
+        values = [bleu.corpus_score([prepare(g)], [[prepare(r)]]).score for g, r in pairs]
         # sacrebleu's exponential of logarithms may end one rounding above 100.
         return np.minimum(np.array(values, dtype=np.float64) / 100, 1.0)
 

@@ -39,8 +39,8 @@ class SimilarityProvider(Provider):
                 f"{metric.name} needs the encoder's constant C, and nobody stated one; give C"
             )
         triple = (embeddings.images, embeddings.candidates, embeddings.references)
-        points = (torch.as_tensor(x) for x in triple)
-        return similarity.compute(*points, embeddings.C or 1.0).double().cpu().numpy()
+        i, g, r = (torch.as_tensor(x) for x in triple)
+        return similarity.compute(i, g, r, embeddings.C or 1.0).double().cpu().numpy()
 
     def version(self) -> str:
         return __version__

@@ -1,0 +1,211 @@
+"""Bootstrap intervals where values come in groups: several candidates of one study, say.
+
+Whole groups are resampled (the cluster bootstrap, Davison, Hinkley 1997, section 3.8), for values
+of one study are not independent of each other.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from vlscore.errors import InvalidSetting
+from vlscore.stats.intervals import Interval
+
+# Weights drawn at once: bounds the memory whatever the number of groups.
+_DRAWN_AT_ONCE = 2_000_000
+# Above this, groups are joined into blocks, which are independent of each other as well: bounds
+# the matrices of pairs of groups.
+_MOST_BLOCKS = 1000
+
+
+def grouped_mean(
+    values: ArrayLike,
+    groups: Sequence[str],
+    *,
+    level: float = 0.95,
+    resamples: int = 2000,
+    seed: int = 0,
+) -> Interval:
+    """Mean of all values, with a bootstrap interval over groups.
+
+    Args:
+        values: (n,), finite, n at least 1.
+        groups: the group of each value.
+
+    >>> grouped_mean([1.0, 1.0, 4.0], ["a", "a", "b"]).estimate
+    2.0
+    """
+    names = sorted(set(groups))
+    sums, counts = _totals(values, groups, names)
+    weighted = _resample(np.stack([sums, counts]), resamples, seed)
+    return _interval(sums.sum() / counts.sum(), weighted[:, 0] / weighted[:, 1], level)
+
+
+def grouped_difference(
+    values: ArrayLike,
+    groups: Sequence[str],
+    others: ArrayLike,
+    other_groups: Sequence[str],
+    *,
+    level: float = 0.95,
+    resamples: int = 2000,
+    seed: int = 0,
+) -> Interval:
+    """Mean of `values` less mean of `others`, with a bootstrap interval over groups.
+
+    A group that has values on both sides is drawn for both at once, so what it has in common
+    cancels, as in a paired comparison.
+
+    >>> grouped_difference([3.0, 4.0], ["a", "b"], [2.0, 3.0], ["a", "b"])
+    Interval(estimate=1.0, low=1.0, high=1.0)
+    """
+    names = sorted({*groups, *other_groups})
+    sums, counts = _totals(values, groups, names)
+    other_sums, other_counts = _totals(others, other_groups, names)
+    totals = _resample(np.stack([sums, counts, other_sums, other_counts]), resamples, seed)
+    with np.errstate(invalid="ignore"):
+        drawn = totals[:, 0] / totals[:, 1] - totals[:, 2] / totals[:, 3]
+    estimate = sums.sum() / counts.sum() - other_sums.sum() / other_counts.sum()
+    return _interval(estimate, drawn[np.isfinite(drawn)], level)
+
+
+def grouped_tau_b(
+    x: ArrayLike,
+    y: ArrayLike,
+    groups: Sequence[str],
+    *,
+    level: float = 0.95,
+    resamples: int = 2000,
+    seed: int = 0,
+) -> Interval:
+    """Kendall's tau_b of two (n,) variables, with a bootstrap interval over groups.
+
+    Every resample's tau_b is exact: counts of concordant and tied pairs between any two groups are
+    taken once, and weighted by how often the groups are drawn.
+
+    >>> grouped_tau_b([1.0, 2.0, 3.0], [1.0, 3.0, 2.0], ["a", "b", "c"]).estimate
+    0.3333333333333333
+    """
+    a, b = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
+
+    def pairs(rows: slice) -> list[NDArray[np.float64]]:
+        in_x = np.sign(a[rows, None] - a[None])
+        in_y = np.sign(b[rows, None] - b[None])
+        return [in_x * in_y, np.abs(in_x), np.abs(in_y)]
+
+    def tau(agreeing: NDArray[Any], in_x: NDArray[Any], in_y: NDArray[Any]) -> NDArray[Any]:
+        return agreeing / np.sqrt(in_x * in_y)
+
+    return _of_pairs(pairs, tau, len(a), groups, level, resamples, seed)
+
+
+def grouped_auc(
+    values: ArrayLike,
+    is_positive: ArrayLike,
+    groups: Sequence[str],
+    *,
+    level: float = 0.95,
+    resamples: int = 2000,
+    seed: int = 0,
+) -> Interval:
+    """Area under the ROC curve of `values` for (n,) truths, with a bootstrap interval over groups.
+
+    >>> grouped_auc([3.0, 2.0, 1.0], [True, False, False], ["a", "b", "c"]).estimate
+    1.0
+    """
+    sample, positive = np.asarray(values, dtype=np.float64), np.asarray(is_positive, dtype=bool)
+
+    def pairs(rows: slice) -> list[NDArray[np.float64]]:
+        compared = (positive[rows, None] & ~positive[None]).astype(np.float64)
+        above = np.sign(sample[rows, None] - sample[None]) / 2 + 0.5
+        return [above * compared, compared]
+
+    def area(above: NDArray[Any], compared: NDArray[Any]) -> NDArray[Any]:
+        return above / compared
+
+    return _of_pairs(pairs, area, len(sample), groups, level, resamples, seed)
+
+
+def _of_pairs(
+    pairs: Callable[[slice], list[NDArray[np.float64]]],
+    statistic: Callable[..., NDArray[np.float64]],
+    count: int,
+    groups: Sequence[str],
+    level: float,
+    resamples: int,
+    seed: int,
+) -> Interval:
+    """A statistic of sums over all ordered pairs of rows.
+
+    Args:
+        pairs: rows -> (rows, n) matrices of what each pair adds to each sum.
+        statistic: the sums, one array each -> values.
+    """
+    if count != len(groups) or not count:
+        raise InvalidSetting("every value needs a group, and there must be one at least")
+    place = {name: k for k, name in enumerate(sorted(set(groups)))}
+    codes = np.array([place[name] for name in groups]) % _MOST_BLOCKS
+    blocks = _block_sums(pairs, codes)
+    rng = np.random.default_rng(seed)
+    size = blocks.shape[1]
+    weights = rng.multinomial(size, np.full(size, 1 / size), size=resamples).astype(np.float64)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        drawn = statistic(*(((weights @ block) * weights).sum(axis=1) for block in blocks))
+        estimate = statistic(*(block.sum() for block in blocks))
+    return _interval(float(estimate), drawn[np.isfinite(drawn)], level)
+
+
+def _block_sums(
+    pairs: Callable[[slice], list[NDArray[np.float64]]], codes: NDArray[np.intp]
+) -> NDArray[np.float64]:
+    """(k, groups, groups) sums over the pairs of rows of any two groups."""
+    order = np.argsort(codes, kind="stable")
+    starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
+    step = max(_DRAWN_AT_ONCE // len(codes), 1)
+    sums: NDArray[np.float64] | None = None
+    for start in range(0, len(codes), step):
+        rows = slice(start, start + step)
+        matrices = pairs(rows)
+        if sums is None:
+            sums = np.zeros((len(matrices), len(starts), len(starts)))
+        for total, matrix in zip(sums, matrices, strict=True):
+            np.add.at(total, codes[rows], np.add.reduceat(matrix[:, order], starts, axis=1))
+    assert sums is not None
+    return sums
+
+
+def _totals(
+    values: ArrayLike, groups: Sequence[str], names: list[str]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Sum and count of the values of each named group."""
+    sample = np.asarray(values, dtype=np.float64)
+    if len(sample) != len(groups) or not len(sample):
+        raise InvalidSetting("every value needs a group, and there must be one at least")
+    if not np.isfinite(sample).all():
+        raise InvalidSetting("an interval needs finite values; leave failed studies out")
+    place = {name: k for k, name in enumerate(names)}
+    codes = np.array([place[name] for name in groups])
+    sums = np.bincount(codes, weights=sample, minlength=len(names)).astype(np.float64)
+    return sums, np.bincount(codes, minlength=len(names)).astype(np.float64)
+
+
+def _resample(totals: NDArray[np.float64], resamples: int, seed: int) -> NDArray[np.float64]:
+    """(k, groups) totals -> (resamples, k) totals of as many groups drawn with replacement."""
+    count = totals.shape[1]
+    rng = np.random.default_rng(seed)
+    drawn = np.empty((resamples, len(totals)))
+    step = max(_DRAWN_AT_ONCE // count, 1)
+    for start in range(0, resamples, step):
+        stop = min(start + step, resamples)
+        weights = rng.multinomial(count, np.full(count, 1 / count), size=stop - start)
+        drawn[start:stop] = weights.astype(np.float64) @ totals.T
+    return drawn
+
+
+def _interval(estimate: float, drawn: NDArray[np.float64], level: float) -> Interval:
+    if not len(drawn):
+        return Interval(float(estimate), float("nan"), float("nan"))
+    low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2])
+    return Interval(float(estimate), float(low), float(high))
