@@ -37,6 +37,19 @@ CASES = {
     ),
     "no final period": ("heart normal", ["heart normal"]),
     "abbreviations": ("The tube, e.g. the PICC, is fine.", ["The tube, e.g. the PICC, is fine."]),
+    "abbreviations that end a sentence": (
+        "Read at 9 a.m. The lungs, hila, etc. are clear. Seen at 5 p.m. by RN.",
+        ["Read at 9 a.m.", "The lungs, hila, etc. are clear.", "Seen at 5 p.m. by RN."],
+    ),
+    "sides": ("L. lung clear. Lt. base opaque.", ["L. lung clear.", "Lt. base opaque."]),
+    "sub-headings on lines": (
+        "Findings:\nLungs: clear\nHeart: normal\nImpression: fine",
+        ["Lungs: clear", "Heart: normal", "fine"],
+    ),
+    "sub-headings in capitals": (
+        "FINDINGS: AP CHEST: Fine.\nHEART: Enlarged. LUNGS: Clear. IMPRESSION: Edema.",
+        ["Fine.", "HEART: Enlarged.", "LUNGS: Clear.", "Edema."],
+    ),
     "numbered things": ("No. 3 tube is in place.", ["No. 3 tube is in place."]),
     "ellipsis and question": ("Stable... new? yes", ["Stable...", "new?", "yes"]),
     "paragraphs": ("Clear lungs\n\nNormal heart", ["Clear lungs", "Normal heart"]),
@@ -71,9 +84,9 @@ def test_time_grows_linearly():
     sentence = "The heart is 2.5 cm wide, Dr. A. Smith said. "
 
     def seconds(times: int) -> float:
-        start = time.perf_counter()
+        start = time.process_time()
         split_sentences(sentence * times)
-        return time.perf_counter() - start
+        return time.process_time() - start
 
     seconds(100)
     assert seconds(8000) < 40 * max(seconds(800), 1e-3)

@@ -148,6 +148,20 @@ class ReportSections:
         return None if filled[-1].name in _NOT_READINGS else first
 
 
+def section_name(title: str) -> str | None:
+    """The section that a title announces; None for titles inside sections ("HEART", "Lungs").
+
+    In lower case only the main headers announce one.
+
+    >>> section_name("IMPRESSION"), section_name("Findings"), section_name("HEART")
+    ('impression', 'findings', None)
+    """
+    lowered = " ".join(title.lower().split())
+    if not title.isupper():
+        return _NAME_OF.get(lowered) if re.fullmatch(_MAIN, lowered) else None
+    return _known_name(lowered) or ("findings" if _VIEWS.search(lowered) else None)
+
+
 def split_sections(report: str) -> ReportSections:
     """Divide a report at its headers.
 

@@ -4,14 +4,20 @@ import re
 from dataclasses import dataclass
 from itertools import pairwise
 
+from vlscore.reports.sections import section_name
+
 # After these a period ends no sentence. Lower case, without their last period.
 _ABBREVIATIONS = frozenset(
     (
-        *("dr", "drs", "mr", "mrs", "ms", "prof", "st", "vs", "cf", "etc", "al", "approx", "ca"),
-        *("fig", "figs", "est", "resp", "incl", "e.g", "eg", "i.e", "ie", "a.m", "p.m", "m.d"),
-        *("r.n", "p.a", "h.o", "s.p", "t.p.n", "p.o", "i.v"),
+        *("dr", "drs", "mr", "mrs", "ms", "prof", "st", "vs", "cf", "approx", "ca", "fig", "figs"),
+        *("est", "resp", "incl", "e.g", "eg", "i.e", "ie", "h.o", "s.p"),
     )
 )
+# After these a period ends a sentence only if a capitalised word follows ("at 9 a.m. No change").
+_OFTEN_LAST = frozenset(
+    ("etc", "al", "a.m", "p.m", "m.d", "r.n", "p.a", "t.p.n", "p.o", "i.v", "l", "r", "lt", "rt")
+)
+_CAPITALISED = re.compile(r"[A-Z][a-z]|A ")
 # After these a period ends no sentence if a number follows ("No. 3", "T. 12").
 _BEFORE_NUMBER = frozenset(("no", "nos", "t", "l", "c", "vol", "p", "pp", "ser"))
 
@@ -20,11 +26,12 @@ _STOP = re.compile(r"[.!?]+[\"')\]]*(?=\s|$|[A-Z_])|;(?=\s)")
 _LAST_WORD = re.compile(r"[^\s(\[\"']+$")
 # The number of a list item, at the beginning of a line or of a sentence.
 _NUMBER = re.compile(r"\s*(?:\(?\d{1,2}[.)](?=\s|[A-Za-z])|[-*•](?=\s))\s*")
-# A line of capitals and a colon is a header; it ends where the line or the colon does.
-_HEADER = re.compile(r"[ \t]*[A-Z][A-Z /&,()\-]{2,40}:")
+# A title and a colon; that of a section is no part of a sentence, one inside a section is.
+_HEADER = re.compile(r"[ \t\n]*([A-Za-z][A-Za-z /&,()\-]{2,40}?)[ \t]*:(?!\d)")
+# Blank lines, list items and titles begin a new sentence, whatever came before.
 _PARAGRAPH = re.compile(
-    r"\n[ \t]*\n|\n(?=[ \t]*(?:\(?\d{1,2}[.)]\s|[-*•]\s|[A-Z][A-Z /&]{2,40}:))"
-    r"|(?<=[.!?\s])(?=[A-Z][A-Z /&]{3,40}:)"
+    r"\n[ \t\r]*\n|\n(?=[ \t]*(?:\(?\d{1,2}[.)]\s|[-*•]\s|[A-Z][A-Za-z /&,()\-]{2,40}:(?!\d)))"
+    r"|(?<=[.!?\s])(?<![A-Z,] )(?=[A-Z][A-Z /&,]{3,40}:)"
 )
 
 
@@ -62,7 +69,7 @@ def _blocks(report: str) -> list[tuple[int, int]]:
 def _sentences_of_block(report: str, start: int, end: int) -> list[Sentence]:
     found: list[Sentence] = []
     header = _HEADER.match(report, start, end)
-    begin = header.end() if header else start
+    begin = header.end() if header and section_name(header.group(1)) else start
     for stop in _STOP.finditer(report, begin, end):
         if stop.start() < begin or not _ends_sentence(report, begin, stop):
             continue
@@ -83,6 +90,8 @@ def _ends_sentence(report: str, begin: int, stop: re.Match[str]) -> bool:
     if word in _ABBREVIATIONS:
         return False
     after = report[stop.end() : stop.end() + 12].lstrip()
+    if word in _OFTEN_LAST and after:
+        return _CAPITALISED.match(after) is not None
     if word in _BEFORE_NUMBER and after[:1].isdigit():
         return False
     if word.isdigit() and len(word) <= 2 and _is_item_number(report, begin, before, after):
