@@ -3,7 +3,8 @@
 Protocol. Checkpoints are either given (NAME=PATH), or written from --manifests: a folder that
 holds `<name>/manifest*.json`, the keys and shapes of the authors' files, and `fill.py`, which
 fills them with pseudo-random numbers. Either is loaded through `load_encoder` twice, and the
-second load timed (the file is in the page cache). One thread. Images: four of 1024 x 1024 random
+second load timed (the file is in the page cache). One thread; all times are of the processor, so
+that other work on the machine does not count. Images: four of 1024 x 1024 random
 pixels; preprocessing is timed apart. Reports: four of sixty random words, cut at the encoder's
 limit. One batch of four each; one warm-up; medians of three rounds in which fp32 and bf16
 alternate. Change of T: |T(bf16) - T(fp32)| / T(fp32) of the triangles of image n, report n and
@@ -102,9 +103,9 @@ def checkpoints(
 
 
 def seconds(call: Callable[[], Any]) -> tuple[float, Any]:
-    start = time.perf_counter()
+    start = time.process_time()
     result = call()
-    return time.perf_counter() - start, result
+    return time.process_time() - start, result
 
 
 def measure(encoder: JointEncoder, load_seconds: float) -> str:
@@ -158,7 +159,8 @@ def main() -> None:
         "",
         describe_machine(),
         "",
-        f"Batches of {BATCH}, medians of {ROUNDS} alternating rounds; reports of {WORDS} words; "
+        f"Processor time of one thread; batches of {BATCH}, medians of {ROUNDS} alternating "
+        f"rounds; reports of {WORDS} words; "
         + ("pseudo-random weights." if options.manifests else "weights as given."),
         "",
         "| encoder | load, s | preprocessing, ms per image | images/s fp32 | bf16 | "
