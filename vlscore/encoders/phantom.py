@@ -220,7 +220,7 @@ class PhantomEncoder(JointEncoder):
         title="Phantom demonstration encoder",
         dim=CONTENT_DIM + 2,
         normalised=False,
-        C=1.0,
+        C=3.3505,
         C_source="largest T over the calibration candidates of weights/phantom/train.py",
         image_size=IMAGE_SIZE,
         max_tokens=MAX_TOKENS,
