@@ -1,0 +1,185 @@
+"""The formats of tables, each with its own ways to be broken."""
+
+import gzip
+import json
+import tracemalloc
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from vlscore.errors import InvalidTable
+from vlscore.studies import count_rows, read_rows
+
+RECORDS = [
+    {"id": "a", "text": "No effusion, no pneumothorax."},
+    {"id": "b", "text": 'She said "clear".\nTwo lines; 2.5 cm.'},
+    {"id": "ü", "text": "Überblähung — 气胸"},
+]
+
+
+def as_jsonl(records: list[dict[str, str]], end: str = "\n") -> bytes:
+    lines = [json.dumps(record, ensure_ascii=False) for record in records]
+    return "".join(line + end for line in lines).encode()
+
+
+def as_csv(records: list[dict[str, str]], end: str = "\n") -> bytes:
+    def cell(text: str) -> str:
+        return '"' + text.replace('"', '""') + '"'
+
+    rows = [["id", "text"], *([record["id"], record["text"]] for record in records)]
+    return "".join(",".join(map(cell, row)) + end for row in rows).encode()
+
+
+WRITERS = {".jsonl": as_jsonl, ".csv": as_csv}
+
+
+def write(path: Path, content: bytes) -> Path:
+    path.write_bytes(gzip.compress(content) if path.suffix == ".gz" else content)
+    return path
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".csv"])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
+@pytest.mark.parametrize("packed", ["", ".gz"])
+def test_line_ends_byte_order_mark_and_gzip(
+    tmp_path: Path, suffix: str, end: str, mark: bytes, packed: str
+) -> None:
+    path = write(tmp_path / f"t{suffix}{packed}", mark + WRITERS[suffix](RECORDS, end))
+    assert list(read_rows(path)) == list(enumerate(RECORDS, start=1))
+    assert count_rows(path) == (None if packed else 3)
+
+
+def test_parquet_of_any_text_type(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    columns = {
+        "id": pa.array([record["id"] for record in RECORDS]).dictionary_encode(),
+        "text": pa.array([record["text"] for record in RECORDS], pa.large_string()),
+    }
+    pq.write_table(pa.table(columns), path, row_group_size=2)
+    assert list(read_rows(path)) == list(enumerate(RECORDS, start=1))
+    assert count_rows(path) == 3
+
+
+@settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    st.lists(
+        st.fixed_dictionaries(
+            {"id": st.text(st.characters(exclude_categories=["Cs"]), min_size=1),
+             "text": st.text(st.characters(exclude_categories=["Cs"]))}
+        ),
+        min_size=1, max_size=5,
+    ),
+    st.sampled_from([".jsonl", ".csv"]),
+)  # fmt: skip
+def test_any_text_survives(tmp_path: Path, records: list[dict[str, str]], suffix: str) -> None:
+    path = write(tmp_path / f"t{suffix}", WRITERS[suffix](records))
+    assert [record for _, record in read_rows(path)] == records
+
+
+def test_bad_jsonl_lines_are_named_by_line_and_spoil_no_other(tmp_path: Path) -> None:
+    good = b'{"id": "x"}\n'
+    path = write(
+        tmp_path / "t.jsonl",
+        good + b"\n" + b"{broken\n" + b'{"id": "\xff"}\n' + b"[1]\n" + b"NaN\n" + good,
+    )
+    rows = dict(read_rows(path))
+    assert list(rows) == [1, 3, 4, 5, 6, 7]
+    assert rows[1] == rows[7] == {"id": "x"}
+    assert "not valid json" in rows[3]
+    assert "UTF-8" in rows[4]
+    assert "a list, not an object" in rows[5]
+    assert "a float, not an object" in rows[6]
+
+
+def test_deeply_nested_json_is_a_bad_row(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.jsonl", b"[" * 200_000 + b'\n{"id": "x"}\n')
+    rows = dict(read_rows(path))
+    assert "not valid json" in rows[1]
+    assert rows[2] == {"id": "x"}
+
+
+def test_bad_csv_rows_are_named_by_row_and_line(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "t.csv", b'id,text\na,"two\nlines"\n\nb\nc,\xff\nd,fine\ne,"open\nf,x\n'
+    )
+    rows = dict(read_rows(path))
+    assert rows[1] == {"id": "a", "text": "two\nlines"}
+    assert rows[2] == "the row (line 5) has 1 fields, the header 2"
+    assert "UTF-8" in rows[3]
+    assert rows[4] == {"id": "d", "text": "fine"}
+    assert len(rows) == 5
+
+
+def test_fields_of_ten_thousand_words_are_read(tmp_path: Path) -> None:
+    text = "effusion " * 100_000
+    path = write(tmp_path / "t.csv", as_csv([{"id": "a", "text": text}]))
+    assert [record for _, record in read_rows(path)] == [{"id": "a", "text": text}]
+
+
+def test_parquet_text_that_is_no_utf8_spoils_its_row_only(tmp_path: Path) -> None:
+    raw = pa.array([b"fine", b"\xff\xfe", b"also fine"])
+    text = pa.StringArray.from_buffers(3, *raw.buffers()[1:])
+    path = tmp_path / "t.parquet"
+    pq.write_table(pa.table({"id": text}), path)
+    rows = dict(read_rows(path))
+    assert rows == {1: {"id": "fine"}, 2: 'column "id" is not valid UTF-8', 3: {"id": "also fine"}}
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "reason"),
+    [
+        ("t.xlsx", b"PK", "tables are .jsonl, .csv, .parquet"),
+        ("t.csv", b"", "is empty"),
+        ("t.csv", "id,text\n".encode("utf-16"), "UTF-8"),
+        ("t.csv", b"id,text,id\n", "column id stands twice"),
+        ("t.parquet", b"PAR1 and then nothing", "no parquet file"),
+        ("t.jsonl.gz", None, "cannot be read on"),
+    ],
+)
+def test_tables_that_cannot_be_read_at_all(
+    tmp_path: Path, name: str, content: bytes | None, reason: str
+) -> None:
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(as_jsonl(RECORDS * 50))[:-20] if content is None else content)
+    with pytest.raises(InvalidTable, match=rf"{name}.*{reason}"):
+        list(read_rows(path))
+
+
+def test_damaged_gzip(tmp_path: Path) -> None:
+    content = bytearray(gzip.compress(as_jsonl(RECORDS * 500)))
+    content[len(content) // 2] ^= 0xFF
+    path = tmp_path / "t.jsonl.gz"
+    path.write_bytes(content)
+    with pytest.raises(InvalidTable, match="cannot be read on"):
+        list(read_rows(path))
+
+
+def test_paths_that_are_no_table(tmp_path: Path) -> None:
+    with pytest.raises(InvalidTable, match="no such file"):
+        read_rows(tmp_path / "absent.csv")
+    (tmp_path / "folder.csv").mkdir()
+    with pytest.raises(InvalidTable, match="is a folder"):
+        read_rows(tmp_path / "folder.csv")
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".csv"])
+def test_memory_does_not_grow_with_the_rows(tmp_path: Path, suffix: str) -> None:
+    def peak(rows: int) -> int:
+        records = [{"id": str(row), "text": "No effusion. " * 20} for row in range(rows)]
+        path = write(tmp_path / f"t{suffix}", WRITERS[suffix](records))
+        del records
+        tracemalloc.start()
+        try:
+            assert sum(1 for _ in read_rows(path)) == rows
+            return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    assert peak(4000) < peak(400) + 100_000
