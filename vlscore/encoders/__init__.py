@@ -2,7 +2,13 @@
 
 from vlscore.encoders.base import ImagePipeline, JointEncoder, Precision
 from vlscore.encoders.card import EncoderCard
-from vlscore.encoders.registry import ENCODERS, default_encoder, encoder_cards, load_encoder
+from vlscore.encoders.registry import (
+    ENCODERS,
+    default_encoder,
+    encoder_card,
+    encoder_cards,
+    load_encoder,
+)
 from vlscore.encoders.tokens import Tokens
 
 __all__ = [
@@ -13,6 +19,7 @@ __all__ = [
     "Precision",
     "Tokens",
     "default_encoder",
+    "encoder_card",
     "encoder_cards",
     "load_encoder",
 ]

@@ -22,8 +22,8 @@ from vlscore.encoders.parts.pixels import centre_crop, read_deep, to_unit_range,
 from vlscore.encoders.parts.resnet_trunk import POOLED_WIDTH, feature_maps, resnet50_trunk
 from vlscore.encoders.parts.temporal_pooler import TemporalPooler
 from vlscore.encoders.parts.wordpiece import WordPieceTokenizer
-from vlscore.encoders.published import find_weights
 from vlscore.encoders.tokens import Tokens
+from vlscore.encoders.weights import find_weights
 from vlscore.errors import UnknownName, WeightsNotFound
 from vlscore.images import Radiograph
 

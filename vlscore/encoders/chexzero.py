@@ -18,8 +18,8 @@ from vlscore.encoders.checkpoints import load_checkpoint, tensors_digest
 from vlscore.encoders.parts.building import fill, without_initialisation
 from vlscore.encoders.parts.clip_tokens import CONTEXT, ClipTokenizer, whole_context
 from vlscore.encoders.parts.pixels import read_with_opencv, too_elongated
-from vlscore.encoders.published import find_weights
 from vlscore.encoders.tokens import Tokens
+from vlscore.encoders.weights import find_weights
 from vlscore.errors import UnknownName
 from vlscore.images import Radiograph
 

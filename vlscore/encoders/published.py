@@ -1,7 +1,6 @@
 """What the published encoders of one checkpoint file and a BERT vocabulary share."""
 
-import os
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import ClassVar, Self
 
@@ -10,32 +9,12 @@ from torch import Tensor
 from vlscore.encoders.base import JointEncoder
 from vlscore.encoders.checkpoints import load_checkpoint, tensors_digest
 from vlscore.encoders.parts.building import fill, without_initialisation
-from vlscore.encoders.parts.files import checkpoint_in, vocabulary_file
+from vlscore.encoders.parts.files import vocabulary_file
 from vlscore.encoders.parts.wordpiece import WordPieceTokenizer
-from vlscore.errors import UnknownName, WeightsNotFound
+from vlscore.encoders.weights import find_weights
+from vlscore.errors import UnknownName
 
 BIO_CLINICAL_BERT = "emilyalsentzer/Bio_ClinicalBERT"
-
-
-def find_weights(
-    name: str, weights: str | Path | None, file_names: Sequence[str], *, guess: bool = True
-) -> Path:
-    """The checkpoint file of an encoder.
-
-    Looked for in `weights`; without it, in the encoder's folder under VLSCORE_WEIGHTS.
-
-    Raises: WeightsNotFound, saying what to do.
-    """
-    if weights is None:
-        home = os.environ.get("VLSCORE_WEIGHTS")
-        if not home:
-            raise WeightsNotFound(
-                f"{name} needs its authors' checkpoint ({' or '.join(file_names)}): give it as "
-                f"weights=PATH, or put it into a folder {name} and that folder's place into "
-                f"VLSCORE_WEIGHTS; `vlscore weights list` says where to get it"
-            )
-        weights = Path(home) / name
-    return checkpoint_in(Path(weights), file_names, guess=guess)
 
 
 class PublishedEncoder(JointEncoder):

@@ -75,6 +75,12 @@ def encoder_cards() -> Iterator[EncoderCard]:
         yield _class_at(target).card
 
 
+def encoder_card(name: str) -> EncoderCard:
+    """The card of one encoder, without loading any weights. Raises UnknownName."""
+    card: EncoderCard = _find(name)[0].card
+    return card
+
+
 def _find(name: str) -> tuple[Any, str | None]:
     family, separator, variant = name.partition(":")
     target = ENCODERS.get(family)

@@ -1,0 +1,110 @@
+"""`vlscore weights`: where checkpoints come from, and what is in a file."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(
+    help="Find, fetch, check and convert the checkpoints of encoders.",
+    no_args_is_help=True,
+    add_completion=False,
+)
+
+_TO_DO_BY_HAND = 1
+
+
+@app.command("list")
+def list_weights() -> None:
+    """List where each encoder's checkpoint comes from, its licence and its C.
+
+    "found" means that vlscore would find it now, without --weights.
+    """
+    from vlscore.encoders.weights import is_here, published_weights
+    from vlscore.report.encoders import weights_text
+
+    for entry in published_weights().values():
+        typer.echo(weights_text(entry, is_here(entry.name)) + "\n")
+
+
+@app.command()
+def fetch(
+    name: Annotated[str, typer.Argument(help="Encoder; `vlscore weights list` lists them.")],
+) -> None:
+    """Download an encoder's checkpoint and vocabulary from the Hugging Face hub.
+
+    They go into the hub's own cache (HF_HOME), where vlscore finds them; HF_HUB_OFFLINE is heeded.
+    Of encoders that are on no hub only the vocabulary is fetched: the exit status is then 1, and
+    what is left to do is printed.
+
+    Example: vlscore weights fetch biovil
+    """
+    from vlscore.encoders.weights import fetch as run
+
+    fetched = run(name)
+    for path in fetched.paths:
+        typer.echo(path)
+    if fetched.left_to_do:
+        typer.echo(fetched.left_to_do, err=True)
+        raise typer.Exit(_TO_DO_BY_HAND)
+
+
+@app.command()
+def verify(
+    path: Annotated[Path, typer.Argument(help="Checkpoint, or a folder of checkpoints.")],
+) -> None:
+    """Read a checkpoint safely and whole, and say what is in it.
+
+    Fails where it would run code, lies about its content, is cut off, or bears the name of a
+    published file without having its checksum. The digest of the tensors is the encoder checksum
+    that signatures show; it does not change when the file is converted.
+
+    Example: vlscore weights verify chexpert_resnet50.ckpt
+    """
+    from vlscore.encoders.weights import verify as run
+
+    for checked in run(path):
+        published = ", ".join(checked.published_for) or "no checksum stated for this name"
+        typer.echo(f"{checked.path}")
+        typer.echo(f"  tensors    {checked.tensors} ({checked.numbers:,} numbers)")
+        typer.echo(f"  digest     {checked.digest}")
+        typer.echo(f"  sha256     {checked.sha256}")
+        typer.echo(f"  published  {published}")
+
+
+@app.command()
+def path(
+    name: Annotated[
+        str | None, typer.Argument(help="Encoder. Default: the folder of all.", show_default=False)
+    ] = None,
+) -> None:
+    """Print the folder in which checkpoints are looked for without --weights.
+
+    An encoder's checkpoint belongs into a folder of its name there. VLSCORE_WEIGHTS, a folder or
+    a file, comes first.
+
+    Example: cp chexpert_resnet50.ckpt "$(vlscore weights path gloria)"
+    """
+    from vlscore.encoders.weights import cache_folder, weights_of
+
+    typer.echo(cache_folder() if name is None else cache_folder() / weights_of(name).name)
+
+
+@app.command()
+def convert(
+    source: Annotated[Path, typer.Argument(help="Checkpoint of any container.")],
+    target: Annotated[Path, typer.Argument(help="File to write, *.safetensors.")],
+    overwrite: Annotated[bool, typer.Option(help="Replace the file if it exists.")] = False,
+) -> None:
+    """Write a checkpoint's tensors as safetensors, which every library reads without pickle.
+
+    Keys, values and the digest stay as they are. A file named as the published one, but for the
+    ending, is found and preferred.
+
+    Example: vlscore weights convert chexpert_resnet50.ckpt chexpert_resnet50.safetensors
+    """
+    from vlscore.encoders.checkpoints import convert as run
+
+    digest = run(source, target, overwrite=overwrite)
+    typer.echo(target)
+    typer.echo(f"  digest     {digest}")
