@@ -1,0 +1,45 @@
+"""Metric-oracles: the best report of a corpus for a study, exactly, and at any size.
+
+The numeric core takes plain arrays: `Oracle(vectors, C=...).search(images, references)`.
+"""
+
+from vlscore.oracle.approximate import ApproximateIndex, build_approximate, line_points
+from vlscore.oracle.build import BuildResult, add_to_index, build_index
+from vlscore.oracle.corpus import Corpus
+from vlscore.oracle.exact import Hits, search
+from vlscore.oracle.objectives import GUARDS, Cosine, ImageCentredCosine, Line, Objective
+from vlscore.oracle.oracle import EXACT_UP_TO, METRICS, Found, Oracle, nearer, recall
+from vlscore.oracle.retrieval import Retrieval, evaluate_retrieval
+from vlscore.oracle.sharding import Shards
+from vlscore.oracle.store import Index, Manifest, load_index
+from vlscore.oracle.text_metrics import best_texts
+
+__all__ = [
+    "EXACT_UP_TO",
+    "GUARDS",
+    "METRICS",
+    "ApproximateIndex",
+    "BuildResult",
+    "Corpus",
+    "Cosine",
+    "Found",
+    "Hits",
+    "ImageCentredCosine",
+    "Index",
+    "Line",
+    "Manifest",
+    "Objective",
+    "Oracle",
+    "Retrieval",
+    "Shards",
+    "add_to_index",
+    "best_texts",
+    "build_approximate",
+    "build_index",
+    "evaluate_retrieval",
+    "line_points",
+    "load_index",
+    "nearer",
+    "recall",
+    "search",
+]

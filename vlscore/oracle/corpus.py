@@ -1,0 +1,91 @@
+"""The rows that are searched: float32 vectors, mapped or in memory, and their norms."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from vlscore.errors import InvalidSetting
+
+# Beyond it, squares and products would leave float32's range.
+LARGEST_NORM = 1e18
+
+_CPU_CHUNK, _GPU_CHUNK = 5_000, 65_536
+
+
+@dataclass(frozen=True)
+class Norms:
+    """Largest norm, and smallest that is not 0, of the rows of a corpus."""
+
+    largest: float
+    smallest: float
+
+
+class Corpus:
+    """Vectors to search, or a shard of them.
+
+    Args:
+        vectors: (n, d) float32; a memory map stays one.
+        device: where matrix products run; other devices than the CPU hold a copy.
+        start: number of the first row in the whole corpus, where these are a shard.
+
+    Raises: InvalidSetting for vectors of another shape or type, not finite, or too long.
+    """
+
+    def __init__(
+        self, vectors: NDArray[Any], *, device: str | torch.device = "cpu", start: int = 0
+    ) -> None:
+        if vectors.ndim != 2 or vectors.dtype != np.float32:
+            raise InvalidSetting(f"a corpus is (n, d) float32, not {vectors.shape} {vectors.dtype}")
+        self.vectors = vectors
+        self.start = start
+        self.device = torch.device(device)
+        self.chunk = _CPU_CHUNK if self.device.type == "cpu" else _GPU_CHUNK
+        here = torch.from_numpy(vectors)
+        self._resident = here if self.device.type == "cpu" else here.to(self.device)
+        self.squared_norms = torch.empty(len(vectors), device=self.device)
+        for rows in self.chunks():
+            self.squared_norms[rows] = torch.linalg.vecdot(
+                self._resident[rows], self._resident[rows]
+            )
+        self.norms = self._norms()
+
+    def __len__(self) -> int:
+        return len(self.vectors)
+
+    @property
+    def dim(self) -> int:
+        return self.vectors.shape[1]
+
+    def chunks(self) -> list[slice]:
+        """Consecutive ranges of local rows."""
+        return [
+            slice(begin, min(begin + self.chunk, len(self)))
+            for begin in range(0, len(self), self.chunk)
+        ]
+
+    def block(self, rows: slice) -> Tensor:
+        """(m, d) float32 on the device."""
+        return self._resident[rows]
+
+    def rows(self, numbers: NDArray[Any]) -> NDArray[np.float64]:
+        """(m, d) float64 of rows by their number in the whole corpus."""
+        return self.vectors[numbers - self.start].astype(np.float64)
+
+    def _norms(self) -> Norms:
+        if not len(self):
+            return Norms(0.0, 1.0)
+        squares = self.squared_norms
+        positive = squares[squares > 0]
+        # A little larger than rounding could have made the true one.
+        slack = 1 + (self.dim + 16) * 2.0**-23
+        largest = float(squares.max().double().sqrt()) * slack
+        smallest = float(positive.min().double().sqrt()) / slack if len(positive) else 1.0
+        if not largest <= LARGEST_NORM:
+            raise InvalidSetting(
+                f"a vector of the corpus is not finite, or longer than {LARGEST_NORM:g}"
+            )
+        return Norms(largest, smallest)
