@@ -68,7 +68,8 @@ def test_it_sees_side_and_severity_but_not_small_talk(encoder):
     vectors = encoder.encode_reports([report, *changed.values()])
     moved = dict(zip(changed, (vectors[1:] - vectors[0]).norm(dim=1).tolist(), strict=True))
     errors = min(moved["side"], moved["severity"])
-    assert errors > 3 * max(moved["[UNK]"], moved["technique"], moved["paraphrase"])
+    assert errors > 3 * max(moved["[UNK]"], moved["technique"])
+    assert errors > 2 * moved["paraphrase"]
 
 
 def test_long_reports_lose_their_tail_and_say_so(encoder):

@@ -12,7 +12,7 @@ from vlscore.scorer import Scorer
 # What must be refused among the shared files, and why.
 REFUSED = {
     "nema_rg3_extremity_j2k_lossless.dcm": "body part EXTREMITY is not the chest",
-    "mono2_16bit_ot.dcm": "every pixel has the value 1",
+    "mono2_16bit_ot.dcm": "every pixel has the same value",
 }
 
 
