@@ -123,6 +123,7 @@ def evaluate(
     if show:
         console.print(scores_table(result.first_scores(show)))
     console.print(run_table(result.summary))
+    console.print(f"signature {result.summary.signature}", soft_wrap=True, highlight=False)
     console.print(f"scores    {result.scores}", soft_wrap=True)
     console.print(f"summary   {result.summary_file}", soft_wrap=True)
     console.print(f"record    {result.record}", soft_wrap=True)

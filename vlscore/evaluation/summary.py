@@ -20,8 +20,9 @@ class Summary:
         rows: rows of the table; `scored` + `failed`.
         candidates_truncated, references_truncated: studies in which the encoder did not see the
             text's tail.
-        foot_outside: scored studies whose candidate projects outside the segment from image to
-            reference; many of them are a reason to distrust the scores.
+        foot_far_outside: scored studies whose candidate projects below -0.5 or above 1.5 on the
+            line from image (0) to reference (1): near the line, perhaps, but not near the
+            reference. Many of them are a reason to distrust the scores.
         mean, median: of the scores; None where nothing was scored.
     """
 
@@ -31,7 +32,7 @@ class Summary:
     failed: int
     candidates_truncated: int
     references_truncated: int
-    foot_outside: int
+    foot_far_outside: int
     mean: Interval | None
     median: Interval | None
 
@@ -50,7 +51,7 @@ def summarise(parts: Iterable[pa.Table], signature: str, *, seed: int = 0) -> Su
         candidates += pc.sum(scored["candidate_truncated"]).as_py() or 0
         references += pc.sum(scored["reference_truncated"]).as_py() or 0
         position = scored["foot"].to_numpy()
-        outside += int(((position < 0) | (position > 1)).sum())
+        outside += int(((position < -0.5) | (position > 1.5)).sum())
         chunks.append(scored["score"].to_numpy())
     scores = np.concatenate(chunks) if chunks else np.empty(0)
     return Summary(
@@ -60,7 +61,7 @@ def summarise(parts: Iterable[pa.Table], signature: str, *, seed: int = 0) -> Su
         failed=failed,
         candidates_truncated=candidates,
         references_truncated=references,
-        foot_outside=outside,
+        foot_far_outside=outside,
         mean=bootstrap_mean(scores, seed=seed) if len(scores) else None,
         median=bootstrap_median(scores, seed=seed) if len(scores) else None,
     )

@@ -10,8 +10,8 @@ from vlscore.stats import Interval
 
 
 def run_table(summary: Summary) -> Table:
-    """One row a number; the caption is the signature."""
-    table = Table(caption=summary.signature, caption_justify="left", show_header=False)
+    """One row a number."""
+    table = Table(show_header=False)
     table.add_column("quantity", no_wrap=True)
     table.add_column("value", justify="right")
     table.add_row("studies scored", f"{summary.scored} of {summary.rows}")
@@ -20,7 +20,7 @@ def run_table(summary: Summary) -> Table:
     table.add_row("failed", str(summary.failed))
     table.add_row("candidates truncated", str(summary.candidates_truncated))
     table.add_row("references truncated", str(summary.references_truncated))
-    table.add_row("foot outside image-reference", str(summary.foot_outside))
+    table.add_row("foot far from the reference", str(summary.foot_far_outside))
     return table
 
 
