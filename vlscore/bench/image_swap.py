@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from vlscore.bench.embedding import EmbeddedPairs
 from vlscore.bench.pairs import Pair
+from vlscore.bench.plain import plain
 from vlscore.bench.values import embedded_values
 from vlscore.errors import InvalidSetting
 from vlscore.metrics import METRICS, Metric, find_metric, signature
@@ -59,8 +60,8 @@ class SwapResult:
     adjusted_p: float
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data, ready for json."""
-        return asdict(self)
+        """Plain data, ready for json: None stands for numbers that are not finite."""
+        return plain(asdict(self))
 
 
 def image_swap(

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from vlscore.bench.embedding import EmbeddedPairs
 from vlscore.bench.pairs import Pair, kinds_of
+from vlscore.bench.plain import plain
 from vlscore.bench.values import PairValues, failure_reasons, pair_values, usable_metrics
 from vlscore.stats import Interval, auc, benjamini_hochberg, paired_test, two_sample_test
 from vlscore.stats.grouped import grouped_difference, grouped_mean
@@ -118,10 +119,10 @@ class Sensitivity:
     values: list[PairValues] = field(default_factory=list, repr=False)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data, ready for json."""
-        plain = asdict(replace(self, values=[]))
-        del plain["values"]
-        return plain
+        """Plain data, ready for json: None stands for numbers that are not finite."""
+        content = asdict(replace(self, values=[]))
+        del content["values"]
+        return plain(content)
 
 
 def sensitivity(

@@ -31,10 +31,13 @@ def _options(
 
 
 def _register() -> None:
-    from vlscore.cli import evaluate, score
+    from vlscore.cli import encoders, evaluate, score, sensitivity, weights
 
     app.command()(score.score)
     app.command()(evaluate.evaluate)
+    app.command()(encoders.encoders)
+    app.command()(sensitivity.sensitivity)
+    app.add_typer(weights.app, name="weights")
 
 
 _register()

@@ -5,6 +5,7 @@ of one study are not independent of each other.
 """
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -194,6 +195,8 @@ def _totals(
 def _resample(totals: NDArray[np.float64], resamples: int, seed: int) -> NDArray[np.float64]:
     """(k, groups) totals -> (resamples, k) totals of as many groups drawn with replacement."""
     count = totals.shape[1]
+    if count * resamples <= _DRAWN_AT_ONCE:
+        return _drawn_groups(count, resamples, seed) @ totals.T
     rng = np.random.default_rng(seed)
     drawn = np.empty((resamples, len(totals)))
     step = max(_DRAWN_AT_ONCE // count, 1)
@@ -202,6 +205,13 @@ def _resample(totals: NDArray[np.float64], resamples: int, seed: int) -> NDArray
         weights = rng.multinomial(count, np.full(count, 1 / count), size=stop - start)
         drawn[start:stop] = weights.astype(np.float64) @ totals.T
     return drawn
+
+
+@lru_cache(maxsize=4)
+def _drawn_groups(count: int, resamples: int, seed: int) -> NDArray[np.float64]:
+    """(resamples, groups) how often each group is drawn; one table asks for the same many times."""
+    rng = np.random.default_rng(seed)
+    return rng.multinomial(count, np.full(count, 1 / count), size=resamples).astype(np.float64)
 
 
 def _interval(estimate: float, drawn: NDArray[np.float64], level: float) -> Interval:
