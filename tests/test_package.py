@@ -25,7 +25,6 @@ ROOMS = [
     "studies",
     "phantom",
     "findings",
-    "perturb",
     "metrics",
     "encoders",
     "embedding",
@@ -41,7 +40,6 @@ LIFTED_OUT = {
     "stats": {"errors"},
     "phantom": {"errors", "_files", "images", "reports"},
     "findings": {"errors", "_files", "_resources", "reports"},
-    "perturb": {"errors", "_files", "_resources", "_version", "reports", "studies", "findings"},
 }
 
 
@@ -95,7 +93,7 @@ def test_import_and_help_do_not_load_torch():
 
 def test_help_lists_the_commands():
     _, shown = _seconds_and_output("-m", "vlscore", "--help")
-    for command in ("score", "evaluate", "encoders", "weights", "index", "oracle", "perturb"):
+    for command in ("score", "evaluate", "encoders", "weights"):
         assert command in shown
 
 

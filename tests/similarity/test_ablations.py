@@ -61,7 +61,11 @@ def test_sphere_against_numerical_minimisation(shape):
         }
         start = np.append(triangle.mean(0), 10.0)
         best = minimize(
-            lambda x: x[3], start, method="SLSQP", constraints=inside, options={"ftol": 1e-12, "maxiter": 500}
+            lambda x: x[3],
+            start,
+            method="SLSQP",
+            constraints=inside,
+            options={"ftol": 1e-12, "maxiter": 500},
         )
         assert bounding_sphere_radius(i, g, r).item() == pytest.approx(np.sqrt(best.fun), rel=1e-6)
 

@@ -150,23 +150,21 @@ class ReportTower(nn.Module):
             norm_first=True,
         )
         self.layers = nn.TransformerEncoder(layer, _LAYERS, enable_nested_tensor=False)
+        out = nn.Linear(2 * _WIDTH, CONTENT_DIM, bias=False)
         self.sentence = nn.Sequential(
-            nn.LayerNorm(_WIDTH),
-            nn.Linear(_WIDTH, 2 * _WIDTH),
-            nn.GELU(),
-            nn.Linear(2 * _WIDTH, CONTENT_DIM, bias=False),
+            nn.LayerNorm(_WIDTH), nn.Linear(_WIDTH, 2 * _WIDTH), nn.GELU(), out
         )
 
     def forward(self, ids: Tensor) -> Tensor:
         sentences, owner = split_sentences(ids)
         distinct, position = torch.unique(sentences, dim=0, return_inverse=True)
-        total = self.sentence[-1].weight.new_zeros(len(ids), CONTENT_DIM)
+        total = self.words.weight.new_zeros(len(ids), CONTENT_DIM)
         return total.index_add(0, owner, self._state(distinct)[position])
 
     def _state(self, sentences: Tensor) -> Tensor:
         """What each sentence states, (m, 190); sentences of similar length share a pass."""
         lengths = (sentences != PAD).sum(1)
-        stated = self.sentence[-1].weight.new_zeros(len(sentences), CONTENT_DIM)
+        stated = self.words.weight.new_zeros(len(sentences), CONTENT_DIM)
         for shortest, longest in pairwise((0, 6, 9, 13, _LONGEST_SENTENCE)):
             rows = ((lengths > shortest) & (lengths <= longest)).nonzero()[:, 0]
             if len(rows):
@@ -231,6 +229,7 @@ class PhantomEncoder(JointEncoder):
         demonstration=True,
     )
     image_pipeline = PhantomPipeline()
+    gap: Tensor
 
     def __init__(self, words: Sequence[str]) -> None:
         super().__init__()

@@ -120,7 +120,8 @@ class _Canvas:
 
     def _draw_spine(self) -> None:
         discs = np.float32(0.04) * np.cos(self.y * np.float32(34))
-        self.add(_smooth_step(np.abs(self.x) - 0.06, 0.015) * (1 + discs), 0.05)
+        from_middle: Field = np.abs(self.x)
+        self.add(_smooth_step(from_middle - 0.06, 0.015) * (1 + discs), 0.05)
 
     def _draw_ribs(self, side: str) -> None:
         sign = self.sign(side)
