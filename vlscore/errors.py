@@ -48,6 +48,10 @@ class IncompatibleCheckpoint(VLScoreError):
     """A checkpoint was read safely but does not fit the encoder: keys or shapes differ."""
 
 
+class BrokenContract(VLScoreError):
+    """An encoder does not keep what every joint encoder promises."""
+
+
 class InvalidIndex(VLScoreError):
     """A search index is damaged, or was made with another encoder."""
 

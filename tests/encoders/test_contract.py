@@ -1,0 +1,173 @@
+"""Every encoder keeps the contract: the bundled one with its weights, others with random ones."""
+
+import string
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests.doubles import HashEncoder
+from vlscore.encoders import ENCODERS, JointEncoder, Tokens, load_encoder
+from vlscore.encoders.contract import (
+    Check,
+    check_devices,
+    check_encoder,
+    encoder_checks,
+    row_error,
+)
+from vlscore.encoders.openclip import BIOMEDCLIP_CONFIG, BiomedClipEncoder
+from vlscore.encoders.parts.clip_tokens import ClipTokenizer
+from vlscore.encoders.parts.openclip_model import (
+    CleaningWordPieces,
+    OpenClipPipeline,
+    build_model,
+)
+from vlscore.encoders.parts.wordpiece import WordPieceTokenizer
+from vlscore.encoders.registry import _find
+from vlscore.errors import BrokenContract
+
+CLIP_ARCHITECTURE = "ViT-S-32-alt"
+
+
+def word_pieces() -> WordPieceTokenizer:
+    """A small vocabulary that can spell everything."""
+    letters = string.ascii_lowercase + string.digits + string.punctuation
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *letters, *(f"##{x}" for x in letters)]
+    pieces += ["no", "pleural", "effusion", "is", "seen", "small", "left", "right", "the", "heart"]
+    return WordPieceTokenizer({piece: number for number, piece in enumerate(pieces)})
+
+
+def make(name: str, folder: Path) -> JointEncoder:
+    torch.manual_seed(0)
+    if name == "phantom":
+        return load_encoder("phantom")
+    if name == "openclip":
+        import open_clip
+
+        model = open_clip.create_model(CLIP_ARCHITECTURE)
+        torch.save(model.state_dict(), folder / "model.pt")
+        return load_encoder(f"openclip:{CLIP_ARCHITECTURE}", weights=folder / "model.pt")
+    if name == "biomedclip":
+        return biomedclip().eval().requires_grad_(False)
+    tokenizer = ClipTokenizer(None) if name == "chexzero" else word_pieces()
+    encoder: JointEncoder = _find(name)[0](tokenizer)
+    return encoder.eval().requires_grad_(False)
+
+
+def biomedclip() -> JointEncoder:
+    bert = "text.transformer."
+    shapes = {
+        f"{bert}embeddings.word_embeddings.weight": (30522, 768),
+        f"{bert}embeddings.position_embeddings.weight": (512, 768),
+        f"{bert}embeddings.token_type_embeddings.weight": (2, 768),
+        f"{bert}encoder.layer.0.intermediate.dense.weight": (3072, 768),
+    }
+    shapes |= {f"{bert}encoder.layer.{n}.output.dense.bias": (768,) for n in range(12)}
+    tensors = {key: torch.empty(shape, device="meta") for key, shape in shapes.items()}
+    return BiomedClipEncoder(
+        build_model(BIOMEDCLIP_CONFIG["model_cfg"], tensors),
+        OpenClipPipeline(224, BIOMEDCLIP_CONFIG["preprocess_cfg"]),
+        CleaningWordPieces(word_pieces(), 256),
+        BiomedClipEncoder.card,
+    )
+
+
+@pytest.fixture(scope="module", params=ENCODERS)
+def encoder(request: pytest.FixtureRequest, checkpoints: Path) -> Iterator[JointEncoder]:
+    return make(request.param, checkpoints)
+
+
+def test_the_contract(encoder: JointEncoder) -> None:
+    check_encoder(encoder)
+
+
+@pytest.mark.gpu
+def test_cpu_and_gpu_agree(encoder: JointEncoder) -> None:
+    check_devices(encoder)
+
+
+class Unlike(HashEncoder):
+    """Keeps the contract but for one thing."""
+
+    def __init__(self, **changes: object) -> None:
+        super().__init__()
+        self.card = replace(self.card, **changes)  # type: ignore[arg-type]
+        self.eval()
+
+
+class ReadsPadding(Unlike):
+    def embed_reports(self, tokens: Tokens) -> torch.Tensor:
+        return super().embed_reports(tokens) + tokens.ids.shape[1]
+
+
+class SeesTheBatch(Unlike):
+    def embed_images(self, pixels: torch.Tensor) -> torch.Tensor:
+        return super().embed_images(pixels - pixels.mean())
+
+
+class KeepsTheTail(Unlike):
+    def tokenize(self, reports: list[str]) -> Tokens:  # type: ignore[override]
+        return super().tokenize([" ".join(report.split()[-12:]) for report in reports])
+
+
+class NeverFlags(Unlike):
+    def tokenize(self, reports: list[str]) -> Tokens:  # type: ignore[override]
+        return super().tokenize([" ".join(report.split()[:12]) for report in reports])
+
+
+class FailsOnEmpty(Unlike):
+    def embed_reports(self, tokens: Tokens) -> torch.Tensor:
+        found = super().embed_reports(tokens)
+        return found / (tokens.lengths > 1)[:, None]
+
+
+class Random(Unlike):
+    def embed_reports(self, tokens: Tokens) -> torch.Tensor:
+        return super().embed_reports(tokens) + torch.rand(1)
+
+
+def failures(encoder: JointEncoder) -> str:
+    try:
+        check_encoder(encoder)
+    except BrokenContract as problem:
+        return str(problem)
+    return ""
+
+
+@pytest.mark.parametrize(
+    ("broken", "named"),
+    [
+        (lambda: Unlike(licence=""), "states no licence"),
+        (lambda: Unlike(C=-1.0), "card's C is -1.0"),
+        (lambda: Unlike(dim=9), r"embeddings have shape"),
+        (lambda: Unlike(normalised=True), "unit length"),
+        (lambda: Unlike(max_tokens=5), "12 tokens are kept, but the card says 5"),
+        (lambda: Unlike().train(), "training mode"),
+        (ReadsPadding, "padding: embeddings differ"),
+        (SeesTheBatch, "images alone and in a batch"),
+        (KeepsTheTail, "truncation flags"),
+        (NeverFlags, "truncation flags"),
+        (FailsOnEmpty, "not finite"),
+        (Random, "reports twice differ"),
+    ],
+)
+def test_a_broken_encoder_is_named(broken: Callable[[], JointEncoder], named: str) -> None:
+    found = failures(broken())
+    assert named in found
+    assert "hash" in found
+
+
+def test_the_list_of_checks_is_complete() -> None:
+    import vlscore.encoders.contract as module
+
+    written: set[Check] = {
+        getattr(module, name) for name in dir(module) if name.startswith("check_")
+    }
+    assert written - {check_encoder, check_devices} == set(encoder_checks()) - {check_devices}
+
+
+def test_row_error() -> None:
+    assert row_error(torch.tensor([[0.0, 1.0]]), torch.tensor([[0.0, 1.0]])) == 0
+    assert row_error(torch.tensor([[0.0, 2.0], [1.0, 0.0]]), torch.eye(2).flip(0)) == 1
