@@ -6,12 +6,14 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pydicom import dcmread
 from pydicom.pixels import apply_windowing
 from pydicom.uid import (
     DeflatedExplicitVRLittleEndian,
     ExplicitVRBigEndian,
     ImplicitVRLittleEndian,
     JPEG2000Lossless,
+    JPEGLosslessSV1,
     JPEGLSLossless,
     RLELossless,
 )
@@ -224,6 +226,46 @@ def test_lossless_compression_changes_nothing(tmp_path: Path, syntax: str, bits:
     plain = pixels(save(raw, tmp_path / "plain.dcm"))
     raw.compress(syntax, generate_instance_uid=False)
     np.testing.assert_array_equal(pixels(save(raw, tmp_path / "compressed.dcm")), plain)
+
+
+def as_jpeg_lossless(raw: Path, path: Path) -> Path:
+    """The file with its pixels compressed by GDCM."""
+    gdcm = pytest.importorskip("gdcm")
+    reader, change, writer = (
+        gdcm.ImageReader(),
+        gdcm.ImageChangeTransferSyntax(),
+        gdcm.ImageWriter(),
+    )
+    reader.SetFileName(str(raw))
+    assert reader.Read()
+    change.SetTransferSyntax(gdcm.TransferSyntax(gdcm.TransferSyntax.JPEGLosslessProcess14_1))
+    change.SetInput(reader.GetImage())
+    assert change.Change()
+    writer.SetFileName(str(path))
+    writer.SetFile(reader.GetFile())
+    writer.SetImage(change.GetOutput())
+    assert writer.Write()
+    return path
+
+
+@pytest.mark.parametrize("bits", [8, 12, 16])
+def test_jpeg_lossless_changes_nothing(tmp_path: Path, bits: int) -> None:
+    stored = {8: GREY, 12: TWELVE, 16: TWELVE * 16}[bits]
+    raw = save(chest(stored, BitsStored=bits), tmp_path / "raw.dcm")
+    path = as_jpeg_lossless(raw, tmp_path / "lossless.dcm")
+    assert dcmread(path).file_meta.TransferSyntaxUID == JPEGLosslessSV1
+    np.testing.assert_array_equal(pixels(path), pixels(raw))
+
+
+def test_a_damaged_jpeg_lossless_frame_ends_no_process_of_ours(tmp_path: Path) -> None:
+    raw = save(chest(TWELVE, BitsStored=12), tmp_path / "raw.dcm")
+    path = as_jpeg_lossless(raw, tmp_path / "lossless.dcm")
+    content = bytearray(path.read_bytes())
+    start = content.index(b"\xff\xda")
+    content[start + 2 : start + 12] = b"\xff" * 10
+    path.write_bytes(content)
+    with pytest.raises(UnreadableImage, match="damaged or truncated"):
+        read_image(path)
 
 
 @pytest.mark.parametrize("syntax", [ImplicitVRLittleEndian, DeflatedExplicitVRLittleEndian])

@@ -156,6 +156,16 @@ def test_a_small_header_over_a_huge_picture_is_refused(tmp_path: Path, syntax: s
         read_image(save(dataset, tmp_path / "x.dcm"))
 
 
+def test_a_panic_of_a_decoder_written_in_rust_is_damage(tmp_path: Path) -> None:
+    dataset = chest(np.arange(1024, dtype=np.uint16).reshape(32, 32))
+    dataset.compress(RLELossless, generate_instance_uid=False)
+    # Two segments whose second begins where the frame ends.
+    frame = struct.pack("<16I", 2, 64, 10_000, *[0] * 13) + bytes(64)
+    dataset.PixelData = encapsulate([frame])
+    with pytest.raises(UnreadableImage, match="damaged or truncated"):
+        read_image(save(dataset, tmp_path / "x.dcm"))
+
+
 SECRETS = {
     "PatientName": "Doe^Jane^Q",
     "PatientID": "MRN-4711",

@@ -14,15 +14,16 @@ from pydicom.uid import (
     ExplicitVRBigEndian,
     ExplicitVRLittleEndian,
     ImplicitVRLittleEndian,
-    JPEGExtended12Bit,
 )
 
 from vlscore.errors import UnreadableImage
 from vlscore.images.codestream import codestream_size
 from vlscore.images.dicom_header import bits_stored, frames, photometric
+from vlscore.images.gdcm_frames import decode_with_gdcm, has_gdcm, needs_gdcm
 
-# Fastest first; they return the same values.
-_PLUGINS = ("pylibjpeg", "pillow", "pyjpegls", "gdcm")
+# Fastest first; they return the same values. GDCM comes last, and only where nothing else decodes:
+# damaged frames make it end the process.
+_PLUGINS = ("pylibjpeg", "pillow", "pyjpegls", "pydicom")
 
 
 def decode(dataset: Dataset, frame: int, name: str) -> NDArray[Any]:
@@ -34,8 +35,12 @@ def decode(dataset: Dataset, frame: int, name: str) -> NDArray[Any]:
     syntax = _transfer_syntax(dataset, name)
     decoder = _decoder(syntax, name)
     encoded = _encoded_frame(dataset, frame, name) if syntax.is_encapsulated else b""
-    if syntax == JPEGExtended12Bit and bits_stored(dataset) > 8 and not _reads_12_bits(decoder):
-        return _decode_jpeg12(encoded, dataset, name)
+    if "pylibjpeg" not in _available(decoder) and needs_gdcm(dataset, syntax):
+        if not has_gdcm():
+            raise UnreadableImage(
+                f"{name}: transfer syntax {syntax.name} needs python-gdcm or pylibjpeg-libjpeg"
+            )
+        return decode_with_gdcm(encoded, dataset, syntax)
     values = _decoded(decoder, dataset, frame)
     if photometric(dataset) == "PALETTE COLOR":
         values = apply_color_lut(values, dataset)
@@ -97,8 +102,9 @@ def _encoded_frame(dataset: Dataset, frame: int, name: str) -> bytes:
 def _decoded(decoder: Decoder, dataset: Dataset, frame: int) -> NDArray[Any]:
     """pydicom clears bits above those stored (older files keep overlays there)."""
     shifted = _shift(dataset) > 0
-    fastest = [plugin for plugin in _PLUGINS if plugin in decoder.available_plugins][:1]
-    for plugin in (*fastest, ""):
+    # Raw pixels need no plug-in, which is what an empty name says.
+    plugins = [plugin for plugin in _PLUGINS if plugin in _available(decoder)] or [""]
+    for plugin in plugins:
         try:
             values, _ = decoder.as_array(
                 dataset,
@@ -106,12 +112,17 @@ def _decoded(decoder: Decoder, dataset: Dataset, frame: int) -> NDArray[Any]:
                 decoding_plugin=plugin,
                 correct_unused_bits=not shifted,  # type: ignore[arg-type]  # pydicom's annotation
             )
-            break
-        except RuntimeError:
-            # No plug-in reads every file of its syntaxes; unnamed, pydicom tries all.
-            if not plugin:
-                raise
-    return _aligned(values, dataset) if shifted else values
+            return _aligned(values, dataset) if shifted else values
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:  # the panics of plug-ins written in Rust are no Exceptions
+            # No plug-in reads every file of its syntaxes: the next one may.
+            failure = type(error).__name__
+    raise ValueError(f"no plug-in decodes the frame ({failure})")
+
+
+def _available(decoder: Decoder) -> tuple[str, ...]:
+    return decoder.available_plugins if decoder.UID.is_encapsulated else ()
 
 
 def _shift(dataset: Dataset) -> int:
@@ -126,17 +137,3 @@ def _aligned(values: NDArray[Any], dataset: Dataset) -> NDArray[Any]:
     size, bits = values.dtype.itemsize * 8, bits_stored(dataset)
     above = max(0, size - bits - _shift(dataset))
     return np.right_shift(np.left_shift(values, above), size - bits)
-
-
-def _reads_12_bits(decoder: Decoder) -> bool:
-    return "pylibjpeg" in decoder.available_plugins
-
-
-def _decode_jpeg12(encoded: bytes, dataset: Dataset, name: str) -> NDArray[Any]:
-    try:
-        from vlscore.images.jpeg12 import decode_jpeg12
-    except ImportError:
-        raise UnreadableImage(
-            f"{name}: transfer syntax JPEG Extended of 12 bits needs python-gdcm>=3.0.10"
-        ) from None
-    return decode_jpeg12(encoded, dataset)

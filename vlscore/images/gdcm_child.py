@@ -1,0 +1,38 @@
+"""Decodes one grey frame with GDCM in a process of its own; run by `gdcm_frames`, never imported.
+
+Reads one line of json (rows, columns, allocated, stored, signed, syntax) and the frame from
+standard input, and writes the decoded values to standard output.
+"""
+
+import json
+import sys
+
+import gdcm
+
+
+def main() -> None:
+    """Decode standard input to standard output."""
+    stated = json.loads(sys.stdin.buffer.readline())
+    fragment = gdcm.Fragment()
+    fragment.SetByteStringValue(sys.stdin.buffer.read())
+    fragments = gdcm.SequenceOfFragments.New()
+    fragments.AddFragment(fragment)
+    element = gdcm.DataElement(gdcm.Tag(0x7FE0, 0x0010))
+    element.SetValue(fragments.__ref__())
+
+    image = gdcm.Image()
+    image.SetNumberOfDimensions(2)
+    image.SetDimensions((stated["columns"], stated["rows"], 1))
+    image.SetDataElement(element)
+    grey = gdcm.PhotometricInterpretation.GetPIType("MONOCHROME2")
+    image.SetPhotometricInterpretation(gdcm.PhotometricInterpretation(grey))
+    syntax = gdcm.TransferSyntax.GetTSType(stated["syntax"])
+    image.SetTransferSyntax(gdcm.TransferSyntax(syntax))
+    allocated, stored = stated["allocated"], stated["stored"]
+    image.SetPixelFormat(gdcm.PixelFormat(1, allocated, stored, stored - 1, stated["signed"]))
+    # GDCM's wrapper hands bytes out as text.
+    sys.stdout.buffer.write(image.GetBuffer().encode("utf-8", "surrogateescape"))
+
+
+if __name__ == "__main__":
+    main()
