@@ -135,6 +135,8 @@ def _quantiles(values: Sequence[float]) -> list[str]:
 def _shown(value: Interval | None) -> str:
     if value is None:
         return "-"
+    if math.isnan(value.low):
+        return f"{value.estimate:.3f}"
     return f"{value.estimate:.3f} [{value.low:.3f}, {value.high:.3f}]"
 
 

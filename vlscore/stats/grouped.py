@@ -40,8 +40,8 @@ def grouped_mean(
     """
     names = sorted(set(groups))
     sums, counts = _totals(values, groups, names)
-    weighted = _resample(np.stack([sums, counts]), resamples, seed)
-    return _interval(sums.sum() / counts.sum(), weighted[:, 0] / weighted[:, 1], level)
+    totals = _resample(np.stack([sums, counts]), resamples, seed)
+    return _interval(sums.sum() / counts.sum(), totals[:, 0] / totals[:, 1], level, len(names))
 
 
 def grouped_difference(
@@ -69,7 +69,7 @@ def grouped_difference(
     with np.errstate(invalid="ignore"):
         drawn = totals[:, 0] / totals[:, 1] - totals[:, 2] / totals[:, 3]
     estimate = sums.sum() / counts.sum() - other_sums.sum() / other_counts.sum()
-    return _interval(estimate, drawn[np.isfinite(drawn)], level)
+    return _interval(estimate, drawn[np.isfinite(drawn)], level, len(names))
 
 
 def grouped_tau_b(
@@ -155,7 +155,7 @@ def _of_pairs(
     with np.errstate(invalid="ignore", divide="ignore"):
         drawn = statistic(*(((weights @ block) * weights).sum(axis=1) for block in blocks))
         estimate = statistic(*(block.sum() for block in blocks))
-    return _interval(float(estimate), drawn[np.isfinite(drawn)], level)
+    return _interval(float(estimate), drawn[np.isfinite(drawn)], level, size)
 
 
 def _block_sums(
@@ -214,8 +214,9 @@ def _drawn_groups(count: int, resamples: int, seed: int) -> NDArray[np.float64]:
     return rng.multinomial(count, np.full(count, 1 / count), size=resamples).astype(np.float64)
 
 
-def _interval(estimate: float, drawn: NDArray[np.float64], level: float) -> Interval:
-    if not len(drawn):
+def _interval(estimate: float, drawn: NDArray[np.float64], level: float, groups: int) -> Interval:
+    """One group alone says nothing of how groups vary: its interval is nan."""
+    if not len(drawn) or groups < 2:
         return Interval(float(estimate), float("nan"), float("nan"))
     low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2])
     return Interval(float(estimate), float(low), float(high))
