@@ -31,13 +31,16 @@ def _options(
 
 
 def _register() -> None:
-    from vlscore.cli import encoders, evaluate, score, sensitivity, weights
+    from vlscore.cli import encoders, evaluate, index, oracle, score, sensitivity, weights
 
     app.command()(score.score)
     app.command()(evaluate.evaluate)
     app.command()(encoders.encoders)
     app.command()(sensitivity.sensitivity)
     app.add_typer(weights.app, name="weights")
+    app.command()(oracle.oracle)
+    app.command()(oracle.retrieval)
+    app.add_typer(index.index, name="index")
 
 
 _register()

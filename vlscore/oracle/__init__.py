@@ -10,6 +10,7 @@ from vlscore.oracle.exact import Hits, search
 from vlscore.oracle.objectives import GUARDS, Cosine, ImageCentredCosine, Line, Objective
 from vlscore.oracle.oracle import EXACT_UP_TO, METRICS, Found, Oracle, nearer, recall
 from vlscore.oracle.retrieval import Retrieval, evaluate_retrieval
+from vlscore.oracle.run import Answer, Hit, OracleRun, OracleSettings
 from vlscore.oracle.sharding import Shards
 from vlscore.oracle.store import Index, Manifest, load_index
 from vlscore.oracle.text_metrics import best_texts
@@ -18,11 +19,13 @@ __all__ = [
     "EXACT_UP_TO",
     "GUARDS",
     "METRICS",
+    "Answer",
     "ApproximateIndex",
     "BuildResult",
     "Corpus",
     "Cosine",
     "Found",
+    "Hit",
     "Hits",
     "ImageCentredCosine",
     "Index",
@@ -30,6 +33,8 @@ __all__ = [
     "Manifest",
     "Objective",
     "Oracle",
+    "OracleRun",
+    "OracleSettings",
     "Retrieval",
     "Shards",
     "add_to_index",

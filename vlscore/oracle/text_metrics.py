@@ -37,8 +37,8 @@ def best_texts(
     if metric.uses_embeddings:
         raise InvalidSetting(f"{metric} looks at embeddings; search the index with it instead")
     barred = set(excluded)
-    candidates = [row for row in (rows if rows is not None else range(len(texts)))]
-    candidates = sorted(row for row in set(candidates) if row not in barred)
+    offered = range(len(texts)) if rows is None else sorted(set(rows))
+    candidates = [row for row in offered if row not in barred]
     scores = np.empty(len(candidates))
     for start in range(0, len(candidates), _AT_ONCE):
         part = candidates[start : start + _AT_ONCE]
