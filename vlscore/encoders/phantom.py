@@ -157,8 +157,10 @@ class ReportTower(nn.Module):
 
     def forward(self, ids: Tensor) -> Tensor:
         sentences, owner = split_sentences(ids)
-        distinct, position = torch.unique(sentences, dim=0, return_inverse=True)
         total = self.words.weight.new_zeros(len(ids), CONTENT_DIM)
+        if not len(sentences):
+            return total
+        distinct, position = torch.unique(sentences, dim=0, return_inverse=True)
         return total.index_add(0, owner, self._state(distinct)[position])
 
     def _state(self, sentences: Tensor) -> Tensor:
