@@ -82,8 +82,8 @@ def _search_batch(
     shortlist = _Shortlist(queries.stop - queries.start, min(k + _SPARE, len(corpus)), corpus)
     for rows, keys in _keys(corpus, objective, queries, excluded):
         shortlist.update(keys, rows.start)
-    keys, positions = shortlist.sorted()
-    bounds = objective.bound(keys, queries)
+    shortest, positions = shortlist.sorted()
+    bounds = objective.bound(shortest, queries)
     doubtful = []
     for query in range(queries.start, queries.stop):
         bound, rows = bounds[query - queries.start], positions[query - queries.start]

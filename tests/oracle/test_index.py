@@ -1,0 +1,152 @@
+"""Indexes: built once, resumed after a kill, refused when damaged or foreign."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+from tests.doubles import HashEncoder
+from vlscore.embedding import EmbeddingEngine
+from vlscore.errors import InvalidIndex, InvalidSetting
+from vlscore.oracle import add_to_index, build, build_index, load_index
+from vlscore.oracle.check import check_vectors, measure_recall
+
+
+def write_table(path, rows):
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+@pytest.fixture
+def table(tmp_path):
+    """Thirty reports: twelve distinct texts, one empty, one that cannot be tokenized."""
+    rows = [{"id": f"s{k}", "text": f"finding {k % 12} of the left lung"} for k in range(28)]
+    rows.insert(5, {"id": "empty", "text": ""})
+    rows.insert(9, {"id": "odd", "text": "untokenizable"})
+    return write_table(tmp_path / "corpus.jsonl", rows)
+
+
+def engine():
+    return EmbeddingEngine(HashEncoder())
+
+
+def content(index):
+    return index.texts(), index.all_ids(), index.vectors.tobytes(), index.manifest.bad_rows
+
+
+def test_equal_texts_become_one_row_and_bad_rows_are_listed(table, tmp_path):
+    result = build_index(table, tmp_path / "index", engine())
+    index = result.index
+    assert (len(index), index.manifest.items, result.repeated) == (12, 28, 16)
+    assert index.ids(0) == ["s0", "s12", "s24"]
+    assert index.texts()[3] == index.text(3) == "finding 3 of the left lung"
+    assert [(bad.row, bad.id) for bad in result.bad_rows] == [(6, "empty"), (10, "odd")]
+    assert len(index.file("bad_rows").read_text().splitlines()) == 2
+    expected = HashEncoder().encode_reports(index.texts()).numpy()
+    np.testing.assert_array_equal(index.vectors, expected)
+    assert isinstance(index.vectors, np.memmap)
+    assert not (tmp_path / "index" / ".parts").exists()
+
+
+def test_a_killed_build_goes_on_with_nothing_lost_or_doubled(table, tmp_path, monkeypatch):
+    monkeypatch.setattr(build, "_PART_ROWS", 4)
+    whole = build_index(table, tmp_path / "whole", engine()).index
+
+    class Killed(BaseException):
+        pass
+
+    for stop_at in (1, 2, 3):
+        out = tmp_path / f"killed-{stop_at}"
+        calls = 0
+        rename = build.os.rename
+
+        def dying_rename(source, target, stop_at=stop_at, rename=rename):
+            nonlocal calls
+            calls += 1
+            if calls > stop_at:
+                raise Killed
+            rename(source, target)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(build.os, "rename", dying_rename)
+            with pytest.raises(Killed):
+                build_index(table, out, engine())
+        with pytest.raises(InvalidIndex, match="unfinished build"):
+            load_index(out)
+        again = engine()
+        result = build_index(table, out, again)
+        assert result.resumed_from == 4 * stop_at
+        assert content(result.index) == content(whole)
+        assert len(result.bad_rows) == 2
+        assert again.reports_embedded < 12
+
+
+def test_an_unfinished_build_of_something_else_is_not_mixed_in(table, tmp_path, monkeypatch):
+    out = tmp_path / "index"
+    monkeypatch.setattr(build, "_write_generation", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        build_index(table, out, engine())
+    other = write_table(tmp_path / "other.jsonl", [{"id": "a", "text": "clear"}])
+    with pytest.raises(InvalidSetting, match="unfinished build"):
+        build_index(other, out, engine())
+
+
+def test_add_extends_and_keeps_the_order(table, tmp_path):
+    build_index(table, tmp_path / "index", engine())
+    more = write_table(
+        tmp_path / "more.jsonl",
+        [{"id": "n1", "text": "finding 2 of the left lung"}, {"id": "n2", "text": "new finding"}],
+    )
+    result = add_to_index(more, tmp_path / "index", engine())
+    assert (result.added_rows, result.repeated, len(result.index)) == (1, 1, 13)
+    assert result.index.ids(2)[-1] == "n1"
+    assert result.index.text(12) == "new finding"
+    assert [source["name"] for source in result.index.manifest.sources] == [
+        "corpus.jsonl",
+        "more.jsonl",
+    ]
+    load_index(tmp_path / "index")
+    assert len(list((tmp_path / "index").glob("vectors-*.npy"))) == 1
+    with pytest.raises(InvalidIndex, match="same policies"):
+        add_to_index(more, tmp_path / "index", engine(), text_policy="findings")
+
+
+def test_a_damaged_or_foreign_index_is_refused(table, tmp_path):
+    path = tmp_path / "index"
+    build_index(table, path, engine())
+    with pytest.raises(InvalidSetting, match="--overwrite"):
+        build_index(table, path, engine())
+    with pytest.raises(InvalidIndex, match="was made with hash"):
+        load_index(path).check_encoder("gloria", "0" * 64)
+    for name in ("vectors-1.npy", "table-1.arrow"):
+        for damage in ("flip", "cut", "absent"):
+            copy = tmp_path / f"{damage}-{name}"
+            shutil.copytree(path, copy)
+            raw = bytearray((copy / name).read_bytes())
+            raw[len(raw) // 2] ^= 1
+            if damage == "absent":
+                (copy / name).unlink()
+            else:
+                (copy / name).write_bytes(raw if damage == "flip" else raw[:-8])
+            with pytest.raises(InvalidIndex, match=name):
+                load_index(copy)
+    manifest = json.loads((path / "index.json").read_text())
+    for change in ({"format": 99}, {"rows": "many"}, {"files": {}}, {"surprise": 1}):
+        (path / "index.json").write_text(json.dumps({**manifest, **change}))
+        with pytest.raises(InvalidIndex, match=r"index\.json"):
+            load_index(path)
+    (path / "index.json").write_text("{")
+    with pytest.raises(InvalidIndex, match="cannot be read"):
+        load_index(path)
+
+
+def test_an_approximate_part_is_measured_against_exact_search(tmp_path):
+    rows = [{"id": str(k), "text": f"report {k} {k * 7 % 97} {k * 5 % 89}"} for k in range(400)]
+    table = write_table(tmp_path / "corpus.jsonl", rows)
+    index = build_index(table, tmp_path / "index", engine(), approximate="HNSW16").index
+    check_vectors(index)
+    found = measure_recall(index, 40, seed=0)
+    assert found[1] >= 0.95
+    with pytest.raises(InvalidSetting, match="FAISS cannot build"):
+        build_index(table, tmp_path / "other", engine(), approximate="IVF4096,Flat")
