@@ -133,8 +133,12 @@ class _Shortlist:
         self._rows = torch.full((queries, size), -1, dtype=torch.long, device=device)
         self._limit = torch.full((queries, 1), torch.inf, device=device)
         self._size = size
+        self._is_empty = True
 
     def update(self, keys: Tensor, start: int) -> None:
+        if self._is_empty:
+            self._fill(keys, start)
+            return
         query, column = (keys < self._limit).nonzero(as_tuple=True)
         if not len(query):
             return
@@ -151,6 +155,15 @@ class _Shortlist:
         self._keys, chosen = all_keys.topk(self._size, dim=1, largest=False, sorted=False)
         self._rows = all_rows.gather(1, chosen)
         self._limit = self._keys.amax(1, keepdim=True)
+
+    def _fill(self, keys: Tensor, start: int) -> None:
+        """The first chunk: every row of it is new, so choosing beats collecting."""
+        width = min(self._size, keys.shape[1])
+        chosen, columns = keys.topk(width, dim=1, largest=False, sorted=False)
+        self._keys[:, :width] = chosen
+        self._rows[:, :width] = torch.where(chosen < torch.inf, columns + start, -1)
+        self._limit = self._keys.amax(1, keepdim=True)
+        self._is_empty = False
 
     def sorted(self) -> tuple[Array, Array]:
         """Keys ascending (q, m) float64 and local rows (q, m), -1 where there are no more."""
