@@ -18,7 +18,7 @@ from vlscore.oracle.objectives import Objective
 from vlscore.oracle.rows import Array
 
 _CPU_QUERIES, _GPU_QUERIES = 64, 512
-_SPARE = 54
+_SPARE = 22
 _COSTED_AT_ONCE = 512
 
 Excluded = Mapping[int, Sequence[int]]
@@ -139,7 +139,7 @@ class _Shortlist:
         if self._is_empty:
             self._fill(keys, start)
             return
-        query, column = (keys < self._limit).nonzero(as_tuple=True)
+        query, column = _where(keys < self._limit)
         if not len(query):
             return
         counts = torch.bincount(query, minlength=len(keys))
@@ -169,6 +169,15 @@ class _Shortlist:
         """Keys ascending (q, m) float64 and local rows (q, m), -1 where there are no more."""
         keys, order = self._keys.sort(1)
         return keys.double().cpu().numpy(), self._rows.gather(1, order).cpu().numpy()
+
+
+def _where(mask: Tensor) -> tuple[Tensor, Tensor]:
+    """Rows and columns of the few true elements; numpy skips the false ones faster."""
+    if mask.device.type != "cpu":
+        rows, columns = mask.nonzero(as_tuple=True)
+        return rows, columns
+    flat = torch.from_numpy(np.flatnonzero(mask.numpy()))
+    return flat // mask.shape[1], flat % mask.shape[1]
 
 
 def _settle(
