@@ -8,12 +8,13 @@ that other work on the machine does not count. Images: four of 1024 x 1024 rando
 pixels; preprocessing is timed apart. Reports: four of sixty random words, cut at the encoder's
 limit. One batch of four each; one warm-up; medians of three rounds in which fp32 and bf16
 alternate. Change of T: |T(bf16) - T(fp32)| / T(fp32) of the triangles of image n, report n and
-report n + 1: median and maximum of four. With pseudo-random weights that says how rounding
+report n + 1: median and maximum of four. Every row is independent: rows that --out holds already
+are kept, and their encoders not measured again. With pseudo-random weights that says how rounding
 spreads through the towers, not what it does to a trained encoder.
 
 Run: python benchmarks/encoder_speed.py --manifests DIR [--only NAME ...]
-     [--out benchmarks/results/encoder_speed.md]
-     python benchmarks/encoder_speed.py biovil=FOLDER ... --tokenizer PATH
+     --out benchmarks/results/encoder_speed.md
+     python benchmarks/encoder_speed.py biovil=FOLDER ... --tokenizer PATH --out FILE
 """
 
 import argparse
@@ -93,11 +94,11 @@ def write_checkpoint(name: str, manifests: Path, folder: Path) -> Path:
 
 
 def checkpoints(
-    given: dict[str, Path], manifests: Path | None, only: list[str]
+    given: dict[str, Path], manifests: Path | None, wanted: list[str]
 ) -> Iterator[tuple[str, Path]]:
     """One encoder's checkpoint after the other; filled ones are removed again."""
     yield from given.items()
-    for name in only or LAYOUTS if manifests else ():
+    for name in wanted if manifests else ():
         with tempfile.TemporaryDirectory() as folder:
             yield name, write_checkpoint(name, manifests, Path(folder))
 
@@ -151,10 +152,10 @@ def main() -> None:
     parser.add_argument("--manifests", type=Path)
     parser.add_argument("--tokenizer", type=Path)
     parser.add_argument("--only", nargs="*", default=[], choices=sorted(LAYOUTS))
-    parser.add_argument("--out", type=Path)
+    parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
     torch.set_num_threads(1)
-    lines = [
+    header = [
         "# Published encoders on one core",
         "",
         describe_machine(),
@@ -167,20 +168,22 @@ def main() -> None:
         "reports/s fp32 | bf16 | tokens | change of T by bf16: median | largest |",
         "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
     ]
-    print("\n".join(lines))
+    lines = options.out.read_text().splitlines() if options.out.exists() else header
+    done = {line.split("|")[1].strip() for line in lines if line.startswith("| ")}
+    print("\n".join(lines), flush=True)
     given = {name: Path(path) for name, path in (pair.split("=", 1) for pair in options.given)}
-    for name, path in checkpoints(given, options.manifests, options.only):
+    wanted = [name for name in options.only or LAYOUTS if name not in done]
+    for name, path in checkpoints(given, options.manifests, wanted):
         load_encoder(name, weights=path, tokenizer=options.tokenizer)
         spent, encoder = seconds(
             lambda n=name, p=path: load_encoder(n, weights=p, tokenizer=options.tokenizer)
         )
         lines.append(measure(encoder, spent))
         print(lines[-1], flush=True)
-        del encoder
-        gc.collect()
-    if options.out:
         with atomic_write(options.out) as file:
             file.write("\n".join(lines) + "\n")
+        del encoder
+        gc.collect()
 
 
 if __name__ == "__main__":
