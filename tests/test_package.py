@@ -25,6 +25,7 @@ ROOMS = [
     "studies",
     "phantom",
     "findings",
+    "perturb",
     "metrics",
     "encoders",
     "embedding",
@@ -40,6 +41,7 @@ LIFTED_OUT = {
     "stats": {"errors"},
     "phantom": {"errors", "_files", "images", "reports"},
     "findings": {"errors", "_files", "_resources", "reports"},
+    "perturb": {"errors", "_files", "_resources", "_version", "reports", "studies", "findings"},
 }
 
 

@@ -31,11 +31,12 @@ def _options(
 
 
 def _register() -> None:
-    from vlscore.cli import encoders, evaluate, index, oracle, score, sensitivity, weights
+    from vlscore.cli import encoders, evaluate, index, oracle, perturb, score, sensitivity, weights
 
     app.command()(score.score)
     app.command()(evaluate.evaluate)
     app.command()(encoders.encoders)
+    app.command()(perturb.perturb)
     app.command()(sensitivity.sensitivity)
     app.add_typer(weights.app, name="weights")
     app.command()(oracle.oracle)

@@ -134,8 +134,6 @@ class Lexicon:
     priority: Mapping[Category, int]
     breaks_before_hedge: frozenset[str]
     grammar: Mapping[str, frozenset[str]]
-    noninformative: frozenset[str]
-    equivalents: tuple[tuple[str, ...], ...]
     trie: PhraseTrie = field(repr=False)
 
 
@@ -281,8 +279,6 @@ def load_lexicon(folder: Path | None = None) -> Lexicon:
         scales = _load_scales(_read(folder, "severity"), trie)
         _load_changes(_read(folder, "change"), trie)
         headings, priority = _load_sentences(_read(folder, "sentences"), trie)
-        words = _read(folder, "noninformative")["words"]
-        groups = _read(folder, "equivalents")["group"]
         grammar = _load_grammar(_read(folder, "grammar"))
         return Lexicon(
             observations=observations,
@@ -293,8 +289,6 @@ def load_lexicon(folder: Path | None = None) -> Lexicon:
             priority=priority,
             breaks_before_hedge=frozenset(context["breaks"]["before_hedge"]),
             grammar=grammar,
-            noninformative=frozenset(words),
-            equivalents=tuple(tuple(group["phrases"]) for group in groups),
             trie=trie,
         )
     except (KeyError, TypeError) as error:

@@ -1,0 +1,42 @@
+"""Reports with one targeted change each: what a metric should notice, and what it should not.
+
+    >>> from vlscore.perturb import perturb
+    >>> report = "There is a mild right effusion. The heart is normal in size."
+    >>> for p in perturb(report, ["change-severity", "change-location"], seed=1):
+    ...     print(p.kind, "|", p.perturbed)
+    change-location | There is a mild left effusion. The heart is normal in size.
+    change-severity | There is a marked right effusion. The heart is normal in size.
+
+The words it works with are readable files under `perturbations/`.
+"""
+
+from vlscore.perturb.generate import perturb
+from vlscore.perturb.kind import Kind
+from vlscore.perturb.perturbation import (
+    Change,
+    Edit,
+    ErrorCategory,
+    Expected,
+    Perturbation,
+    apply_edits,
+)
+from vlscore.perturb.registry import KINDS, kinds_named
+from vlscore.perturb.standard import STANDARD_NORMAL
+from vlscore.perturb.table import PerturbedTable, perturb_table, standard_normal_of
+
+__all__ = [
+    "KINDS",
+    "STANDARD_NORMAL",
+    "Change",
+    "Edit",
+    "ErrorCategory",
+    "Expected",
+    "Kind",
+    "Perturbation",
+    "PerturbedTable",
+    "apply_edits",
+    "kinds_named",
+    "perturb",
+    "perturb_table",
+    "standard_normal_of",
+]

@@ -1,0 +1,92 @@
+"""From one report to its perturbations."""
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+
+from vlscore.errors import InvalidSetting
+from vlscore.perturb.chance import Chance
+from vlscore.perturb.kind import Kind, NeedsStandardNormal
+from vlscore.perturb.perturbation import Perturbation, apply_edits
+from vlscore.perturb.registry import kinds_named
+from vlscore.perturb.source import Source
+from vlscore.perturb.standard import STANDARD_NORMAL
+
+
+def perturb(
+    report: str,
+    kinds: Iterable[str] | None = None,
+    seed: int = 0,
+    *,
+    per_report: int = 1,
+    study_id: str = "",
+    standard_normal: str = STANDARD_NORMAL,
+) -> Iterator[Perturbation]:
+    """Changed copies of a report, each with one targeted change.
+
+    Args:
+        report: free text; what it allows decides what is generated, which may be nothing.
+        kinds: names of kinds, see `KINDS`; default: all.
+        seed: with `study_id` and the kind, decides every choice.
+        per_report: most changes of each kind.
+        study_id: goes into the records.
+        standard_normal: text that stands for a normal report.
+
+    Raises: UnknownName for an unknown kind; InvalidReport where the report is no text;
+        InvalidSetting where `per_report` is below 1.
+
+    >>> for p in perturb("Small left pleural effusion. Heart size is normal.", ["change-location"]):
+    ...     print(p.perturbed, "|", p.rule)
+    Small right pleural effusion. Heart size is normal. | side:left->right pleural_effusion
+    """
+    chosen = kinds_named(kinds)
+    check_per_report(per_report)
+    source = Source.read(report, standard_normal)
+    for kind in chosen:
+        yield from perturbations_of(source, kind, seed, per_report, study_id)
+
+
+def perturbations_of(
+    source: Source, kind: Kind, seed: int, per_report: int, study_id: str
+) -> Iterator[Perturbation]:
+    """At most `per_report` changes of one kind, no two alike."""
+    found = _distinct(source, kind, Chance(seed, study_id, kind.name), study_id)
+    return islice(found, per_report)
+
+
+def _distinct(source: Source, kind: Kind, chance: Chance, study_id: str) -> Iterator[Perturbation]:
+    seen = {_compared(source.text)}
+    for change in kind.changes(source, chance):
+        perturbed = apply_edits(source.text, change.edits)
+        key = _compared(perturbed)
+        if key in seen or not key:
+            continue
+        seen.add(key)
+        yield Perturbation(
+            study_id=study_id,
+            kind=kind.name,
+            expected=kind.expected,
+            category=kind.category,
+            original=source.text,
+            perturbed=perturbed,
+            edits=change.edits,
+            rule=change.rule,
+        )
+
+
+def check_per_report(per_report: int) -> None:
+    """Raises InvalidSetting where it is below 1."""
+    if per_report < 1:
+        raise InvalidSetting(f"per_report is at least 1, not {per_report}")
+
+
+def why_nothing(source: Source, kind: Kind) -> str:
+    """In words for the user, why a kind found nothing to change."""
+    if not source.sentences:
+        return "the text holds no sentence"
+    if isinstance(kind, NeedsStandardNormal) and source.standard_normal is None:
+        return "there is no standard normal report"
+    return kind.nothing
+
+
+def _compared(text: str) -> str:
+    return " ".join(text.split())

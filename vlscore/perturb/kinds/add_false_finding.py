@@ -1,0 +1,49 @@
+"""Add a finding of which the report says nothing."""
+
+from collections.abc import Iterator
+
+from vlscore.findings import Category
+from vlscore.perturb.chance import Chance
+from vlscore.perturb.kind import Kind
+from vlscore.perturb.perturbation import Change, Edit, ErrorCategory, Expected
+from vlscore.perturb.source import Source
+from vlscore.perturb.tables import FalseFinding, false_findings
+
+
+class AddFalseFinding(Kind):
+    """The finding is neither stated, doubted nor denied by the report, nor is its like."""
+
+    name = "add-false-finding"
+    description = "Add a sentence that states a finding the report does not mention."
+    expected = Expected.SIGNIFICANT
+    category = ErrorCategory.FALSE_FINDING
+    nothing = "the report has no place for another finding, or mentions all of them"
+
+    def changes(self, source: Source, chance: Chance) -> Iterator[Change]:
+        places = _places(source)
+        if not places:
+            return
+        for finding in chance.shuffled(false_findings()):
+            if _is_mentioned(source, finding):
+                continue
+            sentence = source.styled(chance.pick(finding.sentences))
+            place = chance.pick(places)
+            yield Change((Edit(place, place, f" {sentence}"),), f"added:{finding.observation}")
+
+
+def _is_mentioned(source: Source, finding: FalseFinding) -> bool:
+    return any(mentioned.observation in finding.unless for mentioned in source.findings)
+
+
+def _places(source: Source) -> list[int]:
+    """Ends of clinical sentences after which another may stand; not after a summing up."""
+    last = len(source.sentences) - 1
+    fit = [
+        sentence
+        for sentence in source.sentences
+        if sentence.category is Category.CLINICAL
+        and sentence.span.of(source.text).endswith((".", "!", "?"))
+        and (sentence.index == last or not source.keeps_its_place(sentence.index + 1))
+    ]
+    before = [s for s in fit if all(f.observation != "acute_abnormality" for f in s.findings)]
+    return [sentence.span.end for sentence in before or fit]

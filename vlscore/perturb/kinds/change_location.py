@@ -1,0 +1,169 @@
+"""Move a positive finding to another side or zone."""
+
+import re
+from collections.abc import Iterator
+from functools import cache
+
+from vlscore.findings import Attribute, Axis, Category, Finding, Span
+from vlscore.perturb.chance import Chance
+from vlscore.perturb.kind import Kind
+from vlscore.perturb.perturbation import (
+    Change,
+    Edit,
+    ErrorCategory,
+    Expected,
+    change_of,
+)
+from vlscore.perturb.source import Source
+from vlscore.perturb.tables import location_moves, matching_form
+from vlscore.perturb.wording import in_case_of, replaced
+
+_SIDES = re.compile(r"\b(left|right)\b", re.IGNORECASE)
+_OTHER = {"left": "right", "right": "left"}
+
+
+class ChangeLocation(Kind):
+    """Every mention of the place in the sentence, and wherever the finding is stated again, moves.
+
+    So the changed report does not contradict itself. Sides of organs that have one, and places a
+    finding cannot plausibly move to, stay.
+    """
+
+    name = "change-location"
+    description = "Change a word that locates a positive finding: side or zone."
+    expected = Expected.SIGNIFICANT
+    category = ErrorCategory.WRONG_LOCATION
+    origin = "VLScore paper, section 4.2, kind 3 (187 of 979)"
+    nothing = "no word that can be moved locates a positive finding"
+
+    def changes(self, source: Source, chance: Chance) -> Iterator[Change]:
+        places = [
+            (finding, attribute)
+            for sentence in source.sentences
+            if sentence.category is Category.CLINICAL
+            for finding in sentence.findings
+            if finding.is_present
+            for attribute in finding.attributes
+            if not attribute.inherited and attribute.axis in (Axis.SIDE, Axis.ZONE)
+        ]
+        for finding, attribute in chance.shuffled(places):
+            if attribute.axis is Axis.SIDE:
+                change = _other_side(source, finding, attribute)
+            else:
+                change = _other_zone(source, finding, attribute, chance)
+            if change is not None:
+                yield change
+
+
+def _other_side(source: Source, finding: Finding, attribute: Attribute) -> Change | None:
+    words = matching_form(attribute.span.of(source.text))
+    side, moves = attribute.value, location_moves()
+    if side not in _OTHER or words not in moves.sides or finding.observation in moves.one_sided:
+        return None
+    if _is_on_side(source, finding, _OTHER[side]):
+        return None
+    edits: set[Edit] = set()
+    for index in source.sentences_stating([finding]):
+        moved = _moved_sides(source, index, side)
+        if moved is None:
+            return None
+        edits.update(moved)
+    return change_of(edits, f"side:{words}->{moves.sides[words]} {finding.observation}")
+
+
+def _is_on_side(source: Source, finding: Finding, side: str) -> bool:
+    """Whether the report names the finding on that side, or on both."""
+    return any(
+        other.observation == finding.observation and other.side in (side, "bilateral")
+        for other in source.findings
+    )
+
+
+def _moved_sides(source: Source, index: int, side: str) -> set[Edit] | None:
+    """Edits that move all a sentence says from one side to the other; None where it cannot be."""
+    span, text = source.sentences[index].span, source.text
+    named = list(_SIDES.finditer(text, *span))
+    if any(
+        word.group().lower() == side and _one_side_only().match(text, word.end(), span.end)
+        for word in named
+    ):
+        return None
+    places = {
+        place.span
+        for finding in source.sentences[index].findings
+        for place in finding.on(Axis.SIDE)
+        if not place.inherited and place.value == side
+    }
+    edits: set[Edit] = set()
+    for place in places:
+        old = place.of(text)
+        new = location_moves().sides.get(matching_form(old))
+        if new is None:
+            return None
+        edits.update(replaced(text, *place, in_case_of(new, old)))
+    if all(word.group().lower() == side for word in named):
+        # What no finding claims goes along, as the rib that a nodule projects over.
+        loose = [word for word in named if not any(place.covers(_span(word)) for place in places)]
+        for word in loose:
+            new = in_case_of(_OTHER[side], word.group())
+            edits.update(replaced(text, *word.span(), new))
+    return edits
+
+
+def _span(word: re.Match[str]) -> Span:
+    return Span(*word.span())
+
+
+@cache
+def _one_side_only() -> re.Pattern[str]:
+    names = "|".join(re.escape(words) for words in location_moves().only_one_side)
+    return re.compile(rf"[- ]+(?:sided +)?(?:\w+ )?(?:{names}|middle|lingula\w*)\b", re.IGNORECASE)
+
+
+def _other_zone(
+    source: Source, finding: Finding, attribute: Attribute, chance: Chance
+) -> Change | None:
+    words = matching_form(attribute.span.of(source.text))
+    moves = location_moves()
+    if words not in moves.zones or finding.observation not in moves.movable:
+        return None
+    new = chance.pick(moves.zones[words])
+    edits: set[Edit] = set()
+    for index in source.sentences_stating([finding]):
+        moved = _moved_zones(source, index, attribute.value, {words: new})
+        if moved is None:
+            return None
+        edits.update(moved)
+    return change_of(edits, f"zone:{words}->{new} {finding.observation}")
+
+
+def _moved_zones(source: Source, index: int, zone: str, chosen: dict[str, str]) -> set[Edit] | None:
+    """Edits that move all a sentence says from one zone to another.
+
+    None where the sentence names other zones as well, so that a list or a description would be
+    changed by half.
+    """
+    text, moves = source.text, location_moves()
+    places = {
+        place.span
+        for finding in source.sentences[index].findings
+        for place in finding.on(Axis.ZONE)
+        if not place.inherited and place.value == zone
+    }
+    edits: set[Edit] = set()
+    for place in places:
+        old = matching_form(place.of(text))
+        if old not in moves.zones:
+            return None
+        new = chosen.get(old, moves.zones[old][0])
+        edits.update(replaced(text, *place, in_case_of(new, place.of(text))))
+    for word in _zone_words().finditer(text, *source.sentences[index].span):
+        if not any(place.covers(_span(word)) for place in places):
+            return None
+    return edits
+
+
+@cache
+def _zone_words() -> re.Pattern[str]:
+    words = "|".join(sorted(location_moves().zones, key=len, reverse=True))
+    return re.compile(rf"\b(?:{words}|upper|lower|middle)\b", re.IGNORECASE)

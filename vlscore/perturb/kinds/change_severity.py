@@ -1,0 +1,97 @@
+"""Grade a positive finding differently."""
+
+import re
+from collections.abc import Iterator
+
+from vlscore.findings import Attribute, Axis, Category, Finding
+from vlscore.perturb.chance import Chance
+from vlscore.perturb.kind import Kind
+from vlscore.perturb.perturbation import (
+    Change,
+    Edit,
+    ErrorCategory,
+    Expected,
+    change_of,
+)
+from vlscore.perturb.source import Source
+from vlscore.perturb.tables import matching_form, severity_changes
+from vlscore.perturb.wording import in_case_of, replaced
+
+_NEXT_WORD = re.compile(r"\s+([^\W\d_]+)")
+_SIZE = re.compile(r"\d\s*(?:mm|cm|millimet|centimet)")
+
+
+class ChangeSeverity(Kind):
+    """The same grade of the same finding changes wherever the report states it."""
+
+    name = "change-severity"
+    description = "Change a word that grades a positive finding: small to large, mild to severe."
+    expected = Expected.SIGNIFICANT
+    category = ErrorCategory.WRONG_SEVERITY
+    origin = "VLScore paper, section 4.2, kind 4 (95 of 979)"
+    nothing = "no word that can be changed grades a positive finding"
+
+    def changes(self, source: Source, chance: Chance) -> Iterator[Change]:
+        grades = [
+            (finding, attribute)
+            for sentence in source.sentences
+            if sentence.category is Category.CLINICAL
+            for finding in sentence.findings
+            if finding.is_present and not finding.on(Axis.SIZE)
+            for attribute in _own_grades(finding)
+        ]
+        for finding, attribute in chance.shuffled(grades):
+            change = _regraded(source, finding, attribute, chance)
+            if change is not None:
+                yield change
+
+
+def _own_grades(finding: Finding) -> list[Attribute]:
+    """Words that grade the finding without being the finding ("borderline heart size")."""
+    return [
+        grade
+        for grade in finding.on(Axis.SEVERITY)
+        if not grade.inherited and not grade.span.covers(finding.cue)
+    ]
+
+
+def _regraded(
+    source: Source, finding: Finding, attribute: Attribute, chance: Chance
+) -> Change | None:
+    old = matching_form(attribute.span.of(source.text))
+    table = severity_changes()
+    if old not in table.changes or _grades_something_else(source, attribute):
+        return None
+    if _is_measured(source, finding):
+        return None
+    choice = chance.below(2)
+    edits: set[Edit] = set()
+    for other in (finding, *source.restatements(finding)):
+        for grade in _own_grades(other):
+            words = grade.span.of(source.text)
+            if grade.value == attribute.value and matching_form(words) in table.changes:
+                new = in_case_of(_other_grade(source, grade, choice), words)
+                edits.update(replaced(source.text, *grade.span, new))
+    new = _other_grade(source, attribute, choice)
+    rule = f"severity:{old}->{new} {finding.observation}"
+    return change_of(edits, rule)
+
+
+def _other_grade(source: Source, grade: Attribute, choice: int) -> str:
+    table = severity_changes()
+    change = table.changes[matching_form(grade.span.of(source.text))]
+    following = _NEXT_WORD.match(source.text, grade.span.end)
+    if following is not None and following.group(1).lower() in table.adjectives:
+        return change.before_adjective[choice % len(change.before_adjective)]
+    return change.words[choice % len(change.words)]
+
+
+def _grades_something_else(source: Source, attribute: Attribute) -> bool:
+    following = matching_form(source.text[attribute.span.end : attribute.span.end + 30])
+    return following.startswith(severity_changes().not_before)
+
+
+def _is_measured(source: Source, finding: Finding) -> bool:
+    """Whether this sentence, or one that speaks of it, gives a size the new word would belie."""
+    indices = [finding.sentence, *source.followers(finding.sentence)]
+    return any(_SIZE.search(source.words_of(source.sentences[index])) for index in indices)

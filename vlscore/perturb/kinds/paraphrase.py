@@ -1,0 +1,74 @@
+"""Say the same in other words."""
+
+import re
+from collections.abc import Iterator
+from functools import cache
+
+from vlscore.findings import Sentence
+from vlscore.perturb.chance import Chance
+from vlscore.perturb.kind import Kind
+from vlscore.perturb.perturbation import Change, Expected
+from vlscore.perturb.source import Source
+from vlscore.perturb.tables import Equivalents, equivalents
+from vlscore.perturb.wording import replaced, with_capital
+
+_LAST_WORDS = re.compile(r"[\w-]+ [\w-]+\s*$|[\w-]+\s*$")
+_NEXT_WORD = re.compile(r"\s*([\w-]+)")
+
+
+class Paraphrase(Kind):
+    """One phrase becomes another of the table `equivalents.toml`."""
+
+    name = "paraphrase"
+    description = "Replace a phrase by one that means the same."
+    expected = Expected.INSIGNIFICANT
+    nothing = "the report holds no phrase of the table of equivalents"
+
+    def changes(self, source: Source, chance: Chance) -> Iterator[Change]:
+        found = [
+            (group, match)
+            for group in equivalents()
+            for match in _pattern(group.phrases).finditer(source.text)
+        ]
+        for group, match in chance.shuffled(found):
+            sentence = _sentence_at(source, match.start())
+            if sentence is None or not _fits(source.text, group, match, sentence):
+                continue
+            old = match.group()
+            new = chance.pick([phrase for phrase in group.phrases if phrase != old.lower()])
+            edits = replaced(source.text, *match.span(), with_capital(new, like=old))
+            yield Change(tuple(edits), f"equivalent:{old.lower()}->{new}")
+
+
+def _sentence_at(source: Source, place: int) -> Sentence | None:
+    for sentence in source.sentences:
+        if sentence.span.start <= place < sentence.span.end:
+            return sentence
+    return None
+
+
+def _fits(text: str, group: Equivalents, match: re.Match[str], sentence: Sentence) -> bool:
+    opens = match.start() == sentence.span.start
+    closes = not text[match.end() : sentence.span.end].strip(" .")
+    if group.at == "start" and not opens:
+        return False
+    if group.at == "end" and not closes:
+        return False
+    if group.at == "sentence" and not (opens and closes):
+        return False
+    if group.before:
+        following = _NEXT_WORD.match(text, match.end())
+        if following is None or following.group(1).lower() not in group.before:
+            return False
+    if group.after:
+        preceding = _LAST_WORDS.search(text, sentence.span.start, match.start())
+        words = preceding.group().lower().split() if preceding else []
+        return " ".join(words) in group.after or " ".join(words[-1:]) in group.after
+    return True
+
+
+@cache
+def _pattern(phrases: tuple[str, ...]) -> re.Pattern[str]:
+    longest_first = sorted(phrases, key=len, reverse=True)
+    alternatives = "|".join(re.escape(phrase) for phrase in longest_first)
+    return re.compile(rf"(?<![\w-])(?:{alternatives})(?![\w-])", re.IGNORECASE)

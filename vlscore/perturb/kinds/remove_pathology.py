@@ -1,0 +1,40 @@
+"""Remove the sentence that states a pathology."""
+
+from collections.abc import Iterator
+
+from vlscore.findings import Finding, Sentence
+from vlscore.perturb.chance import Chance
+from vlscore.perturb.kind import Kind
+from vlscore.perturb.perturbation import Change, ErrorCategory, Expected
+from vlscore.perturb.removal import remove_sentences
+from vlscore.perturb.source import Source
+
+# A report that says it again and again has no sentence whose loss leaves the finding out.
+_MOST_SENTENCES = 3
+
+
+class RemovePathology(Kind):
+    """Where other sentences state the same finding again, or refer back to it, they go with it."""
+
+    name = "remove-pathology"
+    description = "Remove the sentence that states a positive finding."
+    expected = Expected.SIGNIFICANT
+    category = ErrorCategory.OMITTED_FINDING
+    origin = "VLScore paper, section 4.2, kind 1 (238 of 979)"
+    nothing = "no sentence states a positive finding that can be left out"
+
+    def changes(self, source: Source, chance: Chance) -> Iterator[Change]:
+        for sentence in chance.shuffled(source.sentences):
+            pathologies = source.pathologies(sentence)
+            if not pathologies:
+                continue
+            gone = _all_that_tell(source, sentence, pathologies)
+            edits = remove_sentences(source, gone) if len(gone) <= _MOST_SENTENCES else None
+            if edits is not None:
+                names = "+".join(dict.fromkeys(finding.observation for finding in pathologies))
+                yield Change(edits, f"sentence:{names}")
+
+
+def _all_that_tell(source: Source, sentence: Sentence, findings: list[Finding]) -> set[int]:
+    stating = {sentence.index, *source.sentences_stating(findings)}
+    return stating.union(*(source.followers(index) for index in stating))

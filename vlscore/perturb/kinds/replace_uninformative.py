@@ -1,0 +1,41 @@
+"""Replace a word that says nothing by [UNK]."""
+
+import re
+from collections.abc import Iterator
+
+from vlscore.findings import Sentence
+from vlscore.perturb.chance import Chance
+from vlscore.perturb.kind import Kind
+from vlscore.perturb.perturbation import Change, Edit, Expected
+from vlscore.perturb.source import Source
+from vlscore.perturb.tables import noninformative
+
+_WORD = re.compile(r"[^\W\d_]+(?:'s)?")
+
+
+class ReplaceUninformative(Kind):
+    """Preferably in a sentence that states a finding, where changed words stand as well."""
+
+    name = "replace-uninformative"
+    description = "Replace a word without information by [UNK]; the control for changed words."
+    expected = Expected.INSIGNIFICANT
+    origin = "VLScore paper, section 4.2, kind 5 (133 of 979)"
+    nothing = "every word carries information"
+
+    def changes(self, source: Source, chance: Chance) -> Iterator[Change]:
+        found = [(s.has_positive, word) for s in source.sentences for word in _idle(source, s)]
+        for wanted in (True, False):
+            for word in chance.shuffled([w for has_positive, w in found if has_positive is wanted]):
+                yield Change((Edit(*word.span(), "[UNK]"),), f"word:{word.group().lower()}")
+
+
+def _idle(source: Source, sentence: Sentence) -> Iterator[re.Match[str]]:
+    """Words of the list that stand outside every finding, attribute and rule of the sentence."""
+    taken = [finding.cue for finding in sentence.findings]
+    taken += [a.span for finding in sentence.findings for a in finding.attributes]
+    taken += [rule.span for finding in sentence.findings for rule in finding.rules]
+    for word in _WORD.finditer(source.text, *sentence.span):
+        if word.group().lower() not in noninformative():
+            continue
+        if not any(start < word.end() and word.start() < end for start, end in taken):
+            yield word

@@ -1,0 +1,77 @@
+"""Put the sentences of a report in another order."""
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+from vlscore.findings import Category
+from vlscore.perturb.chance import Chance
+from vlscore.perturb.kind import Kind
+from vlscore.perturb.perturbation import Change, Edit, Expected
+from vlscore.perturb.source import Source
+
+_TRIES = 4
+_TITLE_WORDS = 2
+
+
+class ShuffleSentences(Kind):
+    """Sentences move within their paragraph; one that leans on the one before moves with it."""
+
+    name = "shuffle-sentences"
+    description = "Put the sentences of a paragraph in another order."
+    expected = Expected.INSIGNIFICANT
+    nothing = "no paragraph has two sentences that can change places"
+
+    def changes(self, source: Source, chance: Chance) -> Iterator[Change]:
+        if _has_titles(source):
+            return
+        regions = [units for units in _regions(source) if len(units) > 1]
+        for _ in range(_TRIES):
+            edits = [edit for units in regions if (edit := _shuffled(source, units, chance))]
+            if edits:
+                yield Change(tuple(edits), f"order:{sum(map(len, regions))} sentences")
+
+
+def _has_titles(source: Source) -> bool:
+    """Whether sentences such as "Left knee." govern those that follow."""
+    return any(
+        sentence.category is Category.OTHER
+        and len(source.words_of(sentence).split()) <= _TITLE_WORDS
+        for sentence in source.sentences
+    )
+
+
+def _regions(source: Source) -> list[list[list[int]]]:
+    """For each paragraph or list item its units: sentences that move together."""
+    regions: list[list[list[int]]] = []
+    for sentence in source.sentences:
+        index = sentence.index
+        if source.opens_paragraph(index):
+            regions.append([[index]])
+        elif source.keeps_its_place(index) or _is_tied(source, index):
+            regions[-1][-1].append(index)
+        else:
+            regions[-1].append([index])
+    return regions
+
+
+def _is_tied(source: Source, index: int) -> bool:
+    before = source.sentences[index - 1].span.of(source.text)
+    return not before.endswith((".", "!", "?"))
+
+
+def _shuffled(source: Source, units: list[list[int]], chance: Chance) -> Edit | None:
+    spans = [
+        (source.sentences[unit[0]].span.start, source.sentences[unit[-1]].span.end)
+        for unit in units
+    ]
+    order = chance.shuffled(range(len(spans)))
+    if order == sorted(order):
+        return None
+    stop = " ." if source.is_tokenised else "."
+    texts = [source.text[start:end] for start, end in spans]
+    texts = [text if text.endswith((".", "!", "?")) else text + stop for text in texts]
+    gaps = [source.text[a[1] : b[0]] for a, b in pairwise(spans)]
+    parts = [texts[order[0]]]
+    for gap, position in zip(gaps, order[1:], strict=True):
+        parts += [gap if gap.isspace() else " ", texts[position]]
+    return Edit(spans[0][0], spans[-1][1], "".join(parts))

@@ -1,0 +1,36 @@
+"""Exchange a normal report for the standard normal report."""
+
+from collections.abc import Iterator
+
+from vlscore.findings import Category, Polarity
+from vlscore.perturb.chance import Chance
+from vlscore.perturb.kind import NeedsStandardNormal
+from vlscore.perturb.perturbation import Change, Edit, Expected
+from vlscore.perturb.source import Source
+
+
+class StandardNormal(NeedsStandardNormal):
+    """Both say that nothing is wrong, in other words."""
+
+    name = "standard-normal"
+    description = "Exchange a normal report for a standard normal report."
+    expected = Expected.INSIGNIFICANT
+    origin = "VLScore paper, section 4.2, kind 6 (207 of 979)"
+    nothing = "the report is not normal throughout, or is the standard normal report"
+
+    def changes(self, source: Source, chance: Chance) -> Iterator[Change]:
+        if source.standard_normal is not None and is_normal(source):
+            standard = source.styled(source.standard_normal)
+            yield Change((Edit(0, len(source.text), standard),), "report:normal")
+
+
+def is_normal(source: Source) -> bool:
+    """Whether every sentence either states normality or is no statement about the patient."""
+    clinical = [s for s in source.sentences if s.category is Category.CLINICAL]
+    others = {s.category for s in source.sentences} - {Category.CLINICAL}
+    return (
+        len(clinical) >= 2
+        and all(sentence.normal for sentence in clinical)
+        and all(f.polarity is Polarity.NEGATIVE for f in source.findings)
+        and others <= {Category.TECHNIQUE, Category.COMMUNICATION}
+    )

@@ -1,0 +1,32 @@
+"""Leave unmentioned what the report denies."""
+
+from collections.abc import Iterator
+
+from vlscore.findings import Category
+from vlscore.perturb.chance import Chance
+from vlscore.perturb.kind import Kind
+from vlscore.perturb.perturbation import Change, Expected
+from vlscore.perturb.removal import remove_sentences
+from vlscore.perturb.source import Source
+
+
+class UnmentionNegatives(Kind):
+    """Every sentence of denials and normality goes; what the patient has stays."""
+
+    name = "unmention-negatives"
+    description = "Remove every sentence that only denies findings or states normality."
+    expected = Expected.INSIGNIFICANT
+    origin = "Pino's stress test, unmentioned against negative"
+    nothing = "the report does not both state and deny findings in sentences of their own"
+
+    def changes(self, source: Source, chance: Chance) -> Iterator[Change]:
+        denying = [
+            sentence.index
+            for sentence in source.sentences
+            if sentence.category is Category.CLINICAL and sentence.normal
+        ]
+        if not any(source.pathologies(sentence) for sentence in source.sentences):
+            return
+        edits = remove_sentences(source, denying)
+        if edits is not None:
+            yield Change(edits, f"unmentioned:{len(denying)} sentences")

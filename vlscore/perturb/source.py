@@ -1,0 +1,169 @@
+"""A report as the kinds of perturbation see it: its findings, its layout, its manner of writing."""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from vlscore.findings import Category, Finding, Polarity, ReportFindings, Sentence, Status, extract
+from vlscore.perturb.tables import discourse
+
+_NUMBER = re.compile(r"(?:\(?\d{1,2}[.)]|[-*•])\s*$")
+_HEADER = re.compile(r"[A-Za-z][A-Za-z /&,()\-]{2,40}?[ \t]*:\s*(?:\(?\d{1,2}[.)]\s*)?$")
+_SPACED_PERIOD = re.compile(r"\w \.(?:\s|$)")
+_WORDS = re.compile(r"[a-z']+")
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """One report, read once for all kinds.
+
+    Attributes:
+        text: the report.
+        findings: what it says, from `vlscore.findings.extract`.
+        standard_normal: the text that may stand for any normal report, where there is one.
+    """
+
+    text: str
+    findings: ReportFindings = field(repr=False)
+    standard_normal: str | None = None
+
+    @classmethod
+    def read(cls, report: str, standard_normal: str | None = None) -> "Source":
+        """Extract the findings of a report. Raises InvalidReport if it is not a str."""
+        return cls(report, extract(report), standard_normal)
+
+    @property
+    def sentences(self) -> tuple[Sentence, ...]:
+        return self.findings.sentences
+
+    def words_of(self, sentence: Sentence) -> str:
+        """The sentence in lower case."""
+        return sentence.span.of(self.text).lower()
+
+    @cached_property
+    def is_lower_case(self) -> bool:
+        """Whether it is written without capitals, as tokenised corpora are."""
+        return not any(character.isupper() for character in self.text)
+
+    @cached_property
+    def is_tokenised(self) -> bool:
+        """Whether punctuation stands apart from words ("no effusion .")."""
+        return _SPACED_PERIOD.search(self.text) is not None
+
+    def styled(self, sentence: str) -> str:
+        """A sentence of ours, written as the report is written.
+
+        >>> Source.read("no effusion .").styled("There is edema.")
+        'there is edema .'
+        """
+        if self.is_lower_case:
+            sentence = sentence.lower()
+        return sentence.replace(".", " .") if self.is_tokenised else sentence
+
+    # ------------------------------------------------------------------ layout
+
+    def before(self, index: int) -> int:
+        """Where the sentence before number `index` ends; 0 for the first."""
+        return self.sentences[index - 1].span.end if index else 0
+
+    def lead(self, index: int) -> str:
+        """What stands between a sentence and the one before it: space, list number, header."""
+        return self.text[self.before(index) : self.sentences[index].span.start]
+
+    def number_start(self, index: int) -> int | None:
+        """Where the list number of a sentence stands, if it begins a list item."""
+        match = _NUMBER.search(self.lead(index))
+        return None if match is None else self.before(index) + match.start()
+
+    def opens_section(self, index: int) -> bool:
+        """Whether a section header stands before a sentence, or nothing at all."""
+        return index == 0 or _HEADER.search(self.lead(index)) is not None
+
+    def opens_paragraph(self, index: int) -> bool:
+        """Whether a sentence begins a section, a list item or a line."""
+        return (
+            self.opens_section(index)
+            or self.number_start(index) is not None
+            or "\n" in self.lead(index)
+        )
+
+    def is_joined(self, index: int) -> bool:
+        """Whether a semicolon ties a sentence to its neighbour."""
+        ends = [self.sentences[k].span.of(self.text) for k in (index - 1, index) if k >= 0]
+        return any(text.rstrip().endswith(";") for text in ends)
+
+    # ------------------------------------------------------------------ coherence
+
+    def speaks_of_the_one_before(self, index: int) -> bool:
+        """Whether a sentence makes no sense without the one before it."""
+        if index == 0 or self.opens_section(index):
+            return False
+        goes_on = self.text[self.sentences[index].span.start].islower() and not self.is_lower_case
+        return goes_on or not self._openings(index).isdisjoint(discourse().anaphors)
+
+    def keeps_its_place(self, index: int) -> bool:
+        """Whether a sentence reads well only right after the one before it."""
+        if index == 0:
+            return False
+        if self.speaks_of_the_one_before(index):
+            return True
+        if not self._openings(index).isdisjoint(discourse().connectives):
+            return True
+        said = f" {' '.join(_WORDS.findall(self.words_of(self.sentences[index])))} "
+        return any(f" {phrase} " in said for phrase in discourse().leaning)
+
+    def _openings(self, index: int) -> set[str]:
+        words = _WORDS.findall(self.words_of(self.sentences[index]))[:5]
+        return {" ".join(words[:count]) for count in range(1, len(words) + 1)}
+
+    def followers(self, index: int) -> list[int]:
+        """The sentences right after one that speak of it."""
+        found = []
+        for following in range(index + 1, len(self.sentences)):
+            if not self.speaks_of_the_one_before(following):
+                break
+            found.append(following)
+        return found
+
+    # ------------------------------------------------------------------ findings
+
+    def pathologies(self, sentence: Sentence) -> list[Finding]:
+        """What the sentence says the patient has, that a reader would miss if it were left out."""
+        if sentence.category is not Category.CLINICAL:
+            return []
+        return [
+            finding
+            for finding in sentence.findings
+            if finding.is_present
+            and finding.chexpert != "Support Devices"
+            and finding.observation not in discourse().no_pathology
+        ]
+
+    def restatements(self, finding: Finding) -> Iterator[Finding]:
+        """Other mentions of what may be the same finding: stated or doubted, not elsewhere."""
+        for other in self.findings:
+            if other is finding or other.polarity is Polarity.NEGATIVE:
+                continue
+            if other.status is Status.CURRENT and may_be_one(other, finding):
+                yield other
+
+    def sentences_stating(self, findings: Iterable[Finding]) -> list[int]:
+        """The sentences that state any of the findings, or state it again."""
+        found = set()
+        for finding in findings:
+            found.add(finding.sentence)
+            found |= {other.sentence for other in self.restatements(finding)}
+        return sorted(found)
+
+
+def may_be_one(one: Finding, other: Finding) -> bool:
+    """Whether two mentions may be of one thing: related observations, and no two places."""
+    related = discourse().families.get(one.observation, frozenset())
+    if one.observation != other.observation and other.observation not in related:
+        return False
+    if one.side and other.side and one.side is not other.side:
+        return False
+    same_name = one.observation == other.observation
+    apart = one.zones and other.zones and not set(one.zones) & set(other.zones)
+    return same_name or not apart

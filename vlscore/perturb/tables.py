@@ -1,0 +1,232 @@
+"""The tables under `perturbations/lexicons/` that perturbations need beyond those of findings."""
+
+import tomllib
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, NamedTuple
+
+from vlscore._resources import resource_path
+from vlscore.findings import InvalidLexicon
+
+
+class Discourse(NamedTuple):
+    """How sentences lean on each other, and which observations speak of one thing."""
+
+    anaphors: frozenset[str]
+    connectives: frozenset[str]
+    leaning: tuple[str, ...]
+    no_pathology: frozenset[str]
+    families: Mapping[str, frozenset[str]]
+    interpreting: tuple[str, ...]
+
+
+class LocationMoves(NamedTuple):
+    """Words that locate a finding -> what they may become; and for which findings."""
+
+    sides: Mapping[str, str]
+    zones: Mapping[str, tuple[str, ...]]
+    movable: frozenset[str]
+    one_sided: frozenset[str]
+    only_one_side: tuple[str, ...]
+
+
+class SeverityChange(NamedTuple):
+    """What a severity word may become, and what before an adjective."""
+
+    words: tuple[str, ...]
+    before_adjective: tuple[str, ...]
+
+
+class SeverityChanges(NamedTuple):
+    """Severity words -> their changes; the words they do not grade; adjectives they do."""
+
+    changes: Mapping[str, SeverityChange]
+    not_before: tuple[str, ...]
+    adjectives: frozenset[str]
+
+
+class Equivalents(NamedTuple):
+    """Phrases of one meaning, and where they may stand for each other."""
+
+    phrases: tuple[str, ...]
+    at: str | None
+    before: frozenset[str]
+    after: frozenset[str]
+
+
+class FalseFinding(NamedTuple):
+    """A finding that may be added, and what the report must not speak of."""
+
+    observation: str
+    sentences: tuple[str, ...]
+    unless: tuple[str, ...]
+
+
+class Denials(NamedTuple):
+    """How a sentence that states a finding becomes one that denies it."""
+
+    openings: Mapping[str, str]
+    dropped: frozenset[str]
+    kept: frozenset[str]
+    more: frozenset[str]
+
+
+class Assertions(NamedTuple):
+    """How a sentence that denies a finding becomes one that states it."""
+
+    openings: Mapping[str, str]
+    dropped: frozenset[str]
+    kept: frozenset[str]
+    uncounted: frozenset[str]
+    tails: frozenset[str]
+
+
+class Comparisons(NamedTuple):
+    """How a sentence compares with a prior examination, and does without."""
+
+    invented: tuple[str, ...]
+    invented_for_lasting: tuple[str, ...]
+    lasting: frozenset[str]
+    old: frozenset[str]
+    adjectives: frozenset[str]
+    not_before: frozenset[str]
+    leading: frozenset[str]
+    shorter: Mapping[str, str]
+    only_openings: tuple[str, ...]
+    only_without: tuple[str, ...]
+    tails: str
+
+
+def matching_form(words: str) -> str:
+    """The form in which the tables are looked up: lower case, hyphens and breaks as spaces.
+
+    >>> matching_form("Mild-to-\\nmoderate")
+    'mild to moderate'
+    """
+    return " ".join(words.lower().replace("-", " ").split())
+
+
+def read_table(name: str) -> dict[str, Any]:
+    """One file of the folder. Raises InvalidLexicon where it is missing or not TOML."""
+    path = resource_path("perturbations", "lexicons", f"{name}.toml")
+    try:
+        with path.open("rb") as stream:
+            return tomllib.load(stream)
+    except FileNotFoundError as error:
+        raise InvalidLexicon(f"{path}: the lexicon is missing") from error
+    except tomllib.TOMLDecodeError as error:
+        raise InvalidLexicon(f"{path}: not valid TOML: {error}") from error
+
+
+@cache
+def discourse() -> Discourse:
+    """From discourse.toml."""
+    table = read_table("discourse")
+    return Discourse(
+        frozenset(table["anaphors"]),
+        frozenset(table["connectives"]),
+        tuple(table["leaning"]),
+        frozenset(table["no_pathology"]),
+        _relatives(table["families"]),
+        tuple(table["interpreting"]),
+    )
+
+
+def _relatives(families: list[list[str]]) -> dict[str, frozenset[str]]:
+    """Observation -> all that share a family with it."""
+    found: dict[str, set[str]] = {}
+    for family in families:
+        for name in family:
+            found.setdefault(name, set()).update(family)
+    return {name: frozenset(relatives) for name, relatives in found.items()}
+
+
+@cache
+def location_moves() -> LocationMoves:
+    """From location_moves.toml."""
+    table = read_table("location_moves")
+    rules = table["rules"]
+    return LocationMoves(
+        table["sides"],
+        {words: tuple(options) for words, options in table["zones"].items()},
+        frozenset(rules["movable"]),
+        frozenset(rules["one_sided"]),
+        tuple(rules["only_one_side"]),
+    )
+
+
+@cache
+def severity_changes() -> SeverityChanges:
+    """From severity_changes.toml."""
+    table = read_table("severity_changes")
+    changes = {}
+    for entry in table["change"]:
+        words = tuple(entry["to"])
+        change = SeverityChange(words, tuple(entry.get("before_adjective", words)))
+        changes.update(dict.fromkeys(entry["from"], change))
+    rules = table["rules"]
+    return SeverityChanges(changes, tuple(rules["not_before"]), frozenset(rules["adjectives"]))
+
+
+@cache
+def noninformative() -> frozenset[str]:
+    """Words without clinical content, from noninformative.toml."""
+    return frozenset(read_table("noninformative")["words"])
+
+
+@cache
+def equivalents() -> tuple[Equivalents, ...]:
+    """From equivalents.toml."""
+    return tuple(
+        Equivalents(
+            tuple(group["phrases"]),
+            group.get("at"),
+            frozenset(group.get("before", ())),
+            frozenset(group.get("after", ())),
+        )
+        for group in read_table("equivalents")["group"]
+    )
+
+
+@cache
+def false_findings() -> tuple[FalseFinding, ...]:
+    """From false_findings.toml."""
+    return tuple(
+        FalseFinding(entry["observation"], tuple(entry["sentences"]), tuple(entry["unless"]))
+        for entry in read_table("false_findings")["finding"]
+    )
+
+
+@cache
+def denials() -> Denials:
+    """From statements.toml."""
+    table = read_table("statements")["negate"]
+    words = (frozenset(table[name]) for name in ("dropped", "kept", "more"))
+    return Denials(table["openings"], *words)
+
+
+@cache
+def assertions() -> Assertions:
+    """From statements.toml."""
+    table = read_table("statements")["affirm"]
+    words = (frozenset(table[name]) for name in ("dropped", "kept", "uncounted", "tails"))
+    return Assertions(table["openings"], *words)
+
+
+@cache
+def comparisons() -> Comparisons:
+    """From statements.toml."""
+    table = read_table("statements")["compare"]
+    return Comparisons(
+        tuple(table["invented"]),
+        tuple(table["invented_for_lasting"]),
+        frozenset(table["lasting"]),
+        frozenset(table["old"]),
+        frozenset(table["adjectives"]),
+        frozenset(table["not_before"]),
+        frozenset(table["leading"]),
+        table["shorter"],
+        tuple(table["only_openings"]),
+        tuple(table["only_without"]),
+        table["tails"],
+    )
