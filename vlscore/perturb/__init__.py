@@ -21,12 +21,11 @@ from vlscore.perturb.perturbation import (
     apply_edits,
 )
 from vlscore.perturb.registry import KINDS, kinds_named
-from vlscore.perturb.standard import STANDARD_NORMAL
+from vlscore.perturb.standard import default_standard_normal
 from vlscore.perturb.table import PerturbedTable, perturb_table, standard_normal_of
 
 __all__ = [
     "KINDS",
-    "STANDARD_NORMAL",
     "Change",
     "Edit",
     "ErrorCategory",
@@ -35,6 +34,7 @@ __all__ = [
     "Perturbation",
     "PerturbedTable",
     "apply_edits",
+    "default_standard_normal",
     "kinds_named",
     "perturb",
     "perturb_table",

@@ -9,7 +9,7 @@ from vlscore.perturb.kind import Kind, NeedsStandardNormal
 from vlscore.perturb.perturbation import Perturbation, apply_edits
 from vlscore.perturb.registry import kinds_named
 from vlscore.perturb.source import Source
-from vlscore.perturb.standard import STANDARD_NORMAL
+from vlscore.perturb.standard import default_standard_normal
 
 
 def perturb(
@@ -19,7 +19,7 @@ def perturb(
     *,
     per_report: int = 1,
     study_id: str = "",
-    standard_normal: str = STANDARD_NORMAL,
+    standard_normal: str | None = None,
 ) -> Iterator[Perturbation]:
     """Changed copies of a report, each with one targeted change.
 
@@ -29,7 +29,7 @@ def perturb(
         seed: with `study_id` and the kind, decides every choice.
         per_report: most changes of each kind.
         study_id: goes into the records.
-        standard_normal: text that stands for a normal report.
+        standard_normal: text that stands for a normal report; default: the recipe's own.
 
     Raises: UnknownName for an unknown kind; InvalidReport where the report is no text;
         InvalidSetting where `per_report` is below 1.
@@ -40,7 +40,7 @@ def perturb(
     """
     chosen = kinds_named(kinds)
     check_per_report(per_report)
-    source = Source.read(report, standard_normal)
+    source = Source.read(report, standard_normal or default_standard_normal())
     for kind in chosen:
         yield from perturbations_of(source, kind, seed, per_report, study_id)
 

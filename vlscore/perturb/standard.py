@@ -106,5 +106,7 @@ def _said(text: str, sentence: Sentence) -> str | None:
     return None if any(character.isdigit() or character in ":;" for character in said) else said
 
 
-# What stands for a normal report where no corpus is at hand.
-STANDARD_NORMAL = NormalSentences().report()
+@cache
+def default_standard_normal() -> str:
+    """What stands for a normal report where no corpus is at hand."""
+    return NormalSentences().report()
