@@ -91,6 +91,9 @@ class Comparisons(NamedTuple):
     adjectives: frozenset[str]
     not_before: frozenset[str]
     leading: frozenset[str]
+    leading_rest: str
+    besides: frozenset[str]
+    not_after: frozenset[str]
     shorter: Mapping[str, str]
     only_openings: tuple[str, ...]
     only_without: tuple[str, ...]
@@ -225,6 +228,9 @@ def comparisons() -> Comparisons:
         frozenset(table["adjectives"]),
         frozenset(table["not_before"]),
         frozenset(table["leading"]),
+        table["leading_rest"],
+        frozenset(table["besides"]),
+        frozenset(table["not_after"]),
         table["shorter"],
         tuple(table["only_openings"]),
         tuple(table["only_without"]),

@@ -19,9 +19,10 @@ from vlscore.perturb.source import Source
 from vlscore.perturb.tables import comparisons, matching_form
 from vlscore.perturb.wording import removed
 
-_COPULA = re.compile(r"\b(is|are|was|were|remains?|appears?)\s+(?:\w+ly\s+)?$", re.IGNORECASE)
+_COPULA = re.compile(r"\s+(is|are|was|were|remains?|appears?)\s+(?:\w+ly\s+)?$", re.IGNORECASE)
 _SEEN = {"remains": "is", "remain": "are", "appears": "is", "appear": "are"}
 _NEXT_WORD = re.compile(r"\s+([\w-]+)")
+_RELATIVE = re.compile(r"\b(?:which|that)$", re.IGNORECASE)
 _COMMA = re.compile(r"\s*,?\s*(?:(?:which|and|that) (?:is|are|remains?) |and )?$")
 
 
@@ -78,23 +79,42 @@ def _dropped(source: Source, finding: Finding, attribute: Attribute) -> list[Edi
     if words in table.shorter and not opens:
         shorter = table.shorter[words]
         return [Edit(start, end, shorter)] if shorter else removed(text, start, end)
+    said = sentence.of(text).lower()
     if words in table.leading:
-        return removed(text, start, end, opens=True) if opens else None
+        return _leading_dropped(text, start, end) if opens and " or " not in said else None
     if words not in table.adjectives:
         return None
-    copula = _COPULA.search(text, sentence.start, start)
     tail = _tail().match(text, end, sentence.end)
     if tail is not None:
-        if copula is not None:
-            verb = copula.group(1).lower()
-            return [Edit(copula.start(1), tail.end(1), f"{_SEEN.get(verb, verb)} seen")]
-        comma = _COMMA.search(text, max(sentence.start, start - 20), start)
-        from_ = start if comma is None else comma.start()
-        return [Edit(from_, tail.end(1), "")] if from_ > sentence.start else None
+        edit = _predicate_dropped(text, sentence.start, start, tail.end(1))
+        last = text[sentence.start : edit.start].split()[-1:]
+        return [edit] if last and last[0].lower() not in table.not_after else None
     following = _NEXT_WORD.match(text, end)
-    if copula is not None or following is None or following.group(1).lower() in table.not_before:
+    if following is None or following.group(1).lower() in table.not_before:
         return None
-    return removed(text, start, end, opens=opens) if finding.cue.start > start else None
+    is_predicate = _COPULA.search(text, sentence.start, start) is not None
+    if is_predicate or finding.cue.start < start or not table.besides.isdisjoint(said.split()):
+        return None
+    return removed(text, start, end, opens=opens)
+
+
+def _leading_dropped(text: str, start: int, end: int) -> list[Edit]:
+    """The edits for a comparison that leads to a noun: "Interval increase in size of"."""
+    rest = re.compile(rf"\s+{comparisons().leading_rest}", re.IGNORECASE).match(text, end)
+    return removed(text, start, end if rest is None else rest.end(), opens=True)
+
+
+def _predicate_dropped(text: str, sentence: int, start: int, end: int) -> Edit:
+    """The edit for a comparison that ends its sentence: "is unchanged", ", stable from prior"."""
+    copula = _COPULA.search(text, sentence, start)
+    if copula is None:
+        comma = _COMMA.search(text, sentence, start)
+        return Edit(start if comma is None else comma.start(), end, "")
+    verb = copula.group(1).lower()
+    exists = text[sentence : sentence + 6].lower() == "there "
+    if exists and not _RELATIVE.search(text, sentence, copula.start()):
+        return Edit(copula.start(), end, "")
+    return Edit(copula.start(1), end, f"{_SEEN.get(verb, verb)} seen")
 
 
 @cache

@@ -45,7 +45,7 @@ class NegateFinding(Kind):
 def _denial(source: Source, sentence: Sentence, finding: Finding) -> tuple[Edit, ...] | None:
     text = source.text
     after = text[max(finding.cue.end, finding.span.end) : sentence.span.end]
-    if not denials().more.isdisjoint(_words(after)):
+    if "," in after or not denials().more.isdisjoint(_words(after)):
         return None
     copula = _COPULA.search(text, sentence.span.start, finding.cue.start)
     if copula is not None:

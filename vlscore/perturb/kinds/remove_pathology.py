@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from vlscore.findings import Finding, Sentence
+from vlscore.findings import Category, Finding, Sentence
 from vlscore.perturb.chance import Chance
 from vlscore.perturb.kind import Kind
 from vlscore.perturb.perturbation import Change, ErrorCategory, Expected
@@ -36,5 +36,13 @@ class RemovePathology(Kind):
 
 
 def _all_that_tell(source: Source, sentence: Sentence, findings: list[Finding]) -> set[int]:
+    """The sentences that state the findings, speak of them, or recommend what to do about them."""
     stating = {sentence.index, *source.sentences_stating(findings)}
-    return stating.union(*(source.followers(index) for index in stating))
+    gone = stating.union(*(source.followers(index) for index in stating))
+    return gone | {index + 1 for index in gone if _recommends(source, index + 1)}
+
+
+def _recommends(source: Source, index: int) -> bool:
+    if index == len(source.sentences) or source.opens_paragraph(index):
+        return False
+    return source.sentences[index].category is Category.RECOMMENDATION
