@@ -7,7 +7,7 @@ from vlscore.perturb.chance import Chance
 from vlscore.perturb.kind import Kind
 from vlscore.perturb.perturbation import Change, Edit, ErrorCategory, Expected
 from vlscore.perturb.source import Source
-from vlscore.perturb.tables import FalseFinding, false_findings
+from vlscore.perturb.tables import FalseFinding, discourse, false_findings
 
 
 class AddFalseFinding(Kind):
@@ -32,7 +32,11 @@ class AddFalseFinding(Kind):
 
 
 def _is_mentioned(source: Source, finding: FalseFinding) -> bool:
-    return any(mentioned.observation in finding.unless for mentioned in source.findings)
+    related = discourse().families.get(finding.observation, frozenset())
+    return any(
+        mentioned.observation in finding.unless or mentioned.observation in related
+        for mentioned in source.findings
+    )
 
 
 def _places(source: Source) -> list[int]:

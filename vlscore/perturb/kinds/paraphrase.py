@@ -13,6 +13,7 @@ from vlscore.perturb.tables import Equivalents, equivalents
 from vlscore.perturb.wording import replaced, with_capital
 
 _LAST_WORDS = re.compile(r"[\w-]+ [\w-]+\s*$|[\w-]+\s*$")
+_FUNCTION_WORDS = {"the", "of", "in", "is", "are", "for", "no", "there", "with", "to"}
 _NEXT_WORD = re.compile(r"\s*([\w-]+)")
 
 
@@ -35,9 +36,18 @@ class Paraphrase(Kind):
             if sentence is None or not _fits(source.text, group, match, sentence):
                 continue
             old = match.group()
-            new = chance.pick([phrase for phrase in group.phrases if phrase != old.lower()])
-            edits = replaced(source.text, *match.span(), with_capital(new, like=old))
-            yield Change(tuple(edits), f"equivalent:{old.lower()}->{new}")
+            options = [p for p in group.phrases if _may_stand(source, sentence, old.lower(), p)]
+            if options:
+                new = chance.pick(options)
+                edits = replaced(source.text, *match.span(), with_capital(new, like=old))
+                yield Change(tuple(edits), f"equivalent:{old.lower()}->{new}")
+
+
+def _may_stand(source: Source, sentence: Sentence, old: str, new: str) -> bool:
+    """Whether the phrase is another one, and repeats no word of the sentence."""
+    brought = set(new.split()) - set(old.split()) - _FUNCTION_WORDS
+    rest = source.words_of(sentence).replace(old, " ", 1)
+    return new != old and brought.isdisjoint(re.findall(r"[\w-]+", rest))
 
 
 def _sentence_at(source: Source, place: int) -> Sentence | None:

@@ -1,9 +1,10 @@
 """Put the sentences of a report in another order."""
 
+import re
 from collections.abc import Iterator
 from itertools import pairwise
 
-from vlscore.findings import Category
+from vlscore.findings import Category, Sentence
 from vlscore.perturb.chance import Chance
 from vlscore.perturb.kind import Kind
 from vlscore.perturb.perturbation import Change, Edit, Expected
@@ -11,6 +12,7 @@ from vlscore.perturb.source import Source
 
 _TRIES = 4
 _TITLE_WORDS = 2
+_LABEL = re.compile(r"[A-Za-z][\w ]{2,25}:")
 
 
 class ShuffleSentences(Kind):
@@ -32,12 +34,17 @@ class ShuffleSentences(Kind):
 
 
 def _has_titles(source: Source) -> bool:
-    """Whether sentences such as "Left knee." govern those that follow."""
+    """Whether sentences such as "Left knee." or "Left knee: normal." govern those that follow."""
     return any(
-        sentence.category is Category.OTHER
-        and len(source.words_of(sentence).split()) <= _TITLE_WORDS
+        _is_title(source, sentence) or _LABEL.match(sentence.span.of(source.text))
         for sentence in source.sentences
     )
+
+
+def _is_title(source: Source, sentence: Sentence) -> bool:
+    if sentence.category is not Category.OTHER:
+        return False
+    return len(source.words_of(sentence).split()) <= _TITLE_WORDS
 
 
 def _regions(source: Source) -> list[list[list[int]]]:
