@@ -5,11 +5,23 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from vlscore.findings import Category, Finding, Polarity, ReportFindings, Sentence, Status, extract
+from vlscore.findings import (
+    Category,
+    Finding,
+    Polarity,
+    ReportFindings,
+    Sentence,
+    Side,
+    Status,
+    extract,
+)
 from vlscore.perturb.tables import discourse
 
 _NUMBER = re.compile(r"(?:\(?\d{1,2}[.)]|[-*•])\s*$")
 _HEADER = re.compile(r"[A-Za-z][A-Za-z /&,()\-]{2,40}?[ \t]*:\s*(?:\(?\d{1,2}[.)]\s*)?$")
+_TIED_END = re.compile(r"(?:;|\s\d{1,2}\.)\s*$")
+_LABEL = re.compile(r"[A-Za-z][\w ]{2,25}:")
+_TITLE_WORDS = 2
 _SPACED_PERIOD = re.compile(r"\w \.(?:\s|$)")
 _WORDS = re.compile(r"[a-z']+")
 
@@ -89,9 +101,20 @@ class Source:
         )
 
     def is_joined(self, index: int) -> bool:
-        """Whether a semicolon ties a sentence to its neighbour."""
+        """Whether a semicolon, or a list number without a line of its own, ties it to another."""
         ends = [self.sentences[k].span.of(self.text) for k in (index - 1, index) if k >= 0]
-        return any(text.rstrip().endswith(";") for text in ends)
+        return any(_TIED_END.search(text) for text in ends)
+
+    @cached_property
+    def has_labels(self) -> bool:
+        """Whether titles such as "Left knee." or "Left knee: normal." govern what follows them."""
+        return any(self._is_title(sentence) for sentence in self.sentences)
+
+    def _is_title(self, sentence: Sentence) -> bool:
+        text = sentence.span.of(self.text)
+        if _LABEL.match(text):
+            return True
+        return sentence.category is Category.OTHER and len(text.split()) <= _TITLE_WORDS
 
     # ------------------------------------------------------------------ coherence
 
@@ -99,14 +122,15 @@ class Source:
         """Whether a sentence makes no sense without the one before it."""
         if index == 0 or self.opens_section(index):
             return False
-        goes_on = self.text[self.sentences[index].span.start].islower() and not self.is_lower_case
-        return goes_on or not self._openings(index).isdisjoint(discourse().anaphors)
+        return not self._openings(index).isdisjoint(discourse().anaphors)
 
     def keeps_its_place(self, index: int) -> bool:
         """Whether a sentence reads well only right after the one before it."""
         if index == 0:
             return False
-        if self.speaks_of_the_one_before(index):
+        goes_on = self.text[self.sentences[index].span.start].islower() and not self.is_lower_case
+        recommends = self.sentences[index].category is Category.RECOMMENDATION
+        if goes_on or recommends or self.speaks_of_the_one_before(index):
             return True
         if not self._openings(index).isdisjoint(discourse().connectives):
             return True
@@ -127,6 +151,22 @@ class Source:
         return found
 
     # ------------------------------------------------------------------ findings
+
+    def merely_denies(self, sentence: Sentence) -> bool:
+        """Whether a sentence denies findings or states normality, and says nothing else."""
+        words = set(_WORDS.findall(self.words_of(sentence)))
+        return (
+            sentence.category is Category.CLINICAL
+            and sentence.normal
+            and words.isdisjoint(discourse().not_merely_denying)
+        )
+
+    def says_nothing_clinical(self, sentence: Sentence) -> bool:
+        """Whether a sentence on technique and the like neither finds nor interprets."""
+        if sentence.category is Category.CLINICAL or sentence.findings or sentence.changes:
+            return False
+        said = f" {' '.join(_WORDS.findall(self.words_of(sentence)))} "
+        return not any(f" {phrase} " in said for phrase in discourse().interpreting)
 
     def pathologies(self, sentence: Sentence) -> list[Finding]:
         """What the sentence says the patient has, that a reader would miss if it were left out."""
@@ -162,7 +202,8 @@ def may_be_one(one: Finding, other: Finding) -> bool:
     related = discourse().families.get(one.observation, frozenset())
     if one.observation != other.observation and other.observation not in related:
         return False
-    if one.side and other.side and one.side is not other.side:
+    sides = {one.side, other.side}
+    if Side.LEFT in sides and Side.RIGHT in sides:
         return False
     same_name = one.observation == other.observation
     apart = one.zones and other.zones and not set(one.zones) & set(other.zones)

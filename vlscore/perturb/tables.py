@@ -17,6 +17,7 @@ class Discourse(NamedTuple):
     leaning: tuple[str, ...]
     no_pathology: frozenset[str]
     families: Mapping[str, frozenset[str]]
+    not_merely_denying: frozenset[str]
     interpreting: tuple[str, ...]
 
 
@@ -41,6 +42,8 @@ class SeverityChanges(NamedTuple):
     """Severity words -> their changes; the words they do not grade; adjectives they do."""
 
     changes: Mapping[str, SeverityChange]
+    has_amount: frozenset[str]
+    amounts: Mapping[str, str]
     not_before: tuple[str, ...]
     adjectives: frozenset[str]
 
@@ -131,6 +134,7 @@ def discourse() -> Discourse:
         tuple(table["leaning"]),
         frozenset(table["no_pathology"]),
         _relatives(table["families"]),
+        frozenset(table["not_merely_denying"]),
         tuple(table["interpreting"]),
     )
 
@@ -167,8 +171,14 @@ def severity_changes() -> SeverityChanges:
         words = tuple(entry["to"])
         change = SeverityChange(words, tuple(entry.get("before_adjective", words)))
         changes.update(dict.fromkeys(entry["from"], change))
-    rules = table["rules"]
-    return SeverityChanges(changes, tuple(rules["not_before"]), frozenset(rules["adjectives"]))
+    rules, amounts = table["rules"], table["amounts"]
+    return SeverityChanges(
+        changes,
+        frozenset(amounts["of"]),
+        amounts["to"],
+        tuple(rules["not_before"]),
+        frozenset(rules["adjectives"]),
+    )
 
 
 @cache

@@ -47,6 +47,7 @@ def _places(source: Source) -> list[int]:
         for sentence in source.sentences
         if sentence.category is Category.CLINICAL
         and sentence.span.of(source.text).endswith((".", "!", "?"))
+        and not source.is_joined(sentence.index)
         and (sentence.index == last or not source.keeps_its_place(sentence.index + 1))
     ]
     before = [s for s in fit if all(f.observation != "acute_abnormality" for f in s.findings)]

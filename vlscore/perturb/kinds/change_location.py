@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from functools import cache
 
-from vlscore.findings import Attribute, Axis, Category, Finding, Span
+from vlscore.findings import Attribute, Axis, Category, Finding, Side, Span
 from vlscore.perturb.chance import Chance
 from vlscore.perturb.kind import Kind
 from vlscore.perturb.perturbation import (
@@ -72,10 +72,11 @@ def _other_side(source: Source, finding: Finding, attribute: Attribute) -> Chang
 
 
 def _is_on_side(source: Source, finding: Finding, side: str) -> bool:
-    """Whether the report names the finding on that side, or on both."""
+    """Whether the report names the finding, or its like, on that side or on both."""
+    if any(other.side is Side.BILATERAL for other in source.restatements(finding)):
+        return True
     return any(
-        other.observation == finding.observation and other.side in (side, "bilateral")
-        for other in source.findings
+        other.observation == finding.observation and other.side == side for other in source.findings
     )
 
 
@@ -166,4 +167,6 @@ def _moved_zones(source: Source, index: int, zone: str, chosen: dict[str, str]) 
 @cache
 def _zone_words() -> re.Pattern[str]:
     words = "|".join(sorted(location_moves().zones, key=len, reverse=True))
-    return re.compile(rf"\b(?:{words}|upper|lower|middle)\b", re.IGNORECASE)
+    return re.compile(
+        rf"\b(?:{words}|upper|lower|middle|lingula\w*|hil\w+|retrocardiac)\b", re.IGNORECASE
+    )

@@ -48,11 +48,11 @@ class ChangeSeverity(Kind):
 
 def _own_grades(finding: Finding) -> list[Attribute]:
     """Words that grade the finding without being the finding ("borderline heart size")."""
-    return [
-        grade
-        for grade in finding.on(Axis.SEVERITY)
-        if not grade.inherited and not grade.span.covers(finding.cue)
-    ]
+    return [grade for grade in _grades(finding) if not grade.span.covers(finding.cue)]
+
+
+def _grades(finding: Finding) -> list[Attribute]:
+    return [grade for grade in finding.on(Axis.SEVERITY) if not grade.inherited]
 
 
 def _regraded(
@@ -66,23 +66,28 @@ def _regraded(
         return None
     choice = chance.below(2)
     edits: set[Edit] = set()
-    for other in (finding, *source.restatements(finding)):
-        for grade in _own_grades(other):
+    for mention in (finding, *source.restatements(finding)):
+        for grade in _grades(mention):
             words = grade.span.of(source.text)
-            if grade.value == attribute.value and matching_form(words) in table.changes:
-                new = in_case_of(_other_grade(source, grade, choice), words)
-                edits.update(replaced(source.text, *grade.span, new))
-    new = _other_grade(source, attribute, choice)
-    rule = f"severity:{old}->{new} {finding.observation}"
-    return change_of(edits, rule)
+            if grade.value != attribute.value or matching_form(words) not in table.changes:
+                continue
+            if grade not in _own_grades(mention):
+                return None
+            new = in_case_of(_other_grade(source, mention, grade, choice), words)
+            edits.update(replaced(source.text, *grade.span, new))
+    new = _other_grade(source, finding, attribute, choice)
+    return change_of(edits, f"severity:{old}->{new} {finding.observation}")
 
 
-def _other_grade(source: Source, grade: Attribute, choice: int) -> str:
+def _other_grade(source: Source, finding: Finding, grade: Attribute, choice: int) -> str:
     table = severity_changes()
-    change = table.changes[matching_form(grade.span.of(source.text))]
+    words = matching_form(grade.span.of(source.text))
+    change = table.changes[words]
     following = _NEXT_WORD.match(source.text, grade.span.end)
     if following is not None and following.group(1).lower() in table.adjectives:
         return change.before_adjective[choice % len(change.before_adjective)]
+    if finding.observation in table.has_amount and words in table.amounts:
+        return table.amounts[words]
     return change.words[choice % len(change.words)]
 
 

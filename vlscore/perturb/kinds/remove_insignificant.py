@@ -2,13 +2,12 @@
 
 from collections.abc import Iterator
 
-from vlscore.findings import Category, Sentence
+from vlscore.findings import Category
 from vlscore.perturb.chance import Chance
 from vlscore.perturb.kind import Kind
 from vlscore.perturb.perturbation import Change, Expected
 from vlscore.perturb.removal import remove_sentences
 from vlscore.perturb.source import Source
-from vlscore.perturb.tables import discourse
 
 _INSIGNIFICANT = {
     Category.TECHNIQUE,
@@ -29,15 +28,10 @@ class RemoveInsignificant(Kind):
 
     def changes(self, source: Source, chance: Chance) -> Iterator[Change]:
         for sentence in chance.shuffled(source.sentences):
-            if not _is_insignificant(source, sentence) or source.followers(sentence.index):
+            if sentence.category not in _INSIGNIFICANT or source.followers(sentence.index):
+                continue
+            if not source.says_nothing_clinical(sentence):
                 continue
             edits = remove_sentences(source, [sentence.index])
             if edits is not None:
                 yield Change(edits, f"sentence:{sentence.category}")
-
-
-def _is_insignificant(source: Source, sentence: Sentence) -> bool:
-    if sentence.category not in _INSIGNIFICANT or sentence.findings or sentence.changes:
-        return False
-    said = f" {source.words_of(sentence).rstrip('. ')} "
-    return not any(f" {phrase} " in said for phrase in discourse().interpreting)

@@ -1,18 +1,14 @@
 """Put the sentences of a report in another order."""
 
-import re
 from collections.abc import Iterator
 from itertools import pairwise
 
-from vlscore.findings import Category, Sentence
 from vlscore.perturb.chance import Chance
 from vlscore.perturb.kind import Kind
 from vlscore.perturb.perturbation import Change, Edit, Expected
 from vlscore.perturb.source import Source
 
 _TRIES = 4
-_TITLE_WORDS = 2
-_LABEL = re.compile(r"[A-Za-z][\w ]{2,25}:")
 
 
 class ShuffleSentences(Kind):
@@ -24,27 +20,13 @@ class ShuffleSentences(Kind):
     nothing = "no paragraph has two sentences that can change places"
 
     def changes(self, source: Source, chance: Chance) -> Iterator[Change]:
-        if _has_titles(source):
+        if source.has_labels or any(source.is_joined(s.index) for s in source.sentences):
             return
         regions = [units for units in _regions(source) if len(units) > 1]
         for _ in range(_TRIES):
             edits = [edit for units in regions if (edit := _shuffled(source, units, chance))]
             if edits:
                 yield Change(tuple(edits), f"order:{sum(map(len, regions))} sentences")
-
-
-def _has_titles(source: Source) -> bool:
-    """Whether sentences such as "Left knee." or "Left knee: normal." govern those that follow."""
-    return any(
-        _is_title(source, sentence) or _LABEL.match(sentence.span.of(source.text))
-        for sentence in source.sentences
-    )
-
-
-def _is_title(source: Source, sentence: Sentence) -> bool:
-    if sentence.category is not Category.OTHER:
-        return False
-    return len(source.words_of(sentence).split()) <= _TITLE_WORDS
 
 
 def _regions(source: Source) -> list[list[list[int]]]:

@@ -2,11 +2,14 @@
 
 from collections.abc import Iterator
 
-from vlscore.findings import Category, Polarity
+from vlscore.findings import Category
 from vlscore.perturb.chance import Chance
 from vlscore.perturb.kind import NeedsStandardNormal
 from vlscore.perturb.perturbation import Change, Edit, Expected
 from vlscore.perturb.source import Source
+
+_FEWEST = 2
+_SILENT = {Category.TECHNIQUE, Category.COMMUNICATION}
 
 
 class StandardNormal(NeedsStandardNormal):
@@ -26,11 +29,8 @@ class StandardNormal(NeedsStandardNormal):
 
 def is_normal(source: Source) -> bool:
     """Whether every sentence either states normality or is no statement about the patient."""
-    clinical = [s for s in source.sentences if s.category is Category.CLINICAL]
-    others = {s.category for s in source.sentences} - {Category.CLINICAL}
-    return (
-        len(clinical) >= 2
-        and all(sentence.normal for sentence in clinical)
-        and all(f.polarity is Polarity.NEGATIVE for f in source.findings)
-        and others <= {Category.TECHNIQUE, Category.COMMUNICATION}
+    normal = [source.merely_denies(sentence) for sentence in source.sentences]
+    return sum(normal) >= _FEWEST and all(
+        denies or (sentence.category in _SILENT and source.says_nothing_clinical(sentence))
+        for sentence, denies in zip(source.sentences, normal, strict=True)
     )

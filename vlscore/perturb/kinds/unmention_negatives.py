@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 
-from vlscore.findings import Category
 from vlscore.perturb.chance import Chance
 from vlscore.perturb.kind import Kind
 from vlscore.perturb.perturbation import Change, Expected
@@ -20,12 +19,8 @@ class UnmentionNegatives(Kind):
     nothing = "the report does not both state and deny findings in sentences of their own"
 
     def changes(self, source: Source, chance: Chance) -> Iterator[Change]:
-        denying = [
-            sentence.index
-            for sentence in source.sentences
-            if sentence.category is Category.CLINICAL and sentence.normal
-        ]
-        if not any(source.pathologies(sentence) for sentence in source.sentences):
+        denying = [s.index for s in source.sentences if source.merely_denies(s)]
+        if source.has_labels or not any(source.pathologies(s) for s in source.sentences):
             return
         edits = remove_sentences(source, denying)
         if edits is not None:
