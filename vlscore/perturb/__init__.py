@@ -5,7 +5,7 @@
     >>> for p in perturb(report, ["change-severity", "change-location"], seed=1):
     ...     print(p.kind, "|", p.perturbed)
     change-location | There is a mild left effusion. The heart is normal in size.
-    change-severity | There is a severe right effusion. The heart is normal in size.
+    change-severity | There is a large right effusion. The heart is normal in size.
 
 The words it works with are readable files under `perturbations/`.
 """

@@ -45,6 +45,7 @@ class SeverityChanges(NamedTuple):
     has_amount: frozenset[str]
     amounts: Mapping[str, str]
     not_before: tuple[str, ...]
+    not_after: tuple[str, ...]
     adjectives: frozenset[str]
 
 
@@ -72,6 +73,7 @@ class Denials(NamedTuple):
     dropped: frozenset[str]
     kept: frozenset[str]
     more: frozenset[str]
+    always_there: frozenset[str]
 
 
 class Assertions(NamedTuple):
@@ -177,6 +179,7 @@ def severity_changes() -> SeverityChanges:
         frozenset(amounts["of"]),
         amounts["to"],
         tuple(rules["not_before"]),
+        tuple(rules["not_after"]),
         frozenset(rules["adjectives"]),
     )
 
@@ -214,7 +217,7 @@ def false_findings() -> tuple[FalseFinding, ...]:
 def denials() -> Denials:
     """From statements.toml."""
     table = read_table("statements")["negate"]
-    words = (frozenset(table[name]) for name in ("dropped", "kept", "more"))
+    words = (frozenset(table[name]) for name in ("dropped", "kept", "more", "always_there"))
     return Denials(table["openings"], *words)
 
 

@@ -37,6 +37,8 @@ class ChangeLocation(Kind):
     nothing = "no word that can be moved locates a positive finding"
 
     def changes(self, source: Source, chance: Chance) -> Iterator[Change]:
+        if source.has_labels:
+            return
         places = [
             (finding, attribute)
             for sentence in source.sentences
@@ -60,7 +62,7 @@ def _other_side(source: Source, finding: Finding, attribute: Attribute) -> Chang
     side, moves = attribute.value, location_moves()
     if side not in _OTHER or words not in moves.sides or finding.observation in moves.one_sided:
         return None
-    if _is_on_side(source, finding, _OTHER[side]):
+    if _is_on_side(source, finding, _OTHER[side]) or _is_normal(source, _OTHER[side]):
         return None
     edits: set[Edit] = set()
     for index in source.sentences_stating([finding]):
@@ -77,6 +79,14 @@ def _is_on_side(source: Source, finding: Finding, side: str) -> bool:
         return True
     return any(
         other.observation == finding.observation and other.side == side for other in source.findings
+    )
+
+
+def _is_normal(source: Source, side: str) -> bool:
+    """Whether the report calls that side normal ("Right lung is clear")."""
+    return any(
+        sentence.normal and f"{side} lung" in source.words_of(sentence)
+        for sentence in source.sentences
     )
 
 

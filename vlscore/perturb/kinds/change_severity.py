@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from vlscore.findings import Attribute, Axis, Category, Finding
+from vlscore.findings import Attribute, Axis, Category, Finding, Polarity
 from vlscore.perturb.chance import Chance
 from vlscore.perturb.kind import Kind
 from vlscore.perturb.perturbation import (
@@ -62,7 +62,7 @@ def _regraded(
     table = severity_changes()
     if old not in table.changes or _grades_something_else(source, attribute):
         return None
-    if _is_measured(source, finding):
+    if _is_measured(source, finding) or _is_doubted_too(source, finding, attribute):
         return None
     choice = chance.below(2)
     edits: set[Edit] = set()
@@ -92,8 +92,20 @@ def _other_grade(source: Source, finding: Finding, grade: Attribute, choice: int
 
 
 def _grades_something_else(source: Source, attribute: Attribute) -> bool:
+    table = severity_changes()
     following = matching_form(source.text[attribute.span.end : attribute.span.end + 30])
-    return following.startswith(severity_changes().not_before)
+    preceding = matching_form(source.text[: attribute.span.start][-30:])
+    return following.startswith(table.not_before) or preceding.endswith(table.not_after)
+
+
+def _is_doubted_too(source: Source, finding: Finding, attribute: Attribute) -> bool:
+    """Whether the sentence goes on to interpret the finding as one of the same grade."""
+    return any(
+        other.polarity is Polarity.UNCERTAIN
+        and other is not finding
+        and any(grade.value == attribute.value for grade in _grades(other))
+        for other in source.sentences[finding.sentence].findings
+    )
 
 
 def _is_measured(source: Source, finding: Finding) -> bool:

@@ -52,6 +52,8 @@ def _denial(source: Source, sentence: Sentence, finding: Finding) -> tuple[Edit,
         return (Edit(copula.start(1), finding.cue.start, " not "),)
     if finding.span != finding.cue and not _NAMING.search(finding.cue.of(text).rstrip()):
         return None
+    if _words(finding.span.of(text))[-1] in denials().always_there:
+        return None
     head = Edit(sentence.span.start, finding.span.start, "")
     denied = _denied_head(text[head.start : head.end])
     if denied is None:
