@@ -1,14 +1,14 @@
-"""Claim: read by a person, at most 5 % of the perturbations of real reports are wrong in each kind.
+"""Claim: read one by one, at most 5 % of the perturbations of real reports are wrong in each kind.
 
 Protocol: 200 reports are drawn from the Indiana University collection (findings and impression
-joined; about 70 % of its reports were at hand) by the sha256 of the drawing's name and the report's
-id, leaving out every report that was read while the rules were written
-(`perturbations/reading_left_out.txt`). Every kind is applied to each, seed 0, one change a kind, and
-a reader looks at every one. Wrong is: the wrong sentence, broken grammar, or a meaning not changed as
-the kind claims. The verdicts stand in `perturbations/reading.jsonl`: for each study the kinds read,
-with a digest of the perturbed text, and what was wrong; no report's text. They are those of the
-first reading of these reports; where the rules were mended for what it found, the text has changed
-since, which the last column counts.
+joined; about 70 % of its reports were at hand) by the sha256 of the drawing's name and the
+report's id, leaving out every report that was read while the rules were written
+(`perturbations/reading_left_out.txt`). Every kind is applied to each, seed 0, one change a kind,
+and every change is read. Wrong is: the wrong sentence, broken grammar, or a meaning not changed as
+the kind claims. The verdicts stand in `perturbations/reading.jsonl`: for each study the kinds
+read, with a digest of the perturbed text, and what was wrong; no report's text. They are those of
+the first reading of these reports; where the rules were mended for what it found, the text has
+changed since, which the last column counts.
 
 Run: python benchmarks/perturbation_reading.py --reports iu_reports.jsonl [--sheet sheet.txt]
 """

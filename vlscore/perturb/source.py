@@ -23,6 +23,7 @@ _TIED_END = re.compile(r"(?:;|\s\d{1,2}\.)\s*$")
 _LABEL = re.compile(r"[A-Za-z][\w ]{2,25}:")
 _TITLE_WORDS = 2
 _SPACED_PERIOD = re.compile(r"\w \.(?:\s|$)")
+_PERIOD = re.compile(r"\.(?:\s|$)")
 _WORDS = re.compile(r"[a-z']+")
 
 
@@ -60,8 +61,8 @@ class Source:
 
     @cached_property
     def is_tokenised(self) -> bool:
-        """Whether punctuation stands apart from words ("no effusion .")."""
-        return _SPACED_PERIOD.search(self.text) is not None
+        """Whether punctuation stands apart from words ("no effusion .") more often than not."""
+        return 2 * len(_SPACED_PERIOD.findall(self.text)) > len(_PERIOD.findall(self.text))
 
     def styled(self, sentence: str) -> str:
         """A sentence of ours, written as the report is written.
@@ -206,5 +207,10 @@ def may_be_one(one: Finding, other: Finding) -> bool:
     if Side.LEFT in sides and Side.RIGHT in sides:
         return False
     same_name = one.observation == other.observation
-    apart = one.zones and other.zones and not set(one.zones) & set(other.zones)
-    return same_name or not apart
+    return same_name or not one.zones or not other.zones or bool(_heights(one) & _heights(other))
+
+
+def _heights(finding: Finding) -> set[str]:
+    """The zones of a finding, and those at the same height."""
+    levels = discourse().levels
+    return set(finding.zones).union(*(levels.get(zone, frozenset()) for zone in finding.zones))

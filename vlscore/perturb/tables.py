@@ -17,6 +17,7 @@ class Discourse(NamedTuple):
     leaning: tuple[str, ...]
     no_pathology: frozenset[str]
     families: Mapping[str, frozenset[str]]
+    levels: Mapping[str, frozenset[str]]
     not_merely_denying: frozenset[str]
     interpreting: tuple[str, ...]
 
@@ -136,13 +137,14 @@ def discourse() -> Discourse:
         tuple(table["leaning"]),
         frozenset(table["no_pathology"]),
         _relatives(table["families"]),
+        _relatives(table["levels"]),
         frozenset(table["not_merely_denying"]),
         tuple(table["interpreting"]),
     )
 
 
 def _relatives(families: list[list[str]]) -> dict[str, frozenset[str]]:
-    """Observation -> all that share a family with it."""
+    """Name -> all that share a family with it."""
     found: dict[str, set[str]] = {}
     for family in families:
         for name in family:

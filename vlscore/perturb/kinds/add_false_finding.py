@@ -20,7 +20,7 @@ class AddFalseFinding(Kind):
     nothing = "the report has no place for another finding, or mentions all of them"
 
     def changes(self, source: Source, chance: Chance) -> Iterator[Change]:
-        places = _places(source)
+        places = [] if source.has_labels else _places(source)
         if not places:
             return
         for finding in chance.shuffled(false_findings()):

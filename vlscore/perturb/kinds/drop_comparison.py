@@ -23,7 +23,7 @@ _COPULA = re.compile(r"\s+(is|are|was|were|remains?|appears?)\s+(?:\w+ly\s+)?$",
 _SEEN = {"remains": "is", "remain": "are", "appears": "is", "appear": "are"}
 _NEXT_WORD = re.compile(r"\s+([\w-]+)")
 _RELATIVE = re.compile(r"\b(?:which|that)$", re.IGNORECASE)
-_COMMA = re.compile(r"\s*,?\s*(?:(?:which|and|that) (?:is|are|remains?) |and )?$")
+_COMMA = re.compile(r"\s*,?\s*(?:(?:which|and|that) (?:is|are|remains?) |and |but )?$")
 
 
 class DropComparison(Kind):
