@@ -56,6 +56,10 @@ class InvalidIndex(VLScoreError):
     """A search index is damaged, or was made with another encoder."""
 
 
+class IndexInUse(VLScoreError):
+    """Another process is writing the search index."""
+
+
 class MissingDependency(VLScoreError, ImportError):
     """An optional library is absent; the message names the extra that brings it."""
 

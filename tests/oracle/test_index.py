@@ -1,6 +1,7 @@
 """Indexes: built once, resumed after a kill, refused when damaged or foreign."""
 
 import json
+import os
 import shutil
 
 import numpy as np
@@ -9,7 +10,14 @@ import pytest
 from tests.doubles import HashEncoder
 from vlscore.embedding import EmbeddingEngine
 from vlscore.errors import InvalidIndex, InvalidSetting
-from vlscore.oracle import add_to_index, build, build_index, load_index
+from vlscore.oracle import (
+    SourceSettings,
+    add_to_index,
+    build,
+    build_index,
+    load_index,
+    sources,
+)
 from vlscore.oracle.check import check_vectors, measure_recall
 
 
@@ -49,42 +57,108 @@ def test_equal_texts_become_one_row_and_bad_rows_are_listed(table, tmp_path):
     assert not (tmp_path / "index" / ".parts").exists()
 
 
-def test_a_killed_build_goes_on_with_nothing_lost_or_doubled(table, tmp_path, monkeypatch):
-    monkeypatch.setattr(build, "_PART_ROWS", 4)
+class Killed(BaseException):
+    """Stands for SIGKILL: from its first moment on, the process changes no file any more."""
+
+
+MUTATIONS = ("rename", "replace", "unlink", "rmdir", "mkdir")
+
+
+def killed_at(monkeypatch, moment, work):
+    """Run `work`, killed before its so manieth change of a file's name; whether it was."""
+    seen = 0
+
+    def dying(real):
+        def call(*arguments, **options):
+            nonlocal seen
+            seen += 1
+            if seen > moment:
+                raise Killed
+            return real(*arguments, **options)
+
+        return call
+
+    with monkeypatch.context() as patch:
+        for name in MUTATIONS:
+            patch.setattr(os, name, dying(getattr(os, name)))
+        try:
+            work()
+        except Killed:
+            return True
+    return False
+
+
+def moments(monkeypatch, work):
+    """Kill `work(k)` at every moment k there is, until it ends by itself."""
+    for moment in range(1, 200):
+        if not killed_at(monkeypatch, moment, lambda moment=moment: work(moment)):
+            return
+        yield moment
+    pytest.fail("the work never ended")
+
+
+def folder_content(path):
+    return {file.name: file.read_bytes() for file in path.iterdir() if file.name != ".lock"}
+
+
+def test_a_build_killed_at_any_moment_goes_on_with_nothing_lost_or_doubled(
+    table, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(sources, "_REPORTS_AT_ONCE", 12)
     whole = build_index(table, tmp_path / "whole", engine()).index
 
-    class Killed(BaseException):
-        pass
+    def work(moment):
+        build_index(table, tmp_path / str(moment), engine())
 
-    for stop_at in (1, 2, 3):
-        out = tmp_path / f"killed-{stop_at}"
-        calls = 0
-        rename = build.os.rename
-
-        def dying_rename(source, target, stop_at=stop_at, rename=rename):
-            nonlocal calls
-            calls += 1
-            if calls > stop_at:
-                raise Killed
-            rename(source, target)
-
-        with monkeypatch.context() as patch:
-            patch.setattr(build.os, "rename", dying_rename)
-            with pytest.raises(Killed):
-                build_index(table, out, engine())
-        with pytest.raises(InvalidIndex, match="unfinished build"):
-            load_index(out)
+    resumed = set()
+    for moment in moments(monkeypatch, work):
         again = engine()
-        result = build_index(table, out, again)
-        assert result.resumed_from == 4 * stop_at
-        assert content(result.index) == content(whole)
-        assert len(result.bad_rows) == 2
-        assert again.reports_embedded < 12
+        result = build_index(table, tmp_path / str(moment), again)
+        resumed.add(result.resumed_from)
+        assert folder_content(tmp_path / str(moment)) == folder_content(whole.path), moment
+        assert [bad.id for bad in result.bad_rows] == ["empty", "odd"]
+        if result.resumed_from:
+            assert again.reports_embedded < 12
+    # After each of the three parts, the last also when all was done but the clearing up.
+    assert resumed == {0, 12, 24, 30}
+
+
+def test_an_add_killed_at_any_moment_goes_on_with_nothing_lost_or_doubled(
+    table, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(sources, "_REPORTS_AT_ONCE", 2)
+    more = write_table(
+        tmp_path / "more.jsonl",
+        [
+            {"id": "n1", "text": "finding 2 of the left lung"},
+            {"id": "n2", "text": "new finding"},
+            {"id": "n3", "text": "another finding"},
+            {"id": "n4", "text": ""},
+        ],
+    )
+    build_index(table, tmp_path / "base", engine())
+    shutil.copytree(tmp_path / "base", tmp_path / "whole")
+    add_to_index(more, tmp_path / "whole", engine())
+
+    def work(moment):
+        add_to_index(more, tmp_path / str(moment), engine())
+
+    for moment in range(1, 200):
+        path = tmp_path / str(moment)
+        shutil.copytree(tmp_path / "base", path)
+        if not killed_at(monkeypatch, moment, lambda moment=moment: work(moment)):
+            break
+        load_index(path)
+        result = add_to_index(more, path, engine())
+        assert content(result.index) == content(load_index(tmp_path / "whole")), moment
+        assert len(result.index.manifest.sources) == 2
+        assert len([*path.iterdir()]) == len([*(tmp_path / "whole").iterdir()]), moment
+    assert 10 < moment < 199
 
 
 def test_an_unfinished_build_of_something_else_is_not_mixed_in(table, tmp_path, monkeypatch):
     out = tmp_path / "index"
-    monkeypatch.setattr(build, "_write_generation", lambda *_: 1 / 0)
+    monkeypatch.setattr(build, "write_generation", lambda *_, **__: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         build_index(table, out, engine())
     other = write_table(tmp_path / "other.jsonl", [{"id": "a", "text": "clear"}])
@@ -109,16 +183,17 @@ def test_add_extends_and_keeps_the_order(table, tmp_path):
     load_index(tmp_path / "index")
     assert len(list((tmp_path / "index").glob("vectors-*.npy"))) == 1
     with pytest.raises(InvalidIndex, match="same policies"):
-        add_to_index(more, tmp_path / "index", engine(), text_policy="findings")
+        add_to_index(more, tmp_path / "index", engine(), SourceSettings(text_policy="findings"))
 
 
 def test_a_damaged_or_foreign_index_is_refused(table, tmp_path):
     path = tmp_path / "index"
     build_index(table, path, engine())
+    other = write_table(tmp_path / "other.jsonl", [{"id": "a", "text": "clear"}])
     with pytest.raises(InvalidSetting, match="--overwrite"):
-        build_index(table, path, engine())
+        build_index(other, path, engine())
     with pytest.raises(InvalidIndex, match="was made with hash"):
-        load_index(path).check_encoder("gloria", "0" * 64)
+        load_index(path).check_made_with("gloria", "0" * 64)
     for name in ("vectors-1.npy", "table-1.arrow"):
         for damage in ("flip", "cut", "absent"):
             copy = tmp_path / f"{damage}-{name}"

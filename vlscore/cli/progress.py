@@ -5,8 +5,13 @@ from collections.abc import Callable, Iterator
 
 
 @contextlib.contextmanager
-def row_progress(total: int | None) -> Iterator[Callable[[int, int], None]]:
-    """A bar on stderr with rate and time left; yields what to call with (done, failed)."""
+def row_progress(total: int | None, what: str = "scoring") -> Iterator[Callable[[int, int], None]]:
+    """A bar on stderr with rate and time left; yields what to call with (done, failed).
+
+    Args:
+        total: rows, where known.
+        what: is being done, as in "embedding".
+    """
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -26,7 +31,7 @@ def row_progress(total: int | None) -> Iterator[Callable[[int, int], None]]:
         TimeRemainingColumn(),
         console=Console(stderr=True),
     ) as progress:
-        task = progress.add_task("scoring", total=total, rate="")
+        task = progress.add_task(what, total=total, rate="")
 
         def on_progress(done: int, failed: int) -> None:
             progress.update(task, completed=done)

@@ -12,8 +12,10 @@ from vlscore.oracle.oracle import EXACT_UP_TO, METRICS, Found, Oracle, nearer, r
 from vlscore.oracle.retrieval import Retrieval, evaluate_retrieval
 from vlscore.oracle.run import Answer, Hit, OracleRun, OracleSettings
 from vlscore.oracle.sharding import Shards
+from vlscore.oracle.sources import SourceSettings
 from vlscore.oracle.store import Index, Manifest, load_index
 from vlscore.oracle.text_metrics import best_texts
+from vlscore.oracle.verify import verify_index
 
 __all__ = [
     "EXACT_UP_TO",
@@ -37,6 +39,7 @@ __all__ = [
     "OracleSettings",
     "Retrieval",
     "Shards",
+    "SourceSettings",
     "add_to_index",
     "best_texts",
     "build_approximate",
@@ -47,4 +50,5 @@ __all__ = [
     "nearer",
     "recall",
     "search",
+    "verify_index",
 ]

@@ -117,7 +117,7 @@ class OracleRun:
         self._scorer = scorer
         self.is_text_metric = settings.metric not in METRICS
         if scorer is not None:
-            index.check_encoder(scorer.encoder.card.name, scorer.encoder.checksum)
+            index.check_made_with(scorer.encoder.card.name, scorer.encoder.checksum)
         kind = "image" if settings.metric == "text-to-image" else "report"
         if index.manifest.kind != kind:
             raise InvalidSetting(

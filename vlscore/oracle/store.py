@@ -7,6 +7,7 @@ No file is ever unpickled.
 
 import hashlib
 import json
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,10 +19,12 @@ from numpy.typing import NDArray
 from vlscore._files import atomic_write
 from vlscore._version import __version__
 from vlscore.errors import InvalidIndex
+from vlscore.studies import BadRow
 
 FORMAT = 1
 MANIFEST = "index.json"
 KINDS = ("report", "image")
+_ROWS = 10_000
 TABLE_SCHEMA = pa.schema([("text", pa.large_string()), ("ids", pa.list_(pa.string()))])
 
 
@@ -47,9 +50,11 @@ class Manifest:
         items: reports (or images) that they stand for, repeated ones counted.
         bad_rows: rows of the source that could not be used.
         sources: name and sha256 of each table, in the order they were added.
-        files: "vectors", "table", "bad_rows", and "approximate" where there is one.
+        files: "vectors", "table", "bad_rows", and a FAISS file, "flat" or "approximate", where
+            there is one.
         approximate: the FAISS factory string, where there is an approximate index.
         generation: grows by one with every change.
+        request: digest of the build that made it, to know one that was killed at its very end.
     """
 
     kind: str
@@ -65,6 +70,7 @@ class Manifest:
     files: dict[str, FileRecord]
     approximate: str | None = None
     generation: int = 1
+    request: str = ""
     format: int = FORMAT
     version: str = field(default=__version__)
 
@@ -95,6 +101,11 @@ class Index:
         """The reports of all rows, in the order of the corpus."""
         return self._table.column("text").to_pylist()
 
+    def iter_texts(self) -> Iterator[str]:
+        """The same, a few at a time."""
+        for start in range(0, len(self), _ROWS):
+            yield from self._table.column("text").slice(start, _ROWS).to_pylist()
+
     def ids(self, row: int) -> list[str]:
         """Ids of all reports that read like this row."""
         return self._table.column("ids")[row].as_py()
@@ -110,13 +121,41 @@ class Index:
             raise InvalidIndex(f"{self.path}: the index has no {role} file")
         return self.path / record.name
 
-    def check_encoder(self, name: str, checksum: str) -> None:
-        """Raises InvalidIndex unless the index was made with this encoder."""
+    def bad_rows(self) -> list[BadRow]:
+        """Rows of the tables that could not be used."""
+        return [BadRow(r["row"], r["id"], r["reason"]) for r in self.bad_row_records()]
+
+    def bad_row_records(self) -> list[dict[str, Any]]:
+        """The same, as the file has them: table, row, id, reason."""
+        path = self.file("bad_rows")
+        try:
+            records = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+            if all(record.keys() == {"table", "row", "id", "reason"} for record in records):
+                return records
+        except (OSError, ValueError, AttributeError):
+            pass
+        raise InvalidIndex(f"{path} is damaged; build the index again")
+
+    def check_made_with(self, name: str, checksum: str, signature: str | None = None) -> None:
+        """Raises InvalidIndex unless the index was made with this encoder, in this way.
+
+        Args:
+            name, checksum: of the encoder.
+            signature: as `index_signature` makes it; None to compare the encoder alone.
+        """
         if checksum != self.manifest.checksum:
             raise InvalidIndex(
                 f"{self.path} was made with {self.manifest.encoder} "
                 f"(sha256 {self.manifest.checksum[:12]}), not with {name} ({checksum[:12]}); "
                 "build an index with this encoder, or name the other one"
+            )
+        if signature is not None and signature != self.manifest.signature:
+            there, here = self.manifest.signature.split("|"), signature.split("|")
+            was = ", ".join(part for part in there if part not in here)
+            now = ", ".join(part for part in here if part not in there)
+            raise InvalidIndex(
+                f"{self.path} was made with {was}, not with {now}; give the same policies "
+                "(txt: --section, img: --window, prec: --precision), or build an index with these"
             )
 
 
@@ -130,9 +169,17 @@ def load_index(path: str | Path, *, check: bool = True) -> Index:
     """
     path = Path(path)
     manifest = read_manifest(path)
-    for record in manifest.files.values():
-        _check_file(path / record.name, record, check)
-    return Index(path, manifest)
+    while True:
+        try:
+            for record in manifest.files.values():
+                _check_file(path / record.name, record, check)
+            return Index(path, manifest)
+        except InvalidIndex:
+            # Another process may just have replaced the index, and removed the files of this one.
+            current = read_manifest(path)
+            if current.generation == manifest.generation:
+                raise
+            manifest = current
 
 
 def read_manifest(path: Path) -> Manifest:
