@@ -182,7 +182,7 @@ def test_add_extends_and_keeps_the_order(table, tmp_path):
     ]
     load_index(tmp_path / "index")
     assert len(list((tmp_path / "index").glob("vectors-*.npy"))) == 1
-    with pytest.raises(InvalidIndex, match="same policies"):
+    with pytest.raises(InvalidIndex, match=r"txt:all; here it is txt:findings.*--section"):
         add_to_index(more, tmp_path / "index", engine(), SourceSettings(text_policy="findings"))
 
 

@@ -27,7 +27,7 @@ def test_a_report_far_along_the_line_is_perfect_and_told_apart():
     assert best.foot == pytest.approx(5, abs=1e-4)
     assert best.height < 1e-5
     nearer = np.linalg.norm(vectors - reference[0], axis=1) < best.distance
-    assert best.distance_rank == nearer.sum()
+    assert best.distance_rank == nearer.sum() + 1
     for guard in ("segment", "window"):
         guarded = Oracle(vectors, C=100.0, guard=guard).search(image, reference)[0]
         assert guarded[0].row != 7

@@ -31,7 +31,17 @@ def _options(
 
 
 def _register() -> None:
-    from vlscore.cli import encoders, evaluate, index, oracle, perturb, score, sensitivity, weights
+    from vlscore.cli import (
+        encoders,
+        evaluate,
+        index,
+        oracle,
+        perturb,
+        retrieval,
+        score,
+        sensitivity,
+        weights,
+    )
 
     app.command()(score.score)
     app.command()(evaluate.evaluate)
@@ -40,7 +50,7 @@ def _register() -> None:
     app.command()(sensitivity.sensitivity)
     app.add_typer(weights.app, name="weights")
     app.command()(oracle.oracle)
-    app.command()(oracle.retrieval)
+    app.command()(retrieval.retrieval)
     app.add_typer(index.index, name="index")
 
 

@@ -1,17 +1,21 @@
 """The oracle: the best reports of a corpus for a study, under a similarity of embeddings."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import torch
 
 from vlscore.errors import InvalidSetting, UnknownName
+from vlscore.metrics import METRICS as TEXT_METRICS
+from vlscore.metrics import find_metric
 from vlscore.oracle.approximate import ApproximateIndex
 from vlscore.oracle.corpus import Corpus
 from vlscore.oracle.exact import Excluded, Hits, search
 from vlscore.oracle.objectives import Cosine, ImageCentredCosine, Line, Objective
-from vlscore.oracle.rows import Array, cosines, feet, norm
+from vlscore.oracle.rows import Array, cosines, dot, feet, norm
 from vlscore.oracle.sharding import Shards
 
 # metric -> which embeddings its queries need
@@ -40,16 +44,41 @@ class Found:
         foot: where the row projects onto the line image (0) to reference (1); nan where none is.
         height: distance to that line in units of |reference - image|.
         distance: |row - reference|; nan without a reference.
-        distance_rank: how many rows of the corpus are nearer to the reference; None if not asked.
+        distance_rank: by that distance among all rows of the corpus, 1 the nearest, equals sharing
+            the best rank; None if not asked.
     """
 
     row: int
     score: float
-    area: float
-    foot: float
-    height: float
-    distance: float
+    area: float = math.nan
+    foot: float = math.nan
+    height: float = math.nan
+    distance: float = math.nan
     distance_rank: int | None = None
+
+
+def oracle_metric(name: str) -> str:
+    """The name of a metric of METRICS, also when written with "_" or blanks, or of a text metric.
+
+    Raises: UnknownName; InvalidSetting for a metric of embeddings that no search minimises.
+
+    >>> oracle_metric("image_centred_cosine")
+    'image-centred-cosine'
+    """
+    plain = name.strip().replace("_", "-").replace(" ", "-")
+    if plain in METRICS:
+        return plain
+    try:
+        metric = find_metric(name)
+    except UnknownName:
+        texts = ", ".join(other for other, m in TEXT_METRICS.items() if not m.uses_embeddings)
+        raise UnknownName(
+            f"no oracle metric is called {name!r}; of embeddings: {', '.join(METRICS)}; of texts: "
+            f"{texts}"
+        ) from None
+    if metric.uses_embeddings:
+        raise InvalidSetting(f"no oracle searches by {name}; choose {', '.join(METRICS)}")
+    return name
 
 
 class Oracle:
@@ -103,7 +132,8 @@ class Oracle:
         Args:
             images, references: (q, d) embeddings; None where the metric needs none.
             excluded: query -> rows it must not find.
-            ranks: also count the rows nearer to the reference, at the price of another product.
+            ranks: also rank each hit by its distance to the reference, at the price of another
+                product.
 
         Raises: InvalidSetting for a missing embedding or another dimension.
         """
@@ -185,44 +215,52 @@ class Oracle:
         return _CLIPSCORE_WEIGHT * max(cosine, 0.0) if self.metric == "clipscore" else cosine
 
     def _with_ranks(self, found: list[list[Found]], references: Array) -> list[list[Found]]:
-        counts = self.shards.add(
-            [
-                nearer(self.corpus, references[query], [hit.distance for hit in hits])
-                for query, hits in enumerate(found)
-            ]
-        )
+        distances = [[hit.distance for hit in hits] for hits in found]
+        counts = self.shards.add(nearer(self.corpus, references, distances))
         return [
-            [replace(hit, distance_rank=int(n)) for hit, n in zip(hits, count, strict=True)]
+            [replace(hit, distance_rank=int(n) + 1) for hit, n in zip(hits, count, strict=True)]
             for hits, count in zip(found, counts, strict=True)
         ]
 
 
-def nearer(corpus: Corpus, reference: Array, distances: Sequence[float]) -> list[int]:
-    """How many rows of the corpus lie nearer to the reference than each distance, exactly."""
-    r = np.asarray(reference, np.float64)
-    counts = np.zeros(len(distances), np.int64)
-    limits = np.asarray(distances, np.float64)
-    if not len(limits):
-        return []
-    import torch
+def nearer(
+    corpus: Corpus, references: Array, distances: Sequence[Sequence[float]]
+) -> list[list[int]]:
+    """How many rows of the corpus lie nearer to each reference than each distance, exactly.
 
-    target = torch.from_numpy(r.astype(np.float32)).to(corpus.device)
-    reach = corpus.norms.largest + float(norm(r[None])[0])
+    Args: references: (q, d). distances: as many as wanted for each of the q.
+    """
+    targets = np.asarray(references, np.float64)
+    limits = [np.asarray(one, np.float64) for one in distances]
+    counts = [np.zeros(len(one), np.int64) for one in limits]
+    resident = torch.from_numpy(targets.astype(np.float32)).to(corpus.device)
+    reach = corpus.norms.largest + norm(targets)
     slack = 4 * (corpus.dim + 16) * 2.0**-24 * reach**2
+    own = dot(targets, targets)
     for rows in corpus.chunks():
-        products = (corpus.block(rows) @ target).double()
-        squares = (corpus.squared_norms[rows].double() - 2 * products).cpu().numpy() + float(r @ r)
-        in_doubt = np.zeros(len(squares), bool)
-        for k, limit in enumerate(limits):
-            counts[k] += int((squares < limit**2 - slack).sum())
-            in_doubt |= np.abs(squares - limit**2) <= slack
-        doubtful = np.flatnonzero(in_doubt)
-        if len(doubtful):
-            exact = norm(corpus.rows(doubtful + rows.start + corpus.start) - r)
-            for k, limit in enumerate(limits):
-                open_cases = np.abs(squares[doubtful] - limit**2) <= slack
-                counts[k] += int((exact[open_cases] < limit).sum())
-    return counts.tolist()
+        products = (resident @ corpus.block(rows).T).double()
+        squares = (corpus.squared_norms[rows].double() - 2 * products).cpu().numpy() + own[:, None]
+        for query, wanted in enumerate(limits):
+            if len(wanted):
+                counts[query] += _count_below(
+                    squares[query], wanted, slack[query], corpus, rows.start, targets[query]
+                )
+    return [one.tolist() for one in counts]
+
+
+def _count_below(
+    squares: Array, limits: Array, slack: float, corpus: Corpus, start: int, target: Array
+) -> Array:
+    """Rows of a chunk that are nearer than each limit; those in doubt are measured exactly."""
+    low, high = limits**2 - slack, limits**2 + slack
+    order = np.sort(squares)
+    sure = np.searchsorted(order, low)
+    if (sure == np.searchsorted(order, high, side="right")).all():
+        return sure
+    in_doubt = (squares[:, None] >= low) & (squares[:, None] <= high)
+    doubtful = np.flatnonzero(in_doubt.any(axis=1))
+    exact = norm(corpus.rows(doubtful + start + corpus.start) - target)
+    return sure + (in_doubt[doubtful] & (exact[:, None] < limits)).sum(axis=0)
 
 
 def recall(oracle: Oracle, images: Any, references: Any, *, k: int = 1) -> float:

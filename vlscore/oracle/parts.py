@@ -54,6 +54,11 @@ class BuildKey:
         return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
 
 
+def short_digest(text: str) -> bytes:
+    """Sixteen bytes that stand for a text."""
+    return hashlib.sha256(text.encode("utf-8")).digest()[:16]
+
+
 class KnownTexts:
     """Row number by text, kept as digests: a corpus of long reports need not fit in memory."""
 
@@ -64,11 +69,11 @@ class KnownTexts:
     def extend(self, texts: Iterable[str]) -> None:
         """Number further texts on."""
         for text in texts:
-            self._rows[_short_digest(text)] = len(self._rows)
+            self._rows[short_digest(text)] = len(self._rows)
 
     def get(self, text: str) -> int | None:
         """The row of a text, None for a new one."""
-        return self._rows.get(_short_digest(text))
+        return self._rows.get(short_digest(text))
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -279,10 +284,6 @@ def _damaged(path: Path) -> InvalidIndex:
     return InvalidIndex(
         f"{path} is damaged or missing; remove {path.parent} (or give --overwrite) and build again"
     )
-
-
-def _short_digest(text: str) -> bytes:
-    return hashlib.sha256(text.encode("utf-8")).digest()[:16]
 
 
 def _has_digest(path: Path, sha256: str) -> bool:

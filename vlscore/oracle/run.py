@@ -1,28 +1,26 @@
 """The oracle over a table of studies."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-
-from vlscore.errors import InvalidSetting, VLScoreError
-from vlscore.metrics import find_metric
+from vlscore.errors import InvalidSetting, InvalidTable, VLScoreError
+from vlscore.metrics import signature as metric_signature
 from vlscore.oracle.approximate import ApproximateIndex
 from vlscore.oracle.corpus import Corpus
-from vlscore.oracle.oracle import EXACT_UP_TO, METRICS, Found, Oracle, recall
+from vlscore.oracle.exclusions import Exclusions, words
+from vlscore.oracle.objectives import GUARDS
+from vlscore.oracle.oracle import EXACT_UP_TO, METRICS, Found, Oracle, oracle_metric, recall
+from vlscore.oracle.queries import Query, QueryBatch, QueryTable
 from vlscore.oracle.rows import Array
 from vlscore.oracle.sharding import Shards
+from vlscore.oracle.sources import index_signature
 from vlscore.oracle.store import Index
 from vlscore.oracle.text_metrics import best_texts
-from vlscore.reports import select
-from vlscore.scorer import Item, Scorer
-from vlscore.studies import BadRow, ColumnNames, Study, read_rows, read_studies
+from vlscore.scorer import Scorer
+from vlscore.studies import BadRow, ColumnNames
 
 MODES = ("auto", "exact", "approximate")
-_STUDIES_AT_ONCE = 128
 
 
 @dataclass(frozen=True)
@@ -34,12 +32,12 @@ class OracleSettings:
         k: hits per study.
         guard: for vlscore, see `Line`.
         mode: "exact", "approximate", or "auto": exact up to a million rows.
-        exclude_exact: never find a report that equals the reference.
+        exclude_exact: never find a report that equals the reference, line breaks aside.
         exclude_ids: column that lists the ids a study must not find, its own or its patient's;
             a report goes when all studies that hold it are listed.
         candidates: metrics of texts: so many nearest by cosine are re-ranked; 0 for the whole
             corpus.
-        ranks: count for each hit the reports nearer to the reference.
+        ranks: rank each hit by its distance to the reference.
         sample: approximate mode: studies on which recall is measured.
     """
 
@@ -56,18 +54,38 @@ class OracleSettings:
     def __post_init__(self) -> None:
         if self.mode not in MODES:
             raise InvalidSetting(f"mode is one of {', '.join(MODES)}, not {self.mode!r}")
-        if self.metric not in METRICS:
-            find_metric(self.metric)
+        object.__setattr__(self, "metric", oracle_metric(self.metric))
+        if self.guard not in GUARDS:
+            raise InvalidSetting(f"guard is one of {', '.join(GUARDS)}, not {self.guard!r}")
+        if self.guard != "none" and self.metric != "vlscore":
+            raise InvalidSetting(f"a guard belongs to vlscore, not to {self.metric}")
+
+    @property
+    def is_text_metric(self) -> bool:
+        """Whether texts are compared, not embeddings."""
+        return self.metric not in METRICS
+
+    @property
+    def search_metric(self) -> str:
+        """The metric of the search by embeddings, which finds candidates for a metric of texts."""
+        return "text-to-text" if self.is_text_metric else self.metric
 
 
 @dataclass(frozen=True)
 class Hit:
-    """A report that was found, and whether it equals the reference word for word."""
+    """A report that was found.
+
+    Attributes:
+        found: its row and numbers.
+        ids: of all reports that read like it.
+        text: the report; the path, of an image.
+        verbatim: whether it equals the reference, line breaks aside; None where that says nothing.
+    """
 
     found: Found
     ids: list[str]
     text: str
-    verbatim: bool
+    verbatim: bool | None
 
 
 @dataclass(frozen=True)
@@ -80,13 +98,13 @@ class Answer:
     error: str | None = None
 
 
-@dataclass
+@dataclass(frozen=True)
 class _Batch:
-    """Studies ready to be searched; travels from the first process to the others."""
+    """Studies ready to be searched for; travels from the first process to the others."""
 
-    rows: list[tuple[int, str | None, str]]
-    images: Array
-    references: Array
+    queries: list[Query]
+    images: Array | None
+    references: Array | None
     excluded: dict[int, list[int]]
     errors: list[Answer]
 
@@ -99,8 +117,14 @@ class OracleRun:
         scorer: embeds the studies; None in other processes than the first.
         settings: what is searched for.
         shards: this process's place, where several share the corpus.
+        device: where exact search multiplies.
 
-    Raises: InvalidIndex where the index was made with another encoder; InvalidSetting.
+    Attributes:
+        recall: approximate mode, once the first studies are searched: k -> recall@k on a sample of
+            them, for 1 and the k of the settings.
+
+    Raises: InvalidIndex where the index was made with another encoder or other policies;
+    InvalidSetting.
     """
 
     def __init__(
@@ -115,27 +139,38 @@ class OracleRun:
         self.index, self.settings = index, settings
         self.shards = shards or Shards()
         self._scorer = scorer
-        self.is_text_metric = settings.metric not in METRICS
-        if scorer is not None:
-            index.check_made_with(scorer.encoder.card.name, scorer.encoder.checksum)
-        kind = "image" if settings.metric == "text-to-image" else "report"
-        if index.manifest.kind != kind:
-            raise InvalidSetting(
-                f"{settings.metric} searches an index of {kind}s; {index.path} holds "
-                f"{index.manifest.kind}s"
-            )
-        if self.is_text_metric and self.shards.count > 1:
-            raise InvalidSetting(f"{settings.metric} runs in one process, not under torchrun")
-        self._texts = index.texts() if self.is_text_metric else []
-        self._row_of_text = {t: row for row, t in enumerate(index.texts())}
-        self._rows_of_id = self._invert_ids() if settings.exclude_ids else {}
+        self._check_fit()
+        self._exclusions = Exclusions(
+            index, exact=settings.exclude_exact, ids_column=settings.exclude_ids
+        )
         self.oracle = self._make_oracle(device)
-        self.recall: float | None = None
+        self.recall: dict[int, float] = {}
 
     @property
     def is_approximate(self) -> bool:
         """Whether hits come from approximate search."""
         return self.oracle.approximate is not None
+
+    @property
+    def signature(self) -> str:
+        """What the hits depend on, in one line; the first process knows it."""
+        assert self._scorer is not None
+        settings = self.settings
+        excluded = [
+            *(["exact"] if settings.exclude_exact else []),
+            *([f"ids({settings.exclude_ids})"] if settings.exclude_ids is not None else []),
+        ]
+        parts = [
+            str(replace(self._scorer.signature, similarity=settings.search_metric)),
+            f"oracle:{'approximate' if self.is_approximate else 'exact'}",
+            *([f"guard:{settings.guard}"] if settings.metric == "vlscore" else []),
+            *([f"excl:{'+'.join(excluded)}"] if excluded else []),
+            f"index:{self.index.manifest.files['vectors'].sha256[:12]}",
+        ]
+        if settings.is_text_metric:
+            depth = settings.candidates or "all"
+            parts += [f"candidates:{depth}", f"metric:{metric_signature(settings.metric)}"]
+        return "|".join(parts)
 
     def answers(
         self,
@@ -145,20 +180,42 @@ class OracleRun:
         image_root: str | Path | None = None,
     ) -> Iterator[Answer]:
         """One answer a row of the table, in order. Sets `recall` in approximate mode."""
-        for batch in self._batches(Path(table), columns or ColumnNames(), image_root):
+        root = Path(image_root) if image_root is not None else None
+        queries = QueryTable(Path(table), columns or ColumnNames(), root)
+        for batch in self._batches(queries):
             yield from sorted([*self._search(batch), *batch.errors], key=lambda a: a.row)
+
+    def _check_fit(self) -> None:
+        manifest, metric = self.index.manifest, self.settings.metric
+        kind = "image" if metric == "text-to-image" else "report"
+        if manifest.kind != kind:
+            raise InvalidSetting(
+                f"{metric} searches an index of {kind}s; {self.index.path} holds {manifest.kind}s"
+            )
+        if self.settings.is_text_metric and self.shards.count > 1:
+            raise InvalidSetting(f"{metric} runs in one process, not under torchrun")
+        if self._scorer is not None:
+            encoder, engine = self._scorer.encoder, self._scorer.engine
+            signature = index_signature(engine, kind, self._scorer.text_policy)
+            self.index.check_made_with(encoder.card.name, encoder.checksum, signature)
 
     def _make_oracle(self, device: str) -> Oracle:
         settings, part = self.settings, self.shards.range(len(self.index))
-        is_large = len(self.index) > EXACT_UP_TO and self.index.manifest.approximate is not None
+        has_approximate = self.index.manifest.approximate is not None
+        is_large = len(self.index) > EXACT_UP_TO and has_approximate
         approximately = settings.mode == "approximate" or (settings.mode == "auto" and is_large)
         if approximately and self.shards.count > 1:
             raise InvalidSetting("shards search exactly; choose mode exact")
+        if approximately and not has_approximate:
+            raise InvalidSetting(
+                f"{self.index.path} has no approximate index: build one with --approximate, or "
+                "search exactly"
+            )
         corpus = Corpus(self.index.vectors[part], device=device, start=part.start)
         C = self._scorer.C if self._scorer is not None else None
         return Oracle(
             corpus,
-            metric="text-to-text" if self.is_text_metric else settings.metric,
+            metric=settings.search_metric,
             C=self.shards.broadcast(C),
             guard=settings.guard,
             approximate=(
@@ -167,65 +224,46 @@ class OracleRun:
             shards=self.shards,
         )
 
-    def _batches(
-        self, table: Path, columns: ColumnNames, image_root: str | Path | None
-    ) -> Iterator[_Batch]:
-        """The first process reads and embeds; all search the same batch."""
-        if self.shards.rank > 0:
+    def _batches(self, table: QueryTable) -> Iterator[_Batch]:
+        """The first process reads and embeds; all search for the same batch."""
+        if self._scorer is None:
             while (received := self.shards.broadcast(None)) is not None:
                 yield received
             return
-        # The oracle needs no candidate; the reference stands in for it.
-        names = replace(columns, candidate=columns.reference)
-        studies = read_studies(table, image_root=image_root, columns=names)
-        rows = zip(studies, read_rows(table), strict=False)
-        while chunk := list(islice(rows, _STUDIES_AT_ONCE)):
-            yield self.shards.broadcast(self._prepare(chunk))
+        column = self.settings.exclude_ids
+        if column is not None and column not in (there := table.columns_there()):
+            raise InvalidTable(
+                f"{table.path}: no column {column} to exclude ids by; found: "
+                f"{', '.join(sorted(there))}"
+            )
+        metric = self.settings.search_metric
+        for embedded in table.batches(self._scorer, metric, METRICS[metric]):
+            yield self.shards.broadcast(self._prepare(embedded))
         self.shards.broadcast(None)
 
-    def _prepare(self, chunk: list[Any]) -> _Batch:
-        assert self._scorer is not None
-        errors = [
-            Answer(row.row, row.id, error=row.reason) for row, _ in chunk if isinstance(row, BadRow)
-        ]
-        studies = [(row, record) for row, (_, record) in chunk if isinstance(row, Study)]
-        embedded = self._scorer.embed_items(
-            [Item(s.images, s.reference, s.reference, s.views) for s, _ in studies]
-        )
-        vectors = np.stack([embedded.images.numpy(), embedded.references.numpy()])
-        good = []
-        for position, (study, _) in enumerate(studies):
-            failure: VLScoreError | str | None = embedded.failures.get(position)
-            if failure is None and not np.isfinite(vectors[:, position]).all():
-                failure = "the encoder returned an embedding that is not finite"
-            if failure is None:
+    def _prepare(self, batch: QueryBatch) -> _Batch:
+        errors = [_failed(row) for row in batch.failed]
+        excluded: dict[int, list[int]] = {}
+        good: list[int] = []
+        for position, query in enumerate(batch.queries):
+            try:
+                excluded[len(good)] = self._exclusions.of(query)
                 good.append(position)
-            else:
-                errors.append(Answer(study.row, study.id, error=str(failure)))
-        rows: list[tuple[int, str | None, str]] = []
-        excluded = {}
-        for number, position in enumerate(good):
-            study, record = studies[position]
-            reference = select(study.reference, self._scorer.text_policy)
-            rows.append((study.row, study.id, reference))
-            excluded[number] = self._excluded(reference, record)
-        return _Batch(rows, vectors[0][good], vectors[1][good], excluded, errors)
-
-    def _excluded(self, reference: str, record: Any) -> list[int]:
-        barred = set()
-        if self.settings.exclude_exact and reference in self._row_of_text:
-            barred.add(self._row_of_text[reference])
-        if self.settings.exclude_ids:
-            ids = _listed(record, self.settings.exclude_ids)
-            for row in {row for id in ids for row in self._rows_of_id.get(id, ())}:
-                if set(self.index.ids(row)) <= ids:
-                    barred.add(row)
-        return sorted(barred)
+            except VLScoreError as error:
+                errors.append(Answer(query.row, query.id, error=str(error)))
+        return _Batch(
+            # A row's other columns stay here.
+            [replace(batch.queries[position], record=None) for position in good],
+            None if batch.images is None else batch.images[good],
+            None if batch.references is None else batch.references[good],
+            excluded,
+            errors,
+        )
 
     def _search(self, batch: _Batch) -> list[Answer]:
-        if not batch.rows:
+        if not batch.queries:
             return []
-        if self.is_text_metric:
+        if self.settings.is_text_metric:
             found = self._search_texts(batch)
         else:
             found = self.oracle.search(
@@ -235,92 +273,61 @@ class OracleRun:
                 excluded=batch.excluded,
                 ranks=self.settings.ranks and self.index.manifest.kind == "report",
             )
-        if self.is_approximate and self.recall is None:
-            part = slice(0, self.settings.sample)
-            self.recall = recall(self.oracle, batch.images[part], batch.references[part])
+        if self.is_approximate and not self.recall:
+            self.recall = self._measure_recall(batch)
         return [
-            Answer(row, id, [self._hit(one, reference) for one in hits])
-            for (row, id, reference), hits in zip(batch.rows, found, strict=True)
+            Answer(query.row, query.id, [self._hit(one, query.reference) for one in hits])
+            for query, hits in zip(batch.queries, found, strict=True)
         ]
+
+    def _measure_recall(self, batch: _Batch) -> dict[int, float]:
+        part = slice(0, self.settings.sample)
+        sample = [x if x is None else x[part] for x in (batch.images, batch.references)]
+        return {k: recall(self.oracle, *sample, k=k) for k in sorted({1, self.settings.k})}
 
     def _search_texts(self, batch: _Batch) -> list[list[Found]]:
         settings = self.settings
-        rows: list[Any] = [None] * len(batch.rows)
+        rows: list[Sequence[int] | None] = [None] * len(batch.queries)
         if settings.candidates:
             depth = max(settings.candidates, settings.k)
             hits = self.oracle.hits(
                 batch.images, batch.references, k=depth, excluded=batch.excluded
             )
             rows = [found[found >= 0].tolist() for found in hits.rows]
-        none = float("nan")
         return [
             [
-                Found(row, score, none, none, none, none)
+                Found(row, score)
                 for row, score in best_texts(
                     settings.metric,
-                    reference,
-                    self._texts,
+                    query.reference or "",
+                    _Texts(self.index),
                     k=settings.k,
                     rows=rows[position],
                     excluded=batch.excluded[position],
                 )
             ]
-            for position, (_, _, reference) in enumerate(batch.rows)
+            for position, query in enumerate(batch.queries)
         ]
 
-    def _hit(self, found: Found, reference: str) -> Hit:
+    def _hit(self, found: Found, reference: str | None) -> Hit:
         text = self.index.text(found.row)
-        return Hit(found, self.index.ids(found.row), text, text == reference)
-
-    def _invert_ids(self) -> dict[str, list[int]]:
-        rows: dict[str, list[int]] = {}
-        for row, ids in enumerate(self.index.all_ids()):
-            for id in ids:
-                rows.setdefault(id, []).append(row)
-        return rows
+        is_report = self.index.manifest.kind == "report" and reference is not None
+        verbatim = words(text) == words(reference or "") if is_report else None
+        return Hit(found, self.index.ids(found.row), text, verbatim)
 
 
-def embed_studies(
-    table: str | Path,
-    scorer: Scorer,
-    *,
-    columns: ColumnNames | None = None,
-    image_root: str | Path | None = None,
-) -> tuple[Array, Array, list[str], list[Answer]]:
-    """Images and references of a table: both (n, d), the n texts, and an answer per bad row."""
-    columns = columns or ColumnNames()
-    names = replace(columns, candidate=columns.reference)
-    images, reports, texts, errors = [], [], [], []
-    studies = read_studies(table, image_root=image_root, columns=names)
-    while chunk := list(islice(studies, _STUDIES_AT_ONCE)):
-        good = []
-        for row in chunk:
-            if isinstance(row, BadRow):
-                errors.append(Answer(row.row, row.id, error=row.reason))
-            else:
-                good.append(row)
-        embedded = scorer.embed_items(
-            [Item(s.images, s.reference, s.reference, s.views) for s in good]
-        )
-        for position, study in enumerate(good):
-            if position in embedded.failures:
-                reason = str(embedded.failures[position])
-                errors.append(Answer(study.row, study.id, error=reason))
-            else:
-                images.append(embedded.images[position].numpy())
-                reports.append(embedded.references[position].numpy())
-                texts.append(select(study.reference, scorer.text_policy))
-    empty = np.empty((0, scorer.encoder.card.dim), np.float32)
-    stacked = [np.stack(rows) if rows else empty for rows in (images, reports)]
-    return stacked[0], stacked[1], texts, errors
+class _Texts(Sequence[str]):
+    """The texts of an index, fetched as they are asked for."""
+
+    def __init__(self, index: Index) -> None:
+        self._index = index
+
+    def __len__(self) -> int:
+        return len(self._index)
+
+    def __getitem__(self, row: int) -> str:  # type: ignore[override]
+        return self._index.text(row)
 
 
-def _listed(record: Any, column: str) -> set[str]:
-    """Ids in a column: one, a list, or several separated by semicolons."""
-    if not isinstance(record, dict) or column not in record:
-        raise InvalidSetting(f'the table has no column "{column}" to exclude ids by')
-    value = record[column]
-    if value is None:
-        return set()
-    values = value if isinstance(value, list) else str(value).split(";")
-    return {str(item).strip() for item in values} - {""}
+def _failed(row: BadRow) -> Answer:
+    return Answer(row.row, row.id, error=row.reason)

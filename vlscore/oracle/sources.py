@@ -20,7 +20,7 @@ from vlscore.studies import (
 from vlscore.studies.tables import REPORT_COLUMNS, REPORT_SECTIONS
 
 # Rows that are embedded and kept at a time: so much work at most is lost by a kill.
-_REPORTS_AT_ONCE, _IMAGES_AT_ONCE = 1_000, 128
+_REPORTS_AT_ONCE, _IMAGES_AT_ONCE = 500, 100
 
 # How many rows tell what columns a table has.
 _HEAD = 100

@@ -151,10 +151,10 @@ class Index:
             )
         if signature is not None and signature != self.manifest.signature:
             there, here = self.manifest.signature.split("|"), signature.split("|")
-            was = ", ".join(part for part in there if part not in here)
-            now = ", ".join(part for part in here if part not in there)
+            was = ", ".join(part for part in there if part not in here) or "nothing else"
+            now = ", ".join(part for part in here if part not in there) or "nothing else"
             raise InvalidIndex(
-                f"{self.path} was made with {was}, not with {now}; give the same policies "
+                f"{self.path} was made with {was}; here it is {now}. Give the same policies "
                 "(txt: --section, img: --window, prec: --precision), or build an index with these"
             )
 

@@ -152,15 +152,26 @@ class Scorer:
 
     def embed_items(self, items: Sequence[Item]) -> "EmbeddedItems":
         """Embed a batch: images, candidates and references."""
-        here = ImageDecoder(self.encoder.image_pipeline, self.encoder.image_policy)
-        for item in items:
-            if not item.frontal and item.error is None:
-                self.begin_decoding(item, here)
-        failures = {k: item.error for k, item in enumerate(items) if item.error is not None}
+        failures = self._begin_all(items)
         candidates, candidate_cut = self._embed_texts([item.candidate for item in items], failures)
         references, reference_cut = self._embed_texts([item.reference for item in items], failures)
         images = self._embed_images(items, failures)
         return EmbeddedItems(images, candidates, references, candidate_cut, reference_cut, failures)
+
+    def embed_images(self, items: Sequence[Item]) -> tuple[Tensor, dict[int, VLScoreError]]:
+        """Embed the images of a batch; its texts are not looked at.
+
+        Returns: (n, d) float32, and position -> why that row means nothing.
+        """
+        failures = self._begin_all(items)
+        return self._embed_images(items, failures), failures
+
+    def _begin_all(self, items: Sequence[Item]) -> dict[int, VLScoreError]:
+        here = ImageDecoder(self.encoder.image_pipeline, self.encoder.image_policy)
+        for item in items:
+            if not item.frontal and item.error is None:
+                self.begin_decoding(item, here)
+        return {k: item.error for k, item in enumerate(items) if item.error is not None}
 
     def _embed_texts(
         self, texts: list[str], failures: dict[int, VLScoreError]
