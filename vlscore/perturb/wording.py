@@ -6,8 +6,9 @@ from vlscore.perturb.perturbation import Edit
 
 _ARTICLE = re.compile(r"\b(an?)(\s+)$", re.IGNORECASE)
 _WORD = re.compile(r"[^\W_]+")
-# Written with a consonant but spoken with a vowel, and the other way round.
-_SPOKEN_VOWEL = re.compile(r"(?:hour|honest|[FHLMNRSX][A-Z0-9])")
+# Written with a consonant but spoken with a vowel, and the other way round. An abbreviation has no
+# vowel, or names a lobe; other words may stand in capitals as well.
+_SPOKEN_VOWEL = re.compile(r"hour|honest|[FHLMNRSX](?:[B-DF-HJ-NP-TV-XZ0-9]+|UL)\b")
 _SPOKEN_CONSONANT = re.compile(r"(?:uni|eu|one\b|use|usual)", re.IGNORECASE)
 
 
@@ -49,7 +50,8 @@ def replaced(text: str, start: int, end: int, words: str) -> list[Edit]:
     wanted = article_for(following)
     if article.group(1).lower() != wanted:
         place = article.span(1)
-        edits.insert(0, Edit(*place, in_case_of(wanted, article.group(1)[:1] + "n")))
+        model = "AN" if text.isupper() else f"{article.group(1)[0]}n"
+        edits.insert(0, Edit(*place, in_case_of(wanted, model)))
     return edits
 
 

@@ -63,4 +63,5 @@ def _shuffled(source: Source, units: list[list[int]], chance: Chance) -> Edit | 
     parts = [texts[order[0]]]
     for gap, position in zip(gaps, order[1:], strict=True):
         parts += [gap if gap.isspace() else " ", texts[position]]
-    return Edit(spans[0][0], spans[-1][1], "".join(parts))
+    edit = Edit(spans[0][0], spans[-1][1], "".join(parts))
+    return None if edit.replacement == source.text[edit.start : edit.end] else edit
