@@ -1,7 +1,8 @@
 """A report as the kinds of perturbation see it: its findings, its layout, its manner of writing."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -25,6 +26,8 @@ _TITLE_WORDS = 2
 _SPACED_PERIOD = re.compile(r"\w \.(?:\s|$)")
 _PERIOD = re.compile(r"\.(?:\s|$)")
 _WORDS = re.compile(r"[a-z']+")
+
+Topic = tuple[str, Side | None, tuple[str, ...]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,19 +186,51 @@ class Source:
 
     def restatements(self, finding: Finding) -> Iterator[Finding]:
         """Other mentions of what may be the same finding: stated or doubted, not elsewhere."""
-        for other in self.findings:
-            if other is finding or other.polarity is Polarity.NEGATIVE:
-                continue
-            if other.status is Status.CURRENT and may_be_one(other, finding):
-                yield other
+        return (other for other in self._mentions(finding) if other is not finding)
 
-    def sentences_stating(self, findings: Iterable[Finding]) -> list[int]:
-        """The sentences that state any of the findings, or state it again."""
-        found = set()
-        for finding in findings:
-            found.add(finding.sentence)
-            found |= {other.sentence for other in self.restatements(finding)}
-        return sorted(found)
+    def sentences_stating(self, finding: Finding) -> frozenset[int]:
+        """The sentences that state a finding, or state it again."""
+        topic = topic_of(finding)
+        if topic not in self._sentences:
+            mentions = self._mentions(finding)
+            self._sentences[topic] = frozenset(mention.sentence for mention in mentions)
+        return self._sentences[topic] | {finding.sentence}
+
+    def count(self, observation: str) -> int:
+        """How often the report mentions an observation: stated, doubted or denied."""
+        return self._counts[observation]
+
+    def _mentions(self, finding: Finding) -> tuple[Finding, ...]:
+        topic = topic_of(finding)
+        if topic not in self._topics:
+            self._topics[topic] = tuple(m for m in self._stated if may_be_one(m, finding))
+        return self._topics[topic]
+
+    @cached_property
+    def _stated(self) -> tuple[Finding, ...]:
+        return tuple(
+            finding
+            for finding in self.findings
+            if finding.polarity is not Polarity.NEGATIVE and finding.status is Status.CURRENT
+        )
+
+    @cached_property
+    def _counts(self) -> Counter[str]:
+        return Counter(finding.observation for finding in self.findings)
+
+    # Remembered by topic, for a report may state one thing a thousand times.
+    @cached_property
+    def _topics(self) -> dict[Topic, tuple[Finding, ...]]:
+        return {}
+
+    @cached_property
+    def _sentences(self) -> dict[Topic, frozenset[int]]:
+        return {}
+
+
+def topic_of(finding: Finding) -> Topic:
+    """What a mention is of: mentions of one topic have the same restatements."""
+    return finding.observation, finding.side, finding.zones
 
 
 def may_be_one(one: Finding, other: Finding) -> bool:

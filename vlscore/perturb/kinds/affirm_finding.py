@@ -43,8 +43,7 @@ def _denied_alone(source: Source, sentence: Sentence) -> Finding | None:
     finding = sentence.findings[0]
     if finding.polarity is not Polarity.NEGATIVE or finding.normal:
         return None
-    mentioned = len(source.findings.of(finding.observation))
-    alone = mentioned == 1 and finding.observation not in _GENERIC
+    alone = source.count(finding.observation) == 1 and finding.observation not in _GENERIC
     return finding if alone and not source.is_joined(sentence.index) else None
 
 

@@ -14,7 +14,7 @@ from vlscore.perturb.perturbation import (
     Expected,
     change_of,
 )
-from vlscore.perturb.source import Source
+from vlscore.perturb.source import Source, topic_of
 from vlscore.perturb.tables import location_moves, matching_form
 from vlscore.perturb.wording import in_case_of, replaced
 
@@ -48,7 +48,12 @@ class ChangeLocation(Kind):
             for attribute in finding.attributes
             if not attribute.inherited and attribute.axis in (Axis.SIDE, Axis.ZONE)
         ]
+        tried = set()
         for finding, attribute in chance.shuffled(places):
+            place = topic_of(finding), attribute.axis, attribute.value
+            if place in tried:
+                continue
+            tried.add(place)
             if attribute.axis is Axis.SIDE:
                 change = _other_side(source, finding, attribute)
             else:
@@ -65,7 +70,7 @@ def _other_side(source: Source, finding: Finding, attribute: Attribute) -> Chang
     if _is_on_side(source, finding, _OTHER[side]) or _is_normal(source, _OTHER[side]):
         return None
     edits: set[Edit] = set()
-    for index in source.sentences_stating([finding]):
+    for index in source.sentences_stating(finding):
         moved = _moved_sides(source, index, side)
         if moved is None:
             return None
@@ -140,7 +145,7 @@ def _other_zone(
         return None
     new = chance.pick(moves.zones[words])
     edits: set[Edit] = set()
-    for index in source.sentences_stating([finding]):
+    for index in source.sentences_stating(finding):
         moved = _moved_zones(source, index, attribute.value, {words: new})
         if moved is None:
             return None

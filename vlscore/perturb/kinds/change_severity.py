@@ -13,7 +13,7 @@ from vlscore.perturb.perturbation import (
     Expected,
     change_of,
 )
-from vlscore.perturb.source import Source
+from vlscore.perturb.source import Source, topic_of
 from vlscore.perturb.tables import matching_form, severity_changes
 from vlscore.perturb.wording import in_case_of, replaced
 
@@ -40,7 +40,12 @@ class ChangeSeverity(Kind):
             if finding.is_present and not finding.on(Axis.SIZE)
             for attribute in _own_grades(finding)
         ]
+        tried = set()
         for finding, attribute in chance.shuffled(grades):
+            grade = topic_of(finding), attribute.value
+            if grade in tried:
+                continue
+            tried.add(grade)
             change = _regraded(source, finding, attribute, chance)
             if change is not None:
                 yield change

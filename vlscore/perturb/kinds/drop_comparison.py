@@ -15,7 +15,7 @@ from vlscore.perturb.perturbation import (
     change_of,
 )
 from vlscore.perturb.removal import remove_sentences
-from vlscore.perturb.source import Source
+from vlscore.perturb.source import Source, topic_of
 from vlscore.perturb.tables import comparisons, matching_form
 from vlscore.perturb.wording import removed
 
@@ -36,13 +36,19 @@ class DropComparison(Kind):
     nothing = "the report does not compare with a prior examination in words that can go"
 
     def changes(self, source: Source, chance: Chance) -> Iterator[Change]:
-        proposals: list[Change | None] = []
-        for sentence in source.sentences:
-            if _only_compares(source, sentence):
-                edits = remove_sentences(source, [sentence.index])
-                proposals.append(change_of(edits or (), "sentence:comparison"))
-            proposals += [_without(source, f) for f in sentence.findings if f.is_present]
-        yield from (change for change in chance.shuffled(proposals) if change)
+        comparing: list[Sentence | Finding] = [
+            sentence for sentence in source.sentences if _only_compares(source, sentence)
+        ]
+        compared = [f for f in source.findings if f.is_present and _own_changes(f)]
+        comparing += {topic_of(finding): finding for finding in compared}.values()
+        for told in chance.shuffled(comparing):
+            if isinstance(told, Sentence):
+                edits = remove_sentences(source, [told.index])
+                change = change_of(edits or (), "sentence:comparison")
+            else:
+                change = _without(source, told)
+            if change is not None:
+                yield change
 
 
 def _only_compares(source: Source, sentence: Sentence) -> bool:
@@ -53,20 +59,20 @@ def _only_compares(source: Source, sentence: Sentence) -> bool:
     return opens and not any(words in said for words in table.only_without)
 
 
+def _own_changes(finding: Finding) -> list[Attribute]:
+    return [change for change in finding.on(Axis.CHANGE) if not change.inherited]
+
+
 def _without(source: Source, finding: Finding) -> Change | None:
     """The change that drops every comparison of the finding, here and where it is restated."""
-    if not any(not attribute.inherited for attribute in finding.on(Axis.CHANGE)):
-        return None
     edits: set[Edit] = set()
     for mention in (finding, *source.restatements(finding)):
-        for attribute in mention.on(Axis.CHANGE):
-            if attribute.inherited:
-                continue
+        for attribute in _own_changes(mention):
             dropped = _dropped(source, mention, attribute)
             if dropped is None:
                 return None
             edits.update(dropped)
-    words = matching_form(finding.on(Axis.CHANGE)[0].span.of(source.text))
+    words = matching_form(_own_changes(finding)[0].span.of(source.text))
     return change_of(edits, f"dropped:{words} {finding.observation}")
 
 

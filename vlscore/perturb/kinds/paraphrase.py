@@ -1,6 +1,7 @@
 """Say the same in other words."""
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator
 from functools import cache
 
@@ -51,10 +52,10 @@ def _may_stand(source: Source, sentence: Sentence, old: str, new: str) -> bool:
 
 
 def _sentence_at(source: Source, place: int) -> Sentence | None:
-    for sentence in source.sentences:
-        if sentence.span.start <= place < sentence.span.end:
-            return sentence
-    return None
+    """The sentence that holds a character of the report."""
+    before = bisect_right(source.sentences, place, key=lambda sentence: sentence.span.start)
+    sentence = source.sentences[before - 1] if before else None
+    return sentence if sentence and place < sentence.span.end else None
 
 
 def _fits(text: str, group: Equivalents, match: re.Match[str], sentence: Sentence) -> bool:

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 
-from vlscore.findings import Category, Finding, Sentence
+from vlscore.findings import Category, Finding
 from vlscore.perturb.chance import Chance
 from vlscore.perturb.kind import Kind
 from vlscore.perturb.perturbation import Change, ErrorCategory, Expected
 from vlscore.perturb.removal import remove_sentences
-from vlscore.perturb.source import Source
+from vlscore.perturb.source import Source, topic_of
 
 # A report that says it again and again has no sentence whose loss leaves the finding out.
 _MOST_SENTENCES = 3
@@ -24,20 +24,23 @@ class RemovePathology(Kind):
     nothing = "no sentence states a positive finding that can be left out"
 
     def changes(self, source: Source, chance: Chance) -> Iterator[Change]:
+        tried = set()
         for sentence in chance.shuffled(source.sentences):
             pathologies = source.pathologies(sentence)
-            if not pathologies:
+            topics = frozenset(map(topic_of, pathologies))
+            if not pathologies or topics in tried:
                 continue
-            gone = _all_that_tell(source, sentence, pathologies)
+            tried.add(topics)
+            gone = _all_that_tell(source, pathologies)
             edits = remove_sentences(source, gone) if len(gone) <= _MOST_SENTENCES else None
             if edits is not None:
                 names = "+".join(dict.fromkeys(finding.observation for finding in pathologies))
                 yield Change(edits, f"sentence:{names}")
 
 
-def _all_that_tell(source: Source, sentence: Sentence, findings: list[Finding]) -> set[int]:
+def _all_that_tell(source: Source, findings: list[Finding]) -> set[int]:
     """The sentences that state the findings, speak of them, or recommend what to do about them."""
-    stating = {sentence.index, *source.sentences_stating(findings)}
+    stating = set[int]().union(*(source.sentences_stating(finding) for finding in findings))
     gone = stating.union(*(source.followers(index) for index in stating))
     return gone | {index + 1 for index in gone if _recommends(source, index + 1)}
 
