@@ -8,8 +8,17 @@ from vlscore.oracle.build import BuildResult, add_to_index, build_index
 from vlscore.oracle.corpus import Corpus
 from vlscore.oracle.exact import Hits, search
 from vlscore.oracle.objectives import GUARDS, Cosine, ImageCentredCosine, Line, Objective
-from vlscore.oracle.oracle import EXACT_UP_TO, METRICS, Found, Oracle, nearer, recall
-from vlscore.oracle.retrieval import Retrieval, evaluate_retrieval
+from vlscore.oracle.oracle import (
+    EXACT_UP_TO,
+    METRICS,
+    Found,
+    Oracle,
+    nearer,
+    oracle_metric,
+    recall,
+)
+from vlscore.oracle.queries import QueryTable
+from vlscore.oracle.retrieval import Retrieval, RetrievalResult, evaluate_retrieval, retrieve
 from vlscore.oracle.run import Answer, Hit, OracleRun, OracleSettings
 from vlscore.oracle.sharding import Shards
 from vlscore.oracle.sources import SourceSettings
@@ -37,7 +46,9 @@ __all__ = [
     "Oracle",
     "OracleRun",
     "OracleSettings",
+    "QueryTable",
     "Retrieval",
+    "RetrievalResult",
     "Shards",
     "SourceSettings",
     "add_to_index",
@@ -48,7 +59,9 @@ __all__ = [
     "line_points",
     "load_index",
     "nearer",
+    "oracle_metric",
     "recall",
+    "retrieve",
     "search",
     "verify_index",
 ]

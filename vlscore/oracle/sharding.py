@@ -12,6 +12,7 @@ import numpy as np
 import torch
 import torch.distributed as dist
 
+from vlscore.errors import VLScoreError
 from vlscore.oracle.corpus import Corpus
 from vlscore.oracle.exact import Hits, merge
 from vlscore.oracle.rows import Array
@@ -52,11 +53,19 @@ class Shards:
         return slice(rows * self.rank // self.count, rows * (self.rank + 1) // self.count)
 
     def broadcast(self, values: Any) -> Any:
-        """What the first process has, in every process; arrays, numbers, texts, dicts of them."""
+        """What the first process has, in every process; arrays, numbers, texts, dicts of them.
+
+        Raises: VLScoreError in the others, where the first has ended.
+        """
         if self.count == 1:
             return values
         box = [values]
-        dist.broadcast_object_list(box, src=0, device=self._device)
+        try:
+            dist.broadcast_object_list(box, src=0, device=self._device)
+        except RuntimeError:
+            if self.rank == 0:
+                raise
+            raise VLScoreError("the first process has ended; its own message says why") from None
         return box[0]
 
     def merge(self, hits: Hits) -> Hits:

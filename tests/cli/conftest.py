@@ -1,0 +1,73 @@
+"""What tests of several commands use."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import Result
+from PIL import Image
+from typer.testing import CliRunner
+
+from tests.doubles import HashEncoder
+from vlscore.cli import app
+
+
+@pytest.fixture
+def hash_encoder(monkeypatch):
+    """Every command loads the hash encoder, whatever it is asked for."""
+    from vlscore.scorer import scorer
+
+    monkeypatch.setattr(scorer, "load_encoder", lambda *_, **__: HashEncoder())
+
+
+@pytest.fixture
+def command() -> Callable[..., Result]:
+    """Run a command in this process; stdout and stderr are kept apart."""
+
+    def run(*arguments: object) -> Result:
+        return CliRunner().invoke(app, [*map(str, arguments)], env={"COLUMNS": "250"})
+
+    return run
+
+
+def write_jsonl(path: Path, rows: list[dict]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def read_jsonl(path: Path) -> list[dict]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+REPORTS = [
+    {"id": "a1", "report": "Clear lungs.", "patient": "p1"},
+    {"id": "a2", "report": "Small left effusion.", "patient": "p2"},
+    {"id": "a3", "report": "Clear lungs.", "patient": "p3"},
+    {"id": "a4", "report": "", "patient": "p4"},
+    {"id": "a5", "report": "Large right pneumothorax.", "patient": "p5"},
+    {"id": "a6", "report": "untokenizable", "patient": "p6"},
+    {"id": "a7", "report": "Heart size is normal.", "patient": "p7"},
+]
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    """Seven reports, four distinct ones that can be used."""
+    return write_jsonl(tmp_path / "corpus.jsonl", REPORTS)
+
+
+@pytest.fixture
+def studies(tmp_path):
+    """Three studies: one whose reference stands verbatim in the corpus, one without its image."""
+    rng = np.random.default_rng(5)
+    for name in "xyz":
+        pixels = rng.integers(0, 256, (32, 32), dtype=np.uint8)
+        Image.fromarray(pixels).save(tmp_path / f"{name}.png")
+    rows = [
+        {"id": "s1", "image": "x.png", "reference": "Clear\nlungs. ", "own": "a1;a3"},
+        {"id": "s2", "image": "absent.png", "reference": "Clear lungs.", "own": ""},
+        {"id": "s3", "image": "z.png", "reference": "Left effusion.", "own": "a2"},
+    ]
+    return write_jsonl(tmp_path / "studies.jsonl", rows)
