@@ -56,7 +56,10 @@ def perturbations_of(
 def _distinct(source: Source, kind: Kind, chance: Chance, study_id: str) -> Iterator[Perturbation]:
     seen = {_compared(source.text)}
     for change in kind.changes(source, chance):
-        perturbed = apply_edits(source.text, change.edits)
+        edits = change.edits
+        if source.is_upper_case:
+            edits = tuple(e._replace(replacement=e.replacement.upper()) for e in edits)
+        perturbed = apply_edits(source.text, edits)
         key = _compared(perturbed)
         if key in seen or not key:
             continue
@@ -68,7 +71,7 @@ def _distinct(source: Source, kind: Kind, chance: Chance, study_id: str) -> Iter
             category=kind.category,
             original=source.text,
             perturbed=perturbed,
-            edits=change.edits,
+            edits=edits,
             rule=change.rule,
         )
 

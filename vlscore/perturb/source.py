@@ -63,6 +63,11 @@ class Source:
         return not any(character.isupper() for character in self.text)
 
     @cached_property
+    def is_upper_case(self) -> bool:
+        """Whether it is written in capitals throughout."""
+        return self.text.isupper()
+
+    @cached_property
     def is_tokenised(self) -> bool:
         """Whether punctuation stands apart from words ("no effusion .") more often than not."""
         return 2 * len(_SPACED_PERIOD.findall(self.text)) > len(_PERIOD.findall(self.text))

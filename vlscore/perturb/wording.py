@@ -5,6 +5,8 @@ import re
 from vlscore.perturb.perturbation import Edit
 
 _ARTICLE = re.compile(r"\b(an?)(\s+)$", re.IGNORECASE)
+# What de-identification leaves: nobody knows how it is spoken.
+_MASK = ("XXXX", "xxxx")
 _WORD = re.compile(r"[^\W_]+")
 # Written with a consonant but spoken with a vowel, and the other way round. An abbreviation has no
 # vowel, or names a lobe; other words may stand in capitals as well.
@@ -45,7 +47,7 @@ def replaced(text: str, start: int, end: int, words: str) -> list[Edit]:
     article = _ARTICLE.search(text, max(0, start - 6), start)
     edits = [Edit(start, end, words)]
     following = f"{words}{text[end : end + 20]}".lstrip()
-    if article is None or not _WORD.match(following):
+    if article is None or not _WORD.match(following) or following.startswith(_MASK):
         return edits
     wanted = article_for(following)
     if article.group(1).lower() != wanted:
