@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 from dataclasses import asdict
 
 import numpy as np
@@ -46,7 +47,7 @@ def hash_encoder(monkeypatch):
 
 
 def _run(*arguments):
-    return CliRunner().invoke(app, ["sensitivity", *map(str, arguments)], env={"COLUMNS": "250"})
+    return CliRunner().invoke(app, ["sensitivity", *map(str, arguments)], env={"COLUMNS": "60"})
 
 
 def test_texts_alone(perturbed, tmp_path):
@@ -63,6 +64,10 @@ def test_texts_alone(perturbed, tmp_path):
     content = json.loads((out / "sensitivity.json").read_text(encoding="utf-8"))
     assert [metric["name"] for metric in content["metrics"]] == ["bleu-1", "rouge-l"]
     assert content["swaps"] == []
+    tables = (out / "tables.md").read_text(encoding="utf-8")
+    numbers = re.findall(r"\d\.\d{3} \[\d\.\d{3}, \d\.\d{3}\]", tables)
+    assert numbers
+    assert all(number in done.output for number in numbers)
 
 
 @pytest.mark.usefixtures("hash_encoder")

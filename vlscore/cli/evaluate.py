@@ -77,6 +77,7 @@ def evaluate(
     from vlscore.cli.progress import row_progress
     from vlscore.evaluation import evaluate as run
     from vlscore.report import run_table, scores_table
+    from vlscore.report.printing import print_table
     from vlscore.studies import ColumnNames, count_rows
 
     scorer = make_scorer(
@@ -121,7 +122,7 @@ def evaluate(
         typer.echo(f"went on after row {result.resumed_from}", err=True)
     console = Console()
     if show:
-        console.print(scores_table(result.first_scores(show)))
+        print_table(scores_table(result.first_scores(show)), console)
     console.print(run_table(result.summary))
     console.print(f"signature {result.summary.signature}", soft_wrap=True, highlight=False)
     console.print(f"scores    {result.scores}", soft_wrap=True)

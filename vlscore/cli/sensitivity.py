@@ -23,6 +23,8 @@ from vlscore.cli.options import (
 )
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from vlscore.bench import Pair, PairValues
     from vlscore.studies import StudyImages
 
@@ -104,8 +106,9 @@ def sensitivity(
     swaps = []
     if swap_images and embedded is not None:
         swaps = image_swap(pairs, embedded, names, resamples=resamples, seed=seed)
-    _print(result, swaps)
-    _write(out, pairs, result, swaps)
+    tables = _tables(result, swaps)
+    _print(result, tables)
+    _write(out, pairs, result, swaps, tables)
     if result.failures:
         raise typer.Exit(1)
 
@@ -132,9 +135,7 @@ def _images(
     return found
 
 
-def _print(result: Any, swaps: list[Any]) -> None:
-    from rich.console import Console
-
+def _tables(result: Any, swaps: list[Any]) -> "list[Table]":
     from vlscore.report.sensitivity import (
         kinds_table,
         normal_table,
@@ -143,14 +144,20 @@ def _print(result: Any, swaps: list[Any]) -> None:
         word_table,
     )
 
-    console = Console()
-    for make in (removal_table, word_table, normal_table):
-        table = make(result)
-        if table.row_count:
-            console.print(table)
-    console.print(kinds_table(result))
+    tables = [make(result) for make in (removal_table, word_table, normal_table, kinds_table)]
     if swaps:
-        console.print(swap_table(swaps))
+        tables.append(swap_table(swaps))
+    return [table for table in tables if table.row_count]
+
+
+def _print(result: Any, tables: "list[Table]") -> None:
+    from rich.console import Console
+
+    from vlscore.report.printing import print_table
+
+    console = Console()
+    for table in tables:
+        print_table(table, console)
     for metric in result.metrics:
         console.print(metric.signature, soft_wrap=True, highlight=False, markup=False)
     for name, reason in result.left_out.items():
@@ -163,10 +170,13 @@ def _print(result: Any, swaps: list[Any]) -> None:
             typer.echo(f"  {study}: {reason}", err=True)
 
 
-def _write(out: Path, pairs: "list[Pair]", result: Any, swaps: list[Any]) -> None:
+def _write(
+    out: Path, pairs: "list[Pair]", result: Any, swaps: list[Any], tables: "list[Table]"
+) -> None:
     from vlscore._files import atomic_write
     from vlscore.errors import MissingDependency
     from vlscore.report.figures import draw_normal_distribution
+    from vlscore.report.printing import markdown
 
     content = {**result.to_dict(), "swaps": [swap.to_dict() for swap in swaps]}
     with atomic_write(out / "sensitivity.json") as stream:
@@ -174,7 +184,9 @@ def _write(out: Path, pairs: "list[Pair]", result: Any, swaps: list[Any]) -> Non
         stream.write("\n")
     with atomic_write(out / "values.csv") as stream:
         _write_values(csv.writer(stream), pairs, result.values)
-    written = ["sensitivity.json", "values.csv"]
+    with atomic_write(out / "tables.md") as stream:
+        stream.write(markdown(tables))
+    written = ["sensitivity.json", "values.csv", "tables.md"]
     if any(metric.normal for metric in result.metrics):
         try:
             draw_normal_distribution(result, out / "normal_reports.png")
