@@ -2,8 +2,6 @@
 
 import csv
 import json
-import subprocess
-import sys
 
 import faiss
 import numpy as np
@@ -11,12 +9,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
-from typer.testing import CliRunner
 
 from tests.doubles import HashEncoder
 from tests.oracle.test_index import content
 from vlscore import metrics
-from vlscore.cli import app
 from vlscore.embedding import EmbeddingEngine
 from vlscore.encoders import load_encoder
 from vlscore.oracle import (
@@ -206,24 +202,6 @@ def test_copies_of_the_reference_can_be_left_out(built, encoder, iu_rows, shared
     assert all(a.found.score <= b.found.score for a, b in zip(exact, plain, strict=True))
     for row, hit in zip(chosen, own, strict=True):
         assert row["id"] not in hit.ids or len(hit.ids) > 1
-
-
-def test_two_processes_write_what_one_writes(built, shared, tmp_path):
-    """The command under torchrun, over the mapped index: the files are equal byte for byte."""
-    table = str(shared / "data" / "studies.jsonl")
-    arguments = ["oracle", table, "--index", str(built.index.path), "--exclude-exact", "--out"]
-    alone = CliRunner().invoke(app, [*arguments, str(tmp_path / "one.jsonl")])
-    assert alone.exit_code == 0, alone.output
-    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
-    command = [*launch, "-m", "vlscore", *arguments, str(tmp_path / "two.jsonl")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr
-    assert "DEMONSTRATION-ENCODER" in done.stdout
-    assert "trained on synthetic phantoms" in done.stderr
-    one = (tmp_path / "one.jsonl").read_bytes()
-    assert (tmp_path / "two.jsonl").read_bytes() == one
-    assert len(one.splitlines()) == 9
-    assert all(json.loads(line)["error"] is None for line in one.splitlines())
 
 
 def test_the_index_is_mapped(built):

@@ -140,7 +140,8 @@ def oracle(
     far from the reference: look at foot and rank, or choose a --guard.
 
     The encoder is the index's, and --section, --precision must be as it was built. Started by
-    torchrun, each process searches its part of the corpus; the result is the same, bit for bit.
+    torchrun, each process searches its part of the corpus; for the same embeddings the result is
+    the same, bit for bit.
 
     Example: vlscore oracle studies.jsonl --index train-index --top-k 10 --out oracle.jsonl
     """
