@@ -161,6 +161,12 @@ _MANNERS = (
     lambda text: f"FINDINGS: {text}",
     lambda text: f"1. {text}",
 )
+_PLAIN_MANNERS = (
+    str,
+    str.upper,
+    lambda text: text.lower().replace(".", " ."),
+    lambda text: f"FINDINGS: {text}",
+)
 
 
 @st.composite
@@ -170,6 +176,16 @@ def reports(draw: st.DrawFn) -> str:
     for sentence in draw(st.lists(st.sampled_from(SENTENCES), min_size=1, max_size=7)):
         parts += [sentence, draw(st.sampled_from(_JOINTS))]
     return draw(st.sampled_from(_MANNERS))("".join(parts[:-1]))
+
+
+@st.composite
+def plain_reports(draw: st.DrawFn) -> str:
+    """Different sentences that need no other, joined and written as reports mostly are."""
+    alone = [sentence for sentence in SENTENCES if not sentence.startswith("This")]
+    sentences = draw(st.lists(st.sampled_from(alone), min_size=1, max_size=6, unique=True))
+    joint = draw(st.sampled_from((" ", "\n", "\n\n")))
+    text = joint.join(sentence.rstrip(".") + "." for sentence in sentences)
+    return draw(st.sampled_from(_PLAIN_MANNERS))(text)
 
 
 def any_text() -> st.SearchStrategy[str]:

@@ -1,10 +1,12 @@
 """Another reading of the changed reports finds what each kind promises, and nothing else."""
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.perturb.contract import made, read
 from tests.perturb.kinds.laws import LAWS, broken
-from tests.perturb.reports import REPORTS
+from tests.perturb.reports import REPORTS, plain_reports
 from vlscore.perturb import KINDS, Perturbation
 from vlscore.phantom.dataset import sample_studies
 
@@ -31,6 +33,14 @@ def test_law(name, perturbations):
     own = [p for p in perturbations if p.kind == name]
     assert len(own) >= 4
     assert broken(own) == []
+
+
+@given(report=plain_reports(), seed=st.integers())
+@settings(max_examples=100, deadline=None)
+def test_laws_over_assembled_sentences(report, seed):
+    source = read(report)
+    for kind in KINDS.values():
+        assert broken(made(kind, source, seed, per_report=3)) == []
 
 
 EFFUSION = "Small left effusion. No edema. Heart size is normal."

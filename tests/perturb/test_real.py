@@ -1,0 +1,51 @@
+"""Contract and laws on real reports."""
+
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+from tests.perturb.contract import assert_is_sound, assert_reads_well, made, read
+from tests.perturb.kinds.laws import broken
+from vlscore.perturb import KINDS, Perturbation
+from vlscore.studies import Report, read_reports
+
+# Another reading of the changed reports errs as well.
+_MOST_BROKEN = 0.05
+
+
+@pytest.fixture(scope="module")
+def reports(shared: Path) -> list[Report]:
+    """Every 18th report, 150 in all."""
+    rows = read_reports(shared / "data" / "iu_reports.jsonl")
+    return [row for row in rows if isinstance(row, Report)][::18]
+
+
+@pytest.fixture(scope="module")
+def perturbations(reports: list[Report]) -> dict[str, list[Perturbation]]:
+    """At most two changes of each kind of each report, all sound."""
+    found = defaultdict(list)
+    for report in reports:
+        source = read(report.text)
+        for name, kind in KINDS.items():
+            for perturbation in made(kind, source, per_report=2, study_id=report.id):
+                assert_is_sound(perturbation, kind, report.text)
+                found[name].append(perturbation)
+    return found
+
+
+def test_every_kind_finds_something_to_change(reports, perturbations):
+    assert len(reports) == 150
+    assert {name for name, made in perturbations.items() if len(made) >= 10} == KINDS.keys()
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_no_change_brings_a_slip(name, perturbations):
+    for perturbation in perturbations[name]:
+        assert_reads_well(perturbation)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_laws(name, perturbations):
+    found = broken(perturbations[name])
+    assert len(found) <= _MOST_BROKEN * len(perturbations[name]), found
