@@ -1,0 +1,97 @@
+"""`perturb`: from one report to its perturbations."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.perturb.contract import read
+from tests.perturb.reports import REPORTS
+from vlscore.errors import InvalidReport, InvalidSetting, UnknownName
+from vlscore.perturb import KINDS, apply_edits, kinds_named, perturb
+from vlscore.perturb.generate import why_nothing
+from vlscore.perturb.source import Source
+
+REPORT = REPORTS["several findings"]
+
+
+def test_all_kinds_by_default_in_the_order_of_the_registry():
+    found = [perturbation.kind for perturbation in perturb(REPORT)]
+    assert found == [name for name in KINDS if name in found]
+    assert len(found) > 5
+
+
+def test_kinds_come_once_and_in_the_order_of_the_registry():
+    names = [kind.name for kind in kinds_named(["paraphrase", "change-location", "paraphrase"])]
+    assert names == ["change-location", "paraphrase"]
+    assert kinds_named([]) == []
+    assert list(perturb(REPORT, [])) == []
+
+
+def test_the_study_id_goes_into_the_records():
+    assert {p.study_id for p in perturb(REPORT, study_id="s9")} == {"s9"}
+    assert {p.study_id for p in perturb(REPORT)} == {""}
+
+
+def test_at_most_per_report_of_each_kind():
+    for most in (1, 2, 5):
+        kinds = [perturbation.kind for perturbation in perturb(REPORT, per_report=most)]
+        assert max(map(kinds.count, kinds)) == most
+
+
+def test_spans_count_code_points():
+    report = "\N{ANATOMICAL HEART}\N{VARIATION SELECTOR-16} Small left effusion é. No edema."
+    (perturbation,) = perturb(report, ["change-location"])
+    ((start, end, replacement),) = perturbation.edits
+    assert (report[start:end], replacement) == ("left", "right")
+    assert perturbation.perturbed == report.replace("left", "right")
+    assert apply_edits(report, perturbation.edits) == perturbation.perturbed
+
+
+def test_nothing_is_generated_before_it_is_asked_for():
+    found = perturb("Mild edema.", ["no-such-kind"])
+    with pytest.raises(UnknownName, match="no kind of perturbation is called no-such-kind"):
+        next(found)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ({"report": None}, InvalidReport),
+        ({"report": b"Mild edema."}, InvalidReport),
+        ({"report": "Mild edema.", "per_report": 0}, InvalidSetting),
+        ({"report": "Mild edema.", "kinds": ["edema"]}, UnknownName),
+        ({"report": "Mild edema.", "kinds": "paraphrase"}, UnknownName),
+    ],
+)
+def test_wrong_arguments_are_refused(arguments, error):
+    with pytest.raises(error):
+        list(perturb(**arguments))
+
+
+def test_why_nothing_came_out():
+    report, kind = "Heart size is normal. Lungs are clear.", KINDS["standard-normal"]
+    assert why_nothing(read("  "), kind) == "the text holds no sentence"
+    assert why_nothing(Source.read(report), kind) == "there is no standard normal report"
+    assert why_nothing(read(report), KINDS["change-location"]) == KINDS["change-location"].nothing
+
+
+def test_hash_seeds_do_not_matter():
+    texts = [REPORTS[name] for name in ("several findings", "sections", "comparison", "normal")]
+    code = (
+        "from vlscore.perturb import perturb\n"
+        f"for report in {texts!r}:\n"
+        "    for perturbation in perturb(report, seed=5, per_report=3):\n"
+        "        print(perturbation)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONHASHSEED": "1", "PYTHONIOENCODING": "utf-8"},
+        capture_output=True,
+        encoding="utf-8",
+        check=True,
+    )
+    here = [p for report in texts for p in perturb(report, seed=5, per_report=3)]
+    assert done.stdout.splitlines() == [str(perturbation) for perturbation in here]
+    assert len(here) > 20

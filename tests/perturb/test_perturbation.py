@@ -1,0 +1,81 @@
+"""Edits and the records that hold them."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vlscore.perturb import Edit, Expected, Perturbation, apply_edits
+from vlscore.perturb.perturbation import change_of
+
+
+@pytest.mark.parametrize(
+    ("edits", "expected"),
+    [
+        ([], "left effusion"),
+        ([Edit(0, 4, "right")], "right effusion"),
+        ([Edit(0, 0, "small ")], "small left effusion"),
+        ([Edit(13, 13, ".")], "left effusion."),
+        ([Edit(0, 5, ""), Edit(5, 5, "no ")], "no effusion"),
+        ([Edit(0, 4, "right"), Edit(5, 13, "edema")], "right edema"),
+    ],
+)
+def test_applying_edits(edits, expected):
+    assert apply_edits("left effusion", edits) == expected
+
+
+@pytest.mark.parametrize(
+    "edits",
+    [
+        [Edit(0, 99, "")],
+        [Edit(-1, 2, "")],
+        [Edit(3, 2, "")],
+        [Edit(0, 4, "x"), Edit(3, 5, "y")],
+        [Edit(5, 6, "x"), Edit(0, 1, "y")],
+    ],
+)
+def test_edits_that_do_not_fit_are_refused(edits):
+    with pytest.raises(ValueError, match="overlaps the edit before it or leaves the text"):
+        apply_edits("left effusion", edits)
+
+
+@given(st.text(), st.lists(st.tuples(st.integers(0, 60), st.integers(0, 9), st.text()), max_size=5))
+def test_any_changes_that_are_changes_can_be_applied(text, proposed):
+    edits = [Edit(start, start + length, words) for start, length, words in proposed]
+    fit = [edit for edit in edits if edit.end <= len(text)]
+    change = change_of(fit, "rule")
+    if change is None:
+        return
+    grown = sum(len(e.replacement) - (e.end - e.start) for e in change.edits)
+    assert len(apply_edits(text, change.edits)) == len(text) + grown
+
+
+def test_a_change_orders_its_edits_and_needs_some():
+    change = change_of([Edit(5, 6, "b"), Edit(0, 1, "a"), Edit(5, 6, "b")], "rule")
+    assert change == ((Edit(0, 1, "a"), Edit(5, 6, "b")), "rule")
+    assert change_of([], "rule") is None
+    assert change_of([Edit(0, 4, "a"), Edit(3, 5, "b")], "rule") is None
+
+
+def test_a_record_is_plain_data():
+    perturbation = Perturbation(
+        study_id="s",
+        kind="k",
+        expected=Expected.SIGNIFICANT,
+        category=None,
+        original="a",
+        perturbed="b",
+        edits=(Edit(0, 1, "b"),),
+        rule="r",
+    )
+    assert json.loads(json.dumps(perturbation.to_dict())) == {
+        "study_id": "s",
+        "kind": "k",
+        "expected": "significant",
+        "category": None,
+        "original": "a",
+        "perturbed": "b",
+        "edits": [{"start": 0, "end": 1, "replacement": "b"}],
+        "rule": "r",
+    }
