@@ -86,7 +86,7 @@ CLEAN = (
     concept(
         "interstitial and bronchovascular markings",
         r"(Markings|Lung.*/interstitial)",
-        "interstitial_markings",
+        "interstitial_markings vascular_crowding",
     ),
     concept("interstitial lung disease", r"Lung Diseases, Interstitial", "interstitial_disease"),
     concept("pulmonary fibrosis", r"(Pulmonary Fibrosis|Fibrosis)(/|$)", "fibrosis"),

@@ -8,6 +8,7 @@ from vlscore.perturb.perturbation import Edit
 from vlscore.perturb.source import Source
 
 _DIGITS = re.compile(r"\d{1,2}")
+_OTHERWISE = re.compile(r"\botherwise,?\s+(?=\w)", re.IGNORECASE)
 
 
 def remove_sentences(source: Source, indices: Collection[int]) -> tuple[Edit, ...] | None:
@@ -23,6 +24,7 @@ def remove_sentences(source: Source, indices: Collection[int]) -> tuple[Edit, ..
         return None
     edits = [_removal(source, first, last) for first, last in _runs(source, gone)]
     edits += _renumbering(source, edits)
+    edits += [edit for index in gone if index + 1 not in gone for edit in _sole(source, index + 1)]
     return tuple(sorted(edits))
 
 
@@ -55,6 +57,21 @@ def _removal(source: Source, first: int, last: int) -> Edit:
         here = source.number_start(first)
         return Edit(start if here is None else here, there, "")
     return Edit(source.before(first), end, "")
+
+
+def _sole(source: Source, index: int) -> list[Edit]:
+    """Takes "otherwise" from the sentence that follows what went: there is nothing else now."""
+    if index == len(source.sentences) or source.opens_section(index):
+        return []
+    word = _OTHERWISE.search(source.text, *source.sentences[index].span)
+    if word is None:
+        return []
+    if word.start() > source.sentences[index].span.start:
+        return [Edit(*word.span(), "")]
+    # It opens the sentence: the next word takes its capital.
+    end = word.end() + 1
+    first = source.text[word.end() : end]
+    return [Edit(word.start(), end, first.upper() if word.group()[0].isupper() else first)]
 
 
 def _renumbering(source: Source, edits: Sequence[Edit]) -> list[Edit]:

@@ -131,7 +131,15 @@ class Source:
         """Whether a sentence makes no sense without the one before it."""
         if index == 0 or self.opens_section(index):
             return False
-        return not self._openings(index).isdisjoint(discourse().anaphors)
+        return self._merely_compares(index) or not self._openings(index).isdisjoint(
+            discourse().anaphors
+        )
+
+    def _merely_compares(self, index: int) -> bool:
+        """Whether a sentence is no more than "Increased." or "Grossly stable."."""
+        sentence = self.sentences[index]
+        is_short = len(self.words_of(sentence).split()) <= _TITLE_WORDS
+        return bool(sentence.changes) and not sentence.findings and is_short
 
     def keeps_its_place(self, index: int) -> bool:
         """Whether a sentence reads well only right after the one before it."""

@@ -27,7 +27,9 @@ class LocationMoves(NamedTuple):
 
     sides: Mapping[str, str]
     zones: Mapping[str, tuple[str, ...]]
+    zones_of: Mapping[str, Mapping[str, tuple[str, ...]]]
     movable: frozenset[str]
+    basal: frozenset[str]
     one_sided: frozenset[str]
     only_one_side: tuple[str, ...]
 
@@ -45,6 +47,8 @@ class SeverityChanges(NamedTuple):
     changes: Mapping[str, SeverityChange]
     has_amount: frozenset[str]
     amounts: Mapping[str, str]
+    opacity_words: frozenset[str]
+    opaque: frozenset[str]
     not_before: tuple[str, ...]
     not_after: tuple[str, ...]
     adjectives: frozenset[str]
@@ -54,6 +58,7 @@ class Equivalents(NamedTuple):
     """Phrases of one meaning, and where they may stand for each other."""
 
     phrases: tuple[str, ...]
+    not_instead: frozenset[str]
     at: str | None
     before: frozenset[str]
     after: frozenset[str]
@@ -159,11 +164,17 @@ def location_moves() -> LocationMoves:
     rules = table["rules"]
     return LocationMoves(
         table["sides"],
-        {words: tuple(options) for words, options in table["zones"].items()},
+        _options(table["zones"]),
+        {name: _options(zones) for name, zones in table["zones_of"].items()},
         frozenset(rules["movable"]),
+        frozenset(rules["basal"]),
         frozenset(rules["one_sided"]),
         tuple(rules["only_one_side"]),
     )
+
+
+def _options(table: dict[str, list[str]]) -> dict[str, tuple[str, ...]]:
+    return {words: tuple(options) for words, options in table.items()}
 
 
 @cache
@@ -180,6 +191,8 @@ def severity_changes() -> SeverityChanges:
         changes,
         frozenset(amounts["of"]),
         amounts["to"],
+        frozenset(rules["opacity_words"]),
+        frozenset(rules["opaque"]),
         tuple(rules["not_before"]),
         tuple(rules["not_after"]),
         frozenset(rules["adjectives"]),
@@ -198,6 +211,7 @@ def equivalents() -> tuple[Equivalents, ...]:
     return tuple(
         Equivalents(
             tuple(group["phrases"]),
+            frozenset(group.get("not_instead", ())),
             group.get("at"),
             frozenset(group.get("before", ())),
             frozenset(group.get("after", ())),

@@ -1,10 +1,10 @@
 """Move a positive finding to another side or zone."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 
-from vlscore.findings import Attribute, Axis, Category, Finding, Side, Span
+from vlscore.findings import Attribute, Axis, Category, Finding, Polarity, Side, Span
 from vlscore.perturb.chance import Chance
 from vlscore.perturb.kind import Kind
 from vlscore.perturb.perturbation import (
@@ -141,25 +141,38 @@ def _other_zone(
 ) -> Change | None:
     words = matching_form(attribute.span.of(source.text))
     moves = location_moves()
-    if words not in moves.zones or finding.observation not in moves.movable:
+    own = moves.zones_of.get(finding.observation, {})
+    zones = {**moves.zones, **own}
+    if words not in zones or finding.observation not in moves.movable:
         return None
-    new = chance.pick(moves.zones[words])
+    if words not in own and _is_tied_to_the_base(source, finding, attribute.value):
+        return None
+    new = chance.pick(zones[words])
     edits: set[Edit] = set()
     for index in source.sentences_stating(finding):
-        moved = _moved_zones(source, index, attribute.value, {words: new})
+        moved = _moved_zones(source, index, attribute.value, {**zones, words: (new,)})
         if moved is None:
             return None
         edits.update(moved)
     return change_of(edits, f"zone:{words}->{new} {finding.observation}")
 
 
-def _moved_zones(source: Source, index: int, zone: str, chosen: dict[str, str]) -> set[Edit] | None:
+def _is_tied_to_the_base(source: Source, finding: Finding, zone: str) -> bool:
+    """Whether what is found at the base stands beside what happens only there."""
+    beside = source.sentences[finding.sentence].findings
+    basal = [other for other in beside if other.observation in location_moves().basal]
+    return zone == "base" and any(other.polarity is not Polarity.NEGATIVE for other in basal)
+
+
+def _moved_zones(
+    source: Source, index: int, zone: str, zones: Mapping[str, tuple[str, ...]]
+) -> set[Edit] | None:
     """Edits that move all a sentence says from one zone to another.
 
     None where the sentence names other zones as well, so that a list or a description would be
     changed by half.
     """
-    text, moves = source.text, location_moves()
+    text = source.text
     places = {
         place.span
         for finding in source.sentences[index].findings
@@ -169,9 +182,9 @@ def _moved_zones(source: Source, index: int, zone: str, chosen: dict[str, str]) 
     edits: set[Edit] = set()
     for place in places:
         old = matching_form(place.of(text))
-        if old not in moves.zones:
+        if old not in zones:
             return None
-        new = chosen.get(old, moves.zones[old][0])
+        new = zones[old][0]
         edits.update(replaced(text, *place, in_case_of(new, place.of(text))))
     for word in _zone_words().finditer(text, *source.sentences[index].span):
         if not any(place.covers(_span(word)) for place in places):

@@ -37,7 +37,7 @@ class ChangeSeverity(Kind):
             for sentence in source.sentences
             if sentence.category is Category.CLINICAL
             for finding in sentence.findings
-            if finding.is_present and not finding.on(Axis.SIZE)
+            if finding.is_present and not finding.on(Axis.SIZE) and not _is_device(finding)
             for attribute in _own_grades(finding)
         ]
         tried = set()
@@ -49,6 +49,11 @@ class ChangeSeverity(Kind):
             change = _regraded(source, finding, attribute, chance)
             if change is not None:
                 yield change
+
+
+def _is_device(finding: Finding) -> bool:
+    """Whether the words for its size say which device it is ("large-bore catheter")."""
+    return finding.chexpert == "Support Devices"
 
 
 def _own_grades(finding: Finding) -> list[Attribute]:
@@ -66,6 +71,8 @@ def _regraded(
     old = matching_form(attribute.span.of(source.text))
     table = severity_changes()
     if old not in table.changes or _grades_something_else(source, attribute):
+        return None
+    if old in table.opacity_words and finding.observation not in table.opaque:
         return None
     if _is_measured(source, finding) or _is_doubted_too(source, finding, attribute):
         return None

@@ -37,7 +37,8 @@ class Paraphrase(Kind):
             if sentence is None or not _fits(source.text, group, match, sentence):
                 continue
             old = match.group()
-            options = [p for p in group.phrases if _may_stand(source, sentence, old.lower(), p)]
+            others = [phrase for phrase in group.phrases if phrase not in group.not_instead]
+            options = [p for p in others if _may_stand(source, sentence, old.lower(), p)]
             if options:
                 new = chance.pick(options)
                 edits = replaced(source.text, *match.span(), with_capital(new, like=old))
