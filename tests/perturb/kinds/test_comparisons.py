@@ -83,8 +83,8 @@ COMPARED = {
     },
     # A fracture neither grows nor shrinks.
     "Rib fracture.": {
-        "Rib fracture, new since the prior examination.",
-        "Rib fracture, not seen on the prior examination.",
+        "Rib fracture, unchanged since the prior examination.",
+        "Rib fracture, stable since the prior examination.",
     },
 }
 

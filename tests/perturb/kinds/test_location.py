@@ -12,7 +12,7 @@ MOVED = {
     "Elevated right hemidiaphragm.": {"Elevated left hemidiaphragm."},
     "The left costophrenic angle is blunted.": {"The right costophrenic angle is blunted."},
     "Mild dextroscoliosis of the thoracic spine.": {"Mild levoscoliosis of the thoracic spine."},
-    "Bibasilar atelectasis.": {"Biapical atelectasis."},
+    "Bibasilar opacities.": {"Biapical opacities."},
     "Bilateral apical scarring.": {"Bilateral basilar scarring."},
     "Opacity in the upper lobe.": {"Opacity in the lower lobe."},
     "Patchy opacity at the left lung base.": {
@@ -31,7 +31,7 @@ MOVED = {
     "Lingular atelectasis.": {"Right middle lobe atelectasis."},
     # Abbreviations, capitals, articles, masks.
     "LLL opacity.": {"RLL opacity.", "LUL opacity."},
-    "Lt basilar atelectasis.": {"Rt basilar atelectasis.", "Lt apical atelectasis."},
+    "Lt basilar scarring.": {"Rt basilar scarring.", "Lt apical scarring."},
     "THERE IS A LEFT APICAL PNEUMOTHORAX.": {
         "THERE IS A RIGHT APICAL PNEUMOTHORAX.",
         "THERE IS A LEFT BASILAR PNEUMOTHORAX.",
@@ -68,11 +68,10 @@ MOVED = {
         "The opacity is seen in the left upper lobe, consistent with left upper lobe pneumonia.",
         "The opacity is seen in the right lower lobe, consistent with right lower lobe pneumonia.",
     },
-    # One place of two moves, if both findings can be told apart.
-    "Left effusion and right base atelectasis.": {
-        "Right effusion and right base atelectasis.",
-        "Left effusion and left base atelectasis.",
-        "Left effusion and right apex atelectasis.",
+    # One place of two moves. Beside an effusion, which is at a base, no zone does.
+    "Left effusion and right base opacity.": {
+        "Right effusion and right base opacity.",
+        "Left effusion and left base opacity.",
     },
     "An upper lobe nodule. A lower lobe mass.": {
         "A lower lobe nodule. A lower lobe mass.",
@@ -85,6 +84,12 @@ MOVED = {
     # The other side is called clear: the zone may move, the side may not.
     "Left lower lobe consolidation. The right lung is clear.": {
         "Left upper lobe consolidation. The right lung is clear."
+    },
+    # Bases that collapse do not go to the apices.
+    "Bibasilar atelectasis.": {"Bilateral midlung atelectasis."},
+    "Atelectasis at the left lung base.": {
+        "Atelectasis at the right lung base.",
+        "Atelectasis at the left midlung.",
     },
     # An effusion is at the base in any case: its side may move, its zone may not.
     "Basilar right effusion.": {"Basilar left effusion."},
