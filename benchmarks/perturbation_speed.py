@@ -1,0 +1,143 @@
+"""Claim: one core makes all kinds of perturbation of at least 10,000 reports a minute.
+
+Protocol: reports drawn by the bundled phantom generator, then those of --table in random order; one
+thread; processor time, so that other work on the machine counts little; medians of rounds, in
+each of which three things are timed: (1) `perturb_table`, the whole command from a jsonl file to
+the written data set, with its first pass that makes the standard normal report; (2) `perturb` with
+all kinds on reports in memory; (3) reading reports, and then kind by kind, one change a report, on
+what was read, the order of kinds turned by one every round. Every timing takes reports of its own,
+because what a sentence says is remembered; sentences that reports share are read once, as in any
+run. One report is perturbed before the clock starts, to load the lexicons.
+
+Run: OMP_NUM_THREADS=1 python benchmarks/perturbation_speed.py [--rounds 5] [--reports 500]
+     [--table FILE --name "What its reports are"] [--out FILE]
+"""
+
+import argparse
+import itertools
+import json
+import statistics
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from machine import describe_machine
+
+from vlscore._files import atomic_write
+from vlscore.perturb import KINDS, default_standard_normal, perturb, perturb_table
+from vlscore.perturb.generate import perturbations_of
+from vlscore.perturb.source import Source
+from vlscore.phantom.dataset import sample_studies
+from vlscore.studies import Report, read_reports
+
+SEED = 21
+WHOLE, MEMORY, READING = "whole command", "in memory", "reading the report"
+
+
+def phantom_reports() -> Iterator[str]:
+    for first in itertools.count():
+        for study in sample_studies(SEED + first, 1_000):
+            yield study.reference
+
+
+def table_reports(path: Path) -> list[str]:
+    texts = [row.text for row in read_reports(path) if isinstance(row, Report)]
+    return [texts[k] for k in np.random.default_rng(SEED).permutation(len(texts))]
+
+
+def whole_command(texts: list[str]) -> tuple[float, int]:
+    """Seconds a report, and perturbations."""
+    with tempfile.TemporaryDirectory() as folder:
+        table = Path(folder) / "reports.jsonl"
+        with table.open("w", encoding="utf-8") as stream:
+            for number, text in enumerate(texts):
+                stream.write(json.dumps({"id": number, "report": text}) + "\n")
+        start = time.process_time()
+        made = perturb_table(table, Path(folder) / "out")
+        return (time.process_time() - start) / len(texts), sum(made.counts.values())
+
+
+def in_memory(texts: list[str]) -> float:
+    """Seconds a report."""
+    start = time.process_time()
+    for text in texts:
+        for _ in perturb(text):
+            pass
+    return (time.process_time() - start) / len(texts)
+
+
+def part_by_part(texts: list[str], round: int) -> dict[str, float]:
+    """Seconds a report for reading, and for each kind."""
+    start = time.process_time()
+    sources = [Source.read(text, default_standard_normal()) for text in texts]
+    seconds = {READING: (time.process_time() - start) / len(texts)}
+    names = list(KINDS)
+    for name in names[round % len(names) :] + names[: round % len(names)]:
+        kind = KINDS[name]
+        start = time.process_time()
+        for number, source in enumerate(sources):
+            for _ in perturbations_of(source, kind, 0, 1, str(number)):
+                pass
+        seconds[name] = (time.process_time() - start) / len(texts)
+    return seconds
+
+
+def measure(title: str, texts: list[str], rounds: int, count: int) -> list[str]:
+    """Lines of the report on texts, of which `3 * rounds * count` are used."""
+    fresh = iter([texts[k * count : (k + 1) * count] for k in range(3 * rounds)])
+    parts = (WHOLE, MEMORY, READING, *KINDS)
+    seconds: dict[str, list[float]] = {part: [] for part in parts}
+    made = 0
+    for round in range(rounds):
+        whole, perturbations = whole_command(next(fresh))
+        made += perturbations
+        seconds[WHOLE].append(whole)
+        seconds[MEMORY].append(in_memory(next(fresh)))
+        for part, taken in part_by_part(next(fresh), round).items():
+            seconds[part].append(taken)
+    median = {part: statistics.median(taken) for part, taken in seconds.items()}
+    words = statistics.mean(len(text.split()) for text in texts[: 3 * rounds * count])
+    return [
+        f"## {title}",
+        "",
+        f"{words:.0f} words a report on average, {count:,} reports a timing, medians of {rounds} "
+        f"rounds, {made / rounds / count:.1f} perturbations a report.",
+        "",
+        "| all kinds together | reports a minute | ms a report |",
+        "|---|---:|---:|",
+        *(f"| {p} | {60 / median[p]:,.0f} | {median[p] * 1e3:.2f} |" for p in (WHOLE, MEMORY)),
+        "",
+        "| of which | ms a report |",
+        "|---|---:|",
+        *(f"| {part} | {median[part] * 1e3:.3f} |" for part in (READING, *KINDS)),
+        "",
+    ]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--reports", type=int, default=500, help="a timing; fewer if too few")
+    parser.add_argument("--table", type=Path)
+    parser.add_argument("--name", default="Reports of a table")
+    parser.add_argument("--out", type=Path)
+    options = parser.parse_args()
+    rounds, count = options.rounds, options.reports
+    lines = ["# Speed of perturbation", "", "One thread, processor time.", describe_machine(), ""]
+    list(perturb("Small left effusion. No pneumothorax."))
+    texts = list(itertools.islice(phantom_reports(), 3 * rounds * count))
+    lines += measure("Phantom reports", texts, rounds, count)
+    if options.table is not None:
+        texts = table_reports(options.table)
+        lines += measure(options.name, texts, rounds, min(count, len(texts) // (3 * rounds)))
+    report = "\n".join(lines)
+    print(report)
+    if options.out is not None:
+        with atomic_write(options.out) as stream:
+            stream.write(report)
+
+
+if __name__ == "__main__":
+    main()
