@@ -6,12 +6,19 @@ VENV := .venv
 BIN := $(VENV)/bin
 OUT := out/demo
 
-.PHONY: demo test lint types unit clean
+.PHONY: demo test lint types unit perturbations clean
 
 demo: $(VENV)/.installed
 	$(BIN)/vlscore evaluate weights/phantom/demo/studies.jsonl --out $(OUT) --overwrite --show 12
 
 test: lint types unit
+
+# Makes the data set under perturbations/phantom again, and shows which of its changes metrics notice.
+perturbations: $(VENV)/.installed-dev
+	$(BIN)/python -m vlscore.phantom out/phantom --studies 30 --seed 11 --phrasings held_out
+	$(BIN)/vlscore perturb out/phantom/studies.jsonl --out perturbations/phantom
+	$(BIN)/vlscore sensitivity --perturbations perturbations/phantom \
+		--studies out/phantom/studies.jsonl --out out/sensitivity
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .

@@ -8,23 +8,24 @@ from vlscore.perturb.perturbation import Edit
 from vlscore.perturb.source import Source
 
 _DIGITS = re.compile(r"\d{1,2}")
-_OTHERWISE = re.compile(r"\botherwise,?\s+(?=\w)", re.IGNORECASE)
 
 
 def remove_sentences(source: Source, indices: Collection[int]) -> tuple[Edit, ...] | None:
     """Edits that remove the sentences with the numbers given.
 
     List numbers go with an item that goes whole, and the items after it are numbered anew. None
-    where no sentence of a section, or of the report, would be left, or half of one.
+    where no sentence of a section, or of the report, would be left, or half of one, or where the
+    sentence after one of them goes on with it.
     """
     gone = sorted(set(indices))
     if not gone or len(gone) == len(source.sentences):
         return None
     if any(source.is_joined(index) for index in gone) or _empties_a_section(source, set(gone)):
         return None
+    if any(source.goes_on(index + 1) for index in gone if index + 1 not in gone):
+        return None
     edits = [_removal(source, first, last) for first, last in _runs(source, gone)]
     edits += _renumbering(source, edits)
-    edits += [edit for index in gone if index + 1 not in gone for edit in _sole(source, index + 1)]
     return tuple(sorted(edits))
 
 
@@ -57,21 +58,6 @@ def _removal(source: Source, first: int, last: int) -> Edit:
         here = source.number_start(first)
         return Edit(start if here is None else here, there, "")
     return Edit(source.before(first), end, "")
-
-
-def _sole(source: Source, index: int) -> list[Edit]:
-    """Takes "otherwise" from the sentence that follows what went: there is nothing else now."""
-    if index == len(source.sentences) or source.opens_section(index):
-        return []
-    word = _OTHERWISE.search(source.text, *source.sentences[index].span)
-    if word is None:
-        return []
-    if word.start() > source.sentences[index].span.start:
-        return [Edit(*word.span(), "")]
-    # It opens the sentence: the next word takes its capital.
-    end = word.end() + 1
-    first = source.text[word.end() : end]
-    return [Edit(word.start(), end, first.upper() if word.group()[0].isupper() else first)]
 
 
 def _renumbering(source: Source, edits: Sequence[Edit]) -> list[Edit]:

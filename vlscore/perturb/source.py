@@ -18,7 +18,7 @@ from vlscore.findings import (
 )
 from vlscore.perturb.tables import discourse
 
-_NUMBER = re.compile(r"(?:\(?\d{1,2}[.)]|[-*•])\s*$")
+_NUMBER = re.compile(r"(?:\(?\d{1,2}[.)],?|[-*•])\s*$")
 _HEADER = re.compile(r"[A-Za-z][A-Za-z /&,()\-]{2,40}?[ \t]*:\s*(?:\(?\d{1,2}[.)]\s*)?$")
 _TIED_END = re.compile(r"(?:;|\s\d{1,2}\.)\s*$")
 _LABEL = re.compile(r"[A-Za-z][\w ]{2,25}:")
@@ -145,14 +145,23 @@ class Source:
         """Whether a sentence reads well only right after the one before it."""
         if index == 0:
             return False
-        goes_on = self.text[self.sentences[index].span.start].islower() and not self.is_lower_case
         recommends = self.sentences[index].category is Category.RECOMMENDATION
-        if goes_on or recommends or self.speaks_of_the_one_before(index):
+        if self.goes_on(index) or recommends or self.speaks_of_the_one_before(index):
             return True
-        if not self._openings(index).isdisjoint(discourse().connectives):
-            return True
+        return not self._openings(index).isdisjoint(discourse().connectives) or self.leans(index)
+
+    def leans(self, index: int) -> bool:
+        """Whether a sentence, if there is one in this section, speaks of something said before."""
+        if index == len(self.sentences) or self.opens_section(index):
+            return False
         said = f" {' '.join(_WORDS.findall(self.words_of(self.sentences[index])))} "
         return any(f" {phrase} " in said for phrase in discourse().leaning)
+
+    def goes_on(self, index: int) -> bool:
+        """Whether a sentence, if there is one, begins in lower case where others do not."""
+        if index == len(self.sentences) or self.opens_paragraph(index) or self.is_lower_case:
+            return False
+        return self.text[self.sentences[index].span.start].islower()
 
     def _openings(self, index: int) -> set[str]:
         words = _WORDS.findall(self.words_of(self.sentences[index]))[:5]
@@ -251,14 +260,18 @@ def may_be_one(one: Finding, other: Finding) -> bool:
     related = discourse().families.get(one.observation, frozenset())
     if one.observation != other.observation and other.observation not in related:
         return False
-    sides = {one.side, other.side}
-    if Side.LEFT in sides and Side.RIGHT in sides:
+    if on_two_sides(one, other):
         return False
     same_name = one.observation == other.observation
-    return same_name or not one.zones or not other.zones or bool(_heights(one) & _heights(other))
+    return same_name or not one.zones or not other.zones or bool(heights(one) & heights(other))
 
 
-def _heights(finding: Finding) -> set[str]:
+def on_two_sides(one: Finding, other: Finding) -> bool:
+    """Whether one is on the left and the other on the right."""
+    return {one.side, other.side} == {Side.LEFT, Side.RIGHT}
+
+
+def heights(finding: Finding) -> set[str]:
     """The zones of a finding, and those at the same height."""
     levels = discourse().levels
     return set(finding.zones).union(*(levels.get(zone, frozenset()) for zone in finding.zones))

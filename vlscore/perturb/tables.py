@@ -18,6 +18,8 @@ class Discourse(NamedTuple):
     no_pathology: frozenset[str]
     families: Mapping[str, frozenset[str]]
     levels: Mapping[str, frozenset[str]]
+    kin: Mapping[str, frozenset[str]]
+    bones: frozenset[str]
     not_merely_denying: frozenset[str]
     interpreting: tuple[str, ...]
 
@@ -30,6 +32,7 @@ class LocationMoves(NamedTuple):
     zones_of: Mapping[str, Mapping[str, tuple[str, ...]]]
     movable: frozenset[str]
     basal: frozenset[str]
+    zone_bound: tuple[str, ...]
     one_sided: frozenset[str]
     only_one_side: tuple[str, ...]
 
@@ -49,6 +52,9 @@ class SeverityChanges(NamedTuple):
     amounts: Mapping[str, str]
     opacity_words: frozenset[str]
     opaque: frozenset[str]
+    degrees: frozenset[str]
+    no_degree: frozenset[str]
+    degrees_not_before: tuple[str, ...]
     not_before: tuple[str, ...]
     not_after: tuple[str, ...]
     adjectives: frozenset[str]
@@ -143,6 +149,8 @@ def discourse() -> Discourse:
         frozenset(table["no_pathology"]),
         _relatives(table["families"]),
         _relatives(table["levels"]),
+        _relatives(table["kin"]),
+        frozenset(table["bones"]),
         frozenset(table["not_merely_denying"]),
         tuple(table["interpreting"]),
     )
@@ -168,6 +176,7 @@ def location_moves() -> LocationMoves:
         {name: _options(zones) for name, zones in table["zones_of"].items()},
         frozenset(rules["movable"]),
         frozenset(rules["basal"]),
+        tuple(rules["zone_bound"]),
         frozenset(rules["one_sided"]),
         tuple(rules["only_one_side"]),
     )
@@ -193,6 +202,9 @@ def severity_changes() -> SeverityChanges:
         amounts["to"],
         frozenset(rules["opacity_words"]),
         frozenset(rules["opaque"]),
+        frozenset(rules["degrees"]),
+        frozenset(rules["no_degree"]),
+        tuple(rules["degrees_not_before"]),
         tuple(rules["not_before"]),
         tuple(rules["not_after"]),
         frozenset(rules["adjectives"]),

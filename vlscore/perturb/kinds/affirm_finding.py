@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from vlscore.findings import Category, Finding, Polarity, Sentence, extract
 from vlscore.perturb.chance import Chance
+from vlscore.perturb.coherence import denied_elsewhere
 from vlscore.perturb.kind import Kind
 from vlscore.perturb.perturbation import Change, Edit, ErrorCategory, Expected
 from vlscore.perturb.source import Source
@@ -44,7 +45,9 @@ def _denied_alone(source: Source, sentence: Sentence) -> Finding | None:
     if finding.polarity is not Polarity.NEGATIVE or finding.normal:
         return None
     alone = source.count(finding.observation) == 1 and finding.observation not in _GENERIC
-    return finding if alone and not source.is_joined(sentence.index) else None
+    if not alone or denied_elsewhere(source, finding, {sentence.index}):
+        return None
+    return None if source.is_joined(sentence.index) else finding
 
 
 def _assertion(source: Source, sentence: Sentence, finding: Finding) -> Edit | None:

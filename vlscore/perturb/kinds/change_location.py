@@ -6,6 +6,7 @@ from functools import cache
 
 from vlscore.findings import Attribute, Axis, Category, Finding, Polarity, Side, Span
 from vlscore.perturb.chance import Chance
+from vlscore.perturb.coherence import names_side_elsewhere, names_zone_elsewhere
 from vlscore.perturb.kind import Kind
 from vlscore.perturb.perturbation import (
     Change,
@@ -69,8 +70,11 @@ def _other_side(source: Source, finding: Finding, attribute: Attribute) -> Chang
         return None
     if _is_on_side(source, finding, _OTHER[side]) or _is_normal(source, _OTHER[side]):
         return None
+    stated = source.sentences_stating(finding)
+    if names_side_elsewhere(source, finding, side, stated):
+        return None
     edits: set[Edit] = set()
-    for index in source.sentences_stating(finding):
+    for index in stated:
         moved = _moved_sides(source, index, side)
         if moved is None:
             return None
@@ -147,9 +151,12 @@ def _other_zone(
         return None
     if words not in own and _is_tied_to_the_base(source, finding, attribute.value):
         return None
+    stated = source.sentences_stating(finding)
+    if names_zone_elsewhere(source, finding, attribute, stated):
+        return None
     new = chance.pick(zones[words])
     edits: set[Edit] = set()
-    for index in source.sentences_stating(finding):
+    for index in stated:
         moved = _moved_zones(source, index, attribute.value, {**zones, words: (new,)})
         if moved is None:
             return None
@@ -173,6 +180,9 @@ def _moved_zones(
     changed by half.
     """
     text = source.text
+    said = source.words_of(source.sentences[index])
+    if any(bound in said for bound in location_moves().zone_bound):
+        return None
     places = {
         place.span
         for finding in source.sentences[index].findings

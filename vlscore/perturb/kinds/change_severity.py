@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from vlscore.findings import Attribute, Axis, Category, Finding, Polarity
 from vlscore.perturb.chance import Chance
+from vlscore.perturb.coherence import denied_elsewhere, told_elsewhere
 from vlscore.perturb.kind import Kind
 from vlscore.perturb.perturbation import (
     Change,
@@ -74,7 +75,12 @@ def _regraded(
         return None
     if old in table.opacity_words and finding.observation not in table.opaque:
         return None
-    if _is_measured(source, finding) or _is_doubted_too(source, finding, attribute):
+    if old in table.degrees and finding.observation in table.no_degree:
+        return None
+    if _is_measured(source, finding) or _is_doubted_too(source, finding):
+        return None
+    stated = source.sentences_stating(finding)
+    if denied_elsewhere(source, finding, stated) or told_elsewhere(source, finding, stated):
         return None
     choice = chance.below(2)
     edits: set[Edit] = set()
@@ -83,7 +89,7 @@ def _regraded(
             words = grade.span.of(source.text)
             if grade.value != attribute.value or matching_form(words) not in table.changes:
                 continue
-            if grade not in _own_grades(mention):
+            if grade not in _own_grades(mention) or _grades_something_else(source, grade):
                 return None
             new = in_case_of(_other_grade(source, mention, grade, choice), words)
             edits.update(replaced(source.text, *grade.span, new))
@@ -107,20 +113,25 @@ def _grades_something_else(source: Source, attribute: Attribute) -> bool:
     table = severity_changes()
     following = matching_form(source.text[attribute.span.end : attribute.span.end + 30])
     preceding = matching_form(source.text[: attribute.span.start][-30:])
+    is_degree = matching_form(attribute.span.of(source.text)) in table.degrees
+    if is_degree and following.startswith(table.degrees_not_before):
+        return True
     return following.startswith(table.not_before) or preceding.endswith(table.not_after)
 
 
-def _is_doubted_too(source: Source, finding: Finding, attribute: Attribute) -> bool:
-    """Whether the sentence goes on to interpret the finding as one of the same grade."""
+def _is_doubted_too(source: Source, finding: Finding) -> bool:
+    """Whether the sentence goes on to interpret the finding, as one that it grades as well."""
     return any(
-        other.polarity is Polarity.UNCERTAIN
-        and other is not finding
-        and any(grade.value == attribute.value for grade in _grades(other))
+        other.polarity is Polarity.UNCERTAIN and other is not finding and _grades(other)
         for other in source.sentences[finding.sentence].findings
     )
 
 
 def _is_measured(source: Source, finding: Finding) -> bool:
-    """Whether this sentence, or one that speaks of it, gives a size the new word would belie."""
-    indices = [finding.sentence, *source.followers(finding.sentence)]
-    return any(_SIZE.search(source.words_of(source.sentences[index])) for index in indices)
+    """Whether a sentence that states it, or one of nothing else, gives a size."""
+    stated = source.sentences_stating(finding)
+    return any(
+        _SIZE.search(source.words_of(sentence))
+        for sentence in source.sentences
+        if sentence.index in stated or not sentence.findings
+    )

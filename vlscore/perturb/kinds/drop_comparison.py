@@ -6,6 +6,7 @@ from functools import cache
 
 from vlscore.findings import Attribute, Axis, Category, Finding, Sentence
 from vlscore.perturb.chance import Chance
+from vlscore.perturb.coherence import compared_elsewhere
 from vlscore.perturb.kind import Kind
 from vlscore.perturb.perturbation import (
     Change,
@@ -65,8 +66,11 @@ def _own_changes(finding: Finding) -> list[Attribute]:
 
 def _without(source: Source, finding: Finding) -> Change | None:
     """The change that drops every comparison of the finding, here and where it is restated."""
+    mentions = (finding, *source.restatements(finding))
+    if compared_elsewhere(source, finding, {mention.sentence for mention in mentions}):
+        return None
     edits: set[Edit] = set()
-    for mention in (finding, *source.restatements(finding)):
+    for mention in mentions:
         for attribute in _own_changes(mention):
             dropped = _dropped(source, mention, attribute)
             if dropped is None:

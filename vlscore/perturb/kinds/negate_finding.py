@@ -6,6 +6,7 @@ from functools import cache
 
 from vlscore.findings import Finding, Polarity, Sentence, extract
 from vlscore.perturb.chance import Chance
+from vlscore.perturb.coherence import told_elsewhere
 from vlscore.perturb.kind import Kind
 from vlscore.perturb.perturbation import Change, Edit, ErrorCategory, Expected
 from vlscore.perturb.source import Source
@@ -36,6 +37,8 @@ class NegateFinding(Kind):
                 continue
             finding = sentence.findings[0]
             if any(source.restatements(finding)) or source.followers(sentence.index):
+                continue
+            if told_elsewhere(source, finding, {sentence.index}):
                 continue
             edits = _denial(source, sentence, finding)
             if edits is not None and _denies(source, sentence, finding, edits):

@@ -1,16 +1,22 @@
 """Remove the sentence that states a pathology."""
 
+import re
 from collections.abc import Iterator
 
 from vlscore.findings import Category, Finding
 from vlscore.perturb.chance import Chance
+from vlscore.perturb.coherence import told_elsewhere
 from vlscore.perturb.kind import Kind
-from vlscore.perturb.perturbation import Change, ErrorCategory, Expected
+from vlscore.perturb.perturbation import Change, Edit, ErrorCategory, Expected
 from vlscore.perturb.removal import remove_sentences
 from vlscore.perturb.source import Source, topic_of
 
 # A report that says it again and again has no sentence whose loss leaves the finding out.
 _MOST_SENTENCES = 3
+_OTHERWISE = re.compile(
+    r"^otherwise,?\s+(?=\w)|(?<=\bis )otherwise |(?<=\bare )otherwise |(?<=\bappear )otherwise ",
+    re.IGNORECASE,
+)
 
 
 class RemovePathology(Kind):
@@ -24,6 +30,8 @@ class RemovePathology(Kind):
     nothing = "no sentence states a positive finding that can be left out"
 
     def changes(self, source: Source, chance: Chance) -> Iterator[Change]:
+        if source.has_labels:
+            return
         tried = set()
         for sentence in chance.shuffled(source.sentences):
             pathologies = source.pathologies(sentence)
@@ -32,10 +40,12 @@ class RemovePathology(Kind):
                 continue
             tried.add(topics)
             gone = _all_that_tell(source, pathologies)
-            edits = remove_sentences(source, gone) if len(gone) <= _MOST_SENTENCES else None
+            if len(gone) > _MOST_SENTENCES or _is_missed(source, pathologies, gone):
+                continue
+            edits = remove_sentences(source, gone)
             if edits is not None:
-                names = "+".join(dict.fromkeys(finding.observation for finding in pathologies))
-                yield Change(edits, f"sentence:{names}")
+                sole = [edit for index in gone for edit in _sole(source, index + 1, gone)]
+                yield Change(tuple(sorted([*edits, *sole])), f"sentence:{_names(source, gone)}")
 
 
 def _all_that_tell(source: Source, findings: list[Finding]) -> set[int]:
@@ -43,6 +53,42 @@ def _all_that_tell(source: Source, findings: list[Finding]) -> set[int]:
     stating = set[int]().union(*(source.sentences_stating(finding) for finding in findings))
     gone = stating.union(*(source.followers(index) for index in stating))
     return gone | {index + 1 for index in gone if _recommends(source, index + 1)}
+
+
+def _is_missed(source: Source, findings: list[Finding], gone: set[int]) -> bool:
+    """Whether what stays speaks of what goes: by another name, or as of something said before."""
+    if any(told_elsewhere(source, finding, gone) for finding in findings):
+        return True
+    stays = [sentence for sentence in source.sentences if sentence.index not in gone]
+    if any(sentence.category is Category.COMMUNICATION for sentence in stays):
+        return True
+    is_normal = not any(map(source.pathologies, stays))
+    if is_normal and any(sentence.category is Category.RECOMMENDATION for sentence in stays):
+        return True
+    return any(
+        index + 1 not in gone and source.leans(index + 1) and not _sole(source, index + 1, gone)
+        for index in gone
+    )
+
+
+def _sole(source: Source, index: int, gone: set[int]) -> list[Edit]:
+    """Takes "otherwise" from the sentence that follows what went: there is nothing else now."""
+    if index in gone or index == len(source.sentences) or source.opens_section(index):
+        return []
+    start, end = source.sentences[index].span
+    word = _OTHERWISE.search(source.text[start:end])
+    if word is None:
+        return []
+    first = source.text[start + word.end()]
+    if word.start() > 0 or not word.group()[0].isupper():
+        return [Edit(start + word.start(), start + word.end(), "")]
+    return [Edit(start, start + word.end() + 1, first.upper())]
+
+
+def _names(source: Source, gone: set[int]) -> str:
+    """All that the sentences state, not only what they were removed for."""
+    stated = (f for index in sorted(gone) for f in source.sentences[index].findings if f.is_present)
+    return "+".join(dict.fromkeys(finding.observation for finding in stated))
 
 
 def _recommends(source: Source, index: int) -> bool:

@@ -1,0 +1,94 @@
+"""What stands elsewhere in a report and would belie a change, so that it had better not be made."""
+
+import re
+from collections.abc import Collection, Iterator
+
+from vlscore.findings import Attribute, Category, Finding, Polarity, Sentence
+from vlscore.perturb.source import Source, heights, may_be_one, on_two_sides
+from vlscore.perturb.tables import discourse
+
+
+def told_elsewhere(source: Source, finding: Finding, changed: Collection[int]) -> bool:
+    """Whether other sentences state or doubt it under another name, or its cause."""
+    return any(other.polarity is not Polarity.NEGATIVE for other in _kin(source, finding, changed))
+
+
+def denied_elsewhere(source: Source, finding: Finding, changed: Collection[int]) -> bool:
+    """Whether other sentences deny it, or call normal what it would be seen in."""
+    return any(
+        other.polarity is Polarity.NEGATIVE and (other.normal or may_be_one(other, finding))
+        for other in _kin(source, finding, changed)
+    )
+
+
+def compared_elsewhere(source: Source, finding: Finding, changed: Collection[int]) -> bool:
+    """Whether other sentences compare it, its kin, or the examination as a whole with a prior."""
+    kin = _kin(source, finding, changed)
+    if any(other.change and other.polarity is not Polarity.NEGATIVE for other in kin):
+        return True
+    return any(
+        sentence.changes and not sentence.findings and sentence.index not in changed
+        for sentence in source.sentences
+    )
+
+
+def names_side_elsewhere(
+    source: Source, finding: Finding, side: str, changed: Collection[int]
+) -> bool:
+    """Whether other sentences speak of that side, of bones if it is one, else of anything else."""
+    is_bone = finding.observation in discourse().bones
+    return any(
+        _speaks_of(source, sentence, side) and is_bone in _tells_of_bones(sentence)
+        for sentence in _others(source, changed)
+    )
+
+
+def names_zone_elsewhere(
+    source: Source, finding: Finding, zone: Attribute, changed: Collection[int]
+) -> bool:
+    """Whether other sentences speak of that zone in its words, or of its kin at that height."""
+    words = zone.span.of(source.text).lower()
+    if any(
+        words in source.words_of(sentence)
+        for sentence in _others(source, changed)
+        if not sentence.findings
+    ):
+        return True
+    near = {zone.value} | discourse().levels.get(zone.value, frozenset())
+    return any(
+        other.polarity is not Polarity.NEGATIVE and near & heights(other)
+        for other in _kin(source, finding, changed)
+    )
+
+
+def _kin(source: Source, finding: Finding, changed: Collection[int]) -> Iterator[Finding]:
+    """Mentions in other sentences that may speak of the same thing, at no other place."""
+    related = discourse().kin.get(finding.observation, frozenset())
+    for other in source.findings:
+        if other.sentence in changed:
+            continue
+        if may_be_one(other, finding):
+            yield other
+        elif other.observation in related and not on_two_sides(other, finding):
+            at = heights(other)
+            if not at or not finding.zones or at & heights(finding):
+                yield other
+
+
+def _others(source: Source, changed: Collection[int]) -> Iterator[Sentence]:
+    """The sentences besides, without those that merely deny."""
+    for sentence in source.sentences:
+        is_told = sentence.category is not Category.TECHNIQUE and not sentence.normal
+        if is_told and sentence.index not in changed:
+            yield sentence
+
+
+def _speaks_of(source: Source, sentence: Sentence, side: str) -> bool:
+    named = re.search(rf"\b{side}", source.words_of(sentence)) is not None
+    return named or any(finding.side == side for finding in sentence.findings)
+
+
+def _tells_of_bones(sentence: Sentence) -> set[bool]:
+    """Whether of bones, of anything else, or, where no finding says, of either."""
+    kinds = {finding.observation in discourse().bones for finding in sentence.findings}
+    return kinds or {True, False}
