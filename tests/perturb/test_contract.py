@@ -108,7 +108,7 @@ def test_ten_thousand_words():
 
 
 @given(report=reports(), seed=st.integers())
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_made_up_reports(report, seed):
     source = read(report)
     for kind in KINDS.values():
@@ -120,7 +120,7 @@ def test_made_up_reports(report, seed):
 
 
 @given(text=any_text(), seed=st.integers())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_any_text(text, seed):
     source = read(text)
     for kind in KINDS.values():

@@ -36,7 +36,7 @@ def test_law(name, perturbations):
 
 
 @given(report=plain_reports(), seed=st.integers())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_laws_over_assembled_sentences(report, seed):
     source = read(report)
     for kind in KINDS.values():

@@ -58,8 +58,7 @@ MOVED = {
         "Right effusion has decreased. Small right effusion remains."
     },
     "Left basilar opacity obscuring the left hemidiaphragm.": {
-        "Right basilar opacity obscuring the right hemidiaphragm.",
-        "Left apical opacity obscuring the left hemidiaphragm.",
+        "Right basilar opacity obscuring the right hemidiaphragm."
     },
     "Nodule projecting over the right seventh rib.": {
         "Nodule projecting over the left seventh rib."

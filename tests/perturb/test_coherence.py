@@ -1,0 +1,103 @@
+"""No change is made that another sentence of the report would belie."""
+
+import pytest
+
+from tests.perturb.kinds.changed import changed
+from vlscore.findings.lexicon import load_lexicon
+from vlscore.perturb import KINDS
+from vlscore.perturb.chance import Chance
+from vlscore.perturb.source import Source
+from vlscore.perturb.tables import discourse
+
+# Kind, report, the sentence that stands in the way.
+BELIED = [
+    ("remove-pathology", "Left basilar opacity.", "Focal consolidation at the left base."),
+    ("remove-pathology", "Mild cardiomegaly.", "Findings were discussed with Dr. Smith."),
+    ("remove-pathology", "Nodule in the right lung.", "CT is recommended."),
+    ("remove-pathology", "Left effusion.", "The remaining lungs are clear."),
+    ("negate-finding", "There is atelectasis.", "Findings may represent pneumonia."),
+    ("negate-finding", "There is a pneumothorax.", "Mediastinal shift to the left."),
+    ("affirm-finding", "No focal consolidation.", "The lungs are clear."),
+    ("affirm-finding", "No rib fracture.", "Osseous structures are intact."),
+    ("change-severity", "Severe cardiomegaly.", "The heart is top normal in size."),
+    ("change-severity", "Small nodule.", "This measures 8 mm."),
+    ("change-severity", "Large right effusion.", "It is 4 cm deep."),
+    ("change-location", "Left pleural effusion.", "A left chest tube is in place."),
+    ("change-location", "Left pleural effusion.", "Shift from left to right."),
+    ("change-location", "Upper lobe opacity.", "Atelectasis in the upper lobe."),
+    ("drop-comparison", "Stable effusion.", "These findings are similar to the prior examination."),
+    ("drop-comparison", "Worsening atelectasis.", "Worsening interstitial markings."),
+    ("add-false-finding", "No nodule.", "The heart and mediastinum are not enlarged."),
+]
+_MANY = {"add-false-finding"}
+
+
+@pytest.mark.parametrize(("kind", "report", "other"), BELIED)
+def test_a_change_that_would_be_belied_is_not_made(kind, report, other):
+    """It is made where the other sentence says nothing of the kind."""
+    made = changed(kind, f"{report} {other}")
+    if kind in _MANY:
+        assert not any("The heart is moderately enlarged." in text for text in made)
+        assert not any("There is mild cardiomegaly." in text for text in made)
+        return
+    assert not any(other in text and report not in text for text in made)
+    assert any(report not in text for text in changed(kind, f"{report} No free air is seen."))
+
+
+# Kind, report, one of the texts that come out.
+FREE = [
+    (
+        "change-location",
+        "Left pleural effusion. Old left rib fracture.",
+        "Right pleural effusion. Old left rib fracture.",
+    ),
+    (
+        "change-location",
+        "Left pleural effusion. No left pneumothorax.",
+        "Right pleural effusion. No left pneumothorax.",
+    ),
+    (
+        "remove-pathology",
+        "Left basilar opacity. Right upper lobe scarring.",
+        "Right upper lobe scarring.",
+    ),
+    (
+        "affirm-finding",
+        "No pneumothorax. The lungs are clear.",
+        "There is a pneumothorax. The lungs are clear.",
+    ),
+    ("negate-finding", "There is scoliosis. Atelectasis.", "There is no scoliosis. Atelectasis."),
+    (
+        "drop-comparison",
+        "Stable effusion. New rib fracture.",
+        "Effusion. New rib fracture.",
+    ),
+]
+
+
+@pytest.mark.parametrize(("kind", "report", "expected"), FREE)
+def test_what_is_elsewhere_or_of_something_else_does_not_stand_in_the_way(kind, report, expected):
+    assert expected in changed(kind, report)
+
+
+def test_otherwise_goes_with_what_it_is_said_of():
+    report = "There is a left effusion. {} Heart size is normal."
+    for said, left in (
+        ("Otherwise, the lungs are clear.", "The lungs are clear."),
+        ("Otherwise no acute disease.", "No acute disease."),
+        ("The lungs are otherwise clear.", "The lungs are clear."),
+    ):
+        assert f"{left} Heart size is normal." in changed("remove-pathology", report.format(said))
+
+
+def test_all_that_goes_is_named():
+    source = Source.read("Cardiomegaly and a pacemaker are seen. The lungs are clear.")
+    chance = Chance(0, "", "remove-pathology")
+    (change,) = KINDS["remove-pathology"].changes(source, chance)
+    assert change.rule == "sentence:cardiomegaly+pacemaker"
+
+
+def test_kin_and_bones_are_observations():
+    known = load_lexicon().observations.keys()
+    table = discourse()
+    assert table.kin.keys() | table.bones | table.families.keys() <= known
