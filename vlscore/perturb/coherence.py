@@ -32,13 +32,11 @@ def compared_elsewhere(source: Source, finding: Finding, changed: Collection[int
     )
 
 
-def names_side_elsewhere(
-    source: Source, finding: Finding, side: str, changed: Collection[int]
-) -> bool:
-    """Whether other sentences speak of that side, of bones if it is one, else of anything else."""
-    is_bone = finding.observation in discourse().bones
+def names_side_elsewhere(source: Source, side: str, changed: Collection[int]) -> bool:
+    """Whether other sentences speak of that side: of bones where these do, else of the chest."""
+    told = set().union(*(_tells_of_bones(source.sentences[index]) for index in changed))
     return any(
-        _speaks_of(source, sentence, side) and is_bone in _tells_of_bones(sentence)
+        _speaks_of(source, sentence, side) and not told.isdisjoint(_tells_of_bones(sentence))
         for sentence in _others(source, changed)
     )
 

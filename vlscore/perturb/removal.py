@@ -15,14 +15,15 @@ def remove_sentences(source: Source, indices: Collection[int]) -> tuple[Edit, ..
 
     List numbers go with an item that goes whole, and the items after it are numbered anew. None
     where no sentence of a section, or of the report, would be left, or half of one, or where the
-    sentence after one of them goes on with it.
+    sentence after one of them speaks of it.
     """
     gone = sorted(set(indices))
     if not gone or len(gone) == len(source.sentences):
         return None
     if any(source.is_joined(index) for index in gone) or _empties_a_section(source, set(gone)):
         return None
-    if any(source.goes_on(index + 1) for index in gone if index + 1 not in gone):
+    after = {index + 1 for index in gone}.difference(gone, [len(source.sentences)])
+    if any(source.goes_on(index) or source.speaks_of_the_one_before(index) for index in after):
         return None
     edits = [_removal(source, first, last) for first, last in _runs(source, gone)]
     edits += _renumbering(source, edits)

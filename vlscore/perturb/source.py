@@ -158,8 +158,8 @@ class Source:
         return any(f" {phrase} " in said for phrase in discourse().leaning)
 
     def goes_on(self, index: int) -> bool:
-        """Whether a sentence, if there is one, begins in lower case where others do not."""
-        if index == len(self.sentences) or self.opens_paragraph(index) or self.is_lower_case:
+        """Whether a sentence begins in lower case where others do not."""
+        if self.opens_paragraph(index) or self.is_lower_case:
             return False
         return self.text[self.sentences[index].span.start].islower()
 

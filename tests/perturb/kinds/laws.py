@@ -48,9 +48,11 @@ def named(perturbation: Perturbation) -> set[str]:
 
 
 def removes_a_pathology(p: Perturbation) -> bool:
-    """Something that the patient had is gone, and nothing came."""
-    lost = present(p.original) - present(p.perturbed)
-    return not places(p.perturbed) - places(p.original) and {o for o, _ in lost} >= named(p)
+    """All that the rule names is gone, some of it the patient had, and nothing came."""
+    lost = polarities(p.original) - polarities(p.perturbed)
+    told = {observation for observation, polarity in lost if polarity is not Polarity.NEGATIVE}
+    has_lost = present(p.original) - present(p.perturbed)
+    return bool(has_lost) and not places(p.perturbed) - places(p.original) and told >= named(p)
 
 
 def removes_no_finding(p: Perturbation) -> bool:

@@ -11,10 +11,7 @@ MASKED = {
         "There [UNK] a small left effusion.",
         "There is [UNK] small left effusion.",
     },
-    "The heart is normal in size.": {
-        "[UNK] heart is normal in size.",
-        "The heart is normal [UNK] size.",
-    },
+    "The heart is normal in size.": {"[UNK] heart is normal in size."},
     "THE HEART IS ENLARGED.": {"[UNK] HEART IS ENLARGED."},
     "No effusion. The lungs are clear.": {"No effusion. [UNK] lungs are clear."},
     "There is no evidence of pneumothorax.": {

@@ -1,7 +1,7 @@
 """Move a positive finding to another side or zone."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import cache
 
 from vlscore.findings import Attribute, Axis, Category, Finding, Polarity, Side, Span
@@ -71,7 +71,7 @@ def _other_side(source: Source, finding: Finding, attribute: Attribute) -> Chang
     if _is_on_side(source, finding, _OTHER[side]) or _is_normal(source, _OTHER[side]):
         return None
     stated = source.sentences_stating(finding)
-    if names_side_elsewhere(source, finding, side, stated):
+    if names_side_elsewhere(source, side, stated) or _is_placed_again(source, stated):
         return None
     edits: set[Edit] = set()
     for index in stated:
@@ -154,6 +154,8 @@ def _other_zone(
     stated = source.sentences_stating(finding)
     if names_zone_elsewhere(source, finding, attribute, stated):
         return None
+    if _is_placed_again(source, stated):
+        return None
     new = chance.pick(zones[words])
     edits: set[Edit] = set()
     for index in stated:
@@ -162,6 +164,17 @@ def _other_zone(
             return None
         edits.update(moved)
     return change_of(edits, f"zone:{words}->{new} {finding.observation}")
+
+
+def _is_placed_again(source: Source, stated: Collection[int]) -> bool:
+    """Whether a sentence that speaks of the finding without naming it says where it is."""
+    return any(
+        _SIDES.search(said) or _zone_words().search(said)
+        for index in stated
+        for follower in source.followers(index)
+        if follower not in stated
+        for said in [source.words_of(source.sentences[follower])]
+    )
 
 
 def _is_tied_to_the_base(source: Source, finding: Finding, zone: str) -> bool:

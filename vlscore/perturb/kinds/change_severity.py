@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from vlscore.findings import Attribute, Axis, Category, Finding, Polarity
+from vlscore.findings import Attribute, Axis, Category, Finding, Polarity, Side
 from vlscore.perturb.chance import Chance
 from vlscore.perturb.coherence import denied_elsewhere, told_elsewhere
 from vlscore.perturb.kind import Kind
@@ -19,6 +19,7 @@ from vlscore.perturb.tables import matching_form, severity_changes
 from vlscore.perturb.wording import in_case_of, replaced
 
 _NEXT_WORD = re.compile(r"\s+([^\W\d_]+)")
+_RANKED = re.compile(r"\b(?:left|right)\b.{,12}\b(?:greater|larger|more|worse|less|smaller)\b")
 _SIZE = re.compile(r"\d\s*(?:mm|cm|millimet|centimet)")
 
 
@@ -78,6 +79,8 @@ def _regraded(
     if old in table.degrees and finding.observation in table.no_degree:
         return None
     if _is_measured(source, finding) or _is_doubted_too(source, finding):
+        return None
+    if finding.side is not Side.BILATERAL and _RANKED.search(source.text.lower()):
         return None
     stated = source.sentences_stating(finding)
     if denied_elsewhere(source, finding, stated) or told_elsewhere(source, finding, stated):

@@ -44,6 +44,8 @@ class DropComparison(Kind):
         comparing += {topic_of(finding): finding for finding in compared}.values()
         for told in chance.shuffled(comparing):
             if isinstance(told, Sentence):
+                if any(s.changes for s in source.sentences if s is not told):
+                    continue
                 edits = remove_sentences(source, [told.index])
                 change = change_of(edits or (), "sentence:comparison")
             else:
@@ -101,6 +103,8 @@ def _dropped(source: Source, finding: Finding, attribute: Attribute) -> list[Edi
         return [edit] if last and last[0].lower() not in table.not_after else None
     following = _NEXT_WORD.match(text, end)
     if following is None or following.group(1).lower() in table.not_before:
+        return None
+    if _RELATIVE.search(text, sentence.start, start - 1):
         return None
     is_predicate = _COPULA.search(text, sentence.start, start) is not None
     if is_predicate or finding.cue.start < start or not table.besides.isdisjoint(said.split()):

@@ -17,7 +17,9 @@ class InventComparison(Kind):
     """Only plain sentences of one finding, in reports that compare nothing."""
 
     name = "invent-comparison"
-    description = "Say that a finding is new, increased or decreased since a prior examination."
+    description = (
+        "Say that a finding is new, increased, decreased or unchanged since a prior examination."
+    )
     expected = Expected.SIGNIFICANT
     category = ErrorCategory.FALSE_COMPARISON
     nothing = "the report compares already, or no sentence states one finding and nothing else"

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from vlscore.findings import Category, Finding
+from vlscore.findings import Category, Finding, Polarity
 from vlscore.perturb.chance import Chance
 from vlscore.perturb.coherence import told_elsewhere
 from vlscore.perturb.kind import Kind
@@ -40,7 +40,7 @@ class RemovePathology(Kind):
                 continue
             tried.add(topics)
             gone = _all_that_tell(source, pathologies)
-            if len(gone) > _MOST_SENTENCES or _is_missed(source, pathologies, gone):
+            if len(gone) > _MOST_SENTENCES or _is_missed(source, gone):
                 continue
             edits = remove_sentences(source, gone)
             if edits is not None:
@@ -55,9 +55,9 @@ def _all_that_tell(source: Source, findings: list[Finding]) -> set[int]:
     return gone | {index + 1 for index in gone if _recommends(source, index + 1)}
 
 
-def _is_missed(source: Source, findings: list[Finding], gone: set[int]) -> bool:
+def _is_missed(source: Source, gone: set[int]) -> bool:
     """Whether what stays speaks of what goes: by another name, or as of something said before."""
-    if any(told_elsewhere(source, finding, gone) for finding in findings):
+    if any(told_elsewhere(source, f, gone) for f in _told(source, gone) if f.is_present):
         return True
     stays = [sentence for sentence in source.sentences if sentence.index not in gone]
     if any(sentence.category is Category.COMMUNICATION for sentence in stays):
@@ -86,9 +86,13 @@ def _sole(source: Source, index: int, gone: set[int]) -> list[Edit]:
 
 
 def _names(source: Source, gone: set[int]) -> str:
-    """All that the sentences state, not only what they were removed for."""
-    stated = (f for index in sorted(gone) for f in source.sentences[index].findings if f.is_present)
-    return "+".join(dict.fromkeys(finding.observation for finding in stated))
+    """All that the sentences tell, not only what they were removed for."""
+    return "+".join(dict.fromkeys(finding.observation for finding in _told(source, gone)))
+
+
+def _told(source: Source, gone: set[int]) -> list[Finding]:
+    told = [finding for index in sorted(gone) for finding in source.sentences[index].findings]
+    return [finding for finding in told if finding.polarity is not Polarity.NEGATIVE]
 
 
 def _recommends(source: Source, index: int) -> bool:
