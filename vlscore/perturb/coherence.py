@@ -34,7 +34,9 @@ def compared_elsewhere(source: Source, finding: Finding, changed: Collection[int
 
 def names_side_elsewhere(source: Source, side: str, changed: Collection[int]) -> bool:
     """Whether other sentences speak of that side: of bones where these do, else of the chest."""
-    told = set().union(*(_tells_of_bones(source.sentences[index]) for index in changed))
+    followers = {follower for index in changed for follower in source.followers(index)}
+    speaking = (source.sentences[index] for index in followers.union(changed))
+    told = set().union(*map(_tells_of_bones, speaking))
     return any(
         _speaks_of(source, sentence, side) and not told.isdisjoint(_tells_of_bones(sentence))
         for sentence in _others(source, changed)
