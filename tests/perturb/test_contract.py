@@ -99,12 +99,7 @@ def test_ten_thousand_words():
             assert_is_sound(perturbation, kind, LONG)
             assert_reads_well(perturbation)
         yielded |= {name} if found else set()
-    assert yielded >= {
-        "change-severity",
-        "replace-uninformative",
-        "shuffle-sentences",
-        "paraphrase",
-    }
+    assert yielded >= {"replace-uninformative", "shuffle-sentences", "paraphrase"}
 
 
 @given(report=reports(), seed=st.integers())
