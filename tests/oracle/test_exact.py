@@ -24,6 +24,13 @@ def clustered(n, d, seed, unit=True, offset=0.0):
     return (vectors + offset).astype(np.float32)
 
 
+def cut_corpus(vectors, chunk, start=0):
+    """A corpus whose products are computed so many rows at a time."""
+    corpus = Corpus(vectors, start=start)
+    corpus.chunk = chunk
+    return corpus
+
+
 def objective(name, images, references, norms):
     if name == "cosine":
         return Cosine(references, norms)
@@ -61,7 +68,7 @@ def test_same_rows_as_brute_force(name, regime):
     vectors = clustered(5_500, 24, 1, **REGIMES[regime])
     queries = clustered(8, 24, 2, **REGIMES[regime])
     images, references = queries[:4], queries[4:]
-    corpus = Corpus(vectors)
+    corpus = cut_corpus(vectors, 1_003)
     hits = search(corpus, objective(name, images, references, corpus.norms), 10)
     for query in range(4):
         costs = brute_force(name, vectors, images[query], references[query])
@@ -80,7 +87,7 @@ def test_ties_fall_in_corpus_order(name):
     few = clustered(8, 16, 3)
     vectors = np.concatenate([few, few[np.random.default_rng(0).integers(8, size=5_600)]])
     images, references = clustered(1, 16, 4), few[5:6] + np.float32(0.01)
-    corpus = Corpus(vectors)
+    corpus = cut_corpus(vectors, 1_003)
     hits = search(corpus, objective(name, images, references, corpus.norms), 12)
     winner = vectors[hits.rows[0, 0]]
     equal = np.flatnonzero((vectors == winner).all(1))
@@ -133,6 +140,67 @@ def test_shards_and_companions_change_no_bit(seed, n, d, k, scale, name):
         assert costs[query][order].tobytes() == whole.costs[query][found].tobytes()
 
 
+SCALES = [1e-42, 1e-25, 1e-19, 1e-8, 1.0, 1e15]
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    seed=st.integers(0, 10**6),
+    n=st.integers(1, 400),
+    d=st.integers(1, 30),
+    k=st.integers(1, 40),
+    chunk=st.sampled_from([1, 31, 64, 500]),
+    name=st.sampled_from(NAMES),
+    scales=st.lists(st.sampled_from(SCALES), min_size=1, max_size=3),
+    few=st.booleans(),
+)
+def test_search_is_sorting_by_cost_and_row(seed, n, d, k, chunk, name, scales, few):
+    """Rows of any length, repeated, excluded, at the vertices; several queries, one with i = r."""
+    rng = np.random.default_rng(seed)
+    chunk = max(chunk, n // 40)
+
+    def draw(count):
+        vectors = rng.integers(-1, 2, (count, d)) if few else rng.standard_normal((count, d))
+        return (vectors * rng.choice(scales, (count, 1))).astype(np.float32)
+
+    vectors, images, references = draw(n), draw(5), draw(5)
+    vectors[rng.integers(n, size=n // 3)] = vectors[0]
+    references[0] = images[0]
+    images[1], references[2] = vectors[rng.integers(n, size=2)]
+    start = int(rng.integers(3))
+    corpus = cut_corpus(vectors, chunk, start)
+    goal = objective(name, images, references, corpus.norms)
+    numbers = np.arange(start, start + n)
+    barred = {query: rng.choice(numbers, rng.integers(n + 1), False) for query in (0, 3)}
+    hits = search(corpus, goal, k, {query: rows.tolist() for query, rows in barred.items()})
+    for query in range(5):
+        costs = goal.costs(query, vectors.astype(np.float64))
+        costs[barred.get(query, numbers[:0]) - start] = np.inf
+        order = np.argsort(costs, kind="stable")[:k]
+        order = order[np.isfinite(costs[order])]
+        assert hits.rows[query][: len(order)].tolist() == numbers[order].tolist()
+        assert hits.costs[query][: len(order)].tobytes() == costs[order].tobytes()
+        assert (hits.rows[query][len(order) :] == -1).all()
+        assert np.isinf(hits.costs[query][len(order) :]).all()
+
+
+def test_only_the_queries_in_doubt_are_searched_twice():
+    """A hundred queries among ordinary rows, three of them also among hundreds of equal ones."""
+    vectors = clustered(3_000, 16, 20)
+    vectors[1_000:2_000:4] = vectors[7]
+    queries = clustered(202, 16, 21)
+    images, references = queries[:101], queries[101:]
+    references[[0, 70, 100]] = vectors[7] + np.float32(1e-3)
+    corpus = cut_corpus(vectors, 700)
+    line = Line(images, references, corpus.norms, "window")
+    hits = search(corpus, line, 5)
+    assert hits.rows[[0, 70, 100]].tolist() == [[7, 1_000, 1_004, 1_008, 1_012]] * 3
+    assert 3 <= hits.second_passes < 20
+    for query in range(101):
+        costs = line.costs(query, vectors.astype(np.float64))
+        assert hits.rows[query].tolist() == np.argsort(costs, kind="stable")[:5].tolist()
+
+
 def test_excluded_rows_are_never_found():
     vectors = clustered(300, 8, 7)
     corpus = Corpus(vectors)
@@ -173,19 +241,21 @@ def test_bounds_hold():
     for name in NAMES:
         goal = objective(name, queries[:4], queries[4:], corpus.norms)
         products = [torch.from_numpy(w) @ torch.from_numpy(vectors).T for w in goal.weights]
-        keys = goal.keys(tuple(products), corpus.squared_norms, slice(0, 4)).double().numpy()
-        bounds = goal.bound(keys, slice(0, 4))
+        keys = goal.keys(tuple(products), corpus.squared_norms, np.arange(4)).double().numpy()
+        bounds = goal.bound(keys, np.arange(4))
         for query in range(4):
             costs = goal.costs(query, vectors.astype(np.float64))
             assert (bounds[query] <= costs).all(), name
 
 
-def test_feet_agree_with_the_public_kernels():
+@pytest.mark.parametrize("near", [1, 1e-9])
+def test_feet_agree_with_the_public_kernels(near):
+    """Rows around both vertices, and so near them that projecting from the other would show."""
     image, reference, *rest = clustered(40, 16, 12).astype(np.float64)
-    rows = np.array(rest)
+    rows = np.array([vertex + near * row for row in rest for vertex in (image, reference)])
     foot, height, distance = feet(image, rows, reference)
     i, r, g = (torch.from_numpy(x) for x in (image[None], reference[None], rows))
-    np.testing.assert_allclose(foot, similarity.foot(i, g, r), rtol=1e-12)
+    np.testing.assert_allclose(foot, similarity.foot(i, g, r), rtol=1e-12, atol=1e-20)
     base = float(np.linalg.norm(reference - image))
     np.testing.assert_allclose(0.5 * base * height, similarity.triangle_area(i, g, r), rtol=1e-12)
     np.testing.assert_allclose(distance, similarity.sides(i, g, r)[2], rtol=1e-12)

@@ -13,12 +13,16 @@ from vlscore.errors import InvalidSetting
 # Beyond it, squares and products would leave float32's range.
 LARGEST_NORM = 1e18
 
-_CPU_CHUNK, _GPU_CHUNK = 5_000, 65_536
+_SQUARED_AT_ONCE = 1_024
+_CPU_CHUNK, _GPU_CHUNK = 10_240, 65_536
 
 
 @dataclass(frozen=True)
 class Norms:
-    """Largest norm, and smallest that is not 0, of the rows of a corpus."""
+    """Largest norm, and smallest that is not 0, of the rows of a corpus.
+
+    The smallest is 0 where there are rows so short that their squares vanish in float32.
+    """
 
     largest: float
     smallest: float
@@ -47,10 +51,14 @@ class Corpus:
         here = torch.from_numpy(vectors)
         self._resident = here if self.device.type == "cpu" else here.to(self.device)
         self.squared_norms = torch.empty(len(vectors), device=self.device)
-        for rows in self.chunks():
-            self.squared_norms[rows] = torch.linalg.vecdot(
-                self._resident[rows], self._resident[rows]
-            )
+        # In short pieces, for the squares of a piece stand in memory.
+        pieces = zip(
+            self._resident.split(_SQUARED_AT_ONCE),
+            self.squared_norms.split(_SQUARED_AT_ONCE),
+            strict=True,
+        )
+        for piece, squares in pieces:
+            squares.copy_(torch.linalg.vecdot(piece, piece))
         self.norms = self._norms()
 
     def __len__(self) -> int:
@@ -84,6 +92,8 @@ class Corpus:
         slack = 1 + (self.dim + 16) * 2.0**-23
         largest = float(squares.max().double().sqrt()) * slack
         smallest = float(positive.min().double().sqrt()) / slack if len(positive) else 1.0
+        if self.vectors[(squares == 0).cpu().numpy()].any():
+            smallest = 0.0
         if not largest <= LARGEST_NORM:
             raise InvalidSetting(
                 f"a vector of the corpus is not finite, or longer than {LARGEST_NORM:g}"

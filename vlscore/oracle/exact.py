@@ -16,10 +16,12 @@ from torch import Tensor
 from vlscore.oracle.corpus import Corpus
 from vlscore.oracle.objectives import Objective
 from vlscore.oracle.rows import Array
+from vlscore.oracle.shortlist import Shortlist
 
 _CPU_QUERIES, _GPU_QUERIES = 64, 512
 _SPARE = 22
-_COSTED_AT_ONCE = 512
+# Few enough that the float64 copies of these rows stay in the processor's cache.
+_COSTED_AT_ONCE = 64
 
 Excluded = Mapping[int, Sequence[int]]
 
@@ -47,11 +49,15 @@ def search(corpus: Corpus, objective: Objective, k: int, excluded: Excluded | No
     """
     hits = empty_hits(len(objective), k)
     excluded = excluded or {}
+    if not len(corpus):
+        return hits
+    for query in np.flatnonzero(objective.constant):
+        _first_rows(corpus, int(query), excluded, hits, objective)
+    searched = np.flatnonzero(~objective.constant)
     step = _CPU_QUERIES if corpus.device.type == "cpu" else _GPU_QUERIES
     with _full_precision():
-        for begin in range(0, len(objective), step):
-            queries = slice(begin, min(begin + step, len(objective)))
-            _search_batch(corpus, objective, queries, excluded, hits)
+        for begin in range(0, len(searched), step):
+            _search_batch(corpus, objective, searched[begin : begin + step], excluded, hits)
     return hits
 
 
@@ -74,143 +80,100 @@ def merge(hits: Hits, query: int, rows: Array, costs: Array) -> None:
 
 
 def _search_batch(
-    corpus: Corpus, objective: Objective, queries: slice, excluded: Excluded, hits: Hits
+    corpus: Corpus, objective: Objective, queries: Array, excluded: Excluded, hits: Hits
 ) -> None:
-    if not len(corpus):
-        return
-    k = hits.rows.shape[1]
-    shortlist = _Shortlist(queries.stop - queries.start, min(k + _SPARE, len(corpus)), corpus)
+    size = min(hits.rows.shape[1] + _SPARE, len(corpus))
+    shortlist = Shortlist(len(queries), size, corpus.device)
     for rows, keys in _keys(corpus, objective, queries, excluded):
         shortlist.update(keys, rows.start)
-    shortest, positions = shortlist.sorted()
-    bounds = objective.bound(shortest, queries)
-    doubtful = []
-    for query in range(queries.start, queries.stop):
-        bound, rows = bounds[query - queries.start], positions[query - queries.start]
-        if objective.constant[query]:
-            _first_rows(corpus, query, excluded, hits, objective)
-        elif not _settle(corpus, objective, query, rows, bound, hits):
-            doubtful.append(query)
+    doubtful = _settle(corpus, objective, queries, shortlist, hits)
     hits.second_passes += len(doubtful)
-    for query in doubtful:
-        _cost_all_in_doubt(corpus, objective, query, excluded, hits)
+    for begin in range(0, len(doubtful), _CPU_QUERIES):
+        some = doubtful[begin : begin + _CPU_QUERIES]
+        _cost_all_in_doubt(corpus, objective, some, excluded, hits)
 
 
 def _keys(
-    corpus: Corpus, objective: Objective, queries: slice, excluded: Excluded
+    corpus: Corpus, objective: Objective, queries: Array, excluded: Excluded
 ) -> Iterator[tuple[slice, Tensor]]:
-    """Chunk by chunk, the keys of all its rows, inf for excluded ones; one buffer throughout."""
-    weights = torch.from_numpy(objective.weights[:, queries]).to(corpus.device)
-    columns, count, dim = weights.shape
-    weights = weights.reshape(columns * count, dim)
-    buffer = torch.empty(len(weights) * min(corpus.chunk, len(corpus)), device=corpus.device)
+    """Chunk by chunk, keys (q, n) of all its rows, inf for excluded ones; one buffer throughout.
+
+    Rows of the corpus are rows of the product, which BLAS computes faster than its transpose.
+    """
+    stacked = torch.from_numpy(objective.weights[:, queries].reshape(-1, corpus.dim))
+    # Transposed by torch, which aligns memory as BLAS likes it; numpy does not.
+    weights = stacked.T.contiguous().to(corpus.device)
+    height = min(corpus.chunk, len(corpus))
+    buffer = torch.empty(height, weights.shape[1], device=corpus.device)
     barred = {
-        query - queries.start: np.array(sorted(excluded[query]), np.int64) - corpus.start
-        for query in range(queries.start, queries.stop)
+        position: np.array(sorted(excluded[query]), np.int64) - corpus.start
+        for position, query in enumerate(queries.tolist())
         if excluded.get(query)
     }
     for rows in corpus.chunks():
-        width = rows.stop - rows.start
-        products = buffer[: len(weights) * width].view(len(weights), width)
-        torch.mm(weights, corpus.block(rows).T, out=products)
-        keys = objective.keys(
-            products.split(count) if columns > 1 else (products,),
-            corpus.squared_norms[rows],
-            queries,
-        )
+        products = buffer[: rows.stop - rows.start]
+        torch.mm(corpus.block(rows), weights, out=products)
+        parts = products.T.unflatten(0, (-1, len(queries))).unbind()
+        keys = objective.keys(parts, corpus.squared_norms[rows], queries)
         for position, numbers in barred.items():
             inside = numbers[(numbers >= rows.start) & (numbers < rows.stop)] - rows.start
             keys[position, torch.from_numpy(inside).to(keys.device)] = torch.inf
         yield rows, keys
 
 
-class _Shortlist:
-    """The rows with the smallest keys so far, per query; chunks mostly hold none of them."""
-
-    def __init__(self, queries: int, size: int, corpus: Corpus) -> None:
-        device = corpus.device
-        self._keys = torch.full((queries, size), torch.inf, device=device)
-        self._rows = torch.full((queries, size), -1, dtype=torch.long, device=device)
-        self._limit = torch.full((queries, 1), torch.inf, device=device)
-        self._size = size
-        self._is_empty = True
-
-    def update(self, keys: Tensor, start: int) -> None:
-        if self._is_empty:
-            self._fill(keys, start)
-            return
-        query, column = _where(keys < self._limit)
-        if not len(query):
-            return
-        counts = torch.bincount(query, minlength=len(keys))
-        width = int(counts.max())
-        place = torch.arange(len(query), device=keys.device)
-        place -= (counts.cumsum(0) - counts)[query]
-        new_keys = torch.full((len(keys), width), torch.inf, device=keys.device)
-        new_rows = torch.full((len(keys), width), -1, dtype=torch.long, device=keys.device)
-        new_keys[query, place] = keys[query, column]
-        new_rows[query, place] = column + start
-        all_keys = torch.cat([self._keys, new_keys], 1)
-        all_rows = torch.cat([self._rows, new_rows], 1)
-        self._keys, chosen = all_keys.topk(self._size, dim=1, largest=False, sorted=False)
-        self._rows = all_rows.gather(1, chosen)
-        self._limit = self._keys.amax(1, keepdim=True)
-
-    def _fill(self, keys: Tensor, start: int) -> None:
-        """The first chunk: every row of it is new, so choosing beats collecting."""
-        width = min(self._size, keys.shape[1])
-        chosen, columns = keys.topk(width, dim=1, largest=False, sorted=False)
-        self._keys[:, :width] = chosen
-        self._rows[:, :width] = torch.where(chosen < torch.inf, columns + start, -1)
-        self._limit = self._keys.amax(1, keepdim=True)
-        self._is_empty = False
-
-    def sorted(self) -> tuple[Array, Array]:
-        """Keys ascending (q, m) float64 and local rows (q, m), -1 where there are no more."""
-        keys, order = self._keys.sort(1)
-        return keys.double().cpu().numpy(), self._rows.gather(1, order).cpu().numpy()
-
-
-def _where(mask: Tensor) -> tuple[Tensor, Tensor]:
-    """Rows and columns of the few true elements; numpy skips the false ones faster."""
-    if mask.device.type != "cpu":
-        rows, columns = mask.nonzero(as_tuple=True)
-        return rows, columns
-    flat = torch.from_numpy(np.flatnonzero(mask.numpy()))
-    return flat // mask.shape[1], flat % mask.shape[1]
-
-
 def _settle(
-    corpus: Corpus, objective: Objective, query: int, rows: Array, bound: Array, hits: Hits
-) -> bool:
-    """Cost as many of the shortlist as needed; whether no other row can be among the best."""
-    k = hits.rows.shape[1]
-    present = int((rows >= 0).sum())
-    _cost(corpus, objective, query, rows[: min(k, present)], hits)
+    corpus: Corpus, objective: Objective, queries: Array, shortlist: Shortlist, hits: Hits
+) -> Array:
+    """Cost as many of the shortlist as needed; the queries whose best may be among other rows."""
+    keys, rows = shortlist.sorted()
+    bounds = objective.bound(keys, queries)
+    present = rows >= 0
+    costs = np.full(rows.shape, np.inf)
+    k, size = hits.rows.shape[1], rows.shape[1]
+    is_first = np.arange(size) < k
+    _cost_shortlist(corpus, objective, queries, rows, costs, present & is_first)
     # Bounds ascend with keys, so what could still enter follows directly.
-    needed = int(np.searchsorted(bound[:present], hits.costs[query, -1], side="right"))
-    _cost(corpus, objective, query, rows[k:needed], hits)
-    everything_seen = present < len(rows) or present == len(corpus)
-    return everything_seen or bool(bound[present - 1] > hits.costs[query, -1])
+    could_enter = bounds <= costs[:, :k].max(axis=1, keepdims=True)
+    _cost_shortlist(corpus, objective, queries, rows, costs, present & could_enter & ~is_first)
+    order = np.lexsort((rows, costs))[:, :k]
+    best = np.take_along_axis(costs, order, axis=1)
+    numbers = np.take_along_axis(rows, order, axis=1) + corpus.start
+    hits.costs[queries, : order.shape[1]] = best
+    hits.rows[queries, : order.shape[1]] = np.where(np.isfinite(best), numbers, -1)
+    everything_seen = ~present.all(axis=1) | (size == len(corpus))
+    return queries[~(everything_seen | (bounds[:, -1] > hits.costs[queries, -1]))]
 
 
-def _cost(corpus: Corpus, objective: Objective, query: int, rows: Array, hits: Hits) -> None:
-    for begin in range(0, len(rows), _COSTED_AT_ONCE):
-        numbers = rows[begin : begin + _COSTED_AT_ONCE] + corpus.start
-        merge(hits, query, numbers, objective.costs(query, corpus.rows(numbers)))
+def _cost_shortlist(
+    corpus: Corpus, objective: Objective, queries: Array, rows: Array, costs: Array, wanted: Array
+) -> None:
+    """Fill in the wanted costs (q, m) of local rows (q, m)."""
+    position, column = np.nonzero(wanted)
+    numbers = rows[position, column] + corpus.start
+    costs[position, column] = _cost(corpus, objective, queries[position], numbers)
+
+
+def _cost(corpus: Corpus, objective: Objective, queries: Array, numbers: Array) -> Array:
+    """Exact costs (m,) of rows by their number, each for its query (m,)."""
+    costs = np.empty(len(numbers))
+    for begin in range(0, len(numbers), _COSTED_AT_ONCE):
+        some = slice(begin, begin + _COSTED_AT_ONCE)
+        costs[some] = objective.costs(queries[some], corpus.rows(numbers[some]))
+    return costs
 
 
 def _cost_all_in_doubt(
-    corpus: Corpus, objective: Objective, query: int, excluded: Excluded, hits: Hits
+    corpus: Corpus, objective: Objective, queries: Array, excluded: Excluded, hits: Hits
 ) -> None:
-    known = hits.rows[query].copy()
-    only = slice(query, query + 1)
-    for rows, keys in _keys(corpus, objective, only, excluded):
-        bound = objective.bound(keys.double().cpu().numpy(), only)[0]
-        possible = ~(bound > hits.costs[query, -1]) & ~np.isposinf(keys[0].cpu().numpy())
-        local = np.flatnonzero(possible) + rows.start
-        _cost(corpus, objective, query, np.setdiff1d(local, known - corpus.start), hits)
-        known = hits.rows[query].copy()
+    for rows, keys in _keys(corpus, objective, queries, excluded):
+        found = keys.double().cpu().numpy()
+        limits = hits.costs[queries, -1:]
+        possible = ~(objective.bound(found, queries) > limits) & ~np.isposinf(found)
+        for query, mask in zip(queries, possible, strict=True):
+            local = np.flatnonzero(mask) + rows.start + corpus.start
+            numbers = np.setdiff1d(local, hits.rows[query], assume_unique=True)
+            costs = _cost(corpus, objective, np.full(len(numbers), query), numbers)
+            merge(hits, int(query), numbers, costs)
 
 
 def _first_rows(

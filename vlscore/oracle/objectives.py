@@ -18,7 +18,7 @@ from torch import Tensor
 
 from vlscore.errors import InvalidSetting
 from vlscore.oracle.corpus import LARGEST_NORM, Norms
-from vlscore.oracle.rows import Array, cosines, dot, feet, norm
+from vlscore.oracle.rows import Array, cosines, dot, norm, projected
 
 GUARDS = ("none", "segment", "window")
 
@@ -47,16 +47,19 @@ class Objective(ABC):
         return len(self.constant)
 
     @abstractmethod
-    def keys(self, products: tuple[Tensor, ...], squared_norms: Tensor, queries: slice) -> Tensor:
+    def keys(self, products: tuple[Tensor, ...], squared_norms: Tensor, queries: Array) -> Tensor:
         """Keys (q', n) from c products (q', n) and the rows' squared norms; works in place."""
 
     @abstractmethod
-    def bound(self, keys: Array, queries: slice) -> Array:
+    def bound(self, keys: Array, queries: Array) -> Array:
         """Lower bounds (q', m) float64 of the costs of rows with these keys (q', m)."""
 
     @abstractmethod
-    def costs(self, query: int, rows: Array) -> Array:
-        """Exact costs (m,) of corpus rows (m, d) float64; inf for rows that do not qualify."""
+    def costs(self, query: int | Array, rows: Array) -> Array:
+        """Exact costs (m,) of corpus rows (m, d) float64; inf for rows that do not qualify.
+
+        Args: query: of all the rows, or (m,), one of each.
+        """
 
 
 class Line(Objective):
@@ -74,8 +77,9 @@ class Line(Objective):
             raise InvalidSetting(f"guard is one of {', '.join(GUARDS)}, not {guard!r}")
         self.guard = guard
         self.images, self.references = _as_double(images), _as_double(references)
-        edges = self.references - self.images
-        self.length = norm(edges)
+        self.edges = edges = self.references - self.images
+        self.squares = dot(edges, edges)
+        self.length = np.sqrt(self.squares)
         self.constant = self.length == 0
         self.directions = edges / np.where(self.constant, 1, self.length)[:, None]
         self.along = dot(self.images, self.directions)
@@ -88,9 +92,9 @@ class Line(Objective):
         if guard == "segment":
             error += 3 * gamma * reach**2
         self.offset = nearest**2 - 1.1 * error - _tiny(edges.shape[1])
-        self.slack = 1.1 * gamma * reach
+        self.slack = 1.1 * gamma * reach + _tiny(edges.shape[1])
 
-    def keys(self, products: tuple[Tensor, ...], squared_norms: Tensor, queries: slice) -> Tensor:
+    def keys(self, products: tuple[Tensor, ...], squared_norms: Tensor, queries: Array) -> Tensor:
         key, along = products
         key.addcmul_(along, along, value=-1).add_(squared_norms)
         if self.guard == "none":
@@ -106,22 +110,26 @@ class Line(Objective):
         outside |= along > WINDOW[1] * length + slack
         return key.masked_fill_(outside, torch.inf)
 
-    def bound(self, keys: Array, queries: slice) -> Array:
+    def bound(self, keys: Array, queries: Array) -> Array:
         squares = keys + self.offset[queries, None]
         base = np.where(self.constant, 1, self.length)[queries, None]
         return 0.5 * base * np.sqrt(np.maximum(squares, 0))
 
-    def costs(self, query: int, rows: Array) -> Array:
-        if self.constant[query]:
-            return np.zeros(len(rows))
-        foot, height, _ = feet(self.images[query], rows, self.references[query])
+    def costs(self, query: int | Array, rows: Array) -> Array:
+        foot, height = projected(
+            self.images[query],
+            rows,
+            self.references[query],
+            self.edges[query],
+            self.squares[query],
+        )
         if self.guard == "segment":
             beyond = self.length[query] * (np.maximum(-foot, 0) + np.maximum(foot - 1, 0))
             height = np.hypot(height, beyond)
         costs = 0.5 * self.length[query] * height
         if self.guard == "window":
             costs[(foot < WINDOW[0]) | (foot > WINDOW[1])] = np.inf
-        return costs
+        return np.where(self.constant[query], 0.0, costs)
 
 
 class Cosine(Objective):
@@ -141,15 +149,15 @@ class Cosine(Objective):
         is_safe = norms.smallest > _SMALLEST_NORM
         self.error = 4 * _gamma(self.vectors.shape[1]) if is_safe else np.inf
 
-    def keys(self, products: tuple[Tensor, ...], squared_norms: Tensor, queries: slice) -> Tensor:
+    def keys(self, products: tuple[Tensor, ...], squared_norms: Tensor, queries: Array) -> Tensor:
         (key,) = products
         inverse = torch.where(squared_norms > 0, squared_norms.rsqrt(), 0)
         return key.mul_(inverse).neg_()
 
-    def bound(self, keys: Array, queries: slice) -> Array:
-        return keys - self.error
+    def bound(self, keys: Array, queries: Array) -> Array:
+        return keys - self.error if self.error < np.inf else np.full_like(keys, -np.inf)
 
-    def costs(self, query: int, rows: Array) -> Array:
+    def costs(self, query: int | Array, rows: Array) -> Array:
         return -cosines(rows, self.vectors[query])
 
 
@@ -169,10 +177,10 @@ class ImageCentredCosine(Objective):
         self.image_squares = image_norms**2
         reach = norms.largest + image_norms
         gamma = _gamma(edges.shape[1])
-        self.along_error = 1.1 * gamma * reach
+        self.along_error = 1.1 * gamma * reach + _tiny(edges.shape[1])
         self.square_error = 3.3 * gamma * reach**2 + _tiny(edges.shape[1])
 
-    def keys(self, products: tuple[Tensor, ...], squared_norms: Tensor, queries: slice) -> Tensor:
+    def keys(self, products: tuple[Tensor, ...], squared_norms: Tensor, queries: Array) -> Tensor:
         square, along = products
         square.add_(squared_norms).add_(_column(self.image_squares[queries], square))
         along.sub_(_column(self.along[queries] - self.along_error[queries], along))
@@ -183,10 +191,10 @@ class ImageCentredCosine(Objective):
         cosine = torch.where(along > 0, along / shortest, along / longest)
         return cosine.nan_to_num_(nan=1.0, posinf=1.0).clamp_(-1, 1).neg_()
 
-    def bound(self, keys: Array, queries: slice) -> Array:
+    def bound(self, keys: Array, queries: Array) -> Array:
         return keys - 8 * _UNIT_ROUNDOFF
 
-    def costs(self, query: int, rows: Array) -> Array:
+    def costs(self, query: int | Array, rows: Array) -> Array:
         return -cosines(rows - self.images[query], self.edges[query])
 
 
