@@ -20,6 +20,10 @@ REPORTS = {
         "right pleural effusion with adjacent atelectasis. No pneumothorax. Degenerative changes "
         "of the thoracic spine."
     ),
+    "two comparisons": (
+        "Stable left pleural effusion. The lungs are otherwise clear. Unchanged rib fracture. No "
+        "pneumothorax."
+    ),
     "sections": (
         "COMPARISON: None.\n\nINDICATION: 60-year-old woman with cough.\n\nFINDINGS: There is "
         "consolidation in the right lower lobe. The heart is mildly enlarged. No pleural "

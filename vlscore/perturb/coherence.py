@@ -15,20 +15,21 @@ def told_elsewhere(source: Source, finding: Finding, changed: Collection[int]) -
 
 def denied_elsewhere(source: Source, finding: Finding, changed: Collection[int]) -> bool:
     """Whether other sentences deny it, or call normal what it would be seen in."""
-    return any(
-        other.polarity is Polarity.NEGATIVE and (other.normal or may_be_one(other, finding))
-        for other in _kin(source, finding, changed)
+    denied = (
+        other
+        for other in source.findings
+        if other.polarity is Polarity.NEGATIVE and other.sentence not in changed
     )
+    return any(may_be_one(other, finding) or _settles(other, finding) for other in denied)
 
 
 def compared_elsewhere(source: Source, finding: Finding, changed: Collection[int]) -> bool:
-    """Whether other sentences compare it, its kin, or the examination as a whole with a prior."""
-    kin = _kin(source, finding, changed)
-    if any(other.change and other.polarity is not Polarity.NEGATIVE for other in kin):
-        return True
+    """Whether other sentences compare with a prior, be it bones if it is one, else the chest."""
+    is_bone = finding.observation in discourse().bones
     return any(
-        sentence.changes and not sentence.findings and sentence.index not in changed
+        sentence.changes and not sentence.normal and is_bone in _tells_of_bones(sentence)
         for sentence in source.sentences
+        if sentence.index not in changed
     )
 
 
@@ -59,6 +60,11 @@ def names_zone_elsewhere(
         other.polarity is not Polarity.NEGATIVE and near & heights(other)
         for other in _kin(source, finding, changed)
     )
+
+
+def _settles(normal: Finding, finding: Finding) -> bool:
+    settled = discourse().settles.get(normal.observation, frozenset())
+    return normal.normal and finding.observation in settled
 
 
 def _kin(source: Source, finding: Finding, changed: Collection[int]) -> Iterator[Finding]:

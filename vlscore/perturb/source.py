@@ -55,7 +55,11 @@ class Source:
 
     def words_of(self, sentence: Sentence) -> str:
         """The sentence in lower case."""
-        return sentence.span.of(self.text).lower()
+        return self._lower[sentence.index]
+
+    @cached_property
+    def _lower(self) -> list[str]:
+        return [sentence.span.of(self.text).lower() for sentence in self.sentences]
 
     @cached_property
     def is_lower_case(self) -> bool:
@@ -90,7 +94,12 @@ class Source:
 
     def lead(self, index: int) -> str:
         """What stands between a sentence and the one before it: space, list number, header."""
-        return self.text[self.before(index) : self.sentences[index].span.start]
+        return self._leads[index]
+
+    @cached_property
+    def _leads(self) -> list[str]:
+        starts = [sentence.span.start for sentence in self.sentences]
+        return [self.text[self.before(index) : start] for index, start in enumerate(starts)]
 
     def number_start(self, index: int) -> int | None:
         """Where the list number of a sentence stands, if it begins a list item."""
@@ -99,7 +108,12 @@ class Source:
 
     def opens_section(self, index: int) -> bool:
         """Whether a section header stands before a sentence, or nothing at all."""
-        return index == 0 or _HEADER.search(self.lead(index)) is not None
+        return index in self._section_openings
+
+    @cached_property
+    def _section_openings(self) -> frozenset[int]:
+        headed = (k for k, lead in enumerate(self._leads) if ":" in lead and _HEADER.search(lead))
+        return frozenset([0, *headed])
 
     def opens_paragraph(self, index: int) -> bool:
         """Whether a sentence begins a section, a list item or a line."""
@@ -154,7 +168,7 @@ class Source:
         """Whether a sentence, if there is one in this section, speaks of something said before."""
         if index == len(self.sentences) or self.opens_section(index):
             return False
-        said = f" {' '.join(_WORDS.findall(self.words_of(self.sentences[index])))} "
+        said = self._words[index]
         return any(f" {phrase} " in said for phrase in discourse().leaning)
 
     def goes_on(self, index: int) -> bool:
@@ -163,8 +177,13 @@ class Source:
             return False
         return self.text[self.sentences[index].span.start].islower()
 
+    @cached_property
+    def _words(self) -> list[str]:
+        """Of each sentence its words, every one between two spaces."""
+        return [f" {' '.join(_WORDS.findall(said))} " for said in self._lower]
+
     def _openings(self, index: int) -> set[str]:
-        words = _WORDS.findall(self.words_of(self.sentences[index]))[:5]
+        words = self._words[index].split(maxsplit=5)[:5]
         return {" ".join(words[:count]) for count in range(1, len(words) + 1)}
 
     def followers(self, index: int) -> list[int]:
@@ -191,7 +210,7 @@ class Source:
         """Whether a sentence on technique and the like neither finds nor interprets."""
         if sentence.category is Category.CLINICAL or sentence.findings or sentence.changes:
             return False
-        said = f" {' '.join(_WORDS.findall(self.words_of(sentence)))} "
+        said = self._words[sentence.index]
         return not any(f" {phrase} " in said for phrase in discourse().interpreting)
 
     def pathologies(self, sentence: Sentence) -> list[Finding]:

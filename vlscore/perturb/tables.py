@@ -20,6 +20,7 @@ class Discourse(NamedTuple):
     levels: Mapping[str, frozenset[str]]
     kin: Mapping[str, frozenset[str]]
     bones: frozenset[str]
+    settles: Mapping[str, frozenset[str]]
     not_merely_denying: frozenset[str]
     interpreting: tuple[str, ...]
 
@@ -151,6 +152,7 @@ def discourse() -> Discourse:
         _relatives(table["levels"]),
         _relatives(table["kin"]),
         frozenset(table["bones"]),
+        {name: frozenset(settled) for name, settled in table["settles"].items()},
         frozenset(table["not_merely_denying"]),
         tuple(table["interpreting"]),
     )

@@ -145,7 +145,7 @@ def _other_zone(
 ) -> Change | None:
     words = matching_form(attribute.span.of(source.text))
     moves = location_moves()
-    own = moves.zones_of.get(finding.observation, {})
+    own = _own_moves(source, finding)
     zones = {**moves.zones, **own}
     if words not in zones or finding.observation not in moves.movable:
         return None
@@ -164,6 +164,13 @@ def _other_zone(
             return None
         edits.update(moved)
     return change_of(edits, f"zone:{words}->{new} {finding.observation}")
+
+
+def _own_moves(source: Source, finding: Finding) -> dict[str, tuple[str, ...]]:
+    """Where zones go for this finding, or for what its sentence says it is."""
+    beside = source.sentences[finding.sentence].findings
+    tables = (location_moves().zones_of.get(other.observation, {}) for other in beside)
+    return {words: options for table in tables for words, options in table.items()}
 
 
 def _is_placed_again(source: Source, stated: Collection[int]) -> bool:

@@ -6,7 +6,7 @@ from functools import cache
 
 from vlscore.findings import Attribute, Axis, Category, Finding, Sentence
 from vlscore.perturb.chance import Chance
-from vlscore.perturb.coherence import compared_elsewhere
+from vlscore.perturb.coherence import compared_elsewhere, denied_elsewhere
 from vlscore.perturb.kind import Kind
 from vlscore.perturb.perturbation import (
     Change,
@@ -22,8 +22,11 @@ from vlscore.perturb.wording import removed
 
 _COPULA = re.compile(r"\s+(is|are|was|were|remains?|appears?)\s+(?:\w+ly\s+)?$", re.IGNORECASE)
 _SEEN = {"remains": "is", "remain": "are", "appears": "is", "appear": "are"}
+_THE = re.compile(r"\s*(?:the|this|these|that|those)\b", re.IGNORECASE)
 _NEXT_WORD = re.compile(r"\s+([\w-]+)")
+_WHICH = re.compile(r"\s*,?\s+(?:which|that)$", re.IGNORECASE)
 _RELATIVE = re.compile(r"\b(?:which|that)$", re.IGNORECASE)
+_PRIOR = re.compile(r"\b(?:previous(?:ly)?|prior|interval)\b", re.IGNORECASE)
 _COMMA = re.compile(r"\s*,?\s*(?:(?:which|and|that) (?:is|are|remains?) |and |but )?$")
 
 
@@ -69,7 +72,8 @@ def _own_changes(finding: Finding) -> list[Attribute]:
 def _without(source: Source, finding: Finding) -> Change | None:
     """The change that drops every comparison of the finding, here and where it is restated."""
     mentions = (finding, *source.restatements(finding))
-    if compared_elsewhere(source, finding, {mention.sentence for mention in mentions}):
+    telling = {mention.sentence for mention in mentions}
+    if compared_elsewhere(source, finding, telling) or denied_elsewhere(source, finding, telling):
         return None
     edits: set[Edit] = set()
     for mention in mentions:
@@ -78,8 +82,19 @@ def _without(source: Source, finding: Finding) -> Change | None:
             if dropped is None:
                 return None
             edits.update(dropped)
+    if any(_still_compares(source, index, edits) for index in telling):
+        return None
     words = matching_form(_own_changes(finding)[0].span.of(source.text))
     return change_of(edits, f"dropped:{words} {finding.observation}")
+
+
+def _still_compares(source: Source, index: int, edits: set[Edit]) -> bool:
+    """Whether a sentence speaks of a prior in other words than those that go."""
+    sentence = source.sentences[index].span
+    return any(
+        not any(edit.start <= word.start() and word.end() <= edit.end for edit in edits)
+        for word in _PRIOR.finditer(source.text, *sentence)
+    )
 
 
 def _dropped(source: Source, finding: Finding, attribute: Attribute) -> list[Edit] | None:
@@ -112,9 +127,14 @@ def _dropped(source: Source, finding: Finding, attribute: Attribute) -> list[Edi
     return removed(text, start, end, opens=opens)
 
 
-def _leading_dropped(text: str, start: int, end: int) -> list[Edit]:
-    """The edits for a comparison that leads to a noun: "Interval increase in size of"."""
+def _leading_dropped(text: str, start: int, end: int) -> list[Edit] | None:
+    """The edits for a comparison that leads to a noun: "Interval increase in size of".
+
+    None where the noun is one already spoken of, which cannot stand alone.
+    """
     rest = re.compile(rf"\s+{comparisons().leading_rest}", re.IGNORECASE).match(text, end)
+    if _THE.match(text, end if rest is None else rest.end()):
+        return None
     return removed(text, start, end if rest is None else rest.end(), opens=True)
 
 
@@ -124,9 +144,11 @@ def _predicate_dropped(text: str, sentence: int, start: int, end: int) -> Edit:
     if copula is None:
         comma = _COMMA.search(text, sentence, start)
         return Edit(start if comma is None else comma.start(), end, "")
+    relative = _WHICH.search(text, sentence, copula.start())
+    if relative is not None:
+        return Edit(relative.start(), end, "")
     verb = copula.group(1).lower()
-    exists = text[sentence : sentence + 6].lower() == "there "
-    if exists and not _RELATIVE.search(text, sentence, copula.start()):
+    if text[sentence : sentence + 6].lower() == "there ":
         return Edit(copula.start(), end, "")
     return Edit(copula.start(1), end, f"{_SEEN.get(verb, verb)} seen")
 

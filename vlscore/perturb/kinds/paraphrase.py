@@ -27,9 +27,11 @@ class Paraphrase(Kind):
     nothing = "the report holds no phrase of the table of equivalents"
 
     def changes(self, source: Source, chance: Chance) -> Iterator[Change]:
+        said = source.text.lower()
         found = [
             (group, match)
             for group in equivalents()
+            if any(phrase in said for phrase in group.phrases)
             for match in _pattern(group.phrases).finditer(source.text)
         ]
         for group, match in chance.shuffled(found):
