@@ -83,7 +83,7 @@ def perturb(
     from vlscore.perturb import perturb_table
     from vlscore.studies import count_rows
 
-    with row_progress(count_rows(reports)) as on_progress:
+    with row_progress(count_rows(reports), "perturbing") as on_progress:
         result = perturb_table(
             reports,
             out,
