@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.oracle.test_exact import clustered
+from tests.oracle.test_exact import brute_force, clustered
 from vlscore import metrics
 from vlscore.errors import InvalidSetting, UnknownName
 from vlscore.oracle import (
@@ -89,3 +89,22 @@ def test_approximate_search_finds_nearly_all(tmp_path, factory):
     assert hits.rows[0, 0] != exact.rows[0, 0]
     same = hits.rows[1:] == exact.rows[1:]
     assert (hits.costs[1:][same] == exact.costs[1:][same]).all()
+
+
+def test_recall_is_measured_where_it_is_low(tmp_path):
+    """Four codes for 3,000 rows: the index finds few, and the oracle says so."""
+    vectors = clustered(3_000, 16, 6, unit=False)
+    images, references = clustered(60, 16, 7, unit=False).reshape(2, 30, 16)
+    build_approximate(vectors, "PQ1x2", tmp_path / "index.faiss")
+    corpus = Corpus(vectors)
+    oracle = Oracle(
+        corpus, C=1.0, approximate=ApproximateIndex(tmp_path / "index.faiss", corpus, depth=20)
+    )
+    found = oracle.hits(images, references, k=5).rows
+    shares = []
+    for query in range(30):
+        costs = brute_force("none", vectors, images[query], references[query])
+        best = np.argsort(costs, kind="stable")[:5]
+        shares.append(np.isin(best, found[query]).mean())
+    assert 0 < np.mean(shares) < 0.8
+    assert recall(oracle, images, references, k=5) == pytest.approx(np.mean(shares))
