@@ -62,6 +62,16 @@ def names_zone_elsewhere(
     )
 
 
+def are_kin(one: Finding, other: Finding) -> bool:
+    """Whether two mentions may be of the same thing or of its cause, at no two places."""
+    if may_be_one(one, other):
+        return True
+    related = discourse().kin.get(one.observation, frozenset())
+    if other.observation not in related or on_two_sides(one, other):
+        return False
+    return not one.zones or not other.zones or not heights(one).isdisjoint(heights(other))
+
+
 def _settles(normal: Finding, finding: Finding) -> bool:
     settled = discourse().settles.get(normal.observation, frozenset())
     return normal.normal and finding.observation in settled
@@ -69,16 +79,9 @@ def _settles(normal: Finding, finding: Finding) -> bool:
 
 def _kin(source: Source, finding: Finding, changed: Collection[int]) -> Iterator[Finding]:
     """Mentions in other sentences that may speak of the same thing, at no other place."""
-    related = discourse().kin.get(finding.observation, frozenset())
     for other in source.findings:
-        if other.sentence in changed:
-            continue
-        if may_be_one(other, finding):
+        if other.sentence not in changed and are_kin(other, finding):
             yield other
-        elif other.observation in related and not on_two_sides(other, finding):
-            at = heights(other)
-            if not at or not finding.zones or at & heights(finding):
-                yield other
 
 
 def _others(source: Source, changed: Collection[int]) -> Iterator[Sentence]:

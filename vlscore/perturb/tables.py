@@ -56,6 +56,7 @@ class SeverityChanges(NamedTuple):
     degrees: frozenset[str]
     no_degree: frozenset[str]
     degrees_not_before: tuple[str, ...]
+    small_signs: Mapping[str, frozenset[str]]
     not_before: tuple[str, ...]
     not_after: tuple[str, ...]
     adjectives: frozenset[str]
@@ -207,6 +208,7 @@ def severity_changes() -> SeverityChanges:
         frozenset(rules["degrees"]),
         frozenset(rules["no_degree"]),
         tuple(rules["degrees_not_before"]),
+        {name: frozenset(signs) for name, signs in table["small_signs"].items()},
         tuple(rules["not_before"]),
         tuple(rules["not_after"]),
         frozenset(rules["adjectives"]),

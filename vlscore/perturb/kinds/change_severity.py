@@ -20,6 +20,7 @@ from vlscore.perturb.wording import in_case_of, replaced
 
 _NEXT_WORD = re.compile(r"\s+([^\W\d_]+)")
 _RANKED = re.compile(r"\b(?:left|right)\b.{,12}\b(?:greater|larger|more|worse|less|smaller)\b")
+_INTERPRETS = re.compile(r"\b(?:represent|suggest|consistent|compatible|reflect|due to|likely)")
 _SIZE = re.compile(r"\d\s*(?:mm|cm|millimet|centimet)")
 
 
@@ -82,6 +83,9 @@ def _regraded(
         return None
     if finding.side is not Side.BILATERAL and _RANKED.search(source.text.lower()):
         return None
+    signs = table.small_signs.get(finding.observation, ())
+    if any(f.observation in signs and f.polarity is not Polarity.NEGATIVE for f in source.findings):
+        return None
     stated = source.sentences_stating(finding)
     if denied_elsewhere(source, finding, stated) or told_elsewhere(source, finding, stated):
         return None
@@ -124,9 +128,14 @@ def _grades_something_else(source: Source, attribute: Attribute) -> bool:
 
 def _is_doubted_too(source: Source, finding: Finding) -> bool:
     """Whether the sentence goes on to interpret the finding, as one that it grades as well."""
+    sentence = source.sentences[finding.sentence]
+    interprets = _INTERPRETS.search(source.words_of(sentence)) is not None
     return any(
-        other.polarity is Polarity.UNCERTAIN and other is not finding and _grades(other)
-        for other in source.sentences[finding.sentence].findings
+        (interprets or other.polarity is Polarity.UNCERTAIN)
+        and other is not finding
+        and other.polarity is not Polarity.NEGATIVE
+        and _grades(other)
+        for other in sentence.findings
     )
 
 

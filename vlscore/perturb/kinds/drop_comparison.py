@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterator
 from functools import cache
 
-from vlscore.findings import Attribute, Axis, Category, Finding, Sentence
+from vlscore.findings import Attribute, Axis, Category, Finding, Sentence, Span
 from vlscore.perturb.chance import Chance
-from vlscore.perturb.coherence import compared_elsewhere, denied_elsewhere
+from vlscore.perturb.coherence import are_kin, compared_elsewhere, denied_elsewhere
 from vlscore.perturb.kind import Kind
 from vlscore.perturb.perturbation import (
     Change,
@@ -82,18 +82,20 @@ def _without(source: Source, finding: Finding) -> Change | None:
             if dropped is None:
                 return None
             edits.update(dropped)
-    if any(_still_compares(source, index, edits) for index in telling):
+    if any(_still_compares(source, index, finding, edits) for index in telling):
         return None
     words = matching_form(_own_changes(finding)[0].span.of(source.text))
     return change_of(edits, f"dropped:{words} {finding.observation}")
 
 
-def _still_compares(source: Source, index: int, edits: set[Edit]) -> bool:
-    """Whether a sentence speaks of a prior in other words than those that go."""
-    sentence = source.sentences[index].span
+def _still_compares(source: Source, index: int, finding: Finding, edits: set[Edit]) -> bool:
+    """Whether a sentence compares the finding or its kin in other words than those that go."""
+    sentence = source.sentences[index]
+    words = [Span(*word.span()) for word in _PRIOR.finditer(source.text, *sentence.span)]
+    kin = (other for other in sentence.findings if are_kin(other, finding))
+    words += [change.span for other in kin for change in _own_changes(other)]
     return any(
-        not any(edit.start <= word.start() and word.end() <= edit.end for edit in edits)
-        for word in _PRIOR.finditer(source.text, *sentence)
+        not any(edit.start < word.end and word.start < edit.end for edit in edits) for word in words
     )
 
 
