@@ -8,23 +8,22 @@ Targets: removal's Δ at least 0.15; location and severity at least 3 times the 
 metrics score the same pairs. Every image-aware metric is also computed with another study's and
 with a black image.
 
-Run: python benchmarks/phantom_sensitivity.py [--out benchmarks/results/phantom_sensitivity.txt]
+Run: python benchmarks/phantom_sensitivity.py [--out benchmarks/results/phantom_sensitivity.md]
 """
 
 import argparse
-import io
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 from machine import describe_machine
-from rich.console import Console
 
 from vlscore._files import atomic_write
 from vlscore.bench import Pair, embed_pairs, image_swap, sensitivity
 from vlscore.perturb import Expected, perturb, standard_normal_of
 from vlscore.phantom import Scene, render, write_report
 from vlscore.phantom.corpus import scene_at
+from vlscore.report.printing import markdown
 from vlscore.report.sensitivity import (
     kinds_table,
     normal_table,
@@ -93,16 +92,19 @@ def main() -> None:
     scorer = Scorer("phantom", weights=options.weights)
     embedded = embed_pairs(pairs, scorer, images)
     result = sensitivity(pairs, METRICS, embedded)
-    console = Console(file=io.StringIO(), width=190)
-    console.print(f"{len(pairs)} changes of {len(images)} held-out phantom studies.")
-    console.print(describe_machine(), highlight=False)
-    for make in (removal_table, word_table, normal_table, kinds_table):
-        console.print(make(result))
-    console.print(swap_table(image_swap(pairs, embedded)))
-    for metric in result.metrics:
-        console.print(metric.signature, highlight=False, markup=False, soft_wrap=True)
-    assert isinstance(console.file, io.StringIO)
-    report = console.file.getvalue()
+    makers = (removal_table, word_table, normal_table, kinds_table)
+    tables = [make(result) for make in makers]
+    tables.append(swap_table(image_swap(pairs, embedded)))
+    report = "\n\n".join(
+        [
+            "# What metrics notice, on phantoms",
+            f"{len(pairs):,} changes of {len(images)} held-out phantom studies. "
+            f"{describe_machine()}",
+            markdown(tables),
+            *(f"    {metric.signature}" for metric in result.metrics),
+        ]
+    )
+    report += "\n"
     print(report)
     if options.out is not None:
         with atomic_write(options.out) as stream:
