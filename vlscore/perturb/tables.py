@@ -56,7 +56,10 @@ class SeverityChanges(NamedTuple):
     degrees: frozenset[str]
     no_degree: frozenset[str]
     degrees_not_before: tuple[str, ...]
-    small_signs: Mapping[str, frozenset[str]]
+    signs: Mapping[str, frozenset[str]]
+    apart: frozenset[str]
+    copulas: frozenset[str]
+    not_beside: tuple[str, ...]
     not_before: tuple[str, ...]
     not_after: tuple[str, ...]
     adjectives: frozenset[str]
@@ -208,7 +211,10 @@ def severity_changes() -> SeverityChanges:
         frozenset(rules["degrees"]),
         frozenset(rules["no_degree"]),
         tuple(rules["degrees_not_before"]),
-        {name: frozenset(signs) for name, signs in table["small_signs"].items()},
+        {name: frozenset(signs) for name, signs in table["signs"].items()},
+        frozenset(rules["apart"]),
+        frozenset(rules["copulas"]),
+        tuple(rules["not_beside"]),
         tuple(rules["not_before"]),
         tuple(rules["not_after"]),
         frozenset(rules["adjectives"]),

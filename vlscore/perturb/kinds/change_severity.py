@@ -71,37 +71,73 @@ def _grades(finding: Finding) -> list[Attribute]:
 def _regraded(
     source: Source, finding: Finding, attribute: Attribute, chance: Chance
 ) -> Change | None:
-    old = matching_form(attribute.span.of(source.text))
-    table = severity_changes()
-    if old not in table.changes or _grades_something_else(source, attribute):
-        return None
-    if old in table.opacity_words and finding.observation not in table.opaque:
-        return None
-    if old in table.degrees and finding.observation in table.no_degree:
-        return None
-    if _is_measured(source, finding) or _is_doubted_too(source, finding):
-        return None
-    if finding.side is not Side.BILATERAL and _RANKED.search(source.text.lower()):
-        return None
-    signs = table.small_signs.get(finding.observation, ())
-    if any(f.observation in signs and f.polarity is not Polarity.NEGATIVE for f in source.findings):
-        return None
-    stated = source.sentences_stating(finding)
-    if denied_elsewhere(source, finding, stated) or told_elsewhere(source, finding, stated):
+    if not _can_be_regraded(source, finding, attribute) or _is_belied(source, finding):
         return None
     choice = chance.below(2)
     edits: set[Edit] = set()
     for mention in (finding, *source.restatements(finding)):
         for grade in _grades(mention):
-            words = grade.span.of(source.text)
-            if grade.value != attribute.value or matching_form(words) not in table.changes:
-                continue
-            if grade not in _own_grades(mention) or _grades_something_else(source, grade):
+            is_own = grade in _own_grades(mention) and grade.value == attribute.value
+            if not is_own or not _can_be_regraded(source, mention, grade):
                 return None
-            new = in_case_of(_other_grade(source, mention, grade, choice), words)
+            new = in_case_of(
+                _other_grade(source, mention, grade, choice), grade.span.of(source.text)
+            )
             edits.update(replaced(source.text, *grade.span, new))
+    old = matching_form(attribute.span.of(source.text))
     new = _other_grade(source, finding, attribute, choice)
     return change_of(edits, f"severity:{old}->{new} {finding.observation}")
+
+
+def _can_be_regraded(source: Source, finding: Finding, grade: Attribute) -> bool:
+    """Whether the word has another grade to become, and grades the finding and nothing else."""
+    table, text = severity_changes(), source.text
+    words = matching_form(grade.span.of(text))
+    if words not in table.changes:
+        return False
+    if words in table.opacity_words and finding.observation not in table.opaque:
+        return False
+    if words in table.degrees and finding.observation in table.no_degree:
+        return False
+    following = matching_form(text[grade.span.end : grade.span.end + 30])
+    preceding = matching_form(text[: grade.span.start][-30:])
+    if words in table.degrees and following.startswith(table.degrees_not_before):
+        return False
+    if following.startswith(table.not_before) or preceding.endswith(table.not_after):
+        return False
+    if grade.span.end <= finding.cue.start:
+        between = text[grade.span.end : finding.cue.start]
+        return "," not in between and table.apart.isdisjoint(between.lower().split())
+    between = text[finding.cue.end : grade.span.start]
+    return table.copulas.issuperset(between.lower().split())
+
+
+def _is_belied(source: Source, finding: Finding) -> bool:
+    """Whether the report tells the size or grade of the finding by something else as well."""
+    table = severity_changes()
+    if _is_measured(source, finding) or _is_doubted_too(source, finding):
+        return True
+    if _is_graded_by_side(source, finding):
+        return True
+    signs = table.signs.get(finding.observation, ())
+    if any(f.observation in signs and f.polarity is not Polarity.NEGATIVE for f in source.findings):
+        return True
+    stated = source.sentences_stating(finding)
+    said = [source.words_of(source.sentences[index]) for index in stated]
+    if any(words in sentence for words in table.not_beside for sentence in said):
+        return True
+    return denied_elsewhere(source, finding, stated) or told_elsewhere(source, finding, stated)
+
+
+def _is_graded_by_side(source: Source, finding: Finding) -> bool:
+    """Whether left and right are ranked, or stand apart in one sentence and together in another."""
+    if finding.side is Side.BILATERAL:
+        return any(
+            other.observation == finding.observation and other.side in (Side.LEFT, Side.RIGHT)
+            for other in source.findings
+        )
+    together = any(other.side is Side.BILATERAL for other in source.restatements(finding))
+    return together or _RANKED.search(source.text.lower()) is not None
 
 
 def _other_grade(source: Source, finding: Finding, grade: Attribute, choice: int) -> str:
@@ -114,16 +150,6 @@ def _other_grade(source: Source, finding: Finding, grade: Attribute, choice: int
     if finding.observation in table.has_amount and words in table.amounts:
         return table.amounts[words]
     return change.words[choice % len(change.words)]
-
-
-def _grades_something_else(source: Source, attribute: Attribute) -> bool:
-    table = severity_changes()
-    following = matching_form(source.text[attribute.span.end : attribute.span.end + 30])
-    preceding = matching_form(source.text[: attribute.span.start][-30:])
-    is_degree = matching_form(attribute.span.of(source.text)) in table.degrees
-    if is_degree and following.startswith(table.degrees_not_before):
-        return True
-    return following.startswith(table.not_before) or preceding.endswith(table.not_after)
 
 
 def _is_doubted_too(source: Source, finding: Finding) -> bool:
