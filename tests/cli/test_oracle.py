@@ -232,6 +232,10 @@ def test_guards_and_approximate_mode(command, index, studies, corpus, tmp_path):
         "approximate search; on a sample of these studies: recall@1 1.0000, recall@3" in done.stdout
     )
     assert "|oracle:approximate|" in done.stdout
+    done = command(
+        "oracle", studies, "-i", approximate, "--mode", "approximate", "--effort", 3, "-k", 3
+    )
+    assert "|oracle:approximate(effort=3)|" in done.stdout
     assert "|oracle:exact|" in command("oracle", studies, "-i", approximate).stdout
 
 

@@ -40,8 +40,8 @@ def files_of(folder):
 
 
 def test_sigkill_costs_the_part_in_work_and_nothing_else(tmp_path):
-    table = write_reports(tmp_path / "reports.jsonl", 1_200)
-    assert start_build(table, tmp_path / "whole").wait() == 0
+    table = write_reports(tmp_path / "reports.jsonl", 700)
+    whole = start_build(table, tmp_path / "whole")
     killed = tmp_path / "killed"
     process = start_build(table, killed)
     while not (killed / ".parts" / "part-00000000").exists():
@@ -54,6 +54,7 @@ def test_sigkill_costs_the_part_in_work_and_nothing_else(tmp_path):
     again = start_build(table, killed)
     assert again.wait() == 0
     assert "went on after row " in again.stderr.read()
+    assert whole.wait() == 0
     assert files_of(killed) == files_of(tmp_path / "whole")
 
 

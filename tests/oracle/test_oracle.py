@@ -108,3 +108,22 @@ def test_recall_is_measured_where_it_is_low(tmp_path):
         shares.append(np.isin(best, found[query]).mean())
     assert 0 < np.mean(shares) < 0.8
     assert recall(oracle, images, references, k=5) == pytest.approx(np.mean(shares))
+
+
+@pytest.mark.parametrize("factory", ["IVF64,Flat", "PCA16,IVF64,Flat", "HNSW4"])
+def test_less_effort_finds_less(tmp_path, factory):
+    vectors = clustered(3_000, 16, 6, unit=False)
+    images, references = clustered(60, 16, 7, unit=False).reshape(2, 30, 16)
+    path = tmp_path / "index.faiss"
+    build_approximate(vectors, factory, path)
+    corpus = Corpus(vectors)
+    little, default = (
+        recall(
+            Oracle(corpus, C=1.0, approximate=ApproximateIndex(path, corpus, **settings)),
+            images,
+            references,
+        )
+        for settings in ({"effort": 1, "depth": 1}, {})
+    )
+    assert little < default
+    assert default >= 0.9

@@ -161,19 +161,19 @@ def test_the_oracle_of_real_radiographs_is_brute_force(built, shared, encoder, e
 
 def test_bleu_over_the_whole_collection(built, shared, encoder, embedded, tmp_path):
     records, _, _ = embedded
-    (tmp_path / "two.jsonl").write_text(
-        "".join(json.dumps(record) + "\n" for record in records[:2]), encoding="utf-8"
+    (tmp_path / "one.jsonl").write_text(
+        "".join(json.dumps(record) + "\n" for record in records[:1]), encoding="utf-8"
     )
     scorer = Scorer(encoder, similarity="cosine", device="cpu")
     texts = built.index.texts()
     settings = OracleSettings(metric="bleu-2", k=K, candidates=0)
     run = OracleRun(built.index, scorer, settings)
-    for record, answer in zip(records, run.answers(tmp_path / "two.jsonl"), strict=False):
+    for record, answer in zip(records, run.answers(tmp_path / "one.jsonl"), strict=False):
         scores = metrics.compute(["bleu-2"], texts, [record["reference"]] * len(texts))["bleu-2"]
         expected = np.argsort(-scores, kind="stable")[:K]
         assert [hit.found.row for hit in answer.hits] == expected.tolist()
     settings = OracleSettings(metric="bleu-2", k=K, candidates=300)
-    narrowed = list(OracleRun(built.index, scorer, settings).answers(tmp_path / "two.jsonl"))
+    narrowed = list(OracleRun(built.index, scorer, settings).answers(tmp_path / "one.jsonl"))
     assert all(len(answer.hits) == K for answer in narrowed)
 
 

@@ -82,7 +82,7 @@ def build(
     approximate: Annotated[
         str | None,
         typer.Option(
-            help='FAISS index for approximate search, such as "IVF1024,Flat", "IVF1024,PQ96x8" '
+            help='FAISS index for approximate search, such as "IVF1024,Flat", "IVF1024,PQ384x4fs" '
             'or "HNSW32"; worth it beyond a million reports.',
             show_default=False,
         ),
@@ -231,6 +231,10 @@ def verify(
     ] = False,
     sample: Annotated[int, typer.Option(min=1, help="Queries for --recall.")] = 200,
     seed: Annotated[int, typer.Option(help="Chooses those queries.")] = 0,
+    effort: Annotated[
+        int | None,
+        typer.Option(min=1, help="As of `vlscore oracle`, for --recall.", show_default=False),
+    ] = None,
 ) -> None:
     """Read an index in full: sha256s, vectors, texts, ids, and the FAISS file's rows.
 
@@ -250,7 +254,7 @@ def verify(
             raise InvalidSetting(
                 f"{path} has no approximate index to measure: build one with --approximate"
             )
-        for k, share in measure_recall(opened, sample, seed).items():
+        for k, share in measure_recall(opened, sample, seed, effort).items():
             typer.echo(f"recall@{k} {share:.4f} of {sample} queries made of the corpus's own rows")
 
 

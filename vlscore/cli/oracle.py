@@ -77,6 +77,16 @@ def oracle(
             "a million reports."
         ),
     ] = "auto",
+    effort: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Approximate mode: lists visited (IVF) or breadth of the graph search (HNSW). "
+            "Default: half the lists, or 512; less is faster and finds less, see the recall that "
+            "is printed.",
+            show_default=False,
+        ),
+    ] = None,
     exclude_exact: Annotated[
         bool,
         typer.Option(
@@ -155,6 +165,7 @@ def oracle(
         k=top_k,
         guard=guard,
         mode=mode,
+        effort=effort,
         exclude_exact=exclude_exact,
         exclude_ids=exclude_ids,
         candidates=candidates,

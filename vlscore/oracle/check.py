@@ -20,7 +20,9 @@ def check_vectors(index: Index) -> None:
             raise InvalidIndex(f"{index.path}: row {row} is not finite; build the index again")
 
 
-def measure_recall(index: Index, sample: int, seed: int) -> dict[int, float]:
+def measure_recall(
+    index: Index, sample: int, seed: int, effort: int | None = None
+) -> dict[int, float]:
     """recall@1 and @10 of the line search in the approximate index, against exact search.
 
     Queries are made of the corpus itself: references are sampled rows, images lie half-way between
@@ -33,7 +35,8 @@ def measure_recall(index: Index, sample: int, seed: int) -> dict[int, float]:
     rng = np.random.default_rng(seed)
     references = index.vectors[rng.integers(len(index), size=sample)].astype(np.float64)
     others = index.vectors[rng.integers(len(index), size=sample)].astype(np.float64)
-    oracle = Oracle(corpus, C=1.0, approximate=ApproximateIndex(path, corpus))
+    approximate = ApproximateIndex(path, corpus, effort=effort)
+    oracle = Oracle(corpus, C=1.0, approximate=approximate)
     images = (references + others) / 2 + 1e-3 * rng.standard_normal(references.shape)
     references = references + 1e-3 * rng.standard_normal(references.shape)
     return {k: recall(oracle, images, references, k=k) for k in (1, 10)}

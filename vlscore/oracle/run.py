@@ -38,6 +38,7 @@ class OracleSettings:
         candidates: metrics of texts: so many nearest by cosine are re-ranked; 0 for the whole
             corpus.
         ranks: rank each hit by its distance to the reference.
+        effort: approximate mode: see `ApproximateIndex`; default: chosen for recall.
         sample: approximate mode: studies on which recall is measured.
     """
 
@@ -49,12 +50,15 @@ class OracleSettings:
     exclude_ids: str | None = None
     candidates: int = 200
     ranks: bool = True
+    effort: int | None = None
     sample: int = 64
 
     def __post_init__(self) -> None:
         if self.mode not in MODES:
             raise InvalidSetting(f"mode is one of {', '.join(MODES)}, not {self.mode!r}")
         object.__setattr__(self, "metric", oracle_metric(self.metric))
+        if self.effort is not None and self.effort < 1:
+            raise InvalidSetting(f"effort must be at least 1, not {self.effort}")
         if self.guard not in GUARDS:
             raise InvalidSetting(f"guard is one of {', '.join(GUARDS)}, not {self.guard!r}")
         if self.guard != "none" and self.metric != "vlscore":
@@ -160,9 +164,10 @@ class OracleRun:
             *(["exact"] if settings.exclude_exact else []),
             *([f"ids({settings.exclude_ids})"] if settings.exclude_ids is not None else []),
         ]
+        effort = f"(effort={settings.effort})" if settings.effort is not None else ""
         parts = [
             str(replace(self._scorer.signature, similarity=settings.search_metric)),
-            f"oracle:{'approximate' if self.is_approximate else 'exact'}",
+            f"oracle:{'approximate' + effort if self.is_approximate else 'exact'}",
             *([f"guard:{settings.guard}"] if settings.metric == "vlscore" else []),
             *([f"excl:{'+'.join(excluded)}"] if excluded else []),
             f"index:{self.index.manifest.files['vectors'].sha256[:12]}",
@@ -213,14 +218,16 @@ class OracleRun:
             )
         corpus = Corpus(self.index.vectors[part], device=device, start=part.start)
         C = self._scorer.C if self._scorer is not None else None
+        approximate = None
+        if approximately:
+            path = self.index.file("approximate")
+            approximate = ApproximateIndex(path, corpus, effort=settings.effort)
         return Oracle(
             corpus,
             metric=settings.search_metric,
             C=self.shards.broadcast(C),
             guard=settings.guard,
-            approximate=(
-                ApproximateIndex(self.index.file("approximate"), corpus) if approximately else None
-            ),
+            approximate=approximate,
             shards=self.shards,
         )
 
