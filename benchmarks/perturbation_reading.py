@@ -35,6 +35,8 @@ from vlscore.perturb import KINDS, Perturbation, perturb
 from vlscore.studies import Report, read_reports
 
 READING = resource_path("perturbations") / "reading.jsonl"
+# A drawing with fewer changes of a kind says little of it.
+_ENOUGH = 20
 LEFT_OUT = resource_path("perturbations") / "reading_left_out.txt"
 
 
@@ -76,6 +78,30 @@ def table(verdicts: list[dict[str, Any]], perturbations: list[Perturbation] | No
         n, w, d, c = (each.total() if name == "all" else each[name] for each in counts)
         doubts, since = str(d) if tells_doubts else "", str(c) if perturbations else ""
         lines.append(f"| {name} | {n} | {w} | {100 * w / n:.1f} | {doubts} | {since} |")
+    return "\n".join(lines)
+
+
+def summary(verdicts: list[dict[str, Any]]) -> str:
+    """One row a kind: wrong of read in the first reading, in all, and in the kind's last one."""
+    wrong: dict[str, Counter[str]] = {}
+    read: dict[str, Counter[str]] = {}
+    for record in verdicts:
+        wrong.setdefault(record["drawing"], Counter()).update(record["wrong"].keys())
+        read.setdefault(record["drawing"], Counter()).update(record["read"].keys())
+    lines = [
+        "| kind | first reading | all readings | last reading | of |",
+        "|---|---:|---:|---:|---|",
+    ]
+    first = next(iter(read))
+    for kind in KINDS:
+        last = max((d for d in read if read[d][kind] >= _ENOUGH), key=list(read).index)
+        counts = (
+            (wrong[first][kind], read[first][kind]),
+            (sum(w[kind] for w in wrong.values()), sum(r[kind] for r in read.values())),
+            (wrong[last][kind], read[last][kind]),
+        )
+        shares = " | ".join(f"{w} of {n} ({100 * w / n:.1f} %)" for w, n in counts)
+        lines.append(f"| {kind} | {shares} | {last} |")
     return "\n".join(lines)
 
 
@@ -124,7 +150,8 @@ def main() -> None:
     now = list(made(report for report in reports if report.id in ids)) if reports else None
     drawings = groupby(verdicts, key=lambda record: record["drawing"])
     parts = [part(drawing, list(records), now) for drawing, records in drawings]
-    report = "\n\n".join(["# Perturbations of real reports, read one by one", *parts])
+    heading = "# Perturbations of real reports, read one by one"
+    report = "\n\n".join([heading, summary(verdicts), *parts])
     print(report)
     if options.out is not None:
         with atomic_write(options.out) as stream:

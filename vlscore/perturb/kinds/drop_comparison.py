@@ -26,7 +26,7 @@ _THE = re.compile(r"\s*(?:the|this|these|that|those)\b", re.IGNORECASE)
 _NEXT_WORD = re.compile(r"\s+([\w-]+)")
 _WHICH = re.compile(r"\s*,?\s+(?:which|that)$", re.IGNORECASE)
 _RELATIVE = re.compile(r"\b(?:which|that)$", re.IGNORECASE)
-_PRIOR = re.compile(r"\b(?:previous(?:ly)?|prior|interval)\b", re.IGNORECASE)
+_PRIOR = re.compile(r"\b(?:previous(?:ly)?|prior|interval|again|redemonstrat\w*)\b", re.IGNORECASE)
 _COMMA = re.compile(r"\s*,?\s*(?:(?:which|and|that) (?:is|are|remains?) |and |but )?$")
 
 
