@@ -9,10 +9,10 @@ find it whole. A second part does the same to `vlscore index add`, where the fir
 is the index and the whole table is added: half of it is there already. Printed: the kills by what
 they interrupted, as the folder shows it after the kill, and how many rounds ended with equal bytes.
 
-The table is --table, or 6,000 synthetic reports.
+The table is --table, or --reports synthetic reports.
 
-Run: OMP_NUM_THREADS=1 python benchmarks/oracle_resume.py [--table FILE.jsonl] [--rounds 4]
-    [--seed 0] [--out FILE]
+Run: OMP_NUM_THREADS=1 python benchmarks/oracle_resume.py [--table FILE.jsonl | --reports 6000]
+    [--rounds 4] [--seed 0] [--out FILE]
 """
 
 import argparse
@@ -36,7 +36,6 @@ from vlscore.phantom.corpus import scene_at
 COMMAND = [sys.executable, "-m", "vlscore", "index"]
 MOMENTS = (*["at random"] * 3, *["in a part"] * 2)
 LAST_MOMENTS = ("in a file", "in a file")
-SYNTHETIC = 6_000
 _POLL = 0.0002
 
 
@@ -155,9 +154,9 @@ def rounds(
     return f"| `index {title}` | {seconds:.1f} s | {kills.total()}: {shown} | {equal} of {count} |"
 
 
-def write_synthetic(path: Path) -> None:
+def write_synthetic(path: Path, count: int) -> None:
     with path.open("w", encoding="utf-8") as stream:
-        for number in range(SYNTHETIC):
+        for number in range(count):
             rng = np.random.default_rng([1, number])
             report = write_report(rng, scene_at(0, number).findings)
             stream.write(json.dumps({"id": str(number), "report": report}) + "\n")
@@ -166,6 +165,7 @@ def write_synthetic(path: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--table", type=Path)
+    parser.add_argument("--reports", type=int, default=6_000)
     parser.add_argument("--rounds", type=int, default=4)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path)
@@ -175,7 +175,7 @@ def main() -> None:
         work = Path(folder)
         table = work / "table.jsonl"
         if options.table is None:
-            write_synthetic(table)
+            write_synthetic(table, options.reports)
             source = "synthetic reports"
         else:
             shutil.copyfile(options.table, table)
