@@ -1,5 +1,6 @@
 """The lexicons of the perturbations: readable files, checked against each other."""
 
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -41,6 +42,18 @@ def test_a_broken_file_is_named(folder, name):
     path = folder / f"{name}.toml"
     path.write_text(path.read_text("utf-8").replace("=", "==", 1), encoding="utf-8")
     with pytest.raises(InvalidLexicon, match=rf"{name}\.toml: not valid TOML: .*line"):
+        FILES[name].__wrapped__()
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_what_a_file_lacks_is_named(folder, name):
+    path = folder / f"{name}.toml"
+    lines = path.read_text("utf-8").splitlines()
+    place = next(k for k, line in enumerate(lines) if re.match(r'[a-z_]+ = [\["{]', line))
+    key = lines[place].split()[0]
+    lines[place] = f"un{lines[place]}"
+    path.write_text("\n".join(lines), encoding="utf-8")
+    with pytest.raises(InvalidLexicon, match=rf"{name}\.toml: an entry lacks '{key}'"):
         FILES[name].__wrapped__()
 
 

@@ -54,6 +54,8 @@ def perturbations_of(
 
 
 def _distinct(source: Source, kind: Kind, chance: Chance, study_id: str) -> Iterator[Perturbation]:
+    if source.is_foreign:
+        return
     seen = {_compared(source.text)}
     for change in kind.changes(source, chance):
         edits = change.edits
@@ -86,6 +88,8 @@ def why_nothing(source: Source, kind: Kind) -> str:
     """In words for the user, why a kind found nothing to change."""
     if not source.sentences:
         return "the text holds no sentence"
+    if source.is_foreign:
+        return "the text is not in English"
     if isinstance(kind, NeedsStandardNormal) and source.standard_normal is None:
         return "there is no standard normal report"
     return kind.nothing

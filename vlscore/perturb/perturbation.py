@@ -1,7 +1,7 @@
 """One change of one report, as a plain value that can be checked against the original."""
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from enum import StrEnum
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -73,7 +73,7 @@ class Perturbation:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, ready for json."""
-        content = asdict(self)
+        content = {field.name: getattr(self, field.name) for field in fields(self)}
         content["edits"] = [edit._asdict() for edit in self.edits]
         return content
 

@@ -76,6 +76,13 @@ class Source:
         """Whether punctuation stands apart from words ("no effusion .") more often than not."""
         return 2 * len(_SPACED_PERIOD.findall(self.text)) > len(_PERIOD.findall(self.text))
 
+    @cached_property
+    def is_foreign(self) -> bool:
+        """Whether it is written in another language, whose words may look like English ones."""
+        words = set(re.findall(r"[^\W\d_]+", self.text.lower()))
+        foreign = words & discourse().foreign
+        return len(foreign) > 1 and len(foreign) > len(words & discourse().english)
+
     def styled(self, sentence: str) -> str:
         """A sentence of ours, written as the report is written.
 

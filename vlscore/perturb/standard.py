@@ -4,13 +4,13 @@ Source: Dawidowicz, Hirsch, Tal, "VLScore", NeurIPS 2024, section 4.2 and Figure
 `perturbations/standard_normal.toml`.
 """
 
-import tomllib
 from collections import Counter
 from functools import cache
 from typing import NamedTuple
 
 from vlscore._resources import resource_path
 from vlscore.findings import Category, Polarity, ReportFindings, Sentence
+from vlscore.perturb.tables import discourse, read_file
 
 # Sentences said once so far may be forgotten when there are more different ones than this.
 _REMEMBERED = 200_000
@@ -37,8 +37,7 @@ class Recipe(NamedTuple):
 @cache
 def recipe() -> Recipe:
     """The recipe in `perturbations/standard_normal.toml`."""
-    with resource_path("perturbations", "standard_normal.toml").open("rb") as stream:
-        table = tomllib.load(stream)
+    table = read_file(resource_path("perturbations", "standard_normal.toml"))
     topics = [
         Topic(
             entry["name"],
@@ -101,6 +100,8 @@ def _said(text: str, sentence: Sentence) -> str | None:
         return None
     said = " ".join(sentence.span.of(text).split()).rstrip(" .")
     words = said.lower().replace(",", " ").split()
+    if not discourse().not_merely_denying.isdisjoint(words):
+        return None
     if len(words) > recipe().most_words or not recipe().without.isdisjoint(words):
         return None
     return None if any(character.isdigit() or character in ":;" for character in said) else said

@@ -3,6 +3,7 @@
 import tomllib
 from collections.abc import Mapping
 from functools import cache
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from vlscore._resources import resource_path
@@ -23,6 +24,8 @@ class Discourse(NamedTuple):
     settles: Mapping[str, frozenset[str]]
     not_merely_denying: frozenset[str]
     interpreting: tuple[str, ...]
+    foreign: frozenset[str]
+    english: frozenset[str]
 
 
 class LocationMoves(NamedTuple):
@@ -131,12 +134,36 @@ def matching_form(words: str) -> str:
     return " ".join(words.lower().replace("-", " ").split())
 
 
+class _Table(dict[str, Any]):
+    """A table of a lexicon; what it lacks is named with its file."""
+
+    def __init__(self, path: Path, content: dict[str, Any]) -> None:
+        super().__init__({key: self._with_path(path, value) for key, value in content.items()})
+        self._path = path
+
+    @classmethod
+    def _with_path(cls, path: Path, value: Any) -> Any:
+        if isinstance(value, list):
+            return [cls._with_path(path, item) for item in value]
+        return cls(path, value) if isinstance(value, dict) else value
+
+    def __missing__(self, key: str) -> Any:
+        raise InvalidLexicon(f"{self._path}: an entry lacks {key!r}")
+
+
 def read_table(name: str) -> dict[str, Any]:
-    """One file of the folder. Raises InvalidLexicon where it is missing or not TOML."""
-    path = resource_path("perturbations", "lexicons", f"{name}.toml")
+    """One file of the folder of lexicons; see `read_file`."""
+    return read_file(resource_path("perturbations", "lexicons", f"{name}.toml"))
+
+
+def read_file(path: Path) -> dict[str, Any]:
+    """A TOML file whose missing entries are named.
+
+    Raises: InvalidLexicon where it is missing or not TOML, and later where it lacks an entry.
+    """
     try:
         with path.open("rb") as stream:
-            return tomllib.load(stream)
+            return _Table(path, tomllib.load(stream))
     except FileNotFoundError as error:
         raise InvalidLexicon(f"{path}: the lexicon is missing") from error
     except tomllib.TOMLDecodeError as error:
@@ -159,6 +186,8 @@ def discourse() -> Discourse:
         {name: frozenset(settled) for name, settled in table["settles"].items()},
         frozenset(table["not_merely_denying"]),
         tuple(table["interpreting"]),
+        frozenset(table["foreign"]),
+        frozenset(table["english"]),
     )
 
 

@@ -10,8 +10,10 @@ _MASK = ("XXXX", "xxxx")
 _WORD = re.compile(r"[^\W_]+")
 # Written with a consonant but spoken with a vowel, and the other way round. An abbreviation has no
 # vowel, or names a lobe; other words may stand in capitals as well.
-_SPOKEN_VOWEL = re.compile(r"hour|honest|[FHLMNRSX](?:[B-DF-HJ-NP-TV-XZ0-9]+|UL)\b")
-_SPOKEN_CONSONANT = re.compile(r"(?:uni|eu|one\b|use|usual)", re.IGNORECASE)
+_SPOKEN_VOWEL = re.compile(
+    r"hour|honest|8|1[18]\b|MRI\b|[xX]-?ray|[FHLMNRSX](?:[B-DF-HJ-NP-TV-XZ0-9]+|UL)\b"
+)
+_SPOKEN_CONSONANT = re.compile(r"(?:uni(?!n)|eu|one\b|use|usual)", re.IGNORECASE)
 
 
 def in_case_of(word: str, model: str) -> str:

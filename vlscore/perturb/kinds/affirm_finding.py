@@ -76,6 +76,7 @@ def _stated(opening: str, named: str, tail: str) -> str:
     counted = not is_plural and last not in assertions().uncounted
     noun = f"{article_for(named)} {named}" if counted else named
     if opening == "there is evidence of":
+        opening = "evidence of" if tail.startswith(("is ", "are ")) else opening
         return f"{opening} {noun}"
     if tail.startswith(("is ", "are ")):
         return noun

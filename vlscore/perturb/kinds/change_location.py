@@ -73,6 +73,8 @@ def _other_side(source: Source, finding: Finding, attribute: Attribute) -> Chang
     stated = source.sentences_stating(finding)
     if names_side_elsewhere(source, side, stated) or _is_placed_again(source, stated):
         return None
+    if _takes_along(source, side, stated):
+        return None
     edits: set[Edit] = set()
     for index in stated:
         moved = _moved_sides(source, index, side)
@@ -87,15 +89,30 @@ def _is_on_side(source: Source, finding: Finding, side: str) -> bool:
     if any(other.side is Side.BILATERAL for other in source.restatements(finding)):
         return True
     return any(
-        other.observation == finding.observation and other.side == side for other in source.findings
+        other.observation == finding.observation
+        and (other.side == side or any(place.value == side for place in other.on(Axis.SIDE)))
+        for other in source.findings
     )
 
 
 def _is_normal(source: Source, side: str) -> bool:
-    """Whether the report calls that side normal ("Right lung is clear")."""
+    """Whether the report calls something on that side normal ("Right lung is clear")."""
     return any(
-        sentence.normal and f"{side} lung" in source.words_of(sentence)
+        sentence.normal
+        and re.search(rf"\b{side}\b", source.words_of(sentence))
+        and (not sentence.findings or any(finding.normal for finding in sentence.findings))
         for sentence in source.sentences
+    )
+
+
+def _takes_along(source: Source, side: str, stated: Collection[int]) -> bool:
+    """Whether a finding would move along that is told elsewhere, or is on the other side too."""
+    along = (f for index in stated for f in source.sentences[index].findings if f.side == side)
+    return any(
+        not source.sentences_stating(finding) <= set(stated)
+        or _is_on_side(source, finding, _OTHER[side])
+        for finding in along
+        if finding.is_present
     )
 
 

@@ -24,7 +24,6 @@ _COPULA = re.compile(r"\s+(is|are|was|were|remains?|appears?)\s+(?:\w+ly\s+)?$",
 _SEEN = {"remains": "is", "remain": "are", "appears": "is", "appear": "are"}
 _THE = re.compile(r"\s*(?:the|this|these|that|those)\b", re.IGNORECASE)
 _NEXT_WORD = re.compile(r"\s+([\w-]+)")
-_WHICH = re.compile(r"\s*,?\s+(?:which|that)$", re.IGNORECASE)
 _RELATIVE = re.compile(r"\b(?:which|that)$", re.IGNORECASE)
 _PRIOR = re.compile(r"\b(?:previous(?:ly)?|prior|interval|again|redemonstrat\w*)\b", re.IGNORECASE)
 _COMMA = re.compile(r"\s*,?\s*(?:(?:which|and|that) (?:is|are|remains?) |and |but )?$")
@@ -126,6 +125,8 @@ def _dropped(source: Source, finding: Finding, attribute: Attribute) -> list[Edi
     is_predicate = _COPULA.search(text, sentence.start, start) is not None
     if is_predicate or finding.cue.start < start or not table.besides.isdisjoint(said.split()):
         return None
+    if any(text[other.span.end : start] == ", " for other in finding.attributes):
+        return [Edit(start - 2, end, "")]
     return removed(text, start, end, opens=opens)
 
 
@@ -143,12 +144,9 @@ def _leading_dropped(text: str, start: int, end: int) -> list[Edit] | None:
 def _predicate_dropped(text: str, sentence: int, start: int, end: int) -> Edit:
     """The edit for a comparison that ends its sentence: "is unchanged", ", stable from prior"."""
     copula = _COPULA.search(text, sentence, start)
-    if copula is None:
+    if copula is None or _RELATIVE.search(text, sentence, copula.start()):
         comma = _COMMA.search(text, sentence, start)
         return Edit(start if comma is None else comma.start(), end, "")
-    relative = _WHICH.search(text, sentence, copula.start())
-    if relative is not None:
-        return Edit(relative.start(), end, "")
     verb = copula.group(1).lower()
     if text[sentence : sentence + 6].lower() == "there ":
         return Edit(copula.start(), end, "")

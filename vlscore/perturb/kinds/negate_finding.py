@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from functools import cache
+from functools import lru_cache
 
 from vlscore.findings import Finding, Polarity, Sentence, extract
 from vlscore.perturb.chance import Chance
@@ -96,6 +96,6 @@ def _denies(source: Source, sentence: Sentence, finding: Finding, edits: tuple[E
     return bool(found) and all(f.polarity is Polarity.NEGATIVE for f in found)
 
 
-@cache
+@lru_cache(4096)
 def _words(text: str) -> list[str]:
     return [word.lower() for word in _WORDS.findall(text)]

@@ -1,5 +1,6 @@
 """Remove a sentence that says nothing of the patient's chest."""
 
+import re
 from collections.abc import Iterator
 
 from vlscore.findings import Category
@@ -9,6 +10,8 @@ from vlscore.perturb.perturbation import Change, Expected
 from vlscore.perturb.removal import remove_sentences
 from vlscore.perturb.source import Source
 
+# What stays must not stand under one of these.
+_HEADER = re.compile(r"(?:technique|history|indication|comparison|exam\w*)\b[^:\n]*:\s*$", re.I)
 _INSIGNIFICANT = {
     Category.TECHNIQUE,
     Category.COMMUNICATION,
@@ -31,6 +34,8 @@ class RemoveInsignificant(Kind):
             if sentence.category not in _INSIGNIFICANT or source.followers(sentence.index):
                 continue
             if not source.says_nothing_clinical(sentence):
+                continue
+            if _HEADER.search(source.lead(sentence.index)):
                 continue
             edits = remove_sentences(source, [sentence.index])
             if edits is not None:
