@@ -95,7 +95,17 @@ def test_import_and_help_do_not_load_torch():
 
 def test_help_lists_the_commands():
     _, shown = _seconds_and_output("-m", "vlscore", "--help")
-    for command in ("score", "evaluate", "encoders", "weights"):
+    for command in (
+        "score",
+        "evaluate",
+        "encoders",
+        "weights",
+        "index",
+        "oracle",
+        "retrieval",
+        "perturb",
+        "sensitivity",
+    ):
         assert command in shown
 
 

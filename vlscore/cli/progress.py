@@ -1,7 +1,11 @@
 """The progress bar of long work."""
 
 import contextlib
+import time
 from collections.abc import Callable, Iterator
+
+# Seconds: a row may take a thousandth of that, and rich's sum over the last rows as long as a row.
+_PAUSE = 0.1
 
 
 @contextlib.contextmanager
@@ -33,7 +37,14 @@ def row_progress(total: int | None, what: str = "scoring") -> Iterator[Callable[
     ) as progress:
         task = progress.add_task(what, total=total, rate="")
 
+        shown = -_PAUSE
+
         def on_progress(done: int, failed: int) -> None:
+            nonlocal shown
+            now = time.monotonic()
+            if now - shown < _PAUSE and done != total:
+                return
+            shown = now
             progress.update(task, completed=done)
             speed = progress.tasks[task].speed
             rate = f"{speed:.1f}/s" if speed else ""

@@ -11,6 +11,9 @@ from vlscore.findings.tokens import tokenize
 from vlscore.findings.types import Category, ReportFindings, Sentence, Span
 from vlscore.reports.sentences import split_sentences
 
+# Characters that hold the first two words of a sentence which speaks of the one before.
+_OPENING = 40
+
 
 def extract(report: str, lexicon: Lexicon | None = None) -> ReportFindings:
     """Sentences and findings of a report. Never fails on text, of any language or length.
@@ -48,7 +51,8 @@ def _with_antecedent(
     """The sentence, its placeless findings at the place of the finding that "this" refers to."""
     if before is None or not sentence.findings or not before.findings:
         return sentence
-    words = [t.form for t in tokenize(text, sentence.span.start, sentence.span.end)[:2]]
+    start, end = sentence.span
+    words = [t.form for t in tokenize(text, start, min(end, start + _OPENING))[:2]]
     if not {" ".join(words), *words[:1]} & lexicon.grammar["anaphors"]:
         return sentence
     places = next((p for f in reversed(before.findings) if (p := places_of(f.attributes))), [])

@@ -27,7 +27,7 @@ from vlscore.findings.types import (
 #: A longer "sentence" (a text without a full stop) is read in pieces, so that time stays linear.
 _LONGEST_PIECE = 256
 #: Two thirds of the sentences in a corpus of reports stand in it more than once.
-_REMEMBERED = 4096
+_REMEMBERED = 16_384
 _LONGEST_REMEMBERED = 400
 
 

@@ -80,7 +80,7 @@ class Corpus:
         return self._resident[rows]
 
     def rows(self, numbers: NDArray[Any]) -> NDArray[np.float64]:
-        """(m, d) float64 of rows by their number in the whole corpus."""
+        """(..., d) float64 of rows by their number (...) in the whole corpus."""
         return self.vectors[numbers - self.start].astype(np.float64)
 
     def _norms(self) -> Norms:

@@ -19,7 +19,7 @@ from vlscore.oracle.rows import Array
 from vlscore.oracle.shortlist import Shortlist
 
 _CPU_QUERIES, _GPU_QUERIES = 64, 512
-_SPARE = 22
+_SPARE = 14
 # Few enough that the float64 copies of these rows stay in the processor's cache.
 _COSTED_AT_ONCE = 64
 
@@ -130,11 +130,16 @@ def _settle(
     present = rows >= 0
     costs = np.full(rows.shape, np.inf)
     k, size = hits.rows.shape[1], rows.shape[1]
-    is_first = np.arange(size) < k
-    _cost_shortlist(corpus, objective, queries, rows, costs, present & is_first)
+    first = min(k, size)
+    # A row that is none costs nothing to cost: the corpus's last stands for it.
+    costs[:, :first] = _cost_blocks(corpus, objective, queries, rows[:, :first])
+    costs[~present] = np.inf
     # Bounds ascend with keys, so what could still enter follows directly.
-    could_enter = bounds <= costs[:, :k].max(axis=1, keepdims=True)
-    _cost_shortlist(corpus, objective, queries, rows, costs, present & could_enter & ~is_first)
+    could_enter = present & (bounds <= costs[:, :first].max(axis=1, keepdims=True))
+    could_enter[:, :first] = False
+    position, column = np.nonzero(could_enter)
+    numbers = rows[position, column] + corpus.start
+    costs[position, column] = _cost(corpus, objective, queries[position], numbers)
     order = np.lexsort((rows, costs))[:, :k]
     best = np.take_along_axis(costs, order, axis=1)
     numbers = np.take_along_axis(rows, order, axis=1) + corpus.start
@@ -144,13 +149,15 @@ def _settle(
     return queries[~(everything_seen | (bounds[:, -1] > hits.costs[queries, -1]))]
 
 
-def _cost_shortlist(
-    corpus: Corpus, objective: Objective, queries: Array, rows: Array, costs: Array, wanted: Array
-) -> None:
-    """Fill in the wanted costs (q, m) of local rows (q, m)."""
-    position, column = np.nonzero(wanted)
-    numbers = rows[position, column] + corpus.start
-    costs[position, column] = _cost(corpus, objective, queries[position], numbers)
+def _cost_blocks(corpus: Corpus, objective: Objective, queries: Array, rows: Array) -> Array:
+    """Exact costs (q, m) of local rows (q, m), a block for each query."""
+    costs = np.empty(rows.shape)
+    step = max(1, _COSTED_AT_ONCE // rows.shape[1])
+    for begin in range(0, len(rows), step):
+        some = slice(begin, begin + step)
+        blocks = corpus.rows(rows[some] + corpus.start)
+        costs[some] = objective.costs(queries[some, None], blocks)
+    return costs
 
 
 def _cost(corpus: Corpus, objective: Objective, queries: Array, numbers: Array) -> Array:

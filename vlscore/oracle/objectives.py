@@ -56,9 +56,9 @@ class Objective(ABC):
 
     @abstractmethod
     def costs(self, query: int | Array, rows: Array) -> Array:
-        """Exact costs (m,) of corpus rows (m, d) float64; inf for rows that do not qualify.
+        """Exact costs (..., m) of corpus rows (..., m, d) float64; inf for what does not qualify.
 
-        Args: query: of all the rows, or (m,), one of each.
+        Args: query: of all the rows; (m,), one of each; or (q, 1), one of each block (m, d).
         """
 
 

@@ -27,25 +27,25 @@ def projected(i: Array, g: Array, r: Array, edge: Array, squared: Array) -> tupl
     """Foot and height of rows g over the line i (0) to r (1).
 
     Args:
-        i, r: (d,) or (m, d) float64. g: (m, d) float64.
+        i, r: (..., d) float64 that broadcast to g. g: (..., m, d) float64.
         edge, squared: r - i and its squared length, which a search has at hand.
 
-    Returns: foot (m,), height (m,); where i = r, 1 and the distance to them. The shorter of g - i
-    and g - r is projected, as in `vlscore.similarity.triangle_area`, so that nothing cancels near
-    the vertices.
+    Returns: foot (..., m), height (..., m); where i = r, 1 and the distance to them. The shorter of
+    g - i and g - r is projected, as in `vlscore.similarity.triangle_area`, so that nothing cancels
+    near the vertices.
     """
     squared = np.where(squared > 0, squared, 1)
     # From r first: what is found lies mostly nearer to it.
     shorter = g - r
     along = dot(shorter, edge)
-    near_i = np.flatnonzero(along < -0.5 * squared)
-    if len(near_i):
-        shorter[near_i] = from_i = g[near_i] - _of(i, near_i)
-        along[near_i] = dot(from_i, _of(edge, near_i))
+    near_i = along < -0.5 * squared
+    if near_i.any():
+        shorter[near_i] = from_i = g[near_i] - np.broadcast_to(i, g.shape)[near_i]
+        along[near_i] = dot(from_i, np.broadcast_to(edge, g.shape)[near_i])
     along /= squared
     foot = along + 1
     foot[near_i] = along[near_i]
-    shorter -= along[:, None] * edge
+    shorter -= along[..., None] * edge
     return foot, norm(shorter)
 
 
@@ -53,11 +53,6 @@ def feet(i: Array, g: Array, r: Array) -> tuple[Array, Array, Array]:
     """As `projected`, and the distance |g - r| (m,) as well."""
     edge = r - i
     return *projected(i, g, r, edge, dot(edge, edge)), norm(g - r)
-
-
-def _of(vectors: Array, rows: Array) -> Array:
-    """Those of the rows; a single vector (d,) is everyone's."""
-    return vectors if vectors.ndim == 1 else vectors[rows]
 
 
 def cosines(g: Array, v: Array) -> Array:

@@ -175,8 +175,7 @@ class Source:
         """Whether a sentence, if there is one in this section, speaks of something said before."""
         if index == len(self.sentences) or self.opens_section(index):
             return False
-        said = self._words[index]
-        return any(f" {phrase} " in said for phrase in discourse().leaning)
+        return discourse().leaning.search(self._words[index]) is not None
 
     def goes_on(self, index: int) -> bool:
         """Whether a sentence begins in lower case where others do not."""
@@ -217,8 +216,7 @@ class Source:
         """Whether a sentence on technique and the like neither finds nor interprets."""
         if sentence.category is Category.CLINICAL or sentence.findings or sentence.changes:
             return False
-        said = self._words[sentence.index]
-        return not any(f" {phrase} " in said for phrase in discourse().interpreting)
+        return discourse().interpreting.search(self._words[sentence.index]) is None
 
     def pathologies(self, sentence: Sentence) -> list[Finding]:
         """What the sentence says the patient has, that a reader would miss if it were left out."""

@@ -4,6 +4,7 @@ Source: Dawidowicz, Hirsch, Tal, "VLScore", NeurIPS 2024, section 4.2 and Figure
 `perturbations/standard_normal.toml`.
 """
 
+import re
 from collections import Counter
 from functools import cache
 from typing import NamedTuple
@@ -12,6 +13,7 @@ from vlscore._resources import resource_path
 from vlscore.findings import Category, Polarity, ReportFindings, Sentence
 from vlscore.perturb.tables import discourse, read_file
 
+_OF_ONE_STUDY = re.compile(r"[\d:;]")
 # Sentences said once so far may be forgotten when there are more different ones than this.
 _REMEMBERED = 200_000
 
@@ -104,7 +106,7 @@ def _said(text: str, sentence: Sentence) -> str | None:
         return None
     if len(words) > recipe().most_words or not recipe().without.isdisjoint(words):
         return None
-    return None if any(character.isdigit() or character in ":;" for character in said) else said
+    return None if _OF_ONE_STUDY.search(said) else said
 
 
 @cache

@@ -1,5 +1,6 @@
 """The tables under `perturbations/lexicons/` that perturbations need beyond those of findings."""
 
+import re
 import tomllib
 from collections.abc import Mapping
 from functools import cache
@@ -15,7 +16,7 @@ class Discourse(NamedTuple):
 
     anaphors: frozenset[str]
     connectives: frozenset[str]
-    leaning: tuple[str, ...]
+    leaning: re.Pattern[str]
     no_pathology: frozenset[str]
     families: Mapping[str, frozenset[str]]
     levels: Mapping[str, frozenset[str]]
@@ -23,7 +24,7 @@ class Discourse(NamedTuple):
     bones: frozenset[str]
     settles: Mapping[str, frozenset[str]]
     not_merely_denying: frozenset[str]
-    interpreting: tuple[str, ...]
+    interpreting: re.Pattern[str]
     foreign: frozenset[str]
     english: frozenset[str]
 
@@ -177,7 +178,7 @@ def discourse() -> Discourse:
     return Discourse(
         frozenset(table["anaphors"]),
         frozenset(table["connectives"]),
-        tuple(table["leaning"]),
+        _any_of(table["leaning"]),
         frozenset(table["no_pathology"]),
         _relatives(table["families"]),
         _relatives(table["levels"]),
@@ -185,10 +186,15 @@ def discourse() -> Discourse:
         frozenset(table["bones"]),
         {name: frozenset(settled) for name, settled in table["settles"].items()},
         frozenset(table["not_merely_denying"]),
-        tuple(table["interpreting"]),
+        _any_of(table["interpreting"]),
         frozenset(table["foreign"]),
         frozenset(table["english"]),
     )
+
+
+def _any_of(phrases: list[str]) -> re.Pattern[str]:
+    """Finds a phrase between spaces."""
+    return re.compile(f" (?:{'|'.join(map(re.escape, phrases))}) ")
 
 
 def _relatives(families: list[list[str]]) -> dict[str, frozenset[str]]:

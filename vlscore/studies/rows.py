@@ -8,6 +8,7 @@ import csv
 import gzip
 import json
 import math
+import re
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -21,6 +22,8 @@ RawRow = tuple[int, Record | str]
 _PARQUET_ROWS = 1024
 # Reports of 10,000 words fit many times over.
 _LONGEST_FIELD = 16 * 1024 * 1024
+# What Python's "surrogateescape" makes of bytes that are no UTF-8.
+_UNDECODABLE = re.compile("[\udc80-\udcff]")
 
 
 def read_rows(path: str | Path) -> Iterator[RawRow]:
@@ -188,7 +191,7 @@ def _lines(stream: IO[str], path: Path) -> Iterator[str]:
 
 
 def _has_undecodable(text: str) -> bool:
-    return any("\udc80" <= character <= "\udcff" for character in text)
+    return not text.isascii() and _UNDECODABLE.search(text) is not None
 
 
 def is_missing(value: Any) -> bool:

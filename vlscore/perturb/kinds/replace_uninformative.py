@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from functools import cache
 
 from vlscore.findings import Sentence
 from vlscore.perturb.chance import Chance
@@ -9,8 +10,6 @@ from vlscore.perturb.kind import Kind
 from vlscore.perturb.perturbation import Change, Edit, Expected
 from vlscore.perturb.source import Source
 from vlscore.perturb.tables import noninformative
-
-_WORD = re.compile(r"[^\W\d_]+(?:'s)?")
 
 
 class ReplaceUninformative(Kind):
@@ -34,8 +33,12 @@ def _idle(source: Source, sentence: Sentence) -> Iterator[re.Match[str]]:
     taken = [finding.cue for finding in sentence.findings]
     taken += [a.span for finding in sentence.findings for a in finding.attributes]
     taken += [rule.span for finding in sentence.findings for rule in finding.rules]
-    for word in _WORD.finditer(source.text, *sentence.span):
-        if word.group().lower() not in noninformative():
-            continue
+    for word in _words().finditer(source.text, *sentence.span):
         if not any(start < word.end() and word.start() < end for start, end in taken):
             yield word
+
+
+@cache
+def _words() -> re.Pattern[str]:
+    words = "|".join(sorted(noninformative(), key=len, reverse=True))
+    return re.compile(rf"(?<![^\W\d_])(?:{words})(?!'s|[^\W\d_])", re.IGNORECASE)
