@@ -5,9 +5,10 @@ each round the same command, for another folder, is ended with SIGKILL again and
 at a random moment after its first write, twice within 4 ms of the beginning of a part's writing,
 twice within 30 ms of that of the index's own files. Then it is left to end, unless a kill found it
 on its way out, its work done. The round's folder must hold the undisturbed one's files, byte for
-byte, and nothing else, and `vlscore index verify` must find it whole. A second part does the same to `vlscore index add`, where the first half of the table
-is the index and the whole table is added: half of it is there already. Printed: the kills by what
-they interrupted, as the folder shows it after the kill, and how many rounds ended with equal bytes.
+byte, and nothing else, and `vlscore index verify` must find it whole. A second part does the same
+to `vlscore index add`, where the first half of the table is the index and the whole table is added:
+half of it is there already. Printed: the kills by what they interrupted, as the folder shows it
+after the kill, and how many rounds ended with equal bytes.
 
 The table is --table, or --reports synthetic reports.
 
