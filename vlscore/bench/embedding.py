@@ -13,7 +13,6 @@ from vlscore.embedding import ImageDecoder, PendingPixels
 from vlscore.errors import InvalidStudy, VLScoreError
 from vlscore.images import Provenance, Radiograph
 from vlscore.metrics import EmbeddingTriples
-from vlscore.reports import select
 from vlscore.scorer import Item, Scorer
 from vlscore.studies import StudyImages
 
@@ -115,18 +114,10 @@ class _Texts:
 
 
 def _embed_texts(scorer: Scorer, texts: list[str]) -> _Texts:
-    chosen: dict[str, str] = {}
-    failures: dict[str, VLScoreError] = {}
-    for text in texts:
-        try:
-            chosen[text] = select(text, scorer.text_policy)
-        except VLScoreError as error:
-            failures[text] = error
-    embedded = scorer.engine.embed_reports(list(chosen.values()))
-    names = list(chosen)
-    failures.update({names[k]: error for k, error in embedded.failures.items()})
-    vectors = {name: embedded.vectors[k] for k, name in enumerate(names) if name not in failures}
-    truncated = int(embedded.truncated.sum())
+    found, cut, reasons = scorer.embed_texts(texts)
+    failures = {texts[k]: error for k, error in reasons.items()}
+    vectors = {text: found[k] for k, text in enumerate(texts) if text not in failures}
+    truncated = int(cut.sum())
     return _Texts(scorer.encoder.card.dim, vectors, failures, truncated)
 
 

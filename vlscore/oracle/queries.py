@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from vlscore.errors import VLScoreError
@@ -148,32 +147,15 @@ def _vectors(
     studies: list[Any], scorer: Scorer, with_images: bool, with_references: bool
 ) -> tuple[dict[str, Tensor], dict[int, VLScoreError]]:
     if with_images and with_references:
-        embedded = scorer.embed_items(
-            [Item(s.images, s.reference, s.reference, s.views) for s in studies]
+        images, references, failures = scorer.embed_references(
+            [Item(s.images, "", s.reference, s.views) for s in studies]
         )
-        both = {"images": embedded.images, "references": embedded.references}
-        return both, embedded.failures
+        return {"images": images, "references": references}, failures
     if with_images:
         images, failures = scorer.embed_images([Item(s.images, "", "", s.views) for s in studies])
         return {"images": images}, failures
-    references, failures = _embed_texts([s.text for s in studies], scorer)
+    references, _, failures = scorer.embed_texts([s.text for s in studies])
     return {"references": references}, failures
-
-
-def _embed_texts(texts: list[str], scorer: Scorer) -> tuple[Tensor, dict[int, VLScoreError]]:
-    chosen: dict[int, str] = {}
-    failures: dict[int, VLScoreError] = {}
-    for position, text in enumerate(texts):
-        try:
-            chosen[position] = select(text, scorer.text_policy)
-        except VLScoreError as error:
-            failures[position] = error
-    embedded = scorer.engine.embed_reports(list(chosen.values()))
-    positions = list(chosen)
-    failures.update({positions[k]: error for k, error in embedded.failures.items()})
-    vectors = torch.full((len(texts), scorer.encoder.card.dim), torch.nan)
-    vectors[positions] = embedded.vectors
-    return vectors, failures
 
 
 def _reference(study: Study | StudyImages | Report) -> str | None:

@@ -166,6 +166,26 @@ class Scorer:
         failures = self._begin_all(items)
         return self._embed_images(items, failures), failures
 
+    def embed_references(
+        self, items: Sequence[Item]
+    ) -> tuple[Tensor, Tensor, dict[int, VLScoreError]]:
+        """Embed the images and references of a batch; its candidates are not looked at.
+
+        Returns: images and references (n, d) float32, and position -> why that row means nothing.
+        """
+        failures = self._begin_all(items)
+        references, _ = self._embed_texts([item.reference for item in items], failures)
+        return self._embed_images(items, failures), references, failures
+
+    def embed_texts(self, texts: Sequence[str]) -> tuple[Tensor, Tensor, dict[int, VLScoreError]]:
+        """Embed what the text policy takes of reports.
+
+        Returns: (n, d) float32; (n,) bool, whether the encoder read not all of it; and position ->
+            why that row means nothing.
+        """
+        failures: dict[int, VLScoreError] = {}
+        return *self._embed_texts(texts, failures), failures
+
     def _begin_all(self, items: Sequence[Item]) -> dict[int, VLScoreError]:
         here = ImageDecoder(self.encoder.image_pipeline, self.encoder.image_policy)
         for item in items:
@@ -174,7 +194,7 @@ class Scorer:
         return {k: item.error for k, item in enumerate(items) if item.error is not None}
 
     def _embed_texts(
-        self, texts: list[str], failures: dict[int, VLScoreError]
+        self, texts: Sequence[str], failures: dict[int, VLScoreError]
     ) -> tuple[Tensor, Tensor]:
         chosen: dict[int, str] = {}
         for position, text in enumerate(texts):
