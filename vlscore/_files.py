@@ -1,6 +1,7 @@
 """Writing files so that a reader never sees half of one."""
 
 import contextlib
+import json
 import os
 import tempfile
 from collections.abc import Iterator
@@ -30,6 +31,13 @@ def atomic_write(path: str | Path, mode: str = "w") -> Iterator[IO[Any]]:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)
         raise
+
+
+def write_json(path: str | Path, content: Any) -> None:
+    """Write plain data as json that people can read, whole or not at all."""
+    with atomic_write(path) as stream:
+        json.dump(content, stream, indent=2, ensure_ascii=False)
+        stream.write("\n")
 
 
 def _give_ordinary_permissions(path: str) -> None:

@@ -1,6 +1,5 @@
 """`vlscore retrieval`: does an encoder find each image's report, and each report's image?"""
 
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -56,7 +55,7 @@ def retrieval(
 
     Example: vlscore retrieval studies.jsonl --encoder gloria --weights gloria.ckpt
     """
-    from vlscore._files import atomic_write
+    from vlscore._files import write_json
     from vlscore.cli.progress import row_progress
     from vlscore.oracle.queries import QueryTable
     from vlscore.oracle.retrieval import retrieve
@@ -86,9 +85,7 @@ def retrieval(
         )
     typer.echo(f"signature {scorer.signature}")
     if out is not None:
-        with atomic_write(out) as stream:
-            json.dump(result.to_dict(str(scorer.signature)), stream, indent=2, ensure_ascii=False)
-            stream.write("\n")
+        write_json(out, result.to_dict(str(scorer.signature)))
         typer.echo(f"numbers   {out}")
     for row in result.failed:
         typer.secho(f"row {row.row} ({row.id}): {row.reason}", fg="red", err=True)

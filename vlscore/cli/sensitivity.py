@@ -1,7 +1,6 @@
 """`vlscore sensitivity`: which changes of a report metrics notice."""
 
 import csv
-import json
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -173,15 +172,13 @@ def _print(result: Any, tables: "list[Table]") -> None:
 def _write(
     out: Path, pairs: "list[Pair]", result: Any, swaps: list[Any], tables: "list[Table]"
 ) -> None:
-    from vlscore._files import atomic_write
+    from vlscore._files import atomic_write, write_json
     from vlscore.errors import MissingDependency
     from vlscore.report.figures import draw_normal_distribution
     from vlscore.report.printing import markdown
 
     content = {**result.to_dict(), "swaps": [swap.to_dict() for swap in swaps]}
-    with atomic_write(out / "sensitivity.json") as stream:
-        json.dump(content, stream, indent=2, ensure_ascii=False)
-        stream.write("\n")
+    write_json(out / "sensitivity.json", content)
     with atomic_write(out / "values.csv") as stream:
         _write_values(csv.writer(stream), pairs, result.values)
     with atomic_write(out / "tables.md") as stream:

@@ -1,6 +1,5 @@
 """A table of studies through the scorer, row by row, into a folder of results."""
 
-import json
 import shutil
 import time
 from collections import deque
@@ -10,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
 
-from vlscore._files import atomic_write
+from vlscore._files import write_json
 from vlscore.embedding import ImageDecoder
 from vlscore.errors import InvalidSetting
 from vlscore.evaluation.parts import Parts
@@ -127,8 +126,8 @@ def evaluate(
     write_scores(files["scores"], parts.tables(), signature)
     write_failures(files["failures"], parts.tables())
     summary = summarise(parts.tables(), signature)
-    _write_json(files["summary"], summary.to_dict())
-    _write_json(
+    write_json(files["summary"], summary.to_dict())
+    write_json(
         files["record"],
         run_record(
             signature=scorer.signature.to_dict(),
@@ -219,9 +218,3 @@ def _score_chunk(chunk: list[_PreparedRow], scorer: Scorer) -> list[dict[str, An
             rows.append({"row": row.row, "id": row.id, **scores, "error": None})
         position += 1
     return rows
-
-
-def _write_json(path: Path, content: dict[str, Any]) -> None:
-    with atomic_write(path) as stream:
-        json.dump(content, stream, indent=2, ensure_ascii=False)
-        stream.write("\n")

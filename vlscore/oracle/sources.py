@@ -13,6 +13,7 @@ from vlscore.studies import (
     BadRow,
     ColumnNames,
     Report,
+    is_encodable,
     read_reports,
     read_rows,
     read_study_images,
@@ -131,18 +132,10 @@ def _selected(rows: Iterator[Report | BadRow], policy: TextPolicy) -> Iterator[R
 def _encodable(rows: Iterator[Report | BadRow]) -> Iterator[Report | BadRow]:
     """Lone surrogates stand for bytes that were no text; no file of ours could hold them."""
     for row in rows:
-        if isinstance(row, Report) and not (_is_utf8(row.text) and _is_utf8(row.id)):
+        if isinstance(row, Report) and not (is_encodable(row.text) and is_encodable(row.id)):
             yield BadRow(row.row, None, "its text or id holds bytes that are not UTF-8")
         else:
             yield row
-
-
-def _is_utf8(text: str) -> bool:
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _images(table: Path, settings: SourceSettings) -> Iterator[Report | BadRow]:

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from vlscore._files import atomic_write
+from vlscore._files import write_json
 from vlscore._version import __version__
 from vlscore.errors import InvalidIndex
 from vlscore.studies import BadRow
@@ -208,9 +208,7 @@ def read_manifest(path: Path) -> Manifest:
 
 def write_manifest(path: Path, manifest: Manifest) -> None:
     """Replace `index.json`: from here on the index is the new one."""
-    with atomic_write(path / MANIFEST) as stream:
-        json.dump(asdict(manifest), stream, indent=2, ensure_ascii=False)
-        stream.write("\n")
+    write_json(path / MANIFEST, asdict(manifest))
 
 
 def record_file(path: Path) -> FileRecord:

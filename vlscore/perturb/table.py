@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
-from vlscore._files import atomic_write
+from vlscore._files import atomic_write, write_json
 from vlscore._resources import resource_path
 from vlscore._version import __version__
 from vlscore.errors import InvalidTable
@@ -19,7 +19,7 @@ from vlscore.perturb.kind import Kind, NeedsStandardNormal
 from vlscore.perturb.registry import kinds_named
 from vlscore.perturb.source import Source
 from vlscore.perturb.standard import NormalSentences
-from vlscore.studies import BadRow, Report, read_reports
+from vlscore.studies import BadRow, Report, is_encodable, read_reports
 
 PERTURBATIONS_FILE = "perturbations.jsonl"
 SKIPPED_FILE = "skipped.jsonl"
@@ -93,9 +93,7 @@ def perturb_table(
                 on_progress(done, len(run.bad_rows))
         if not run.reports:
             raise InvalidTable(f"{path}: holds no report; {_first_reason(run.bad_rows)}")
-    with atomic_write(out / RUN_FILE) as stream:
-        json.dump(run.facts(Path(path)), stream, indent=2, ensure_ascii=False)
-        stream.write("\n")
+    write_json(out / RUN_FILE, run.facts(Path(path)))
     return PerturbedTable(out, run.reports, run.counts_by_kind(), standard_normal, run.bad_rows)
 
 
@@ -166,19 +164,11 @@ def _unique(rows: Iterable[Report | BadRow]) -> Iterator[Report | BadRow]:
         elif row.id in seen:
             reason = f"id {row.id!r} stands at row {seen[row.id]} already; ids must be unique"
             yield BadRow(row.row, row.id, reason)
-        elif not (_is_text(row.id) and _is_text(row.text)):
+        elif not (is_encodable(row.id) and is_encodable(row.text)):
             yield BadRow(row.row, None, "holds half a surrogate pair, which is no text")
         else:
             seen[row.id] = row.row
             yield row
-
-
-def _is_text(text: str) -> bool:
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _write(stream: IO[str], record: dict[str, Any]) -> None:

@@ -1,6 +1,6 @@
 """Reading tables of studies and of reports."""
 
-from vlscore.studies.rows import count_rows, read_rows
+from vlscore.studies.rows import count_rows, is_encodable, read_rows
 from vlscore.studies.study import BadRow, ColumnNames, Report, Study, StudyImages
 from vlscore.studies.tables import read_reports, read_studies, read_study_images
 
@@ -11,6 +11,7 @@ __all__ = [
     "Study",
     "StudyImages",
     "count_rows",
+    "is_encodable",
     "read_reports",
     "read_rows",
     "read_studies",

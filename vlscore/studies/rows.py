@@ -194,6 +194,15 @@ def _has_undecodable(text: str) -> bool:
     return not text.isascii() and _UNDECODABLE.search(text) is not None
 
 
+def is_encodable(text: str) -> bool:
+    """Whether a file can hold the text; half a surrogate pair stands for bytes that were none."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def is_missing(value: Any) -> bool:
     """None, nan, or blank text."""
     if value is None or (isinstance(value, float) and math.isnan(value)):

@@ -136,9 +136,8 @@ def _leading_dropped(text: str, start: int, end: int) -> list[Edit] | None:
     None where the noun is one already spoken of, which cannot stand alone.
     """
     rest = re.compile(rf"\s+{comparisons().leading_rest}", re.IGNORECASE).match(text, end)
-    if _THE.match(text, end if rest is None else rest.end()):
-        return None
-    return removed(text, start, end if rest is None else rest.end(), opens=True)
+    end = end if rest is None else rest.end()
+    return None if _THE.match(text, end) else removed(text, start, end, opens=True)
 
 
 def _predicate_dropped(text: str, sentence: int, start: int, end: int) -> Edit:
