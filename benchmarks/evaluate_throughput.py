@@ -20,9 +20,8 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from machine import describe_machine
+from machine import describe_machine, publish
 
-from vlscore._files import atomic_write
 from vlscore.evaluation import evaluate
 from vlscore.phantom import corrupt, render, write_report
 from vlscore.phantom.corpus import scene_at
@@ -94,10 +93,7 @@ def main() -> None:
             found = json.loads(done.stdout.splitlines()[-1])
             lines.append(f"| {size:,} | {found['rate']:.1f} | {found['peak_mib']:.0f} |")
     report = "\n".join(lines) + "\n"
-    print(report)
-    if options.out is not None:
-        with atomic_write(options.out) as stream:
-            stream.write(report)
+    publish(report, options.out)
 
 
 if __name__ == "__main__":

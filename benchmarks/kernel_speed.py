@@ -17,9 +17,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import torch
-from machine import describe_machine
+from machine import describe_machine, publish
 
-from vlscore._files import atomic_write
 from vlscore.similarity import triangle_area
 
 N, D, LOOPED, ROUNDS = 100_000, 768, 300, 7
@@ -90,10 +89,7 @@ def main() -> None:
         lines.append(f"| {name} | {median * 1e6:.2f} | {median / best:.0f} |")
     lines += ["", f"Largest relative difference from the Python loop: {difference:.1e}."]
     report = "\n".join(lines) + "\n"
-    print(report)
-    if out is not None:
-        with atomic_write(out) as stream:
-            stream.write(report)
+    publish(report, out)
 
 
 if __name__ == "__main__":

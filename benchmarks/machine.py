@@ -1,10 +1,13 @@
-"""One line on the machine and the day, for benchmark reports."""
+"""What every benchmark's report needs: a line on the machine and the day, and a way out."""
 
 import datetime
 import os
 import platform
+from pathlib import Path
 
 import torch
+
+from vlscore._files import atomic_write
 
 
 def describe_machine() -> str:
@@ -15,3 +18,11 @@ def describe_machine() -> str:
         f"{os.cpu_count()}-core {platform.machine()} ({capability}), torch {torch.__version__}, "
         f"Python {platform.python_version()}, load average {load:.1f}, {datetime.date.today()}."
     )
+
+
+def publish(report: str, out: Path | None) -> None:
+    """Print a report, and write it where there is a place for it."""
+    print(report)
+    if out is not None:
+        with atomic_write(out) as stream:
+            stream.write(report)

@@ -24,9 +24,8 @@ from pathlib import Path
 import faiss
 import numpy as np
 import torch
-from machine import describe_machine
+from machine import describe_machine, publish
 
-from vlscore._files import atomic_write
 from vlscore.oracle import Corpus, Line, search
 
 N, D, Q, K, LOOPED = 50_000, 768, 64, 10, 3
@@ -135,10 +134,7 @@ def main() -> None:
         f"as the loop: {agreed} of {LOOPED}.",
     ]
     report = "\n".join(lines) + "\n"
-    print(report)
-    if options.out is not None:
-        with atomic_write(options.out) as stream:
-            stream.write(report)
+    publish(report, options.out)
 
 
 if __name__ == "__main__":

@@ -14,9 +14,8 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from machine import describe_machine
+from machine import describe_machine, publish
 
-from vlscore._files import atomic_write
 from vlscore.oracle import Corpus, Line, search
 
 N, D, Q = 50_000, 768, 64
@@ -60,10 +59,7 @@ def main() -> None:
         f"Corpus {corpus / 2**20:.0f} MiB; peak growth {growth / 2**20:.0f} MiB, "
         f"{growth / corpus:.3f} of the corpus.\n"
     )
-    print(report)
-    if out is not None:
-        with atomic_write(out) as stream:
-            stream.write(report)
+    publish(report, out)
 
 
 if __name__ == "__main__":

@@ -20,9 +20,8 @@ from pathlib import Path
 import faiss
 import numpy as np
 import torch
-from machine import describe_machine
+from machine import describe_machine, publish
 
-from vlscore._files import atomic_write
 from vlscore.oracle import ApproximateIndex, Corpus, Oracle, build_approximate, recall
 
 N, D, Q, CLUSTERS, DEPTH = 30_000, 256, 200, 300, 10
@@ -105,10 +104,7 @@ def main() -> None:
         ]
         lines.append(f"| {name} | " + " | ".join(f"{share:.3f}" for share in shares) + " |")
     report = "\n".join(lines) + "\n"
-    print(report)
-    if out is not None:
-        with atomic_write(out) as stream:
-            stream.write(report)
+    publish(report, out)
 
 
 if __name__ == "__main__":

@@ -28,9 +28,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-from machine import describe_machine
+from machine import describe_machine, publish
 
-from vlscore._files import atomic_write
 from vlscore.phantom import write_report
 from vlscore.phantom.corpus import scene_at
 
@@ -218,10 +217,7 @@ def main() -> None:
             "",
         ]
     )
-    print(text)
-    if options.out:
-        with atomic_write(options.out) as stream:
-            stream.write(text)
+    publish(text, options.out)
 
 
 if __name__ == "__main__":

@@ -23,9 +23,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from machine import describe_machine
+from machine import describe_machine, publish
 
-from vlscore._files import atomic_write
 from vlscore.perturb import KINDS, default_standard_normal, perturb, perturb_table
 from vlscore.perturb.generate import perturbations_of
 from vlscore.perturb.source import Source
@@ -133,10 +132,7 @@ def main() -> None:
         texts = table_reports(options.table)
         lines += measure(options.name, texts, rounds, min(count, len(texts) // (3 * rounds)))
     report = "\n".join(lines)
-    print(report)
-    if options.out is not None:
-        with atomic_write(options.out) as stream:
-            stream.write(report)
+    publish(report, options.out)
 
 
 if __name__ == "__main__":

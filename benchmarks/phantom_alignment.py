@@ -17,12 +17,11 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from machine import describe_machine
+from machine import describe_machine, publish
 from numpy.typing import NDArray
 from rouge_score.rouge_scorer import RougeScorer
 from sacrebleu.metrics import BLEU
 
-from vlscore._files import atomic_write
 from vlscore.encoders import load_encoder
 from vlscore.encoders.base import JointEncoder
 from vlscore.phantom import render
@@ -97,10 +96,7 @@ def main() -> None:
         for depth, values in recalls.items():
             values.append(recall(encoder, images[:RETRIEVED], studies[:RETRIEVED], depth))
     report = describe(scores, errors, recalls, encoder)
-    print(report)
-    if options.out is not None:
-        with atomic_write(options.out) as stream:
-            stream.write(report)
+    publish(report, options.out)
 
 
 def describe(

@@ -16,9 +16,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from machine import describe_machine
+from machine import describe_machine, publish
 
-from vlscore._files import atomic_write
 from vlscore.bench import Pair, embed_pairs, image_swap, sensitivity
 from vlscore.perturb import Expected, perturb, standard_normal_of
 from vlscore.phantom import Scene, render, write_report
@@ -105,10 +104,7 @@ def main() -> None:
         ]
     )
     report += "\n"
-    print(report)
-    if options.out is not None:
-        with atomic_write(options.out) as stream:
-            stream.write(report)
+    publish(report, options.out)
 
 
 if __name__ == "__main__":

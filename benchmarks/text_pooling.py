@@ -22,10 +22,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import torch
-from machine import describe_machine
+from machine import describe_machine, publish
 from torch import Tensor
 
-from vlscore._files import atomic_write
 from vlscore.encoders import Tokens
 from vlscore.encoders.parts.gloria_towers import DIM, POSITIONS, pool_report
 
@@ -101,10 +100,7 @@ def main() -> None:
             measure(f"{mixed[0]} to {mixed[-1]} tokens", batch(mixed)),
         ]
     text = "\n".join(lines) + "\n"
-    print(text)
-    if out:
-        with atomic_write(out) as file:
-            file.write(text)
+    publish(text, out)
 
 
 if __name__ == "__main__":
