@@ -27,7 +27,7 @@ from machine import describe_machine, publish
 
 from vlscore.perturb import KINDS, default_standard_normal, perturb, perturb_table
 from vlscore.perturb.generate import perturbations_of
-from vlscore.perturb.source import Source
+from vlscore.perturb.reading import Source
 from vlscore.phantom.dataset import sample_studies
 from vlscore.studies import Report, read_reports
 

@@ -18,18 +18,18 @@ from pathlib import Path
 import numpy as np
 from machine import describe_machine, publish
 
-from vlscore.bench import Pair, embed_pairs, image_swap, sensitivity
-from vlscore.perturb import Expected, perturb, standard_normal_of
-from vlscore.phantom import Scene, render, write_report
-from vlscore.phantom.corpus import scene_at
-from vlscore.report.printing import markdown
-from vlscore.report.sensitivity import (
+from vlscore.display.printing import markdown
+from vlscore.display.sensitivity import (
     kinds_table,
     normal_table,
     removal_table,
     swap_table,
     word_table,
 )
+from vlscore.meta import Pair, embed_pairs, image_swap, sensitivity
+from vlscore.perturb import Expected, perturb, standard_normal_of
+from vlscore.phantom import Scene, render, write_report
+from vlscore.phantom.corpus import scene_at
 from vlscore.scorer import Scorer
 from vlscore.studies import StudyImages
 

@@ -2,7 +2,7 @@
 
 Their code walks through every token of every report, adds word pieces up to words, pads the words
 with zeros to 97, averages over the 97 and adds four layers. As words are sums of pieces, that is
-the masked sum over tokens divided by 97 (`vlscore.encoders.parts.gloria_towers.pool_report`). It
+the masked sum over tokens divided by 97 (`vlscore.encoders.blocks.gloria_towers.pool_report`). It
 must be at least 4 times as fast as the loop at batch 16, and equal to 1e-6.
 
 Protocol. 16 reports padded to 97 tokens, once all of them full and once of 20 to 97 tokens, every
@@ -26,7 +26,7 @@ from machine import describe_machine, publish
 from torch import Tensor
 
 from vlscore.encoders import Tokens
-from vlscore.encoders.parts.gloria_towers import DIM, POSITIONS, pool_report
+from vlscore.encoders.blocks.gloria_towers import DIM, POSITIONS, pool_report
 
 BATCH, LAYERS, ROUNDS, CONTINUES_EVERY = 16, 4, 11, 4
 PAD, END, FIRST_WORD = 0, 1, 2

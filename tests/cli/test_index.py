@@ -12,7 +12,7 @@ import pytest
 from tests.cli.conftest import REPORTS, read_jsonl, write_jsonl
 from tests.doubles import DIM, HashEncoder
 from vlscore.errors import InvalidIndex, InvalidSetting, InvalidTable, UnknownName
-from vlscore.oracle import load_index
+from vlscore.index import load_index
 
 pytestmark = pytest.mark.usefixtures("hash_encoder")
 

@@ -9,7 +9,8 @@ from PIL import Image
 from tests.cli.conftest import read_jsonl, write_jsonl
 from tests.doubles import HashEncoder
 from vlscore.errors import InvalidIndex, InvalidSetting, InvalidTable, UnknownName
-from vlscore.oracle import load_index, oracle_metric
+from vlscore.index import load_index
+from vlscore.oracle import oracle_metric
 from vlscore.similarity import triangle_area
 
 pytestmark = pytest.mark.usefixtures("hash_encoder")

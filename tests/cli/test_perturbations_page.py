@@ -16,7 +16,7 @@ from tests.conftest import REPOSITORY
 from vlscore.cli import app
 from vlscore.perturb import KINDS, Expected, perturb
 from vlscore.perturb.chance import Chance
-from vlscore.perturb.source import Source
+from vlscore.perturb.reading import Source
 from vlscore.phantom.dataset import sample_studies
 
 PAGE = (REPOSITORY / "docs" / "perturbations.md").read_text(encoding="utf-8")

@@ -10,8 +10,8 @@ import pytest
 from PIL import Image
 from typer.testing import CliRunner
 
-from tests.bench.samples import make_pairs
 from tests.doubles import HashEncoder
+from tests.meta.samples import make_pairs
 from vlscore.cli import app
 from vlscore.cli.sensitivity import _names
 

@@ -10,6 +10,13 @@ import torch
 
 from tests.doubles import HashEncoder
 from vlscore.encoders import ENCODERS, JointEncoder, Tokens, load_encoder
+from vlscore.encoders.blocks.clip_tokens import ClipTokenizer
+from vlscore.encoders.blocks.openclip_model import (
+    CleaningWordPieces,
+    OpenClipPipeline,
+    build_model,
+)
+from vlscore.encoders.blocks.wordpiece import WordPieceTokenizer
 from vlscore.encoders.contract import (
     Check,
     check_devices,
@@ -18,13 +25,6 @@ from vlscore.encoders.contract import (
     row_error,
 )
 from vlscore.encoders.openclip import BIOMEDCLIP_CONFIG, BiomedClipEncoder
-from vlscore.encoders.parts.clip_tokens import ClipTokenizer
-from vlscore.encoders.parts.openclip_model import (
-    CleaningWordPieces,
-    OpenClipPipeline,
-    build_model,
-)
-from vlscore.encoders.parts.wordpiece import WordPieceTokenizer
 from vlscore.encoders.registry import _find
 from vlscore.errors import BrokenContract
 

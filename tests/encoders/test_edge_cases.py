@@ -14,11 +14,11 @@ import torch
 from tests.encoders.goldens import SALT, clinical_vocabulary, sha256
 from vlscore.encoders import ImagePipeline, JointEncoder
 from vlscore.encoders.biovil import ResizeCropPipeline
+from vlscore.encoders.blocks.pad_crop import PadCropPipeline, pad_to_square
+from vlscore.encoders.blocks.wordpiece import WordPieceTokenizer
 from vlscore.encoders.gloria import GloriaEncoder
 from vlscore.encoders.limitr import LimitrEncoder
 from vlscore.encoders.medclip import MedclipResNetEncoder, SquareCanvasPipeline
-from vlscore.encoders.parts.pad_crop import PadCropPipeline, pad_to_square
-from vlscore.encoders.parts.wordpiece import WordPieceTokenizer
 from vlscore.errors import UnreadableImage
 from vlscore.images import Provenance, Radiograph
 

@@ -16,8 +16,8 @@ from tests.encoders.goldens import (
     sha256,
 )
 from vlscore.encoders import JointEncoder
+from vlscore.encoders.blocks.pixels import read_with_opencv
 from vlscore.encoders.chexzero import CanvasPipeline
-from vlscore.encoders.parts.pixels import read_with_opencv
 from vlscore.errors import InvalidSetting
 
 

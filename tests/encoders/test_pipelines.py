@@ -9,11 +9,11 @@ import torch
 
 from vlscore.encoders import ImagePipeline
 from vlscore.encoders.biovil import ResizeCropPipeline
+from vlscore.encoders.blocks.openclip_model import OpenClipPipeline
+from vlscore.encoders.blocks.pad_crop import PadCropPipeline
 from vlscore.encoders.chexzero import CanvasPipeline
 from vlscore.encoders.convirt import StretchPipeline
 from vlscore.encoders.medclip import SquareCanvasPipeline
-from vlscore.encoders.parts.openclip_model import OpenClipPipeline
-from vlscore.encoders.parts.pad_crop import PadCropPipeline
 from vlscore.errors import UnreadableImage
 from vlscore.images import Provenance, Radiograph
 

@@ -11,20 +11,14 @@ import pytest
 import torch
 
 from tests.doubles import HashEncoder
-from tests.oracle.test_index import content
+from tests.index.test_index import content
 from vlscore import metrics
 from vlscore.embedding import EmbeddingEngine
 from vlscore.encoders import load_encoder
-from vlscore.oracle import (
-    METRICS,
-    OracleRun,
-    OracleSettings,
-    add_to_index,
-    build_index,
-    load_index,
-    verify_index,
-)
+from vlscore.index import add_to_index, build_index, load_index, verify_index
+from vlscore.oracle import OracleRun, OracleSettings
 from vlscore.scorer import Scorer
+from vlscore.search import METRICS
 from vlscore.similarity import foot, triangle_area
 
 K = 5

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 from vlscore.perturb import Kind, Perturbation, apply_edits
 from vlscore.perturb.generate import perturbations_of, why_nothing
-from vlscore.perturb.source import Source
+from vlscore.perturb.reading import Source
 from vlscore.perturb.standard import default_standard_normal
 
 # Slips of typesetting and grammar that a change must not bring into a report.

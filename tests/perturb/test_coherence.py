@@ -6,8 +6,8 @@ from tests.perturb.kinds.changed import changed
 from vlscore.findings.lexicon import load_lexicon
 from vlscore.perturb import KINDS
 from vlscore.perturb.chance import Chance
-from vlscore.perturb.source import Source
-from vlscore.perturb.tables import discourse
+from vlscore.perturb.lexicons import discourse
+from vlscore.perturb.reading import Source
 
 # Kind, report, the sentence that stands in the way.
 BELIED = [

@@ -21,7 +21,7 @@ from tests.perturb.reports import REPORTS, any_text, reports
 from vlscore.perturb import KINDS, Change, Edit, ErrorCategory, Expected, Kind, perturb
 from vlscore.perturb.chance import Chance
 from vlscore.perturb.generate import why_nothing
-from vlscore.perturb.source import Source
+from vlscore.perturb.reading import Source
 
 NAMES = sorted(KINDS)
 # These change a report in one way or in none.

@@ -1,71 +1,309 @@
-"""The built data set is what `make perturbations` makes of the lexicons as they are."""
+"""From a table of reports to the files of a data set."""
 
+import csv
+import hashlib
 import json
-import re
-import shlex
+from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from tests.conftest import REPOSITORY
-from vlscore.bench import read_pairs
-from vlscore.perturb import KINDS, Edit, apply_edits, perturb_table
-from vlscore.perturb.table import PERTURBATIONS_FILE, RUN_FILE, SKIPPED_FILE
-from vlscore.phantom.dataset import write_dataset
+from tests.perturb.reports import REPORTS
+from vlscore.errors import InvalidSetting, InvalidTable, UnknownName
+from vlscore.perturb import (
+    KINDS,
+    Edit,
+    PerturbedTable,
+    apply_edits,
+    default_standard_normal,
+    perturb,
+    perturb_table,
+    standard_normal_of,
+)
+from vlscore.perturb.dataset import PERTURBATIONS_FILE, RUN_FILE, SKIPPED_FILE, lexicons_digest
 
-BUILT = REPOSITORY / "perturbations" / "phantom"
+FILES = (PERTURBATIONS_FILE, SKIPPED_FILE, RUN_FILE)
+NORMAL = REPORTS["normal"]
+TABLE = [
+    {"id": "a", "report": REPORTS["several findings"]},
+    {"id": "b", "report": NORMAL},
+    {"id": "c", "report": REPORTS["sections"]},
+    {"id": "d", "report": REPORTS["comparison"]},
+    {"id": "e", "report": REPORTS["emoji and accents"]},
+    {"id": "f", "report": REPORTS["german"]},
+    {"id": "g", "report": REPORTS["one word"]},
+    {"id": "h", "report": f"{NORMAL} Heart size is normal."},
+]
+
+
+def write(path: Path, rows: list[dict[str, Any]] = TABLE) -> Path:
+    if path.suffix == ".jsonl":
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    elif path.suffix == ".csv":
+        with path.open("w", encoding="utf-8", newline="") as stream:
+            writer = csv.DictWriter(stream, rows[0])
+            writer.writeheader()
+            writer.writerows(rows)
+    else:
+        pq.write_table(pa.Table.from_pylist(rows), path)
+    return path
+
+
+def records(out: Path, name: str = PERTURBATIONS_FILE) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (out / name).read_text("utf-8").splitlines()]
+
+
+def contents(out: Path) -> dict[str, bytes]:
+    return {file.name: file.read_bytes() for file in sorted(out.iterdir())}
 
 
 @pytest.fixture(scope="module")
-def records():
-    lines = (BUILT / PERTURBATIONS_FILE).read_text(encoding="utf-8").splitlines()
-    return [json.loads(line) for line in lines]
+def made(tmp_path_factory) -> PerturbedTable:
+    folder = tmp_path_factory.mktemp("made")
+    return perturb_table(write(folder / "table.jsonl"), folder / "out", seed=3, per_report=2)
 
 
-def test_it_is_made_again_byte_for_byte(tmp_path):
-    (recipe,) = re.findall(r"-m vlscore\.phantom (.*)$", _makefile(), re.MULTILINE)
-    options = dict(zip(*[iter(shlex.split(recipe)[1:])] * 2, strict=True))
-    table = write_dataset(
-        tmp_path / "phantom",
-        seed=int(options["--seed"]),
-        count=int(options["--studies"]),
-        split=options["--phrasings"],
-        size=32,
-    )
-    made = perturb_table(table, tmp_path / "made").out
-    assert {path.name for path in BUILT.iterdir()} == {path.name for path in made.iterdir()}
-    for name in (PERTURBATIONS_FILE, SKIPPED_FILE, RUN_FILE):
-        stale = f"{name} is not what the lexicons make; run: make perturbations"
-        assert (made / name).read_bytes() == (BUILT / name).read_bytes(), stale
+def test_the_files_hold_what_perturb_yields(made):
+    assert sorted(contents(made.out)) == sorted(FILES)
+    expected = [
+        perturbation.to_dict()
+        for row in TABLE
+        for perturbation in perturb(
+            row["report"],
+            seed=3,
+            per_report=2,
+            study_id=row["id"],
+            standard_normal=made.standard_normal,
+        )
+    ]
+    assert records(made.out) == expected
+    assert sum(made.counts.values()) == len(expected) > 60
+    assert made.reports == len(TABLE)
+    assert made.bad_rows == []
 
 
-def _makefile() -> str:
-    return (REPOSITORY / "Makefile").read_text(encoding="utf-8")
-
-
-def test_every_kind_is_there_and_every_edit_right(records):
-    assert {record["kind"] for record in records} == set(KINDS)
-    for record in records:
+def test_a_record_says_all_there_is_to_say(made):
+    for record in records(made.out):
+        assert list(record) == [
+            "study_id",
+            "kind",
+            "expected",
+            "category",
+            "original",
+            "perturbed",
+            "edits",
+            "rule",
+        ]
+        kind = KINDS[record["kind"]]
+        assert record["expected"] == kind.expected
+        assert record["category"] == kind.category
         edits = [Edit(**edit) for edit in record["edits"]]
         assert apply_edits(record["original"], edits) == record["perturbed"]
-        assert record["original"].split() != record["perturbed"].split()
-    keys = {(r["study_id"], r["kind"], r["perturbed"]) for r in records}
-    assert len(keys) == len(records)
+    texts = [(r["study_id"], r["kind"], r["perturbed"]) for r in records(made.out)]
+    assert len(set(texts)) == len(texts)
 
 
-def test_the_benchmark_reads_it(records):
-    pairs = read_pairs(BUILT)
-    assert [(p.study_id, p.kind, p.perturbed) for p in pairs] == [
-        (r["study_id"], r["kind"], r["perturbed"]) for r in records
+def test_every_report_and_kind_is_either_changed_or_explained(made):
+    changed = {(record["study_id"], record["kind"]) for record in records(made.out)}
+    explained = {
+        (skipped["study_id"], name)
+        for skipped in records(made.out, SKIPPED_FILE)
+        for name in skipped["reasons"]
+    }
+    assert changed.isdisjoint(explained)
+    assert changed | explained == {(row["id"], name) for row in TABLE for name in KINDS}
+    one_word = next(s for s in records(made.out, SKIPPED_FILE) if s["study_id"] == "g")
+    assert one_word["row"] == 7
+    assert one_word["reasons"]["change-location"] == KINDS["change-location"].nothing
+
+
+def test_run_facts(made):
+    facts = json.loads((made.out / RUN_FILE).read_text("utf-8"))
+    table = made.out.parent / "table.jsonl"
+    assert facts["table"] == "table.jsonl"
+    assert facts["table_sha256"] == hashlib.sha256(table.read_bytes()).hexdigest()
+    assert facts["lexicons_sha256"] == lexicons_digest()
+    assert (facts["seed"], facts["per_report"]) == (3, 2)
+    assert (facts["reports"], facts["bad_rows"]) == (len(TABLE), 0)
+    assert facts["perturbations"] == made.counts
+    assert list(made.counts) == list(KINDS)
+    assert facts["standard_normal"] == made.standard_normal
+    assert str(made.out.parent) not in json.dumps(facts)
+
+
+@pytest.mark.parametrize("format", ["csv", "parquet"])
+def test_formats_agree(made, tmp_path, format):
+    table = write(tmp_path / f"table.{format}")
+    other = perturb_table(table, tmp_path / "out", seed=3, per_report=2)
+    for name in (PERTURBATIONS_FILE, SKIPPED_FILE):
+        assert contents(other.out)[name] == contents(made.out)[name]
+
+
+def test_same_seed_same_bytes_another_seed_others(made, tmp_path):
+    table = made.out.parent / "table.jsonl"
+    again = perturb_table(table, tmp_path / "again", seed=3, per_report=2)
+    other = perturb_table(table, tmp_path / "other", seed=4, per_report=2)
+    assert contents(again.out) == contents(made.out)
+    assert contents(other.out)[PERTURBATIONS_FILE] != contents(made.out)[PERTURBATIONS_FILE]
+
+
+def test_order_of_rows_does_not_change_what_a_study_gets(made, tmp_path):
+    table = write(tmp_path / "table.jsonl", TABLE[::-1])
+    other = perturb_table(table, tmp_path / "out", seed=3, per_report=2)
+    assert other.standard_normal == made.standard_normal
+    for row in TABLE:
+        own = [[r for r in records(t.out) if r["study_id"] == row["id"]] for t in (made, other)]
+        assert own[0] == own[1]
+
+
+def test_some_kinds_get_what_all_get(made, tmp_path):
+    names = ["paraphrase", "change-location", "standard-normal"]
+    table = made.out.parent / "table.jsonl"
+    some = perturb_table(table, tmp_path / "out", names, seed=3, per_report=2)
+    assert some.counts == {name: made.counts[name] for name in KINDS if name in names}
+    assert records(some.out) == [r for r in records(made.out) if r["kind"] in names]
+
+
+def test_fewer_per_report_get_the_first_ones(made, tmp_path):
+    one = perturb_table(made.out.parent / "table.jsonl", tmp_path / "out", seed=3)
+    firsts = {}
+    for record in records(made.out):
+        firsts.setdefault((record["study_id"], record["kind"]), record)
+    assert records(one.out) == list(firsts.values())
+
+
+# ------------------------------------------------------------------ the standard normal report
+
+
+def test_the_standard_normal_report_comes_from_the_table_itself(tmp_path):
+    said = "No effusion or pneumothorax is seen anywhere."
+    table = write(tmp_path / "t.jsonl", [{"id": k, "report": said} for k in range(3)])
+    made = perturb_table(table, tmp_path / "out", ["standard-normal"])
+    assert said in made.standard_normal
+    assert made.standard_normal == standard_normal_of([said] * 3)
+    assert json.loads((made.out / RUN_FILE).read_text())["standard_normal"] == made.standard_normal
+
+
+def test_a_given_standard_normal_report_is_taken(tmp_path):
+    table = write(tmp_path / "t.jsonl", [{"id": 1, "report": NORMAL}])
+    options = {"kinds": ["standard-normal"], "standard_normal": "All is well."}
+    made = perturb_table(table, tmp_path / "out", **options)
+    (record,) = records(made.out)
+    assert record["perturbed"] == made.standard_normal == "All is well."
+
+
+def test_without_its_kind_no_standard_normal_report_is_made(tmp_path):
+    made = perturb_table(write(tmp_path / "t.jsonl"), tmp_path / "out", ["paraphrase"])
+    assert made.standard_normal is None
+
+
+def test_a_corpus_without_normal_sentences_gets_the_default():
+    assert standard_normal_of(["Nothing said."]) == default_standard_normal()
+
+
+# ------------------------------------------------------------------ bad input
+
+
+def test_bad_rows_are_named_and_spoil_no_other(tmp_path):
+    lines = [
+        '{"id": "a", "report": "Mild edema. No effusion."}',
+        '{"id": "b", "report": "  "}',
+        '{"id": "c"}',
+        '{"id": "d", "report": 7}',
+        "{broken",
+        '{"id": "a", "report": "Left effusion. No edema."}',
+        '{"id": "g", "report": "half a pair: \\ud800. Mild edema."}',
+        '{"id": ["h"], "report": "Mild edema."}',
+        '{"id": "i", "report": "Left effusion. No edema."}',
     ]
+    table = tmp_path / "t.jsonl"
+    table.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    made = perturb_table(table, tmp_path / "out")
+    assert made.reports == 2
+    assert {record["study_id"] for record in records(made.out)} == {"a", "i"}
+    reasons = {row.row: row.reason for row in made.bad_rows}
+    assert list(reasons) == [2, 3, 4, 5, 6, 7, 8]
+    assert "no text in report" in reasons[2]
+    assert "no text in report" in reasons[3]
+    assert "holds a int, not a text" in reasons[4]
+    assert "json" in reasons[5].lower()
+    assert "id 'a' stands at row 1 already" in reasons[6]
+    assert "surrogate" in reasons[7]
+    assert 'column "id" holds a list' in reasons[8]
+    written = [skipped for skipped in records(made.out, SKIPPED_FILE) if "reason" in skipped]
+    assert [(w["row"], w["study_id"], w["reason"]) for w in written] == [
+        (bad.row, bad.id, bad.reason) for bad in made.bad_rows
+    ]
+    assert [w["study_id"] for w in written] == ["b", "c", "d", None, "a", None, None]
 
 
-def test_the_card_says_what_the_reading_found():
-    """The table of the card is the one that the benchmark printed last."""
-    card = (REPOSITORY / "perturbations" / "README.md").read_text(encoding="utf-8")
-    result = REPOSITORY / "benchmarks" / "results" / "perturbation_reading.md"
-    _, table, *_ = result.read_text(encoding="utf-8").split("\n\n")
-    assert table.startswith("| kind | first reading |")
-    assert table in card
-    last = [float(share) for share in re.findall(r"([\d.]+) %\) \| [a-z]+-\d+ \|", table)]
-    assert len(last) == len(KINDS)
-    assert max(last) <= 5
+def test_a_table_without_ids_counts_its_rows(tmp_path):
+    table = write(tmp_path / "t.csv", [{"text": "Mild edema. No effusion."}] * 2)
+    made = perturb_table(table, tmp_path / "out", ["negate-finding"])
+    assert [record["study_id"] for record in records(made.out)] == ["1", "2"]
+
+
+def test_columns_may_be_named(tmp_path):
+    rows = [{"accession": "x7", "body": "Mild edema. No effusion.", "report": "No edema."}]
+    table = write(tmp_path / "t.csv", rows)
+    columns = {"id_column": "accession", "text_column": "body"}
+    made = perturb_table(table, tmp_path / "out", ["negate-finding"], **columns)
+    (record,) = records(made.out)
+    assert (record["study_id"], record["perturbed"]) == ("x7", "No edema. No effusion.")
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([{"id": "a", "report": ""}], "holds no report; row 1: no text in report"),
+        ([], "holds no report; it is empty"),
+        ([{"id": "a", "comment": "x"}], "no column report or text or reference"),
+    ],
+)
+def test_a_table_without_reports_is_refused_and_nothing_is_written(tmp_path, rows, message):
+    table = write(tmp_path / "t.jsonl", rows)
+    with pytest.raises(InvalidTable, match=message):
+        perturb_table(table, tmp_path / "out")
+    assert not (tmp_path / "out").exists() or contents(tmp_path / "out") == {}
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"kinds": ["change-colour"]}, UnknownName, "change-colour; there are remove-pathology"),
+        ({"per_report": 0}, InvalidSetting, "per_report is at least 1, not 0"),
+    ],
+)
+def test_wrong_settings_are_refused_before_the_table_is_read(tmp_path, options, error, message):
+    with pytest.raises(error, match=message):
+        perturb_table(tmp_path / "absent.jsonl", tmp_path / "out", **options)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_failure_on_the_way_leaves_the_results_of_before(made, tmp_path):
+    table = write(tmp_path / "t.jsonl")
+    out = perturb_table(table, tmp_path / "out", seed=1).out
+    before = contents(out)
+
+    def stop(done: int, bad: int) -> None:
+        if done == 5:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        perturb_table(table, out, seed=2, on_progress=stop)
+    assert contents(out) == before
+    assert perturb_table(table, out, seed=2).reports == len(TABLE)
+    assert contents(out) != before
+
+
+def test_progress_counts_rows_and_bad_rows(tmp_path):
+    rows = [TABLE[0], {"id": "x", "report": ""}, TABLE[1]]
+    told: list[tuple[int, int]] = []
+    perturb_table(
+        write(tmp_path / "t.jsonl", rows),
+        tmp_path / "out",
+        on_progress=lambda done, bad: told.append((done, bad)),
+    )
+    assert told == [(1, 0), (2, 1), (3, 1)]

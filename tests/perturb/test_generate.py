@@ -11,7 +11,7 @@ from tests.perturb.reports import REPORTS
 from vlscore.errors import InvalidReport, InvalidSetting, UnknownName
 from vlscore.perturb import KINDS, apply_edits, kinds_named, perturb
 from vlscore.perturb.generate import why_nothing
-from vlscore.perturb.source import Source
+from vlscore.perturb.reading import Source
 
 REPORT = REPORTS["several findings"]
 

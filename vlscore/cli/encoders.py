@@ -23,8 +23,8 @@ def encoders(
 
     from rich.console import Console
 
+    from vlscore.display.encoders import card_table, cards_table
     from vlscore.encoders import encoder_card, encoder_cards
-    from vlscore.report.encoders import card_table, cards_table
 
     if name is not None:
         card = encoder_card(name)

@@ -75,9 +75,9 @@ def evaluate(
     from rich.console import Console
 
     from vlscore.cli.progress import row_progress
+    from vlscore.display import run_table, scores_table
+    from vlscore.display.printing import print_table
     from vlscore.evaluation import evaluate as run
-    from vlscore.report import run_table, scores_table
-    from vlscore.report.printing import print_table
     from vlscore.studies import ColumnNames, count_rows
 
     scorer = make_scorer(

@@ -21,7 +21,7 @@ from vlscore.cli.options import (
 
 if TYPE_CHECKING:
     from vlscore.embedding import EmbeddingEngine
-    from vlscore.oracle import BuildResult
+    from vlscore.index import BuildResult
 
 index = typer.Typer(
     help="Build, extend and check indexes: corpora of reports, embedded once, that `vlscore "
@@ -109,7 +109,7 @@ def build(
     Example: vlscore index build train.jsonl --encoder gloria --weights gloria.ckpt --out
     train-index
     """
-    from vlscore.oracle import SourceSettings, build_index
+    from vlscore.index import SourceSettings, build_index
 
     engine = _engine(
         encoder=encoder,
@@ -167,8 +167,8 @@ def add(
 
     Example: vlscore index add more.jsonl --index train-index
     """
-    from vlscore.oracle import SourceSettings, add_to_index
-    from vlscore.oracle.store import read_manifest
+    from vlscore.index import SourceSettings, add_to_index
+    from vlscore.index.store import read_manifest
 
     engine = _engine(
         encoder=encoder or read_manifest(path).encoder,
@@ -197,7 +197,7 @@ def info(path: IndexArgument) -> None:
 
     Example: vlscore index info train-index
     """
-    from vlscore.oracle import load_index
+    from vlscore.index import load_index
 
     manifest = load_index(path, check=False).manifest
     lines: dict[str, Any] = {
@@ -241,8 +241,8 @@ def verify(
     Example: vlscore index verify train-index
     """
     from vlscore.errors import InvalidSetting
-    from vlscore.oracle import verify_index
-    from vlscore.oracle.check import measure_recall
+    from vlscore.index import verify_index
+    from vlscore.index.verify import measure_recall
 
     opened = verify_index(path)
     manifest = opened.manifest

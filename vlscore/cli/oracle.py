@@ -157,7 +157,9 @@ def oracle(
     """
     import torch
 
-    from vlscore.oracle import OracleRun, OracleSettings, Shards, load_index
+    from vlscore.index import load_index
+    from vlscore.oracle import OracleRun, OracleSettings
+    from vlscore.search import Shards
     from vlscore.studies import ColumnNames, count_rows
 
     settings = OracleSettings(

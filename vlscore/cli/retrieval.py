@@ -57,8 +57,8 @@ def retrieval(
     """
     from vlscore._files import write_json
     from vlscore.cli.progress import row_progress
+    from vlscore.meta.retrieval import retrieve
     from vlscore.oracle.queries import QueryTable
-    from vlscore.oracle.retrieval import retrieve
     from vlscore.studies import ColumnNames, count_rows
 
     total = count_rows(studies)

@@ -24,7 +24,7 @@ from vlscore.cli.options import (
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from vlscore.bench import Pair, PairValues
+    from vlscore.meta import Pair, PairValues
     from vlscore.studies import StudyImages
 
 _SHOWN_FAILURES = 10
@@ -74,9 +74,9 @@ def sensitivity(
 
     Example: vlscore sensitivity -p perturbed --studies studies.csv --swap-images -o results
     """
-    from vlscore.bench import embed_pairs, image_swap, read_pairs
-    from vlscore.bench import sensitivity as run
     from vlscore.errors import InvalidSetting
+    from vlscore.meta import embed_pairs, image_swap, read_pairs
+    from vlscore.meta import sensitivity as run
 
     names = _names(metrics)
     pairs = read_pairs(perturbations)
@@ -135,7 +135,7 @@ def _images(
 
 
 def _tables(result: Any, swaps: list[Any]) -> "list[Table]":
-    from vlscore.report.sensitivity import (
+    from vlscore.display.sensitivity import (
         kinds_table,
         normal_table,
         removal_table,
@@ -152,7 +152,7 @@ def _tables(result: Any, swaps: list[Any]) -> "list[Table]":
 def _print(result: Any, tables: "list[Table]") -> None:
     from rich.console import Console
 
-    from vlscore.report.printing import print_table
+    from vlscore.display.printing import print_table
 
     console = Console()
     for table in tables:
@@ -173,9 +173,9 @@ def _write(
     out: Path, pairs: "list[Pair]", result: Any, swaps: list[Any], tables: "list[Table]"
 ) -> None:
     from vlscore._files import atomic_write, write_json
+    from vlscore.display.figures import draw_normal_distribution
+    from vlscore.display.printing import markdown
     from vlscore.errors import MissingDependency
-    from vlscore.report.figures import draw_normal_distribution
-    from vlscore.report.printing import markdown
 
     content = {**result.to_dict(), "swaps": [swap.to_dict() for swap in swaps]}
     write_json(out / "sensitivity.json", content)

@@ -20,8 +20,8 @@ def list_weights() -> None:
 
     "found" means that vlscore would find it now, without --weights.
     """
+    from vlscore.display.encoders import weights_text
     from vlscore.encoders.weights import is_here, published_weights
-    from vlscore.report.encoders import weights_text
 
     for entry in published_weights().values():
         typer.echo(weights_text(entry, is_here(entry.name)) + "\n")

@@ -13,15 +13,15 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from vlscore.encoders.base import ImagePipeline, JointEncoder
+from vlscore.encoders.blocks.bert_tower import CXR_BERT_VOCABULARY, bert_base, last_layer
+from vlscore.encoders.blocks.building import fill, without_initialisation
+from vlscore.encoders.blocks.files import vocabulary_file
+from vlscore.encoders.blocks.pixels import centre_crop, read_deep, to_unit_range, too_elongated
+from vlscore.encoders.blocks.resnet_trunk import POOLED_WIDTH, feature_maps, resnet50_trunk
+from vlscore.encoders.blocks.temporal_pooler import TemporalPooler
+from vlscore.encoders.blocks.wordpiece import WordPieceTokenizer
 from vlscore.encoders.card import EncoderCard
 from vlscore.encoders.checkpoints import load_checkpoint, tensors_digest
-from vlscore.encoders.parts.bert_tower import CXR_BERT_VOCABULARY, bert_base, last_layer
-from vlscore.encoders.parts.building import fill, without_initialisation
-from vlscore.encoders.parts.files import vocabulary_file
-from vlscore.encoders.parts.pixels import centre_crop, read_deep, to_unit_range, too_elongated
-from vlscore.encoders.parts.resnet_trunk import POOLED_WIDTH, feature_maps, resnet50_trunk
-from vlscore.encoders.parts.temporal_pooler import TemporalPooler
-from vlscore.encoders.parts.wordpiece import WordPieceTokenizer
 from vlscore.encoders.tokens import Tokens
 from vlscore.encoders.weights import find_weights
 from vlscore.errors import UnknownName, WeightsNotFound

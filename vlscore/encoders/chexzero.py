@@ -13,11 +13,11 @@ from torch import Tensor
 from torch.nn import functional
 
 from vlscore.encoders.base import ImagePipeline, JointEncoder
+from vlscore.encoders.blocks.building import fill, without_initialisation
+from vlscore.encoders.blocks.clip_tokens import CONTEXT, ClipTokenizer, whole_context
+from vlscore.encoders.blocks.pixels import read_with_opencv, too_elongated
 from vlscore.encoders.card import EncoderCard
 from vlscore.encoders.checkpoints import load_checkpoint, tensors_digest
-from vlscore.encoders.parts.building import fill, without_initialisation
-from vlscore.encoders.parts.clip_tokens import CONTEXT, ClipTokenizer, whole_context
-from vlscore.encoders.parts.pixels import read_with_opencv, too_elongated
 from vlscore.encoders.tokens import Tokens
 from vlscore.encoders.weights import find_weights
 from vlscore.errors import UnknownName

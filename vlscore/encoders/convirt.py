@@ -9,22 +9,22 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from vlscore.encoders.base import ImagePipeline
-from vlscore.encoders.card import EncoderCard
-from vlscore.encoders.parts.bert_tower import (
+from vlscore.encoders.blocks.bert_tower import (
     CLINICAL_BERT_VOCABULARY,
     bert_base,
     last_layer,
     mean_over_tokens,
 )
-from vlscore.encoders.parts.pixels import (
+from vlscore.encoders.blocks.pixels import (
     IMAGENET_MEAN,
     IMAGENET_STD,
     normalise,
     read_with_pillow,
     to_unit_range,
 )
-from vlscore.encoders.parts.resnet_trunk import POOLED_WIDTH, resnet50_trunk
-from vlscore.encoders.parts.wordpiece import WordPieceTokenizer
+from vlscore.encoders.blocks.resnet_trunk import POOLED_WIDTH, resnet50_trunk
+from vlscore.encoders.blocks.wordpiece import WordPieceTokenizer
+from vlscore.encoders.card import EncoderCard
 from vlscore.encoders.published import PublishedEncoder
 from vlscore.encoders.tokens import Tokens
 from vlscore.images import Radiograph

@@ -4,16 +4,16 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
-from vlscore.encoders.card import EncoderCard
-from vlscore.encoders.parts.gloria_towers import (
+from vlscore.encoders.blocks.gloria_towers import (
     DIM,
     POSITIONS,
     EnlargedResNet,
     LastFourLayers,
     Words,
 )
-from vlscore.encoders.parts.pad_crop import CROP, PadCropPipeline
-from vlscore.encoders.parts.wordpiece import WordPieceTokenizer
+from vlscore.encoders.blocks.pad_crop import CROP, PadCropPipeline
+from vlscore.encoders.blocks.wordpiece import WordPieceTokenizer
+from vlscore.encoders.card import EncoderCard
 from vlscore.encoders.published import PublishedEncoder
 from vlscore.encoders.tokens import Tokens
 from vlscore.reports.cleaning import clean_gloria

@@ -13,17 +13,17 @@ from torch.nn import functional
 from torchvision.models import resnet50
 
 from vlscore.encoders.base import ImagePipeline
-from vlscore.encoders.card import EncoderCard
-from vlscore.encoders.parts.bert_tower import (
+from vlscore.encoders.blocks.bert_tower import (
     CLINICAL_BERT_VOCABULARY,
     all_layers,
     bert_base,
     mean_over_tokens,
 )
-from vlscore.encoders.parts.pixels import read_with_pillow
-from vlscore.encoders.parts.resnet_trunk import POOLED_WIDTH
-from vlscore.encoders.parts.swin import SwinTiny
-from vlscore.encoders.parts.wordpiece import WordPieceTokenizer
+from vlscore.encoders.blocks.pixels import read_with_pillow
+from vlscore.encoders.blocks.resnet_trunk import POOLED_WIDTH
+from vlscore.encoders.blocks.swin import SwinTiny
+from vlscore.encoders.blocks.wordpiece import WordPieceTokenizer
+from vlscore.encoders.card import EncoderCard
 from vlscore.encoders.published import PublishedEncoder
 from vlscore.encoders.tokens import Tokens
 from vlscore.images import Radiograph

@@ -9,17 +9,17 @@ from timm.models.vision_transformer import VisionTransformer
 from torch import Tensor, nn
 from torch.nn import functional
 
-from vlscore.encoders.card import EncoderCard
-from vlscore.encoders.parts.bert_tower import CLINICAL_BERT_VOCABULARY, bert_base, last_layer
-from vlscore.encoders.parts.pad_crop import CROP, PadCropPipeline
-from vlscore.encoders.parts.resnet_trunk import (
+from vlscore.encoders.blocks.bert_tower import CLINICAL_BERT_VOCABULARY, bert_base, last_layer
+from vlscore.encoders.blocks.pad_crop import CROP, PadCropPipeline
+from vlscore.encoders.blocks.resnet_trunk import (
     POOLED_WIDTH,
     enlarge_to_299,
     feature_maps,
     pool,
     resnet50_trunk,
 )
-from vlscore.encoders.parts.wordpiece import WordPieceTokenizer
+from vlscore.encoders.blocks.wordpiece import WordPieceTokenizer
+from vlscore.encoders.card import EncoderCard
 from vlscore.encoders.published import PublishedEncoder
 from vlscore.encoders.tokens import Tokens
 from vlscore.reports.cleaning import clean_mgca

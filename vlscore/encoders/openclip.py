@@ -12,12 +12,10 @@ from torch import Tensor
 from torch.nn import functional
 
 from vlscore.encoders.base import ImagePipeline, JointEncoder
-from vlscore.encoders.card import EncoderCard
-from vlscore.encoders.checkpoints import load_checkpoint, tensors_digest
-from vlscore.encoders.parts.building import fill, without_initialisation
-from vlscore.encoders.parts.clip_tokens import CONTEXT, ClipTokenizer, whole_context
-from vlscore.encoders.parts.files import checkpoint_in, download_vocabulary, vocabulary_file
-from vlscore.encoders.parts.openclip_model import (
+from vlscore.encoders.blocks.building import fill, without_initialisation
+from vlscore.encoders.blocks.clip_tokens import CONTEXT, ClipTokenizer, whole_context
+from vlscore.encoders.blocks.files import checkpoint_in, download_vocabulary, vocabulary_file
+from vlscore.encoders.blocks.openclip_model import (
     CleaningWordPieces,
     HubTokenizer,
     OpenClipModel,
@@ -25,7 +23,9 @@ from vlscore.encoders.parts.openclip_model import (
     build_model,
     byte_pair_tokenizer,
 )
-from vlscore.encoders.parts.wordpiece import WordPieceTokenizer
+from vlscore.encoders.blocks.wordpiece import WordPieceTokenizer
+from vlscore.encoders.card import EncoderCard
+from vlscore.encoders.checkpoints import load_checkpoint, tensors_digest
 from vlscore.encoders.tokens import Tokens
 from vlscore.encoders.weights import find_weights
 from vlscore.errors import IncompatibleCheckpoint, UnknownName, WeightsNotFound

@@ -7,10 +7,10 @@ from typing import ClassVar, Self
 from torch import Tensor
 
 from vlscore.encoders.base import JointEncoder
+from vlscore.encoders.blocks.building import fill, without_initialisation
+from vlscore.encoders.blocks.files import vocabulary_file
+from vlscore.encoders.blocks.wordpiece import WordPieceTokenizer
 from vlscore.encoders.checkpoints import load_checkpoint, tensors_digest
-from vlscore.encoders.parts.building import fill, without_initialisation
-from vlscore.encoders.parts.files import vocabulary_file
-from vlscore.encoders.parts.wordpiece import WordPieceTokenizer
 from vlscore.encoders.weights import find_weights
 from vlscore.errors import UnknownName
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from vlscore._resources import resource_path
-from vlscore.encoders.parts.files import CHECKPOINT_SUFFIXES, checkpoint_in, download_vocabulary
+from vlscore.encoders.blocks.files import CHECKPOINT_SUFFIXES, checkpoint_in, download_vocabulary
 from vlscore.errors import ChecksumMismatch, UnknownName, WeightsNotFound
 
 HOME_VARIABLE = "VLSCORE_WEIGHTS"

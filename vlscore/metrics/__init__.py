@@ -1,4 +1,4 @@
-"""Metrics of generated reports: definitions in `measures`, computation in `providers`.
+"""Metrics of generated reports: definitions in `definitions`, computation in `providers`.
 
 from vlscore import metrics
 metrics.compute(["bleu-4", "rouge-l"], candidates, references)

@@ -1,12 +1,12 @@
-"""Metrics by name. A new metric is one file under `measures` and one line here."""
+"""Metrics by name. A new metric is one file under `definitions` and one line here."""
 
 import re
 
 from vlscore.errors import InvalidSetting, UnknownName
-from vlscore.metrics.measures.bleu import BLEU
-from vlscore.metrics.measures.embedded import EMBEDDED
-from vlscore.metrics.measures.meteor import METEOR
-from vlscore.metrics.measures.rouge_l import ROUGE_L
+from vlscore.metrics.definitions.bleu import BLEU
+from vlscore.metrics.definitions.embedded import EMBEDDED
+from vlscore.metrics.definitions.meteor import METEOR
+from vlscore.metrics.definitions.rouge_l import ROUGE_L
 from vlscore.metrics.metric import Metric
 from vlscore.metrics.providers import PROVIDERS, Provider
 

@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from typing import Any, TypeVar
 
 from vlscore.errors import InvalidSetting, InvalidStudy
-from vlscore.oracle.parts import short_digest
+from vlscore.index.parts import short_digest
+from vlscore.index.store import Index
 from vlscore.oracle.queries import Query
-from vlscore.oracle.store import Index
 
 Name = TypeVar("Name", str, bytes)
 

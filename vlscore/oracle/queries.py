@@ -15,9 +15,9 @@ import numpy as np
 from torch import Tensor
 
 from vlscore.errors import VLScoreError
-from vlscore.oracle.rows import Array
 from vlscore.reports import select
 from vlscore.scorer import Item, Scorer
+from vlscore.search.kernels import Array
 from vlscore.studies import (
     BadRow,
     ColumnNames,

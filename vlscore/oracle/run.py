@@ -5,19 +5,20 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from vlscore.errors import InvalidSetting, InvalidTable, VLScoreError
+from vlscore.index.items import index_signature
+from vlscore.index.store import Index
 from vlscore.metrics import signature as metric_signature
-from vlscore.oracle.approximate import ApproximateIndex
-from vlscore.oracle.corpus import Corpus
 from vlscore.oracle.exclusions import Exclusions, words
-from vlscore.oracle.objectives import GUARDS
-from vlscore.oracle.oracle import EXACT_UP_TO, METRICS, Found, Oracle, oracle_metric, recall
+from vlscore.oracle.naming import oracle_metric
 from vlscore.oracle.queries import Query, QueryBatch, QueryTable
-from vlscore.oracle.rows import Array
-from vlscore.oracle.sharding import Shards
-from vlscore.oracle.sources import index_signature
-from vlscore.oracle.store import Index
 from vlscore.oracle.text_metrics import best_texts
 from vlscore.scorer import Scorer
+from vlscore.search import EXACT_UP_TO, METRICS, Found, Oracle, recall
+from vlscore.search.approximate import ApproximateIndex
+from vlscore.search.corpus import Corpus
+from vlscore.search.kernels import Array
+from vlscore.search.objectives import GUARDS
+from vlscore.search.sharding import Shards
 from vlscore.studies import BadRow, ColumnNames
 
 MODES = ("auto", "exact", "approximate")

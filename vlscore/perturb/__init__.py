@@ -10,6 +10,7 @@
 The words it works with are readable files under `perturbations/`.
 """
 
+from vlscore.perturb.dataset import PerturbedTable, perturb_table, standard_normal_of
 from vlscore.perturb.generate import perturb
 from vlscore.perturb.kind import Kind
 from vlscore.perturb.perturbation import (
@@ -22,7 +23,6 @@ from vlscore.perturb.perturbation import (
 )
 from vlscore.perturb.registry import KINDS, kinds_named
 from vlscore.perturb.standard import default_standard_normal
-from vlscore.perturb.table import PerturbedTable, perturb_table, standard_normal_of
 
 __all__ = [
     "KINDS",

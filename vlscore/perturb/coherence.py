@@ -4,8 +4,8 @@ import re
 from collections.abc import Collection, Iterator
 
 from vlscore.findings import Attribute, Category, Finding, Polarity, Sentence
-from vlscore.perturb.source import Source, heights, may_be_one, on_two_sides
-from vlscore.perturb.tables import discourse
+from vlscore.perturb.lexicons import discourse
+from vlscore.perturb.reading import Source, heights, may_be_one, on_two_sides
 
 
 def told_elsewhere(source: Source, finding: Finding, changed: Collection[int]) -> bool:

@@ -7,8 +7,8 @@ from vlscore.errors import InvalidSetting
 from vlscore.perturb.chance import Chance
 from vlscore.perturb.kind import Kind, NeedsStandardNormal
 from vlscore.perturb.perturbation import Perturbation, apply_edits
+from vlscore.perturb.reading import Source
 from vlscore.perturb.registry import kinds_named
-from vlscore.perturb.source import Source
 from vlscore.perturb.standard import default_standard_normal
 
 

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from vlscore.perturb.chance import Chance
 from vlscore.perturb.perturbation import Change, ErrorCategory, Expected
-from vlscore.perturb.source import Source
+from vlscore.perturb.reading import Source
 
 
 class Kind(ABC):

@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 from itertools import pairwise
 
 from vlscore.perturb.perturbation import Edit
-from vlscore.perturb.source import Source
+from vlscore.perturb.reading import Source
 
 _DIGITS = re.compile(r"\d{1,2}")
 

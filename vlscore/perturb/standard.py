@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from vlscore._resources import resource_path
 from vlscore.findings import Category, Polarity, ReportFindings, Sentence
-from vlscore.perturb.tables import discourse, read_file
+from vlscore.perturb.lexicons import discourse, read_file
 
 _OF_ONE_STUDY = re.compile(r"[\d:;]")
 # Sentences said once so far may be forgotten when there are more different ones than this.

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from vlscore.findings import Finding, Polarity, extract
 from vlscore.perturb import Perturbation
-from vlscore.perturb.tables import noninformative
+from vlscore.perturb.lexicons import noninformative
 
 Facts = Counter[tuple[object, ...]]
 

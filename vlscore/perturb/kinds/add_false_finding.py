@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from vlscore.findings import Category
 from vlscore.perturb.chance import Chance
 from vlscore.perturb.kind import Kind
+from vlscore.perturb.lexicons import FalseFinding, discourse, false_findings
 from vlscore.perturb.perturbation import Change, Edit, ErrorCategory, Expected
-from vlscore.perturb.source import Source
-from vlscore.perturb.tables import FalseFinding, discourse, false_findings
+from vlscore.perturb.reading import Source
 
 
 class AddFalseFinding(Kind):

@@ -7,9 +7,9 @@ from vlscore.findings import Category, Finding, Polarity, Sentence, extract
 from vlscore.perturb.chance import Chance
 from vlscore.perturb.coherence import denied_elsewhere
 from vlscore.perturb.kind import Kind
+from vlscore.perturb.lexicons import assertions
 from vlscore.perturb.perturbation import Change, Edit, ErrorCategory, Expected
-from vlscore.perturb.source import Source
-from vlscore.perturb.tables import assertions
+from vlscore.perturb.reading import Source
 from vlscore.perturb.wording import article_for, with_capital
 
 # "The heart is not enlarged."

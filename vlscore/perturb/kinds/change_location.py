@@ -8,6 +8,7 @@ from vlscore.findings import Attribute, Axis, Category, Finding, Polarity, Side,
 from vlscore.perturb.chance import Chance
 from vlscore.perturb.coherence import names_side_elsewhere, names_zone_elsewhere
 from vlscore.perturb.kind import Kind
+from vlscore.perturb.lexicons import location_moves, matching_form
 from vlscore.perturb.perturbation import (
     Change,
     Edit,
@@ -15,8 +16,7 @@ from vlscore.perturb.perturbation import (
     Expected,
     change_of,
 )
-from vlscore.perturb.source import Source, topic_of
-from vlscore.perturb.tables import location_moves, matching_form
+from vlscore.perturb.reading import Source, topic_of
 from vlscore.perturb.wording import in_case_of, replaced
 
 _SIDES = re.compile(r"\b(left|right)\b", re.IGNORECASE)

@@ -7,6 +7,7 @@ from vlscore.findings import Attribute, Axis, Category, Finding, Polarity, Side
 from vlscore.perturb.chance import Chance
 from vlscore.perturb.coherence import denied_elsewhere, told_elsewhere
 from vlscore.perturb.kind import Kind
+from vlscore.perturb.lexicons import matching_form, severity_changes
 from vlscore.perturb.perturbation import (
     Change,
     Edit,
@@ -14,8 +15,7 @@ from vlscore.perturb.perturbation import (
     Expected,
     change_of,
 )
-from vlscore.perturb.source import Source, topic_of
-from vlscore.perturb.tables import matching_form, severity_changes
+from vlscore.perturb.reading import Source, topic_of
 from vlscore.perturb.wording import in_case_of, replaced
 
 _NEXT_WORD = re.compile(r"\s+([^\W\d_]+)")

@@ -8,6 +8,7 @@ from vlscore.findings import Attribute, Axis, Category, Finding, Sentence, Span
 from vlscore.perturb.chance import Chance
 from vlscore.perturb.coherence import are_kin, compared_elsewhere, denied_elsewhere
 from vlscore.perturb.kind import Kind
+from vlscore.perturb.lexicons import comparisons, matching_form
 from vlscore.perturb.perturbation import (
     Change,
     Edit,
@@ -15,9 +16,8 @@ from vlscore.perturb.perturbation import (
     Expected,
     change_of,
 )
+from vlscore.perturb.reading import Source, topic_of
 from vlscore.perturb.removal import remove_sentences
-from vlscore.perturb.source import Source, topic_of
-from vlscore.perturb.tables import comparisons, matching_form
 from vlscore.perturb.wording import removed
 
 _COPULA = re.compile(r"\s+(is|are|was|were|remains?|appears?)\s+(?:\w+ly\s+)?$", re.IGNORECASE)

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from vlscore.findings import Category, Finding, Sentence
 from vlscore.perturb.chance import Chance
 from vlscore.perturb.kind import Kind
+from vlscore.perturb.lexicons import comparisons, denials
 from vlscore.perturb.perturbation import Change, Edit, ErrorCategory, Expected
-from vlscore.perturb.source import Source
-from vlscore.perturb.tables import comparisons, denials
+from vlscore.perturb.reading import Source
 
 _END = re.compile(r"\s*[.]+$")
 

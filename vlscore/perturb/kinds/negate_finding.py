@@ -8,9 +8,9 @@ from vlscore.findings import Finding, Polarity, Sentence, extract
 from vlscore.perturb.chance import Chance
 from vlscore.perturb.coherence import told_elsewhere
 from vlscore.perturb.kind import Kind
+from vlscore.perturb.lexicons import denials
 from vlscore.perturb.perturbation import Change, Edit, ErrorCategory, Expected
-from vlscore.perturb.source import Source
-from vlscore.perturb.tables import denials
+from vlscore.perturb.reading import Source
 from vlscore.perturb.wording import with_capital
 
 _WORDS = re.compile(r"[\w'-]+")

@@ -8,9 +8,9 @@ from functools import cache
 from vlscore.findings import Sentence
 from vlscore.perturb.chance import Chance
 from vlscore.perturb.kind import Kind
+from vlscore.perturb.lexicons import Equivalents, equivalents
 from vlscore.perturb.perturbation import Change, Expected
-from vlscore.perturb.source import Source
-from vlscore.perturb.tables import Equivalents, equivalents
+from vlscore.perturb.reading import Source
 from vlscore.perturb.wording import replaced, with_capital
 
 _LAST_WORDS = re.compile(r"[\w-]+ [\w-]+\s*$|[\w-]+\s*$")

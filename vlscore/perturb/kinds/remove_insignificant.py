@@ -7,8 +7,8 @@ from vlscore.findings import Category
 from vlscore.perturb.chance import Chance
 from vlscore.perturb.kind import Kind
 from vlscore.perturb.perturbation import Change, Expected
+from vlscore.perturb.reading import Source
 from vlscore.perturb.removal import remove_sentences
-from vlscore.perturb.source import Source
 
 # What stays must not stand under one of these.
 _HEADER = re.compile(r"(?:technique|history|indication|comparison|exam\w*)\b[^:\n]*:\s*$", re.I)

@@ -8,8 +8,8 @@ from vlscore.perturb.chance import Chance
 from vlscore.perturb.coherence import told_elsewhere
 from vlscore.perturb.kind import Kind
 from vlscore.perturb.perturbation import Change, Edit, ErrorCategory, Expected
+from vlscore.perturb.reading import Source, topic_of
 from vlscore.perturb.removal import remove_sentences
-from vlscore.perturb.source import Source, topic_of
 
 # A report that says it again and again has no sentence whose loss leaves the finding out.
 _MOST_SENTENCES = 3

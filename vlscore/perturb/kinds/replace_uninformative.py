@@ -7,9 +7,9 @@ from functools import cache
 from vlscore.findings import Sentence
 from vlscore.perturb.chance import Chance
 from vlscore.perturb.kind import Kind
+from vlscore.perturb.lexicons import noninformative
 from vlscore.perturb.perturbation import Change, Edit, Expected
-from vlscore.perturb.source import Source
-from vlscore.perturb.tables import noninformative
+from vlscore.perturb.reading import Source
 
 
 class ReplaceUninformative(Kind):

@@ -6,7 +6,7 @@ from itertools import pairwise
 from vlscore.perturb.chance import Chance
 from vlscore.perturb.kind import Kind
 from vlscore.perturb.perturbation import Change, Edit, Expected
-from vlscore.perturb.source import Source
+from vlscore.perturb.reading import Source
 
 _TRIES = 4
 

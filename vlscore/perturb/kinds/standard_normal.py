@@ -6,7 +6,7 @@ from vlscore.findings import Category
 from vlscore.perturb.chance import Chance
 from vlscore.perturb.kind import NeedsStandardNormal
 from vlscore.perturb.perturbation import Change, Edit, Expected
-from vlscore.perturb.source import Source
+from vlscore.perturb.reading import Source
 
 _FEWEST = 2
 _SILENT = {Category.TECHNIQUE, Category.COMMUNICATION}

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from vlscore.perturb.chance import Chance
 from vlscore.perturb.kind import Kind
 from vlscore.perturb.perturbation import Change, Expected
+from vlscore.perturb.reading import Source
 from vlscore.perturb.removal import remove_sentences
-from vlscore.perturb.source import Source
 
 
 class UnmentionNegatives(Kind):

@@ -1,0 +1,220 @@
+"""Indexes: built once, resumed after a kill, refused when damaged or foreign."""
+
+import json
+import os
+import shutil
+
+import numpy as np
+import pytest
+
+from tests.doubles import HashEncoder
+from vlscore.embedding import EmbeddingEngine
+from vlscore.errors import InvalidIndex, InvalidSetting
+from vlscore.index import SourceSettings, add_to_index, build, build_index, items, load_index
+from vlscore.index.verify import check_vectors, measure_recall
+
+
+def write_table(path, rows):
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+@pytest.fixture
+def table(tmp_path):
+    """Thirty reports: twelve distinct texts, one empty, one that cannot be tokenized."""
+    rows = [{"id": f"s{k}", "text": f"finding {k % 12} of the left lung"} for k in range(28)]
+    rows.insert(5, {"id": "empty", "text": ""})
+    rows.insert(9, {"id": "odd", "text": "untokenizable"})
+    return write_table(tmp_path / "corpus.jsonl", rows)
+
+
+def engine():
+    return EmbeddingEngine(HashEncoder())
+
+
+def content(index):
+    return index.texts(), index.all_ids(), index.vectors.tobytes(), index.manifest.bad_rows
+
+
+def test_equal_texts_become_one_row_and_bad_rows_are_listed(table, tmp_path):
+    result = build_index(table, tmp_path / "index", engine())
+    index = result.index
+    assert (len(index), index.manifest.items, result.repeated) == (12, 28, 16)
+    assert index.ids(0) == ["s0", "s12", "s24"]
+    assert index.texts()[3] == index.text(3) == "finding 3 of the left lung"
+    assert [(bad.row, bad.id) for bad in result.bad_rows] == [(6, "empty"), (10, "odd")]
+    assert len(index.file("bad_rows").read_text().splitlines()) == 2
+    expected = HashEncoder().encode_reports(index.texts()).numpy()
+    np.testing.assert_array_equal(index.vectors, expected)
+    assert isinstance(index.vectors, np.memmap)
+    assert not (tmp_path / "index" / ".parts").exists()
+
+
+class Killed(BaseException):
+    """Stands for SIGKILL: from its first moment on, the process changes no file any more."""
+
+
+MUTATIONS = ("rename", "replace", "unlink", "rmdir", "mkdir")
+
+
+def killed_at(monkeypatch, moment, work):
+    """Run `work`, killed before its so manieth change of a file's name; whether it was."""
+    seen = 0
+
+    def dying(real):
+        def call(*arguments, **options):
+            nonlocal seen
+            seen += 1
+            if seen > moment:
+                raise Killed
+            return real(*arguments, **options)
+
+        return call
+
+    with monkeypatch.context() as patch:
+        for name in MUTATIONS:
+            patch.setattr(os, name, dying(getattr(os, name)))
+        try:
+            work()
+        except Killed:
+            return True
+    return False
+
+
+def moments(monkeypatch, work):
+    """Kill `work(k)` at every moment k there is, until it ends by itself."""
+    for moment in range(1, 200):
+        if not killed_at(monkeypatch, moment, lambda moment=moment: work(moment)):
+            return
+        yield moment
+    pytest.fail("the work never ended")
+
+
+def folder_content(path):
+    return {file.name: file.read_bytes() for file in path.iterdir() if file.name != ".lock"}
+
+
+def test_a_build_killed_at_any_moment_goes_on_with_nothing_lost_or_doubled(
+    table, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(items, "_REPORTS_AT_ONCE", 12)
+    whole = build_index(table, tmp_path / "whole", engine()).index
+
+    def work(moment):
+        build_index(table, tmp_path / str(moment), engine())
+
+    resumed = set()
+    for moment in moments(monkeypatch, work):
+        again = engine()
+        result = build_index(table, tmp_path / str(moment), again)
+        resumed.add(result.resumed_from)
+        assert folder_content(tmp_path / str(moment)) == folder_content(whole.path), moment
+        assert [bad.id for bad in result.bad_rows] == ["empty", "odd"]
+        if result.resumed_from:
+            assert again.reports_embedded < 12
+    # After each of the three parts, the last also when all was done but the clearing up.
+    assert resumed == {0, 12, 24, 30}
+
+
+def test_an_add_killed_at_any_moment_goes_on_with_nothing_lost_or_doubled(
+    table, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(items, "_REPORTS_AT_ONCE", 2)
+    more = write_table(
+        tmp_path / "more.jsonl",
+        [
+            {"id": "n1", "text": "finding 2 of the left lung"},
+            {"id": "n2", "text": "new finding"},
+            {"id": "n3", "text": "another finding"},
+            {"id": "n4", "text": ""},
+        ],
+    )
+    build_index(table, tmp_path / "base", engine())
+    shutil.copytree(tmp_path / "base", tmp_path / "whole")
+    add_to_index(more, tmp_path / "whole", engine())
+
+    def work(moment):
+        add_to_index(more, tmp_path / str(moment), engine())
+
+    for moment in range(1, 200):
+        path = tmp_path / str(moment)
+        shutil.copytree(tmp_path / "base", path)
+        if not killed_at(monkeypatch, moment, lambda moment=moment: work(moment)):
+            break
+        load_index(path)
+        result = add_to_index(more, path, engine())
+        assert content(result.index) == content(load_index(tmp_path / "whole")), moment
+        assert len(result.index.manifest.sources) == 2
+        assert len([*path.iterdir()]) == len([*(tmp_path / "whole").iterdir()]), moment
+    assert 10 < moment < 199
+
+
+def test_an_unfinished_build_of_something_else_is_not_mixed_in(table, tmp_path, monkeypatch):
+    out = tmp_path / "index"
+    monkeypatch.setattr(build, "write_generation", lambda *_, **__: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        build_index(table, out, engine())
+    other = write_table(tmp_path / "other.jsonl", [{"id": "a", "text": "clear"}])
+    with pytest.raises(InvalidSetting, match="unfinished build"):
+        build_index(other, out, engine())
+
+
+def test_add_extends_and_keeps_the_order(table, tmp_path):
+    build_index(table, tmp_path / "index", engine())
+    more = write_table(
+        tmp_path / "more.jsonl",
+        [{"id": "n1", "text": "finding 2 of the left lung"}, {"id": "n2", "text": "new finding"}],
+    )
+    result = add_to_index(more, tmp_path / "index", engine())
+    assert (result.added_rows, result.repeated, len(result.index)) == (1, 1, 13)
+    assert result.index.ids(2)[-1] == "n1"
+    assert result.index.text(12) == "new finding"
+    assert [source["name"] for source in result.index.manifest.sources] == [
+        "corpus.jsonl",
+        "more.jsonl",
+    ]
+    load_index(tmp_path / "index")
+    assert len(list((tmp_path / "index").glob("vectors-*.npy"))) == 1
+    with pytest.raises(InvalidIndex, match=r"txt:all; here it is txt:findings.*--section"):
+        add_to_index(more, tmp_path / "index", engine(), SourceSettings(text_policy="findings"))
+
+
+def test_a_damaged_or_foreign_index_is_refused(table, tmp_path):
+    path = tmp_path / "index"
+    build_index(table, path, engine())
+    other = write_table(tmp_path / "other.jsonl", [{"id": "a", "text": "clear"}])
+    with pytest.raises(InvalidSetting, match="--overwrite"):
+        build_index(other, path, engine())
+    with pytest.raises(InvalidIndex, match="was made with hash"):
+        load_index(path).check_made_with("gloria", "0" * 64)
+    for name in ("vectors-1.npy", "table-1.arrow"):
+        for damage in ("flip", "cut", "absent"):
+            copy = tmp_path / f"{damage}-{name}"
+            shutil.copytree(path, copy)
+            raw = bytearray((copy / name).read_bytes())
+            raw[len(raw) // 2] ^= 1
+            if damage == "absent":
+                (copy / name).unlink()
+            else:
+                (copy / name).write_bytes(raw if damage == "flip" else raw[:-8])
+            with pytest.raises(InvalidIndex, match=name):
+                load_index(copy)
+    manifest = json.loads((path / "index.json").read_text())
+    for change in ({"format": 99}, {"rows": "many"}, {"files": {}}, {"surprise": 1}):
+        (path / "index.json").write_text(json.dumps({**manifest, **change}))
+        with pytest.raises(InvalidIndex, match=r"index\.json"):
+            load_index(path)
+    (path / "index.json").write_text("{")
+    with pytest.raises(InvalidIndex, match="cannot be read"):
+        load_index(path)
+
+
+def test_an_approximate_part_is_measured_against_exact_search(tmp_path):
+    rows = [{"id": str(k), "text": f"report {k} {k * 7 % 97} {k * 5 % 89}"} for k in range(400)]
+    table = write_table(tmp_path / "corpus.jsonl", rows)
+    index = build_index(table, tmp_path / "index", engine(), approximate="HNSW16").index
+    check_vectors(index)
+    found = measure_recall(index, 40, seed=0)
+    assert found[1] >= 0.95
+    with pytest.raises(InvalidSetting, match="FAISS cannot build"):
+        build_index(table, tmp_path / "other", engine(), approximate="IVF4096,Flat")

@@ -1,0 +1,82 @@
+"""A real build process that is really killed, and two writers at once."""
+
+import json
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tests.doubles import HashEncoder
+from vlscore.embedding import EmbeddingEngine
+from vlscore.errors import IndexInUse, InvalidIndex
+from vlscore.index import add_to_index, build_index, load_index
+from vlscore.index.lock import sole_writer
+
+HOLDER = """
+import sys, time
+from pathlib import Path
+from vlscore.index.lock import sole_writer
+with sole_writer(Path(sys.argv[1])):
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+def write_reports(path, count):
+    rows = [{"id": str(k), "report": f"Finding {k % 900} of the left lung."} for k in range(count)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def start_build(table, out):
+    command = [sys.executable, "-m", "vlscore", "index", "build", str(table), "--out", str(out)]
+    quiet = subprocess.DEVNULL
+    return subprocess.Popen(command, stdout=quiet, stderr=subprocess.PIPE, text=True)
+
+
+def files_of(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.name != ".lock"}
+
+
+def test_sigkill_costs_the_part_in_work_and_nothing_else(tmp_path):
+    table = write_reports(tmp_path / "reports.jsonl", 700)
+    whole = start_build(table, tmp_path / "whole")
+    killed = tmp_path / "killed"
+    process = start_build(table, killed)
+    while not (killed / ".parts" / "part-00000000").exists():
+        assert process.poll() is None, process.stderr.read()
+        time.sleep(0.001)
+    process.kill()
+    assert process.wait() == -9
+    with pytest.raises(InvalidIndex, match="unfinished build"):
+        load_index(killed)
+    again = start_build(table, killed)
+    assert again.wait() == 0
+    assert "went on after row " in again.stderr.read()
+    assert whole.wait() == 0
+    assert files_of(killed) == files_of(tmp_path / "whole")
+
+
+def test_two_writers_are_kept_apart_and_a_dead_one_blocks_nobody(tmp_path):
+    table = write_reports(tmp_path / "reports.jsonl", 10)
+    out = tmp_path / "index"
+    engine = EmbeddingEngine(HashEncoder())
+    build_index(table, out, engine)
+    more = write_reports(tmp_path / "more.jsonl", 20)
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(out)], stdout=subprocess.PIPE, text=True
+    )
+    assert holder.stdout.readline() == "held\n"
+    for work in (
+        lambda: build_index(more, out, engine, overwrite=True),
+        lambda: add_to_index(more, out, engine),
+    ):
+        with pytest.raises(IndexInUse, match="another process is building or extending"):
+            work()
+    assert len(load_index(out)) == 10  # readers are not kept out
+    holder.kill()
+    holder.wait()
+    assert len(add_to_index(more, out, engine).index) == 20
+    with sole_writer(out), pytest.raises(IndexInUse):
+        add_to_index(more, out, engine)

@@ -1,0 +1,48 @@
+"""Retrieval: ranks, ties by chance, equal reports as one."""
+
+import numpy as np
+import pytest
+
+from vlscore.errors import InvalidSetting
+from vlscore.meta import evaluate_retrieval
+
+
+def test_a_perfect_and_a_blind_encoder():
+    vectors = np.eye(20)
+    texts = [str(k) for k in range(20)]
+    for direction in evaluate_retrieval(vectors, vectors, texts):
+        assert direction.recall == {1: 1.0, 5: 1.0, 10: 1.0}
+        assert direction.median_rank == 1
+    for direction in evaluate_retrieval(np.ones((20, 3)), np.ones((20, 3)), texts):
+        assert direction.recall == pytest.approx({1: 0.05, 5: 0.25, 10: 0.5})
+        assert direction.median_rank == 10.5
+
+
+def test_equal_reports_are_one():
+    images = np.array([[1.0, 0.0], [1.0, 0.1], [0.0, 1.0]])
+    reports = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+    to_text, to_image = evaluate_retrieval(images, reports, ["normal", "normal", "effusion"])
+    assert to_text.recall[1] == 1
+    assert (to_text.gallery, to_image.gallery, to_image.queries) == (2, 3, 2)
+    assert to_image.recall[1] == 1
+
+
+def test_ties_agree_with_shuffling():
+    rng = np.random.default_rng(0)
+    images, reports = rng.integers(0, 2, size=(2, 12, 3)).astype(float)
+    texts = [str(k) for k in range(12)]
+    to_text, _ = evaluate_retrieval(images, reports, texts)
+    unit = [
+        x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-9) for x in (images, reports)
+    ]
+    similarity = np.round(unit[0] @ unit[1].T, 12)
+    hits = []
+    for _ in range(3_000):
+        order = np.argsort(-(similarity + 1e-9 * rng.random(similarity.shape)), axis=1)
+        hits.append(np.mean([k in order[k, :5] for k in range(12)]))
+    assert to_text.recall[5] == pytest.approx(np.mean(hits), abs=0.01)
+
+
+def test_lengths_must_agree():
+    with pytest.raises(InvalidSetting, match="as many images"):
+        evaluate_retrieval(np.eye(2), np.eye(3), ["a", "b"])

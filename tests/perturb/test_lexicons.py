@@ -1,0 +1,132 @@
+"""The lexicons of the perturbations: readable files, checked against each other."""
+
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from vlscore._resources import resource_path
+from vlscore.findings import InvalidLexicon, extract, load_lexicon
+from vlscore.perturb import lexicons
+
+FILES: dict[str, Callable] = {
+    "discourse": lexicons.discourse,
+    "location_moves": lexicons.location_moves,
+    "severity_changes": lexicons.severity_changes,
+    "noninformative": lexicons.noninformative,
+    "equivalents": lexicons.equivalents,
+    "false_findings": lexicons.false_findings,
+    "statements": lexicons.denials,
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A writable copy of the shipped files, which is read instead of them."""
+    shutil.copytree(resource_path("perturbations"), tmp_path / "perturbations")
+    monkeypatch.setattr(lexicons, "resource_path", lambda *parts: tmp_path.joinpath(*parts))
+    return tmp_path / "perturbations" / "lexicons"
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_missing_file_is_named(folder, name):
+    (folder / f"{name}.toml").unlink()
+    with pytest.raises(InvalidLexicon, match=rf"{name}\.toml: the lexicon is missing"):
+        FILES[name].__wrapped__()
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_broken_file_is_named(folder, name):
+    path = folder / f"{name}.toml"
+    path.write_text(path.read_text("utf-8").replace("=", "==", 1), encoding="utf-8")
+    with pytest.raises(InvalidLexicon, match=rf"{name}\.toml: not valid TOML: .*line"):
+        FILES[name].__wrapped__()
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_what_a_file_lacks_is_named(folder, name):
+    path = folder / f"{name}.toml"
+    lines = path.read_text("utf-8").splitlines()
+    place = next(k for k, line in enumerate(lines) if re.match(r'[a-z_]+ = [\["{]', line))
+    key = lines[place].split()[0]
+    lines[place] = f"un{lines[place]}"
+    path.write_text("\n".join(lines), encoding="utf-8")
+    with pytest.raises(InvalidLexicon, match=rf"{name}\.toml: an entry lacks '{key}'"):
+        FILES[name].__wrapped__()
+
+
+def test_a_word_is_one_line(folder):
+    path, read = folder / "noninformative.toml", lexicons.noninformative.__wrapped__
+    before = read()
+    path.write_text(path.read_text("utf-8").replace('["the"', '["yonder", "the"'), "utf-8")
+    assert read() == before | {"yonder"}
+
+
+def test_sides_move_there_and_back_or_to_another_side():
+    sides = lexicons.location_moves().sides
+    for words, other in sides.items():
+        assert extract(f"{words} opacity").findings, words
+        assert lexicons.matching_form(other) != words
+    for words in ("left", "right", "left sided", "rt", "lll", "rul", "levoscoliosis"):
+        assert lexicons.matching_form(sides[lexicons.matching_form(sides[words])]) == words
+
+
+def test_no_zone_moves_to_itself():
+    for words, options in lexicons.location_moves().zones.items():
+        assert options
+        assert words not in map(lexicons.matching_form, options)
+
+
+def test_grades_become_other_grades_of_the_same_shape():
+    for words, change in lexicons.severity_changes().changes.items():
+        for new in (*change.words, *change.before_adjective):
+            assert new != words
+            assert new in lexicons.severity_changes().changes, f"{new} cannot be changed back"
+        adverbs = [new.endswith("ly") for new in change.words]
+        assert len(set(adverbs)) == 1
+
+
+def test_false_findings_are_what_they_say():
+    for finding in lexicons.false_findings():
+        assert finding.observation in finding.unless
+        for sentence in finding.sentences:
+            present = {found.observation for found in extract(sentence).present}
+            assert finding.observation in present, sentence
+            # What comes along must not stand in the report either.
+            assert present <= {finding.observation, *finding.unless} | _family(finding), sentence
+
+
+def _family(finding: lexicons.FalseFinding) -> frozenset[str]:
+    return lexicons.discourse().families.get(finding.observation, frozenset())
+
+
+def test_observations_that_tables_name_exist():
+    known = set(load_lexicon().observations)
+    moves, grades, speech = (
+        lexicons.location_moves(),
+        lexicons.severity_changes(),
+        lexicons.discourse(),
+    )
+    named = {*moves.movable, *moves.one_sided, *grades.has_amount, *speech.no_pathology}
+    named |= {*speech.families, *lexicons.comparisons().lasting}
+    named |= {name for finding in lexicons.false_findings() for name in finding.unless}
+    assert named <= known, named - known
+
+
+def test_equivalents_find_the_same():
+    """What one phrase of a group says in a sentence, every other says."""
+    telling = 0
+    for group in lexicons.equivalents():
+        before = f"{min(group.after, key=len)} " if group.after else ""
+        after = f" {min(group.before, key=len)}" if group.before else ""
+        if group.at == "start" and group.phrases[0].endswith(("of", "for", "no")):
+            after = " effusion"
+        told = [
+            {(f.observation, f.polarity, f.side) for f in extract(f"{before}{phrase}{after}.")}
+            for phrase in group.phrases
+        ]
+        assert all(said == told[0] for said in told), (group.phrases, told)
+        telling += bool(told[0])
+    assert telling >= 15

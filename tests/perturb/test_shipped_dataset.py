@@ -1,0 +1,71 @@
+"""The built data set is what `make perturbations` makes of the lexicons as they are."""
+
+import json
+import re
+import shlex
+
+import pytest
+
+from tests.conftest import REPOSITORY
+from vlscore.meta import read_pairs
+from vlscore.perturb import KINDS, Edit, apply_edits, perturb_table
+from vlscore.perturb.dataset import PERTURBATIONS_FILE, RUN_FILE, SKIPPED_FILE
+from vlscore.phantom.dataset import write_dataset
+
+BUILT = REPOSITORY / "perturbations" / "phantom"
+
+
+@pytest.fixture(scope="module")
+def records():
+    lines = (BUILT / PERTURBATIONS_FILE).read_text(encoding="utf-8").splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def test_it_is_made_again_byte_for_byte(tmp_path):
+    (recipe,) = re.findall(r"-m vlscore\.phantom (.*)$", _makefile(), re.MULTILINE)
+    options = dict(zip(*[iter(shlex.split(recipe)[1:])] * 2, strict=True))
+    table = write_dataset(
+        tmp_path / "phantom",
+        seed=int(options["--seed"]),
+        count=int(options["--studies"]),
+        split=options["--phrasings"],
+        size=32,
+    )
+    made = perturb_table(table, tmp_path / "made").out
+    assert {path.name for path in BUILT.iterdir()} == {path.name for path in made.iterdir()}
+    for name in (PERTURBATIONS_FILE, SKIPPED_FILE, RUN_FILE):
+        stale = f"{name} is not what the lexicons make; run: make perturbations"
+        assert (made / name).read_bytes() == (BUILT / name).read_bytes(), stale
+
+
+def _makefile() -> str:
+    return (REPOSITORY / "Makefile").read_text(encoding="utf-8")
+
+
+def test_every_kind_is_there_and_every_edit_right(records):
+    assert {record["kind"] for record in records} == set(KINDS)
+    for record in records:
+        edits = [Edit(**edit) for edit in record["edits"]]
+        assert apply_edits(record["original"], edits) == record["perturbed"]
+        assert record["original"].split() != record["perturbed"].split()
+    keys = {(r["study_id"], r["kind"], r["perturbed"]) for r in records}
+    assert len(keys) == len(records)
+
+
+def test_the_benchmark_reads_it(records):
+    pairs = read_pairs(BUILT)
+    assert [(p.study_id, p.kind, p.perturbed) for p in pairs] == [
+        (r["study_id"], r["kind"], r["perturbed"]) for r in records
+    ]
+
+
+def test_the_card_says_what_the_reading_found():
+    """The table of the card is the one that the benchmark printed last."""
+    card = (REPOSITORY / "perturbations" / "README.md").read_text(encoding="utf-8")
+    result = REPOSITORY / "benchmarks" / "results" / "perturbation_reading.md"
+    _, table, *_ = result.read_text(encoding="utf-8").split("\n\n")
+    assert table.startswith("| kind | first reading |")
+    assert table in card
+    last = [float(share) for share in re.findall(r"([\d.]+) %\) \| [a-z]+-\d+ \|", table)]
+    assert len(last) == len(KINDS)
+    assert max(last) <= 5

@@ -1,0 +1,115 @@
+"""Two processes under torchrun find what one finds, bit for bit."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from tests.search.test_exact import clustered
+from vlscore.embedding import EmbeddingEngine
+from vlscore.encoders import load_encoder
+from vlscore.encoders.contract import INDEPENDENCE, row_error
+from vlscore.index import SourceSettings, build_index
+from vlscore.phantom.dataset import write_dataset
+from vlscore.search import Oracle
+
+# Arrays first, then the command that its arguments spell.
+PROGRAM = """
+import runpy, sys
+import numpy as np
+from vlscore.search import Corpus, Oracle, Shards
+
+folder = sys.argv[1]
+vectors, queries = np.load(folder + "/vectors.npy"), np.load(folder + "/queries.npy")
+shards = Shards.from_torchrun()
+part = shards.range(len(vectors))
+corpus = Corpus(vectors[part], start=part.start)
+found = Oracle(corpus, C=1.0, shards=shards).search(queries[0], queries[1], ranks=True)
+if shards.rank == 0:
+    with open(folder + "/found.txt", "w") as stream:
+        stream.write(repr(found))
+sys.argv[1:] = sys.argv[2:]
+runpy.run_module("vlscore", run_name="__main__", alter_sys=True)
+"""
+
+
+@pytest.fixture(scope="module")
+def arrays():
+    """Vectors, a hundred of them equal, images and references."""
+    vectors = clustered(1_001, 24, 1)
+    vectors[600:700] = vectors[100]
+    return vectors, clustered(12, 24, 2).reshape(2, 6, 24)
+
+
+@pytest.fixture(scope="module")
+def folder(arrays, tmp_path_factory):
+    """What two processes and one write: found.txt, two.jsonl, one.jsonl.
+
+    One thread each, as torchrun has it where nothing else is said: with another number of threads
+    an encoder's sums are rounded otherwise.
+    """
+    folder = tmp_path_factory.mktemp("shards")
+    for name, array in zip(("vectors", "queries"), arrays, strict=True):
+        np.save(folder / f"{name}.npy", array)
+    corpus = write_dataset(folder / "corpus", seed=1, count=40, size=32)
+    studies = write_dataset(folder / "studies", seed=1, count=9, size=64)
+    engine = EmbeddingEngine(load_encoder("phantom", device="cpu"))
+    build_index(corpus, folder / "index", engine, SourceSettings(text_column="reference"))
+    (folder / "shard.py").write_text(PROGRAM)
+    command = ["oracle", str(studies), "--index", str(folder / "index"), "--exclude-exact", "--out"]
+    torchrun = ["torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-m", *arguments],
+            env={**os.environ, "OMP_NUM_THREADS": "1"},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for arguments in (
+            [*torchrun, str(folder / "shard.py"), str(folder), *command, str(folder / "two.jsonl")],
+            ["vlscore", *command, str(folder / "one.jsonl")],
+        )
+    ]
+    for process in processes:
+        stdout, stderr = process.communicate(timeout=300)
+        assert process.returncode == 0, stderr
+        assert "DEMONSTRATION-ENCODER" in stdout
+        assert "trained on synthetic phantoms" in stderr
+    return folder
+
+
+def test_the_merged_result_is_the_unsharded_one(folder, arrays):
+    vectors, queries = arrays
+    alone = Oracle(vectors, C=1.0).search(queries[0], queries[1], ranks=True)
+    assert (folder / "found.txt").read_text() == repr(alone)
+
+
+def test_two_processes_write_what_one_writes(folder: Path):
+    """Radiographs and reports through the command: the files are equal byte for byte."""
+    one = (folder / "one.jsonl").read_bytes()
+    assert (folder / "two.jsonl").read_bytes() == one
+    answers = [json.loads(line) for line in one.splitlines()]
+    assert [(answer["error"], len(answer["hits"])) for answer in answers] == [(None, 10)] * 9
+    assert len({hit["row"] for answer in answers for hit in answer["hits"]}) > 20
+
+
+def test_threads_move_embeddings_less_than_the_contract_allows(folder):
+    encoder = load_encoder("phantom", device="cpu")
+    studies = [json.loads(line) for line in (folder / "studies/studies.jsonl").open()]
+    pictures = [str(folder / "studies" / study["image"]) for study in studies]
+    before = torch.get_num_threads()
+    found = []
+    try:
+        for threads in (1, 2):
+            torch.set_num_threads(threads)
+            texts = encoder.encode_reports([study["reference"] for study in studies])
+            found.append(torch.cat([encoder.encode_images(pictures), texts]))
+    finally:
+        torch.set_num_threads(before)
+    assert row_error(found[0], found[1]) <= INDEPENDENCE

@@ -1,0 +1,130 @@
+"""The towers that GLoRIA introduced and LIMITR kept."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from vlscore.encoders.blocks.bert_tower import (
+    CLINICAL_BERT_VOCABULARY,
+    all_layers,
+    bert_base,
+    sum_over_tokens,
+)
+from vlscore.encoders.blocks.resnet_trunk import (
+    PATCH_WIDTH,
+    POOLED_WIDTH,
+    enlarge_to_299,
+    feature_maps,
+    pool,
+    resnet50_trunk,
+)
+from vlscore.encoders.blocks.wordpiece import WordPieceTokenizer
+from vlscore.encoders.tokens import Tokens
+
+DIM = 768
+POSITIONS = 97
+_LAYERS = 4
+
+
+@dataclass(frozen=True)
+class Words:
+    """Local embeddings of reports.
+
+    Attributes:
+        embeddings: (n, words, 768) float32; zeros after a report's last word.
+        texts: for each report its words, "[CLS]" first and "[SEP]" last.
+    """
+
+    embeddings: Tensor
+    texts: list[list[str]]
+
+
+class LastFourLayers(nn.Module):
+    """Bio_ClinicalBERT whose report vector sums the last four layers.
+
+    The authors add up the pieces of each word, average the words over all 97 positions, padding
+    included, and add the four layers. As words are sums of pieces, that is the sum over all
+    tokens divided by 97: it grows with the report's length.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.model = bert_base(CLINICAL_BERT_VOCABULARY)
+
+    def last_layers(self, tokens: Tokens) -> tuple[Tensor, ...]:
+        """(n, L, 768) for each of the last four layers."""
+        return all_layers(self.model, tokens)[-_LAYERS:]
+
+    def forward(self, tokens: Tokens) -> Tensor:
+        """(n, 768) float32."""
+        return pool_report(self.last_layers(tokens), tokens.mask)
+
+    def embed_words(self, tokens: Tokens, tokenizer: WordPieceTokenizer) -> Words:
+        """Each word's embedding: the sum over its pieces and over the last four layers."""
+        states = torch.stack([layer.float() for layer in self.last_layers(tokens)]).sum(dim=0)
+        return Words(
+            add_up_words(states, tokens, tokenizer.continues_word),
+            [_words(tokenizer.pieces(row[:n])) for row, n in _rows(tokens)],
+        )
+
+
+class EnlargedResNet(nn.Module):
+    """ResNet-50 on pixels enlarged to 299, with a global and a local projection to 768."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.model = resnet50_trunk()
+        self.global_embedder = nn.Linear(POOLED_WIDTH, DIM)
+        self.local_embedder = nn.Conv2d(PATCH_WIDTH, DIM, kernel_size=1, bias=False)
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        """(n, 3, 224, 224) -> (n, 768), not normalised."""
+        return self.global_embedder(pool(feature_maps(self.model, enlarge_to_299(pixels))[1]))
+
+    def embed_patches(self, pixels: Tensor) -> Tensor:
+        """(n, 3, 224, 224) -> (n, 768, 19, 19)."""
+        return self.local_embedder(feature_maps(self.model, enlarge_to_299(pixels))[0])
+
+
+def pool_report(layers: Sequence[Tensor], mask: Tensor) -> Tensor:
+    """The sum over a report's tokens and over layers, divided by 97 whatever its length.
+
+    Args:
+        layers: (n, L, d) each.
+        mask: (n, L), 1 at tokens.
+
+    Returns: (n, d) float32.
+    """
+    return torch.stack([sum_over_tokens(layer, mask) for layer in layers]).sum(0) / POSITIONS
+
+
+def add_up_words(states: Tensor, tokens: Tokens, continues_word: Tensor) -> Tensor:
+    """Sum token states over each word's pieces.
+
+    Args:
+        states: (n, L, d).
+        continues_word: (vocabulary,) bool, True for pieces that continue the word before.
+
+    Returns: (n, L, d); words come first, zeros follow.
+    """
+    starts = ~continues_word.to(tokens.ids.device)[tokens.ids]
+    word = (starts.cumsum(dim=1) - 1).clamp(min=0)
+    masked = states * tokens.mask.unsqueeze(-1)
+    index = word.unsqueeze(-1).expand_as(states)
+    return torch.zeros_like(states).scatter_add_(1, index, masked)
+
+
+def _rows(tokens: Tokens) -> list[tuple[list[int], int]]:
+    return list(zip(tokens.ids.tolist(), tokens.lengths.tolist(), strict=True))
+
+
+def _words(pieces: list[str]) -> list[str]:
+    words: list[str] = []
+    for piece in pieces:
+        if piece.startswith("##") and words:
+            words[-1] += piece.removeprefix("##")
+        else:
+            words.append(piece)
+    return words

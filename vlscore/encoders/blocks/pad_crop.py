@@ -1,0 +1,58 @@
+"""The image pipeline of GLoRIA, which LIMITR, MGCA and its ConVIRT took over."""
+
+from pathlib import Path
+
+import numpy as np
+from torch import Tensor
+
+from vlscore.encoders.base import ImagePipeline
+from vlscore.encoders.blocks.pixels import (
+    Grey,
+    centre_crop,
+    read_with_opencv,
+    to_unit_range,
+    too_elongated,
+)
+from vlscore.images import Radiograph
+
+SIDE = 256
+CROP = 224
+
+
+class PadCropPipeline(ImagePipeline):
+    """Longest side to 256 by OpenCV's area interpolation, black padding to a square, the middle
+    224 pixels, grey levels to [-1, 1] in three equal channels."""
+
+    def __call__(self, radiograph: Radiograph) -> Tensor:
+        return self._tensor(radiograph.to_uint8(), radiograph.name)
+
+    def as_authors(self, path: Path) -> Tensor:
+        return self._tensor(read_with_opencv(path), str(path))
+
+    def _tensor(self, grey: Grey, name: str) -> Tensor:
+        unit = to_unit_range(centre_crop(pad_to_square(grey, name), CROP))
+        return unit.sub(0.5).div(0.5).expand(3, -1, -1)
+
+
+def pad_to_square(grey: Grey, name: str = "image") -> Grey:
+    """(h, w) -> (256, 256): resized to fit, then padded with black evenly, the odd row last.
+
+    Raises: UnreadableImage where nothing would be left of the shorter side.
+
+    >>> pad_to_square(np.full((300, 100), 9, np.uint8)).any(axis=0).sum()
+    np.int64(85)
+    """
+    import cv2
+
+    height, width = grey.shape
+    ratio = SIDE / max(height, width)
+    # Truncated and never rounded, in this order of float64 operations.
+    new_height = SIDE if height >= width else int(float(height) * ratio)
+    new_width = SIDE if width >= height else int(float(width) * ratio)
+    if not new_height or not new_width:
+        raise too_elongated(height, width, name)
+    resized = cv2.resize(grey, (new_width, new_height), interpolation=cv2.INTER_AREA)
+    rows, columns = SIDE - new_height, SIDE - new_width
+    before = rows // 2, columns // 2
+    padding = [(before[0], rows - before[0]), (before[1], columns - before[1])]
+    return np.pad(resized, padding)

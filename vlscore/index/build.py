@@ -1,0 +1,274 @@
+"""Building an index from a table, and adding to one; a build that was killed goes on.
+
+Rows are embedded and kept a part at a time. From all parts the files of the index's next generation
+are written, and its manifest last: that one replacement makes the new index.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from pathlib import Path
+
+from vlscore.embedding import EmbeddingEngine
+from vlscore.errors import InvalidIndex, InvalidSetting, InvalidTable
+from vlscore.index.generation import remove_other_generations, write_generation
+from vlscore.index.items import Source, SourceSettings, index_signature, open_source
+from vlscore.index.lock import sole_writer
+from vlscore.index.parts import (
+    BuildKey,
+    KnownTexts,
+    Parts,
+    clear_discarded,
+    discard_parts,
+    unfinished_build,
+)
+from vlscore.index.store import (
+    MANIFEST,
+    Index,
+    Manifest,
+    digest,
+    load_index,
+    read_manifest,
+    write_manifest,
+)
+from vlscore.search.faiss_file import check_factory, has_faiss
+from vlscore.studies import BadRow
+from vlscore.studies.rows import format_of
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class BuildResult:
+    """An index just built, and how it went.
+
+    Attributes:
+        index: the index.
+        added_rows: distinct texts that this table brought.
+        repeated: reports whose text was there already.
+        bad_rows: rows of this table that could not be used.
+        resumed_from: rows of the table that an earlier, killed build had done.
+        unchanged: the index was there already, made of the same table in the same way.
+    """
+
+    index: Index
+    added_rows: int
+    repeated: int
+    bad_rows: list[BadRow] = field(default_factory=list)
+    resumed_from: int = 0
+    unchanged: bool = False
+
+
+def build_index(
+    table: str | Path,
+    out: str | Path,
+    engine: EmbeddingEngine,
+    settings: SourceSettings | None = None,
+    *,
+    approximate: str | None = None,
+    flat: bool = True,
+    overwrite: bool = False,
+    on_progress: Progress | None = None,
+) -> BuildResult:
+    """Embed the reports (or images) of a table into an index.
+
+    Equal texts become one row with all their ids. Called again after a kill with the same
+    arguments, it goes on where it was; called again when all is done, it changes nothing.
+
+    Args:
+        settings: what of the table is embedded; default: its reports, whole.
+        approximate: FAISS factory string ("IVF1024,Flat", "HNSW32", ...) for an approximate index
+            beside the exact one.
+        flat: write a flat FAISS file of the vectors where there is no approximate one.
+        overwrite: replace the index in `out`, or forget an unfinished build.
+        on_progress: called with (rows done, rows failed).
+
+    Raises:
+        InvalidTable: the table cannot be read, or none of its rows can be used.
+        InvalidSetting: `out` holds another index, or an unfinished build of something else.
+        IndexInUse: another process is writing it.
+    """
+    table, out = Path(table), Path(out)
+    settings = settings or SourceSettings()
+    format_of(table)
+    flat = flat and has_faiss()
+    if approximate is not None:
+        check_factory(approximate, engine.encoder.card.dim)
+    with sole_writer(out):
+        clear_discarded(out)
+        job = _Job(table, out, engine, settings, on_progress, flat=flat, anew=overwrite)
+        current = None
+        if (out / MANIFEST).exists():
+            current = _current(out, overwrite)
+            if current is not None and (done := job.finish_committed(current)) is not None:
+                return done
+            if not overwrite:
+                assert current is not None
+                return job.unchanged(current, approximate)
+        base = job.empty_manifest(approximate, current.generation if current else 0)
+        return job.extend(base, None)
+
+
+def add_to_index(
+    table: str | Path,
+    path: str | Path,
+    engine: EmbeddingEngine,
+    settings: SourceSettings | None = None,
+    *,
+    on_progress: Progress | None = None,
+) -> BuildResult:
+    """Add the rows of another table to an index; the same encoder and policies are required.
+
+    A text that is there already gets the new ids and is not embedded again; an id that a text has
+    already is not repeated. After a kill, called again with the same arguments, it goes on.
+
+    Raises: InvalidIndex where encoder or policies differ, or the index is damaged; InvalidTable;
+    IndexInUse.
+    """
+    table, path = Path(table), Path(path)
+    settings = settings or SourceSettings()
+    read_manifest(path)
+    format_of(table)
+    with sole_writer(path):
+        clear_discarded(path)
+        index = load_index(path)
+        settings = replace(settings, kind=index.manifest.kind)
+        signature = index_signature(engine, settings.kind, settings.policy)
+        index.check_made_with(engine.encoder.card.name, engine.encoder.checksum, signature)
+        flat = "flat" in index.manifest.files
+        job = _Job(table, path, engine, settings, on_progress, flat=flat, anew=False)
+        return job.finish_committed(index.manifest) or job.extend(index.manifest, index)
+
+
+def _current(out: Path, overwrite: bool) -> Manifest | None:
+    """The manifest of the index that is there; None for a damaged one that is to be replaced."""
+    try:
+        return read_manifest(out)
+    except InvalidIndex:
+        if not overwrite:
+            raise
+        return None
+
+
+class _Job:
+    """One table on its way into one index."""
+
+    def __init__(
+        self,
+        table: Path,
+        out: Path,
+        engine: EmbeddingEngine,
+        settings: SourceSettings,
+        on_progress: Progress | None,
+        *,
+        flat: bool,
+        anew: bool,
+    ) -> None:
+        self._table, self._out, self._engine = table, out, engine
+        self._settings, self._flat, self._anew = settings, flat, anew
+        self._on_progress = on_progress or (lambda done, failed: None)
+        self._origin = {"name": table.name, "sha256": digest(table)}
+        self._signature = index_signature(engine, settings.kind, settings.policy)
+
+    def empty_manifest(self, approximate: str | None, generation: int) -> Manifest:
+        """What a new index starts from; file names of the one it replaces are not used again."""
+        card = self._engine.encoder.card
+        return Manifest(
+            kind=self._settings.kind,
+            encoder=card.name,
+            checksum=self._engine.encoder.checksum,
+            demonstration=card.demonstration,
+            signature=self._signature,
+            dim=card.dim,
+            rows=0,
+            items=0,
+            bad_rows=0,
+            sources=[],
+            files={},
+            approximate=approximate,
+            generation=generation,
+        )
+
+    def extend(self, base: Manifest, index: Index | None) -> BuildResult:
+        """Embed what is not embedded yet, and replace the index."""
+        key = self._key(base)
+        known = KnownTexts(index.iter_texts() if index is not None else ())
+        parts = Parts(self._out, key, base.dim, known, anew=self._anew)
+        resumed_from = parts.done
+        self._on_progress(parts.done, parts.failed)
+        source = open_source(self._table, self._engine, self._settings)
+        self._embed(source, parts)
+        self._check_any_good(parts)
+        manifest = write_generation(self._out, parts, base, index, self._origin, flat=self._flat)
+        write_manifest(self._out, replace(manifest, request=key.request))
+        return self._finish(parts, resumed_from)
+
+    def finish_committed(self, manifest: Manifest) -> BuildResult | None:
+        """Clear up behind a build that was killed after its index had become the current one.
+
+        Returns: its result where it is the build that is asked for now.
+        """
+        try:
+            found = unfinished_build(self._out)
+        except InvalidIndex:
+            if not self._anew:
+                raise
+            found = None
+        if found is None or found.request != manifest.request:
+            return None
+        if found.request != self._key(manifest).request:
+            remove_other_generations(self._out, manifest)
+            discard_parts(self._out)
+            return None
+        parts = Parts(self._out, found, manifest.dim, KnownTexts())
+        return self._finish(parts, parts.done)
+
+    def unchanged(self, manifest: Manifest, approximate: str | None) -> BuildResult:
+        """The index that is there, if it is the one asked for; raises InvalidSetting if not."""
+        has_same_files = manifest.approximate == approximate and ("flat" in manifest.files) == (
+            self._flat and approximate is None
+        )
+        if manifest.request != self._key(manifest).request or not has_same_files:
+            raise InvalidSetting(
+                f"{self._out} holds another index: `vlscore index add` extends it, --overwrite "
+                "replaces it"
+            )
+        index = load_index(self._out)
+        remove_other_generations(self._out, manifest)
+        return BuildResult(index, 0, 0, index.bad_rows(), unchanged=True)
+
+    def _key(self, base: Manifest) -> BuildKey:
+        return BuildKey(
+            table=self._origin["name"],
+            sha256=self._origin["sha256"],
+            checksum=self._engine.encoder.checksum,
+            signature=self._signature,
+            settings=self._settings.to_list(),
+            base=[record.sha256 for record in base.files.values()],
+        )
+
+    def _embed(self, source: Source, parts: Parts) -> None:
+        rest = islice(source.rows, parts.done, None)
+        while chunk := list(islice(rest, source.at_once)):
+            parts.append(chunk, source)
+            self._on_progress(parts.done, parts.failed)
+
+    def _check_any_good(self, parts: Parts) -> None:
+        if parts.failed < parts.done:
+            return
+        reason = "the table has no rows"
+        for part in parts:
+            row, id, why = part.bad[0]
+            reason = f"none of its {parts.done} rows can be used; row {row} ({id}): {why}"
+            break
+        parts.remove()
+        raise InvalidTable(f"{self._table}: {reason}")
+
+    def _finish(self, parts: Parts, resumed_from: int) -> BuildResult:
+        index = load_index(self._out, check=False)
+        bad = [BadRow(*row) for part in parts for row in part.bad]
+        added = sum(len(part.texts) for part in parts)
+        good = sum(len(part.owners) for part in parts)
+        remove_other_generations(self._out, index.manifest)
+        parts.remove()
+        return BuildResult(index, added, good - added, bad, resumed_from)

@@ -1,0 +1,140 @@
+"""Writing an index's next generation of files, none of which count before its manifest is there."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from vlscore._files import atomic_write
+from vlscore.index.parts import Parts
+from vlscore.index.store import MANIFEST, TABLE_SCHEMA, Index, Manifest, record_file
+from vlscore.search.approximate import build_approximate
+from vlscore.search.faiss_file import FLAT
+
+_ROWS = 10_000
+_PATTERNS = (
+    "vectors-*.npy",
+    "table-*.arrow",
+    "bad-rows-*.jsonl",
+    "approximate-*.faiss",
+    "flat-*.faiss",
+)
+# What a kill in the middle of writing one of them, or the manifest, leaves.
+_STRAYS = (*(f".{pattern}.*.tmp" for pattern in _PATTERNS), f".{MANIFEST}.*.tmp", ".*.faiss")
+
+
+def write_generation(
+    out: Path,
+    parts: Parts,
+    base: Manifest,
+    index: Index | None,
+    source: dict[str, str],
+    *,
+    flat: bool,
+) -> Manifest:
+    """Write all files anew: the rows of `index`, where there is one, then those of the parts.
+
+    Args:
+        base: manifest of `index`, or one without rows.
+        source: name and sha256 of the table; where it was added before, its bad rows are replaced.
+        flat: with a flat FAISS file, where there is no approximate one.
+
+    Returns: the manifest to commit. Raises: InvalidSetting where FAISS cannot build its file.
+    """
+    generation = base.generation + 1
+    ids = _ids(parts, index)
+    files = {
+        "vectors": out / f"vectors-{generation}.npy",
+        "table": out / f"table-{generation}.arrow",
+        "bad_rows": out / f"bad-rows-{generation}.jsonl",
+    }
+    _write_vectors(files["vectors"], len(ids), base.dim, parts, index)
+    _write_table(files["table"], _texts(parts, index), ids)
+    is_again = source in base.sources
+    kept = [] if index is None else index.bad_row_records()
+    if is_again:
+        kept = [record for record in kept if record["table"] != source["name"]]
+    bad_rows = _write_bad_rows(files["bad_rows"], kept, parts, source["name"])
+    if base.approximate is not None:
+        files["approximate"] = out / f"approximate-{generation}.faiss"
+        _write_faiss(files["approximate"], files["vectors"], base.approximate)
+    elif flat:
+        files["flat"] = out / f"flat-{generation}.faiss"
+        _write_faiss(files["flat"], files["vectors"], FLAT)
+    return replace(
+        base,
+        rows=len(ids),
+        items=sum(map(len, ids)),
+        bad_rows=bad_rows,
+        sources=base.sources if is_again else [*base.sources, source],
+        files={role: record_file(path) for role, path in files.items()},
+        generation=generation,
+    )
+
+
+def remove_other_generations(out: Path, manifest: Manifest) -> None:
+    """Remove what other generations left; a reader that has such a file mapped keeps it."""
+    current = {record.name for record in manifest.files.values()}
+    for pattern in (*_PATTERNS, *_STRAYS):
+        for path in out.glob(pattern):
+            if path.name not in current:
+                path.unlink()
+
+
+def _ids(parts: Parts, index: Index | None) -> list[list[str]]:
+    """Ids of every row; an id that a row has already is not repeated."""
+    ids = index.all_ids() if index is not None else []
+    for part in parts:
+        ids.extend([] for _ in part.texts)
+        for row, id in part.owners:
+            ids[row].append(id)
+    return [list(dict.fromkeys(row)) for row in ids]
+
+
+def _texts(parts: Parts, index: Index | None) -> Iterator[str]:
+    if index is not None:
+        yield from index.iter_texts()
+    for part in parts:
+        yield from part.texts
+
+
+def _write_vectors(path: Path, rows: int, dim: int, parts: Parts, index: Index | None) -> None:
+    header = {"descr": "<f4", "fortran_order": False, "shape": (rows, dim)}
+    with atomic_write(path, "wb") as stream:
+        np.lib.format.write_array_header_1_0(stream, header)
+        if index is not None:
+            for start in range(0, len(index), _ROWS):
+                stream.write(index.vectors[start : start + _ROWS].tobytes())
+        for vectors in parts.vectors():
+            stream.write(vectors.astype("<f4", copy=False).tobytes())
+
+
+def _write_table(path: Path, texts: Iterator[str], ids: list[list[str]]) -> None:
+    with atomic_write(path, "wb") as stream, pa.ipc.new_file(stream, TABLE_SCHEMA) as writer:
+        for start in range(0, len(ids), _ROWS):
+            owners = ids[start : start + _ROWS]
+            batch = {"text": list(islice(texts, len(owners))), "ids": owners}
+            writer.write_table(pa.Table.from_pydict(batch, schema=TABLE_SCHEMA))
+
+
+def _write_bad_rows(path: Path, kept: list[dict[str, Any]], parts: Parts, table: str) -> int:
+    new = (
+        {"table": table, "row": row, "id": id, "reason": reason}
+        for part in parts
+        for row, id, reason in part.bad
+    )
+    count = 0
+    with atomic_write(path) as stream:
+        for record in chain(kept, new):
+            stream.write(json.dumps(record, ensure_ascii=True) + "\n")
+            count += 1
+    return count
+
+
+def _write_faiss(path: Path, vectors: Path, factory: str) -> None:
+    build_approximate(np.load(vectors, mmap_mode="r"), factory, path)

@@ -1,0 +1,27 @@
+"""Benchmarks of metrics: which changes they notice, and whether they look at the image."""
+
+from vlscore.meta.embedding import EmbeddedPairs, embed_pairs
+from vlscore.meta.image_swap import SwapResult, image_swap
+from vlscore.meta.pairs import Pair, pair_of, read_pairs
+from vlscore.meta.retrieval import Retrieval, RetrievalResult, evaluate_retrieval, retrieve
+from vlscore.meta.sensitivity import COMPARISONS, MetricResult, Sensitivity, sensitivity
+from vlscore.meta.values import PairValues
+
+__all__ = [
+    "COMPARISONS",
+    "EmbeddedPairs",
+    "MetricResult",
+    "Pair",
+    "PairValues",
+    "Retrieval",
+    "RetrievalResult",
+    "Sensitivity",
+    "SwapResult",
+    "embed_pairs",
+    "evaluate_retrieval",
+    "image_swap",
+    "pair_of",
+    "read_pairs",
+    "retrieve",
+    "sensitivity",
+]

@@ -1,0 +1,157 @@
+"""How well an encoder finds a study's report among others, and its image: R@k, median rank.
+
+Ties are broken by chance in expectation, so an encoder that maps everything to one point scores
+k/n, not 1. Reports with the same text are one report: finding another study's copy of it is right.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from vlscore.errors import InvalidSetting, InvalidTable
+from vlscore.oracle.queries import QueryTable
+from vlscore.scorer import Scorer
+from vlscore.search.kernels import Array
+from vlscore.studies import BadRow
+
+CUTS = (1, 5, 10)
+
+# Bounds the memory that similarities take; the gallery may be as long as the table.
+_QUERIES_AT_ONCE = 256
+
+# Wrong answers above the best right one, wrong ones level with it, right ones level with it.
+Counts = tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class Retrieval:
+    """One direction of a retrieval evaluation.
+
+    Attributes:
+        recall: k -> expected share of queries with a right answer among the first k.
+        median_rank: of the first right answer, 1 the best.
+        queries, gallery: how many ask, and among how many they search.
+    """
+
+    recall: dict[int, float]
+    median_rank: float
+    queries: int
+    gallery: int
+
+
+@dataclass(frozen=True)
+class RetrievalResult:
+    """Both directions of one table.
+
+    Attributes:
+        directions: "image to text" and "text to image".
+        failed: rows that could not be embedded; they are neither queries nor found.
+    """
+
+    directions: dict[str, Retrieval]
+    failed: list[BadRow]
+
+    def to_dict(self, signature: str) -> dict[str, Any]:
+        """Plain data, with the signature of what embedded."""
+        return {
+            "signature": signature,
+            "failed": len(self.failed),
+            **{name: asdict(direction) for name, direction in self.directions.items()},
+        }
+
+
+def retrieve(
+    table: QueryTable,
+    scorer: Scorer,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> RetrievalResult:
+    """Embed the studies of a table and evaluate the encoder on them.
+
+    Args: on_progress: called with (rows done, rows failed).
+    Raises: InvalidTable, also where no row can be embedded.
+    """
+    images, reports, texts = [], [], []
+    failed: list[BadRow] = []
+    for batch in table.batches(scorer, "vlscore", ("image", "reference")):
+        assert batch.images is not None
+        assert batch.references is not None
+        images.append(batch.images)
+        reports.append(batch.references)
+        texts += [query.reference or "" for query in batch.queries]
+        failed += batch.failed
+        if on_progress is not None:
+            on_progress(len(texts) + len(failed), len(failed))
+    if not texts:
+        reason = f"; row {failed[0].row}: {failed[0].reason}" if failed else ""
+        raise InvalidTable(f"{table.path}: no row can be embedded{reason}")
+    to_text, to_image = evaluate_retrieval(np.concatenate(images), np.concatenate(reports), texts)
+    return RetrievalResult({"image to text": to_text, "text to image": to_image}, failed)
+
+
+def evaluate_retrieval(
+    images: Array, reports: Array, texts: Sequence[str]
+) -> tuple[Retrieval, Retrieval]:
+    """Image to text and text to image, by cosine in float64.
+
+    Args: images, reports: (n, d) embeddings of the same n studies. texts: the n reports.
+    Returns: (image to text, text to image).
+    Raises: InvalidSetting where the lengths differ.
+    """
+    if not len(images) == len(reports) == len(texts) or not len(texts):
+        raise InvalidSetting(
+            f"needs as many images as reports, at least one; these are {len(images)} images, "
+            f"{len(reports)} reports, {len(texts)} texts"
+        )
+    first = {text: row for row, text in reversed(list(enumerate(texts)))}
+    distinct = sorted(first.values())
+    column = {texts[row]: position for position, row in enumerate(distinct)}
+    owner = np.array([column[text] for text in texts])
+    pictures, reports = _unit(images), _unit(reports[distinct])
+    to_text = _ranked(pictures, owner, reports, np.arange(len(distinct)))
+    to_image = _ranked(reports, np.arange(len(distinct)), pictures, owner)
+    return _summary(to_text, len(distinct)), _summary(to_image, len(texts))
+
+
+def _ranked(queries: Array, wanted: Array, gallery: Array, owners: Array) -> list[Counts]:
+    """Counts for each query, whose right answers are those of the gallery with its owner."""
+    counts = []
+    for start in range(0, len(queries), _QUERIES_AT_ONCE):
+        block = slice(start, start + _QUERIES_AT_ONCE)
+        # Equal vectors may differ in a product's last bits; those are ties, not an order.
+        similarity = np.round(queries[block] @ gallery.T, 12)
+        counts += [
+            _counts(scores, owners == own)
+            for scores, own in zip(similarity, wanted[block], strict=True)
+        ]
+    return counts
+
+
+def _counts(scores: Array, is_right: Array) -> Counts:
+    best = scores[is_right].max()
+    above = int((scores > best).sum())
+    level = scores == best
+    return above, int((level & ~is_right).sum()), int((level & is_right).sum())
+
+
+def _summary(counts: list[Counts], gallery: int) -> Retrieval:
+    recall = {k: float(np.mean([_chance(k, *count) for count in counts])) for k in CUTS}
+    # The first of p right answers among w wrong ones, all level: (w + p + 1) / (p + 1) on average.
+    ranks = [above + (wrong + right + 1) / (right + 1) for above, wrong, right in counts]
+    return Retrieval(recall, float(np.median(ranks)), len(counts), gallery)
+
+
+def _chance(k: int, above: int, wrong: int, right: int) -> float:
+    """That a right answer is among the first k, ties in random order."""
+    places = min(max(k - above, 0), wrong + right)
+    missed = 1.0
+    for place in range(places):
+        missed *= max(wrong - place, 0) / (wrong + right - place)
+    return 1 - missed
+
+
+def _unit(vectors: Array) -> Array:
+    vectors = np.asarray(vectors, np.float64)
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return vectors / np.where(lengths > 0, lengths, 1)

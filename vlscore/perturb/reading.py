@@ -1,0 +1,301 @@
+"""A report as the kinds of perturbation see it: its findings, its layout, its manner of writing."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from vlscore.findings import (
+    Category,
+    Finding,
+    Polarity,
+    ReportFindings,
+    Sentence,
+    Side,
+    Status,
+    extract,
+)
+from vlscore.perturb.lexicons import discourse
+
+_NUMBER = re.compile(r"(?:\(?\d{1,2}[.)],?|[-*•])\s*$")
+_HEADER = re.compile(r"[A-Za-z][A-Za-z /&,()\-]{2,40}?[ \t]*:\s*(?:\(?\d{1,2}[.)]\s*)?$")
+_TIED_END = re.compile(r"(?:;|\s\d{1,2}\.)\s*$")
+_LABEL = re.compile(r"[A-Za-z][\w ]{2,25}:")
+_TITLE_WORDS = 2
+_SPACED_PERIOD = re.compile(r"\w \.(?:\s|$)")
+_PERIOD = re.compile(r"\.(?:\s|$)")
+_WORDS = re.compile(r"[a-z']+")
+
+Topic = tuple[str, Side | None, tuple[str, ...]]
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """One report, read once for all kinds.
+
+    Attributes:
+        text: the report.
+        findings: what it says, from `vlscore.findings.extract`.
+        standard_normal: the text that may stand for any normal report, where there is one.
+    """
+
+    text: str
+    findings: ReportFindings = field(repr=False)
+    standard_normal: str | None = None
+
+    @classmethod
+    def read(cls, report: str, standard_normal: str | None = None) -> "Source":
+        """Extract the findings of a report. Raises InvalidReport if it is not a str."""
+        return cls(report, extract(report), standard_normal)
+
+    @property
+    def sentences(self) -> tuple[Sentence, ...]:
+        return self.findings.sentences
+
+    def words_of(self, sentence: Sentence) -> str:
+        """The sentence in lower case."""
+        return self._lower[sentence.index]
+
+    @cached_property
+    def _lower(self) -> list[str]:
+        return [sentence.span.of(self.text).lower() for sentence in self.sentences]
+
+    @cached_property
+    def is_lower_case(self) -> bool:
+        """Whether it is written without capitals, as tokenised corpora are."""
+        return not any(character.isupper() for character in self.text)
+
+    @cached_property
+    def is_upper_case(self) -> bool:
+        """Whether it is written in capitals throughout."""
+        return self.text.isupper()
+
+    @cached_property
+    def is_tokenised(self) -> bool:
+        """Whether punctuation stands apart from words ("no effusion .") more often than not."""
+        return 2 * len(_SPACED_PERIOD.findall(self.text)) > len(_PERIOD.findall(self.text))
+
+    @cached_property
+    def is_foreign(self) -> bool:
+        """Whether it is written in another language, whose words may look like English ones."""
+        words = set(re.findall(r"[^\W\d_]+", self.text.lower()))
+        foreign = words & discourse().foreign
+        return len(foreign) > 1 and len(foreign) > len(words & discourse().english)
+
+    def styled(self, sentence: str) -> str:
+        """A sentence of ours, written as the report is written.
+
+        >>> Source.read("no effusion .").styled("There is edema.")
+        'there is edema .'
+        """
+        if self.is_lower_case:
+            sentence = sentence.lower()
+        return sentence.replace(".", " .") if self.is_tokenised else sentence
+
+    # ------------------------------------------------------------------ layout
+
+    def before(self, index: int) -> int:
+        """Where the sentence before number `index` ends; 0 for the first."""
+        return self.sentences[index - 1].span.end if index else 0
+
+    def lead(self, index: int) -> str:
+        """What stands between a sentence and the one before it: space, list number, header."""
+        return self._leads[index]
+
+    @cached_property
+    def _leads(self) -> list[str]:
+        starts = [sentence.span.start for sentence in self.sentences]
+        return [self.text[self.before(index) : start] for index, start in enumerate(starts)]
+
+    def number_start(self, index: int) -> int | None:
+        """Where the list number of a sentence stands, if it begins a list item."""
+        match = _NUMBER.search(self.lead(index))
+        return None if match is None else self.before(index) + match.start()
+
+    def opens_section(self, index: int) -> bool:
+        """Whether a section header stands before a sentence, or nothing at all."""
+        return index in self._section_openings
+
+    @cached_property
+    def _section_openings(self) -> frozenset[int]:
+        headed = (k for k, lead in enumerate(self._leads) if ":" in lead and _HEADER.search(lead))
+        return frozenset([0, *headed])
+
+    def opens_paragraph(self, index: int) -> bool:
+        """Whether a sentence begins a section, a list item or a line."""
+        return (
+            self.opens_section(index)
+            or self.number_start(index) is not None
+            or "\n" in self.lead(index)
+        )
+
+    def is_joined(self, index: int) -> bool:
+        """Whether a semicolon, or a list number without a line of its own, ties it to another."""
+        ends = [self.sentences[k].span.of(self.text) for k in (index - 1, index) if k >= 0]
+        return any(_TIED_END.search(text) for text in ends)
+
+    @cached_property
+    def has_labels(self) -> bool:
+        """Whether titles such as "Left knee." or "Left knee: normal." govern what follows them."""
+        return any(self._is_title(sentence) for sentence in self.sentences)
+
+    def _is_title(self, sentence: Sentence) -> bool:
+        text = sentence.span.of(self.text)
+        if _LABEL.match(text):
+            return True
+        return sentence.category is Category.OTHER and len(text.split()) <= _TITLE_WORDS
+
+    # ------------------------------------------------------------------ coherence
+
+    def speaks_of_the_one_before(self, index: int) -> bool:
+        """Whether a sentence makes no sense without the one before it."""
+        if index == 0 or self.opens_section(index):
+            return False
+        return self._merely_compares(index) or not self._openings(index).isdisjoint(
+            discourse().anaphors
+        )
+
+    def _merely_compares(self, index: int) -> bool:
+        """Whether a sentence is no more than "Increased." or "Grossly stable."."""
+        sentence = self.sentences[index]
+        is_short = len(self.words_of(sentence).split()) <= _TITLE_WORDS
+        return bool(sentence.changes) and not sentence.findings and is_short
+
+    def keeps_its_place(self, index: int) -> bool:
+        """Whether a sentence reads well only right after the one before it."""
+        if index == 0:
+            return False
+        recommends = self.sentences[index].category is Category.RECOMMENDATION
+        if self.goes_on(index) or recommends or self.speaks_of_the_one_before(index):
+            return True
+        return not self._openings(index).isdisjoint(discourse().connectives) or self.leans(index)
+
+    def leans(self, index: int) -> bool:
+        """Whether a sentence, if there is one in this section, speaks of something said before."""
+        if index == len(self.sentences) or self.opens_section(index):
+            return False
+        return discourse().leaning.search(self._words[index]) is not None
+
+    def goes_on(self, index: int) -> bool:
+        """Whether a sentence begins in lower case where others do not."""
+        if self.opens_paragraph(index) or self.is_lower_case:
+            return False
+        return self.text[self.sentences[index].span.start].islower()
+
+    @cached_property
+    def _words(self) -> list[str]:
+        """Of each sentence its words, every one between two spaces."""
+        return [f" {' '.join(_WORDS.findall(said))} " for said in self._lower]
+
+    def _openings(self, index: int) -> set[str]:
+        words = self._words[index].split(maxsplit=5)[:5]
+        return {" ".join(words[:count]) for count in range(1, len(words) + 1)}
+
+    def followers(self, index: int) -> list[int]:
+        """The sentences right after one that speak of it."""
+        found = []
+        for following in range(index + 1, len(self.sentences)):
+            if not self.speaks_of_the_one_before(following):
+                break
+            found.append(following)
+        return found
+
+    # ------------------------------------------------------------------ findings
+
+    def merely_denies(self, sentence: Sentence) -> bool:
+        """Whether a sentence denies findings or states normality, and says nothing else."""
+        words = set(_WORDS.findall(self.words_of(sentence)))
+        return (
+            sentence.category is Category.CLINICAL
+            and sentence.normal
+            and words.isdisjoint(discourse().not_merely_denying)
+        )
+
+    def says_nothing_clinical(self, sentence: Sentence) -> bool:
+        """Whether a sentence on technique and the like neither finds nor interprets."""
+        if sentence.category is Category.CLINICAL or sentence.findings or sentence.changes:
+            return False
+        return discourse().interpreting.search(self._words[sentence.index]) is None
+
+    def pathologies(self, sentence: Sentence) -> list[Finding]:
+        """What the sentence says the patient has, that a reader would miss if it were left out."""
+        if sentence.category is not Category.CLINICAL:
+            return []
+        return [
+            finding
+            for finding in sentence.findings
+            if finding.is_present
+            and finding.chexpert != "Support Devices"
+            and finding.observation not in discourse().no_pathology
+        ]
+
+    def restatements(self, finding: Finding) -> Iterator[Finding]:
+        """Other mentions of what may be the same finding: stated or doubted, not elsewhere."""
+        return (other for other in self._mentions(finding) if other is not finding)
+
+    def sentences_stating(self, finding: Finding) -> frozenset[int]:
+        """The sentences that state a finding, or state it again."""
+        topic = topic_of(finding)
+        if topic not in self._sentences:
+            mentions = self._mentions(finding)
+            self._sentences[topic] = frozenset(mention.sentence for mention in mentions)
+        return self._sentences[topic] | {finding.sentence}
+
+    def count(self, observation: str) -> int:
+        """How often the report mentions an observation: stated, doubted or denied."""
+        return self._counts[observation]
+
+    def _mentions(self, finding: Finding) -> tuple[Finding, ...]:
+        topic = topic_of(finding)
+        if topic not in self._topics:
+            self._topics[topic] = tuple(m for m in self._stated if may_be_one(m, finding))
+        return self._topics[topic]
+
+    @cached_property
+    def _stated(self) -> tuple[Finding, ...]:
+        return tuple(
+            finding
+            for finding in self.findings
+            if finding.polarity is not Polarity.NEGATIVE and finding.status is Status.CURRENT
+        )
+
+    @cached_property
+    def _counts(self) -> Counter[str]:
+        return Counter(finding.observation for finding in self.findings)
+
+    # Remembered by topic, for a report may state one thing a thousand times.
+    @cached_property
+    def _topics(self) -> dict[Topic, tuple[Finding, ...]]:
+        return {}
+
+    @cached_property
+    def _sentences(self) -> dict[Topic, frozenset[int]]:
+        return {}
+
+
+def topic_of(finding: Finding) -> Topic:
+    """What a mention is of: mentions of one topic have the same restatements."""
+    return finding.observation, finding.side, finding.zones
+
+
+def may_be_one(one: Finding, other: Finding) -> bool:
+    """Whether two mentions may be of one thing: related observations, and no two places."""
+    related = discourse().families.get(one.observation, frozenset())
+    if one.observation != other.observation and other.observation not in related:
+        return False
+    if on_two_sides(one, other):
+        return False
+    same_name = one.observation == other.observation
+    return same_name or not one.zones or not other.zones or bool(heights(one) & heights(other))
+
+
+def on_two_sides(one: Finding, other: Finding) -> bool:
+    """Whether one is on the left and the other on the right."""
+    return {one.side, other.side} == {Side.LEFT, Side.RIGHT}
+
+
+def heights(finding: Finding) -> set[str]:
+    """The zones of a finding, and those at the same height."""
+    levels = discourse().levels
+    return set(finding.zones).union(*(levels.get(zone, frozenset()) for zone in finding.zones))

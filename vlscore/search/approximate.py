@@ -1,0 +1,158 @@
+"""Approximate search: candidates near points of each query's line, through FAISS, then exact costs.
+
+The distance to a line is no inner product, but it is the smallest of the distances to the line's
+points. Searches around the reference alone can miss the best row altogether; searches at points
+where the corpus lies along the line, at quantiles of ⟨g, u⟩, find it.
+"""
+
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from vlscore._files import atomic_write
+from vlscore.errors import InvalidIndex, InvalidSetting
+from vlscore.search.corpus import Corpus
+from vlscore.search.exact import Excluded, Hits, empty_hits, merge
+from vlscore.search.kernels import Array
+from vlscore.search.objectives import Objective
+
+QUANTILES = (0.001, 0.1, 0.5, 0.9, 0.999)
+
+# Chosen for recall@1 of .99 in every regime of benchmarks/oracle_recall.py.
+_IVF_SHARE, _HNSW_BREADTH = 2, 512
+_DEPTH, _DEPTH_COMPRESSED = 100, 500
+
+_SAMPLE = 10_000
+_TRAINING_ROWS = 200_000
+
+
+def build_approximate(vectors: Array, factory: str, path: Path, *, seed: int = 0) -> None:
+    """Train a FAISS index (L2) on vectors (n, d), add them all, and write it.
+
+    Raises: InvalidSetting where FAISS does not know the factory string, or the corpus is too small
+    to train it.
+    """
+    import faiss
+
+    try:
+        index = faiss.index_factory(vectors.shape[1], factory, faiss.METRIC_L2)
+        if not index.is_trained:
+            chosen = np.random.default_rng(seed).permutation(len(vectors))[:_TRAINING_ROWS]
+            index.train(np.ascontiguousarray(vectors[np.sort(chosen)]))
+        for start in range(0, len(vectors), _SAMPLE):
+            index.add(np.ascontiguousarray(vectors[start : start + _SAMPLE]))
+    except RuntimeError as error:
+        reason = str(error).strip().splitlines()[-1]
+        raise InvalidSetting(
+            f"FAISS cannot build {factory!r} over {len(vectors)} rows of {vectors.shape[1]}: "
+            f"{reason}"
+        ) from None
+    handle, temporary = tempfile.mkstemp(suffix=".faiss", dir=path.parent, prefix=".")
+    os.close(handle)
+    try:
+        faiss.write_index(index, temporary)
+        with atomic_write(path, "wb") as stream, open(temporary, "rb") as written:
+            while block := written.read(1 << 24):
+                stream.write(block)
+    finally:
+        os.unlink(temporary)
+
+
+class ApproximateIndex:
+    """A FAISS index over the rows of a corpus.
+
+    Args:
+        path: as `build_approximate` wrote it; mapped where FAISS can.
+        corpus: the same rows, for exact costs.
+        depth: candidates per point of the line; default: 100, or 500 where the FAISS index holds
+            compressed vectors.
+        effort: lists visited (IVF) or breadth of the graph search (HNSW); default: half the lists,
+            or 512. Less is faster and finds less.
+
+    Raises: InvalidIndex where the file is no FAISS index of this corpus.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        corpus: Corpus,
+        *,
+        depth: int | None = None,
+        effort: int | None = None,
+    ) -> None:
+        import faiss
+
+        try:
+            self._index = faiss.read_index(str(path), faiss.IO_FLAG_MMAP)
+        except RuntimeError as error:
+            raise InvalidIndex(f"{path} is no FAISS index: {error}") from None
+        if (self._index.ntotal, self._index.d) != (len(corpus), corpus.dim):
+            raise InvalidIndex(
+                f"{path} holds {self._index.ntotal} rows of {self._index.d}, the corpus "
+                f"{len(corpus)} of {corpus.dim}; build the index again"
+            )
+        self._corpus = corpus
+        is_compressed = _bytes_a_vector(self._index) < 4 * corpus.dim
+        self._depth = depth or (_DEPTH_COMPRESSED if is_compressed else _DEPTH)
+        _set_effort(self._index, effort)
+        step = max(1, len(corpus) // _SAMPLE)
+        self._sample = corpus.vectors[::step].astype(np.float64)
+
+    def search(self, objective: Objective, k: int, excluded: Excluded | None = None) -> Hits:
+        """The k cheapest rows among the candidates; as `exact.search` otherwise."""
+        excluded = excluded or {}
+        hits = empty_hits(len(objective), k)
+        points = line_points(objective, self._sample)
+        # As deep again as the query excludes rows, so that those cannot crowd out the others.
+        deepest = max((len(rows) for rows in excluded.values()), default=0)
+        depth = min(max(self._depth, k) + deepest, len(self._corpus))
+        flat = np.ascontiguousarray(points.reshape(-1, points.shape[-1]), dtype=np.float32)
+        _, found = self._index.search(flat, depth)
+        found = found.reshape(len(objective), -1)
+        for query in range(len(objective)):
+            barred = [-1, *excluded.get(query, ())]
+            rows = np.setdiff1d(found[query], np.array(barred, np.int64))
+            merge(hits, query, rows, objective.costs(query, self._corpus.rows(rows)))
+        return hits
+
+
+def line_points(objective: Objective, sample: Array) -> Array:
+    """(q, 5, d): the points of each query's line at quantiles of ⟨g, u⟩ over sampled rows g."""
+    along = sample @ objective.directions.T
+    positions = np.quantile(along, QUANTILES, axis=0).T
+    return objective.origins[:, None] + positions[:, :, None] * objective.directions[:, None]
+
+
+def _set_effort(index: Any, effort: int | None) -> None:
+    import faiss
+
+    space, inner = faiss.ParameterSpace(), _innermost(index)
+    if isinstance(inner, faiss.IndexIVF):
+        half = -(-inner.nlist // _IVF_SHARE)
+        space.set_index_parameter(index, "nprobe", min(effort or half, inner.nlist))
+    elif isinstance(inner, faiss.IndexHNSW):
+        space.set_index_parameter(index, "efSearch", effort or _HNSW_BREADTH)
+
+
+def _bytes_a_vector(index: Any) -> int:
+    import faiss
+
+    inner = _innermost(index)
+    # Graphs keep their vectors in another index.
+    while (storage := getattr(inner, "storage", None)) is not None:
+        inner = faiss.downcast_index(storage)
+    return int(inner.sa_code_size())
+
+
+def _innermost(index: Any) -> Any:
+    """The index behind transformations and refinements."""
+    import faiss
+
+    inner = faiss.downcast_index(index)
+    while isinstance(inner, faiss.IndexPreTransform | faiss.IndexRefine):
+        nested = inner.index if isinstance(inner, faiss.IndexPreTransform) else inner.base_index
+        inner = faiss.downcast_index(nested)
+    return inner

@@ -1,0 +1,251 @@
+"""The oracle: the best reports of a corpus for a study, under a similarity of embeddings."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from vlscore.errors import InvalidSetting, UnknownName
+from vlscore.search.approximate import ApproximateIndex
+from vlscore.search.corpus import Corpus
+from vlscore.search.exact import Excluded, Hits, search
+from vlscore.search.kernels import Array, cosines, dot, feet, norm
+from vlscore.search.objectives import Cosine, ImageCentredCosine, Line, Objective
+from vlscore.search.sharding import Shards
+
+# metric -> which embeddings its queries need
+METRICS = {
+    "vlscore": ("image", "reference"),
+    "cosine": ("reference",),
+    "image-centred-cosine": ("image", "reference"),
+    "clipscore": ("image",),
+    "image-to-text": ("image",),
+    "text-to-text": ("reference",),
+    "text-to-image": ("reference",),
+}
+_CLIPSCORE_WEIGHT = 2.5
+# Below it exact search answers hundreds of queries a second on one core.
+EXACT_UP_TO = 1_000_000
+
+
+@dataclass(frozen=True)
+class Found:
+    """One row that the oracle found for a study.
+
+    Attributes:
+        row: its number in the corpus.
+        score: under the metric; VLScore is the published one, whatever the guard.
+        area: of the triangle image, row, reference; nan where the query lacks one of them.
+        foot: where the row projects onto the line image (0) to reference (1); nan where none is.
+        height: distance to that line in units of |reference - image|.
+        distance: |row - reference|; nan without a reference.
+        distance_rank: by that distance among all rows of the corpus, 1 the nearest, equals sharing
+            the best rank; None if not asked.
+    """
+
+    row: int
+    score: float
+    area: float = math.nan
+    foot: float = math.nan
+    height: float = math.nan
+    distance: float = math.nan
+    distance_rank: int | None = None
+
+
+class Oracle:
+    """Searches a corpus for the best rows of a query.
+
+    Args:
+        vectors: (n, d) float32, or a Corpus, which may be a shard.
+        metric: a name in METRICS.
+        C: the constant of VLScore; needed for metric "vlscore".
+        guard: "none" (the published score), "segment" or "window"; for "vlscore".
+        approximate: candidates from this index instead of exact search.
+        device: where the products of exact search run.
+        shards: this process's place among several; the corpus is then one shard.
+
+    Raises: UnknownName, InvalidSetting.
+    """
+
+    def __init__(
+        self,
+        vectors: Array | Corpus,
+        *,
+        metric: str = "vlscore",
+        C: float | None = None,
+        guard: str = "none",
+        approximate: ApproximateIndex | None = None,
+        device: str = "cpu",
+        shards: Shards | None = None,
+    ) -> None:
+        if metric not in METRICS:
+            raise UnknownName(f"no oracle metric is called {metric!r}; known: {', '.join(METRICS)}")
+        if metric == "vlscore" and not (C is not None and C > 0):
+            raise InvalidSetting(f"vlscore needs C, a positive number, not {C}")
+        if guard != "none" and metric != "vlscore":
+            raise InvalidSetting(f"a guard belongs to vlscore, not to {metric}")
+        self.corpus = vectors if isinstance(vectors, Corpus) else Corpus(vectors, device=device)
+        self.metric, self.C, self.guard = metric, C, guard
+        self.approximate = approximate
+        self.shards = shards or Shards()
+
+    def search(
+        self,
+        images: Array | None,
+        references: Array | None,
+        *,
+        k: int = 10,
+        excluded: Excluded | None = None,
+        ranks: bool = False,
+    ) -> list[list[Found]]:
+        """The k best rows of each query, best first; fewer where fewer qualify.
+
+        Args:
+            images, references: (q, d) embeddings; None where the metric needs none.
+            excluded: query -> rows it must not find.
+            ranks: also rank each hit by its distance to the reference, at the price of another
+                product.
+
+        Raises: InvalidSetting for a missing embedding or another dimension.
+        """
+        if k < 1:
+            raise InvalidSetting(f"k must be at least 1, not {k}")
+        hits = self.hits(images, references, k=k, excluded=excluded)
+        described = self.shards.gather_vectors(self.corpus, hits.rows)
+        found = [
+            [self._found(rows[j], described[q][j], images, references, q) for j in range(len(rows))]
+            for q, rows in enumerate(_present(hits))
+        ]
+        if ranks and references is not None:
+            return self._with_ranks(found, references)
+        return found
+
+    def hits(
+        self,
+        images: Array | None,
+        references: Array | None,
+        *,
+        k: int,
+        excluded: Excluded | None = None,
+    ) -> Hits:
+        """Rows and costs alone; costs are areas, or minus cosines."""
+        objective = self.objective(images, references)
+        if self.approximate is not None:
+            return self.approximate.search(objective, k, excluded)
+        return self.shards.merge(search(self.corpus, objective, k, excluded))
+
+    def objective(self, images: Array | None, references: Array | None) -> Objective:
+        """What a search of these queries minimises."""
+        given = {"image": images, "reference": references}
+        vectors = []
+        for name in METRICS[self.metric]:
+            value = given[name]
+            if value is None or value.ndim != 2 or value.shape[1] != self.corpus.dim:
+                shape = None if value is None else value.shape
+                raise InvalidSetting(
+                    f"{self.metric} needs {name} embeddings (q, {self.corpus.dim}), not {shape}"
+                )
+            vectors.append(value)
+        norms = self.corpus.norms
+        if self.metric == "vlscore":
+            return Line(vectors[0], vectors[1], norms, self.guard)
+        if self.metric == "image-centred-cosine":
+            return ImageCentredCosine(vectors[0], vectors[1], norms)
+        return Cosine(vectors[0], norms)
+
+    def _found(
+        self, row: int, vector: Array, images: Array | None, references: Array | None, query: int
+    ) -> Found:
+        g = vector[None]
+        i = None if images is None else np.asarray(images[query], np.float64)
+        r = None if references is None else np.asarray(references[query], np.float64)
+        foot = height = area = distance = np.nan
+        if r is not None:
+            distance = float(norm(g - r)[0])
+        if i is not None and r is not None:
+            base = float(norm((r - i)[None])[0])
+            area = 0.0
+            if base > 0:
+                feet_, heights, _ = feet(i, g, r)
+                foot, height = float(feet_[0]), float(heights[0]) / base
+                area = 0.5 * base * float(heights[0])
+        score = self._score(g, i, r, area)
+        return Found(row, score, area, foot, height, distance)
+
+    def _score(self, g: Array, i: Array | None, r: Array | None, area: float) -> float:
+        if self.metric == "vlscore":
+            assert self.C is not None
+            return max(1 - area / self.C, 0.0)
+        if self.metric == "image-centred-cosine":
+            assert i is not None
+            assert r is not None
+            return float(cosines(g - i, r - i)[0])
+        vector = i if METRICS[self.metric] == ("image",) else r
+        assert vector is not None
+        cosine = float(cosines(g, vector)[0])
+        return _CLIPSCORE_WEIGHT * max(cosine, 0.0) if self.metric == "clipscore" else cosine
+
+    def _with_ranks(self, found: list[list[Found]], references: Array) -> list[list[Found]]:
+        distances = [[hit.distance for hit in hits] for hits in found]
+        counts = self.shards.add(nearer(self.corpus, references, distances))
+        return [
+            [replace(hit, distance_rank=int(n) + 1) for hit, n in zip(hits, count, strict=True)]
+            for hits, count in zip(found, counts, strict=True)
+        ]
+
+
+def nearer(
+    corpus: Corpus, references: Array, distances: Sequence[Sequence[float]]
+) -> list[list[int]]:
+    """How many rows of the corpus lie nearer to each reference than each distance, exactly.
+
+    Args: references: (q, d). distances: as many as wanted for each of the q.
+    """
+    targets = np.asarray(references, np.float64)
+    limits = [np.asarray(one, np.float64) for one in distances]
+    counts = [np.zeros(len(one), np.int64) for one in limits]
+    resident = torch.from_numpy(targets.astype(np.float32)).to(corpus.device)
+    reach = corpus.norms.largest + norm(targets)
+    slack = 4 * (corpus.dim + 16) * 2.0**-24 * reach**2
+    own = dot(targets, targets)
+    for rows in corpus.chunks():
+        products = (resident @ corpus.block(rows).T).double()
+        squares = (corpus.squared_norms[rows].double() - 2 * products).cpu().numpy() + own[:, None]
+        for query, wanted in enumerate(limits):
+            if len(wanted):
+                counts[query] += _count_below(
+                    squares[query], wanted, slack[query], corpus, rows.start, targets[query]
+                )
+    return [one.tolist() for one in counts]
+
+
+def _count_below(
+    squares: Array, limits: Array, slack: float, corpus: Corpus, start: int, target: Array
+) -> Array:
+    """Rows of a chunk that are nearer than each limit; those in doubt are measured exactly."""
+    low, high = limits**2 - slack, limits**2 + slack
+    order = np.sort(squares)
+    sure = np.searchsorted(order, low)
+    if (sure == np.searchsorted(order, high, side="right")).all():
+        return sure
+    in_doubt = (squares[:, None] >= low) & (squares[:, None] <= high)
+    doubtful = np.flatnonzero(in_doubt.any(axis=1))
+    exact = norm(corpus.rows(doubtful + start + corpus.start) - target)
+    return sure + (in_doubt[doubtful] & (exact[:, None] < limits)).sum(axis=0)
+
+
+def recall(oracle: Oracle, images: Any, references: Any, *, k: int = 1) -> float:
+    """Share of the k best rows of exact search that the oracle's approximate index finds too."""
+    exact = Oracle(oracle.corpus, metric=oracle.metric, C=oracle.C, guard=oracle.guard)
+    truth = exact.hits(images, references, k=k).rows
+    found = oracle.hits(images, references, k=k).rows
+    pairs = [(set(t[t >= 0].tolist()), set(f.tolist())) for t, f in zip(truth, found, strict=True)]
+    total = sum(len(t) for t, _ in pairs)
+    return sum(len(t & f) for t, f in pairs) / total if total else float("nan")
+
+
+def _present(hits: Hits) -> list[list[int]]:
+    return [rows[rows >= 0].tolist() for rows in hits.rows]
