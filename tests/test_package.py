@@ -18,6 +18,8 @@ ROOMS = [
     "_version",
     "_files",
     "_resources",
+    "_registry",
+    "_signature",
     "similarity",
     "stats",
     "search",

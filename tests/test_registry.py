@@ -1,0 +1,98 @@
+"""Finding members of a family by name."""
+
+import pytest
+
+from vlscore._registry import Registry, plain, split_call, split_names
+from vlscore.errors import InvalidSetting, UnknownName
+
+
+class Tool:
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
+HAMMER = Tool("hammer")
+
+
+def _check(member: object) -> None:
+    if not isinstance(member, Tool):
+        raise InvalidSetting(f"a {type(member).__name__} is no tool")
+
+
+@pytest.fixture
+def tools():
+    registry = Registry[Tool]("tool", group="vlscore.tests.nothing", check=_check)
+    registry.register(HAMMER, aliases=("mallet",))
+    registry.register(f"{__name__}:HAMMER", "late-hammer")
+    return registry
+
+
+@pytest.mark.parametrize("written", ["hammer", "Hammer", " HAMMER ", "mallet", "late_hammer"])
+def test_names_are_found_in_any_spelling(tools, written):
+    assert tools.find(written) is HAMMER
+
+
+def test_an_object_is_itself_and_others_are_refused(tools):
+    own = Tool("own")
+    assert tools.find(own) is own
+    with pytest.raises(InvalidSetting, match="int is no tool"):
+        tools.find(3)
+    with pytest.raises(InvalidSetting, match="str is no tool"):
+        tools.find(f"{__name__}:__name__")
+
+
+def test_a_members_place_in_a_module_finds_it_without_registering(tools):
+    assert tools.find(f"{__name__}:HAMMER") is HAMMER
+    with pytest.raises(UnknownName, match="cannot be imported"):
+        tools.find("no_such_module:thing")
+    with pytest.raises(UnknownName, match="cannot be imported"):
+        tools.find(f"{__name__}:NOTHING")
+
+
+def test_an_unknown_name_gets_a_suggestion(tools):
+    with pytest.raises(UnknownName, match="did you mean hammer"):
+        tools.find("hamer")
+    with pytest.raises(UnknownName, match="did you mean late-hammer"):
+        tools.find("late")
+
+
+def test_a_name_is_given_once(tools):
+    with pytest.raises(InvalidSetting, match="registered already"):
+        tools.register(Tool("hammer"))
+    with pytest.raises(InvalidSetting, match="belongs to the tool hammer"):
+        tools.register(Tool("saw"), aliases=("Mallet",))
+    tools.register(HAMMER)
+    assert tools.names() == ["hammer", "late-hammer"]
+
+
+def test_a_member_can_be_forgotten(tools):
+    tools.unregister("mallet")
+    assert "hammer" not in tools
+    assert "mallet" not in tools
+
+
+def test_entry_points_add_members_but_replace_none(tools, monkeypatch):
+    class Point:
+        def __init__(self, name: str, value: str) -> None:
+            self.name, self.value = name, value
+
+    def points(group: str) -> list[Point]:
+        assert group == "vlscore.tests.nothing"
+        return [Point("theirs", f"{__name__}:HAMMER"), Point("Hammer", "no_such_module:thing")]
+
+    monkeypatch.setattr("vlscore._registry.entry_points", points)
+    assert tools.find("theirs") is HAMMER
+    assert tools.find("hammer") is HAMMER
+    assert tools.names()[-1] == "theirs"
+
+
+def test_parameters_are_written_in_parentheses():
+    assert split_call("rouge-l( beta = 1.2 , stemming=true)") == (
+        "rouge-l",
+        {"beta": "1.2", "stemming": "true"},
+    )
+    for wrong in ("", "a(b", "a(b)", ")("):
+        with pytest.raises(InvalidSetting):
+            split_call(wrong)
+    assert split_names("a, b(c=1,d=2),,e") == ["a", "b(c=1,d=2)", "e"]
+    assert plain("BLEU 4") == "bleu-4"

@@ -1,0 +1,115 @@
+"""What a number depends on, in one line that a paper can print."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from vlscore.errors import InvalidSetting
+
+Facts = tuple[tuple[str, str | None], ...]
+
+
+@dataclass(frozen=True)
+class Signature:
+    """Everything that must be equal for two numbers to be comparable.
+
+    Attributes:
+        subject: what was computed: a metric with its parameters, or "embeddings".
+        facts: name and value of everything the number depends on, in the order of printing; a
+            value of None stands for a flag such as DEMONSTRATION-ENCODER.
+
+    >>> signature = Signature("vlscore").plus(C=3.35, enc="phantom@906f").flagged("DEMONSTRATION")
+    >>> print(signature)
+    vlscore|C:3.35|enc:phantom@906f|DEMONSTRATION
+    >>> Signature.parse(str(signature)) == signature
+    True
+    >>> print(signature.without("C"))
+    vlscore|enc:phantom@906f|DEMONSTRATION
+    """
+
+    subject: str
+    facts: Facts = ()
+
+    def __post_init__(self) -> None:
+        for text in (self.subject, *(part for fact in self.facts for part in fact if part)):
+            if "|" in text or "\n" in text:
+                raise InvalidSetting(f"a signature holds no '|' and no line break: {text!r}")
+
+    def plus(
+        self, facts: "Mapping[str, Any] | Signature | None" = None, **more: Any
+    ) -> "Signature":
+        """The signature with further facts behind its own; None values are left out.
+
+        A fact that is there already is replaced where it stands.
+        """
+        if isinstance(facts, Signature):
+            added = list(facts.facts)
+        else:
+            given = {**(facts or {}), **more}
+            added = [(name, _shown(value)) for name, value in given.items() if value is not None]
+        known = dict(self.facts)
+        known.update(added)
+        return Signature(self.subject, tuple(known.items()))
+
+    def flagged(self, *flags: str) -> "Signature":
+        """The signature with flags at its end."""
+        return Signature(self.subject, tuple({**dict(self.facts), **dict.fromkeys(flags)}.items()))
+
+    def without(self, *names: str) -> "Signature":
+        """The signature without some facts or flags."""
+        return Signature(self.subject, tuple(fact for fact in self.facts if fact[0] not in names))
+
+    def of(self, subject: str) -> "Signature":
+        """The same facts for another subject."""
+        return Signature(subject, self.facts)
+
+    def get(self, name: str) -> str | None:
+        """The value of a fact; None where it is absent or a flag."""
+        return dict(self.facts).get(name)
+
+    def has(self, name: str) -> bool:
+        """Whether a fact or flag is stated."""
+        return any(known == name for known, _ in self.facts)
+
+    def __iter__(self) -> Iterator[tuple[str, str | None]]:
+        return iter(self.facts)
+
+    def __str__(self) -> str:
+        shown = [name if value is None else f"{name}:{value}" for name, value in self.facts]
+        return "|".join([self.subject, *shown])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, ready for json; flags are true."""
+        facts = {name: True if value is None else value for name, value in self.facts}
+        return {"subject": self.subject, **facts, "signature": str(self)}
+
+    @classmethod
+    def parse(cls, text: str) -> "Signature":
+        """The signature that was printed so."""
+        subject, *parts = text.split("|")
+        facts = [part.partition(":") for part in parts]
+        return cls(subject, tuple((n, value if colon else None) for n, colon, value in facts))
+
+
+def difference(one: Signature, other: Signature) -> str:
+    """In which facts two signatures differ, in words; empty where they are equal.
+
+    >>> difference(Signature("a").plus(C=1), Signature("a").plus(C=2, v="3"))
+    'C: 1 against 2; v: nothing against 3'
+    """
+    mine, theirs = ({"": s.subject, **_flags_as_yes(s)} for s in (one, other))
+    names = [name for name in {**mine, **theirs} if mine.get(name) != theirs.get(name)]
+    return "; ".join(
+        f"{name or 'of'}: {mine.get(name, 'nothing')} against {theirs.get(name, 'nothing')}"
+        for name in names
+    )
+
+
+def _flags_as_yes(signature: Signature) -> dict[str, str]:
+    return {name: "yes" if value is None else value for name, value in signature.facts}
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"{value:.10g}" if isinstance(value, float) else str(value)
