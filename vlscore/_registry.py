@@ -31,12 +31,12 @@ class Registry(Generic[Member]):
         check: raises InvalidSetting for an object that is no member of the family.
 
     >>> fruits = Registry[int]("fruit")
-    >>> _ = fruits.register(3, "cox-orange", aliases=("cox",))
-    >>> fruits.find("Cox_Orange"), fruits.find("COX")
+    >>> _ = fruits.register(3, "red-cox", aliases=("cox",))
+    >>> fruits.find("Red_Cox"), fruits.find("COX")
     (3, 3)
-    >>> fruits.find("cox-orang")
+    >>> fruits.find("redcox")
     Traceback (most recent call last):
-    vlscore.errors.UnknownName: no fruit is called 'cox-orang'; did you mean cox-orange? Known: cox-orange
+    vlscore.errors.UnknownName: no fruit is called 'redcox'; did you mean red-cox? Known: red-cox
     """
 
     def __init__(
