@@ -76,7 +76,8 @@ def refclipscore(
     to_image = clipscore(i, g, dtype=dtype)
     to_reference = cosine(g, r, dtype=dtype).clamp(min=0)
     total = to_image + to_reference
-    return 2 * to_image * to_reference / torch.where(total > 0, total, 1)
+    mean: Tensor = 2 * to_image * to_reference / torch.where(total > 0, total, 1)
+    return mean
 
 
 def _cosine(x: Tensor, y: Tensor) -> Tensor:
