@@ -76,11 +76,10 @@ def refclipscore(
     to_image = clipscore(i, g, dtype=dtype)
     to_reference = cosine(g, r, dtype=dtype).clamp(min=0)
     total = to_image + to_reference
-    mean: Tensor = 2 * to_image * to_reference / torch.where(total > 0, total, 1)
-    return mean
+    return 2 * to_image * to_reference / torch.where(total > 0, total, 1)
 
 
 def _cosine(x: Tensor, y: Tensor) -> Tensor:
     lengths = torch.linalg.vector_norm(x, dim=-1) * torch.linalg.vector_norm(y, dim=-1)
-    cosines = torch.linalg.vecdot(x, y) / torch.where(lengths > 0, lengths, 1)
+    cosines: Tensor = torch.linalg.vecdot(x, y) / torch.where(lengths > 0, lengths, 1)
     return cosines.clamp(-1, 1)
