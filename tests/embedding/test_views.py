@@ -7,7 +7,7 @@ import torch
 from tests.doubles import HashEncoder
 from vlscore.errors import InvalidStudy
 from vlscore.scorer import Item, Scorer
-from vlscore.scorer.views import choose_views
+from vlscore.embedding.views import choose_views
 
 
 class TwoTowers(HashEncoder):
