@@ -1,6 +1,7 @@
 """Writing files so that a reader never sees half of one."""
 
 import contextlib
+import hashlib
 import json
 import os
 import tempfile
@@ -8,14 +9,32 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
+from vlscore.errors import OutputFailed
+
+
+@contextlib.contextmanager
+def writing(path: str | Path) -> Iterator[None]:
+    """While `path` is written: what the operating system refuses is raised as OutputFailed."""
+    try:
+        yield
+    except OSError as error:
+        raise OutputFailed(f"{path} cannot be written: {error.strerror or error}") from error
+
 
 @contextlib.contextmanager
 def atomic_write(path: str | Path, mode: str = "w") -> Iterator[IO[Any]]:
     """Open a temporary file beside `path`; it takes the name `path` only if the block succeeds.
 
     On any exception, Ctrl-C included, the temporary file is removed and `path` is untouched.
+
+    Raises: OutputFailed where the operating system refuses to write.
     """
-    path = Path(path)
+    with writing(path), _beside(Path(path), mode) as stream:
+        yield stream
+
+
+@contextlib.contextmanager
+def _beside(path: Path, mode: str) -> Iterator[IO[Any]]:
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
     encoding = None if "b" in mode else "utf-8"
@@ -38,6 +57,12 @@ def write_json(path: str | Path, content: Any) -> None:
     with atomic_write(path) as stream:
         json.dump(content, stream, indent=2, ensure_ascii=False)
         stream.write("\n")
+
+
+def file_digest(path: str | Path) -> str:
+    """Hexadecimal sha256 of a file's content."""
+    with open(path, "rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def _give_ordinary_permissions(path: str) -> None:
