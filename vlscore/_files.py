@@ -1,6 +1,7 @@
-"""Writing files so that a reader never sees half of one."""
+"""Writing files so that a reader never sees half of one, and knowing a file by its content."""
 
 import contextlib
+import hashlib
 import json
 import os
 import tempfile
@@ -38,6 +39,12 @@ def write_json(path: str | Path, content: Any) -> None:
     with atomic_write(path) as stream:
         json.dump(content, stream, indent=2, ensure_ascii=False)
         stream.write("\n")
+
+
+def file_digest(path: str | Path) -> str:
+    """Hexadecimal sha256 of a file's content."""
+    with Path(path).open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def _give_ordinary_permissions(path: str) -> None:

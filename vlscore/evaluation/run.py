@@ -9,11 +9,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
 
-from vlscore._files import write_json
+from vlscore._files import file_digest, write_json
 from vlscore.embedding import ImageDecoder
 from vlscore.errors import InvalidSetting
 from vlscore.evaluation.parts import Parts
-from vlscore.evaluation.record import file_digest, run_record
+from vlscore.evaluation.record import run_record
 from vlscore.evaluation.summary import Summary, summarise
 from vlscore.evaluation.tables import (
     failures,
@@ -96,8 +96,8 @@ def evaluate(
     table, out = Path(table), Path(out)
     columns = columns or ColumnNames()
     files = _output_files(out, format)
-    _make_room(out, files, overwrite)
     studies = read_studies(table, image_root=image_root, columns=columns)
+    _make_room(out, files, overwrite)
     digest = file_digest(table)
     signature = str(scorer.signature)
     key = {
@@ -197,7 +197,7 @@ def _decoding_ahead(
 def _prepare(row: Row, scorer: Scorer, decoder: ImageDecoder) -> Item | None:
     if isinstance(row, BadRow):
         return None
-    item = Item(row.images, row.candidate, row.reference, row.views)
+    item = Item(row.images, row.candidate or "", row.reference or "", row.views)
     return scorer.begin_decoding(item, decoder)
 
 
