@@ -1,11 +1,13 @@
-"""Writing files so that a reader never sees half of one."""
+"""Writing files so that a reader never sees half of one, and knowing a file by its content."""
 
 import contextlib
 import hashlib
 import json
+import math
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import IO, Any
 
@@ -55,8 +57,27 @@ def _beside(path: Path, mode: str) -> Iterator[IO[Any]]:
 def write_json(path: str | Path, content: Any) -> None:
     """Write plain data as json that people can read, whole or not at all."""
     with atomic_write(path) as stream:
-        json.dump(content, stream, indent=2, ensure_ascii=False)
+        json.dump(content, stream, indent=2, ensure_ascii=False, allow_nan=False)
         stream.write("\n")
+
+
+def plain(value: Any) -> Any:
+    """The same nested data with what json lacks replaced: None for numbers that are not finite.
+
+    Dataclasses become dicts, tuples lists, and numpy's numbers Python's.
+
+    >>> plain({"ratio": float("inf"), "values": (1.0, float("nan"))})
+    {'ratio': None, 'values': [1.0, None]}
+    """
+    if is_dataclass(value) and not isinstance(value, type):
+        return {each.name: plain(getattr(value, each.name)) for each in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(name): plain(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(inner) for inner in value]
+    if hasattr(value, "item") and not isinstance(value, str | bytes):
+        value = value.item()
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def file_digest(path: str | Path) -> str:

@@ -93,7 +93,7 @@ def evaluate(
         text_policy=section,
         views=views,
     )
-    columns = ColumnNames(
+    columns = ColumnNames.of_options(
         id=id_column,
         image=image_column,
         reference=reference_column,

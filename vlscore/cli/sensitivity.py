@@ -124,7 +124,7 @@ def _images(
 ) -> "dict[str, StudyImages]":
     from vlscore.studies import BadRow, ColumnNames, read_study_images
 
-    columns = ColumnNames(id=id_column, image=image_column)
+    columns = ColumnNames.of_options(id=id_column, image=image_column)
     found = {}
     for row in read_study_images(studies, image_root=image_root, columns=columns):
         if isinstance(row, BadRow):

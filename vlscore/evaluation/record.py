@@ -1,11 +1,9 @@
 """What is needed to repeat a run: signature, versions, command, table."""
 
 import datetime
-import hashlib
 import platform
 import sys
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import Any
 
 from vlscore._version import __version__
@@ -34,12 +32,6 @@ def run_record(**facts: Any) -> dict[str, Any]:
         "platform": platform.platform(),
         "libraries": {name: _installed(name) for name in _LIBRARIES},
     }
-
-
-def file_digest(path: Path) -> str:
-    """Hexadecimal sha256 of a file's content."""
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def _installed(library: str) -> str | None:

@@ -4,8 +4,8 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
-from itertools import islice
+from dataclasses import dataclass
+from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
@@ -32,13 +32,12 @@ from vlscore.evaluation.results import (
 )
 from vlscore.evaluation.rows import (
     REASONS,
-    ROW,
     chunk_table,
     read_chunk,
     reasons_of,
     write_chunk,
 )
-from vlscore.evaluation.summary import Summary, summarise
+from vlscore.evaluation.summary import Summary, read_summary, summarise
 from vlscore.metrics import Metric, find_metric
 from vlscore.scorer import Item, Scorer
 from vlscore.scorer.geometry import FLAGS, NUMBERS
@@ -288,6 +287,7 @@ class _Run:
     def _record(self, folder: ResumableFolder, layout: Layout) -> dict[str, Any]:
         embedder = self._scorer.embedder
         return run_record(
+            geometry=list(layout.geometry),
             table=str(self._studies.path.resolve()),
             image_root=folder.key["image_root"],
             signatures={str(m): s.to_dict() for m, s in layout.metrics},
@@ -302,12 +302,10 @@ class _Run:
         self, folder: ResumableFolder, record: dict[str, Any], *, unchanged: bool = False
     ) -> RunResult:
         format = record["key"]["format"]
-        run = FinishedRun(folder.out, record)
-        layout = self._earlier_layout(run)
         return RunResult(
             folder=folder.out,
             scores=folder.out / f"scores.{format}",
-            summary=summarise([read_rows_of(run, layout)], layout.metrics),
+            summary=read_summary(folder.out / SUMMARY),
             resumed_from=folder.resumed_from,
             unchanged=unchanged,
             notes=self._studies.notes,
@@ -419,9 +417,8 @@ def _prepare(row: Row, scorer: Scorer, decoder: ImageDecoder | None) -> Item | N
 def _rows(chunk: Sequence[_PreparedRow], scorer: Scorer, schema: pa.Schema) -> pa.Table:
     items = [item for _, item in chunk if item is not None]
     scores = scorer.score_items(items) if items else None
-    places: list[int | None] = []
-    for _, item in chunk:
-        places.append(None if item is None else sum(place is not None for place in places))
+    number = count()
+    places = [None if item is None else next(number) for _, item in chunk]
     studies = [row if isinstance(row, Study) else None for row, _ in chunk]
     said = [study.suspicious if study is not None else () for study in studies]
     return chunk_table(

@@ -1,7 +1,9 @@
 """What a run of many studies comes to, in a few numbers."""
 
+import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -150,6 +152,30 @@ def summarise(
     )
 
 
+def read_summary(path: Path) -> Summary:
+    """The summary that `to_dict` became in a file."""
+    content = json.loads(path.read_text(encoding="utf-8"))
+    metrics = {}
+    for name, each in content["metrics"].items():
+        values = {
+            column: ValueSummary(
+                value["scored"],
+                _interval(value["mean"]),
+                _interval(value["median"]),
+                value["higher_is_better"],
+            )
+            for column, value in each["values"].items()
+        }
+        corpus = {which: Interval(**found) for which, found in each["corpus"].items()}
+        signature = Signature.parse(each["signature"])
+        metrics[name] = MetricSummary(signature, each["scored"], each["failed"], values, corpus)
+    return Summary(**{**content, "metrics": metrics})
+
+
+def _interval(found: dict[str, float] | None) -> Interval | None:
+    return None if found is None else Interval(**found)
+
+
 def _of_metric(
     metric: Metric,
     signature: Signature,
@@ -196,6 +222,4 @@ def _if_there(counts: dict[str, int], name: str, there: set[str]) -> int | None:
 
 
 def _metric_dict(summary: MetricSummary) -> dict[str, Any]:
-    from dataclasses import asdict
-
     return {**asdict(summary), "signature": str(summary.signature)}

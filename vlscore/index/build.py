@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 
+from vlscore._files import file_digest
 from vlscore._resumable import sole_writer
 from vlscore.embedding import EmbeddingEngine
 from vlscore.errors import InvalidIndex, InvalidSetting, InvalidTable
@@ -26,7 +27,6 @@ from vlscore.index.store import (
     MANIFEST,
     Index,
     Manifest,
-    digest,
     load_index,
     read_manifest,
     write_manifest,
@@ -167,7 +167,7 @@ class _Job:
         self._table, self._out, self._engine = table, out, engine
         self._settings, self._flat, self._anew = settings, flat, anew
         self._on_progress = on_progress or (lambda done, failed: None)
-        self._origin = {"name": table.name, "sha256": digest(table)}
+        self._origin = {"name": table.name, "sha256": file_digest(table)}
         self._signature = index_signature(engine, settings.kind, settings.policy)
 
     def empty_manifest(self, approximate: str | None, generation: int) -> Manifest:
@@ -191,12 +191,12 @@ class _Job:
 
     def extend(self, base: Manifest, index: Index | None) -> BuildResult:
         """Embed what is not embedded yet, and replace the index."""
+        source = open_source(self._table, self._engine, self._settings)
         key = self._key(base)
         known = KnownTexts(index.iter_texts() if index is not None else ())
         parts = Parts(self._out, key, base.dim, known, anew=self._anew)
         resumed_from = parts.done
         self._on_progress(parts.done, parts.failed)
-        source = open_source(self._table, self._engine, self._settings)
         self._embed(source, parts)
         self._check_any_good(parts)
         manifest = write_generation(self._out, parts, base, index, self._origin, flat=self._flat)

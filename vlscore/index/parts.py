@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vlscore._files import atomic_write
+from vlscore._files import atomic_write, file_digest
 from vlscore.errors import InvalidIndex, InvalidSetting
 from vlscore.index.items import Source
 from vlscore.studies import BadRow, Report
@@ -179,7 +179,7 @@ class Parts:
             np.save(stream, np.ascontiguousarray(vectors, np.float32), allow_pickle=False)
             stream.flush()
             os.fsync(stream.fileno())
-        content = {**asdict(part), "sha256": _file_digest(new / "vectors.npy")}
+        content = {**asdict(part), "sha256": file_digest(new / "vectors.npy")}
         with atomic_write(new / "part.json") as text_stream:
             json.dump(content, text_stream)
         path = self._folder / _part_name(len(self._paths))
@@ -287,9 +287,4 @@ def _damaged(path: Path) -> InvalidIndex:
 
 
 def _has_digest(path: Path, sha256: str) -> bool:
-    return path.is_file() and _file_digest(path) == sha256
-
-
-def _file_digest(path: Path) -> str:
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+    return path.is_file() and file_digest(path) == sha256

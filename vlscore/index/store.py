@@ -5,7 +5,6 @@ sha256, and is replaced last, atomically; readers see the old index or the new o
 No file is ever unpickled.
 """
 
-import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
@@ -16,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from vlscore._files import write_json
+from vlscore._files import file_digest, write_json
 from vlscore._version import __version__
 from vlscore.errors import InvalidIndex
 from vlscore.studies import BadRow
@@ -213,13 +212,7 @@ def write_manifest(path: Path, manifest: Manifest) -> None:
 
 def record_file(path: Path) -> FileRecord:
     """Name, size and digest of a file just written."""
-    return FileRecord(path.name, path.stat().st_size, digest(path))
-
-
-def digest(path: Path) -> str:
-    """Hexadecimal sha256 of a file."""
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+    return FileRecord(path.name, path.stat().st_size, file_digest(path))
 
 
 def _check_manifest(source: Path, manifest: Manifest) -> None:
@@ -244,7 +237,7 @@ def _check_file(path: Path, record: FileRecord, check: bool) -> None:
         raise InvalidIndex(
             f"{path} holds {size} bytes instead of {record.size}; build the index again"
         )
-    if check and digest(path) != record.sha256:
+    if check and file_digest(path) != record.sha256:
         raise InvalidIndex(f"{path} is damaged: its sha256 has changed; build the index again")
 
 
