@@ -70,7 +70,7 @@ class Chunks:
             raise InvalidSetting(
                 f"{out} holds an unfinished run that differs: {difference(found, self._key)}. "
                 "Repeat the command that began it, choose another output folder, or give "
-                "--overwrite to begin anew"
+                f"--overwrite (or remove {self._folder}) to begin anew"
             )
         self._is_begun = found == self._key
 
@@ -218,8 +218,8 @@ def has_digest(path: Path, sha256: str) -> bool:
 def damaged(path: Path) -> ChecksumMismatch:
     """The error for a file below `.parts/`."""
     return ChecksumMismatch(
-        f"{path} is damaged or missing, so the unfinished run cannot go on; give --overwrite to "
-        "begin anew"
+        f"{path} is damaged or missing, so the unfinished run cannot go on; give --overwrite (or "
+        f"remove the folder {PARTS}) to begin anew"
     )
 
 
@@ -239,7 +239,8 @@ def _whole_chunks(folder: Path) -> Iterator[Chunk]:
         if replaced is not None:
             raise ChecksumMismatch(
                 f"{replaced} has been replaced since its rows were computed, so the unfinished run "
-                f"in {folder.parent} cannot go on; bring it back, or give --overwrite to begin anew"
+                f"in {folder.parent} cannot go on; bring it back, or give --overwrite (or remove "
+                f"{folder}) to begin anew"
             )
         yield Chunk(path, rows, note)
 
