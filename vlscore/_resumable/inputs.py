@@ -18,7 +18,7 @@ def stamps(paths: Iterable[str | Path]) -> Stamps:
     disk has another one.
     """
     found: Stamps = {}
-    for path in dict.fromkeys(map(os.fspath, paths)):
+    for path in dict.fromkeys(os.fspath(path) for path in paths):
         try:
             status = os.stat(path)
             found[path] = [status.st_size, status.st_mtime_ns, _digest_of_ends(path)]

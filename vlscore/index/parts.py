@@ -176,7 +176,7 @@ class Parts:
     def _vectors(self, chunk: Chunk) -> NDArray[Any]:
         path = chunk.path / _VECTORS
         try:
-            vectors = np.load(path, allow_pickle=False)
+            vectors: NDArray[Any] = np.load(path, allow_pickle=False)
         except (OSError, ValueError):
             raise damaged(path) from None
         if vectors.shape != (len(_read(chunk).texts), self._dim):

@@ -50,11 +50,13 @@ class Index:
 
     def text(self, row: int) -> str:
         """The report of a row; the path, in an index of images."""
-        return self._table.column("text")[row].as_py()
+        text: str = self._table.column("text")[row].as_py()
+        return text
 
     def texts(self) -> list[str]:
         """The reports of all rows, in the order of the corpus."""
-        return self._table.column("text").to_pylist()
+        texts: list[str] = self._table.column("text").to_pylist()
+        return texts
 
     def iter_texts(self) -> Iterator[str]:
         """The same, a few at a time."""
@@ -63,11 +65,13 @@ class Index:
 
     def ids(self, row: int) -> list[str]:
         """Ids of all reports that read like this row."""
-        return self._table.column("ids")[row].as_py()
+        ids: list[str] = self._table.column("ids")[row].as_py()
+        return ids
 
     def all_ids(self) -> list[list[str]]:
         """Ids of every row."""
-        return self._table.column("ids").to_pylist()
+        ids: list[list[str]] = self._table.column("ids").to_pylist()
+        return ids
 
     def file(self, role: str) -> Path:
         """Path of the file with that role; raises InvalidIndex where there is none."""

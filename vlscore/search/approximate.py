@@ -50,7 +50,8 @@ def build_approximate(vectors: Array, factory: str, path: Path, *, seed: int = 0
             f"{reason}"
         ) from None
     with atomic_write(path, "wb") as stream:
-        faiss.write_index(index, faiss.PyCallbackIOWriter(stream.write))
+        writer = faiss.PyCallbackIOWriter(stream.write)  # type: ignore[attr-defined]
+        faiss.write_index(index, writer)
 
 
 class ApproximateIndex:
