@@ -199,4 +199,3 @@ _WRITERS: dict[str, Callable[[Path, Iterable[pa.Table], pa.Schema], None]] = {
     "parquet": _write_parquet,
     "csv": _write_csv,
 }
-

@@ -1,4 +1,4 @@
-"""The rows of a run on disk: one for every row of the table, with values or the reasons for none."""
+"""The rows of a run on disk: one for every row of the table, with values or why it has none."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -91,11 +91,9 @@ def chunk_table(
             values[have] = column[take]
             content[name] = pa.array(values, mask=~np.isfinite(values))
     for metric in scores.metrics if scores is not None else ():
-        if metric.statistics:
+        if metric.statistics and scores is not None:
             content[f"{STATISTICS}{metric}"] = _statistics(scores, metric, len(places), have, take)
-    arrays = [
-        _typed(content.get(field.name), field.type, len(places)) for field in schema
-    ]
+    arrays = [_typed(content.get(field.name), field.type, len(places)) for field in schema]
     return pa.Table.from_arrays(arrays, schema=schema)
 
 

@@ -58,7 +58,8 @@ class RunResult:
     """Where a run's files lie, and its summary.
 
     Attributes:
-        folder: with scores.parquet (or .csv), details.parquet, failures.csv, summary.json, run.json.
+        folder: with scores.parquet (or .csv), details.parquet, failures.csv, summary.json and
+            run.json.
         scores, failures, summary_file, record: paths of what was written.
         summary: the numbers.
         resumed_from: rows that an earlier, stopped run had finished.
@@ -357,7 +358,7 @@ class _AllAlike:
         self._rows += len(rows)
         if self._rows >= _ALL_ALIKE and len(self._reasons) <= 1:
             raise InvalidSetting(
-                f"the first {self._rows} rows all fail for the same reason, so nothing was written; "
+                f"the first {self._rows} rows all fail for one reason, so nothing was written; "
                 f"{self._example}. Look at the settings, above all the image folder and the columns"
             )
 

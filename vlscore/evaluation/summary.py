@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -199,12 +200,16 @@ def _of_metric(
         sums = np.concatenate(statistics[str(metric)])[has_value]
         corpus = {
             output.name: bootstrap_sums(
-                sums, lambda total, n=output.name: corpus_of_sums(metric, total)[n], seed=seed
+                sums, partial(_corpus_value, metric, output.name), seed=seed
             )
             for output in metric.corpus
         }
     scored = int(has_value.sum())
     return MetricSummary(signature, scored, len(has_value) - scored, values, corpus)
+
+
+def _corpus_value(metric: Metric, name: str, sums: NDArray[np.float64]) -> NDArray[np.float64]:
+    return corpus_of_sums(metric, sums)[name]
 
 
 def _common(

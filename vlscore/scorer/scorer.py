@@ -183,7 +183,8 @@ class Scorer:
         rows = [row for row in range(len(items)) if row not in failures]
         texts = [candidates[row] for row in rows]
         against = [references[row] for row in rows] if self.plan.needs.references else None
-        triples, flags = None, {}
+        triples: EmbeddingTriples | None = None
+        flags: dict[str, NDArray[Any]] = {}
         if self.plan.needs.embeddings:
             triples, flags = self._embed([items[row] for row in rows], texts, against)
         values = self.plan.values(Batch(texts, against, triples))
