@@ -1,5 +1,5 @@
 """Results as people read them."""
 
-from vlscore.display.run import run_table, scores_table
+from vlscore.display.run import run_text, scores_table
 
-__all__ = ["run_table", "scores_table"]
+__all__ = ["run_text", "scores_table"]
