@@ -237,6 +237,13 @@ def text_policy(section: str, reference: str | None = None, candidate: str | Non
     return TextPolicy(section, candidate_section=candidate, reference_section=reference)
 
 
+def terminal_width() -> int:
+    """Columns of the terminal, 80 where there is none; tables are not narrower than that."""
+    import shutil
+
+    return max(shutil.get_terminal_size((80, 24)).columns, 80)
+
+
 def worker_count(workers: int | None) -> int:
     """Processes that decode: as asked for, else one a core, at most 16."""
     import os
