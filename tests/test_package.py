@@ -16,6 +16,7 @@ PACKAGE = Path(vlscore.__file__).parent
 ROOMS = [
     "errors",
     "_version",
+    "_record",
     "_files",
     "_resumable",
     "_resources",

@@ -16,7 +16,7 @@ from vlscore._resumable import FinishedRun, ResumableFolder
 from vlscore._signature import Signature, difference
 from vlscore.embedding import ImageDecoder, StudyViews
 from vlscore.errors import InvalidSetting, UnknownName
-from vlscore.evaluation.record import run_record
+from vlscore._record import run_record
 from vlscore.evaluation.results import (
     FAILURES,
     RESULTS,
