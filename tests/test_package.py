@@ -17,6 +17,7 @@ ROOMS = [
     "errors",
     "_version",
     "_files",
+    "_resumable",
     "_resources",
     "_registry",
     "_signature",

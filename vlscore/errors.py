@@ -56,8 +56,12 @@ class InvalidIndex(VLScoreError):
     """A search index is damaged, or was made with another encoder."""
 
 
-class IndexInUse(VLScoreError):
-    """Another process is writing the search index."""
+class FolderInUse(VLScoreError):
+    """Another run is writing the output folder."""
+
+
+class OutputFailed(VLScoreError):
+    """Results cannot be written: the disk is full, the folder is read-only, or the like."""
 
 
 class MissingDependency(VLScoreError, ImportError):

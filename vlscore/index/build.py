@@ -10,11 +10,11 @@ from itertools import islice
 from pathlib import Path
 
 from vlscore._files import file_digest
+from vlscore._resumable import sole_writer
 from vlscore.embedding import EmbeddingEngine
 from vlscore.errors import InvalidIndex, InvalidSetting, InvalidTable
 from vlscore.index.generation import remove_other_generations, write_generation
 from vlscore.index.items import Source, SourceSettings, index_signature, open_source
-from vlscore.index.lock import sole_writer
 from vlscore.index.parts import (
     BuildKey,
     KnownTexts,
@@ -86,7 +86,7 @@ def build_index(
     Raises:
         InvalidTable: the table cannot be read, or none of its rows can be used.
         InvalidSetting: `out` holds another index, or an unfinished build of something else.
-        IndexInUse: another process is writing it.
+        FolderInUse: another process is writing it.
     """
     table, out = Path(table), Path(out)
     settings = settings or SourceSettings()
@@ -123,7 +123,7 @@ def add_to_index(
     already is not repeated. After a kill, called again with the same arguments, it goes on.
 
     Raises: InvalidIndex where encoder or policies differ, or the index is damaged; InvalidTable;
-    IndexInUse.
+    FolderInUse.
     """
     table, path = Path(table), Path(path)
     settings = settings or SourceSettings()

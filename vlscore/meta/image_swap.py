@@ -12,10 +12,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from vlscore._files import plain
 from vlscore.errors import InvalidSetting
 from vlscore.meta.embedding import EmbeddedPairs
 from vlscore.meta.pairs import Pair
-from vlscore.meta.plain import plain
 from vlscore.meta.values import embedded_values
 from vlscore.metrics import METRICS, Metric, find_metric, signature
 from vlscore.stats import Interval, benjamini_hochberg, paired_test

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vlscore._files import plain
 from vlscore.meta.embedding import EmbeddedPairs
 from vlscore.meta.pairs import Pair, kinds_of
-from vlscore.meta.plain import plain
 from vlscore.meta.values import PairValues, failure_reasons, pair_values, usable_metrics
 from vlscore.stats import Interval, auc, benjamini_hochberg, paired_test, two_sample_test
 from vlscore.stats.grouped import grouped_difference, grouped_mean

@@ -5,9 +5,9 @@ import pytest
 import torch
 
 from tests.doubles import HashEncoder
+from vlscore.embedding.views import choose_views
 from vlscore.errors import InvalidStudy
 from vlscore.scorer import Item, Scorer
-from vlscore.scorer.views import choose_views
 
 
 class TwoTowers(HashEncoder):
