@@ -344,6 +344,35 @@ def test_damaged_or_missing_chunks_are_noticed(tmp_path, whole, damage):
     assert content(tmp_path) == whole
 
 
+def test_a_replaced_input_is_noticed_and_a_copied_one_is_the_same(tmp_path):
+    images = [tmp_path / name for name in ("a", "b", "gone", "absent")]
+    for image in images[:3]:
+        image.write_bytes(os.urandom(200_000))
+
+    def begin(**options):
+        return ResumableFolder(tmp_path / "out", KEY, results=RESULTS, **options)
+
+    with begin() as run, run.append(4, inputs=images):
+        pass
+    os.utime(images[0], ns=(0, 0))
+    images[2].unlink()
+    with begin() as run:
+        assert run.rows == 4
+    content = bytearray(images[1].read_bytes())
+    for place in (0, -1):
+        changed = bytearray(content)
+        changed[place] ^= 1
+        images[1].write_bytes(changed)
+        with pytest.raises(ChecksumMismatch, match=f"{images[1]} has been replaced"), begin():
+            pass
+    images[1].write_bytes(content)
+    with begin() as run:
+        assert run.rows == 4
+    images[1].write_bytes(content[:-1])
+    with begin(overwrite=True) as run:
+        assert run.rows == 0
+
+
 @pytest.mark.parametrize("damage", ["staged", "commit"])
 def test_a_damaged_end_is_noticed_and_made_again_from_the_chunks(
     tmp_path, whole, damage, monkeypatch

@@ -6,7 +6,8 @@ import json
 import math
 import os
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import IO, Any
 
@@ -74,18 +75,20 @@ def _beside(path: Path, mode: str) -> Iterator[IO[Any]]:
 
 
 def plain(value: Any) -> Any:
-    """The same nested dicts and lists, as any json reader takes them.
+    """The same nested data with what json lacks replaced: None for numbers that are not finite.
 
-    Numbers that are not finite, which json lacks, become None; numpy's numbers become Python's.
+    Dataclasses become dicts, tuples lists, and numpy's numbers Python's.
 
     >>> plain({"ratio": float("inf"), "values": (1.0, float("nan"))})
     {'ratio': None, 'values': [1.0, None]}
     """
-    if isinstance(value, dict):
-        return {name: plain(inner) for name, inner in value.items()}
+    if is_dataclass(value) and not isinstance(value, type):
+        return {each.name: plain(getattr(value, each.name)) for each in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(name): plain(inner) for name, inner in value.items()}
     if isinstance(value, list | tuple):
         return [plain(inner) for inner in value]
-    if hasattr(value, "item"):
+    if hasattr(value, "item") and not isinstance(value, str | bytes):
         value = value.item()
     return None if isinstance(value, float) and not math.isfinite(value) else value
 

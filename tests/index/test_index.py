@@ -155,7 +155,7 @@ def test_an_unfinished_build_of_something_else_is_not_mixed_in(table, tmp_path, 
     with pytest.raises(ZeroDivisionError):
         build_index(table, out, engine())
     other = write_table(tmp_path / "other.jsonl", [{"id": "a", "text": "clear"}])
-    with pytest.raises(InvalidSetting, match="unfinished build"):
+    with pytest.raises(InvalidSetting, match="unfinished run"):
         build_index(other, out, engine())
 
 

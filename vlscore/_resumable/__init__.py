@@ -18,7 +18,8 @@
 
 What holds, wherever the process is killed, and the same call made again:
 
-* A finished chunk is never computed again; one that was changed or removed meanwhile is noticed.
+* A finished chunk is never computed again; one that was changed or removed meanwhile is noticed,
+  and so is an image that was replaced, if it is named in `append(..., inputs=...)`.
 * The result files come out with the same bytes. `run.json`, which also has the caller's times, is
   replaced last: a folder whose `run.json` has the digests of its files is whole.
 * Earlier results stay until all new ones are written. A result of another name that this command

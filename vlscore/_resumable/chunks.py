@@ -9,12 +9,13 @@ import contextlib
 import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from vlscore._files import atomic_write, file_digest, writing
+from vlscore._resumable.inputs import first_replaced, stamps
 from vlscore.errors import ChecksumMismatch, InvalidSetting
 
 PARTS = ".parts"
@@ -69,7 +70,7 @@ class Chunks:
             raise InvalidSetting(
                 f"{out} holds an unfinished run that differs: {difference(found, self._key)}. "
                 "Repeat the command that began it, choose another output folder, or give "
-                "--overwrite to begin anew"
+                f"--overwrite (or remove {self._folder}) to begin anew"
             )
         self._is_begun = found == self._key
 
@@ -95,8 +96,13 @@ class Chunks:
         return self._folder
 
     @contextlib.contextmanager
-    def append(self, rows: int, note: Any = None) -> Iterator[Path]:
+    def append(
+        self, rows: int, note: Any = None, inputs: Iterable[str | Path] = ()
+    ) -> Iterator[Path]:
         """An empty folder for the files of the next chunk, which counts when the block ends.
+
+        Args:
+            rows, note, inputs: as of `ResumableFolder.append`.
 
         Raises: OutputFailed where the files cannot be written.
         """
@@ -107,7 +113,12 @@ class Chunks:
                     shutil.rmtree(new)
                 new.mkdir()
                 yield new
-                receipt = {"rows": rows, "files": seal(new), "note": note}
+                receipt = {
+                    "rows": rows,
+                    "files": seal(new),
+                    "note": note,
+                    "inputs": stamps(inputs),
+                }
                 write_plain(new / _RECEIPT, receipt)
                 sync(new)
                 path = self._folder / _name(len(self._chunks))
@@ -207,8 +218,8 @@ def has_digest(path: Path, sha256: str) -> bool:
 def damaged(path: Path) -> ChecksumMismatch:
     """The error for a file below `.parts/`."""
     return ChecksumMismatch(
-        f"{path} is damaged or missing, so the unfinished run cannot go on; give --overwrite to "
-        "begin anew"
+        f"{path} is damaged or missing, so the unfinished run cannot go on; give --overwrite (or "
+        f"remove the folder {PARTS}) to begin anew"
     )
 
 
@@ -219,11 +230,18 @@ def _whole_chunks(folder: Path) -> Iterator[Chunk]:
         try:
             receipt = json.loads((path / _RECEIPT).read_text(encoding="utf-8"))
             rows, files, note = int(receipt["rows"]), dict(receipt["files"]), receipt["note"]
-        except (OSError, ValueError, KeyError, TypeError):
+            replaced = first_replaced(receipt["inputs"])
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
             raise damaged(path / _RECEIPT) from None
         for name, sha256 in files.items():
             if not has_digest(path / name, sha256):
                 raise damaged(path / name)
+        if replaced is not None:
+            raise ChecksumMismatch(
+                f"{replaced} has been replaced since its rows were computed, so the unfinished run "
+                f"in {folder.parent} cannot go on; bring it back, or give --overwrite (or remove "
+                f"{folder}) to begin anew"
+            )
         yield Chunk(path, rows, note)
 
 

@@ -1,7 +1,7 @@
 """The output folder of a run that can be stopped at any moment and goes on."""
 
 import contextlib
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -114,7 +114,9 @@ class ResumableFolder:
         """The finished chunks, in order."""
         return iter(self._open_chunks)
 
-    def append(self, rows: int, note: Any = None) -> contextlib.AbstractContextManager[Path]:
+    def append(
+        self, rows: int, note: Any = None, inputs: Iterable[str | Path] = ()
+    ) -> contextlib.AbstractContextManager[Path]:
         """A new folder for the files of the next chunk; the chunk counts when the block ends.
 
         Do the work before and only the writing in the block: an OSError in it becomes OutputFailed.
@@ -122,8 +124,10 @@ class ResumableFolder:
         Args:
             rows: how many rows of the table the chunk stands for.
             note: a little plain data to remember of them.
+            inputs: files that the rows were made from beside the table, such as images. A run whose
+                inputs were replaced before it goes on is refused.
         """
-        return self._open_chunks.append(rows, note)
+        return self._open_chunks.append(rows, note, inputs)
 
     def finish(
         self,

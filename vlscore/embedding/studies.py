@@ -32,6 +32,7 @@ class StudyViews:
         images: paths, arrays, ... of the study.
         views: view position of each image, where known.
         frontal, lateral: the images that count, once decoding has begun.
+        guessed: nothing tells that the image taken for the frontal one is frontal.
         error: why the study has no embedding.
     """
 
@@ -39,6 +40,7 @@ class StudyViews:
     views: Sequence[str | None] | None = None
     frontal: list[PendingPixels] = field(default_factory=list)
     lateral: list[PendingPixels] = field(default_factory=list)
+    guessed: bool = False
     error: VLScoreError | None = None
 
 
@@ -128,12 +130,13 @@ class StudyEmbedder:
     def begin(self, study: StudyViews, decoder: ImageDecoder) -> StudyViews:
         """Choose the views that count and begin to decode them; errors stay with the study."""
         try:
-            frontal, lateral = choose_views(study.images, study.views, self.views)
+            chosen = choose_views(study.images, study.views, self.views)
         except VLScoreError as error:
             study.error = error
             return study
-        study.frontal = [decoder.submit(image) for image in frontal]
-        study.lateral = [decoder.submit(image) for image in lateral]
+        study.guessed = chosen.guessed
+        study.frontal = [decoder.submit(image) for image in chosen.frontal]
+        study.lateral = [decoder.submit(image) for image in chosen.lateral]
         return study
 
     def embed_studies(self, studies: Sequence[StudyViews]) -> EmbeddedRows:

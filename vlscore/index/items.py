@@ -50,6 +50,7 @@ class Source:
     rows: Iterator[Report | BadRow]
     embed: Callable[[Sequence[str]], Embedded]
     at_once: int
+    texts_are_paths: bool = False
 
 
 def open_source(table: Path, engine: EmbeddingEngine, settings: SourceSettings) -> Source:
@@ -57,7 +58,8 @@ def open_source(table: Path, engine: EmbeddingEngine, settings: SourceSettings) 
     if settings.kind == "report":
         return Source(_reports(table, settings), engine.embed_reports, _REPORTS_AT_ONCE)
     if settings.kind == "image":
-        return Source(_images(table, settings), engine.embed_images, _IMAGES_AT_ONCE)
+        images = _images(table, settings)
+        return Source(images, engine.embed_images, _IMAGES_AT_ONCE, texts_are_paths=True)
     raise InvalidSetting(f'an index holds "report" or "image", not {settings.kind!r}')
 
 

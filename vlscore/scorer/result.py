@@ -186,7 +186,7 @@ class ScoreTable(Sequence[Score]):
         return float(valid.mean()) if len(valid) else float("nan")
 
     def interval(self, *, seed: int = 0) -> Interval | None:
-        """Mean of the first metric with its 95 % bootstrap interval; None if nothing has a value."""
+        """Mean of the first metric with a 95 % bootstrap interval; None if nothing has a value."""
         valid = self.scores[np.isfinite(self.scores)]
         return bootstrap_mean(valid, seed=seed) if len(valid) else None
 

@@ -15,7 +15,7 @@ from vlscore.encoders import JointEncoder, Precision
 from vlscore.errors import InvalidSetting, VLScoreError
 from vlscore.images import ImagePolicy
 from vlscore.metrics import Batch, EmbeddingTriples, Metric, MetricValues, Plan, find_metrics
-from vlscore.reports import TextPolicy, select
+from vlscore.reports import TextPolicy, select, select_from_parts
 from vlscore.scorer.arguments import items_of
 from vlscore.scorer.geometry import FLAGS, geometry
 from vlscore.scorer.result import Score, ScoreTable
@@ -33,11 +33,13 @@ class Item:
     Attributes:
         candidate, reference: reports; a reference may be None where no metric looks at it.
         shown: its images; None where no metric looks at them.
+        parts: findings and impression of the reference, where they are known apart.
     """
 
     candidate: str
     reference: str | None
     shown: StudyViews | None = None
+    parts: Mapping[str, str] | None = None
 
 
 class Scorer:
@@ -181,7 +183,8 @@ class Scorer:
         rows = [row for row in range(len(items)) if row not in failures]
         texts = [candidates[row] for row in rows]
         against = [references[row] for row in rows] if self.plan.needs.references else None
-        triples, flags = None, {}
+        triples: EmbeddingTriples | None = None
+        flags: dict[str, NDArray[Any]] = {}
         if self.plan.needs.embeddings:
             triples, flags = self._embed([items[row] for row in rows], texts, against)
         values = self.plan.values(Batch(texts, against, triples))
@@ -203,11 +206,16 @@ class Scorer:
         for row, item in enumerate(items):
             try:
                 candidates[row] = select(item.candidate, self.text_policy, "candidate")
-                if self.plan.needs.references and item.reference is not None:
-                    references[row] = select(item.reference, self.text_policy, "reference")
+                if self.plan.needs.references:
+                    references[row] = self._reference(item)
             except VLScoreError as error:
                 failures[row] = error
         return candidates, references, failures
+
+    def _reference(self, item: Item) -> str:
+        if item.parts is not None:
+            return select_from_parts(item.parts, self.text_policy, role="reference")
+        return select(item.reference, self.text_policy, "reference")  # type: ignore[arg-type]
 
     def _embed(
         self, items: Sequence[Item], candidates: list[str], references: list[str] | None

@@ -139,3 +139,9 @@ class ColumnNames:
         {'image': '--image-column'}
         """
         return cls(**names, options={role: f"--{role}-column" for role in names})
+
+    def to_dict(self) -> dict[str, str]:
+        """Role -> name of the column."""
+        return {
+            role: getattr(self, role) for role in ("id", "image", "reference", "candidate", "view")
+        }
