@@ -98,7 +98,8 @@ def grouped_tau_b(
         return [in_x * in_y, np.abs(in_x), np.abs(in_y)]
 
     def tau(agreeing: NDArray[Any], in_x: NDArray[Any], in_y: NDArray[Any]) -> NDArray[Any]:
-        return agreeing / np.sqrt(in_x * in_y)
+        correlation: NDArray[np.float64] = agreeing / np.sqrt(in_x * in_y)
+        return correlation
 
     return _of_pairs(pairs, tau, len(a), groups, level, resamples, seed)
 
@@ -125,7 +126,8 @@ def grouped_auc(
         return [above * compared, compared]
 
     def area(above: NDArray[Any], compared: NDArray[Any]) -> NDArray[Any]:
-        return above / compared
+        share: NDArray[np.float64] = above / compared
+        return share
 
     return _of_pairs(pairs, area, len(sample), groups, level, resamples, seed)
 

@@ -182,7 +182,8 @@ def _means_of_bins(
             len(counts)
         )
     # No mean lies outside the sample; rounding and the normal sums must not say so.
-    return np.clip(centre + drawn / n, sample.min(), sample.max())
+    means_drawn: NDArray[np.float64] = np.clip(centre + drawn / n, sample.min(), sample.max())
+    return means_drawn
 
 
 def _batches(resamples: int, width: int) -> list[slice]:

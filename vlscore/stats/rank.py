@@ -132,7 +132,8 @@ def _weighed(weights: NDArray[np.float32], matrix: NDArray[np.float32]) -> NDArr
 
     Entries of `weights @ matrix` are integers of at most n, so float32 holds them exactly.
     """
-    return np.einsum("bi,bi->b", weights @ matrix, weights, dtype=np.float64)
+    sums: NDArray[np.float64] = np.einsum("bi,bi->b", weights @ matrix, weights, dtype=np.float64)
+    return sums
 
 
 def _weighed_tau(
