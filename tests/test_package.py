@@ -23,6 +23,7 @@ ROOMS = [
     "_signature",
     "similarity",
     "stats",
+    "display",
     "search",
     "reports",
     "images",
@@ -38,7 +39,6 @@ ROOMS = [
     "index",
     "oracle",
     "meta",
-    "display",
     "cli",
 ]
 LIFTED_OUT = {
