@@ -227,7 +227,7 @@ def column_names(**names: str) -> "ColumnNames":
     """ColumnNames whose messages name this command's options."""
     from vlscore.studies import ColumnNames
 
-    return ColumnNames(**names, options={role: f"--{role}-column" for role in names})
+    return ColumnNames.of_options(**names)
 
 
 def text_policy(section: str, reference: str | None = None, candidate: str | None = None) -> Any:

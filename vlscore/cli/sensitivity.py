@@ -99,9 +99,7 @@ def sensitivity(
     section: SectionOption = "all",
     figure: Annotated[
         str,
-        typer.Option(
-            "--figure", metavar="NAME", help="png, svg or pdf.", rich_help_panel=OUTPUT
-        ),
+        typer.Option("--figure", metavar="NAME", help="png, svg or pdf.", rich_help_panel=OUTPUT),
     ] = "png",
     overwrite: OverwriteOption = False,
     keep_going: KeepGoingOption = False,
@@ -178,7 +176,9 @@ def sensitivity(
     for name, reason in run.content["left_out"].items():
         typer.echo(f"left out {name}: {reason}", err=True)
     if run.content["truncated"]:
-        typer.echo(f"{run.content['truncated']} reports are longer than the encoder reads", err=True)
+        typer.echo(
+            f"{run.content['truncated']} reports are longer than the encoder reads", err=True
+        )
     failures = run.content["failures"]
     if failures:
         typer.secho(f"{len(failures)} studies have pairs without values:", fg="red", err=True)

@@ -76,8 +76,7 @@ def embed_images(
     with embedder.decoder(workers) as decoder:
         while chunk := list(islice(waiting, STUDIES_AT_ONCE)):
             shown = [
-                embedder.begin(StudyViews(study.images, study.views), decoder)
-                for _, study in chunk
+                embedder.begin(StudyViews(study.images, study.views), decoder) for _, study in chunk
             ]
             embedded = embedder.embed_studies(shown)
             names = [study_id for study_id, _ in chunk]

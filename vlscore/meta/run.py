@@ -25,7 +25,7 @@ from vlscore.meta.pairs import Pair, pairs_file, read_pairs, select_pairs
 from vlscore.meta.sensitivity import Sensitivity, sensitivity_of_values, without_rows
 from vlscore.meta.tables import all_tables
 from vlscore.meta.values import PairValues, chosen_metrics, failure_reasons, pair_values
-from vlscore.metrics import EmbeddingTriples, Metric
+from vlscore.metrics import EmbeddingTriples, Metric, find_metric
 from vlscore.reports import TextPolicy
 from vlscore.studies import BadRow, StudyImages, StudyTable
 
@@ -299,11 +299,11 @@ class _Run:
         embedded = embed_pairs(self._selected, self._embedder, studies, C=self._C)
         chosen = [m for m in self._metrics if m.uses_embeddings and m.uses_image]
         # Cosine cannot move: it shows what a metric of texts looks like in the same table.
-        control = [m for m in self._metrics if m.name == "cosine"]
+        control = [m for m in self._metrics if m.name == "cosine"] or [find_metric("cosine")]
         return image_swap(
             self._selected,
             embedded,
-            [*chosen, *(control or ["cosine"])],
+            [*chosen, *control],
             text=self._policy.signature(),
             resamples=self._resamples,
             seed=self._seed,
