@@ -148,6 +148,8 @@ def test_killed_anywhere_the_same_call_gives_the_same_bytes(tmp_path, whole):
     for out in killed_everywhere(tmp_path, lambda out: None, compute):
         finished_chunks = len([*(out / ".parts").glob("part-*")])
         was_decided = (out / "run.json").exists() or (out / ".parts" / "commit.json").exists()
+        if (ended := finished_run(out)) is not None:
+            ended.check()  # whoever sees run.json sees all results
         _, computed = compute(out)
         assert content(out) == whole
         assert computed == ([] if was_decided else ROWS[AT_ONCE * finished_chunks :])
