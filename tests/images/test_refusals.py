@@ -55,9 +55,7 @@ def test_projection_radiography_is_read(tmp_path: Path, modality: str) -> None:
     ],
 )
 @pytest.mark.filterwarnings("ignore:Invalid value for VR CS")
-def test_other_body_parts_are_refused_unless_accepted(
-    tmp_path: Path, part: str, word: str
-) -> None:
+def test_other_body_parts_are_refused_unless_accepted(tmp_path: Path, part: str, word: str) -> None:
     path = save(chest(GREY, BodyPartExamined=part), tmp_path / "x.dcm")
     with pytest.raises(UnreadableImage, match=f"body part {word} is not the chest"):
         read_image(path)

@@ -6,6 +6,7 @@ without end, costs its own study and no other.
 
 import os
 import threading
+import time
 import warnings
 from collections.abc import Callable
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
@@ -31,17 +32,17 @@ from vlscore.errors import InvalidSetting, UnreadableImage, VLScoreError
 from vlscore.images import ImagePolicy, is_plain_file
 
 SECONDS_PER_IMAGE = 120.0
-# So many images are decoded here in the time in which a worker starts.
-_FEW = 48
+# What a worker costs to start: where all images together cost less, none is needed.
+_SECONDS_HERE = 2.0
 
 
 class ImageDecoder:
     """Turns images into an encoder's pixels, in up to `workers` processes or, with 0, right here.
 
-    Workers are started as there is work for them. Of a few files none is started: up to 48 files of
-    formats that no damage crashes (PNG, JPEG, DICOM without compression) are decoded here. Every
-    other file is decoded in a worker, within `seconds_per_image`, so that whatever it does to its
-    decoder, it costs its own study alone.
+    Workers are started as there is work for them. Files of formats that no damage crashes (PNG,
+    JPEG, DICOM without compression) are decoded here until that has taken two seconds, so that a
+    few of them start no worker. Every other file is decoded in a worker, within
+    `seconds_per_image`: whatever it does to its decoder, it costs its own study alone.
 
     Use as a context manager; leaving it ends the workers. They end with this process, too, however
     it ends.
@@ -59,7 +60,7 @@ class ImageDecoder:
         self._policy = policy
         self._workers = workers
         self._seconds = seconds_per_image
-        self._submitted = 0
+        self._seconds_here = 0.0
         self._held: list[_Task] = []
         self._pool: WorkerPool | None = None
         self._threads: ThreadPoolExecutor | None = None
@@ -84,25 +85,31 @@ class ImageDecoder:
         """Begin decoding; only paths travel to workers, images in memory are cheap to convert."""
         if self._workers < 1 or self._cannot_start or not isinstance(image, str | os.PathLike):
             return PendingPixels(image, lambda: self._decode_here(image))
-        no_worker_yet = self._pool is None or not self._pool.has_answered
-        task = _Task(os.fsdecode(image), is_plain=no_worker_yet and is_plain_file(image))
-        self._submitted += 1
-        if task.is_plain and self._submitted <= _FEW:
+        task = _Task(os.fsdecode(image), is_plain=self._is_starting() and is_plain_file(image))
+        if task.is_plain and self._seconds_here < _SECONDS_HERE:
             self._held.append(task)
         else:
-            if self._submitted > _FEW:
-                self._hand_over_held()
             self._hand_over(task)
         return PendingPixels(image, lambda: self._collect(task))
+
+    def _is_starting(self) -> bool:
+        """Whether no worker is ready yet: until then this process does not stand idle."""
+        return self._pool is None or not self._pool.has_answered
 
     def _decode_here(self, image: Any) -> Tensor:
         return self._pipeline.load(image, self._policy)
 
-    def _hand_over_held(self) -> None:
-        for task in self._held:
-            if not task.is_claimed():
-                self._hand_over(task)
-        self._held.clear()
+    def _decode_plain(self, task: "_Task") -> Tensor:
+        began = time.monotonic()
+        try:
+            return self._decode_here(task.path)
+        finally:
+            self._seconds_here += time.monotonic() - began
+            if self._held and self._seconds_here >= _SECONDS_HERE:
+                for held in self._held:
+                    if not held.is_claimed():
+                        self._hand_over(held)
+                self._held.clear()
 
     def _hand_over(self, task: "_Task") -> None:
         if self._pool is None or self._threads is None:
@@ -114,15 +121,14 @@ class ImageDecoder:
         task.future = self._threads.submit(_decode, self._pool, task, self._seconds)
 
     def _collect(self, task: "_Task") -> Tensor:
-        # Until the first worker is ready, this process does not stand idle.
-        no_worker_yet = self._pool is None or not self._pool.has_answered
-        if task.future is None or (task.is_plain and no_worker_yet and task.claim()):
+        future = task.future
+        if future is None or (task.is_plain and self._is_starting() and task.claim()):
             task.claim()
             task.is_here = True
-        if task.is_here:
-            return self._decode_here(task.path)
+        if task.is_here or future is None:
+            return self._decode_plain(task)
         try:
-            return torch.from_numpy(task.future.result())
+            return torch.from_numpy(future.result())
         except (CancelledError, Closed):
             raise InvalidSetting(
                 f"{task.path}: the decoder was closed before its pixels were asked for; "

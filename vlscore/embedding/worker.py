@@ -14,6 +14,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any, TypeVar, cast
@@ -62,7 +63,7 @@ class Worker:
         self.is_ready = False
         try:
             self._process = subprocess.Popen(
-                [sys.executable, str(_CHILD), str(os.getpid())],
+                [sys.executable, str(_CHILD), str(os.getpid()), str(_SECONDS_TO_START)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 env={**os.environ, "OMP_NUM_THREADS": "1"},
@@ -119,15 +120,8 @@ class Worker:
                 stream.close()
 
     def _ask(self, question: bytes, seconds: float) -> tuple[dict[str, Any], bytearray]:
-        expired = threading.Event()
-
-        def end_late() -> None:
-            expired.set()
-            self.end()
-
-        timer = threading.Timer(seconds, end_late)
-        timer.daemon = True
-        timer.start()
+        """Its answer; the process ends itself where that takes longer than `seconds`."""
+        began = time.monotonic()
         try:
             self._requests.write(question)
             self._requests.flush()
@@ -140,11 +134,10 @@ class Worker:
                 return answer, content
         except OSError:
             pass
-        finally:
-            timer.cancel()
-        if expired.is_set():
+        status = self._process.wait()
+        if time.monotonic() - began >= seconds:
             raise TookTooLong
-        raise Died(_ending(self._process.wait()))
+        raise Died(_ending(status))
 
     def _read_into(self, content: bytearray) -> bool:
         view, done = memoryview(content), 0

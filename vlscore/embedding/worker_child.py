@@ -16,9 +16,6 @@ import signal
 import sys
 from typing import Any, BinaryIO
 
-# A busy process does not notice that nobody waits for it any more: it ends itself this long after
-# the time at which its parent would have ended it.
-_GRACE = 30
 _PR_SET_PDEATHSIG = 1
 
 
@@ -28,6 +25,8 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _end_with(parent=int(sys.argv[1]))
     requests, replies, nowhere = _own_streams()
+    # Ends the process from a thread of its own, whatever the others are busy with.
+    faulthandler.dump_traceback_later(float(sys.argv[2]), exit=True, file=nowhere)
     start = json.loads(requests.readline())
     sys.path[:] = start["path"]
     try:
@@ -37,9 +36,10 @@ def main() -> None:
         return
     # What C libraries print about damaged files belongs on nobody's screen.
     os.dup2(nowhere.fileno(), sys.stderr.fileno())
+    faulthandler.cancel_dump_traceback_later()
     _send(replies, {"ready": True})
     for line in requests:
-        faulthandler.dump_traceback_later(start["seconds"] + _GRACE, exit=True, file=nowhere)
+        faulthandler.dump_traceback_later(start["seconds"], exit=True, file=nowhere)
         answer, pixels = _answer(pipeline, policy, json.loads(line))
         faulthandler.cancel_dump_traceback_later()
         _send(replies, answer, pixels)

@@ -15,9 +15,9 @@ from vlscore.images.window import apply_window, full_range
 _LUMA = (19595, 38470, 7471)
 # Resizing and arithmetic overshoot by rounding errors; more than those is another scale.
 _ROUNDING = 1e-5
-# Mean distance of two channels, of the range of their values. Two radiographs lie above 0.05, the
-# channels of a grey JPEG stored in colour below 0.01.
-_CHANNELS_APART = 0.02
+# Mean distance of two channels, of the range of their values. Two radiographs lie above 0.1, two
+# phantoms above 0.019, the channels of a grey JPEG stored in colour below 0.008.
+_CHANNELS_APART = 0.01
 # Genuine films are at most three times as long as wide. Several encoders pad to a square, which of
 # a long strip is a huge one.
 _LONG_SIDE, _MOST_ELONGATED = 4096, 4

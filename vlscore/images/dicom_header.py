@@ -41,7 +41,7 @@ _NOT_CHEST = (
 
 # What the elements beside the picture may take up in a deflated data set.
 _HEADER_ALLOWANCE = 64 * 1024 * 1024
-_INFLATE_STEP = 1024 * 1024
+_DEFLATED_STEP, _INFLATED_STEP = 16 * 1024, 1024 * 1024
 
 
 def read_header(stream: BinaryIO, policy: ImagePolicy, name: str, **how: Any) -> Dataset:
@@ -76,18 +76,27 @@ class _Measured:
         if size is not None and size >= 0:
             return self._stream.read(size)
         deflated = self._stream.read()
-        inflater = zlib.decompressobj(-zlib.MAX_WBITS)
-        inflated, rest = 0, deflated
-        while rest and not inflater.eof:
-            inflated += len(inflater.decompress(rest, _INFLATE_STEP))
-            rest = inflater.unconsumed_tail
-            if inflated > self._most:
-                raise UnreadableImage(
-                    f"{self._name}: inflates to more than {self._most:,} bytes, as a decompression "
-                    "bomb does; if the image is genuine, raise the limit with "
-                    + how_to_set("max_pixels", "NUMBER")
-                )
+        if _inflates_beyond(deflated, self._most):
+            raise UnreadableImage(
+                f"{self._name}: inflates to more than {self._most:,} bytes, as a decompression "
+                "bomb does; if the image is genuine, raise the limit with "
+                + how_to_set("max_pixels", "NUMBER")
+            )
         return deflated
+
+
+def _inflates_beyond(deflated: bytes, most: int) -> bool:
+    """Whether more than `most` bytes come of it; in constant memory."""
+    inflater = zlib.decompressobj(-zlib.MAX_WBITS)
+    inflated = 0
+    for start in range(0, len(deflated), _DEFLATED_STEP):
+        rest = deflated[start : start + _DEFLATED_STEP]
+        while rest and inflated <= most:
+            inflated += len(inflater.decompress(rest, _INFLATED_STEP))
+            rest = inflater.unconsumed_tail
+        if inflater.eof:
+            break
+    return inflated > most
 
 
 def require_radiograph(dataset: Dataset, policy: ImagePolicy, name: str) -> None:
