@@ -60,6 +60,14 @@ _GRAMMAR = {
     "predicates",
     "relatives",
     "anaphors",
+    "label_stops",
+    "labels_of_absence",
+    "labels_of_presence",
+    "labels_of_detail",
+    "clause_joints",
+    "answers_no",
+    "answers_yes",
+    "answer_fillers",
 }
 
 

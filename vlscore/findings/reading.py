@@ -7,10 +7,12 @@ from typing import NamedTuple
 from vlscore.errors import InvalidReport
 from vlscore.findings import classify, context
 from vlscore.findings.attributes import attach
+from vlscore.findings.layout import divide
 from vlscore.findings.lexicon import Lexicon, load_lexicon
 from vlscore.findings.mentions import Mention, find_mentions
 from vlscore.findings.modifiers import Modifier, find_modifiers
 from vlscore.findings.phrases import Match
+from vlscore.findings.setting import PLAIN, Setting
 from vlscore.findings.tokens import Token, tokenize
 from vlscore.findings.types import (
     Attribute,
@@ -51,18 +53,24 @@ def assert_span(
     return assertion.polarity, assertion.status
 
 
-def read_sentence(text: str, section: Category, lexicon: Lexicon) -> Sentence:
+def read_sentence(
+    text: str, section: Category, lexicon: Lexicon, setting: Setting = PLAIN
+) -> Sentence:
     """The sentence `text` in a section of a category; its index is 0 and spans index `text`."""
     if len(text) > _LONGEST_REMEMBERED:
-        return _read(text, section, lexicon)
-    return _remembered(text, section, lexicon)
+        return _read(text, section, lexicon, setting)
+    return _remembered(text, section, lexicon, setting)
 
 
-def _read(text: str, section: Category, lexicon: Lexicon) -> Sentence:
+def _read(text: str, section: Category, lexicon: Lexicon, setting: Setting) -> Sentence:
     tokens = tokenize(text)
+    if setting.denied and tokens:
+        tokens = [Token("no", tokens[0].start, tokens[0].end), *tokens]
+    layout, parts = divide(text, tokens, lexicon, setting.columns)
     pieces = [
-        _read_piece(text, tokens[i : i + _LONGEST_PIECE], lexicon)
-        for i in range(0, max(len(tokens), 1), _LONGEST_PIECE)
+        _read_piece(text, part.tokens[i : i + _LONGEST_PIECE], lexicon)
+        for part in parts
+        for i in range(0, max(len(part.tokens), 1), _LONGEST_PIECE)
     ]
     findings = tuple(f for piece in pieces for f in piece.findings)
     category, rule = section, None
@@ -80,6 +88,7 @@ def _read(text: str, section: Category, lexicon: Lexicon) -> Sentence:
         rule,
         normal=category is Category.CLINICAL and well and not abnormal,
         changes=tuple(a for piece in pieces for a in piece.changes),
+        layout=layout,
     )
 
 

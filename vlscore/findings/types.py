@@ -80,6 +80,15 @@ class Category(StrEnum):
     OTHER = "other"
 
 
+class Layout(StrEnum):
+    """How a sentence is written: in words, or as one line of a template."""
+
+    PROSE = "prose"
+    LABEL = "label"
+    TABLE = "table"
+    CHECKBOX = "checkbox"
+
+
 class Axis(StrEnum):
     """The kinds of attribute a finding can carry."""
 
@@ -203,7 +212,8 @@ class Sentence:
     """One sentence: where it stands, what it is for, and the findings it mentions.
 
     `rule` names the pattern that set a non-clinical category. `normal` is true for a clinical
-    sentence that states normality or absence and nothing abnormal.
+    sentence that states normality or absence and nothing abnormal. `layout` says whether it is
+    prose or a line of a template ("Pneumothorax: none"), whose parts cannot be moved as words can.
     """
 
     index: int
@@ -213,6 +223,7 @@ class Sentence:
     rule: Rule | None = None
     normal: bool = False
     changes: tuple[Attribute, ...] = ()
+    layout: Layout = Layout.PROSE
 
     def at(self, index: int, offset: int) -> "Sentence":
         """The sentence as number `index` of a report, `offset` characters further on."""
@@ -224,24 +235,13 @@ class Sentence:
             self.rule and self.rule.moved(offset),
             self.normal,
             tuple([a.moved(offset) for a in self.changes]),
+            self.layout,
         )
 
     @property
     def has_positive(self) -> bool:
         """Whether it states, without doubt, a finding the patient has now."""
         return any(f.is_present for f in self.findings)
-
-    @property
-    def has_uncertain(self) -> bool:
-        """Whether it raises a finding without settling it."""
-        return any(
-            f.polarity is Polarity.UNCERTAIN and f.status is Status.CURRENT for f in self.findings
-        )
-
-    @property
-    def has_negative(self) -> bool:
-        """Whether it denies a finding."""
-        return any(f.polarity is Polarity.NEGATIVE for f in self.findings)
 
 
 @dataclass(frozen=True, slots=True)
