@@ -46,7 +46,7 @@ def extract(report: str, lexicon: Lexicon | None = None) -> ReportFindings:
         setting = setting.after(found.text, bool(sentence.findings), lexicon)
         end = found.end
         if sentences:
-            if sentence.layout is Layout.LABEL and not sentence.findings:
+            if sentence.layout is not Layout.PROSE and not sentence.findings:
                 sentences[-1] = with_details(report, sentences[-1], span, lexicon)
             sentence = _with_antecedent(report, sentence, sentences[-1], lexicon)
         sentences.append(sentence)

@@ -70,11 +70,11 @@ def cells_of(text: str) -> list[Span] | None:
         return None
     start = len(text) - len(text.lstrip())
     end = len(text.rstrip())
-    piped = text[start] == "|"
+    if text[start] == "|":
+        start += 1
     cells = []
     for cut in _CELL.finditer(text, start, end):
-        if cut.start() > start or not piped:
-            cells.append(Span(start, cut.start()))
+        cells.append(Span(start, cut.start()))
         start = cut.end()
     if start < end:
         cells.append(Span(start, end))
@@ -196,6 +196,8 @@ class _Reader:
 
     def _is_label(self, tokens: Sequence[Token], must_name: bool = False) -> bool:
         words = [t.form for t in tokens if t.form[0].isalnum()]
+        if " ".join(words) in self._grammar["labels_of_absence"]:
+            return True
         if not words or len(words) > _LONGEST_LABEL:
             return False
         if not self._grammar["label_stops"].isdisjoint(t.form for t in tokens):
@@ -212,9 +214,13 @@ class _Reader:
         value = self._plain(value)
         words = " ".join(t.form for t in label)
         if words in self._grammar["labels_of_absence"]:
+            # "no effusion, cardiomegaly" would deny the first only.
+            value = [t._replace(form="or") if t.form == "," else t for t in value]
             return Part([Token("no", *span), *value], span)
         if words in self._grammar["labels_of_presence"]:
             return Part(value, span)
+        if words in self._grammar["labels_of_devices"]:
+            label = [Token("device", *span)]
         found = self._lexicon.trie.find(label)
         if not any(t.form[0].isalnum() or t.form in "+-" for t in value):
             # Nothing is said of the label, or what is said stands in another place.
@@ -223,9 +229,13 @@ class _Reader:
         end = self._first_clause(value)
         if any(m.first < end for m in told.get("mention", ())):
             # The value is a sentence of its own: a label that names a finding is its title.
-            return Part(value if "mention" in found else [*label, separator, *value], span)
+            if "mention" in found or "subject" not in found:
+                return Part(value if "mention" in found else [*label, separator, *value], span)
+            return Part([*label, separator._replace(form="be"), *value], span)
         if "mention" not in found and "subject" not in found:
             return Part([*label, separator, *value], span)
+        if "unanswered" in told and told["unanswered"][0].first == 0:
+            return Part([], span)
         if "mention" in found:
             value = self._answered(value, told.get("normal", ()), end)
         else:
@@ -248,7 +258,7 @@ class _Reader:
         others = [m.first for layer in ("mention", "subject") for m in told.get(layer, ())]
         end = min(others, default=len(value))
         words = [t._replace(form="and") if t.form in (",", ";") else t for t in value[:end]]
-        if words and words[0].form == "no":
+        if words and words[0].form in ("no", "nil"):
             words[0] = words[0]._replace(form="not")
         return [*words, *value[end:]]
 
@@ -278,6 +288,11 @@ class _Reader:
     def _answer(self, clause: list[Token]) -> "_Answer":
         """One clause of a value, which may be no more than "no" or "yes"."""
         forms = [t.form for t in clause]
+        hedge = next(iter(self._lexicon.trie.find(clause).get("trigger", ())), None)
+        if hedge is not None and hedge.last - hedge.first == len(clause):
+            if hedge.entry.effect in ("uncertain", "probable"):
+                whole = Token("possible", clause[0].start, clause[-1].end)
+                return _Answer([whole], False, False)
         sided = any(form in ("left", "right") for form in forms)
         absent, present = self._grammar["answers_no"], self._grammar["answers_yes"]
         fillers = self._grammar["answer_fillers"]

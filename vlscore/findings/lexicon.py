@@ -54,6 +54,7 @@ _GRAMMAR = {
     "subject_stops",
     "subject_joints",
     "copulas",
+    "contrasts",
     "finding_joints",
     "trailing_openers",
     "chain",
@@ -64,6 +65,7 @@ _GRAMMAR = {
     "labels_of_absence",
     "labels_of_presence",
     "labels_of_detail",
+    "labels_of_devices",
     "clause_joints",
     "answers_no",
     "answers_yes",
@@ -132,10 +134,13 @@ class SentencePattern(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Lexicon:
-    """All axes together. Compared and hashed by identity: `load_lexicon` loads a folder once."""
+    """All axes together. Compared and hashed by identity: `load_lexicon` loads a folder once.
+
+    `normal_of`: what a subject denies by being "normal", and by being "centred" (in the midline).
+    """
 
     observations: Mapping[str, Observation]
-    normal_of: Mapping[str, tuple[str, ...]]
+    normal_of: Mapping[str, Mapping[str, tuple[str, ...]]]
     midline: frozenset[str]
     scales: Mapping[str, tuple[SeverityLevel, ...]]
     headings: Mapping[str, Category]
@@ -166,12 +171,14 @@ def _add(trie: PhraseTrie, layer: str, phrases: Iterable[str], entry: Any) -> No
 
 def _load_observations(
     data: dict[str, Any], trie: PhraseTrie
-) -> tuple[dict[str, Observation], dict[str, tuple[str, ...]]]:
+) -> tuple[dict[str, Observation], dict[str, dict[str, tuple[str, ...]]]]:
     observations: dict[str, Observation] = {}
     normal_of: dict[str, list[str]] = {name: [] for name in data["subjects"]}
+    centred_of: dict[str, list[str]] = {name: [] for name in data["subjects"]}
     for name, phrases in data["subjects"].items():
         _add(trie, "subject", phrases, name)
     _add(trie, "normal", data["normal_states"], "normal")
+    _add(trie, "normal", data["centred_states"], "centred")
     for entry in data["observation"]:
         name, label = entry["name"], entry.get("chexpert")
         if name in observations:
@@ -186,13 +193,18 @@ def _load_observations(
                     f"observations.toml: {name!r} has an unknown subject {frame['subject']!r}"
                 )
             _add(trie, "state", frame["states"], Frame(frame["subject"], name))
-        for subject in entry.get("normal", ()):
-            if subject not in normal_of:
-                raise InvalidLexicon(
-                    f"observations.toml: {name!r} has an unknown subject {subject!r}"
-                )
-            normal_of[subject].append(name)
-    return observations, {name: tuple(names) for name, names in normal_of.items()}
+        for key, known in (("normal", normal_of), ("centred", centred_of)):
+            for subject in entry.get(key, ()):
+                if subject not in known:
+                    raise InvalidLexicon(
+                        f"observations.toml: {name!r} has an unknown subject {subject!r}"
+                    )
+                known[subject].append(name)
+    denied = {"normal": normal_of, "centred": centred_of}
+    return observations, {
+        state: {subject: tuple(names) for subject, names in known.items()}
+        for state, known in denied.items()
+    }
 
 
 def _load_triggers(data: dict[str, Any], trie: PhraseTrie) -> None:
@@ -210,6 +222,7 @@ def _load_triggers(data: dict[str, Any], trie: PhraseTrie) -> None:
         )
         layer = "boundary" if trigger.effect == "terminate" else "trigger"
         _add(trie, layer, entry["phrases"], trigger)
+    _add(trie, "unanswered", data["unanswered"]["phrases"], "unanswered")
 
 
 def _load_places(data: dict[str, Any], trie: PhraseTrie) -> None:

@@ -55,7 +55,8 @@ def find_mentions(
     frames = _Frames(tokens, subjects, found.get("normal", []), lexicon)
     framed = frames.abnormal(found.get("state", []), direct)
     framed = [f for f in framed if not any(_inside(f, d) for d in direct)]
-    well = frames.normal()
+    stated = {(f.observation, f.subject) for f in framed}
+    well = [w for w in frames.normal() if (w.observation, w.subject) not in stated]
     direct = [d for d in direct if not any(_names_part(d, f) for f in (*framed, *well))]
     mentions = _without_repeats({*direct, *framed, *well})
     return sorted(mentions, key=lambda m: (m.first, m.last, m.observation))
@@ -139,7 +140,7 @@ class _Frames:
             for word in self._normals
             for subject in self._normal_after(word) or self._normal_before(word)
             for name in subject.names
-            for observation in self._normal_of[name]
+            for observation in self._normal_of[word.entry][name]
         ]
 
     def _follows_copula(self, first: int) -> bool:
@@ -214,6 +215,10 @@ class _Frames:
         """Subjects said to be normal afterwards: "heart size and aorta are normal"."""
         group: list[Subject] = []
         start = word.first
+        while start > 0 and self._forms[start - 1] in self._grammar["contrasts"]:
+            start -= 1
+        if start < word.first and start > 0 and self._forms[start - 1] == ",":
+            start -= 1
         for subject in reversed(self._subjects):
             if subject.last > start:
                 continue

@@ -4,7 +4,7 @@ import re
 from dataclasses import replace
 from typing import NamedTuple
 
-from vlscore.findings.layout import cells_of
+from vlscore.findings.layout import cells_of, divide
 from vlscore.findings.lexicon import Lexicon
 from vlscore.findings.modifiers import find_modifiers
 from vlscore.findings.tokens import tokenize
@@ -52,9 +52,13 @@ def with_details(text: str, sentence: Sentence, line: Span, lexicon: Lexicon) ->
     label, _, _ = line.of(text).partition(":")
     if label.strip().lower() not in lexicon.grammar["labels_of_detail"]:
         return sentence
-    tokens = tokenize(text, *line)
-    modifiers = find_modifiers(tokens, lexicon.trie.find(tokens))
-    details = [a._replace(inherited=True) for m in modifiers for a in m.attributes(tokens)]
+    words = line.of(text)
+    details = [
+        attribute.moved(line.start)._replace(inherited=True)
+        for part in divide(words, tokenize(words), lexicon).parts
+        for modifier in find_modifiers(part.tokens, lexicon.trie.find(part.tokens))
+        for attribute in modifier.attributes(part.tokens)
+    ]
 
     def detailed(finding: Finding) -> Finding:
         if finding.polarity is Polarity.NEGATIVE:
