@@ -35,6 +35,12 @@ def heading(
     return None if category is None else (category, name.isupper())
 
 
+def last_heading(text: str, lexicon: Lexicon) -> int:
+    """Where the last section title of a report begins; -1 where there is none."""
+    starts = (m.start() for m in _HEADING.finditer(text) if m.group(1).lower() in lexicon.headings)
+    return max(starts, default=-1)
+
+
 def pattern_category(
     tokens: Sequence[Token],
     found: dict[str, list[Match]],

@@ -14,6 +14,7 @@ from vlscore.findings.types import Polarity, Status
 
 _DOUBT = ("uncertain", "probable")
 _NEW_STATEMENT = (*_DOUBT, "asserted")
+_VERBS = frozenset(("is", "are", "was", "were", "remain", "remains", "persist", "persists", "has"))
 _STATUSES = {
     "historical": Status.HISTORICAL,
     "hypothetical": Status.HYPOTHETICAL,
@@ -54,11 +55,18 @@ def scopes(
             end = _forward_end(tokens, triggers, position, breaks)
             if rule.scope:
                 end = min(end, trigger.last + rule.scope)
+            if trigger.first == 0 and rule.effect == "negated" and tokens[0].form == "without":
+                end = min(end, _clause_end(tokens, triggers, trigger.last))
             result.append(_Scope(trigger.last, end, trigger))
         else:
             start = _backward_start(triggers, position)
             if rule.scope:
-                start = max(start, trigger.first - rule.scope)
+                # "opacity, atelectasis versus scar": a short scope ends at the comma before.
+                least = max(start, trigger.first - rule.scope)
+                commas = (
+                    p for p in range(trigger.first - 2, least - 1, -1) if tokens[p].form == ","
+                )
+                start = next(commas, least)
             result.append(_Scope(start, trigger.first, trigger))
     return result
 
@@ -85,6 +93,14 @@ def _forward_end(
         if own.entry.effect in _STATUSES and rule.effect == "negated" and after_break:
             return later.first
     return len(tokens)
+
+
+def _clause_end(tokens: Sequence[Token], triggers: Sequence[Match], first: int) -> int:
+    """Where an opening "without ..." ends if a clause with a verb follows its comma."""
+    comma = next((p for p in range(first, len(tokens)) if tokens[p].form == ","), len(tokens))
+    verbs = any(tokens[p].form in _VERBS for p in range(comma, len(tokens)))
+    listed = any(tokens[p].form in ("or", "nor") for p in range(comma, len(tokens)))
+    return comma if verbs and not listed else len(tokens)
 
 
 def _backward_start(triggers: Sequence[Match], position: int) -> int:

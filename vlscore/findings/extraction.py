@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from vlscore.errors import InvalidReport
 from vlscore.findings.attributes import places_of
-from vlscore.findings.classify import heading
+from vlscore.findings.classify import heading, last_heading
 from vlscore.findings.lexicon import Lexicon, load_lexicon
 from vlscore.findings.reading import read_sentence
 from vlscore.findings.setting import PLAIN, with_details
@@ -33,6 +33,7 @@ def extract(report: str, lexicon: Lexicon | None = None) -> ReportFindings:
     sentences: list[Sentence] = []
     section = Category.CLINICAL
     setting = PLAIN
+    last_title: int | None = None
     end = 0
     for index, found in enumerate(split_sentences(report)):
         span = Span(found.start, found.end)
@@ -41,7 +42,13 @@ def extract(report: str, lexicon: Lexicon | None = None) -> ReportFindings:
         if title is not None:
             category, governs = title
             section = category if governs else Category.CLINICAL
-        setting = setting.across(report[end : found.start])
+        between = report[end : found.start]
+        if section is not Category.CLINICAL and title is None and "\n" in between:
+            # A title such as "HISTORY:" governs the lines below it only where another follows.
+            last_title = last_heading(report, lexicon) if last_title is None else last_title
+            if last_title < end:
+                category = section = Category.CLINICAL
+        setting = setting.across(between)
         sentence = read_sentence(found.text, category, lexicon, setting).at(index, found.start)
         setting = setting.after(found.text, bool(sentence.findings), lexicon)
         end = found.end

@@ -26,7 +26,7 @@ _STOP = re.compile(r"[.!?]+[\"')\]]*(?=\s|$|[A-Z_])|;(?=\s)")
 _LAST_WORD = re.compile(r"[^\s(\[\"']+$")
 # The number or bullet of a list item, at the beginning of a line or of a sentence.
 _BULLET = r"[-–—*•●▪◦‣·+]"
-_NUMBER = re.compile(rf"\s*(?:\(?\d{{1,2}}[.)](?=\s|[A-Za-z])|{_BULLET}(?=\s))\s*")
+_NUMBER = re.compile(rf"\s*(?:\(?Q?\d{{1,2}}[.)](?=\s|[A-Za-z])|{_BULLET}(?=\s))\s*")
 # A box to tick, and a line that begins with one.
 _BOX = r"(?:\[[ \t]*[xX✓✔]?[ \t]*\]|\([ \t]*[xX✓✔]?[ \t]*\)|[☐☑☒□■▢✓✔])"
 _BOXED = re.compile(rf"\s*(?:{_BULLET}\s)?\s*{_BOX}")
@@ -41,7 +41,7 @@ _WORDS = r"(?:[\w/&()]+[ \t]+){0,4}[\w/&()]+"
 _LINE = re.compile(
     rf"[ \t]*(?:(?P<row>\||(?:{_BULLET}[ \t])?[ \t]*{_BOX}|\S[^\n]*\t[ \t]*\S|{_WORDS}[ ]{{3,}}\S"
     rf"|{_WORDS}(?:[ \t]+[-–—=→][ \t]|\.{{4,}})|{_WORDS}[ \t]*\|)"
-    rf"|(?P<item>\(?\d{{1,2}}[.)]\s|{_BULLET}\s|[A-Z][A-Za-z /&,()\-]{{2,40}}:(?!\d)|{_WORDS}:(?!\d)))"
+    rf"|(?P<item>\(?Q?\d{{1,2}}[.)]\s|{_BULLET}\s|[A-Z][A-Za-z /&,()\-]{{2,40}}:(?!\d)|{_WORDS}:(?!\d)))"
 )
 _BLANK = re.compile(r"[ \t\r]*(?:\n|$)")
 # A short answer to a question ("Effusion? None."), which ends no sentence.
@@ -149,7 +149,11 @@ def _ends_sentence(report: str, begin: int, stop: re.Match[str]) -> bool:
         return _CAPITALISED.match(after) is not None
     if word in _BEFORE_NUMBER and after[:1].isdigit():
         return False
-    if word.isdigit() and len(word) <= 2 and _is_item_number(report, begin, before, after):
+    if (
+        word.removeprefix("q").isdigit()
+        and len(word) <= 3
+        and _is_item_number(report, begin, before, after)
+    ):
         return False
     # A single capital is an initial ("J. Smith") unless a new sentence begins after a real word.
     is_initial = len(word) == 1 and word.isalpha() and report[stop.start() - 1].isupper()
