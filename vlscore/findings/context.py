@@ -30,7 +30,9 @@ class Assertion(NamedTuple):
     triggers: tuple[Match, ...]
 
 
-class _Scope(NamedTuple):
+class Scope(NamedTuple):
+    """Tokens [first, last) that a trigger governs."""
+
     first: int
     last: int
     trigger: Match
@@ -44,7 +46,7 @@ def find_triggers(found: dict[str, list[Match]]) -> list[Match]:
 
 def scopes(
     tokens: Sequence[Token], triggers: Sequence[Match], breaks: frozenset[str]
-) -> list[_Scope]:
+) -> list[Scope]:
     """The token range each trigger governs."""
     result = []
     for position, trigger in enumerate(triggers):
@@ -57,7 +59,7 @@ def scopes(
                 end = min(end, trigger.last + rule.scope)
             if trigger.first == 0 and rule.effect == "negated" and tokens[0].form == "without":
                 end = min(end, _clause_end(tokens, triggers, trigger.last))
-            result.append(_Scope(trigger.last, end, trigger))
+            result.append(Scope(trigger.last, end, trigger))
         else:
             start = _backward_start(triggers, position)
             if rule.scope:
@@ -67,7 +69,7 @@ def scopes(
                     p for p in range(trigger.first - 2, least - 1, -1) if tokens[p].form == ","
                 )
                 start = next(commas, least)
-            result.append(_Scope(start, trigger.first, trigger))
+            result.append(Scope(start, trigger.first, trigger))
     return result
 
 
@@ -113,7 +115,7 @@ def _backward_start(triggers: Sequence[Match], position: int) -> int:
     return 0
 
 
-def assess(scope_list: Sequence[_Scope], first: int, last: int) -> Assertion:
+def assess(scope_list: Sequence[Scope], first: int, last: int) -> Assertion:
     """Polarity and status of the mention at tokens [first, last)."""
     reaching = [s.trigger for s in scope_list if s.first <= first and last <= s.last]
     if not reaching:

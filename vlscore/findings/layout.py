@@ -254,7 +254,7 @@ class _Reader:
         return next((p for p, t in enumerate(value) if t.form in joints), len(value))
 
     def _predicate(self, value: list[Token], told: dict[str, list[Match]]) -> list[Token]:
-        """What a part of the chest is said to be: "enlarged, stable" becomes "enlarged and stable"."""
+        """What a part of the chest is said to be; "enlarged, stable" as "enlarged and stable"."""
         others = [m.first for layer in ("mention", "subject") for m in told.get(layer, ())]
         end = min(others, default=len(value))
         words = [t._replace(form="and") if t.form in (",", ";") else t for t in value[:end]]
@@ -289,10 +289,13 @@ class _Reader:
         """One clause of a value, which may be no more than "no" or "yes"."""
         forms = [t.form for t in clause]
         hedge = next(iter(self._lexicon.trie.find(clause).get("trigger", ())), None)
-        if hedge is not None and hedge.last - hedge.first == len(clause):
-            if hedge.entry.effect in ("uncertain", "probable"):
-                whole = Token("possible", clause[0].start, clause[-1].end)
-                return _Answer([whole], False, False)
+        if (
+            hedge is not None
+            and hedge.last - hedge.first == len(clause)
+            and hedge.entry.effect in ("uncertain", "probable")
+        ):
+            whole = Token("possible", clause[0].start, clause[-1].end)
+            return _Answer([whole], False, False)
         sided = any(form in ("left", "right") for form in forms)
         absent, present = self._grammar["answers_no"], self._grammar["answers_yes"]
         fillers = self._grammar["answer_fillers"]

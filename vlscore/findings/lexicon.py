@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from vlscore._resources import resource_path
-from vlscore.errors import VLScoreError
+from vlscore.errors import InvalidLexicon
+from vlscore.findings.coverage import Coverage, load_coverage
 from vlscore.findings.phrases import PhraseTrie
 from vlscore.findings.types import Axis, Category, Change, Side
 
@@ -71,10 +72,6 @@ _GRAMMAR = {
     "answers_yes",
     "answer_fillers",
 }
-
-
-class InvalidLexicon(VLScoreError):
-    """A lexicon file is missing, is not TOML, or has an entry that cannot be used."""
 
 
 class Observation(NamedTuple):
@@ -147,6 +144,7 @@ class Lexicon:
     priority: Mapping[Category, int]
     breaks_before_hedge: frozenset[str]
     grammar: Mapping[str, frozenset[str]]
+    coverage: Coverage
     trie: PhraseTrie = field(repr=False)
 
 
@@ -302,6 +300,10 @@ def load_lexicon(folder: Path | None = None) -> Lexicon:
         _load_changes(_read(folder, "change"), trie)
         headings, priority = _load_sentences(_read(folder, "sentences"), trie)
         grammar = _load_grammar(_read(folder, "grammar"))
+        statements = _read(folder, "coverage")
+        coverage = load_coverage(statements, observations, normal_of["normal"])
+        for entry in statements["statement"]:
+            _add(trie, "statement", entry["phrases"], entry["scope"])
         return Lexicon(
             observations=observations,
             normal_of=normal_of,
@@ -311,6 +313,7 @@ def load_lexicon(folder: Path | None = None) -> Lexicon:
             priority=priority,
             breaks_before_hedge=frozenset(context["breaks"]["before_hedge"]),
             grammar=grammar,
+            coverage=coverage,
             trie=trie,
         )
     except (KeyError, TypeError) as error:

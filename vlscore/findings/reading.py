@@ -7,6 +7,7 @@ from typing import NamedTuple
 from vlscore.errors import InvalidReport
 from vlscore.findings import classify, context
 from vlscore.findings.attributes import attach
+from vlscore.findings.denials import find_denials
 from vlscore.findings.layout import divide
 from vlscore.findings.lexicon import Lexicon, load_lexicon
 from vlscore.findings.mentions import Mention, find_mentions
@@ -18,6 +19,7 @@ from vlscore.findings.types import (
     Attribute,
     Axis,
     Category,
+    Denial,
     Finding,
     Polarity,
     Rule,
@@ -78,6 +80,9 @@ def _read(text: str, section: Category, lexicon: Lexicon, setting: Setting) -> S
         category, rule = _category(pieces, findings, lexicon)
     if category is Category.HISTORY:
         findings = tuple(_as_history(f) for f in findings)
+    denials: tuple[Denial, ...] = ()
+    if category is Category.CLINICAL:
+        denials = tuple(d for piece in pieces for d in piece.denials)
     abnormal = any(f.polarity is not Polarity.NEGATIVE for f in findings)
     well = bool(findings) or any("normal" in piece.found for piece in pieces)
     return Sentence(
@@ -89,6 +94,7 @@ def _read(text: str, section: Category, lexicon: Lexicon, setting: Setting) -> S
         normal=category is Category.CLINICAL and well and not abnormal,
         changes=tuple(a for piece in pieces for a in piece.changes),
         layout=layout,
+        denials=denials,
     )
 
 
@@ -102,15 +108,22 @@ class _Piece(NamedTuple):
     found: dict[str, list[Match]]
     findings: tuple[Finding, ...]
     changes: tuple[Attribute, ...]
+    denials: tuple[Denial, ...]
 
 
 def _read_piece(text: str, tokens: list[Token], lexicon: Lexicon) -> _Piece:
     found = lexicon.trie.find(tokens)
     modifiers = find_modifiers(tokens, found)
-    mentions = find_mentions(tokens, found, lexicon)
-    findings = _findings(text, tokens, found, mentions, modifiers, lexicon)
+    mentions, well = find_mentions(tokens, found, lexicon)
+    scopes: list[context.Scope] = []
+    triggers: list[Match] = []
+    if "trigger" in found or "boundary" in found:
+        triggers = context.find_triggers(found)
+        scopes = context.scopes(tokens, triggers, lexicon.breaks_before_hedge)
+    findings = _findings(text, tokens, found, mentions, modifiers, triggers, scopes, lexicon)
     changes = tuple(a for m in modifiers for a in m.attributes(tokens) if a.axis is Axis.CHANGE)
-    return _Piece(tokens, found, findings, changes)
+    denials = find_denials(tokens, found, scopes, well, lexicon)
+    return _Piece(tokens, found, findings, changes, denials)
 
 
 def _category(
@@ -140,12 +153,12 @@ def _findings(
     found: dict[str, list[Match]],
     mentions: list[Mention],
     modifiers: list[Modifier],
+    triggers: list[Match],
+    scopes: list[context.Scope],
     lexicon: Lexicon,
 ) -> tuple[Finding, ...]:
     if not mentions:
         return ()
-    triggers = context.find_triggers(found)
-    scopes = context.scopes(tokens, triggers, lexicon.breaks_before_hedge)
     attributes = attach(
         text, tokens, mentions, modifiers, triggers, found.get("subject", ()), lexicon
     )

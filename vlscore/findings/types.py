@@ -207,6 +207,24 @@ class Finding:
         return all(rule.name != "context:uncertain" for rule in self.rules)
 
 
+class Denial(NamedTuple):
+    """A statement that a region of the chest is normal, or shows no (acute) disease.
+
+    `scope` is the region: "chest", "cardiopulmonary", "lungs", "pleura", "heart", "mediastinum",
+    "vessels", "diaphragm" or "bones". `observations` are the findings that it denies; where
+    `acute` is true, those that last (scars, calcifications) are not among them.
+    """
+
+    scope: str
+    span: Span
+    acute: bool
+    observations: frozenset[str]
+
+    def moved(self, offset: int) -> "Denial":
+        """The denial with its words `offset` characters further on."""
+        return self._replace(span=self.span.moved(offset))
+
+
 @dataclass(frozen=True, slots=True)
 class Sentence:
     """One sentence: where it stands, what it is for, and the findings it mentions.
@@ -214,6 +232,7 @@ class Sentence:
     `rule` names the pattern that set a non-clinical category. `normal` is true for a clinical
     sentence that states normality or absence and nothing abnormal. `layout` says whether it is
     prose or a line of a template ("Pneumothorax: none"), whose parts cannot be moved as words can.
+    `denials` are the regions that it says are normal or free of (acute) disease.
     """
 
     index: int
@@ -224,6 +243,7 @@ class Sentence:
     normal: bool = False
     changes: tuple[Attribute, ...] = ()
     layout: Layout = Layout.PROSE
+    denials: tuple[Denial, ...] = ()
 
     def at(self, index: int, offset: int) -> "Sentence":
         """The sentence as number `index` of a report, `offset` characters further on."""
@@ -236,6 +256,7 @@ class Sentence:
             self.normal,
             tuple([a.moved(offset) for a in self.changes]),
             self.layout,
+            tuple([d.moved(offset) for d in self.denials]),
         )
 
     @property
@@ -268,3 +289,17 @@ class ReportFindings:
     def present(self) -> tuple[Finding, ...]:
         """The findings stated without doubt, of this patient, now."""
         return tuple(f for f in self if f.is_present)
+
+    @property
+    def denials(self) -> tuple[Denial, ...]:
+        """The statements that a region is normal or free of (acute) disease, in text order."""
+        return tuple(d for sentence in self.sentences for d in sentence.denials)
+
+    def denying(self, observation: str) -> tuple[Denial, ...]:
+        """The statements that deny an observation without naming it.
+
+        >>> from vlscore.findings import extract
+        >>> [d.scope for d in extract("The heart is normal. Clear lungs.").denying("nodule")]
+        ['lungs']
+        """
+        return tuple(d for d in self.denials if observation in d.observations)

@@ -41,7 +41,8 @@ _WORDS = r"(?:[\w/&()]+[ \t]+){0,4}[\w/&()]+"
 _LINE = re.compile(
     rf"[ \t]*(?:(?P<row>\||(?:{_BULLET}[ \t])?[ \t]*{_BOX}|\S[^\n]*\t[ \t]*\S|{_WORDS}[ ]{{3,}}\S"
     rf"|{_WORDS}(?:[ \t]+[-–—=→][ \t]|\.{{4,}})|{_WORDS}[ \t]*\|)"
-    rf"|(?P<item>\(?Q?\d{{1,2}}[.)]\s|{_BULLET}\s|[A-Z][A-Za-z /&,()\-]{{2,40}}:(?!\d)|{_WORDS}:(?!\d)))"
+    rf"|(?P<item>\(?Q?\d{{1,2}}[.)]\s|{_BULLET}\s"
+    rf"|[A-Z][A-Za-z /&,()\-]{{2,40}}:(?!\d)|{_WORDS}:(?!\d)))"
 )
 _BLANK = re.compile(r"[ \t\r]*(?:\n|$)")
 # A short answer to a question ("Effusion? None."), which ends no sentence.
