@@ -1,6 +1,7 @@
 """From a report to its findings: split it, read each sentence, follow "this" back."""
 
 from dataclasses import replace
+from functools import lru_cache
 
 from vlscore.errors import InvalidReport
 from vlscore.findings.attributes import places_of
@@ -14,6 +15,7 @@ from vlscore.reports.sentences import split_sentences
 
 # Characters that hold the first two words of a sentence which speaks of the one before.
 _OPENING = 40
+_REMEMBERED = 16_384
 
 
 def extract(report: str, lexicon: Lexicon | None = None) -> ReportFindings:
@@ -60,13 +62,19 @@ def extract(report: str, lexicon: Lexicon | None = None) -> ReportFindings:
     return ReportFindings(report, tuple(sentences))
 
 
+@lru_cache(_REMEMBERED)
+def _refers_back(opening: str, lexicon: Lexicon) -> bool:
+    """Whether a sentence that begins so speaks of the finding of the one before."""
+    words = [t.form for t in tokenize(opening)[:2]]
+    return not {" ".join(words), *words[:1]}.isdisjoint(lexicon.grammar["anaphors"])
+
+
 def _with_antecedent(text: str, sentence: Sentence, before: Sentence, lexicon: Lexicon) -> Sentence:
     """The sentence, its placeless findings at the place of the finding that "this" refers to."""
     if not sentence.findings or not before.findings:
         return sentence
     start, end = sentence.span
-    words = [t.form for t in tokenize(text, start, min(end, start + _OPENING))[:2]]
-    if not {" ".join(words), *words[:1]} & lexicon.grammar["anaphors"]:
+    if not _refers_back(text[start : min(end, start + _OPENING)], lexicon):
         return sentence
     places = next((p for f in reversed(before.findings) if (p := places_of(f.attributes))), [])
     inherited = tuple(a._replace(inherited=True) for a in places)
