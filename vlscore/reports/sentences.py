@@ -47,7 +47,8 @@ _LINE = re.compile(
 _BLANK = re.compile(r"[ \t\r]*(?:\n|$)")
 # A short answer to a question ("Effusion? None."), which ends no sentence.
 _ANSWER = re.compile(
-    r"[ \t]*(?:N(?i:o|one|il)|Y(?i:es)|(?:A|P|N)(?i:bsent|resent|ositive|egative))\b"
+    r"[ \t]*(?:N(?i:o)(?=[ \t]*(?:[.,;\n]|$))|N(?i:one|il)\b|Y(?i:es)\b"
+    r"|(?:A|P|N)(?i:bsent|resent|ositive|egative)\b)"
 )
 _LONGEST_QUESTION = 60
 # More dots than these lead from a label to its value ("Effusion ..... none").
