@@ -9,7 +9,7 @@ OUT := out/demo
 .PHONY: demo test lint types unit docs perturbations lowest wheel clean
 
 demo: $(VENV)/.installed
-	$(BIN)/vlscore evaluate weights/phantom/demo/studies.jsonl --out $(OUT) --overwrite --show 12
+	$(BIN)/vlscore evaluate weights/phantom/demo/studies.jsonl --out $(OUT) --overwrite --show 12 --metrics vlscore,cosine,bleu-4,rouge-l
 
 test: lint types unit
 

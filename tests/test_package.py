@@ -17,12 +17,15 @@ PACKAGE = Path(vlscore.__file__).parent
 ROOMS = [
     "errors",
     "_version",
+    "_record",
     "_files",
+    "_resumable",
     "_resources",
     "_registry",
     "_signature",
     "similarity",
     "stats",
+    "display",
     "search",
     "reports",
     "images",
@@ -38,7 +41,6 @@ ROOMS = [
     "index",
     "oracle",
     "meta",
-    "display",
     "cli",
 ]
 LIFTED_OUT = {

@@ -30,6 +30,10 @@ class UnknownName(VLScoreError):
     """A name (encoder, metric, similarity, perturbation kind, policy) is not registered."""
 
 
+class InvalidLexicon(VLScoreError):
+    """A lexicon file is missing, is not TOML, or has an entry that cannot be used."""
+
+
 class InvalidSetting(VLScoreError):
     """An option or policy has a value that cannot be honoured."""
 
@@ -58,8 +62,12 @@ class InvalidIndex(VLScoreError):
     """A search index is damaged, or was made with another encoder."""
 
 
-class IndexInUse(VLScoreError):
-    """Another process is writing the search index."""
+class FolderInUse(VLScoreError):
+    """Another run is writing the output folder."""
+
+
+class OutputFailed(VLScoreError):
+    """Results cannot be written: the disk is full, the folder is read-only, or the like."""
 
 
 class MissingDependency(VLScoreError, ImportError):
