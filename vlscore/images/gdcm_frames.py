@@ -65,4 +65,5 @@ def decode_with_gdcm(frame: bytes, dataset: Dataset, syntax: UID) -> NDArray[Any
         raise ValueError("GDCM could not decode the frame") from None
     values = np.frombuffer(decoded, f"<{'i' if signed else 'u'}{allocated // 8}")
     spare = allocated - bits_stored(dataset)
-    return np.right_shift(np.left_shift(values, spare), spare).reshape(rows, columns)
+    extended: NDArray[Any] = np.right_shift(np.left_shift(values, spare), spare)
+    return extended.reshape(rows, columns)
