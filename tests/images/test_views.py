@@ -51,6 +51,7 @@ def test_the_view_of_a_dicom_file_and_of_what_was_read_of_it(tmp_path: Path, vie
     path = save(chest(GREY, ViewPosition=view), tmp_path / "x.dcm")
     assert stored_view(path) == stored_view(str(path)) == view
     assert stored_view(chest(GREY, ViewPosition=view)) == view
+    assert stored_view(path.read_bytes()) == view
     assert stored_view(read_image(path)) == view
 
 
