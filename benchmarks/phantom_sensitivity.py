@@ -17,8 +17,6 @@ from pathlib import Path
 
 import numpy as np
 from machine import describe_machine, publish
-
-from vlscore.display.printing import markdown
 from vlscore.display.sensitivity import (
     kinds_table,
     normal_table,
@@ -26,6 +24,8 @@ from vlscore.display.sensitivity import (
     swap_table,
     word_table,
 )
+
+from vlscore.display.printing import markdown
 from vlscore.meta import Pair, embed_pairs, image_swap, sensitivity
 from vlscore.perturb import Expected, perturb, standard_normal_of
 from vlscore.phantom import Scene, render, write_report

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any
 from vlscore._version import __version__
 
 if TYPE_CHECKING:
+    from vlscore._signature import Signature
     from vlscore.encoders import encoder_cards, load_encoder
     from vlscore.evaluation import evaluate
     from vlscore.images import ImagePolicy, read_image
     from vlscore.reports import TextPolicy
-    from vlscore.scorer import Score, Scorer, ScoreTable, Signature, score
+    from vlscore.scorer import Score, Scorer, ScoreTable, score
     from vlscore.studies import Study, read_studies
 
 _HOMES = {
@@ -25,7 +26,7 @@ _HOMES = {
     "Score": "vlscore.scorer",
     "ScoreTable": "vlscore.scorer",
     "Scorer": "vlscore.scorer",
-    "Signature": "vlscore.scorer",
+    "Signature": "vlscore._signature",
     "Study": "vlscore.studies",
     "TextPolicy": "vlscore.reports",
     "encoder_cards": "vlscore.encoders",

@@ -1,24 +1,29 @@
-"""The code of docs/own_encoder.md, run as printed."""
+"""What the encoder of docs/own_encoder.md promises; tests/test_docs.py runs the page as well."""
 
-import re
-from pathlib import Path
+import contextlib
+import shutil
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 
-DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "own_encoder.md"
+from tests.conftest import REPOSITORY
+from tests.pages import blocks
+
+PAGE = REPOSITORY / "docs" / "own_encoder.md"
 
 
 @pytest.fixture(scope="module")
-def namespace() -> dict[str, Any]:
-    blocks = re.findall(r"```python\n(.*?)```", DOCUMENT.read_text(encoding="utf-8"), re.DOTALL)
-    assert len(blocks) == 2
+def namespace(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    folder = tmp_path_factory.mktemp("own_encoder")
+    (film,) = (REPOSITORY / "weights" / "phantom" / "demo").glob("*-00000.dcm")
+    shutil.copyfile(film, folder / "chest.dcm")
     torch.manual_seed(0)
-    names: dict[str, Any] = {"image": np.random.default_rng(0).integers(0, 255, (60, 50), np.uint8)}
-    for block in blocks:
-        exec(compile(block, str(DOCUMENT), "exec"), names)
+    names: dict[str, Any] = {}
+    with contextlib.chdir(folder):
+        for block in blocks(PAGE):
+            if block.language == "python":
+                exec(compile(block.text, str(PAGE), "exec"), names)
     return names
 
 
