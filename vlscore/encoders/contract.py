@@ -18,7 +18,7 @@ from torch import Tensor
 from vlscore.encoders.base import JointEncoder, Precision
 from vlscore.encoders.card import EncoderCard
 from vlscore.errors import BrokenContract, InvalidReport, UnreadableImage
-from vlscore.images import as_radiograph
+from vlscore.images import ImagePolicy, Radiograph, as_radiograph
 
 INDEPENDENCE = 1e-5
 CPU_AND_GPU = 1e-3
@@ -146,7 +146,7 @@ def check_pipeline_travels(encoder: JointEncoder) -> None:
 
 def check_image_embeddings(encoder: JointEncoder) -> None:
     """(n, d) float32, finite, as long as the card says, whatever the batch and the order."""
-    pictures = [_picture(300, 200), _picture(1, 1), _picture(180, 260)]
+    pictures = [_radiograph(size) for size in ((300, 200), (1, 1), (180, 260))]
     together = encoder.encode_images(pictures)
     _check_embeddings(encoder, together, len(pictures))
     alone = encoder.encode_images(pictures[::-1], batch_size=1).flip(0)
@@ -247,8 +247,13 @@ def _picture(height: int, width: int) -> NDArray[np.uint8]:
     return ((values - values.min()) / (span or 1) * 255).astype(np.uint8)
 
 
+def _radiograph(size: tuple[int, int]) -> Radiograph:
+    # One pixel shows nothing, but an encoder must take it.
+    return as_radiograph(_picture(*size), ImagePolicy(other_modalities="accept"))
+
+
 def _pixels(encoder: JointEncoder, picture: NDArray[np.generic]) -> Tensor:
-    return encoder.preprocess(as_radiograph(picture, encoder.image_policy))
+    return encoder.preprocess(as_radiograph(picture, ImagePolicy(other_modalities="accept")))
 
 
 def _long_report(encoder: JointEncoder, tail: str) -> str:
