@@ -126,10 +126,12 @@ class OpenClipEncoder(JointEncoder):
         source = cls._find(variant or cls.default_variant, weights)
         model_config = source.config["model_cfg"]
         tensors = load_checkpoint(source.checkpoint)
-        check_fits(model_config, tensors, source.name)
+        check_fits(model_config, tensors, source.checkpoint)
         pieces = _tokenizer(model_config["text_cfg"], tokenizer, source)
         with without_initialisation():
-            model = build_model(model_config, tensors, source.report_config)
+            model = build_model(
+                model_config, tensors, source.report_config, source=str(source.checkpoint)
+            )
         prefix = "module." if all(key.startswith("module.") for key in tensors) else ""
         fill(model, tensors, source=source.checkpoint, key_of=lambda name: prefix + name)
         size: int | tuple[int, int] = model.visual.image_size

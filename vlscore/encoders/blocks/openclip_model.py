@@ -71,7 +71,11 @@ _REPORT_SETTINGS = (
 
 
 def build_model(
-    config: Mapping[str, Any], tensors: Mapping[str, Tensor], described: Path | None = None
+    config: Mapping[str, Any],
+    tensors: Mapping[str, Tensor],
+    described: Path | None = None,
+    *,
+    source: str = "open_clip",
 ) -> OpenClipModel:
     """The model of an open_clip configuration, its weights not yet set.
 
@@ -79,6 +83,7 @@ def build_model(
         config: the "model_cfg" of an open_clip_config.json, which `check_config` let pass.
         tensors: its checkpoint, from whose shapes a BERT report tower is sized.
         described: the config.json of a report tower of another kind.
+        source: the checkpoint, for messages.
 
     Raises: WeightsNotFound where a report tower needs a config.json and there is none;
         IncompatibleCheckpoint; UnsafeCheckpoint.
@@ -103,7 +108,7 @@ def build_model(
             return kind(**settings)
         except Exception as error:  # open_clip, timm and transformers raise any type on bad sizes
             raise IncompatibleCheckpoint(
-                f"the configuration describes no model that open_clip can build "
+                f"{source}: its configuration describes no model that open_clip can build "
                 f"({type(error).__name__}: {error})"
             ) from None
 
