@@ -86,18 +86,7 @@ def evil_module(folder: Path, ran: Path) -> None:
 
 def write_tokenizer(folder: Path, **settings: Any) -> None:
     """A tokenizer.json of words, and settings beside it."""
-    words = [
-        "[PAD]",
-        "[UNK]",
-        "[CLS]",
-        "[SEP]",
-        "no",
-        "small",
-        "left",
-        "right",
-        "pleural",
-        "effusion",
-    ]
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "no", "small", "left", "pleural", "effusion"]
     pieces = Tokenizer(
         models.WordLevel({word: n for n, word in enumerate(words)}, unk_token="[UNK]")
     )

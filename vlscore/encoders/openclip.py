@@ -18,6 +18,7 @@ from vlscore.encoders.blocks.hub import cached_file, download, is_hub_id
 from vlscore.encoders.blocks.json_tokenizer import TOKENIZER_FILES, JsonTokenizer
 from vlscore.encoders.blocks.openclip_config import CONFIG_NAME, check_fits, read_config
 from vlscore.encoders.blocks.openclip_model import (
+    BERT_WORDS,
     CleaningWordPieces,
     OpenClipModel,
     OpenClipPipeline,
@@ -30,7 +31,7 @@ from vlscore.encoders.cards import card_of
 from vlscore.encoders.checkpoints import load_checkpoint, tensors_digest
 from vlscore.encoders.tokens import Tokens
 from vlscore.encoders.weights import find_weights
-from vlscore.errors import UnknownName, WeightsNotFound
+from vlscore.errors import IncompatibleCheckpoint, UnknownName, WeightsNotFound
 
 _REPORT_CONFIG = "config.json"
 CHECKPOINT_NAMES = ("open_clip_model.safetensors", "open_clip_pytorch_model.bin")
@@ -128,6 +129,16 @@ class OpenClipEncoder(JointEncoder):
         tensors = load_checkpoint(source.checkpoint)
         check_fits(model_config, tensors, source.checkpoint)
         pieces = _tokenizer(model_config["text_cfg"], tokenizer, source)
+        words = tensors.get(BERT_WORDS)
+        if (
+            isinstance(pieces, CleaningWordPieces)
+            and words is not None
+            and pieces.size > len(words)
+        ):
+            raise IncompatibleCheckpoint(
+                f"{source.checkpoint} knows {len(words)} word pieces, but the vocabulary has "
+                f"{pieces.size}: give the one that it was trained with as tokenizer="
+            )
         with without_initialisation():
             model = build_model(
                 model_config, tensors, source.report_config, source=str(source.checkpoint)

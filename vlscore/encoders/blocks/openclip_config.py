@@ -71,8 +71,8 @@ def check_fits(config: Mapping[str, Any], tensors: Mapping[str, Tensor], source:
             needed += (tower.get("vocab_size", 49408) + tower.get("context_length", 77)) * width
     if needed > held:
         raise IncompatibleCheckpoint(
-            f"{source}: its configuration describes a model of at least {needed:,} numbers, but the "
-            f"checkpoint holds {held:,}; is it the configuration of another model?"
+            f"{source}: its configuration describes a model of at least {needed:,} numbers, but "
+            f"the checkpoint holds {held:,}; is it the configuration of another model?"
         )
 
 

@@ -27,8 +27,9 @@ OpenClipModel: TypeAlias = open_clip.CLIP | open_clip.CustomTextCLIP | open_clip
 
 _MOST_ELONGATED = 1000
 _LAYER = ".encoder.layer."
+BERT_WORDS = "text.transformer.embeddings.word_embeddings.weight"
 _BERT_KEYS = (
-    "text.transformer.embeddings.word_embeddings.weight",
+    BERT_WORDS,
     "text.transformer.embeddings.position_embeddings.weight",
     "text.transformer.embeddings.token_type_embeddings.weight",
     "text.transformer.encoder.layer.0.intermediate.dense.weight",
@@ -150,6 +151,7 @@ class CleaningWordPieces:
         self.pad = tokenizer.pad
         self.context = context
         self.digest = tokenizer.digest
+        self.size = tokenizer.size
 
     def __call__(self, texts: Sequence[str]) -> Tokens:
         clean = [whitespace_clean(basic_clean(text)) for text in texts]
