@@ -1,7 +1,10 @@
 """The code of docs/own_encoder.md, run as printed."""
 
 import re
+import sys
+from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -17,13 +20,16 @@ BLOCKS = re.findall(r"```python\n(.*?)```", DOCUMENT.read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
-def namespace() -> dict[str, Any]:
+def namespace() -> Iterator[dict[str, Any]]:
     assert len(BLOCKS) == 3
     torch.manual_seed(0)
-    names: dict[str, Any] = {}
+    # In a module, as a reader's script is one: what travels to other processes is found by it.
+    page = ModuleType("own_encoder_page")
+    sys.modules[page.__name__] = page
     for block in BLOCKS:
-        exec(compile(block, str(DOCUMENT), "exec"), names)
-    return names
+        exec(compile(block, str(DOCUMENT), "exec"), vars(page))
+    yield vars(page)
+    del sys.modules[page.__name__]
 
 
 def test_it_scores(namespace: dict[str, Any]) -> None:

@@ -276,7 +276,8 @@ def _picture(height: int, width: int) -> NDArray[np.uint8]:
     rows, columns = np.linspace(0, 1, height)[:, None], np.linspace(0, 1, width)
     values = rows + 0.5 * np.sin(20 * columns + 5 * rows) + columns**2
     span = values.max() - values.min()
-    return ((values - values.min()) / (span or 1) * 255).astype(np.uint8)
+    found: NDArray[np.uint8] = ((values - values.min()) / (span or 1) * 255).astype(np.uint8)
+    return found
 
 
 def _pixels(encoder: JointEncoder, picture: NDArray[np.generic]) -> Tensor:

@@ -94,7 +94,7 @@ class OpenClipEncoder(JointEncoder):
     """
 
     card = card_of("openclip")
-    variants = None
+    variants: ClassVar[tuple[str, ...] | None] = None
     default_variant: ClassVar[str | None] = None
     default_config: ClassVar[dict[str, Any] | None] = None
 
@@ -129,16 +129,13 @@ class OpenClipEncoder(JointEncoder):
         tensors = load_checkpoint(source.checkpoint)
         check_fits(model_config, tensors, source.checkpoint)
         pieces = _tokenizer(model_config["text_cfg"], tokenizer, source)
-        words = tensors.get(BERT_WORDS)
-        if (
-            isinstance(pieces, CleaningWordPieces)
-            and words is not None
-            and pieces.size > len(words)
-        ):
-            raise IncompatibleCheckpoint(
-                f"{source.checkpoint} knows {len(words)} word pieces, but the vocabulary has "
-                f"{pieces.size}: give the one that it was trained with as tokenizer="
-            )
+        if isinstance(pieces, CleaningWordPieces) and BERT_WORDS in tensors:
+            known = len(tensors[BERT_WORDS])
+            if pieces.size > known:
+                raise IncompatibleCheckpoint(
+                    f"{source.checkpoint} knows {known} word pieces, but the vocabulary has "
+                    f"{pieces.size}: give the one that it was trained with as tokenizer="
+                )
         with without_initialisation():
             model = build_model(
                 model_config, tensors, source.report_config, source=str(source.checkpoint)
@@ -234,7 +231,8 @@ def _architecture(name: str) -> dict[str, Any]:
             f"open_clip has no architecture {name!r}; it has {known}, ... "
             "(open_clip.list_models() lists all)"
         )
-    return config
+    found: dict[str, Any] = config
+    return found
 
 
 def _find_on_hub(hub_id: str) -> _Source:

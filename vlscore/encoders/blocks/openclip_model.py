@@ -140,7 +140,8 @@ class OpenClipPipeline(ImagePipeline):
     def _tensor(self, image: Image.Image, name: str) -> Tensor:
         if max(image.size) > _MOST_ELONGATED * min(image.size):
             raise too_elongated(image.height, image.width, name)
-        return self._transform(image)
+        found: Tensor = self._transform(image)
+        return found
 
 
 class CleaningWordPieces:
