@@ -162,6 +162,9 @@ def _findings(
     attributes = attach(
         text, tokens, mentions, modifiers, triggers, found.get("subject", ()), lexicon
     )
+    if any(token.form == "or" for token in tokens):
+        stated = [m.core for m in mentions if not m.normal]
+        scopes = [*scopes, *context.alternatives(tokens, stated)]
     findings = []
     for mention, own in zip(mentions, attributes, strict=True):
         assertion = context.assess(scopes, *mention.core)
