@@ -24,6 +24,7 @@ BOX = re.compile(r"\[\s*([xX✓✔]?)\s*\]|\(\s*([xX✓✔]?)\s*\)|([☑☒■�
 _CELL = re.compile(r"\s*[|\t]\s*|(?<=\S)[^\S\n]{3,}(?=\S)")
 _TICKS = frozenset("xX✓✔☑☒■")
 _DASHES = frozenset("-–—=→?")
+_SIDES = {"r": "right", "l": "left"}
 _CLAUSE_ENDS = frozenset((",", ";", "."))
 _BULLETS = frozenset("-–—*•●▪◦·+([")
 _LONGEST_LABEL = 8
@@ -55,7 +56,7 @@ def divide(
         return Divided(Layout.PROSE, [Part(tokens)])
     reader = _Reader(text, tokens, lexicon)
     boxes = list(BOX.finditer(text))
-    if boxes and (cells := cells_of(text)) is None:
+    if boxes and "|" not in text:
         return Divided(Layout.CHECKBOX, reader.boxed(boxes))
     if (cells := cells_of(text)) is not None and (row := reader.row(cells, columns)) is not None:
         return Divided(Layout.TABLE, [row])
@@ -135,7 +136,10 @@ class _Reader:
             if not words:
                 continue
             mark = Span(words[0].start, words[-1].end)
-            if mark.of(self._text) in _TICKS:
+            box = BOX.fullmatch(mark.of(self._text))
+            if box is not None and not any(box.groups()):
+                continue
+            if box is not None or mark.of(self._text) in _TICKS:
                 title = columns[number] if number < len(columns) else "present"
                 words = [Token(t.form, *mark) for t in tokenize(title)]
             if value:
@@ -212,6 +216,8 @@ class _Reader:
     def _statement(self, label: list[Token], separator: Token, value: list[Token]) -> Part:
         span = Span(label[0].start, label[-1].end)
         value = self._plain(value)
+        if len(label) > 1 and label[0].form in _SIDES:
+            label = [label[0]._replace(form=_SIDES[label[0].form]), *label[1:]]
         words = " ".join(t.form for t in label)
         if words in self._grammar["labels_of_absence"]:
             # "no effusion, cardiomegaly" would deny the first only.
@@ -222,7 +228,7 @@ class _Reader:
         if words in self._grammar["labels_of_devices"]:
             label = [Token("device", *span)]
         found = self._lexicon.trie.find(label)
-        if not any(t.form[0].isalnum() or t.form in "+-" for t in value):
+        if not any(t.form[0].isalnum() or t.form in "+-?" for t in value):
             # Nothing is said of the label, or what is said stands in another place.
             return Part([], span)
         told = self._lexicon.trie.find(value)

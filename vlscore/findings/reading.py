@@ -66,7 +66,7 @@ def read_sentence(
 
 def _read(text: str, section: Category, lexicon: Lexicon, setting: Setting) -> Sentence:
     tokens = tokenize(text)
-    if setting.denied and tokens:
+    if setting.denied and tokens and ":" not in text:
         tokens = [Token("no", tokens[0].start, tokens[0].end), *tokens]
     layout, parts = divide(text, tokens, lexicon, setting.columns)
     pieces = [

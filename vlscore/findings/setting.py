@@ -8,7 +8,7 @@ from vlscore.findings.layout import cells_of, divide
 from vlscore.findings.lexicon import Lexicon
 from vlscore.findings.modifiers import find_modifiers
 from vlscore.findings.tokens import tokenize
-from vlscore.findings.types import Finding, Polarity, Sentence, Span
+from vlscore.findings.types import Finding, Polarity, Rule, Sentence, Span
 
 _LIST_LABEL = re.compile(r"\s*([A-Za-z ]{3,40}?)[ \t]*:[ \t]*\n")
 _BETWEEN_ITEMS = re.compile(r"[ \t\r]*\n[^\n:]*")
@@ -47,12 +47,27 @@ class Setting(NamedTuple):
 PLAIN = Setting()
 
 
+def is_detail(line: str, lexicon: Lexicon) -> bool:
+    """Whether a line of a template says more of the finding above it ("Side: left")."""
+    label = line.partition(":")[0].strip().lower()
+    grammar = lexicon.grammar
+    return label in grammar["labels_of_detail"] or label in grammar["labels_of_answers"]
+
+
 def with_details(text: str, sentence: Sentence, line: Span, lexicon: Lexicon) -> Sentence:
-    """The sentence with what the line after it says of its findings ("Location: left base")."""
-    label, _, _ = line.of(text).partition(":")
-    if label.strip().lower() not in lexicon.grammar["labels_of_detail"]:
-        return sentence
+    """The sentence with what a line below says of its findings ("Location: left base")."""
     words = line.of(text)
+    label, _, answer = words.partition(":")
+    if label.strip().lower() in lexicon.grammar["labels_of_answers"]:
+        forms = [t.form for t in tokenize(answer)]
+        if not forms or forms[0] not in lexicon.grammar["answers_no"]:
+            return sentence
+        rule = Rule("context:negated", line)
+        denied = (
+            replace(f, polarity=Polarity.NEGATIVE, rules=(*f.rules, rule))
+            for f in sentence.findings
+        )
+        return replace(sentence, findings=tuple(denied), normal=True)
     details = [
         attribute.moved(line.start)._replace(inherited=True)
         for part in divide(words, tokenize(words), lexicon).parts

@@ -44,6 +44,11 @@ _LINE = re.compile(
     rf"|(?P<item>\(?Q?\d{{1,2}}[.)]\s|{_BULLET}\s"
     rf"|[A-Z][A-Za-z /&,()\-]{{2,40}}:(?!\d)|{_WORDS}:(?!\d)))"
 )
+_LOWER = re.compile(r"[ \t]*[a-z]")
+# A finding alone on its line, above labels that describe it ("Effusion", then "Side: left").
+_BARE = re.compile(
+    r"[ \t]*[A-Z][\w/]*(?:[ \t]+[\w/]+){0,3}[ \t\r]*\n(?=[ \t]+[A-Z][A-Za-z ]{2,30}:(?!\d))"
+)
 _BLANK = re.compile(r"[ \t\r]*(?:\n|$)")
 # A short answer to a question ("Effusion? None."), which ends no sentence.
 _ANSWER = re.compile(
@@ -92,21 +97,25 @@ def _line_cuts(report: str) -> list[int]:
     """The starts of the lines that begin a new sentence."""
     cuts: list[int] = []
     end = report.find("\n")
-    was_row = end >= 0 and _is_row(_LINE.match(report, 0, end))
+    before = _LINE.match(report, 0, end) if end >= 0 else None
     while end >= 0:
         start = end + 1
         end = report.find("\n", start)
         line = _LINE.match(report, start, end if end >= 0 else len(report))
-        is_row = _is_row(line)
-        if _BLANK.match(report, start) or was_row or line is not None:
-            # A label that ends its line takes what stands below it along.
+        if line is None and before is not None:
+            line = _BARE.match(report, start)
+        if line is not None and before is None and _LOWER.match(report, start):
+            # A wrapped line of prose may hold a colon or a dash as well.
+            line = None
+        if line is not None or _is_row(before) or _BLANK.match(report, start):
             cuts.append(start)
-        was_row = is_row
+        before = line
+    # A label that ends its line takes what stands below it along.
     return [cut for cut in cuts if not _is_open(report, cut)]
 
 
 def _is_row(line: re.Match[str] | None) -> bool:
-    return line is not None and line["row"] is not None
+    return line is not None and line.lastgroup == "row"
 
 
 def _is_open(report: str, cut: int) -> bool:
