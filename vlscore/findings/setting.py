@@ -11,7 +11,13 @@ from vlscore.findings.tokens import tokenize
 from vlscore.findings.types import Finding, Polarity, Rule, Sentence, Span
 
 _LIST_LABEL = re.compile(r"\s*([A-Za-z ]{3,40}?)[ \t]*:[ \t]*\n")
+_BLANK_LINE = re.compile(r"\n[ \t\r]*\n")
 _BETWEEN_ITEMS = re.compile(r"[ \t\r]*\n[^\n:]*")
+
+
+def ends_block(between: str) -> bool:
+    """Whether a blank line stands in the text between two sentences."""
+    return _BLANK_LINE.search(between) is not None
 
 
 class Setting(NamedTuple):
@@ -26,8 +32,8 @@ class Setting(NamedTuple):
 
     def across(self, between: str) -> "Setting":
         """What is left of it after the text between two sentences."""
-        if self is PLAIN:
-            return self
+        if self is PLAIN or ends_block(between):
+            return PLAIN
         item = _BETWEEN_ITEMS.fullmatch(between) is not None
         return self if item or self.columns else PLAIN
 

@@ -28,8 +28,8 @@ _LAST_WORD = re.compile(r"[^\s(\[\"']+$")
 _BULLET = r"[-–—*•●▪◦‣·+]"
 _NUMBER = re.compile(rf"\s*(?:\(?Q?\d{{1,2}}[.)](?=\s|[A-Za-z])|{_BULLET}(?=\s))\s*")
 # A box to tick, and a line that begins with one.
-_BOX = r"(?:\[[ \t]*[xX✓✔]?[ \t]*\]|\([ \t]*[xX✓✔]?[ \t]*\)|[☐☑☒□■▢✓✔])"
-_BOXED = re.compile(rf"\s*(?:{_BULLET}\s)?\s*{_BOX}")
+_BOX = r"(?:\[[ \t]{0,3}[xX✓✔]?[ \t]{0,3}\]|\([ \t]{0,3}[xX✓✔]?[ \t]{0,3}\)|[☐☑☒□■▢✓✔])"
+_BOXED = re.compile(rf"\s*+(?:{_BULLET}\s++)?{_BOX}")
 _NEXT_BOX = re.compile(rf"\s(?={_BOX})")
 # A title and a colon; that of a section is no part of a sentence, one inside a section is.
 _HEADER = re.compile(r"[ \t\n]*([A-Za-z][A-Za-z /&,()\-]{2,40}?)[ \t]*:(?!\d)")
@@ -39,7 +39,7 @@ _TITLE = re.compile(r"(?<=[.!?\s])(?<![A-Z,] )(?=[A-Z][A-Z /&,]{3,40}:)")
 # a table or of boxes; and lines that are a whole row, so that the next line begins one as well.
 _WORDS = r"(?:[\w/&()]+[ \t]+){0,4}[\w/&()]+"
 _LINE = re.compile(
-    rf"[ \t]*(?:(?P<row>\||(?:{_BULLET}[ \t])?[ \t]*{_BOX}|\S[^\n]*\t[ \t]*\S|{_WORDS}[ ]{{3,}}\S"
+    rf"[ \t]*+(?:(?P<row>\||(?:{_BULLET}[ \t]++)?{_BOX}|\S[^\n\t]*\t[ \t]*\S|{_WORDS}[ ]{{3,}}\S"
     rf"|{_WORDS}(?:[ \t]+[-–—=→][ \t]|\.{{4,}})|{_WORDS}[ \t]*\|)"
     rf"|(?P<item>\(?Q?\d{{1,2}}[.)]\s|{_BULLET}\s"
     rf"|[A-Z][A-Za-z /&,()\-]{{2,40}}:(?!\d)|{_WORDS}:(?!\d)))"
