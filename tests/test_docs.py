@@ -15,6 +15,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -112,7 +113,10 @@ def test_the_examples_run_as_printed(
     page: Path, prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(shutil.copytree(prepared, tmp_path / "folder"))
-    names: dict[str, Any] = {"__name__": page.stem}
+    # In a module, as a reader's script is one: what travels to other processes is found by it.
+    script = ModuleType(f"page_{page.stem}")
+    monkeypatch.setitem(sys.modules, script.__name__, script)
+    names = vars(script)
     for block in blocks(page):
         if block.not_run is not None:
             continue

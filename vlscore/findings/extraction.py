@@ -8,7 +8,7 @@ from vlscore.findings.attributes import places_of
 from vlscore.findings.classify import heading, last_heading
 from vlscore.findings.lexicon import Lexicon, load_lexicon
 from vlscore.findings.reading import read_sentence
-from vlscore.findings.setting import PLAIN, with_details
+from vlscore.findings.setting import PLAIN, ends_block, is_detail, with_details
 from vlscore.findings.tokens import tokenize
 from vlscore.findings.types import Category, Layout, ReportFindings, Sentence, Span
 from vlscore.reports.sentences import split_sentences
@@ -36,6 +36,7 @@ def extract(report: str, lexicon: Lexicon | None = None) -> ReportFindings:
     section = Category.CLINICAL
     setting = PLAIN
     last_title: int | None = None
+    anchor: int | None = None
     end = 0
     for index, found in enumerate(split_sentences(report)):
         span = Span(found.start, found.end)
@@ -54,9 +55,12 @@ def extract(report: str, lexicon: Lexicon | None = None) -> ReportFindings:
         sentence = read_sentence(found.text, category, lexicon, setting).at(index, found.start)
         setting = setting.after(found.text, bool(sentence.findings), lexicon)
         end = found.end
+        if sentence.layout is not Layout.PROSE and is_detail(found.text, lexicon):
+            if anchor is not None and not sentence.findings and not ends_block(between):
+                sentences[anchor] = with_details(report, sentences[anchor], span, lexicon)
+        else:
+            anchor = index if sentence.findings else None
         if sentences:
-            if sentence.layout is not Layout.PROSE and not sentence.findings:
-                sentences[-1] = with_details(report, sentences[-1], span, lexicon)
             sentence = _with_antecedent(report, sentence, sentences[-1], lexicon)
         sentences.append(sentence)
     return ReportFindings(report, tuple(sentences))
