@@ -21,38 +21,40 @@ import torch
 from machine import describe_machine, publish
 from numpy.typing import NDArray
 
+from vlscore.embedding import StudyEmbedder
 from vlscore.encoders import load_encoder
 from vlscore.encoders.base import JointEncoder
-from vlscore.metrics import compute
+from vlscore.metrics import METRICS, EmbeddingTriples, compute
 from vlscore.phantom import render
 from vlscore.phantom.dataset import PhantomStudy, sample_studies
-from vlscore.similarity import SIMILARITIES
 from vlscore.stats import bootstrap, kendall_tau_b, largest_tau_b
 
 SEEDS, STUDIES, RETRIEVED = (101, 102, 103), 400, 350
+COMPARED = ["vlscore", "image-centred-cosine", "bounding-sphere", "cosine", "refclipscore"]
+COMPARED += ["clipscore", "bleu-2", "rouge-l"]
 
 
 def pictures(studies: list[PhantomStudy]) -> list[NDArray[np.float32]]:
     return [render(study.scene).astype(np.float32) / np.float32(4095) for study in studies]
 
 
-def text_metrics(studies: list[PhantomStudy]) -> dict[str, NDArray[np.float64]]:
+def aligned_values(
+    encoder: JointEncoder, images: torch.Tensor, studies: list[PhantomStudy], names: list[str]
+) -> dict[str, NDArray[np.float64]]:
+    """Values of metrics, with their sign turned where lower is better."""
     candidates = [study.candidate for study in studies]
     references = [study.reference for study in studies]
-    return compute(["bleu-2", "rouge-l"], candidates, references)
-
-
-def image_metrics(
-    encoder: JointEncoder, images: torch.Tensor, studies: list[PhantomStudy]
-) -> dict[str, NDArray[np.float64]]:
-    candidates = encoder.encode_reports([study.candidate for study in studies])
-    references = encoder.encode_reports([study.reference for study in studies])
-    constant = encoder.card.C
-    assert constant is not None
+    embeddings = EmbeddingTriples(
+        images,
+        encoder.encode_reports(candidates),
+        encoder.encode_reports(references),
+        f"enc:{encoder.card.name}@{encoder.checksum[:12]}",
+        C=encoder.card.C,
+    )
+    values = compute(names, candidates, references, embeddings=embeddings)
     return {
-        name: (1 if similarity.higher_is_better else -1)
-        * similarity.compute(images, candidates, references, constant).numpy()
-        for name, similarity in SIMILARITIES.items()
+        name: column if METRICS[name].higher_is_better else -column
+        for name, column in values.items()
     }
 
 
@@ -80,9 +82,11 @@ def main() -> None:
     for seed in SEEDS:
         studies = list(sample_studies(seed, STUDIES, split="held_out"))
         images = encoder.encode_images(pictures(studies))
-        black = encoder.encode_images([np.zeros((256, 256), np.float32)] * STUDIES)
-        columns = image_metrics(encoder, images, studies) | text_metrics(studies)
-        columns["vlscore, black image"] = image_metrics(encoder, black, studies)["vlscore"]
+        black = StudyEmbedder(encoder).embed_black().expand_as(images)
+        columns = aligned_values(encoder, images, studies, COMPARED)
+        columns["vlscore, black image"] = aligned_values(encoder, black, studies, ["vlscore"])[
+            "vlscore"
+        ]
         for name, values in columns.items():
             scores.setdefault(name, []).append(values)
         errors.append(np.array([study.errors.total for study in studies]))
