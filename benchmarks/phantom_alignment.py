@@ -30,32 +30,29 @@ from vlscore.phantom.dataset import PhantomStudy, sample_studies
 from vlscore.stats import bootstrap, kendall_tau_b, largest_tau_b
 
 SEEDS, STUDIES, RETRIEVED = (101, 102, 103), 400, 350
-COMPARED = ["vlscore", "image-centred-cosine", "bounding-sphere", "cosine", "refclipscore"]
-COMPARED += ["clipscore", "bleu-2", "rouge-l"]
 
 
 def pictures(studies: list[PhantomStudy]) -> list[NDArray[np.float32]]:
     return [render(study.scene).astype(np.float32) / np.float32(4095) for study in studies]
 
 
-def aligned_values(
-    encoder: JointEncoder, images: torch.Tensor, studies: list[PhantomStudy], names: list[str]
-) -> dict[str, NDArray[np.float64]]:
-    """Values of metrics, with their sign turned where lower is better."""
+def text_metrics(studies: list[PhantomStudy]) -> dict[str, NDArray[np.float64]]:
     candidates = [study.candidate for study in studies]
     references = [study.reference for study in studies]
-    embeddings = EmbeddingTriples(
-        images,
-        encoder.encode_reports(candidates),
-        encoder.encode_reports(references),
-        f"enc:{encoder.card.name}@{encoder.checksum[:12]}",
-        C=encoder.card.C,
-    )
-    values = compute(names, candidates, references, embeddings=embeddings)
-    return {
-        name: column if METRICS[name].higher_is_better else -column
-        for name, column in values.items()
-    }
+    return compute(["bleu-2", "rouge-l"], candidates, references)
+
+
+def image_metrics(
+    encoder: JointEncoder, images: torch.Tensor, studies: list[PhantomStudy]
+) -> dict[str, NDArray[np.float64]]:
+    candidates = encoder.encode_reports([study.candidate for study in studies])
+    references = encoder.encode_reports([study.reference for study in studies])
+    signature = f"enc:{encoder.card.name}@{encoder.checksum[:12]}"
+    triples = EmbeddingTriples(images, candidates, references, signature, encoder.card.C)
+    metrics = [metric for metric in METRICS.values() if metric.uses_embeddings]
+    texts = [""] * len(studies)
+    values = compute(metrics, texts, texts, embeddings=triples)
+    return {str(metric): metric.sign * values[str(metric)] for metric in metrics}
 
 
 def recall(
@@ -82,11 +79,9 @@ def main() -> None:
     for seed in SEEDS:
         studies = list(sample_studies(seed, STUDIES, split="held_out"))
         images = encoder.encode_images(pictures(studies))
-        black = StudyEmbedder(encoder).embed_black().expand_as(images)
-        columns = aligned_values(encoder, images, studies, COMPARED)
-        columns["vlscore, black image"] = aligned_values(encoder, black, studies, ["vlscore"])[
-            "vlscore"
-        ]
+        black = StudyEmbedder(encoder).embed_black().expand(STUDIES, -1)
+        columns = image_metrics(encoder, images, studies) | text_metrics(studies)
+        columns["vlscore, black image"] = image_metrics(encoder, black, studies)["vlscore"]
         for name, values in columns.items():
             scores.setdefault(name, []).append(values)
         errors.append(np.array([study.errors.total for study in studies]))

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 from machine import describe_machine, publish
 
-from vlscore.display.table import markdown
+from vlscore.display import markdown
 from vlscore.embedding import StudyEmbedder
 from vlscore.meta import Pair, embed_pairs, image_swap, sensitivity
 from vlscore.meta.tables import all_tables
@@ -91,8 +91,7 @@ def main() -> None:
             "# What metrics notice, on phantoms",
             f"{len(pairs):,} changes of {len(images)} held-out phantom studies. "
             f"{describe_machine()}",
-            markdown(tables),
-            *(f"    {metric.signature}" for metric in result.metrics),
+            markdown(tables, [metric.signature for metric in result.metrics]),
         ]
     )
     report += "\n"
