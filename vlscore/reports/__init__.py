@@ -1,6 +1,6 @@
 """Free-text reports: sections, sentences, cleaning."""
 
-from vlscore.reports.policy import SECTIONS, TextPolicy, select
+from vlscore.reports.policy import SECTIONS, TextPolicy, select, select_from_parts
 from vlscore.reports.sections import ReportSections, Section, split_sections
 from vlscore.reports.sentences import SentenceSpan, split_sentences
 
@@ -11,6 +11,7 @@ __all__ = [
     "SentenceSpan",
     "TextPolicy",
     "select",
+    "select_from_parts",
     "split_sections",
     "split_sentences",
 ]
