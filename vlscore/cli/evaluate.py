@@ -45,6 +45,7 @@ from vlscore.cli.options import (
     worker_count,
 )
 
+
 def evaluate(
     studies: Annotated[Path, typer.Argument(help=TABLE_HELP, metavar="STUDIES")],
     out: OutOption,

@@ -301,7 +301,7 @@ def say_of_failures(shown: "list[tuple[int, str, str]]", count: int, what: str) 
         typer.echo("  ... and more", err=True)
 
 
-def _paths(weights: Path | None, tokenizer: Path | None) -> dict[str, str | None]:
+def _paths(weights: Path | None, tokenizer: Path | None) -> dict[str, Any]:
     given = {"weights": weights, "tokenizer": tokenizer}
     return {name: None if value is None else str(value) for name, value in given.items()}
 

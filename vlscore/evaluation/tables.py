@@ -44,7 +44,9 @@ def scores_table(rows: Sequence[Mapping[str, Any]]) -> TextTable:
     for row in rows:
         cut = [name.partition("_")[0] for name in FLAGS if row.get(name)]
         remark = row[ERROR] or (f"truncated: {', '.join(cut)}" if cut else "")
-        shown.append((row[ID] or f"row {row[ROW]}", *(number(row[name], 4) for name in names), remark))
+        shown.append(
+            (row[ID] or f"row {row[ROW]}", *(number(row[name], 4) for name in names), remark)
+        )
     return TextTable("", ("study", *names, ""), tuple(shown))
 
 

@@ -25,7 +25,7 @@ class Batch:
         embeddings: of the same studies; None where no metric looks at them.
         artefacts: name -> one value for each candidate and one for each reference.
         values: for a metric that is computed from others, the values of each of its `inputs`,
-            under the name that stands there.
+            under what stands there.
 
     Raises: InvalidSetting where lengths differ.
     """
@@ -34,7 +34,7 @@ class Batch:
     references: Sequence[str] | None = None
     embeddings: EmbeddingTriples | None = None
     artefacts: Mapping[str, tuple[Sequence[Any], Sequence[Any]]] = field(default_factory=dict)
-    values: Mapping[str, "MetricValues"] = field(default_factory=dict)
+    values: Mapping[str | Metric, "MetricValues"] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         lengths = {"candidates": len(self.candidates)}

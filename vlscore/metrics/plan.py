@@ -105,7 +105,8 @@ class Plan:
         signature = signature.plus(txt=self._text)
         signature = signature.plus(Signature("", tuple(f for f in facts if f[1] is not None)))
         # A flag such as DEMONSTRATION-ENCODER holds for what is computed from others as well.
-        flags = [name for s in (facts, *inputs) for name, value in s if value is None]
+        every = [*facts, *(fact for each in inputs for fact in each)]
+        flags = [name for name, value in every if value is None]
         return signature.plus(v=__version__).flagged(*flags)
 
     def values(self, batch: Batch) -> dict[Metric, MetricValues]:
@@ -114,7 +115,7 @@ class Plan:
         batch = replace(batch, artefacts=self._made(batch))
         found: dict[str, MetricValues] = {}
         for metric in self.steps:
-            inputs = {str(name): found[str(find_metric(name))] for name in metric.inputs}
+            inputs = {name: found[str(find_metric(name))] for name in metric.inputs}
             given = replace(batch, values=inputs)
             computed = self._providers[metric].compute(metric, given)
             found[str(metric)] = self._finished(metric, computed, given)
