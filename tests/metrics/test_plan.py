@@ -277,7 +277,7 @@ def test_what_cannot_be_registered_is_said():
         register(dataclasses.replace(own.COMPOSITE, name="orphan", provider=None))
     with pytest.raises(InvalidSetting, match="its provider is a str"):
         register(dataclasses.replace(own.COMPOSITE, provider="mine"))
-    with pytest.raises(InvalidSetting, match="is registered already|belongs to"):
+    with pytest.raises(InvalidSetting, match=r"is registered already|belongs to"):
         register(dataclasses.replace(own.COMPOSITE, name="bleu-1"))
 
 
