@@ -41,6 +41,7 @@ ROOMS = [
     "index",
     "oracle",
     "meta",
+    "comparison",
     "cli",
 ]
 LIFTED_OUT = {

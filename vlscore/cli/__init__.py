@@ -38,6 +38,7 @@ def _options(
 
 def _register() -> None:
     from vlscore.cli import (
+        compare,
         encoders,
         evaluate,
         index,
@@ -53,6 +54,7 @@ def _register() -> None:
     for command in (
         score.score,
         evaluate.evaluate,
+        compare.compare,
         metrics.metrics,
         encoders.encoders,
         perturb.perturb,

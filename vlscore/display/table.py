@@ -1,8 +1,12 @@
 """A table as data, and how it is printed and pasted: nothing is ever cut."""
 
+import csv
+import io
 import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+
+from vlscore.display.numbers import NOTHING
 
 _GAP = "  "
 
@@ -61,6 +65,14 @@ class TextTable:
             r"\end{table}",
         ]
         return "\n".join(lines) + "\n"
+
+    def csv(self) -> str:
+        """For spreadsheets and scripts: headings and cells alone; "-" becomes an empty cell."""
+        written = io.StringIO()
+        writer = csv.writer(written, lineterminator="\n")
+        writer.writerow(self.columns)
+        writer.writerows(["" if cell == NOTHING else cell for cell in row] for row in self.rows)
+        return written.getvalue()
 
     def _blocks(self, width: int) -> Iterable[list[int]]:
         """Columns that fit beside each other; the first is in every block."""

@@ -2,7 +2,7 @@
 
 import csv
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -13,9 +13,10 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
+from vlscore._registry import split_call
 from vlscore._resumable import FinishedRun
 from vlscore._signature import Signature
-from vlscore.errors import InvalidSetting
+from vlscore.errors import ChecksumMismatch, InvalidSetting
 from vlscore.evaluation.rows import (
     COUNTED,
     ERROR,
@@ -27,7 +28,7 @@ from vlscore.evaluation.rows import (
     joined_reasons,
     reasons_of,
 )
-from vlscore.metrics import Metric
+from vlscore.metrics import METRICS, Metric, find_metric
 from vlscore.scorer import Scorer
 from vlscore.scorer.geometry import FLAGS, NUMBERS
 
@@ -106,6 +107,34 @@ def layout_of(scorer: Scorer) -> Layout:
         }[needs.images, needs.references]
         geometry = (*numbers, *(FLAGS if needs.references else FLAGS[:1]))
     return Layout(tuple((m, scorer.signatures[str(m)]) for m in scorer.metrics), geometry)
+
+
+def layout_of_run(run: FinishedRun, own: Mapping[str, Metric] | None = None) -> Layout:
+    """The columns of a finished run.
+
+    Args: own: metrics that are known by their names although no registry has them.
+    Raises: ChecksumMismatch where the run is no evaluation; InvalidSetting for a metric that is
+        not known here.
+    """
+    own = own or {}
+    try:
+        printed = {str(n): Signature.parse(s) for n, s in run.key["metrics"].items()}
+        geometry = tuple(map(str, run.record["geometry"]))
+    except (AttributeError, KeyError, TypeError):
+        raise ChecksumMismatch(
+            f"{run.folder}: run.json is not that of an evaluation; choose another output "
+            "folder, or give --overwrite to replace what is there"
+        ) from None
+    metrics: list[tuple[Metric, Signature]] = []
+    for name, signature in printed.items():
+        # Only registered names: a file must not name modules to be imported.
+        if name not in own and split_call(name)[0] not in METRICS:
+            raise InvalidSetting(
+                f"{run.folder} holds a metric {name} that is not known here; name it as "
+                '"package.module:METRIC", or choose another output folder'
+            )
+        metrics.append((own[name] if name in own else find_metric(name), signature))
+    return Layout(tuple(metrics), geometry)
 
 
 def read_rows_of(run: FinishedRun, layout: Layout) -> Iterator[pa.Table]:

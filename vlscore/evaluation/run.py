@@ -10,10 +10,9 @@ import pyarrow as pa
 
 from vlscore._files import write_json
 from vlscore._record import run_record
-from vlscore._registry import split_call
 from vlscore._resumable import FinishedRun, ResumableFolder
-from vlscore._signature import Signature, difference
-from vlscore.errors import ChecksumMismatch, InvalidSetting
+from vlscore._signature import difference
+from vlscore.errors import InvalidSetting
 from vlscore.evaluation.computing import OnProgress, Row, chunk_tables, compute_rows
 from vlscore.evaluation.results import (
     FAILURES,
@@ -22,6 +21,7 @@ from vlscore.evaluation.results import (
     Layout,
     check_format,
     layout_of,
+    layout_of_run,
     read_failures,
     read_rows_of,
     read_scores,
@@ -31,7 +31,7 @@ from vlscore.evaluation.results import (
 )
 from vlscore.evaluation.rows import reasons_of
 from vlscore.evaluation.summary import Summary, read_summary, summarise
-from vlscore.metrics import METRICS, Metric, Plan, find_metric
+from vlscore.metrics import Plan
 from vlscore.scorer import DEFAULT_METRIC, Scorer
 from vlscore.studies import ColumnNames, StudyTable, open_studies
 
@@ -284,29 +284,13 @@ class _Run:
 
     def _earlier_layout(self, run: FinishedRun) -> Layout:
         """The columns of a finished run; raises InvalidSetting where a metric has changed since."""
-        own = {str(metric): metric for metric in self._scorer.metrics}
-        metrics: list[tuple[Metric, Signature]] = []
-        try:
-            printed = {str(n): Signature.parse(s) for n, s in run.key["metrics"].items()}
-            geometry = tuple(map(str, run.record["geometry"]))
-        except (AttributeError, KeyError, TypeError):
-            raise ChecksumMismatch(
-                f"{run.folder}: run.json is not that of an evaluation; choose another output "
-                "folder, or give --overwrite to replace what is there"
-            ) from None
-        for name, signature in printed.items():
-            now = self._scorer.signatures.get(name)
+        layout = layout_of_run(run, {str(metric): metric for metric in self._scorer.metrics})
+        for metric, signature in layout.metrics:
+            now = self._scorer.signatures.get(str(metric))
             if now is not None and now != signature:
                 raise InvalidSetting(
-                    f"{run.folder} holds {name} computed in another way: "
+                    f"{run.folder} holds {metric} computed in another way: "
                     f"{difference(signature, now)}. Choose another output folder, or give "
                     "--overwrite to compute it anew"
                 )
-            # Only registered names: a file must not name modules to be imported.
-            if name not in own and split_call(name)[0] not in METRICS:
-                raise InvalidSetting(
-                    f"{run.folder} holds a metric {name} that is not known here; name it as "
-                    '"package.module:METRIC", or choose another output folder'
-                )
-            metrics.append((own[name] if name in own else find_metric(name), signature))
-        return Layout(tuple(metrics), geometry)
+        return layout

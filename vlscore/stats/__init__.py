@@ -13,6 +13,13 @@ from vlscore.stats.intervals import (
     bootstrap_mean,
     bootstrap_median,
 )
+from vlscore.stats.paired import (
+    PairedDifference,
+    PairedSums,
+    mean_of_sums,
+    mean_statistics,
+    paired_sums,
+)
 from vlscore.stats.rank import (
     Difference,
     kendall_tau_b,
@@ -33,6 +40,8 @@ from vlscore.stats.testing import (
 __all__ = [
     "Difference",
     "Interval",
+    "PairedDifference",
+    "PairedSums",
     "TestResult",
     "auc",
     "benjamini_hochberg",
@@ -48,7 +57,10 @@ __all__ = [
     "kendall_tau_b",
     "kendall_tau_b_interval",
     "largest_tau_b",
+    "mean_of_sums",
+    "mean_statistics",
     "paired_difference_of_taus",
+    "paired_sums",
     "paired_test",
     "permutation_test",
     "two_sample_test",

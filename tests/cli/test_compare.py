@@ -1,0 +1,85 @@
+"""`vlscore compare` from the command line."""
+
+import json
+
+import pytest
+
+from tests.cli.conftest import write_jsonl
+
+ROWS = [
+    {"id": f"s{k}", "reference": f"There is a nodule of {k} mm.", "candidate": f"A nodule of {k}."}
+    for k in range(6)
+]
+QUICK = ("--resamples", 50, "--permutations", 99)
+
+
+@pytest.fixture
+def tables(tmp_path):
+    clear = [{**row, "candidate": "The lungs are clear"} for row in ROWS]
+    return write_jsonl(tmp_path / "ours.jsonl", ROWS), write_jsonl(tmp_path / "theirs.jsonl", clear)
+
+
+def test_text_metrics_of_two_systems(command, tables, tmp_path):
+    out = tmp_path / "out"
+    done = command("compare", *tables, "--text-only", "--baselines", "-o", out, *QUICK)
+    assert done.exit_code == 0, done.output
+    for shown in ("Differences in rouge-l", "ours - theirs", "bleu-4 corpus", "rouge-score:"):
+        assert shown in done.stdout
+    assert "note: baseline:nearest-image is left out" in done.stderr
+    assert "demonstration" not in done.stderr
+    again = command("compare", *tables, "--text-only", "--baselines", "-o", out, *QUICK)
+    assert again.exit_code == 0
+    assert "nothing was computed" in again.stderr
+    assert again.stdout == done.stdout
+
+
+def test_json_and_quiet(command, tables, tmp_path):
+    arguments = ("compare", *tables, "--metrics", "bleu-1", *QUICK, "-o")
+    done = command(*arguments, tmp_path / "a", "--json")
+    assert json.loads(done.stdout)["systems"] == ["ours", "theirs"]
+    assert command(*arguments, tmp_path / "b", "--quiet").stdout == ""
+
+
+def test_by_default_embeddings_count_where_there_are_images(
+    command, tables, tmp_path, hash_encoder, studies
+):
+    rows = [{**row, "image": f"{'xyz'[k % 3]}.png"} for k, row in enumerate(ROWS)]
+    shown = write_jsonl(tmp_path / "shown.jsonl", rows)
+    done = command("compare", shown, tables[1], "--baselines", "-o", tmp_path / "out", *QUICK)
+    assert done.exit_code == 0, done.output
+    assert "Differences in vlscore" in done.stdout
+    assert "baseline:nearest-image" in done.stdout
+
+
+def test_a_missing_image_is_said_and_ends_with_1(command, tables, tmp_path, hash_encoder):
+    shown = write_jsonl(tmp_path / "shown.jsonl", [{**row, "image": "no.png"} for row in ROWS])
+    arguments = ("compare", shown, tables[1], "-m", "vlscore", "-o", tmp_path / "out", *QUICK)
+    done = command(*arguments)
+    assert done.exit_code == 1
+    assert "12 values are lacking" in done.stderr
+    assert "no.png" in done.stderr
+    assert command(*arguments, "--keep-going").exit_code == 0
+
+
+def test_finished_runs_need_no_metrics(command, tables, tmp_path):
+    for table in tables:
+        command("evaluate", table, "-m", "bleu-2,rouge-l", "-o", tmp_path / table.stem)
+    folders = [tmp_path / table.stem for table in tables]
+    done = command("compare", *folders, "-o", tmp_path / "out", *QUICK)
+    assert done.exit_code == 0, done.output
+    assert "bleu-2 corpus" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (("--text-only", "-m", "vlscore"), "vlscore looks at embeddings"),
+        (("--encoder", "gloria"), "no table has a column of images"),
+        (("-m", "vlscore"), "no table has a column image"),
+    ],
+)
+def test_what_cannot_be_honoured_is_refused(command, tables, tmp_path, hash_encoder, more, message):
+    done = command("compare", *tables, "-o", tmp_path / "out", *more)
+    assert done.exit_code != 0
+    assert message in str(done.exception)
+    assert not (tmp_path / "out" / "run.json").exists()

@@ -1,0 +1,115 @@
+"""Joining systems: the same studies, the same references, or a refusal that shows what differs."""
+
+import json
+import re
+
+import pytest
+
+from vlscore.comparison import join, open_sources
+from vlscore.errors import InvalidSetting, InvalidTable
+from vlscore.evaluation import evaluate
+from vlscore.scorer import Scorer
+
+ROWS = [
+    {"id": f"s{k}", "reference": f"Reference number {k}.", "candidate": f"Candidate {k}."}
+    for k in range(8)
+]
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(name, rows):
+        path = tmp_path / f"{name}.jsonl"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+        return path
+
+    return write
+
+
+def test_rows_are_joined_by_id_in_the_order_of_the_first_table(write):
+    other = [{**row, "candidate": row["candidate"].upper()} for row in reversed(ROWS)]
+    systems = join(open_sources([write("a", ROWS), f"mine={write('b', other)}"]))
+    assert [study.id for study in systems.studies] == [row["id"] for row in ROWS]
+    assert list(systems.candidates) == ["a", "mine"]
+    assert systems.candidates["mine"] == [row["candidate"].upper() for row in ROWS]
+
+
+def test_missing_studies_are_named_from_both_sides(write):
+    paths = [write("a", ROWS[:7]), write("b", ROWS[1:])]
+    with pytest.raises(InvalidTable) as raised:
+        join(open_sources(paths))
+    said = str(raised.value)
+    assert re.search(r"a\.jsonl lacks 1 study \(s7\) of \S*b\.jsonl", said)
+    assert re.search(r"b\.jsonl lacks 1 study \(s0\) of \S*a\.jsonl", said)
+
+
+def test_of_many_missing_studies_some_are_named(write):
+    with pytest.raises(InvalidTable, match=r"lacks 7 studies \(s1, s2, s3, s4, s5, \.\.\.\)"):
+        join(open_sources([write("a", ROWS), write("b", ROWS[:1])]))
+
+
+def test_another_reference_is_shown_where_it_begins_to_differ(write):
+    long = "The lungs are clear and the heart is of normal size. "
+    mine = [{**ROWS[0], "reference": long + "No effusion."}]
+    theirs = [{**ROWS[0], "reference": long + "An effusion."}]
+    with pytest.raises(InvalidTable) as raised:
+        join(open_sources([write("a", mine), write("b", theirs)]))
+    said = str(raised.value)
+    assert "references of 1 study (s0) differ" in said
+    assert "No effusion.'" in said
+    assert "An effusion.'" in said
+    assert "The lungs" not in said
+
+
+def test_a_row_that_no_system_can_use_is_left_out_with_a_note(write):
+    bad = {"id": "s9", "reference": "", "candidate": "x"}
+    systems = join(open_sources([write("a", [*ROWS, bad]), write("b", [bad, *ROWS])]))
+    assert len(systems.studies) == 8
+    assert len([note for note in systems.notes if "s9" in note and "is empty" in note]) == 2
+
+
+def test_a_row_that_one_system_cannot_use_is_a_difference_with_its_reason(write):
+    broken = [{**ROWS[0], "reference": None}, *ROWS[1:]]
+    with pytest.raises(InvalidTable, match=r'lacks 1 study \(s0\).*column "reference" is empty'):
+        join(open_sources([write("a", ROWS), write("b", broken)]))
+
+
+def test_an_id_that_stands_twice_is_refused(write):
+    with pytest.raises(InvalidTable, match=r"b\.jsonl, row 9: id 's0' stands at row 1 already"):
+        join(open_sources([write("a", ROWS), write("b", [*ROWS, ROWS[0]])]))
+
+
+def test_files_of_one_name_are_told_apart_by_their_folders(write):
+    paths = [write("one/results", ROWS), write("two/results", ROWS)]
+    assert [s.name for s in open_sources(paths)] == ["one/results", "two/results"]
+    with pytest.raises(InvalidSetting, match="two systems would be called x"):
+        open_sources([f"x={path}" for path in paths])
+    with pytest.raises(InvalidSetting, match="begin with"):
+        open_sources([f"baseline:mine={paths[0]}"])
+
+
+def test_a_finished_evaluation_stands_for_its_table(write, tmp_path):
+    table = write("a", ROWS)
+    evaluate(table, tmp_path / "done", Scorer(metrics="bleu-1"))
+    (source,) = open_sources([tmp_path / "done"])
+    assert source.run is not None
+    assert source.name == "done"
+    assert join([source]).candidates["done"] == [row["candidate"] for row in ROWS]
+
+
+def test_a_folder_is_refused_without_its_table(write, tmp_path):
+    table = write("a", ROWS)
+    evaluate(table, tmp_path / "done", Scorer(metrics="bleu-1"))
+    write("a", ROWS[:3])
+    with pytest.raises(InvalidTable, match="was changed since"):
+        open_sources([tmp_path / "done"])
+    table.unlink()
+    with pytest.raises(InvalidTable, match="which is not there"):
+        open_sources([tmp_path / "done"])
+    (tmp_path / "nothing").mkdir()
+    with pytest.raises(InvalidTable, match=r"without run\.json"):
+        open_sources([tmp_path / "nothing"])
+    (tmp_path / "nothing" / "run.json").write_text('{"key": {}, "results": {}}')
+    with pytest.raises(InvalidTable, match="not that of `vlscore evaluate`"):
+        open_sources([tmp_path / "nothing"])

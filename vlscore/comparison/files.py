@@ -1,0 +1,159 @@
+"""The files of a comparison: finished chunks, and the results."""
+
+import csv
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from vlscore._files import atomic_write, plain, write_json
+from vlscore._signature import Signature
+from vlscore.comparison.computing import Layout, SystemValues
+from vlscore.comparison.result import Comparison
+from vlscore.comparison.tables import (
+    all_tables,
+    differences_rows,
+    systems_rows,
+    texts_table,
+)
+from vlscore.display import markdown
+from vlscore.metrics import Metric
+from vlscore.studies import Study
+
+CONTENT, VALUES, FAILURES = "comparison.json", "values.parquet", "failures.csv"
+MARKDOWN, LATEX = "tables.md", "tables.tex"
+SYSTEMS, DIFFERENCES, TEXTS = "systems.csv", "differences.csv", "texts.csv"
+# Every file that a comparison can ever write.
+RESULTS = (CONTENT, VALUES, FAILURES, MARKDOWN, LATEX, SYSTEMS, DIFFERENCES, TEXTS)
+
+_NUMBERS, _TRUNCATED, _FAILED = "numbers.npy", "truncated.npy", "failed.json"
+
+
+def write_chunk(place: Path, values: Mapping[str, SystemValues]) -> None:
+    """Keep the values of all systems for a stretch of studies."""
+    numbers = np.stack([each.numbers for each in values.values()])
+    np.save(place / _NUMBERS, numbers, allow_pickle=False)
+    flags = [each.truncated for each in values.values() if each.truncated is not None]
+    if len(flags) == len(values):
+        np.save(place / _TRUNCATED, np.stack(flags), allow_pickle=False)
+    failed = {
+        name: {str(k): reasons for k, reasons in each.failures.items()}
+        for name, each in values.items()
+    }
+    write_json(place / _FAILED, failed)
+
+
+def read_chunk(place: Path) -> dict[str, SystemValues]:
+    """What `write_chunk` kept."""
+    numbers = np.load(place / _NUMBERS, allow_pickle=False)
+    path = place / _TRUNCATED
+    flags = np.load(path, allow_pickle=False) if path.is_file() else [None] * len(numbers)
+    failed = json.loads((place / _FAILED).read_text(encoding="utf-8"))
+    return {
+        name: SystemValues(
+            numbers[k], flags[k], {int(row): reasons for row, reasons in found.items()}
+        )
+        for k, (name, found) in enumerate(failed.items())
+    }
+
+
+def write_results(
+    place: Path,
+    result: Comparison,
+    values: Mapping[str, SystemValues],
+    studies: Sequence[Study],
+    signatures: Mapping[Metric, Signature],
+) -> None:
+    """Write every result file into a folder."""
+    tables = all_tables(result)
+    write_json(place / CONTENT, content_of(result))
+    texts = {
+        MARKDOWN: markdown(tables, map(str, signatures.values())),
+        LATEX: "\n".join(
+            [*(table.latex() for table in tables), *(f"% {s}" for s in signatures.values()), ""]
+        ),
+        SYSTEMS: systems_rows(result).csv(),
+        DIFFERENCES: differences_rows(result).csv(),
+        TEXTS: texts_table(result).csv(),
+    }
+    for name, text in texts.items():
+        with atomic_write(place / name) as stream:
+            stream.write(text)
+    _write_values(place / VALUES, values, studies, signatures)
+    with atomic_write(place / FAILURES) as stream:
+        writer = csv.writer(stream)
+        writer.writerow(["system", "id", "metric", "error"])
+        for name, each in values.items():
+            for row, reasons in sorted(each.failures.items()):
+                for metric, reason in reasons.items():
+                    writer.writerow([name, studies[row].id, metric, reason])
+
+
+def content_of(result: Comparison) -> dict[str, Any]:
+    """Of comparison.json."""
+    found: dict[str, Any] = plain(
+        {
+            "studies": result.studies,
+            "systems": result.systems,
+            "measured": result.measured,
+            "tested": result.tested,
+            "texts": result.texts,
+            "failed": result.failed,
+            "signatures": {name: str(s) for name, s in result.signatures.items()},
+            "notes": result.notes,
+            "tables": all_tables(result),
+        }
+    )
+    return found
+
+
+def first_failures(path: Path, count: int) -> list[tuple[str, str, str]]:
+    """(system, id, reason) of the first values that are lacking, each reason once."""
+    with path.open(encoding="utf-8", newline="") as stream:
+        found = dict.fromkeys((r["system"], r["id"], r["error"]) for r in csv.DictReader(stream))
+    return list(found)[:count]
+
+
+def _write_values(
+    path: Path,
+    values: Mapping[str, SystemValues],
+    studies: Sequence[Study],
+    signatures: Mapping[Metric, Signature],
+) -> None:
+    """One row a system and study; signatures are in the metadata, as in an evaluation's scores."""
+    layout = Layout(tuple(signatures))
+    names = [name for metric in signatures for name in metric.columns]
+    schema = pa.schema(
+        [
+            pa.field("system", pa.string()),
+            pa.field("id", pa.string()),
+            *(pa.field(name, pa.float64()) for name in names),
+            pa.field("error", pa.string()),
+        ],
+        metadata={f"vlscore.signature.{metric}": str(s) for metric, s in signatures.items()},
+    )
+    ids = [study.id for study in studies]
+    with pq.ParquetWriter(path, schema) as writer:
+        for name, each in values.items():
+            numbers = [
+                column
+                for metric in signatures
+                for column in each.numbers[:, layout.columns(metric)].T
+            ]
+            errors = [
+                "; ".join(dict.fromkeys(each.failures[row].values()))
+                if row in each.failures
+                else None
+                for row in range(len(ids))
+            ]
+            columns = [
+                pa.array([name] * len(ids), pa.string()),
+                pa.array(ids, pa.string()),
+                *(pa.array(column, mask=~np.isfinite(column)) for column in numbers),
+                pa.array(errors, pa.string()),
+            ]
+            writer.write_table(pa.Table.from_arrays(columns, schema=schema))

@@ -1,0 +1,193 @@
+"""The numbers of a comparison: every system, every difference, over the same studies."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vlscore._signature import Signature
+from vlscore.comparison.computing import Layout, SystemValues
+from vlscore.comparison.systems import BASELINE
+from vlscore.comparison.texts import TextFacts
+from vlscore.metrics import Metric, Output, corpus_of_sums
+from vlscore.stats import (
+    Interval,
+    PairedSums,
+    benjamini_hochberg,
+    mean_of_sums,
+    mean_statistics,
+    paired_sums,
+)
+from vlscore.stats.paired import Combine
+
+_NOTHING = Interval(float("nan"), float("nan"), float("nan"))
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One number of every system.
+
+    Attributes:
+        name: of the column, as in "findings-f1.precision", or "bleu-4 corpus".
+        metric: the metric's name.
+        higher_is_better: direction.
+        count: studies for which every system has a value; all numbers are over these.
+        values: system -> value with its 95 % bootstrap interval.
+    """
+
+    name: str
+    metric: str
+    higher_is_better: bool
+    count: int
+    values: Mapping[str, Interval]
+
+
+@dataclass(frozen=True)
+class Tested:
+    """The difference of two systems in one number.
+
+    Attributes:
+        name: as in `Measured`.
+        first, second: systems; the difference is the first less the second.
+        count: studies.
+        difference: with its 95 % interval by the paired bootstrap.
+        p_value: two-sided, by the paired permutation test.
+        adjusted: p after Benjamini and Hochberg, over all tests of the comparison.
+    """
+
+    name: str
+    first: str
+    second: str
+    count: int
+    difference: Interval
+    p_value: float
+    adjusted: float
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Everything that the tables show.
+
+    Attributes:
+        studies: how many were compared.
+        measured: in the order of the metrics.
+        tested: every two systems in every number; two baselines are not tested.
+        texts: system -> what its candidates are like.
+        failed: system -> metric -> studies without a value, where there are some.
+        signatures: metric -> what its numbers depend on.
+        notes: what a reader should know besides.
+    """
+
+    studies: int
+    measured: tuple[Measured, ...]
+    tested: tuple[Tested, ...]
+    texts: Mapping[str, TextFacts]
+    failed: Mapping[str, Mapping[str, int]]
+    signatures: Mapping[str, Signature]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def systems(self) -> list[str]:
+        """Names, as they were given; baselines last."""
+        return list(self.texts)
+
+
+def compare_values(
+    values: Mapping[str, SystemValues],
+    texts: Mapping[str, TextFacts],
+    signatures: Mapping[Metric, Signature],
+    *,
+    notes: Sequence[str] = (),
+    resamples: int = 2000,
+    permutations: int = 9999,
+    seed: int = 0,
+) -> Comparison:
+    """Compare systems from their values for the same studies.
+
+    Args:
+        values, texts: by system.
+        signatures: of the metrics, in the order of the columns.
+        resamples, permutations, seed: see `vlscore.stats.paired_sums`.
+    """
+    names = list(values)
+    layout = Layout(tuple(signatures))
+    numbers = np.stack([values[name].numbers for name in names])
+    measured, tested = [], []
+    for metric, output, name, statistics, combine in _quantities(numbers, layout):
+        present = np.isfinite(statistics).all(axis=(0, 2))
+        count = int(present.sum())
+        pairs = [
+            (a, b)
+            for a, b in combinations(range(len(names)), 2)
+            if not names[a].startswith(BASELINE) or not names[b].startswith(BASELINE)
+        ]
+        found = dict.fromkeys(names, _NOTHING)
+        if count:
+            sums = paired_sums(
+                statistics[:, present],
+                resamples=resamples,
+                permutations=permutations,
+                seed=seed,
+            )
+            found = {each: sums.value(k, combine) for k, each in enumerate(names)}
+            tested += [_tested(sums, name, names, a, b, combine) for a, b in pairs]
+        measured.append(Measured(name, str(metric), output.higher_is_better, count, found))
+    return Comparison(
+        studies=numbers.shape[1],
+        measured=tuple(measured),
+        tested=tuple(_adjusted(tested)),
+        texts=dict(texts),
+        failed={name: _failed(values[name], layout) for name in names},
+        signatures={str(metric): signature for metric, signature in signatures.items()},
+        notes=tuple(notes),
+    )
+
+
+def _quantities(
+    numbers: NDArray[np.float64], layout: Layout
+) -> Iterator[tuple[Metric, Output, str, NDArray[np.float64], Combine]]:
+    """Every number with its statistics, (systems, studies, sums); nan where there is no value."""
+    for metric in layout.metrics:
+        columns = numbers[:, :, layout.columns(metric)]
+        for k, (name, output) in enumerate(zip(metric.columns, metric.outputs, strict=True)):
+            column = np.where(np.isfinite(columns[:, :, k]), columns[:, :, k], np.nan)
+            yield metric, output, name, mean_statistics(column), mean_of_sums
+        for output in metric.corpus:
+            # Statistics without a value are 0, which would count as a candidate without words.
+            has_value = np.isfinite(columns[:, :, :1])
+            sums = np.where(has_value, numbers[:, :, layout.statistics(metric)], np.nan)
+            name = f"{metric} {output.name}" + ("" if output.name == "corpus" else " (corpus)")
+            yield metric, output, name, sums, partial(_corpus_value, metric, output.name)
+
+
+def _corpus_value(metric: Metric, name: str, sums: NDArray[np.float64]) -> NDArray[np.float64]:
+    return corpus_of_sums(metric, sums)[name]
+
+
+def _tested(
+    sums: PairedSums, name: str, names: Sequence[str], a: int, b: int, combine: Combine
+) -> Tested:
+    found = sums.difference(a, b, combine)
+    nan = float("nan")
+    return Tested(name, names[a], names[b], sums.count, found.interval, found.p_value, nan)
+
+
+def _adjusted(tested: Sequence[Tested]) -> list[Tested]:
+    """The same with adjusted p values; a test that gave none is left out of the correction."""
+    defined = [k for k, test in enumerate(tested) if np.isfinite(test.p_value)]
+    adjusted = benjamini_hochberg([tested[k].p_value for k in defined])
+    by_position = dict(zip(defined, adjusted.tolist(), strict=True))
+    return [
+        replace(test, adjusted=by_position.get(k, float("nan"))) for k, test in enumerate(tested)
+    ]
+
+
+def _failed(values: SystemValues, layout: Layout) -> dict[str, int]:
+    counts = {
+        str(metric): int((~np.isfinite(values.numbers[:, layout.columns(metric)][:, 0])).sum())
+        for metric in layout.metrics
+    }
+    return {name: count for name, count in counts.items() if count}
