@@ -44,10 +44,19 @@ ROOMS = [
 LIFTED_OUT = {
     "similarity": {"errors"},
     "stats": {"errors"},
-    "search": {"errors", "_files"},
+    "search": {"errors", "_files", "_registry", "similarity"},
     "phantom": {"errors", "_files", "images", "reports"},
     "findings": {"errors", "_files", "_resources", "reports"},
-    "perturb": {"errors", "_files", "_resources", "_version", "reports", "studies", "findings"},
+    "perturb": {
+        "errors",
+        "_files",
+        "_resumable",
+        "_resources",
+        "_version",
+        "reports",
+        "studies",
+        "findings",
+    },
 }
 
 

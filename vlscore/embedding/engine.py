@@ -56,6 +56,14 @@ class EmbeddingEngine:
         self.images_embedded = 0
         self._remembered: OrderedDict[str, tuple[Tensor, bool]] = OrderedDict()
 
+    def forget(self) -> None:
+        """Forget the embeddings of earlier calls.
+
+        An embedding differs in its last digits with the company in which it was computed. After
+        this, what follows depends on nothing that came before, as in a new process.
+        """
+        self._remembered.clear()
+
     def embed_reports(self, reports: Sequence[str]) -> Embedded:
         """Embed texts; equal texts share one embedding."""
         outcome: dict[str, tuple[Tensor, bool] | VLScoreError] = {}
