@@ -3,6 +3,7 @@
 import contextlib
 import json
 import tempfile
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -312,9 +313,10 @@ def _say_of_run(result: "OracleResult", out: Path | None) -> None:
 def _print(result: "OracleResult", show: int, out: Path | None) -> None:
     from vlscore.display.oracle import answer_text, oracle_text
 
-    for answer in result.answers(show):
+    searched = (answer for answer in result.answers() if answer.error is None)
+    for answer in islice(searched, show):
         typer.echo(answer_text(answer))
-    rest = result.summary.studies - show
+    rest = result.summary.searched - show
     if out is None and show and rest > 0:
         typer.echo(f"\n... and {rest} more; --show N prints more, --out FOLDER writes all")
     typer.echo(f"\n{oracle_text(result.summary)}")

@@ -9,9 +9,7 @@ _IDS = 30
 
 
 def answer_text(answer: Answer) -> str:
-    """One study's hits, best first, each with what the score cannot see; or why there are none."""
-    if answer.error is not None:
-        return f"\n{answer.id}\n  failed: {answer.error}"
+    """One study's hits, best first, each with what the score cannot see."""
     lines = [f"\n{answer.id}"]
     if not answer.hits:
         lines.append("  nothing qualifies")

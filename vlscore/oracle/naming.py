@@ -85,6 +85,8 @@ def oracle_metric(metric: Any) -> OracleMetric:
     >>> oracle_metric("bleu-4(smoothing=exp)").is_of_texts
     True
     """
+    if not isinstance(metric, str):
+        metric = METRICS.find(metric)
     name = metric.name if isinstance(metric, Metric) else split_call(metric)[0]
     sought = OBJECTIVES.find(name) if name in OBJECTIVES else None
     if sought is not None and not sought.is_metric:
