@@ -13,6 +13,7 @@ from tests.doubles import HashEncoder
 from vlscore.embedding import StudyEmbedder
 from vlscore.errors import FolderInUse, InvalidIndex, InvalidSetting, InvalidTable
 from vlscore.index import add_to_index, build_index
+from vlscore.metrics import compute
 from vlscore.oracle import OracleRun, OracleSettings, find_oracles, run
 from vlscore.oracle.find import RESULTS
 from vlscore.studies import open_studies
@@ -222,22 +223,30 @@ def test_wanted_columns_are_read_where_a_row_has_them(studies):
     assert all(row.candidate is None for row in rows)
 
 
-def test_recall_is_measured_once_and_survives_a_stop(studies, tmp_path):
-    rows = [{"id": k, "report": f"finding {k} {k * 7 % 89} {k * 5 % 97}"} for k in range(200)]
-    table = write_jsonl(tmp_path / "many.jsonl", rows)
-    index = build_index(table, tmp_path / "j", embedder(), approximate="PQ1x1").index
+def test_recall_is_measured_once_and_survives_a_stop(index, studies, tmp_path, monkeypatch):
+    table = tmp_path / "reports.jsonl"
+    approximate = build_index(table, tmp_path / "j", embedder(), approximate="HNSW4").index
     settings = OracleSettings(mode="approximate", effort=2, sample=2, k=4)
-    whole = find_oracles(studies, tmp_path / "a", index, embedder(), settings)
-    assert set(whole.summary.recall) == {1, 4}
-    assert 0 < whole.summary.recall[4] < 1
+    measured = []
+    exactly = run.recall
+
+    def recall(oracle, images, references, *, k):
+        measured.append((len(images), len(references), k))
+        return exactly(oracle, images, references, k=k) / 2
+
+    monkeypatch.setattr(run, "recall", recall)
+    whole = find_oracles(studies, tmp_path / "a", approximate, embedder(), settings)
+    assert measured == [(2, 2, 1), (2, 2, 4)]
+    assert whole.summary.recall == {1: 0.5, 4: 0.5}
 
     def stop(done, failed):
         if done == 6:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        find_oracles(studies, tmp_path / "b", index, embedder(), settings, on_progress=stop)
-    went_on = find_oracles(studies, tmp_path / "b", index, embedder(), settings)
+        find_oracles(studies, tmp_path / "b", approximate, embedder(), settings, on_progress=stop)
+    went_on = find_oracles(studies, tmp_path / "b", approximate, embedder(), settings)
+    assert len(measured) == 4
     assert went_on.summary.recall == whole.summary.recall
     assert files_of(went_on.folder) == files_of(whole.folder)
 
@@ -245,10 +254,13 @@ def test_recall_is_measured_once_and_survives_a_stop(studies, tmp_path):
 def test_a_metric_of_texts_over_the_whole_corpus_loads_no_encoder(index, studies, tmp_path):
     settings = OracleSettings(metric="bleu-2", k=1, candidates=0)
     result = find_oracles(studies, tmp_path / "a", index.index.path, None, settings)
-    assert [answer.hits[0].text for answer in result.answers(4)] == [
-        f"finding {k} on the side {(k, 1)[k == 1]}" if k == 1 else answer.hits[0].text
-        for k, answer in enumerate(result.answers(4))
-    ]
+    for answer, study in zip(result.answers(), read_jsonl(studies), strict=True):
+        if answer.error is None:
+            references = [study["reference"]] * len(index.index)
+            scores = compute(["bleu-2"], index.index.texts(), references)["bleu-2"]
+            (hit,) = answer.hits
+            assert (hit.found.row, hit.found.score) == (scores.argmax(), scores.max())
+            assert hit.verbatim == (hit.found.score == 1)
     record = json.loads(result.record.read_text())
     assert record["encoder"] is None
     assert str(result.summary.signature).endswith("|candidates:all")

@@ -85,12 +85,7 @@ def test_csv_and_parquet_hold_the_same_reports(iu_rows, shared, tmp_path):
     tables = (shared / "data" / "iu_reports.jsonl", tmp_path / "iu.csv", tmp_path / "iu.parquet")
     embedder = StudyEmbedder(HashEncoder(), device="cpu")
     first, *others = [
-        content(
-            build_index(
-                table, tmp_path / table.suffix, StudyEmbedder(HashEncoder(), device="cpu")
-            ).index
-        )
-        for table in tables
+        content(build_index(table, tmp_path / table.suffix, embedder).index) for table in tables
     ]
     assert first[3] == 20
     assert others == [first, first]
