@@ -114,6 +114,29 @@ def test_a_stopped_run_goes_on_to_the_same_bytes(index, studies, tmp_path, stop_
     assert unchanged.summary == whole.summary
 
 
+class Sociable(HashEncoder):
+    """A report's embedding depends on its company, as the last digits of every real encoder's."""
+
+    def embed_reports(self, tokens):
+        return super().embed_reports(tokens) * (1 + 1e-6 * len(tokens))
+
+
+def test_embeddings_do_not_depend_on_where_a_run_was_stopped(index, studies, tmp_path):
+    def sociable():
+        return StudyEmbedder(Sociable(), device="cpu")
+
+    def stop(done, failed):
+        if done == 3:
+            raise KeyboardInterrupt
+
+    whole = find_oracles(studies, tmp_path / "whole", index.index, sociable())
+    with pytest.raises(KeyboardInterrupt):
+        find_oracles(studies, tmp_path / "out", index.index, sociable(), on_progress=stop)
+    went_on = find_oracles(studies, tmp_path / "out", index.index, sociable())
+    assert went_on.resumed_from == 3
+    assert files_of(went_on.folder) == files_of(whole.folder)
+
+
 def test_what_differs_is_refused_and_overwritten_at_the_end(index, studies, tmp_path):
     out = tmp_path / "out"
     find_oracles(studies, out, index.index, embedder())

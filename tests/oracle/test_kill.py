@@ -10,7 +10,8 @@ import pytest
 from tests.oracle.test_find import files_of
 from vlscore.embedding import StudyEmbedder
 from vlscore.index import SourceSettings, build_index
-from vlscore.meta.retrieval_run import RESULTS
+from vlscore.meta import retrieve
+from vlscore.oracle import find_oracles
 from vlscore.phantom.dataset import write_dataset
 
 STUDIES = 140
@@ -31,32 +32,37 @@ def tables(tmp_path_factory):
     return studies, folder / "index"
 
 
-def start(*arguments):
-    command = [sys.executable, "-m", "vlscore", *map(str, arguments), "--workers", "0"]
-    quiet = subprocess.DEVNULL
-    return subprocess.Popen(command, stdout=quiet, stderr=subprocess.PIPE, text=True)
-
-
-@pytest.mark.parametrize("name", ["oracle", "retrieval"])
-def test_sigkill_costs_the_chunk_in_work_and_nothing_else(tables, tmp_path, name):
-    studies, index = tables
-    options = ("--index", index, "--device", "cpu") if name == "oracle" else ("--device", "cpu")
-    killed, whole = tmp_path / "killed", tmp_path / "whole"
-    process = start(name, studies, *options, "--out", killed)
-    while not (killed / ".parts" / "part-00000000").exists():
+def kill_after_first_chunk(out, *arguments):
+    """Start a command and kill it when it has kept something."""
+    command = [sys.executable, "-m", "vlscore", *map(str, arguments), "--out", str(out)]
+    options = ("--workers", "0", "--device", "cpu")
+    process = subprocess.Popen([*command, *options], stderr=subprocess.PIPE, text=True)
+    while not (out / ".parts" / "part-00000000").exists():
         assert process.poll() is None, process.stderr.read()
         time.sleep(0.001)
     process.kill()
     assert process.wait() == -9
-    assert not (killed / "run.json").exists()
-    again = start(name, studies, *options, "--out", killed)
-    undisturbed = start(name, studies, *options, "--out", whole)
-    assert again.wait() == 0
-    assert "went on after row 128" in again.stderr.read()
-    assert undisturbed.wait() == 0
-    if name == "oracle":
-        assert len(files_of(whole)) == 3
-        assert files_of(killed) == files_of(whole)
-    else:
-        for file in RESULTS:
-            assert (killed / file).read_bytes() == (whole / file).read_bytes()
+    assert not (out / "run.json").exists()
+
+
+def test_sigkill_costs_an_oracle_the_chunk_in_work_and_nothing_else(tables, tmp_path):
+    """Python goes on with what the command began."""
+    studies, index = tables
+    kill_after_first_chunk(tmp_path / "killed", "oracle", studies, "--index", index)
+    embedder = StudyEmbedder("phantom", device="cpu")
+    went_on = find_oracles(studies, tmp_path / "killed", index, embedder)
+    whole = find_oracles(studies, tmp_path / "whole", index, embedder)
+    assert (went_on.resumed_from, whole.resumed_from) == (128, 0)
+    assert len(files_of(whole.folder)) == 3
+    assert files_of(went_on.folder) == files_of(whole.folder)
+
+
+def test_sigkill_costs_a_retrieval_the_chunk_in_work_and_nothing_else(tables, tmp_path):
+    studies, _ = tables
+    kill_after_first_chunk(tmp_path / "killed", "retrieval", studies)
+    embedder = StudyEmbedder("phantom", device="cpu")
+    went_on = retrieve(studies, tmp_path / "killed", embedder)
+    whole = retrieve(studies, tmp_path / "whole", embedder)
+    assert (went_on.resumed_from, whole.resumed_from) == (128, 0)
+    for mine, other in zip(went_on.files[:-1], whole.files[:-1], strict=True):
+        assert mine.read_bytes() == other.read_bytes()
