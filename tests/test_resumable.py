@@ -95,8 +95,16 @@ OPERATIONS = [
 ]
 
 
+def opens_for_reading(path, how="r", *arguments, **options):
+    """Whether a call of open, Python's or the operating system's, changes nothing."""
+    how = options.get("mode", options.get("flags", how)) if isinstance(how, str) else how
+    if isinstance(how, str):
+        return not set(how) & set("wax+")
+    return how & os.O_ACCMODE == os.O_RDONLY
+
+
 def kill_before(moment, work):
-    """Run `work` in a child that is killed before its so manieth operation; whether it was.
+    """Run `work` in a child that is killed at its so manieth operation on files; whether it was.
 
     What Python had not handed to the operating system yet is lost, as in any kill.
     """
@@ -106,13 +114,21 @@ def kill_before(moment, work):
         try:
             seen = 0
 
+            def step():
+                nonlocal seen
+                seen += 1
+                if seen > moment:
+                    os.kill(os.getpid(), signal.SIGKILL)
+
             def dying(real):
                 def call(*arguments, **options):
-                    nonlocal seen
-                    seen += 1
-                    if seen > moment:
-                        os.kill(os.getpid(), signal.SIGKILL)
-                    return real(*arguments, **options)
+                    if real.__name__ == "open" and opens_for_reading(*arguments, **options):
+                        return real(*arguments, **options)
+                    step()
+                    result = real(*arguments, **options)
+                    if real.__name__ == "open":
+                        step()  # the file is there, and has nothing yet of what is to be written
+                    return result
 
                 return call
 
@@ -148,6 +164,8 @@ def test_killed_anywhere_the_same_call_gives_the_same_bytes(tmp_path, whole):
     for out in killed_everywhere(tmp_path, lambda out: None, compute):
         finished_chunks = len([*(out / ".parts").glob("part-*")])
         was_decided = (out / "run.json").exists() or (out / ".parts" / "commit.json").exists()
+        if (ended := finished_run(out)) is not None:
+            ended.check()  # whoever sees run.json sees all results
         _, computed = compute(out)
         assert content(out) == whole
         assert computed == ([] if was_decided else ROWS[AT_ONCE * finished_chunks :])

@@ -1,4 +1,4 @@
-"""Writing files so that a reader never sees half of one, and knowing a file by its content."""
+"""Writing files so that a reader never sees half of one."""
 
 import contextlib
 import hashlib
@@ -6,7 +6,7 @@ import json
 import math
 import os
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -20,7 +20,7 @@ def writing(path: str | Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise OutputFailed(f"{path} cannot be written: {error.strerror or error}") from error
+        raise _failed(Path(path), error) from error
 
 
 @contextlib.contextmanager
@@ -31,8 +31,28 @@ def atomic_write(path: str | Path, mode: str = "w") -> Iterator[IO[Any]]:
 
     Raises: OutputFailed where the operating system refuses to write.
     """
-    with writing(path), _beside(Path(path), mode) as stream:
-        yield stream
+    path = Path(path)
+    try:
+        with _beside(path, mode) as stream:
+            yield stream
+    except OSError as error:
+        # The block may read other files, too; an error that names one of those is not of `path`.
+        if error.filename is not None and not _belongs_to(path, Path(os.fsdecode(error.filename))):
+            raise
+        raise _failed(path, error) from error
+
+
+def _belongs_to(path: Path, other: Path) -> bool:
+    is_temporary = other.parent == path.parent and other.name.startswith(f".{path.name}.")
+    return is_temporary or other == path or other in path.parents
+
+
+def _failed(path: Path, error: OSError) -> OutputFailed:
+    reason = f"{error.strerror or error}"
+    if isinstance(error, FileExistsError | NotADirectoryError):
+        file = next((parent for parent in path.parents if parent.is_file()), None)
+        reason = reason if file is None else f"{file} is a file, not a folder"
+    return OutputFailed(f"{path} cannot be written: {reason}")
 
 
 @contextlib.contextmanager
@@ -54,13 +74,6 @@ def _beside(path: Path, mode: str) -> Iterator[IO[Any]]:
         raise
 
 
-def write_json(path: str | Path, content: Any) -> None:
-    """Write plain data as json that people can read, whole or not at all."""
-    with atomic_write(path) as stream:
-        json.dump(content, stream, indent=2, ensure_ascii=False, allow_nan=False)
-        stream.write("\n")
-
-
 def plain(value: Any) -> Any:
     """The same nested data with what json lacks replaced: None for numbers that are not finite.
 
@@ -78,6 +91,30 @@ def plain(value: Any) -> Any:
     if hasattr(value, "item") and not isinstance(value, str | bytes):
         value = value.item()
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def write_json(path: str | Path, content: Any) -> None:
+    """Write `plain(content)` as json that people can read, whole or not at all.
+
+    Raises: OutputFailed as `atomic_write`.
+    """
+    with atomic_write(path) as stream:
+        json.dump(plain(content), stream, indent=2, ensure_ascii=False, allow_nan=False)
+        stream.write("\n")
+
+
+def json_line(record: Any) -> str:
+    """`plain(record)` as one line of a .jsonl file, its line break included."""
+    return json.dumps(plain(record), ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def write_jsonl(path: str | Path, records: Iterable[Any]) -> None:
+    """Write one line of json a record, whole or not at all; constant memory.
+
+    Raises: OutputFailed as `atomic_write`.
+    """
+    with atomic_write(path) as stream:
+        stream.writelines(map(json_line, records))
 
 
 def file_digest(path: str | Path) -> str:

@@ -1,6 +1,8 @@
-"""Every error that vlscore raises on purpose, in one tree a user can catch.
+"""The tree of errors that a user can catch, by `except VLScoreError` or one by one.
 
-A message names the file or row, says what was found there, and says what to do.
+What a user can cause (files, tables, names, settings) ends in one of these; a room may subclass
+one. A message names the file or row, says what was found there, and says what to do. Slips that
+only code can make (an argument of a wrong type) raise Python's own TypeError or ValueError.
 """
 
 
@@ -26,6 +28,10 @@ class InvalidTable(VLScoreError):
 
 class UnknownName(VLScoreError):
     """A name (encoder, metric, similarity, perturbation kind, policy) is not registered."""
+
+
+class InvalidLexicon(VLScoreError):
+    """A lexicon file is missing, is not TOML, or has an entry that cannot be used."""
 
 
 class InvalidSetting(VLScoreError):

@@ -402,3 +402,21 @@ def test_selecting_applies_the_policy_to_both_reports(tmp_path: Path) -> None:
     assert (chosen.reference, chosen.candidate) == ("Clear.", "Edema.")
     with pytest.raises(InvalidReport, match="the candidate has no section"):
         study.selected(TextPolicy(candidate_section="impression"))
+
+
+def test_names_that_no_file_system_takes_are_no_folders(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.csv", GOOD | {"image": "a" * 5000})
+    assert isinstance(next(iter(open_studies(path))), Study)
+    with pytest.raises(InvalidSetting, match="no such folder"):
+        open_studies(path, image_root="a" * 5000)
+    with pytest.raises(InvalidTable, match="no such file"):
+        open_studies("a" * 5000 + ".csv")
+
+
+def test_parquet_column_names_that_are_no_text(tmp_path: Path) -> None:
+    path = parquet(tmp_path / "t.parquet", columnwithalongname=pa.array(["x", "y"]))
+    path.write_bytes(
+        path.read_bytes().replace(b"columnwithalongname", b"column\xff\xfe\x8e\x8ealongname")
+    )
+    with pytest.raises(InvalidTable, match="column names are not valid UTF-8"):
+        open_studies(path)

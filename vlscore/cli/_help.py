@@ -1,7 +1,8 @@
 """Help that reads well on 80 columns: options in groups, no name or value ever cut."""
 
+from typing import Any
+
 import typer.core
-from click import Context, HelpFormatter
 
 _FIRST = "Options"
 
@@ -9,7 +10,7 @@ _FIRST = "Options"
 class GroupedCommand(typer.core.TyperCommand):
     """A command whose options stand under the headings that `rich_help_panel` names."""
 
-    def format_options(self, ctx: Context, formatter: HelpFormatter) -> None:
+    def format_options(self, ctx: Any, formatter: Any) -> None:
         """Arguments first, then every group of options in order of appearance."""
         groups: dict[str, list[tuple[str, str]]] = {}
         for parameter in self.get_params(ctx):

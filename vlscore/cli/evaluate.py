@@ -39,6 +39,7 @@ from vlscore.cli.options import (
     make_scorer,
     say_of_encoder,
     say_of_failures,
+    terminal_width,
     text_policy,
     worker_count,
 )
@@ -113,12 +114,9 @@ def evaluate(
 
     Example: vlscore evaluate studies.csv --image-root /data/files --out results
     """
-    from rich.console import Console
-
     from vlscore.cli.progress import row_progress
-    from vlscore.display import run_text, scores_table
-    from vlscore.display.printing import print_table
     from vlscore.evaluation import evaluate as run
+    from vlscore.evaluation import scores_table, summary_text
     from vlscore.studies import count_rows
 
     total = count_rows(studies)
@@ -173,8 +171,8 @@ def evaluate(
         typer.echo(json.dumps(summary.to_dict(), indent=2, ensure_ascii=False))
     elif not quiet:
         if show:
-            print_table(scores_table(result.first_scores(show)), Console())
-        typer.echo(run_text(summary))
+            typer.echo(scores_table(result.first_scores(show)).text(terminal_width()) + "\n")
+        typer.echo(summary_text(summary, terminal_width()))
         for name in (result.scores, result.summary_file, result.record):
             typer.echo(f"wrote {name}")
     if summary.failed:

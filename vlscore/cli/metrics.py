@@ -15,7 +15,7 @@ def metrics(
     Several are named with commas between them, parameters in parentheses:
     vlscore,bleu-4(smoothing=exp). A metric of your own is written package.module:METRIC.
     """
-    from vlscore.display.metrics import metric_text, metrics_text
+    from vlscore.cli._metric_texts import metric_text, metrics_text
     from vlscore.metrics import METRICS, find_metric
 
     typer.echo(metrics_text(METRICS.values()) if name is None else metric_text(find_metric(name)))

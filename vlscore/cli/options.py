@@ -227,7 +227,7 @@ def column_names(**names: str) -> "ColumnNames":
     """ColumnNames whose messages name this command's options."""
     from vlscore.studies import ColumnNames
 
-    return ColumnNames(**names, options={role: f"--{role}-column" for role in names})
+    return ColumnNames.of_options(**names)
 
 
 def text_policy(section: str, reference: str | None = None, candidate: str | None = None) -> Any:
@@ -235,6 +235,13 @@ def text_policy(section: str, reference: str | None = None, candidate: str | Non
     from vlscore.reports import TextPolicy
 
     return TextPolicy(section, candidate_section=candidate, reference_section=reference)
+
+
+def terminal_width() -> int:
+    """Columns of the terminal, 80 where there is none; tables are not narrower than that."""
+    import shutil
+
+    return max(shutil.get_terminal_size((80, 24)).columns, 80)
 
 
 def worker_count(workers: int | None) -> int:

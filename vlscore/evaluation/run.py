@@ -12,11 +12,11 @@ from typing import Any
 import pyarrow as pa
 
 from vlscore._files import write_json
+from vlscore._record import run_record
 from vlscore._resumable import FinishedRun, ResumableFolder
 from vlscore._signature import Signature, difference
 from vlscore.embedding import ImageDecoder, StudyViews
 from vlscore.errors import InvalidSetting, UnknownName
-from vlscore.evaluation.record import run_record
 from vlscore.evaluation.results import (
     FAILURES,
     RESULTS,

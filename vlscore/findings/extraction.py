@@ -1,18 +1,21 @@
 """From a report to its findings: split it, read each sentence, follow "this" back."""
 
 from dataclasses import replace
+from functools import lru_cache
 
 from vlscore.errors import InvalidReport
 from vlscore.findings.attributes import places_of
-from vlscore.findings.classify import heading
+from vlscore.findings.classify import Sections
 from vlscore.findings.lexicon import Lexicon, load_lexicon
 from vlscore.findings.reading import read_sentence
+from vlscore.findings.setting import PLAIN, ends_block, is_detail, with_details
 from vlscore.findings.tokens import tokenize
-from vlscore.findings.types import Category, ReportFindings, Sentence, Span
+from vlscore.findings.types import Layout, ReportFindings, Sentence, Span
 from vlscore.reports.sentences import split_sentences
 
 # Characters that hold the first two words of a sentence which speaks of the one before.
 _OPENING = 40
+_REMEMBERED = 16_384
 
 
 def extract(report: str, lexicon: Lexicon | None = None) -> ReportFindings:
@@ -30,30 +33,42 @@ def extract(report: str, lexicon: Lexicon | None = None) -> ReportFindings:
         raise InvalidReport(f"a report must be a str, not {type(report).__name__}")
     lexicon = lexicon or load_lexicon()
     sentences: list[Sentence] = []
-    section = Category.CLINICAL
+    sections = Sections(report, lexicon)
+    setting = PLAIN
+    anchor: int | None = None
     end = 0
     for index, found in enumerate(split_sentences(report)):
-        title = heading(report, end, Span(found.start, found.end), lexicon.headings)
+        between = report[end : found.start]
+        span = Span(found.start, found.end)
+        setting = setting.across(between)
+        category = sections.category(end, span)
+        sentence = read_sentence(found.text, category, lexicon, setting).at(index, found.start)
+        setting = setting.after(found.text, bool(sentence.findings), lexicon)
+        if sentence.layout is not Layout.PROSE and is_detail(found.text, lexicon):
+            if anchor is not None and not sentence.findings and not ends_block(between):
+                sentences[anchor] = with_details(report, sentences[anchor], span, lexicon)
+        else:
+            anchor = index if sentence.findings else None
+        if sentences:
+            sentence = _with_antecedent(report, sentence, sentences[-1], lexicon)
+        sentences.append(sentence)
         end = found.end
-        category = section
-        if title is not None:
-            category, governs = title
-            section = category if governs else Category.CLINICAL
-        sentence = read_sentence(found.text, category, lexicon).at(index, found.start)
-        before = sentences[-1] if sentences else None
-        sentences.append(_with_antecedent(report, sentence, before, lexicon))
     return ReportFindings(report, tuple(sentences))
 
 
-def _with_antecedent(
-    text: str, sentence: Sentence, before: Sentence | None, lexicon: Lexicon
-) -> Sentence:
+@lru_cache(_REMEMBERED)
+def _refers_back(opening: str, lexicon: Lexicon) -> bool:
+    """Whether a sentence that begins so speaks of the finding of the one before."""
+    words = [t.form for t in tokenize(opening)[:2]]
+    return not {" ".join(words), *words[:1]}.isdisjoint(lexicon.grammar["anaphors"])
+
+
+def _with_antecedent(text: str, sentence: Sentence, before: Sentence, lexicon: Lexicon) -> Sentence:
     """The sentence, its placeless findings at the place of the finding that "this" refers to."""
-    if before is None or not sentence.findings or not before.findings:
+    if not sentence.findings or not before.findings:
         return sentence
     start, end = sentence.span
-    words = [t.form for t in tokenize(text, start, min(end, start + _OPENING))[:2]]
-    if not {" ".join(words), *words[:1]} & lexicon.grammar["anaphors"]:
+    if not _refers_back(text[start : min(end, start + _OPENING)], lexicon):
         return sentence
     places = next((p for f in reversed(before.findings) if (p := places_of(f.attributes))), [])
     inherited = tuple(a._replace(inherited=True) for a in places)

@@ -1,10 +1,11 @@
 """Benchmarks of metrics: which changes they notice, and whether they look at the image."""
 
-from vlscore.meta.embedding import EmbeddedPairs, embed_pairs
+from vlscore.meta.embedding import EmbeddedPairs, StudyVectors, embed_pairs
 from vlscore.meta.image_swap import SwapResult, image_swap
-from vlscore.meta.pairs import Pair, pair_of, read_pairs
+from vlscore.meta.pairs import Pair, pair_of, read_pairs, select_pairs
 from vlscore.meta.retrieval import Retrieval, evaluate_retrieval
 from vlscore.meta.retrieval_run import RetrievalResult, RetrievalRun, retrieve
+from vlscore.meta.run import SensitivityRun, run_sensitivity
 from vlscore.meta.sensitivity import COMPARISONS, MetricResult, Sensitivity, sensitivity
 from vlscore.meta.values import PairValues
 
@@ -18,6 +19,8 @@ __all__ = [
     "RetrievalResult",
     "RetrievalRun",
     "Sensitivity",
+    "SensitivityRun",
+    "StudyVectors",
     "SwapResult",
     "embed_pairs",
     "evaluate_retrieval",
@@ -25,5 +28,7 @@ __all__ = [
     "pair_of",
     "read_pairs",
     "retrieve",
+    "run_sensitivity",
+    "select_pairs",
     "sensitivity",
 ]

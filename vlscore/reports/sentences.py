@@ -24,19 +24,44 @@ _BEFORE_NUMBER = frozenset(("no", "nos", "t", "l", "c", "vol", "p", "pp", "ser")
 # A period (run), question or exclamation mark, with closing quotes, at a place where text may end.
 _STOP = re.compile(r"[.!?]+[\"')\]]*(?=\s|$|[A-Z_])|;(?=\s)")
 _LAST_WORD = re.compile(r"[^\s(\[\"']+$")
-# The number of a list item, at the beginning of a line or of a sentence.
-_NUMBER = re.compile(r"\s*(?:\(?\d{1,2}[.)](?=\s|[A-Za-z])|[-*•](?=\s))\s*")
+# The number or bullet of a list item, at the beginning of a line or of a sentence.
+_BULLET = r"[-–—*•●▪◦‣·+]"
+_NUMBER = re.compile(rf"\s*(?:\(?Q?\d{{1,2}}[.)](?=\s|[A-Za-z])|{_BULLET}(?=\s))\s*")
+# A box to tick, and a line that begins with one.
+_BOX = r"(?:\[[ \t]{0,3}[xX✓✔]?[ \t]{0,3}\]|\([ \t]{0,3}[xX✓✔]?[ \t]{0,3}\)|[☐☑☒□■▢✓✔])"
+_BOXED = re.compile(rf"\s*+(?:{_BULLET}\s++)?{_BOX}")
+_NEXT_BOX = re.compile(rf"\s(?={_BOX})")
 # A title and a colon; that of a section is no part of a sentence, one inside a section is.
 _HEADER = re.compile(r"[ \t\n]*([A-Za-z][A-Za-z /&,()\-]{2,40}?)[ \t]*:(?!\d)")
-# Blank lines, list items and titles begin a new sentence, whatever came before.
-_PARAGRAPH = re.compile(
-    r"\n[ \t\r]*\n|\n(?=[ \t]*(?:\(?\d{1,2}[.)]\s|[-*•]\s|[A-Z][A-Za-z /&,()\-]{2,40}:(?!\d)))"
-    r"|(?<=[.!?\s])(?<![A-Z,] )(?=[A-Z][A-Z /&,]{3,40}:)"
+# A title in capitals inside a line begins a new sentence.
+_TITLE = re.compile(r"(?<=[.!?\s])(?<![A-Z,] )(?=[A-Z][A-Z /&,]{3,40}:)")
+# Lines that begin a new sentence, whatever came before: list items, labels ("Heart: ..."), rows of
+# a table or of boxes; and lines that are a whole row, so that the next line begins one as well.
+_WORDS = r"(?:[\w/&()]+[ \t]+){0,4}[\w/&()]+"
+_LINE = re.compile(
+    rf"[ \t]*+(?:(?P<row>\||(?:{_BULLET}[ \t]++)?{_BOX}|\S[^\n\t]*\t[ \t]*\S|{_WORDS}[ ]{{3,}}\S"
+    rf"|{_WORDS}(?:[ \t]+[-–—=→][ \t]|\.{{4,}})|{_WORDS}[ \t]*\|)"
+    rf"|(?P<item>\(?Q?\d{{1,2}}[.)]\s|{_BULLET}\s"
+    rf"|[A-Z][A-Za-z /&,()\-]{{2,40}}:(?!\d)|{_WORDS}:(?!\d)))"
 )
+_LOWER = re.compile(r"[ \t]*[a-z]")
+# A finding alone on its line, above labels that describe it ("Effusion", then "Side: left").
+_BARE = re.compile(
+    r"[ \t]*[A-Z][\w/]*(?:[ \t]+[\w/]+){0,3}[ \t\r]*\n(?=[ \t]+[A-Z][A-Za-z ]{2,30}:(?!\d))"
+)
+_BLANK = re.compile(r"[ \t\r]*(?:\n|$)")
+# A short answer to a question ("Effusion? None."), which ends no sentence.
+_ANSWER = re.compile(
+    r"[ \t]*(?:N(?i:o)(?=[ \t]*(?:[.,;\n]|$))|N(?i:one|il)\b|Y(?i:es)\b"
+    r"|(?:A|P|N)(?i:bsent|resent|ositive|egative)\b)"
+)
+_LONGEST_QUESTION = 60
+# More dots than these lead from a label to its value ("Effusion ..... none").
+_ELLIPSIS = 3
 
 
 @dataclass(frozen=True)
-class Sentence:
+class SentenceSpan:
     """One sentence; `text` is exactly report[start:end]."""
 
     text: str
@@ -44,7 +69,7 @@ class Sentence:
     end: int
 
 
-def split_sentences(report: str) -> list[Sentence]:
+def split_sentences(report: str) -> list[SentenceSpan]:
     """The sentences of a report, in order, without list numbers and section headers.
 
     Decimals ("2.5 cm"), abbreviations ("Dr.", "e.g."), times, masks ("XXXX", "___") and wrapped
@@ -54,22 +79,59 @@ def split_sentences(report: str) -> list[Sentence]:
     >>> [s.text for s in split_sentences("1. Nodule of 2.5 cm.\\n2. no effusion . heart normal")]
     ['Nodule of 2.5 cm.', 'no effusion .', 'heart normal']
     """
-    sentences: list[Sentence] = []
+    sentences: list[SentenceSpan] = []
     for start, end in _blocks(report):
         sentences += _sentences_of_block(report, start, end)
     return sentences
 
 
 def _blocks(report: str) -> list[tuple[int, int]]:
-    """Paragraphs, list items and what follows headers."""
-    cuts = [0, *(match.end() for match in _PARAGRAPH.finditer(report)), len(report)]
+    """Paragraphs, list items, rows and what follows headers."""
+    cuts = sorted(
+        {0, *(m.end() for m in _TITLE.finditer(report)), *_line_cuts(report), len(report)}
+    )
     return [(a, b) for a, b in pairwise(cuts) if a < b]
 
 
-def _sentences_of_block(report: str, start: int, end: int) -> list[Sentence]:
-    found: list[Sentence] = []
+def _line_cuts(report: str) -> list[int]:
+    """The starts of the lines that begin a new sentence."""
+    cuts: list[int] = []
+    end = report.find("\n")
+    before = _LINE.match(report, 0, end) if end >= 0 else None
+    while end >= 0:
+        start = end + 1
+        end = report.find("\n", start)
+        line = _LINE.match(report, start, end if end >= 0 else len(report))
+        if line is None and before is not None:
+            line = _BARE.match(report, start)
+        if line is not None and before is None and _LOWER.match(report, start):
+            # A wrapped line of prose may hold a colon or a dash as well.
+            line = None
+        if line is not None or _is_row(before) or _BLANK.match(report, start):
+            cuts.append(start)
+        before = line
+    # A label that ends its line takes what stands below it along.
+    return [cut for cut in cuts if not _is_open(report, cut)]
+
+
+def _is_row(line: re.Match[str] | None) -> bool:
+    return line is not None and line.lastgroup == "row"
+
+
+def _is_open(report: str, cut: int) -> bool:
+    """Whether the text before a cut ends in a label that has said nothing yet."""
+    return report[max(0, cut - 80) : cut].rstrip().endswith(":")
+
+
+def _sentences_of_block(report: str, start: int, end: int) -> list[SentenceSpan]:
+    found: list[SentenceSpan] = []
     header = _HEADER.match(report, start, end)
     begin = header.end() if header and section_name(header.group(1)) else start
+    if _BOXED.match(report, begin, end):
+        boxes = [box.end() for box in _NEXT_BOX.finditer(report, begin, end)]
+        for first, last in pairwise([begin, *boxes, end]):
+            _append(found, report, first, last)
+        return found
     for stop in _STOP.finditer(report, begin, end):
         if stop.start() < begin or not _ends_sentence(report, begin, stop):
             continue
@@ -81,8 +143,12 @@ def _sentences_of_block(report: str, start: int, end: int) -> list[Sentence]:
 
 def _ends_sentence(report: str, begin: int, stop: re.Match[str]) -> bool:
     mark = stop.group()
+    if mark == "?" and stop.start() - begin < _LONGEST_QUESTION:
+        return _ANSWER.match(report, stop.end()) is None
     if not mark.startswith("."):
         return True
+    if len(mark) > _ELLIPSIS:
+        return _BLANK.match(report, stop.end()) is not None
     before = _LAST_WORD.search(report, max(begin, stop.start() - 40), stop.start())
     word = before.group().lower() if before else ""
     if not word:
@@ -94,7 +160,11 @@ def _ends_sentence(report: str, begin: int, stop: re.Match[str]) -> bool:
         return _CAPITALISED.match(after) is not None
     if word in _BEFORE_NUMBER and after[:1].isdigit():
         return False
-    if word.isdigit() and len(word) <= 2 and _is_item_number(report, begin, before, after):
+    if (
+        word.removeprefix("q").isdigit()
+        and len(word) <= 3
+        and _is_item_number(report, begin, before, after)
+    ):
         return False
     # A single capital is an initial ("J. Smith") unless a new sentence begins after a real word.
     is_initial = len(word) == 1 and word.isalpha() and report[stop.start() - 1].isupper()
@@ -106,7 +176,7 @@ def _is_item_number(report: str, begin: int, number: re.Match[str] | None, after
     return number is not None and not report[begin : number.start()].strip() and bool(after)
 
 
-def _append(found: list[Sentence], report: str, start: int, end: int) -> None:
+def _append(found: list[SentenceSpan], report: str, start: int, end: int) -> None:
     number = _NUMBER.match(report, start, end)
     if number:
         start = number.end()
@@ -114,4 +184,4 @@ def _append(found: list[Sentence], report: str, start: int, end: int) -> None:
     start += len(text) - len(text.lstrip())
     end -= len(text) - len(text.rstrip())
     if end > start and any(character.isalnum() for character in report[start:end]):
-        found.append(Sentence(report[start:end], start, end))
+        found.append(SentenceSpan(report[start:end], start, end))

@@ -104,7 +104,7 @@ class ApproximateIndex:
     def _nearest(self, points: Array, depth: int) -> Array:
         """(n, depth) rows near each point, -1 where there are fewer."""
         try:
-            _, found = self._index.search(points, depth)
+            found: Array = self._index.search(points, depth)[1]
         except (RuntimeError, MemoryError) as error:
             raise InvalidIndex(
                 f"{self._path} is damaged, FAISS cannot search it: {last_line(error)}"
@@ -118,7 +118,8 @@ def line_points(objective: Objective, sample: Array) -> Array:
     """(q, 5, d): the points of each query's line at quantiles of ⟨g, u⟩ over sampled rows g."""
     along = sample @ objective.directions.T
     positions = np.quantile(along, QUANTILES, axis=0).T
-    return objective.origins[:, None] + positions[:, :, None] * objective.directions[:, None]
+    steps: Array = positions[:, :, None] * objective.directions[:, None]
+    return objective.origins[:, None] + steps
 
 
 def _set_effort(index: Any, effort: int | None) -> None:

@@ -40,4 +40,4 @@ def bootstrap_sums(
         times = np.bincount(rng.integers(count, size=count), minlength=count)
         sums[k] = times @ statistics
     estimate = float(combine(statistics.sum(0, keepdims=True))[0])
-    return percentiles(estimate, combine(sums), level)
+    return percentiles(estimate, combine(sums), level, count)

@@ -87,7 +87,7 @@ def paths_of(value: Any, column: str, root: Path) -> tuple[Path, ...]:
         raise InvalidStudy(f'column "{column}" holds a NUL character; no path has one')
     paths = tuple(root / name for name in names)
     for name, path in zip(names, paths, strict=True):
-        if not _HAS_SUFFIX.search(name) and path.is_dir():
+        if not _HAS_SUFFIX.search(name) and os.path.isdir(path):
             raise InvalidStudy(_folder(name, path, column))
     return paths
 

@@ -31,7 +31,7 @@ def read_parquet(
             for record in _records(batch.select(names)):
                 number += 1
                 yield number, record
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, ValueError) as error:
         raise InvalidTable(f"{path}: damaged after row {number} ({type(error).__name__})") from None
 
 
@@ -52,7 +52,9 @@ def _opened(path: Path) -> Any:
     try:
         # Row groups may hold a million rows: read their columns through a buffer, not at once.
         return pq.ParquetFile(path, buffer_size=1 << 20, pre_buffer=False)
-    except (pa.ArrowException, OSError) as error:
+    except UnicodeDecodeError:
+        raise InvalidTable(f"{path}: its column names are not valid UTF-8") from None
+    except (pa.ArrowException, OSError, ValueError) as error:
         raise InvalidTable(f"{path}: is no parquet file ({type(error).__name__})") from None
 
 

@@ -10,6 +10,7 @@ import contextlib
 import csv
 import gzip
 import json
+import os
 import re
 import zlib
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -84,8 +85,8 @@ def format_of(path: Path) -> str:
         raise InvalidTable(f"{path}: tables are {', '.join(_FORMATS)} (or .gz of all but parquet)")
     if suffix == ".parquet" and _is_packed(path):
         raise InvalidTable(f"{path}: parquet files are packed inside; unpack the .gz")
-    if not path.is_file():
-        kind = "is a folder; give the table in it" if path.is_dir() else "no such file"
+    if not os.path.isfile(path):
+        kind = "is a folder; give the table in it" if os.path.isdir(path) else "no such file"
         raise InvalidTable(f"{path}: {kind}")
     return suffix
 

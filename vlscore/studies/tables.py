@@ -5,6 +5,7 @@ because every command reads through `open_studies` or `open_reports`.
 """
 
 import contextlib
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -236,7 +237,7 @@ def open_studies(
     }
     missing |= {name: name for name in also}
     _check_columns(path, found, missing, options)
-    if "image" in roles and image_root is not None and not Path(image_root).is_dir():
+    if "image" in roles and image_root is not None and not os.path.isdir(image_root):
         raise InvalidSetting(f"{image_root}: no such folder, and images are looked for in it")
     root = Path(image_root) if image_root is not None else path.parent
     return StudyTable(
