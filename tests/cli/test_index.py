@@ -165,9 +165,9 @@ def test_tables_of_one_name_are_shown_with_their_folders(command, corpus, tmp_pa
     command("index", "build", corpus, "--out", tmp_path / "index")
     (tmp_path / "more").mkdir()
     more = write_jsonl(tmp_path / "more" / corpus.name, [{"id": "b", "report": "Old fracture."}])
-    for line in ("1 distinct reports added", "holds this corpus already, nothing was done"):
+    for line in ("1 distinct reports added", "holds this corpus already; nothing was done"):
         done = command("index", "add", more, "--index", tmp_path / "index")
-        assert (done.exit_code, line in done.stdout) == (0, True), done.output
+        assert (done.exit_code, line in done.output) == (0, True), done.output
     shown = command("index", "info", tmp_path / "index").stdout
     assert f"sources     {corpus}@" in shown
     assert f", {more}@" in shown

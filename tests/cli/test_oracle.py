@@ -309,11 +309,10 @@ def test_retrieval(command, studies, tmp_path):
     assert done.exit_code == 1
     assert "row 2 (s2): " in done.stderr
     lines = done.stdout.splitlines()
-    assert lines[0] == "image to text: 2 queries, 2 to search"
-    assert re.fullmatch(r"  R@1 +[01].\d{3}  \[[01].\d{3}, [01].\d{3}\]", lines[1])
-    assert lines[4].startswith("  median rank ")
-    assert lines[5] == "text to image: 2 queries, 2 to search"
-    assert lines[11].startswith("retrieval|txt:all|enc:hash@")
+    assert lines[0].split("  ")[0] == "direction"
+    assert re.match(r"image to text +[01]\.\d{3} \[[01]\.\d{3}, [01]\.\d{3}\] ", lines[1])
+    assert lines[2].startswith("text to image ")
+    assert "\nretrieval|txt:all|enc:hash@" in done.stdout
     written = json.loads((out / "retrieval.json").read_text())
     assert (written["failed"], written["failures"][0]["row"]) == (1, 2)
     encoder = HashEncoder()
@@ -341,3 +340,56 @@ def test_retrieval(command, studies, tmp_path):
     refused = command("retrieval", bad)
     assert isinstance(refused.exception, InvalidTable)
     assert "no row can be embedded; row 1: " in str(refused.exception)
+
+
+def test_without_a_folder_the_first_studies_are_printed(command, index, studies, monkeypatch):
+    from vlscore.cli import oracle
+
+    monkeypatch.setattr(oracle, "_SHOWN_STUDIES", 1)
+    first = command("oracle", studies, "--index", index)
+    assert "\ns1\n" in first.stdout
+    assert "\ns3\n" not in first.stdout
+    assert "... and 1 more; --show N prints more, --out FOLDER writes all" in first.stdout
+    assert "2 studies searched, 1 failed" in first.stdout
+    both = command("oracle", studies, "--index", index, "--show", 2)
+    assert "\ns3\n" in both.stdout
+    assert "more; " not in both.stdout
+    shown = json.loads(command("oracle", studies, "--index", index, "--json").stdout)
+    assert (shown["searched"], shown["failed"]) == (2, 1)
+    assert shown["mean"]["low"] <= shown["mean"]["estimate"]
+    assert command("oracle", studies, "--index", index, "--quiet").stdout == ""
+
+
+@pytest.mark.parametrize("name", ["oracle", "retrieval"])
+def test_ctrl_c_says_what_is_kept(command, index, studies, tmp_path, monkeypatch, name):
+    from vlscore.oracle import queries
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(queries.QueryTable, "_embed", stop)
+    options = ("--index", index) if name == "oracle" else ()
+    kept = command(name, studies, *options, "--out", tmp_path / "out")
+    lost = command(name, studies, *options)
+    assert (kept.exit_code, lost.exit_code) == (130, 130)
+    assert re.search(rf"stopped; \w+ \w+ are kept in {tmp_path / 'out'}\. The same", kept.stderr)
+    assert "stopped; nothing was kept; with --out FOLDER" in lost.stderr
+
+
+def test_an_output_that_is_a_file_is_refused_before_the_search(command, index, studies, tmp_path):
+    file = tmp_path / "file"
+    file.write_text("mine")
+    for name, options in (("oracle", ("--index", index)), ("retrieval", ())):
+        refused = command(name, studies, *options, "--out", file)
+        assert isinstance(refused.exception, InvalidSetting)
+        assert "is a file" in str(refused.exception)
+    assert file.read_text() == "mine"
+
+
+def test_half_a_letter_in_an_id_costs_its_own_row(command, index, studies, tmp_path):
+    with studies.open("a") as stream:
+        stream.write('{"id": "a\\ud800b", "image": "x.png", "reference": "Clear.", "own": ""}\n')
+    done = command("oracle", studies, "--index", index, "--out", tmp_path / "out")
+    assert "surrogate" in done.stderr
+    answers = read_jsonl(tmp_path / "out" / "hits.jsonl")
+    assert [answer["error"] is None for answer in answers] == [True, False, True, False]

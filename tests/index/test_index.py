@@ -227,7 +227,7 @@ def test_a_damaged_or_foreign_index_is_refused(table, tmp_path):
 
 @pytest.mark.timeout(20)
 def test_a_pipe_in_an_index_is_not_waited_for(table, tmp_path):
-    index = build_index(table, tmp_path / "index", engine()).index
+    index = build_index(table, tmp_path / "index", embedder()).index
     file = index.file("bad_rows")
     file.unlink()
     os.mkfifo(file)
@@ -244,3 +244,35 @@ def test_an_approximate_part_is_measured_against_exact_search(tmp_path):
     assert found[1] >= 0.95
     with pytest.raises(InvalidSetting, match="FAISS cannot build"):
         build_index(table, tmp_path / "other", embedder(), approximate="IVF4096,Flat")
+
+
+def test_images_are_read_by_the_embedders_policy_in_any_number_of_workers(tmp_path):
+    from PIL import Image
+
+    rows = []
+    for k in range(3):
+        pixels = np.random.default_rng(k).integers(90, 120, (8, 8), dtype=np.uint8)
+        Image.fromarray(pixels).save(tmp_path / f"{k}.png")
+        rows.append({"id": str(k), "image": f"{k}.png"})
+    table = write_table(tmp_path / "images.jsonl", rows)
+    settings = SourceSettings(kind="image")
+    made = {}
+    for policy, workers in (("auto", 0), ("auto", 1), ("minmax", 0)):
+        reader = StudyEmbedder(HashEncoder(), device="cpu", image_policy=policy)
+        out = tmp_path / f"{policy}-{workers}"
+        index = build_index(table, out, reader, settings, workers=workers).index
+        assert index.manifest.facts.get("img") == policy
+        made[policy, workers] = np.array(index.vectors)
+    np.testing.assert_array_equal(made["auto", 0], made["auto", 1])
+    assert (made["auto", 0] != made["minmax", 0]).all(1).any()
+
+
+def test_an_index_of_before_signatures_had_a_subject_still_fits(table, tmp_path):
+    path = build_index(table, tmp_path / "index", embedder()).index.path
+    manifest = json.loads((path / "index.json").read_text())
+    assert manifest["signature"].startswith("index|enc:hash@")
+    manifest["signature"] = manifest["signature"].removeprefix("index|")
+    (path / "index.json").write_text(json.dumps(manifest))
+    assert add_to_index(table, path, embedder()).added_rows == 0
+    with pytest.raises(InvalidIndex, match="txt: all against auto"):
+        add_to_index(table, path, embedder(), SourceSettings(text_policy="auto"))

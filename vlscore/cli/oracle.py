@@ -311,7 +311,7 @@ def _say_of_run(result: "OracleResult", out: Path | None) -> None:
 
 
 def _print(result: "OracleResult", show: int, out: Path | None) -> None:
-    from vlscore.display.oracle import answer_text, oracle_text
+    from vlscore.oracle import answer_text, oracle_text
 
     searched = (answer for answer in result.answers() if answer.error is None)
     for answer in islice(searched, show):

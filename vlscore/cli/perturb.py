@@ -15,6 +15,7 @@ from vlscore.cli.options import (
     OverwriteOption,
     QuietOption,
     say_of_failures,
+    terminal_width,
 )
 
 if TYPE_CHECKING:
@@ -24,19 +25,15 @@ if TYPE_CHECKING:
 def _list_kinds(wanted: bool) -> None:
     if not wanted:
         return
-    from rich.console import Console
-    from rich.table import Table
+    import textwrap
 
     from vlscore.perturb import KINDS
 
-    table = Table()
-    table.add_column("kind", no_wrap=True)
-    for heading in ("a metric should", "error category", "what it does"):
-        table.add_column(heading)
     for kind in KINDS.values():
-        notice = "notice" if kind.expected == "significant" else "not notice"
-        table.add_row(kind.name, notice, kind.category or "", kind.description)
-    Console().print(table)
+        notice = "should notice" if kind.expected == "significant" else "should not notice"
+        category = f"; {kind.category}" if kind.category else ""
+        typer.echo(f"{kind.name}: a metric {notice}{category}")
+        typer.echo(textwrap.indent(textwrap.fill(kind.description, terminal_width() - 2), "  "))
     raise typer.Exit
 
 
@@ -160,14 +157,11 @@ def _read(path: Path | None) -> str | None:
 
 
 def _print(result: "PerturbedTable") -> None:
-    from rich.console import Console
-    from rich.table import Table
+    from vlscore.display import TextTable
 
-    table = Table("kind", "changes", title=f"{result.reports} reports")
-    for kind, count in result.counts.items():
-        table.add_row(kind, str(count))
-    table.add_row("all", str(sum(result.counts.values())), style="bold")
-    Console().print(table)
+    counts = {**result.counts, "all": sum(result.counts.values())}
+    rows = tuple((kind, str(count)) for kind, count in counts.items())
+    typer.echo(TextTable(f"{result.reports} reports", ("kind", "changes"), rows).text())
     if result.standard_normal is not None:
         typer.echo(f"standard normal report: {result.standard_normal}")
     typer.echo(f"wrote {result.out}")

@@ -35,6 +35,7 @@ from vlscore.cli.options import (
     make_embedder,
     say_of_encoder,
     say_of_failures,
+    terminal_width,
     worker_count,
 )
 
@@ -83,7 +84,6 @@ def retrieval(
     Example: vlscore retrieval studies.jsonl --encoder gloria --weights gloria.ckpt
     """
     from vlscore.cli.progress import row_progress
-    from vlscore.display.retrieval import retrieval_text
     from vlscore.meta import retrieve
     from vlscore.studies import count_rows
 
@@ -134,7 +134,7 @@ def retrieval(
     if as_json:
         typer.echo(json.dumps(result.to_dict(), indent=2, ensure_ascii=False))
     elif not quiet:
-        typer.echo(retrieval_text(result))
+        typer.echo(f"{result.table().text(terminal_width())}\n\n{result.signature}")
         if out is not None:
             for name in run.files:
                 typer.echo(f"wrote {name}")

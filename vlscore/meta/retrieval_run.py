@@ -10,16 +10,17 @@ from typing import Any
 import numpy as np
 
 from vlscore._files import plain, write_json
+from vlscore._record import run_record
 from vlscore._resumable import ResumableFolder
 from vlscore._signature import Signature
 from vlscore._version import __version__
+from vlscore.display import TextTable, interval, markdown
 from vlscore.embedding import StudyEmbedder
 from vlscore.errors import InvalidTable
-from vlscore.evaluation.record import run_record
 from vlscore.meta.retrieval import CUTS, Retrieval, evaluate_retrieval
 from vlscore.oracle.queries import QueryBatch, QueryTable
+from vlscore.oracle.summary import read_interval
 from vlscore.reports import TextPolicy
-from vlscore.stats import Interval
 from vlscore.studies import BadRow, ColumnNames, open_studies
 
 NUMBERS, TABLE = "retrieval.json", "retrieval.md"
@@ -61,8 +62,8 @@ class RetrievalResult:
         """The result that `to_dict` became."""
         directions = {
             name: Retrieval(
-                recall={int(k): Interval(**found) for k, found in each["recall"].items()},
-                median_rank=Interval(**each["median_rank"]),
+                recall={int(k): read_interval(found) for k, found in each["recall"].items()},
+                median_rank=read_interval(each["median_rank"]),
                 queries=each["queries"],
                 gallery=each["gallery"],
             )
@@ -72,19 +73,22 @@ class RetrievalResult:
         failed = [BadRow(**row) for row in content["failures"]]
         return cls(Signature.parse(content["signature"]), directions, failed)
 
-    def markdown(self) -> str:
-        """A table to paste."""
-        cuts = " | ".join(f"R@{k}" for k in CUTS)
-        lines = [
-            f"| direction | {cuts} | median rank | queries | to search |",
-            f"|---|{'---|' * (len(CUTS) + 3)}",
-        ]
-        for name, each in self.directions.items():
-            shares = " | ".join(_shown(each.recall[k], ".3f") for k in CUTS)
-            rank = _shown(each.median_rank, "g")
-            lines.append(f"| {name} | {shares} | {rank} | {each.queries} | {each.gallery} |")
-        lines += ["", "In brackets: 95 % bootstrap intervals over queries.", ""]
-        return "\n".join([*lines, f"`{self.signature}`", ""])
+    def table(self) -> TextTable:
+        """One row a direction."""
+        rows = tuple(
+            (
+                name,
+                *(interval(each.recall[k]) for k in CUTS),
+                interval(each.median_rank, 1),
+                str(each.queries),
+                str(each.gallery),
+            )
+            for name, each in self.directions.items()
+        )
+        cuts = (f"R@{k}" for k in CUTS)
+        columns = ("direction", *cuts, "median rank", "queries", "to search")
+        caption = "In brackets: 95 % bootstrap intervals over queries."
+        return TextTable("", columns, rows, caption)
 
 
 @dataclass(frozen=True)
@@ -165,7 +169,8 @@ def retrieve(
             def write(place: Path) -> dict[str, Any]:
                 result = _evaluated(folder, signature)
                 write_json(place / NUMBERS, result.to_dict())
-                (place / TABLE).write_text(result.markdown(), encoding="utf-8")
+                text = markdown([result.table()], [str(signature)])
+                (place / TABLE).write_text(text, encoding="utf-8")
                 return run_record(
                     table=str(table.path.resolve()),
                     signature=signature.to_dict(),
@@ -239,7 +244,3 @@ def _evaluated(folder: ResumableFolder, signature: Signature) -> RetrievalResult
     to_text, to_image = evaluate_retrieval(np.concatenate(images), np.concatenate(reports), texts)
     directions = {"image to text": to_text, "text to image": to_image}
     return RetrievalResult(signature, directions, failed)
-
-
-def _shown(value: Interval, digits: str) -> str:
-    return f"{value.estimate:{digits}} [{value.low:{digits}}, {value.high:{digits}}]"

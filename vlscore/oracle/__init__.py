@@ -7,6 +7,7 @@ from vlscore.oracle.run import OracleRun
 from vlscore.oracle.settings import OracleSettings
 from vlscore.oracle.summary import OracleSummary
 from vlscore.oracle.text_metrics import TextSearch, best_texts
+from vlscore.oracle.texts import answer_text, oracle_text
 
 __all__ = [
     "Answer",
@@ -17,8 +18,10 @@ __all__ = [
     "OracleSettings",
     "OracleSummary",
     "TextSearch",
+    "answer_text",
     "best_texts",
     "find_oracles",
     "oracle_metric",
+    "oracle_text",
     "serve_oracles",
 ]

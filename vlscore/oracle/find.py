@@ -12,10 +12,10 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from vlscore._files import write_json
+from vlscore._record import run_record
 from vlscore._resumable import ResumableFolder
 from vlscore.embedding import StudyEmbedder
 from vlscore.errors import InvalidSetting
-from vlscore.evaluation.record import run_record
 from vlscore.index.store import Index, load_index
 from vlscore.oracle.answers import HITS_SCHEMA, Answer, hits_table, read_answers, write_answers
 from vlscore.oracle.queries import QueryTable

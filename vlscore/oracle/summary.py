@@ -1,6 +1,7 @@
 """What the answers of an oracle come to, in a few numbers."""
 
 import json
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -78,11 +79,16 @@ class Tally:
         )
 
 
+def read_interval(found: Mapping[str, float | None]) -> Interval:
+    """An interval from json, which has no nan: a bound that is not defined was written as null."""
+    return Interval(**{name: math.nan if v is None else v for name, v in found.items()})
+
+
 def read_summary(path: Path) -> OracleSummary:
     """The summary that `to_dict` became in a file."""
     content = json.loads(path.read_text(encoding="utf-8"))
     for name in ("mean", "median"):
-        content[name] = None if content[name] is None else Interval(**content[name])
+        content[name] = None if content[name] is None else read_interval(content[name])
     content["signature"] = Signature.parse(content["signature"])
     content["recall"] = {int(k): share for k, share in content["recall"].items()}
     return OracleSummary(**content)

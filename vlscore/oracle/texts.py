@@ -2,7 +2,9 @@
 
 import math
 
-from vlscore.oracle import Answer, OracleSummary
+from vlscore.display import interval, number
+from vlscore.oracle.answers import Answer
+from vlscore.oracle.summary import OracleSummary
 
 _WIDTH = 78
 _IDS = 30
@@ -40,8 +42,8 @@ def oracle_text(summary: OracleSummary) -> str:
         lines.append(f"nothing qualifies for {summary.without_hits} of them")
     if summary.mean is not None and summary.median is not None:
         lines.append(
-            f"best hits: mean score {summary.mean.estimate:.4f} [{summary.mean.low:.4f}, "
-            f"{summary.mean.high:.4f}], median {summary.median.estimate:.4f}"
+            f"best hits: mean score {interval(summary.mean, 4)}, median "
+            f"{number(summary.median.estimate, 4)}"
         )
     if summary.compared:
         lines.append(f"{summary.verbatim} of {summary.compared} equal the reference")
