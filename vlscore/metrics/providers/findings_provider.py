@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 
-from vlscore._signature import Signature
 from vlscore._version import __version__
 from vlscore.metrics.batch import Batch, Computed, Values
 from vlscore.metrics.metric import Metric
@@ -41,10 +40,7 @@ class FindingsProvider(Provider):
         macro = np.where(counted > 0, (f1 * occurs).sum(1) / np.maximum(counted, 1), 1.0)
         return {"micro": micro, "macro": macro}
 
-    def missing(self, metric: Metric) -> str | None:
-        return None
-
-    def facts(self, metric: Metric, inputs: Sequence[Signature] = ()) -> dict[str, Any]:
+    def facts(self, metric: Metric) -> dict[str, Any]:
         return {"labels": f"vlscore.findings@{__version__}"}
 
 
