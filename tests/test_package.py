@@ -17,6 +17,7 @@ PACKAGE = Path(vlscore.__file__).parent
 ROOMS = [
     "errors",
     "_version",
+    "_recent",
     "_record",
     "_files",
     "_resumable",

@@ -289,8 +289,9 @@ def oracle(
         elif not quiet:
             _print(result, (_SHOWN_STUDIES if out is None else 0) if show is None else show, out)
         failed = result.summary.failed
-        what = "studies failed" if failed > 1 else "study failed"
-        say_of_failures(result.first_failures(_SHOWN_FAILURES), failed, what)
+        if failed:
+            what = "studies failed" if failed > 1 else "study failed"
+            say_of_failures(result.first_failures(_SHOWN_FAILURES), failed, what)
     if failed and not keep_going:
         raise typer.Exit(1)
 
