@@ -72,6 +72,14 @@ class EmbeddingEngine:
         }
         return self._assemble([outcome[text] for text in reports])
 
+    def forget_reports(self) -> None:
+        """Embed every report anew from here on.
+
+        An embedding's last digit may depend on which reports went through the encoder with it.
+        Where a run that goes on must give the same bytes, each chunk begins with this.
+        """
+        self._remembered.forget()
+
     def embed_images(
         self, images: Sequence[Any], *, lateral: bool = False, decoder: ImageDecoder | None = None
     ) -> Embedded:
