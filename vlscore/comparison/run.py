@@ -292,8 +292,12 @@ class _Run:
 
     def _values_of(self, rows: slice, vectors: StudyVectors | None) -> dict[str, SystemValues]:
         """Of what is not computed already, system after system, so that references are met again
-        while the embedder remembers them."""
+        while the embedder remembers them.
+        """
         assert self._scorer is not None
+        if self._scorer.embedder is not None:
+            # Vectors differ in the last digit with their batch: a stop must not show in it.
+            self._scorer.embedder.engine.forget()
         studies = self.systems.studies[rows]
         found = {}
         for group, is_selected in ((self._candidates, False), (self._baselines, True)):
