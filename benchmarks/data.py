@@ -70,3 +70,43 @@ NEGEX_TEST_SET = DataFile(
     sha256="7e844c5ea0a0ef0d16f1308fa1074c00e0fb31cfbe38a61999d34a56a2d98dc7",
     obtain="Download it and give its path.",
 )
+
+
+def _generated(name: str, what: str, sha256: str) -> DataFile:
+    return DataFile(
+        title=f"{what}, for 273 test studies of the Indiana collection",
+        url=f"https://github.com/WangXuanmin/MRG_RL (results folders), as {name}.jsonl",
+        licence="MIT; the references are of the Indiana collection, CC BY-NC-ND 4.0",
+        sha256=sha256,
+        obtain="Write one JSON object a line for each study of those results: `id`, `reference`, "
+        "`candidate`, lower-cased with tokens apart, as they stand there.",
+    )
+
+
+GENERATED = {
+    "template_fusion": _generated(
+        "template_fusion",
+        "a template fusion's reports",
+        "1b80ace162ae33d6af0d22674e729b0eb01ff8cb3d3d6900b38dd2120d28ce4b",
+    ),
+    "template_refine": _generated(
+        "template_refine",
+        "a template refinement's reports",
+        "e39455e671448517f64445a1783977aa7b0f431a0f5d4cea5e9cac7cdf1d65b0",
+    ),
+    "retrieval_copy": _generated(
+        "retrieval_copy",
+        "a retrieval copy's reports",
+        "dd57eec9dd193279959263706fb2f67ab7b9badb1b34b53fdcd1b2ca73f7113d",
+    ),
+    "vlm_epoch0": _generated(
+        "vlm_epoch0",
+        "a vision-language model's reports after its first epoch",
+        "229fee19a1a5fdb4f0a5d070eecca109ef6a7764af3be644afa830fa68c2a1d9",
+    ),
+    "vlm_final": _generated(
+        "vlm_final",
+        "the same model's reports at the end",
+        "f11d2f74f62e5e6a122f45dbc8cf4d116686f4cb5cb763bab3058ab8de3f551d",
+    ),
+}

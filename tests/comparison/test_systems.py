@@ -83,6 +83,7 @@ def test_an_id_that_stands_twice_is_refused(write):
 def test_files_of_one_name_are_told_apart_by_their_folders(write):
     paths = [write("one/results", ROWS), write("two/results", ROWS)]
     assert [s.name for s in open_sources(paths)] == ["one/results", "two/results"]
+    assert [s.name for s in open_sources([paths[0], f"x={paths[1]}"])] == ["results", "x"]
     with pytest.raises(InvalidSetting, match="two systems would be called x"):
         open_sources([f"x={path}" for path in paths])
     with pytest.raises(InvalidSetting, match="begin with"):

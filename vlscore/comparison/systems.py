@@ -67,16 +67,17 @@ def open_sources(
     Raises: InvalidTable, InvalidSetting.
     """
     named = [_named(each) for each in given]
-    paths = [path for _, path in named]
-    stems = [path.stem if path.is_file() else path.name for path in paths]
+    stems = [path.stem if path.is_file() else path.name for name, path in named if name is None]
     sources = []
-    for (name, path), stem in zip(named, stems, strict=True):
-        shown = name or (stem if stems.count(stem) == 1 else f"{path.parent.name}/{stem}")
+    for name, path in named:
+        stem = path.stem if path.is_file() else path.name
+        longer = f"{path.resolve().parent.name}/{stem}"
+        shown = name or (stem if stems.count(stem) == 1 else longer)
         sources.append(_opened(shown, path, columns))
     names = [source.name for source in sources]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise InvalidSetting(
-            f"two systems would be called {', '.join(twice)}; name them, as in first={paths[0]}"
+            f"two systems would be called {', '.join(twice)}; name them, as in first={named[0][1]}"
         )
     if reserved := [name for name in names if name.startswith(BASELINE)]:
         raise InvalidSetting(f"{reserved[0]}: names that begin with {BASELINE!r} are kept")
