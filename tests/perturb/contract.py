@@ -5,7 +5,7 @@ from itertools import pairwise
 
 from vlscore.perturb import Kind, Perturbation, apply_edits
 from vlscore.perturb.generate import perturbations_of, why_nothing
-from vlscore.perturb.reading import Source
+from vlscore.perturb.reading import ReadReport
 from vlscore.perturb.standard import default_standard_normal
 
 # Slips of typesetting and grammar that a change must not bring into a report.
@@ -23,12 +23,12 @@ SLIPS = {
 }
 
 
-def read(report: str) -> Source:
-    return Source.read(report, default_standard_normal())
+def read(report: str) -> ReadReport:
+    return ReadReport.read(report, default_standard_normal())
 
 
 def made(
-    kind: Kind, report: str | Source, seed: int = 0, per_report: int = 5, study_id: str = "s"
+    kind: Kind, report: str | ReadReport, seed: int = 0, per_report: int = 5, study_id: str = "s"
 ) -> list[Perturbation]:
     """What a kind, registered or not, makes of a report."""
     source = read(report) if isinstance(report, str) else report

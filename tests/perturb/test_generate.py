@@ -11,7 +11,7 @@ from tests.perturb.reports import REPORTS
 from vlscore.errors import InvalidReport, InvalidSetting, UnknownName
 from vlscore.perturb import KINDS, apply_edits, kinds_named, perturb
 from vlscore.perturb.generate import why_nothing
-from vlscore.perturb.reading import Source
+from vlscore.perturb.reading import ReadReport
 
 REPORT = REPORTS["several findings"]
 
@@ -73,7 +73,7 @@ def test_wrong_arguments_are_refused(arguments, error):
 def test_why_nothing_came_out():
     report, kind = "Heart size is normal. Lungs are clear.", KINDS["standard-normal"]
     assert why_nothing(read("  "), kind) == "the text holds no sentence"
-    assert why_nothing(Source.read(report), kind) == "there is no standard normal report"
+    assert why_nothing(ReadReport.read(report), kind) == "there is no standard normal report"
     assert why_nothing(read(report), KINDS["change-location"]) == KINDS["change-location"].nothing
 
 

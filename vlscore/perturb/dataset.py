@@ -16,7 +16,7 @@ from vlscore.errors import InvalidTable
 from vlscore.findings import extract
 from vlscore.perturb.generate import check_per_report, perturbations_of, why_nothing
 from vlscore.perturb.kind import Kind, NeedsStandardNormal
-from vlscore.perturb.reading import Source
+from vlscore.perturb.reading import ReadReport
 from vlscore.perturb.registry import kinds_named
 from vlscore.perturb.standard import NormalSentences
 from vlscore.studies import BadRow, Report, is_encodable, read_reports
@@ -123,16 +123,19 @@ class _Run:
             _write(skipped, {"row": row.row, "study_id": row.id, "reason": row.reason})
             return
         self.reports += 1
-        source = Source.read(row.text, self.standard_normal)
+        source = ReadReport.read(row.text, self.standard_normal)
         reasons = {}
         for kind in self.kinds:
             count = 0
-            for perturbation in perturbations_of(source, kind, self.seed, self.per_report, row.id):
+            refused: list[str] = []
+            for perturbation in perturbations_of(
+                source, kind, self.seed, self.per_report, row.id, refused
+            ):
                 _write(made, perturbation.to_dict())
                 count += 1
             self._counts[kind.name] += count
             if not count:
-                reasons[kind.name] = why_nothing(source, kind)
+                reasons[kind.name] = why_nothing(source, kind, refused)
         if reasons:
             _write(skipped, {"row": row.row, "study_id": row.id, "reasons": reasons})
 

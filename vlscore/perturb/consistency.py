@@ -1,0 +1,472 @@
+"""The check after every change: what else in the report speaks of the changed thing.
+
+It knows what a change means (`Meaning`), and reads the rest of the report in plain words
+(`plaintext`, `denial`, `layout`), apart from the kinds and from what the extractor found. What
+belies the change, changes along ("No acute abnormality" becomes "No other acute abnormality"), or
+the change is refused, and the kind is asked for another.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from typing import NamedTuple
+
+from vlscore.perturb.denial import denial_of, spared
+from vlscore.perturb.layout import harm
+from vlscore.perturb.perturbation import Change, Edit, Effect, Meaning, apply_edits
+from vlscore.perturb.plaintext import (
+    PlainSentence,
+    Topic,
+    claims,
+    heights_in,
+    is_denied,
+    may_be_one_place,
+    sentences_of,
+    sides_in,
+    topics,
+    words,
+)
+from vlscore.perturb.reading import ReadReport
+
+_VAGUE = re.compile(
+    r"(?<!\w)(?:changes?|abnormalit\w+|process|findings?|disease|markings?|shadow\w*|prominence|"
+    r"thickening|area|lesions?|opacit\w+|densit\w+)(?!\w)"
+)
+_SITES = re.compile(
+    r"(?<!\w)(?:bas\w+|biba\w+|apex|apic\w+|apices|lobes?|lungs?|mid\w*|\w*hil(?:ar|um|a)|costophrenic|"
+    r"pleura\w*|hemithorax|lingula\w*|ribs?|hemidiaphragm|clavicle|shoulder|humer\w+)(?!\w)"
+)
+_WRONG_SIDE = re.compile(
+    r"(?<!\w)left(?:[- ]sided)? middle lobe|(?<!\w)right(?:[- ]sided)? lingula\w*"
+    r"|(?<!\w)left (?:(?!right)[\w,]+ ){0,4}middle lobes?(?!\w)"
+    r"|(?<!\w)right (?:(?!left)[\w,]+ ){0,4}lingula\w*"
+    r"|(?<!\w)middle (?:(?!right)[\w,]+ ){0,3}(?:of the |on the )left"
+)
+_SAME_TWICE = re.compile(
+    r"(?<!\w)(upper|lower|middle|apical|basilar|left|right|apex|base|midlung)(?: lobes?| lungs?)?"
+    r"(?: and| or|,|/)+ ?(?:the |in the )?\1(?!\w)"
+)
+_NO_MIDDLE = re.compile(r"(?<!\w)(?:left|bilateral) middle lobes?(?!\w)")
+# "Cardiomegaly and mediastinal contour": what is stable of a contour is its being stable.
+_HANGING = re.compile(
+    r"(?:^\W*(?:and|or|but|with)\b|\b(?:and|or|,) (?:the )?(?:\w+ ){0,2}"
+    r"(?:contours?|size|position|silhouettes?|mediastinum|appearance|volumes?|configuration|placement)\W*$"
+    r"|\b(?:is|are|remains?|appears?|the|a|an|and|or|with|of|from|in|to|but)\s*$)"
+)
+_OLD = re.compile(r"\b(?:old|healed|chronic|remote)\b")
+_REST = re.compile(r"(?<!\w)(?:remainder|remaining|otherwise|other|others|rest)(?!\w)")
+_ILL_DENIED = re.compile(r"\bnormal\b.*\bnot\b|\bnot (?:\w+ly )?(?:prominent|large) (?:\w+ )*contour")
+_SECOND = re.compile(r"\b(?:and|with) (?:a |an |the )?$")
+_STEP = re.compile(r"(?<!\w)(?:,|;|and|with|but|or|which|that|without|in|of)(?!\w)")
+_STARTS_WITH_POINTER = re.compile(r"^\W*(?:this|these|it|they|that|those|both)\b")
+_SEEN = re.compile(r"\b(?:identified|seen|visuali[sz]ed|appreciated|noted|demonstrated)\b")
+_UP = frozenset(("severe", "severely", "marked", "markedly", "large", "dense", "extensive"))
+
+
+class Verdict(NamedTuple):
+    """The change as it may stand, with what changes along; or why there is none."""
+
+    change: Change | None
+    reason: str = ""
+
+
+def consistent(report: ReadReport, change: Change) -> Verdict:
+    """Whether, and with which further edits, a change leaves a report that agrees with itself."""
+    check = _Check(report, change)
+    reason = harm(report.text, check.perturbed, change.edits) or check.general()
+    if reason is None and change.meaning is not None:
+        try:
+            for told in _CHECKS[change.meaning.effect](check, change.meaning):
+                reason = told
+                break
+        except _Refused as refused:
+            reason = str(refused)
+    if reason is not None:
+        return Verdict(None, reason)
+    if not check.along:
+        return Verdict(change)
+    edits = tuple(sorted([*change.edits, *check.along]))
+    return Verdict(change._replace(edits=edits))
+
+
+class _Refused(Exception):
+    """The change is belied; the message says by what."""
+
+
+class _Check:
+    """One change of one report, with the views that the rules need."""
+
+    def __init__(self, report: ReadReport, change: Change) -> None:
+        self.report, self.edits = report, change.edits
+        self.perturbed = apply_edits(report.text, change.edits)
+        self.along: list[Edit] = []
+
+    @cached_property
+    def sentences(self) -> list[PlainSentence]:
+        return self.report.plain
+
+    @cached_property
+    def touched(self) -> list[PlainSentence]:
+        """The sentences with an edit in them."""
+        return [s for s in self.sentences if any(_is_in(edit, s) for edit in self.edits)]
+
+    @cached_property
+    def others(self) -> list[PlainSentence]:
+        touched = {sentence.index for sentence in self.touched}
+        return [s for s in self.sentences if s.index not in touched]
+
+    @cached_property
+    def after(self) -> list[str]:
+        """The touched sentences as they read after the change."""
+        found = []
+        for sentence in self.touched:
+            own = [clipped for edit in self.edits if (clipped := _clipped(edit, sentence))]
+            found.append(apply_edits(sentence.said, own).lower())
+        return found
+
+    @property
+    def place(self) -> str:
+        """Where the changed thing is, in the words of the sentences that were changed."""
+        return " ".join(sentence.said for sentence in self.touched)
+
+    def general(self) -> str | None:
+        """What no change may do, whatever it means."""
+        twice = self._said_twice()
+        return f"the change would say twice: {twice!r}" if twice is not None else None
+
+    def _said_twice(self) -> str | None:
+        """A changed sentence that another sentence of the report says already."""
+        there = {_plain(sentence.said) for sentence in self.others}
+        for sentence, after in zip(self.touched, self.after, strict=True):
+            said = _plain(after)
+            if said and said in there and said != _plain(sentence.said):
+                return said
+        return None
+
+    def make_room(self, topic: Topic | None, place: int) -> Iterator[str]:
+        """Denials of organs and of the whole film that the finding now stated at `place` belies."""
+        for sentence in self.others:
+            denial = denial_of(sentence)
+            if denial is None:
+                continue
+            covers = denial.covers(topic) if topic else not (denial.systems or denial.only_acute)
+            beside = topic is not None and denial.is_beside(topic)
+            if not covers and not (beside and sentence.start >= place):
+                continue
+            edit = spared(self.report.text, sentence) if sentence.start >= place else None
+            if edit is None and not covers:
+                continue
+            if edit is None:
+                yield f"the report says elsewhere: {_quoted(sentence)}"
+                return
+            if edit.replacement:
+                self.along.append(edit)
+
+
+def _clipped(edit: Edit, sentence: PlainSentence) -> Edit | None:
+    """What an edit does to the words of one sentence."""
+    start, end = max(edit.start, sentence.start), min(edit.end, sentence.end)
+    if start > end:
+        return None
+    replacement = edit.replacement if edit.start >= sentence.start else ""
+    return Edit(start - sentence.start, end - sentence.start, replacement)
+
+
+def _is_in(edit: Edit, sentence: PlainSentence) -> bool:
+    if edit.start == edit.end:
+        return sentence.start < edit.start < sentence.end or (
+            edit.start == sentence.end and not edit.replacement.strip().endswith((".", "!", "?"))
+        )
+    return edit.start < sentence.end and sentence.start + sentence.lead < edit.end
+
+
+def _plain(said: str) -> str:
+    return " ".join(re.findall(r"[a-z]{2,}", said))
+
+
+def _quoted(sentence: PlainSentence) -> str:
+    said = " ".join(sentence.said.split())
+    return repr(said if len(said) <= 70 else said[:67] + "...")
+
+
+def _topics_of(meaning: Meaning) -> list[Topic]:
+    found = (topics().get(name) for name in meaning.observations)
+    return list(dict.fromkeys(topic for topic in found if topic is not None))
+
+
+# ---------------------------------------------------------------------------- one rule an effect
+
+
+def _stated(check: _Check, meaning: Meaning) -> Iterator[str]:
+    """A finding that the report did not state is stated now."""
+    known = _topics_of(meaning)
+    if any(_OLD.search(edit.replacement.lower()) for edit in check.edits):
+        known = [topic._replace(acute=False) for topic in known]
+    for topic in known:
+        for sentence in check.others:
+            for pattern in (topic.names, topic.coarse):
+                if pattern is not None and pattern.search(sentence.said):
+                    yield f"the report speaks of it elsewhere: {_quoted(sentence)}"
+    place = min(edit.start for edit in check.edits)
+    for topic in known or [None]:
+        yield from check.make_room(topic, place)
+
+
+def _left_out(check: _Check, meaning: Meaning) -> Iterator[str]:
+    """What the report stated, it denies or does not mention now."""
+    yield from _not_there(check)
+    place = check.place
+    last = max((sentence.index for sentence in check.touched), default=-1)
+    for sentence in check.others:
+        if words().pointers.search(sentence.said):
+            yield f"a sentence points at what went: {_quoted(sentence)}"
+        if sentence.index == last + 1 and _REST.search(sentence.said):
+            yield f"the sentence after it speaks of the rest: {_quoted(sentence)}"
+        for topic in _topics_of(meaning):
+            if any(may_be_one_place(sentence.said, place) for _ in claims(sentence.said, topic.names)):
+                yield f"the report states it elsewhere: {_quoted(sentence)}"
+            if topic.coarse is not None and any(
+                may_be_one_place(sentence.said, place) for _ in claims(sentence.said, topic.coarse)
+            ):
+                yield f"the report states it elsewhere in coarser words: {_quoted(sentence)}"
+        if _is_vague_there(sentence, place):
+            yield f"the report tells of a change at the same place: {_quoted(sentence)}"
+
+
+def _denied(check: _Check, meaning: Meaning) -> Iterator[str]:
+    """A sentence denies what it stated; it must not compare it or state normality besides."""
+    for after in check.after:
+        compared = words().compares.search(after)
+        if compared is not None:
+            yield f"the denial would compare: {compared.group()!r}"
+        if _ILL_DENIED.search(after):
+            yield f"the denial would read ill: {after.strip()!r}"
+    yield from _left_out(check, meaning)
+
+
+def _is_vague_there(sentence: PlainSentence, place: str) -> bool:
+    """Whether a sentence tells, in words that name nothing, of something at the very place."""
+    here, there = sides_in(place), sides_in(sentence.said)
+    if not here & there or not heights_in(place) & heights_in(sentence.said):
+        return False
+    return any(not is_denied(sentence.said, *m.span()) for m in _VAGUE.finditer(sentence.said))
+
+
+def _moved(check: _Check, meaning: Meaning) -> Iterator[str]:
+    """A finding that was at one side or height is at another now."""
+    yield from _not_there(check)
+    for after in check.after:
+        wrong = _WRONG_SIDE.search(after) or _NO_MIDDLE.search(after)
+        if wrong is not None:
+            yield f"there is no such place: {wrong.group()!r}"
+        twice = _SAME_TWICE.search(after)
+        if twice is not None:
+            yield f"two places would become one: {twice.group()!r}"
+    yield from (_side_moved if meaning.old in ("left", "right") else _height_moved)(check, meaning)
+
+
+def _side_moved(check: _Check, meaning: Meaning) -> Iterator[str]:
+    old, new = meaning.old, meaning.new
+    for sentence in check.touched:
+        bound = words().side_bound.search(sentence.said)
+        if bound is not None:
+            yield f"an organ that lies on one side stands beside it: {bound.group()!r}"
+    sites = {site for sentence in check.touched for site in _sites_in(sentence)}
+    known = _topics_of(meaning)
+    for sentence in check.others:
+        sides = sides_in(sentence.said)
+        named = any(topic.names.search(sentence.said) for topic in known)
+        shared = not sites.isdisjoint(_sites_in(sentence))
+        if old in sides and (named or shared or words().pointers.search(sentence.said)):
+            if len(sides) == 1 or named:
+                yield f"the old side is told elsewhere: {_quoted(sentence)}"
+        coarse = any(t.coarse is not None and t.coarse.search(sentence.said) for t in known)
+        if (named or coarse) and old in sides:
+            yield f"the old side is told elsewhere: {_quoted(sentence)}"
+        if named and sides == {new}:
+            yield f"the new side is spoken of already: {_quoted(sentence)}"
+        if named and words().pooled.search(sentence.said) and any(
+            True for topic in known for _ in claims(sentence.said, topic.names)
+        ):
+            yield f"the finding is pooled with others elsewhere: {_quoted(sentence)}"
+
+
+def _sites_in(sentence: PlainSentence) -> set[str]:
+    """The parts of the chest that it names, what lies about the hilum as one."""
+    found = {site.group() for site in _SITES.finditer(sentence.said)}
+    return {"hilum" if "hil" in site else site for site in found}
+
+
+def _height_moved(check: _Check, meaning: Meaning) -> Iterator[str]:
+    for after in check.after:
+        bound = words().height_bound.search(after)
+        if bound is not None:
+            yield f"its height is told otherwise too: {bound.group()!r}"
+        if words().pooled.search(after) and len(heights_in(after)) > 1:
+            yield "several places are named together"
+    old = heights_in(check.place)
+    known = _topics_of(meaning)
+    for sentence in check.others:
+        names = [m for topic in known for m in claims(sentence.said, topic.names)]
+        coarse = [m for t in known if t.coarse is not None for m in claims(sentence.said, t.coarse)]
+        if not (names or coarse) or not may_be_one_place(sentence.said, check.place):
+            continue
+        if heights_in(sentence.said) & old or words().pooled.search(sentence.said):
+            yield f"the old place is told elsewhere: {_quoted(sentence)}"
+
+
+def _regraded(check: _Check, meaning: Meaning) -> Iterator[str]:
+    """A finding has another grade now."""
+    yield from _not_there(check)
+    for edit in check.edits:
+        yield from _graded_twice(check, edit)
+    known = _topics_of(meaning)
+    for sentence in check.others:
+        graded = words().grades.search(sentence.said) or words().extents.search(sentence.said)
+        if graded is None:
+            continue
+        for topic in known:
+            if any(may_be_one_place(sentence.said, check.place) for _ in claims(sentence.said, topic.names)):
+                yield f"the report grades it elsewhere: {_quoted(sentence)}"
+    if meaning.new in _UP:
+        place = min(edit.start for edit in check.edits)
+        for topic in known:
+            yield from check.make_room(topic, place)
+
+
+def _graded_twice(check: _Check, edit: Edit) -> Iterator[str]:
+    """Another grade, a stage or an extent in the phrase of the changed word."""
+    for sentence in check.touched:
+        if not sentence.start <= edit.start < sentence.end:
+            continue
+        start, end = edit.start - sentence.start, edit.end - sentence.start
+        before = max((m.end() for m in _STEP.finditer(sentence.said, 0, start)), default=0)
+        joints = [m.start() for m in _STEP.finditer(sentence.said, end)]
+        after = joints[0] if joints else len(sentence.said)
+        rest = sentence.said[before:start] + "|" + sentence.said[end:after]
+        again = words().grades.search(rest)
+        if again is not None and again.group() not in ("prominent", "dense"):
+            yield f"it is graded in other words too: {again.group()!r}"
+        masked = sentence.said[:start] + "|" * (end - start) + sentence.said[end:]
+        extent = words().extents.search(masked)
+        if extent is not None:
+            yield f"its extent is told as well: {extent.group()!r}"
+
+
+def _compared(check: _Check, meaning: Meaning) -> Iterator[str]:
+    """A finding is compared with a prior examination now."""
+    yield from _not_there(check)
+    for sentence in check.sentences:
+        none = words().no_prior.search(sentence.said)
+        if none is not None:
+            yield f"the report has no prior at hand: {_quoted(sentence)}"
+    if meaning.new in ("new", "increased"):
+        place = min(edit.start for edit in check.edits)
+        for topic in _topics_of(meaning):
+            yield from check.make_room(topic, place)
+
+
+def _not_compared(check: _Check, meaning: Meaning) -> Iterator[str]:
+    """A finding is compared no more."""
+    for after in check.after:
+        said = " ".join(after.split()).rstrip(" .;")
+        first = _first_part(check)
+        left = [
+            m
+            for m in words().compares.finditer(said)
+            if not _opens_a_part(said, m.start()) and not said.startswith(first, m.start())
+        ]
+        if left and meaning.observations:
+            yield f"half of the comparison would stay: {left[0].group()!r}"
+        if said and _HANGING.search(said):
+            yield f"the sentence would hang in the air: {said[-60:]!r}"
+    for sentence in check.others:
+        if words().compares.search(sentence.said) is None:
+            continue
+        for topic in _topics_of(meaning):
+            if topic.names.search(sentence.said):
+                yield f"the report compares it elsewhere: {_quoted(sentence)}"
+
+
+def _first_part(check: _Check) -> str:
+    """What stands before an "and" that comes before every edit: it is of another finding."""
+    sentence = check.touched[0]
+    place = min(edit.start for edit in check.edits) - sentence.start
+    joint = re.search(r" and ", sentence.said[sentence.lead : max(place, sentence.lead)])
+    if joint is None:
+        return "\0"
+    return sentence.said[sentence.lead : sentence.lead + joint.start()]
+
+
+def _opens_a_part(said: str, place: int) -> bool:
+    """Whether a comparison is that of a second finding: "and stable left effusion"."""
+    return _SECOND.search(said[:place]) is not None
+
+
+def _normality_left_out(check: _Check, meaning: Meaning) -> Iterator[str]:
+    """Sentences that merely deny went."""
+    for sentence in check.touched:
+        hedged = words().hedged_normal.search(sentence.said)
+        if hedged is not None:
+            yield f"a sentence says less than normal: {hedged.group()!r}"
+    for sentence in check.others:
+        if words().pointers.search(sentence.said):
+            yield f"a sentence points at another: {_quoted(sentence)}"
+
+
+def _no_content_left_out(check: _Check, meaning: Meaning) -> Iterator[str]:
+    """A sentence on technique, communication, history or what to do next went."""
+    for sentence in check.touched:
+        said = sentence.said[sentence.lead :]
+        if _STARTS_WITH_POINTER.search(said) and _SEEN.search(said):
+            yield f"the sentence tells how a finding is seen: {_quoted(sentence)}"
+        if words().recommends.search(said) is None:
+            continue
+        asked = words().examinations.search(said)
+        if asked is not None:
+            yield f"the sentence asks for another examination: {asked.group()!r}"
+        # What is recommended answers to the sentence itself, or to those right before it.
+        for told in check.sentences[max(0, sentence.index - 2) : sentence.index + 1]:
+            if any(True for _ in claims(told.said, words().serious)):
+                yield f"the sentence tells what to do about a serious finding: {_quoted(told)}"
+    gone = {sentence.index for sentence in check.touched}
+    for sentence in check.others:
+        follows = sentence.index - 1 in gone
+        if follows and re.match(rf"\W*{words().conditions.pattern}", sentence.said[sentence.lead :]):
+            yield f"the sentence after it answers to it: {_quoted(sentence)}"
+        if words().pointers.search(sentence.said) and re.search(r"\bsee\b|\bbelow\b", sentence.said):
+            yield f"a sentence points at another: {_quoted(sentence)}"
+
+
+def _reordered(check: _Check, meaning: Meaning) -> Iterator[str]:
+    """The sentences stand in another order."""
+    for sentence in check.sentences:
+        pointer = words().pointers.search(sentence.said)
+        if pointer is not None:
+            yield f"a sentence points at another: {_quoted(sentence)}"
+
+
+def _not_there(check: _Check) -> Iterator[str]:
+    """What was changed is said to be gone, or no finding, or its denial was lost."""
+    for sentence in check.touched:
+        gone = words().not_there.search(sentence.said)
+        if gone is not None:
+            yield f"it may not be there at all: {gone.group()!r}"
+        garbled = words().garbled.search(sentence.said)
+        if garbled is not None and not is_denied(sentence.said, *garbled.span()):
+            yield f"a denial may have been lost: {_quoted(sentence)}"
+
+
+_Rule = Callable[[_Check, Meaning], Iterator[str]]
+_CHECKS: dict[Effect, _Rule] = {
+    Effect.STATED: _stated,
+    Effect.LEFT_OUT: _left_out,
+    Effect.DENIED: _denied,
+    Effect.MOVED: _moved,
+    Effect.REGRADED: _regraded,
+    Effect.COMPARED: _compared,
+    Effect.NOT_COMPARED: _not_compared,
+    Effect.NORMALITY_LEFT_OUT: _normality_left_out,
+    Effect.NO_CONTENT_LEFT_OUT: _no_content_left_out,
+    Effect.REORDERED: _reordered,
+}
