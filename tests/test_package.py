@@ -46,7 +46,16 @@ LIFTED_OUT = {
     "search": {"errors", "_files"},
     "phantom": {"errors", "_files", "images", "reports"},
     "findings": {"errors", "_files", "_resources", "reports"},
-    "perturb": {"errors", "_files", "_resources", "_version", "reports", "studies", "findings"},
+    "perturb": {
+        "errors",
+        "_files",
+        "_registry",
+        "_resources",
+        "_version",
+        "reports",
+        "studies",
+        "findings",
+    },
 }
 
 

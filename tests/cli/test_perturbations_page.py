@@ -16,7 +16,7 @@ from tests.conftest import REPOSITORY
 from vlscore.cli import app
 from vlscore.perturb import KINDS, Expected, perturb
 from vlscore.perturb.chance import Chance
-from vlscore.perturb.reading import Source
+from vlscore.perturb.reading import ReadReport
 from vlscore.phantom.dataset import sample_studies
 
 PAGE = (REPOSITORY / "docs" / "perturbations.md").read_text(encoding="utf-8")
@@ -86,7 +86,7 @@ def test_the_first_example_prints_what_it_says():
 def test_the_second_example_is_a_kind():
     names: dict = {}
     exec(EXAMPLES[1], names)
-    source = Source.read("Oedema? No oedema is seen, nor haemothorax.")
+    source = ReadReport.read("Oedema? No oedema is seen, nor haemothorax.")
     changes = list(names["AmericanSpelling"]().changes(source, Chance(0, "", "american-spelling")))
     assert {change.rule for change in changes} == {"spelling:oedema", "spelling:haemothorax"}
 

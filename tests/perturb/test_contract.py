@@ -18,6 +18,7 @@ from tests.perturb.contract import (
     squeezed,
 )
 from tests.perturb.reports import REPORTS, any_text, reports
+from vlscore.errors import BrokenContract
 from vlscore.perturb import KINDS, Change, Edit, ErrorCategory, Expected, Kind, perturb
 from vlscore.perturb.chance import Chance
 from vlscore.perturb.generate import why_nothing
@@ -162,5 +163,5 @@ def test_a_newcomers_kind(report):
 
 
 def test_a_careless_kind_is_found_out():
-    with pytest.raises(AssertionError, match="'a' before a vowel"):
+    with pytest.raises(BrokenContract, match="'a' before a vowel"):
         assert_keeps_contract(Careless(), "There is a small effusion.")

@@ -21,7 +21,6 @@ from vlscore.perturb.plaintext import (
     heights_in,
     is_denied,
     may_be_one_place,
-    sentences_of,
     sides_in,
     topics,
     words,
@@ -55,7 +54,9 @@ _HANGING = re.compile(
 )
 _OLD = re.compile(r"\b(?:old|healed|chronic|remote)\b")
 _REST = re.compile(r"(?<!\w)(?:remainder|remaining|otherwise|other|others|rest)(?!\w)")
-_ILL_DENIED = re.compile(r"\bnormal\b.*\bnot\b|\bnot (?:\w+ly )?(?:prominent|large) (?:\w+ )*contour")
+_ILL_DENIED = re.compile(
+    r"\bnormal\b.*\bnot\b|\bnot (?:\w+ly )?(?:prominent|large) (?:\w+ )*contour"
+)
 _SECOND = re.compile(r"\b(?:and|with) (?:a |an |the )?$")
 _STEP = re.compile(r"(?<!\w)(?:,|;|and|with|but|or|which|that|without|in|of)(?!\w)")
 _STARTS_WITH_POINTER = re.compile(r"^\W*(?:this|these|it|they|that|those|both)\b")
@@ -223,7 +224,9 @@ def _left_out(check: _Check, meaning: Meaning) -> Iterator[str]:
         if sentence.index == last + 1 and _REST.search(sentence.said):
             yield f"the sentence after it speaks of the rest: {_quoted(sentence)}"
         for topic in _topics_of(meaning):
-            if any(may_be_one_place(sentence.said, place) for _ in claims(sentence.said, topic.names)):
+            if any(
+                may_be_one_place(sentence.said, place) for _ in claims(sentence.said, topic.names)
+            ):
                 yield f"the report states it elsewhere: {_quoted(sentence)}"
             if topic.coarse is not None and any(
                 may_be_one_place(sentence.said, place) for _ in claims(sentence.said, topic.coarse)
@@ -285,8 +288,10 @@ def _side_moved(check: _Check, meaning: Meaning) -> Iterator[str]:
             yield f"the old side is told elsewhere: {_quoted(sentence)}"
         if named and sides == {new}:
             yield f"the new side is spoken of already: {_quoted(sentence)}"
-        if named and words().pooled.search(sentence.said) and any(
-            True for topic in known for _ in claims(sentence.said, topic.names)
+        if (
+            named
+            and words().pooled.search(sentence.said)
+            and any(True for topic in known for _ in claims(sentence.said, topic.names))
         ):
             yield f"the finding is pooled with others elsewhere: {_quoted(sentence)}"
 
@@ -318,15 +323,18 @@ def _height_moved(check: _Check, meaning: Meaning) -> Iterator[str]:
 def _regraded(check: _Check, meaning: Meaning) -> Iterator[str]:
     """A finding has another grade now."""
     yield from _not_there(check)
-    for edit in check.edits:
-        yield from _graded_twice(check, edit)
+    for sentence in check.touched:
+        yield from _graded_twice(sentence, check.edits)
     known = _topics_of(meaning)
     for sentence in check.others:
         graded = words().grades.search(sentence.said) or words().extents.search(sentence.said)
         if graded is None:
             continue
         for topic in known:
-            if any(may_be_one_place(sentence.said, check.place) for _ in claims(sentence.said, topic.names)):
+            if any(
+                may_be_one_place(sentence.said, check.place)
+                for _ in claims(sentence.said, topic.names)
+            ):
                 yield f"the report grades it elsewhere: {_quoted(sentence)}"
     if meaning.new in _UP:
         place = min(edit.start for edit in check.edits)
@@ -334,23 +342,21 @@ def _regraded(check: _Check, meaning: Meaning) -> Iterator[str]:
             yield from check.make_room(topic, place)
 
 
-def _graded_twice(check: _Check, edit: Edit) -> Iterator[str]:
-    """Another grade, a stage or an extent in the phrase of the changed word."""
-    for sentence in check.touched:
-        if not sentence.start <= edit.start < sentence.end:
-            continue
-        start, end = edit.start - sentence.start, edit.end - sentence.start
-        before = max((m.end() for m in _STEP.finditer(sentence.said, 0, start)), default=0)
-        joints = [m.start() for m in _STEP.finditer(sentence.said, end)]
-        after = joints[0] if joints else len(sentence.said)
-        rest = sentence.said[before:start] + "|" + sentence.said[end:after]
-        again = words().grades.search(rest)
+def _graded_twice(sentence: PlainSentence, edits: Sequence[Edit]) -> Iterator[str]:
+    """Another grade, a stage or an extent beside the changed word."""
+    own = [clipped for edit in edits if (clipped := _clipped(edit, sentence))]
+    rest = sentence.said
+    for start, end, _ in own:
+        rest = rest[:start] + "|" * (end - start) + rest[end:]
+    extent = words().extents.search(rest)
+    if extent is not None:
+        yield f"its extent is told as well: {extent.group()!r}"
+    for start, end, _ in own:
+        before = max((m.end() for m in _STEP.finditer(rest, 0, start)), default=0)
+        after = min((m.start() for m in _STEP.finditer(rest, end)), default=len(rest))
+        again = words().grades.search(rest, before, after)
         if again is not None and again.group() not in ("prominent", "dense"):
             yield f"it is graded in other words too: {again.group()!r}"
-        masked = sentence.said[:start] + "|" * (end - start) + sentence.said[end:]
-        extent = words().extents.search(masked)
-        if extent is not None:
-            yield f"its extent is told as well: {extent.group()!r}"
 
 
 def _compared(check: _Check, meaning: Meaning) -> Iterator[str]:
@@ -432,9 +438,13 @@ def _no_content_left_out(check: _Check, meaning: Meaning) -> Iterator[str]:
     gone = {sentence.index for sentence in check.touched}
     for sentence in check.others:
         follows = sentence.index - 1 in gone
-        if follows and re.match(rf"\W*{words().conditions.pattern}", sentence.said[sentence.lead :]):
+        if follows and re.match(
+            rf"\W*{words().conditions.pattern}", sentence.said[sentence.lead :]
+        ):
             yield f"the sentence after it answers to it: {_quoted(sentence)}"
-        if words().pointers.search(sentence.said) and re.search(r"\bsee\b|\bbelow\b", sentence.said):
+        if words().pointers.search(sentence.said) and re.search(
+            r"\bsee\b|\bbelow\b", sentence.said
+        ):
             yield f"a sentence points at another: {_quoted(sentence)}"
 
 

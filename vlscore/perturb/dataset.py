@@ -17,7 +17,7 @@ from vlscore.findings import extract
 from vlscore.perturb.generate import check_per_report, perturbations_of, why_nothing
 from vlscore.perturb.kind import Kind, NeedsStandardNormal
 from vlscore.perturb.reading import ReadReport
-from vlscore.perturb.registry import kinds_named
+from vlscore.perturb.registry import AnyKind, kinds_named
 from vlscore.perturb.standard import NormalSentences
 from vlscore.studies import BadRow, Report, is_encodable, read_reports
 
@@ -50,7 +50,7 @@ class PerturbedTable:
 def perturb_table(
     path: str | Path,
     out: str | Path,
-    kinds: Iterable[str] | None = None,
+    kinds: Iterable[AnyKind] | None = None,
     seed: int = 0,
     *,
     per_report: int = 1,

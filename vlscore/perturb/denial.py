@@ -26,7 +26,9 @@ _SUBJECT = re.compile(
     r"^[^,;:]*?(?=\s(?:show|shows|demonstrates?|reveals?|are|is|appears?|have|has)(?: \w+ly)?\s*$)"
 )
 _ACUTE = re.compile(r"\b(?:acute|active|new)\b")
-_NORMAL = r"(?:clear|normal|negative|unremarkable|intact|within normal|within limits|well[- ]aerated)"
+_NORMAL = (
+    r"(?:clear|normal|negative|unremarkable|intact|within normal|within limits|well[- ]aerated)"
+)
 _FILM = r"(?:chest(?! (?:wall|tube))|exam\w*|study|film|radiographs?|x-?\s?(?:ray|xxxx)|views?)"
 _WHOLE = re.compile(
     rf"(?<!\w)(?:normal|negative|unremarkable|clear) (?:\w+ ){{0,2}}{_FILM}"
@@ -41,7 +43,9 @@ _OF_PARTS = re.compile(
     rf"(?:[^.;]{{0,30}}?(?:is|are|appears?|looks?|remains?|being|but|but are)| )\s?(?:\w+ly |well )*(?:and \w+ |\w+ and )?"
     rf"{_NORMAL}"
 )
-_SPARED = re.compile(r"\b(?:other|otherwise|besides|except|apart from|aside from|remainder|remaining)\b")
+_SPARED = re.compile(
+    r"\b(?:other|otherwise|besides|except|apart from|aside from|remainder|remaining)\b"
+)
 
 _BEFORE_ACUTE = re.compile(
     r"(?<!\w)(?:no|without|negative for|free of)((?:[\s]+[\w-]+){0,6}?\s+(?:of|for))?\s+"

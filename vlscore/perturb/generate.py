@@ -9,13 +9,13 @@ from vlscore.perturb.consistency import consistent
 from vlscore.perturb.kind import Kind, NeedsStandardNormal
 from vlscore.perturb.perturbation import Perturbation, apply_edits
 from vlscore.perturb.reading import ReadReport
-from vlscore.perturb.registry import kinds_named
+from vlscore.perturb.registry import AnyKind, kinds_named
 from vlscore.perturb.standard import default_standard_normal
 
 
 def perturb(
     report: str,
-    kinds: Iterable[str] | None = None,
+    kinds: Iterable[AnyKind] | None = None,
     seed: int = 0,
     *,
     per_report: int = 1,
@@ -26,13 +26,14 @@ def perturb(
 
     Args:
         report: free text; what it allows decides what is generated, which may be nothing.
-        kinds: names of kinds, see `KINDS`; default: all.
+        kinds: names of kinds (see `KINDS`), "package.module:MyKind", or kinds of your own as
+            objects; default: all that are registered.
         seed: with `study_id` and the kind, decides every choice.
         per_report: most changes of each kind.
         study_id: goes into the records.
         standard_normal: text that stands for a normal report; default: the recipe's own.
 
-    Raises: UnknownName for an unknown kind; InvalidReport where the report is no text;
+    Raises: UnknownName for an unknown kind; InvalidSetting for an object that is none; InvalidReport where the report is no text;
         InvalidSetting where `per_report` is below 1.
 
     >>> for p in perturb("Small left pleural effusion. Heart size is normal.", ["change-location"]):

@@ -10,7 +10,7 @@ from vlscore.perturb.reading import ReadReport
 
 
 class Kind(ABC):
-    """A kind of perturbation; one file under `kinds/` and one line in `registry.py`.
+    """A kind of perturbation: derive from it, and hand the object, or its place, to `perturb`.
 
     Attributes:
         name: as users type it.

@@ -17,7 +17,9 @@ _LABEL = re.compile(
 )
 _BOX = re.compile(r"\[[ xX*✓-]?\]|\([ xX✓]\)|[☐☑☒✓✔□■◻◼]|_{3,}\s*(?=yes|no\b)", re.IGNORECASE)
 _COLUMN = re.compile(r"\||\t")
-_LIST_NUMBER = re.compile(r"(?:(?<=^)|(?<=\n)|(?<=[.:;!?]\s)|(?<=[.:;]))[ \t]*\(?(\d{1,2})[.)](?=\s|[A-Za-z])")
+_LIST_NUMBER = re.compile(
+    r"(?:(?<=^)|(?<=\n)|(?<=[.:;!?]\s)|(?<=[.:;]))[ \t]*\(?(\d{1,2})[.)](?=\s|[A-Za-z])"
+)
 # More than this is a sentence, not an answer.
 _LONGEST_ANSWER = 5
 _SENTENCES = re.compile(r"[.!?]\s+\S")

@@ -75,9 +75,7 @@ class Change(NamedTuple):
     meaning: Meaning | None = None
 
 
-def change_of(
-    edits: Iterable[Edit], rule: str, meaning: Meaning | None = None
-) -> Change | None:
+def change_of(edits: Iterable[Edit], rule: str, meaning: Meaning | None = None) -> Change | None:
     """A change with its edits in text order; None where there are none, or two overlap."""
     ordered = tuple(sorted(set(edits)))
     if not ordered or any(one.end > other.start for one, other in pairwise(ordered)):

@@ -26,7 +26,9 @@ _HEIGHTS = {
     ),
 }
 # "lung base" says where; the "base of the neck" or the "upper limits of normal" do not.
-_NO_PLACE = re.compile(r"\b(?:upper limits?|upper normal|midline|middle[- ]aged?|mid(?:thoracic|[- ]thoracic)|central (?:venous|line|catheter))\b")
+_NO_PLACE = re.compile(
+    r"\b(?:upper limits?|upper normal|midline|middle[- ]aged?|mid(?:thoracic|[- ]thoracic)|central (?:venous|line|catheter))\b"
+)
 
 
 class Topic(NamedTuple):

@@ -17,7 +17,8 @@ from vlscore.findings import (
     extract,
 )
 from vlscore.perturb.lexicons import discourse
-from vlscore.perturb.plaintext import PlainSentence, sentences_of, words as plain_words
+from vlscore.perturb.plaintext import PlainSentence, sentences_of
+from vlscore.perturb.plaintext import words as plain_words
 
 _NUMBER = re.compile(r"(?:\(?\d{1,2}[.)],?|[-*•])\s*$")
 _HEADER = re.compile(r"[A-Za-z][A-Za-z /&,()\-]{2,40}?[ \t]*:\s*(?:\(?\d{1,2}[.)]\s*)?$")

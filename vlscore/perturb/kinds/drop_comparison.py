@@ -51,9 +51,7 @@ class DropComparison(Kind):
                 if any(s.changes for s in source.sentences if s is not told):
                     continue
                 edits = remove_sentences(source, [told.index])
-                change = change_of(
-                    edits or (), "sentence:comparison", Meaning(Effect.NOT_COMPARED)
-                )
+                change = change_of(edits or (), "sentence:comparison", Meaning(Effect.NOT_COMPARED))
             else:
                 change = _without(source, told)
             if change is not None:

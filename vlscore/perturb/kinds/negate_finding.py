@@ -87,7 +87,9 @@ def _denied_head(head: str) -> str | None:
     return " ".join([table.openings.get(opening, "no"), *kept, ""])
 
 
-def _denies(source: ReadReport, sentence: Sentence, finding: Finding, edits: tuple[Edit, ...]) -> bool:
+def _denies(
+    source: ReadReport, sentence: Sentence, finding: Finding, edits: tuple[Edit, ...]
+) -> bool:
     """Whether the changed sentence reads as a denial of the finding, and of nothing else."""
     start = sentence.span.start
     said = sentence.span.of(source.text)

@@ -47,9 +47,7 @@ class RemovePathology(Kind):
                 sole = [edit for index in gone for edit in _sole(source, index + 1, gone)]
                 names = tuple(dict.fromkeys(f.observation for f in _told(source, gone)))
                 meaning = Meaning(Effect.LEFT_OUT, names)
-                yield Change(
-                    tuple(sorted([*edits, *sole])), f"sentence:{'+'.join(names)}", meaning
-                )
+                yield Change(tuple(sorted([*edits, *sole])), f"sentence:{'+'.join(names)}", meaning)
 
 
 def _all_that_tell(source: ReadReport, findings: list[Finding]) -> set[int]:
