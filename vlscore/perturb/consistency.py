@@ -8,7 +8,7 @@ the change is refused, and the kind is asked for another.
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 from vlscore.perturb.denial import denial_of, spared
@@ -26,6 +26,7 @@ from vlscore.perturb.plaintext import (
     words,
 )
 from vlscore.perturb.reading import ReadReport
+from vlscore.perturb.wording import with_capital
 
 _VAGUE = re.compile(
     r"(?<!\w)(?:changes?|abnormalit\w+|process|findings?|disease|markings?|shadow\w*|prominence|"
@@ -57,6 +58,9 @@ _REST = re.compile(r"(?<!\w)(?:remainder|remaining|otherwise|other|others|rest)(
 _ILL_DENIED = re.compile(
     r"\bnormal\b.*\bnot\b|\bnot (?:\w+ly )?(?:prominent|large) (?:\w+ )*contour"
 )
+_CHANGING = re.compile(r"\b(?:increas\w+|decreas\w+|enlarging|worsen\w+|improv\w+|develop\w+)\b")
+# "Otherwise" where nothing is left that it could be said of.
+_OTHERWISE = re.compile(r"\b(?:is|are|appears?|lungs) (otherwise )|^\W*(otherwise,? )(?=\w)")
 _SECOND = re.compile(r"\b(?:and|with) (?:a |an |the )?$")
 _STEP = re.compile(r"(?<!\w)(?:,|;|and|with|but|or|which|that|without|in|of)(?!\w)")
 _STARTS_WITH_POINTER = re.compile(r"^\W*(?:this|these|it|they|that|those|both)\b")
@@ -147,7 +151,8 @@ class _Check:
     def make_room(self, topic: Topic | None, place: int) -> Iterator[str]:
         """Denials of organs and of the whole film that the finding now stated at `place` belies."""
         for sentence in self.others:
-            denial = denial_of(sentence)
+            before = self.sentences[sentence.index - 1] if sentence.index else None
+            denial = denial_of(sentence, before)
             if denial is None:
                 continue
             covers = denial.covers(topic) if topic else not (denial.systems or denial.only_acute)
@@ -217,12 +222,14 @@ def _left_out(check: _Check, meaning: Meaning) -> Iterator[str]:
     """What the report stated, it denies or does not mention now."""
     yield from _not_there(check)
     place = check.place
-    last = max((sentence.index for sentence in check.touched), default=-1)
+    first = min((sentence.index for sentence in check.touched), default=0)
+    is_told = False
     for sentence in check.others:
         if words().pointers.search(sentence.said):
             yield f"a sentence points at what went: {_quoted(sentence)}"
-        if sentence.index == last + 1 and _REST.search(sentence.said):
-            yield f"the sentence after it speaks of the rest: {_quoted(sentence)}"
+        if sentence.index > first and not is_told and _REST.search(sentence.said):
+            yield from _without_rest(check, sentence)
+        is_told = is_told or _tells_something(sentence.said)
         for topic in _topics_of(meaning):
             if any(
                 may_be_one_place(sentence.said, place) for _ in claims(sentence.said, topic.names)
@@ -234,6 +241,29 @@ def _left_out(check: _Check, meaning: Meaning) -> Iterator[str]:
                 yield f"the report states it elsewhere in coarser words: {_quoted(sentence)}"
         if _is_vague_there(sentence, place):
             yield f"the report tells of a change at the same place: {_quoted(sentence)}"
+
+
+# The same sentences stand in many reports, and in every kind's changes of one.
+@lru_cache(8192)
+def _tells_something(said: str) -> bool:
+    """Whether it states some finding, after which one may say "otherwise"."""
+    every = dict.fromkeys(topics().values())
+    return any(True for topic in every for _ in claims(said, topic.names))
+
+
+def _without_rest(check: _Check, sentence: PlainSentence) -> Iterator[str]:
+    """Takes "otherwise" from a sentence before which nothing is stated any more."""
+    word = _OTHERWISE.search(sentence.said, sentence.lead)
+    if word is None:
+        yield f"a sentence after it speaks of the rest: {_quoted(sentence)}"
+        return
+    group = 1 if word.group(1) else 2
+    start, end = sentence.start + word.start(group), sentence.start + word.end(group)
+    text = check.report.text
+    if group == 2:
+        check.along.append(Edit(start, end + 1, with_capital(text[end], like=text[start])))
+    else:
+        check.along.append(Edit(start, end, ""))
 
 
 def _denied(check: _Check, meaning: Meaning) -> Iterator[str]:
@@ -309,6 +339,9 @@ def _height_moved(check: _Check, meaning: Meaning) -> Iterator[str]:
             yield f"its height is told otherwise too: {bound.group()!r}"
         if words().pooled.search(after) and len(heights_in(after)) > 1:
             yield "several places are named together"
+    places = {frozenset(heights_in(e.replacement.lower())) for e in check.edits if e.replacement}
+    if len(places - {frozenset()}) > 1:
+        yield "the finding would be at two heights"
     old = heights_in(check.place)
     known = _topics_of(meaning)
     for sentence in check.others:
@@ -366,10 +399,14 @@ def _compared(check: _Check, meaning: Meaning) -> Iterator[str]:
         none = words().no_prior.search(sentence.said)
         if none is not None:
             yield f"the report has no prior at hand: {_quoted(sentence)}"
+    for sentence in check.touched:
+        already = _CHANGING.search(sentence.said)
+        if already is not None:
+            yield f"the sentence tells of a change already: {already.group()!r}"
     if meaning.new in ("new", "increased"):
         place = min(edit.start for edit in check.edits)
         for topic in _topics_of(meaning):
-            yield from check.make_room(topic, place)
+            yield from check.make_room(topic._replace(acute=True), place)
 
 
 def _not_compared(check: _Check, meaning: Meaning) -> Iterator[str]:

@@ -2,6 +2,7 @@
 beside a finding: "No acute abnormality" -> "No other acute abnormality"."""
 
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
 from vlscore.perturb.perturbation import Edit
@@ -18,9 +19,11 @@ _FILL = (
 )
 _DENIES = re.compile(
     rf"(?<!\w)(?:no|without|negative for|free of)(?:[\s,/-]+{_FILL})*?[\s,/-]+"
-    r"(?:abnormalit\w+|disease|findings?|process\w*|patholog\w+|complications?|inability|changes?|"
+    r"(?:abnormalit\w+|disease|findings?(?! (?:of|for|to)\b)|process\w*|patholog\w+|"
     r"(?<=acute )xxxx|(?<=active )xxxx|(?<=thoracic )xxxx)(?!\w)"
 )
+_ONE_WORD = re.compile(r"\W*(?:normal|negative|unremarkable|clear)\W*")
+_TITLE = re.compile(r"\W*(?:\d+\W+)?\w+(?: \w+)?\W*")
 # "The lungs show no acute abnormality."
 _SUBJECT = re.compile(
     r"^[^,;:]*?(?=\s(?:show|shows|demonstrates?|reveals?|are|is|appears?|have|has)(?: \w+ly)?\s*$)"
@@ -80,9 +83,21 @@ class Denial(NamedTuple):
         return not self.only_acute and not self.systems.isdisjoint(topic.beside)
 
 
-def denial_of(sentence: PlainSentence) -> Denial | None:
-    """What a sentence denies of whole organs or of the whole film; None where nothing."""
-    said = sentence.said
+def denial_of(sentence: PlainSentence, before: PlainSentence | None = None) -> Denial | None:
+    """What a sentence denies of whole organs or of the whole film; None where nothing.
+
+    Args:
+        before: the sentence before it, which may be its title ("Ribs. Normal.").
+    """
+    return _denial(sentence.said, None if before is None else before.said)
+
+
+# The same sentences stand in many reports, and in every kind's changes of one.
+@lru_cache(8192)
+def _denial(said: str, before: str | None) -> Denial | None:
+    if before is not None and _ONE_WORD.fullmatch(said) and _TITLE.fullmatch(before):
+        whose = _systems_in(before)
+        return Denial(whose, only_acute=False) if whose else None
     stated = _DENIES.search(said)
     if stated is not None:
         words = stated.group()

@@ -20,6 +20,7 @@ _COLUMN = re.compile(r"\||\t")
 _LIST_NUMBER = re.compile(
     r"(?:(?<=^)|(?<=\n)|(?<=[.:;!?]\s)|(?<=[.:;]))[ \t]*\(?(\d{1,2})[.)](?=\s|[A-Za-z])"
 )
+_ANY_NUMBER = re.compile(r"\d[.)]")
 # More than this is a sentence, not an answer.
 _LONGEST_ANSWER = 5
 _SENTENCES = re.compile(r"[.!?]\s+\S")
@@ -97,6 +98,8 @@ def _breaks_an_answer(answer: Answer, edit: Edit) -> bool:
 def _is_numbered_well(text: str) -> bool:
     """Whether the list numbers run 1, 2, 3; or start again from 1."""
     last = 0
+    if _ANY_NUMBER.search(text) is None:
+        return True
     for match in _LIST_NUMBER.finditer(text):
         number = int(match.group(1))
         if number not in (1, last + 1):

@@ -18,6 +18,7 @@ from vlscore.perturb.perturbation import (
     Meaning,
     change_of,
 )
+from vlscore.perturb.plaintext import heights_in
 from vlscore.perturb.reading import ReadReport, topic_of
 from vlscore.perturb.wording import in_case_of, replaced
 
@@ -179,12 +180,18 @@ def _other_zone(
     new = chance.pick(zones[words])
     edits: set[Edit] = set()
     for index in stated:
-        moved = _moved_zones(source, index, attribute.value, {**zones, words: (new,)})
+        alike = {old: _at_one_height(options, new) for old, options in zones.items()}
+        moved = _moved_zones(source, index, attribute.value, {**alike, words: (new,)})
         if moved is None:
             return None
         edits.update(moved)
     meaning = Meaning(Effect.MOVED, (finding.observation,), attribute.value, new)
     return change_of(edits, f"zone:{words}->{new} {finding.observation}", meaning)
+
+
+def _at_one_height(options: tuple[str, ...], new: str) -> tuple[str, ...]:
+    """The options that are as high as the place chosen, so that no finding goes to two places."""
+    return tuple(option for option in options if heights_in(option) == heights_in(new)) or options
 
 
 def _own_moves(source: ReadReport, finding: Finding) -> dict[str, tuple[str, ...]]:
