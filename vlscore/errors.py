@@ -28,6 +28,10 @@ class UnknownName(VLScoreError):
     """A name (encoder, metric, similarity, perturbation kind, policy) is not registered."""
 
 
+class InvalidLexicon(VLScoreError):
+    """A lexicon file is missing, is not TOML, or has an entry that cannot be used."""
+
+
 class InvalidSetting(VLScoreError):
     """An option or policy has a value that cannot be honoured."""
 

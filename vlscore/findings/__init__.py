@@ -10,11 +10,11 @@
 The words it knows are readable files under `perturbations/lexicons/`, one an axis.
 """
 
+from vlscore.errors import InvalidLexicon
 from vlscore.findings.extraction import extract
 from vlscore.findings.labels import chexpert_labels
 from vlscore.findings.lexicon import (
     CHEXPERT_LABELS,
-    InvalidLexicon,
     Lexicon,
     SeverityLevel,
     load_lexicon,
@@ -26,7 +26,9 @@ from vlscore.findings.types import (
     Axis,
     Category,
     Change,
+    Denial,
     Finding,
+    Layout,
     Polarity,
     ReportFindings,
     Rule,
@@ -42,8 +44,10 @@ __all__ = [
     "Axis",
     "Category",
     "Change",
+    "Denial",
     "Finding",
     "InvalidLexicon",
+    "Layout",
     "Lexicon",
     "Polarity",
     "ReportFindings",

@@ -1,11 +1,11 @@
 """What a sentence is for: clinical content, technique, communication, history and so on."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from vlscore.findings.lexicon import Lexicon, SentencePattern
 from vlscore.findings.phrases import Match
-from vlscore.findings.tokens import Token
+from vlscore.findings.tokens import Token, tokenize
 from vlscore.findings.types import Category, Rule, Span
 
 _HEADING = re.compile(r"(?:^|(?<=[\s.)]))([A-Za-z][A-Za-z /&]{2,40}?)\s*:")
@@ -14,19 +14,31 @@ _ABOUT_THE_EXAMINATION = (Category.TECHNIQUE, Category.COMPARISON)
 
 
 def heading(
-    text: str, after: int, span: Span, titles: Mapping[str, Category]
+    text: str, after: int, span: Span, section: Category, lexicon: Lexicon
 ) -> tuple[Category, bool] | None:
     """Category of the section title before or at the start of a sentence, and whether it governs.
 
     `after` is where the previous sentence ends. A title in capitals governs the sentences up to
-    the next title; any other only its own.
+    the next title; any other only its own. A title that names a finding or a part of the chest
+    ends a `section` of history or technique.
     """
     between = list(_HEADING.finditer(text, after, span.start))
     title = between[-1] if between else _HEADING.match(text, span.start, span.end)
     if title is None:
         return None
-    category = titles.get(title.group(1).lower())
-    return None if category is None else (category, title.group(1).isupper())
+    name = title.group(1)
+    category = lexicon.headings.get(name.lower())
+    if category is None and section is not Category.CLINICAL:
+        found = lexicon.trie.find(tokenize(name))
+        if "mention" in found or "subject" in found:
+            category = Category.CLINICAL
+    return None if category is None else (category, name.isupper())
+
+
+def last_heading(text: str, lexicon: Lexicon) -> int:
+    """Where the last section title of a report begins; -1 where there is none."""
+    starts = (m.start() for m in _HEADING.finditer(text) if m.group(1).lower() in lexicon.headings)
+    return max(starts, default=-1)
 
 
 def pattern_category(

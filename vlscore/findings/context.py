@@ -14,6 +14,7 @@ from vlscore.findings.types import Polarity, Status
 
 _DOUBT = ("uncertain", "probable")
 _NEW_STATEMENT = (*_DOUBT, "asserted")
+_VERBS = frozenset(("is", "are", "was", "were", "remain", "remains", "persist", "persists", "has"))
 _STATUSES = {
     "historical": Status.HISTORICAL,
     "hypothetical": Status.HYPOTHETICAL,
@@ -29,7 +30,9 @@ class Assertion(NamedTuple):
     triggers: tuple[Match, ...]
 
 
-class _Scope(NamedTuple):
+class Scope(NamedTuple):
+    """Tokens [first, last) that a trigger governs."""
+
     first: int
     last: int
     trigger: Match
@@ -43,7 +46,7 @@ def find_triggers(found: dict[str, list[Match]]) -> list[Match]:
 
 def scopes(
     tokens: Sequence[Token], triggers: Sequence[Match], breaks: frozenset[str]
-) -> list[_Scope]:
+) -> list[Scope]:
     """The token range each trigger governs."""
     result = []
     for position, trigger in enumerate(triggers):
@@ -54,12 +57,19 @@ def scopes(
             end = _forward_end(tokens, triggers, position, breaks)
             if rule.scope:
                 end = min(end, trigger.last + rule.scope)
-            result.append(_Scope(trigger.last, end, trigger))
+            if trigger.first == 0 and rule.effect == "negated" and tokens[0].form == "without":
+                end = min(end, _clause_end(tokens, triggers, trigger.last))
+            result.append(Scope(trigger.last, end, trigger))
         else:
             start = _backward_start(triggers, position)
             if rule.scope:
-                start = max(start, trigger.first - rule.scope)
-            result.append(_Scope(start, trigger.first, trigger))
+                # "opacity, atelectasis versus scar": a short scope ends at the comma before.
+                least = max(start, trigger.first - rule.scope)
+                commas = (
+                    p for p in range(trigger.first - 2, least - 1, -1) if tokens[p].form == ","
+                )
+                start = next(commas, least)
+            result.append(Scope(start, trigger.first, trigger))
     return result
 
 
@@ -87,6 +97,14 @@ def _forward_end(
     return len(tokens)
 
 
+def _clause_end(tokens: Sequence[Token], triggers: Sequence[Match], first: int) -> int:
+    """Where an opening "without ..." ends if a clause with a verb follows its comma."""
+    comma = next((p for p in range(first, len(tokens)) if tokens[p].form == ","), len(tokens))
+    verbs = any(tokens[p].form in _VERBS for p in range(comma, len(tokens)))
+    listed = any(tokens[p].form in ("or", "nor") for p in range(comma, len(tokens)))
+    return comma if verbs and not listed else len(tokens)
+
+
 def _backward_start(triggers: Sequence[Match], position: int) -> int:
     for earlier in reversed(triggers[:position]):
         rule = earlier.entry
@@ -97,7 +115,7 @@ def _backward_start(triggers: Sequence[Match], position: int) -> int:
     return 0
 
 
-def assess(scope_list: Sequence[_Scope], first: int, last: int) -> Assertion:
+def assess(scope_list: Sequence[Scope], first: int, last: int) -> Assertion:
     """Polarity and status of the mention at tokens [first, last)."""
     reaching = [s.trigger for s in scope_list if s.first <= first and last <= s.last]
     if not reaching:

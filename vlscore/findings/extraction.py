@@ -4,11 +4,12 @@ from dataclasses import replace
 
 from vlscore.errors import InvalidReport
 from vlscore.findings.attributes import places_of
-from vlscore.findings.classify import heading
+from vlscore.findings.classify import heading, last_heading
 from vlscore.findings.lexicon import Lexicon, load_lexicon
 from vlscore.findings.reading import read_sentence
+from vlscore.findings.setting import PLAIN, with_details
 from vlscore.findings.tokens import tokenize
-from vlscore.findings.types import Category, ReportFindings, Sentence, Span
+from vlscore.findings.types import Category, Layout, ReportFindings, Sentence, Span
 from vlscore.reports.sentences import split_sentences
 
 # Characters that hold the first two words of a sentence which speaks of the one before.
@@ -31,25 +32,37 @@ def extract(report: str, lexicon: Lexicon | None = None) -> ReportFindings:
     lexicon = lexicon or load_lexicon()
     sentences: list[Sentence] = []
     section = Category.CLINICAL
+    setting = PLAIN
+    last_title: int | None = None
     end = 0
     for index, found in enumerate(split_sentences(report)):
-        title = heading(report, end, Span(found.start, found.end), lexicon.headings)
-        end = found.end
+        span = Span(found.start, found.end)
+        title = heading(report, end, span, section, lexicon)
         category = section
         if title is not None:
             category, governs = title
             section = category if governs else Category.CLINICAL
-        sentence = read_sentence(found.text, category, lexicon).at(index, found.start)
-        before = sentences[-1] if sentences else None
-        sentences.append(_with_antecedent(report, sentence, before, lexicon))
+        between = report[end : found.start]
+        if section is not Category.CLINICAL and title is None and "\n" in between:
+            # A title such as "HISTORY:" governs the lines below it only where another follows.
+            last_title = last_heading(report, lexicon) if last_title is None else last_title
+            if last_title < end:
+                category = section = Category.CLINICAL
+        setting = setting.across(between)
+        sentence = read_sentence(found.text, category, lexicon, setting).at(index, found.start)
+        setting = setting.after(found.text, bool(sentence.findings), lexicon)
+        end = found.end
+        if sentences:
+            if sentence.layout is not Layout.PROSE and not sentence.findings:
+                sentences[-1] = with_details(report, sentences[-1], span, lexicon)
+            sentence = _with_antecedent(report, sentence, sentences[-1], lexicon)
+        sentences.append(sentence)
     return ReportFindings(report, tuple(sentences))
 
 
-def _with_antecedent(
-    text: str, sentence: Sentence, before: Sentence | None, lexicon: Lexicon
-) -> Sentence:
+def _with_antecedent(text: str, sentence: Sentence, before: Sentence, lexicon: Lexicon) -> Sentence:
     """The sentence, its placeless findings at the place of the finding that "this" refers to."""
-    if before is None or not sentence.findings or not before.findings:
+    if not sentence.findings or not before.findings:
         return sentence
     start, end = sentence.span
     words = [t.form for t in tokenize(text, start, min(end, start + _OPENING))[:2]]

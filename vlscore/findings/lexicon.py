@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from vlscore._resources import resource_path
-from vlscore.errors import VLScoreError
+from vlscore.errors import InvalidLexicon
+from vlscore.findings.coverage import Coverage, load_coverage
 from vlscore.findings.phrases import PhraseTrie
 from vlscore.findings.types import Axis, Category, Change, Side
 
@@ -54,17 +55,23 @@ _GRAMMAR = {
     "subject_stops",
     "subject_joints",
     "copulas",
+    "contrasts",
     "finding_joints",
     "trailing_openers",
     "chain",
     "predicates",
     "relatives",
     "anaphors",
+    "label_stops",
+    "labels_of_absence",
+    "labels_of_presence",
+    "labels_of_detail",
+    "labels_of_devices",
+    "clause_joints",
+    "answers_no",
+    "answers_yes",
+    "answer_fillers",
 }
-
-
-class InvalidLexicon(VLScoreError):
-    """A lexicon file is missing, is not TOML, or has an entry that cannot be used."""
 
 
 class Observation(NamedTuple):
@@ -124,16 +131,20 @@ class SentencePattern(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Lexicon:
-    """All axes together. Compared and hashed by identity: `load_lexicon` loads a folder once."""
+    """All axes together. Compared and hashed by identity: `load_lexicon` loads a folder once.
+
+    `normal_of`: what a subject denies by being "normal", and by being "centred" (in the midline).
+    """
 
     observations: Mapping[str, Observation]
-    normal_of: Mapping[str, tuple[str, ...]]
+    normal_of: Mapping[str, Mapping[str, tuple[str, ...]]]
     midline: frozenset[str]
     scales: Mapping[str, tuple[SeverityLevel, ...]]
     headings: Mapping[str, Category]
     priority: Mapping[Category, int]
     breaks_before_hedge: frozenset[str]
     grammar: Mapping[str, frozenset[str]]
+    coverage: Coverage
     trie: PhraseTrie = field(repr=False)
 
 
@@ -158,12 +169,14 @@ def _add(trie: PhraseTrie, layer: str, phrases: Iterable[str], entry: Any) -> No
 
 def _load_observations(
     data: dict[str, Any], trie: PhraseTrie
-) -> tuple[dict[str, Observation], dict[str, tuple[str, ...]]]:
+) -> tuple[dict[str, Observation], dict[str, dict[str, tuple[str, ...]]]]:
     observations: dict[str, Observation] = {}
     normal_of: dict[str, list[str]] = {name: [] for name in data["subjects"]}
+    centred_of: dict[str, list[str]] = {name: [] for name in data["subjects"]}
     for name, phrases in data["subjects"].items():
         _add(trie, "subject", phrases, name)
     _add(trie, "normal", data["normal_states"], "normal")
+    _add(trie, "normal", data["centred_states"], "centred")
     for entry in data["observation"]:
         name, label = entry["name"], entry.get("chexpert")
         if name in observations:
@@ -178,30 +191,37 @@ def _load_observations(
                     f"observations.toml: {name!r} has an unknown subject {frame['subject']!r}"
                 )
             _add(trie, "state", frame["states"], Frame(frame["subject"], name))
-        for subject in entry.get("normal", ()):
-            if subject not in normal_of:
-                raise InvalidLexicon(
-                    f"observations.toml: {name!r} has an unknown subject {subject!r}"
-                )
-            normal_of[subject].append(name)
-    return observations, {name: tuple(names) for name, names in normal_of.items()}
+        for key, known in (("normal", normal_of), ("centred", centred_of)):
+            for subject in entry.get(key, ()):
+                if subject not in known:
+                    raise InvalidLexicon(
+                        f"observations.toml: {name!r} has an unknown subject {subject!r}"
+                    )
+                known[subject].append(name)
+    denied = {"normal": normal_of, "centred": centred_of}
+    return observations, {
+        state: {subject: tuple(names) for subject, names in known.items()}
+        for state, known in denied.items()
+    }
 
 
 def _load_triggers(data: dict[str, Any], trie: PhraseTrie) -> None:
     for entry in data["trigger"]:
         effect, direction = entry["effect"], entry.get("direction", "forward")
-        if effect not in _EFFECTS or direction not in ("forward", "backward"):
+        if effect not in _EFFECTS or direction not in ("forward", "backward", "both"):
             raise InvalidLexicon(
                 f"context.toml: no such effect or direction: {effect!r}, {direction!r}"
             )
-        trigger = Trigger(
-            effect,
-            direction == "forward",
-            int(entry.get("scope", 0)),
-            entry.get("ends_scope", False),
-        )
-        layer = "boundary" if trigger.effect == "terminate" else "trigger"
-        _add(trie, layer, entry["phrases"], trigger)
+        layer = "boundary" if effect == "terminate" else "trigger"
+        for way in ("forward", "backward") if direction == "both" else (direction,):
+            trigger = Trigger(
+                effect,
+                way == "forward",
+                int(entry.get("scope", 0)),
+                entry.get("ends_scope", False),
+            )
+            _add(trie, layer, entry["phrases"], trigger)
+    _add(trie, "unanswered", data["unanswered"]["phrases"], "unanswered")
 
 
 def _load_places(data: dict[str, Any], trie: PhraseTrie) -> None:
@@ -280,6 +300,10 @@ def load_lexicon(folder: Path | None = None) -> Lexicon:
         _load_changes(_read(folder, "change"), trie)
         headings, priority = _load_sentences(_read(folder, "sentences"), trie)
         grammar = _load_grammar(_read(folder, "grammar"))
+        statements = _read(folder, "coverage")
+        coverage = load_coverage(statements, observations, normal_of["normal"])
+        for entry in statements["statement"]:
+            _add(trie, "statement", entry["phrases"], entry["scope"])
         return Lexicon(
             observations=observations,
             normal_of=normal_of,
@@ -289,6 +313,7 @@ def load_lexicon(folder: Path | None = None) -> Lexicon:
             priority=priority,
             breaks_before_hedge=frozenset(context["breaks"]["before_hedge"]),
             grammar=grammar,
+            coverage=coverage,
             trie=trie,
         )
     except (KeyError, TypeError) as error:

@@ -41,24 +41,43 @@ class Mention(NamedTuple):
         return self.cue_first, self.cue_last
 
 
+class Well(NamedTuple):
+    """A subject, one of its names, and the word that says it is normal or lies where it should."""
+
+    subject: Subject
+    name: str
+    word: Match
+
+
+class Mentions(NamedTuple):
+    """The mentions of a sentence in text order, and the subjects that are said to be normal."""
+
+    mentions: list[Mention]
+    well: list[Well]
+
+
 def find_mentions(
     tokens: Sequence[Token], found: dict[str, list[Match]], lexicon: Lexicon
-) -> list[Mention]:
-    """Every mention of a sentence, in text order, without one that another contains."""
+) -> Mentions:
+    """Every mention of a sentence without one that another contains; the subjects that are well."""
     direct = [
         Mention(m.entry, m.first, m.last, m.first, m.last, f"mention:{m.entry}")
         for m in found.get("mention", ())
     ]
     subjects = found.get("subject", [])
     if not subjects:
-        return direct
+        return Mentions(direct, [])
     frames = _Frames(tokens, subjects, found.get("normal", []), lexicon)
     framed = frames.abnormal(found.get("state", []), direct)
     framed = [f for f in framed if not any(_inside(f, d) for d in direct)]
-    well = frames.normal()
+    stated = {(f.observation, f.subject) for f in framed}
+    normal = frames.well()
+    well = [m for w in normal for m in frames.denied_by(w)]
+    well = [m for m in well if (m.observation, m.subject) not in stated]
     direct = [d for d in direct if not any(_names_part(d, f) for f in (*framed, *well))]
     mentions = _without_repeats({*direct, *framed, *well})
-    return sorted(mentions, key=lambda m: (m.first, m.last, m.observation))
+    mentions.sort(key=lambda m: (m.first, m.last, m.observation))
+    return Mentions(mentions, [w for w in normal if w.word.entry == "normal"])
 
 
 def _without_repeats(mentions: set[Mention]) -> list[Mention]:
@@ -132,14 +151,21 @@ class _Frames:
                 mentions.append(_framed(wanted[name], subject, first, last, f"frame:{name}"))
         return mentions
 
-    def normal(self) -> list[Mention]:
-        """Subjects said to be normal, once for each observation that this denies."""
+    def well(self) -> list[Well]:
+        """Subjects said to be normal, once for each of their names."""
         return [
-            _framed(observation, subject, word.first, word.last, f"normal:{name}", normal=True)
+            Well(subject, name, word)
             for word in self._normals
             for subject in self._normal_after(word) or self._normal_before(word)
             for name in subject.names
-            for observation in self._normal_of[name]
+        ]
+
+    def denied_by(self, well: Well) -> list[Mention]:
+        """What the normality of a subject denies, each as a mention."""
+        subject, name, word = well
+        return [
+            _framed(observation, subject, word.first, word.last, f"normal:{name}", normal=True)
+            for observation in self._normal_of[word.entry][name]
         ]
 
     def _follows_copula(self, first: int) -> bool:
@@ -214,6 +240,10 @@ class _Frames:
         """Subjects said to be normal afterwards: "heart size and aorta are normal"."""
         group: list[Subject] = []
         start = word.first
+        while start > 0 and self._forms[start - 1] in self._grammar["contrasts"]:
+            start -= 1
+        if start < word.first and start > 0 and self._forms[start - 1] == ",":
+            start -= 1
         for subject in reversed(self._subjects):
             if subject.last > start:
                 continue

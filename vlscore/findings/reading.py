@@ -7,15 +7,19 @@ from typing import NamedTuple
 from vlscore.errors import InvalidReport
 from vlscore.findings import classify, context
 from vlscore.findings.attributes import attach
+from vlscore.findings.denials import find_denials
+from vlscore.findings.layout import divide
 from vlscore.findings.lexicon import Lexicon, load_lexicon
 from vlscore.findings.mentions import Mention, find_mentions
 from vlscore.findings.modifiers import Modifier, find_modifiers
 from vlscore.findings.phrases import Match
+from vlscore.findings.setting import PLAIN, Setting
 from vlscore.findings.tokens import Token, tokenize
 from vlscore.findings.types import (
     Attribute,
     Axis,
     Category,
+    Denial,
     Finding,
     Polarity,
     Rule,
@@ -51,18 +55,24 @@ def assert_span(
     return assertion.polarity, assertion.status
 
 
-def read_sentence(text: str, section: Category, lexicon: Lexicon) -> Sentence:
+def read_sentence(
+    text: str, section: Category, lexicon: Lexicon, setting: Setting = PLAIN
+) -> Sentence:
     """The sentence `text` in a section of a category; its index is 0 and spans index `text`."""
     if len(text) > _LONGEST_REMEMBERED:
-        return _read(text, section, lexicon)
-    return _remembered(text, section, lexicon)
+        return _read(text, section, lexicon, setting)
+    return _remembered(text, section, lexicon, setting)
 
 
-def _read(text: str, section: Category, lexicon: Lexicon) -> Sentence:
+def _read(text: str, section: Category, lexicon: Lexicon, setting: Setting) -> Sentence:
     tokens = tokenize(text)
+    if setting.denied and tokens:
+        tokens = [Token("no", tokens[0].start, tokens[0].end), *tokens]
+    layout, parts = divide(text, tokens, lexicon, setting.columns)
     pieces = [
-        _read_piece(text, tokens[i : i + _LONGEST_PIECE], lexicon)
-        for i in range(0, max(len(tokens), 1), _LONGEST_PIECE)
+        _read_piece(text, part.tokens[i : i + _LONGEST_PIECE], lexicon)
+        for part in parts
+        for i in range(0, max(len(part.tokens), 1), _LONGEST_PIECE)
     ]
     findings = tuple(f for piece in pieces for f in piece.findings)
     category, rule = section, None
@@ -70,6 +80,9 @@ def _read(text: str, section: Category, lexicon: Lexicon) -> Sentence:
         category, rule = _category(pieces, findings, lexicon)
     if category is Category.HISTORY:
         findings = tuple(_as_history(f) for f in findings)
+    denials: tuple[Denial, ...] = ()
+    if category is Category.CLINICAL:
+        denials = tuple(d for piece in pieces for d in piece.denials)
     abnormal = any(f.polarity is not Polarity.NEGATIVE for f in findings)
     well = bool(findings) or any("normal" in piece.found for piece in pieces)
     return Sentence(
@@ -80,6 +93,8 @@ def _read(text: str, section: Category, lexicon: Lexicon) -> Sentence:
         rule,
         normal=category is Category.CLINICAL and well and not abnormal,
         changes=tuple(a for piece in pieces for a in piece.changes),
+        layout=layout,
+        denials=denials,
     )
 
 
@@ -93,15 +108,22 @@ class _Piece(NamedTuple):
     found: dict[str, list[Match]]
     findings: tuple[Finding, ...]
     changes: tuple[Attribute, ...]
+    denials: tuple[Denial, ...]
 
 
 def _read_piece(text: str, tokens: list[Token], lexicon: Lexicon) -> _Piece:
     found = lexicon.trie.find(tokens)
     modifiers = find_modifiers(tokens, found)
-    mentions = find_mentions(tokens, found, lexicon)
-    findings = _findings(text, tokens, found, mentions, modifiers, lexicon)
+    mentions, well = find_mentions(tokens, found, lexicon)
+    scopes: list[context.Scope] = []
+    triggers: list[Match] = []
+    if "trigger" in found or "boundary" in found:
+        triggers = context.find_triggers(found)
+        scopes = context.scopes(tokens, triggers, lexicon.breaks_before_hedge)
+    findings = _findings(text, tokens, found, mentions, modifiers, triggers, scopes, lexicon)
     changes = tuple(a for m in modifiers for a in m.attributes(tokens) if a.axis is Axis.CHANGE)
-    return _Piece(tokens, found, findings, changes)
+    denials = find_denials(tokens, found, scopes, well, lexicon)
+    return _Piece(tokens, found, findings, changes, denials)
 
 
 def _category(
@@ -131,12 +153,12 @@ def _findings(
     found: dict[str, list[Match]],
     mentions: list[Mention],
     modifiers: list[Modifier],
+    triggers: list[Match],
+    scopes: list[context.Scope],
     lexicon: Lexicon,
 ) -> tuple[Finding, ...]:
     if not mentions:
         return ()
-    triggers = context.find_triggers(found)
-    scopes = context.scopes(tokens, triggers, lexicon.breaks_before_hedge)
     attributes = attach(
         text, tokens, mentions, modifiers, triggers, found.get("subject", ()), lexicon
     )

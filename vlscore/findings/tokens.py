@@ -29,6 +29,48 @@ _IRREGULAR = {
     "series": "series",
     "pancreas": "pancreas",
 }
+# British spellings, in the singular, and the American ones that the lexicons use.
+_SPELLINGS = {
+    "oedema": "edema",
+    "oedematous": "edematous",
+    "haemothorax": "hemothorax",
+    "haemothoraces": "hemothorax",
+    "haemopneumothorax": "hemopneumothorax",
+    "haemopneumothoraces": "hemopneumothorax",
+    "haematoma": "hematoma",
+    "haemorrhage": "hemorrhage",
+    "haemorrhagic": "hemorrhagic",
+    "haemodialysis": "hemodialysis",
+    "anaemia": "anemia",
+    "ischaemic": "ischemic",
+    "tumour": "tumor",
+    "oesophagus": "esophagus",
+    "oesophageal": "esophageal",
+    "orthopaedic": "orthopedic",
+    "artefact": "artifact",
+    "artefactual": "artifactual",
+    "centre": "center",
+    "centred": "centered",
+    "centimetre": "centimeter",
+    "millimetre": "millimeter",
+    "visualised": "visualized",
+    "recognised": "recognized",
+    "localised": "localized",
+    "generalised": "generalized",
+    "organised": "organized",
+    "organising": "organizing",
+    "demineralised": "demineralized",
+    "demineralisation": "demineralization",
+    "catheterisation": "catheterization",
+    "colour": "color",
+    "grey": "gray",
+    "fibre": "fiber",
+    "calibre": "caliber",
+    "favour": "favor",
+    "favoured": "favored",
+    "favouring": "favoring",
+    "labelled": "labeled",
+}
 _UNCHANGED_ENDINGS = ("ss", "us", "is", "'s")
 
 
@@ -47,6 +89,7 @@ class _Forms(dict[str, str]):
 
     def __missing__(self, word: str) -> str:
         form = _singular(word.lower())
+        form = _SPELLINGS.get(form, form)
         if len(self) < self._LIMIT:
             self[word] = form
         return form
@@ -70,7 +113,8 @@ _forms = _Forms()
 def tokenize(text: str, start: int = 0, end: int | None = None) -> list[Token]:
     """Tokens of text[start:end], with places in `text`.
 
-    Words are lower-cased and brought to the singular; a hyphen or slash inside a word
+    Words are lower-cased and brought to the singular and to American
+    spelling; a hyphen or slash inside a word
     ("air-space", "and/or") separates two words and leaves no token of its own; masks (`___`)
     read as `xxxx`.
 

@@ -80,6 +80,15 @@ class Category(StrEnum):
     OTHER = "other"
 
 
+class Layout(StrEnum):
+    """How a sentence is written: in words, or as one line of a template."""
+
+    PROSE = "prose"
+    LABEL = "label"
+    TABLE = "table"
+    CHECKBOX = "checkbox"
+
+
 class Axis(StrEnum):
     """The kinds of attribute a finding can carry."""
 
@@ -198,12 +207,32 @@ class Finding:
         return all(rule.name != "context:uncertain" for rule in self.rules)
 
 
+class Denial(NamedTuple):
+    """A statement that a region of the chest is normal, or shows no (acute) disease.
+
+    `scope` is the region: "chest", "cardiopulmonary", "lungs", "pleura", "heart", "mediastinum",
+    "vessels", "diaphragm" or "bones". `observations` are the findings that it denies; where
+    `acute` is true, those that last (scars, calcifications) are not among them.
+    """
+
+    scope: str
+    span: Span
+    acute: bool
+    observations: frozenset[str]
+
+    def moved(self, offset: int) -> "Denial":
+        """The denial with its words `offset` characters further on."""
+        return self._replace(span=self.span.moved(offset))
+
+
 @dataclass(frozen=True, slots=True)
 class Sentence:
     """One sentence: where it stands, what it is for, and the findings it mentions.
 
     `rule` names the pattern that set a non-clinical category. `normal` is true for a clinical
-    sentence that states normality or absence and nothing abnormal.
+    sentence that states normality or absence and nothing abnormal. `layout` says whether it is
+    prose or a line of a template ("Pneumothorax: none"), whose parts cannot be moved as words can.
+    `denials` are the regions that it says are normal or free of (acute) disease.
     """
 
     index: int
@@ -213,6 +242,8 @@ class Sentence:
     rule: Rule | None = None
     normal: bool = False
     changes: tuple[Attribute, ...] = ()
+    layout: Layout = Layout.PROSE
+    denials: tuple[Denial, ...] = ()
 
     def at(self, index: int, offset: int) -> "Sentence":
         """The sentence as number `index` of a report, `offset` characters further on."""
@@ -224,24 +255,14 @@ class Sentence:
             self.rule and self.rule.moved(offset),
             self.normal,
             tuple([a.moved(offset) for a in self.changes]),
+            self.layout,
+            tuple([d.moved(offset) for d in self.denials]),
         )
 
     @property
     def has_positive(self) -> bool:
         """Whether it states, without doubt, a finding the patient has now."""
         return any(f.is_present for f in self.findings)
-
-    @property
-    def has_uncertain(self) -> bool:
-        """Whether it raises a finding without settling it."""
-        return any(
-            f.polarity is Polarity.UNCERTAIN and f.status is Status.CURRENT for f in self.findings
-        )
-
-    @property
-    def has_negative(self) -> bool:
-        """Whether it denies a finding."""
-        return any(f.polarity is Polarity.NEGATIVE for f in self.findings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,3 +289,17 @@ class ReportFindings:
     def present(self) -> tuple[Finding, ...]:
         """The findings stated without doubt, of this patient, now."""
         return tuple(f for f in self if f.is_present)
+
+    @property
+    def denials(self) -> tuple[Denial, ...]:
+        """The statements that a region is normal or free of (acute) disease, in text order."""
+        return tuple(d for sentence in self.sentences for d in sentence.denials)
+
+    def denying(self, observation: str) -> tuple[Denial, ...]:
+        """The statements that deny an observation without naming it.
+
+        >>> from vlscore.findings import extract
+        >>> [d.scope for d in extract("The heart is normal. Clear lungs.").denying("nodule")]
+        ['lungs']
+        """
+        return tuple(d for d in self.denials if observation in d.observations)

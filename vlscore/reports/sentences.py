@@ -24,15 +24,34 @@ _BEFORE_NUMBER = frozenset(("no", "nos", "t", "l", "c", "vol", "p", "pp", "ser")
 # A period (run), question or exclamation mark, with closing quotes, at a place where text may end.
 _STOP = re.compile(r"[.!?]+[\"')\]]*(?=\s|$|[A-Z_])|;(?=\s)")
 _LAST_WORD = re.compile(r"[^\s(\[\"']+$")
-# The number of a list item, at the beginning of a line or of a sentence.
-_NUMBER = re.compile(r"\s*(?:\(?\d{1,2}[.)](?=\s|[A-Za-z])|[-*•](?=\s))\s*")
+# The number or bullet of a list item, at the beginning of a line or of a sentence.
+_BULLET = r"[-–—*•●▪◦‣·+]"
+_NUMBER = re.compile(rf"\s*(?:\(?Q?\d{{1,2}}[.)](?=\s|[A-Za-z])|{_BULLET}(?=\s))\s*")
+# A box to tick, and a line that begins with one.
+_BOX = r"(?:\[[ \t]*[xX✓✔]?[ \t]*\]|\([ \t]*[xX✓✔]?[ \t]*\)|[☐☑☒□■▢✓✔])"
+_BOXED = re.compile(rf"\s*(?:{_BULLET}\s)?\s*{_BOX}")
+_NEXT_BOX = re.compile(rf"\s(?={_BOX})")
 # A title and a colon; that of a section is no part of a sentence, one inside a section is.
 _HEADER = re.compile(r"[ \t\n]*([A-Za-z][A-Za-z /&,()\-]{2,40}?)[ \t]*:(?!\d)")
-# Blank lines, list items and titles begin a new sentence, whatever came before.
-_PARAGRAPH = re.compile(
-    r"\n[ \t\r]*\n|\n(?=[ \t]*(?:\(?\d{1,2}[.)]\s|[-*•]\s|[A-Z][A-Za-z /&,()\-]{2,40}:(?!\d)))"
-    r"|(?<=[.!?\s])(?<![A-Z,] )(?=[A-Z][A-Z /&,]{3,40}:)"
+# A title in capitals inside a line begins a new sentence.
+_TITLE = re.compile(r"(?<=[.!?\s])(?<![A-Z,] )(?=[A-Z][A-Z /&,]{3,40}:)")
+# Lines that begin a new sentence, whatever came before: list items, labels ("Heart: ..."), rows of
+# a table or of boxes; and lines that are a whole row, so that the next line begins one as well.
+_WORDS = r"(?:[\w/&()]+[ \t]+){0,4}[\w/&()]+"
+_LINE = re.compile(
+    rf"[ \t]*(?:(?P<row>\||(?:{_BULLET}[ \t])?[ \t]*{_BOX}|\S[^\n]*\t[ \t]*\S|{_WORDS}[ ]{{3,}}\S"
+    rf"|{_WORDS}(?:[ \t]+[-–—=→][ \t]|\.{{4,}})|{_WORDS}[ \t]*\|)"
+    rf"|(?P<item>\(?Q?\d{{1,2}}[.)]\s|{_BULLET}\s"
+    rf"|[A-Z][A-Za-z /&,()\-]{{2,40}}:(?!\d)|{_WORDS}:(?!\d)))"
 )
+_BLANK = re.compile(r"[ \t\r]*(?:\n|$)")
+# A short answer to a question ("Effusion? None."), which ends no sentence.
+_ANSWER = re.compile(
+    r"[ \t]*(?:N(?i:o|one|il)|Y(?i:es)|(?:A|P|N)(?i:bsent|resent|ositive|egative))\b"
+)
+_LONGEST_QUESTION = 60
+# More dots than these lead from a label to its value ("Effusion ..... none").
+_ELLIPSIS = 3
 
 
 @dataclass(frozen=True)
@@ -61,15 +80,48 @@ def split_sentences(report: str) -> list[Sentence]:
 
 
 def _blocks(report: str) -> list[tuple[int, int]]:
-    """Paragraphs, list items and what follows headers."""
-    cuts = [0, *(match.end() for match in _PARAGRAPH.finditer(report)), len(report)]
+    """Paragraphs, list items, rows and what follows headers."""
+    cuts = sorted(
+        {0, *(m.end() for m in _TITLE.finditer(report)), *_line_cuts(report), len(report)}
+    )
     return [(a, b) for a, b in pairwise(cuts) if a < b]
+
+
+def _line_cuts(report: str) -> list[int]:
+    """The starts of the lines that begin a new sentence."""
+    cuts: list[int] = []
+    end = report.find("\n")
+    was_row = end >= 0 and _is_row(_LINE.match(report, 0, end))
+    while end >= 0:
+        start = end + 1
+        end = report.find("\n", start)
+        line = _LINE.match(report, start, end if end >= 0 else len(report))
+        is_row = _is_row(line)
+        if _BLANK.match(report, start) or was_row or line is not None:
+            # A label that ends its line takes what stands below it along.
+            cuts.append(start)
+        was_row = is_row
+    return [cut for cut in cuts if not _is_open(report, cut)]
+
+
+def _is_row(line: re.Match[str] | None) -> bool:
+    return line is not None and line["row"] is not None
+
+
+def _is_open(report: str, cut: int) -> bool:
+    """Whether the text before a cut ends in a label that has said nothing yet."""
+    return report[max(0, cut - 80) : cut].rstrip().endswith(":")
 
 
 def _sentences_of_block(report: str, start: int, end: int) -> list[Sentence]:
     found: list[Sentence] = []
     header = _HEADER.match(report, start, end)
     begin = header.end() if header and section_name(header.group(1)) else start
+    if _BOXED.match(report, begin, end):
+        boxes = [box.end() for box in _NEXT_BOX.finditer(report, begin, end)]
+        for first, last in pairwise([begin, *boxes, end]):
+            _append(found, report, first, last)
+        return found
     for stop in _STOP.finditer(report, begin, end):
         if stop.start() < begin or not _ends_sentence(report, begin, stop):
             continue
@@ -81,8 +133,12 @@ def _sentences_of_block(report: str, start: int, end: int) -> list[Sentence]:
 
 def _ends_sentence(report: str, begin: int, stop: re.Match[str]) -> bool:
     mark = stop.group()
+    if mark == "?" and stop.start() - begin < _LONGEST_QUESTION:
+        return _ANSWER.match(report, stop.end()) is None
     if not mark.startswith("."):
         return True
+    if len(mark) > _ELLIPSIS:
+        return _BLANK.match(report, stop.end()) is not None
     before = _LAST_WORD.search(report, max(begin, stop.start() - 40), stop.start())
     word = before.group().lower() if before else ""
     if not word:
@@ -94,7 +150,11 @@ def _ends_sentence(report: str, begin: int, stop: re.Match[str]) -> bool:
         return _CAPITALISED.match(after) is not None
     if word in _BEFORE_NUMBER and after[:1].isdigit():
         return False
-    if word.isdigit() and len(word) <= 2 and _is_item_number(report, begin, before, after):
+    if (
+        word.removeprefix("q").isdigit()
+        and len(word) <= 3
+        and _is_item_number(report, begin, before, after)
+    ):
         return False
     # A single capital is an initial ("J. Smith") unless a new sentence begins after a real word.
     is_initial = len(word) == 1 and word.isalpha() and report[stop.start() - 1].isupper()

@@ -1,0 +1,319 @@
+"""Structured reports in the form of plain sentences: labels, table rows and ticked boxes.
+
+"Pneumothorax: None.", "| Pneumothorax | absent |" and "[ ] Pneumothorax" all deny a finding without
+a sentence. Here the marks of such a layout are replaced by the words they stand for ("pneumothorax
+*is* none", "*no* pneumothorax"), each at the characters of its mark, so that one set of rules reads
+prose and templates. The forms follow the templates of RSNA's reporting initiative (radreport.org).
+"""
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from vlscore.findings.lexicon import Lexicon
+from vlscore.findings.phrases import Match
+from vlscore.findings.tokens import Token, tokenize
+from vlscore.findings.types import Layout, Span
+
+# A text without any of these is prose; most sentences are, so this is asked first.
+_MARKS = re.compile(
+    r"[:|=→☐☑☒□■▢✓✔✗✘\t?]|\s[-–—]\s|\S[^\S\n]{3,}\S|\.{4}|\[\s*[xX✓✔]?\s*\]|\(\s*[xX✓✔]?\s*\)"
+)
+#: A box to tick; the first group holds what ticks it.
+BOX = re.compile(r"\[\s*([xX✓✔]?)\s*\]|\(\s*([xX✓✔]?)\s*\)|([☑☒■✓✔])|[☐□▢✗✘]")
+_CELL = re.compile(r"\s*[|\t]\s*|(?<=\S)[^\S\n]{3,}(?=\S)")
+_TICKS = frozenset("xX✓✔☑☒■")
+_DASHES = frozenset("-–—=→?")
+_CLAUSE_ENDS = frozenset((",", ";", "."))
+_BULLETS = frozenset("-–—*•●▪◦·+([")
+_LONGEST_LABEL = 8
+_LEADER = 4
+
+
+class Part(NamedTuple):
+    """Tokens to be read as one statement, and the characters of its label if it has one."""
+
+    tokens: list[Token]
+    label: Span | None = None
+
+
+class Divided(NamedTuple):
+    """The layout of a sentence, and the statements in it."""
+
+    layout: Layout
+    parts: list[Part]
+
+
+def divide(
+    text: str, tokens: list[Token], lexicon: Lexicon, columns: tuple[str, ...] = ()
+) -> Divided:
+    """The statements of one sentence, list item or table row.
+
+    `columns` are the titles of the table that a row belongs to: a tick in a column says its title.
+    """
+    if _MARKS.search(text) is None:
+        return Divided(Layout.PROSE, [Part(tokens)])
+    reader = _Reader(text, tokens, lexicon)
+    boxes = list(BOX.finditer(text))
+    if boxes and (cells := cells_of(text)) is None:
+        return Divided(Layout.CHECKBOX, reader.boxed(boxes))
+    if (cells := cells_of(text)) is not None and (row := reader.row(cells, columns)) is not None:
+        return Divided(Layout.TABLE, [row])
+    parts = reader.labelled(tokens)
+    labelled = any(part.label is not None for part in parts)
+    return Divided(Layout.LABEL if labelled else Layout.PROSE, parts)
+
+
+def cells_of(text: str) -> list[Span] | None:
+    """The cells of a table row, at their characters; None where the text is no row."""
+    if "\n" in text.strip() or _CELL.search(text) is None:
+        return None
+    start = len(text) - len(text.lstrip())
+    end = len(text.rstrip())
+    if text[start] == "|":
+        start += 1
+    cells = []
+    for cut in _CELL.finditer(text, start, end):
+        cells.append(Span(start, cut.start()))
+        start = cut.end()
+    if start < end:
+        cells.append(Span(start, end))
+    return cells if len(cells) > 1 else None
+
+
+class _Reader:
+    """The words of one sentence and the lexicon that says what they are."""
+
+    def __init__(self, text: str, tokens: list[Token], lexicon: Lexicon) -> None:
+        self._text = text
+        self._tokens = tokens
+        self._lexicon = lexicon
+        self._grammar = lexicon.grammar
+
+    def _within(self, span: Span) -> list[Token]:
+        return [t for t in self._tokens if span.start <= t.start and t.end <= span.end]
+
+    # -- ticked boxes -------------------------------------------------------------------------
+
+    def boxed(self, boxes: Sequence[re.Match[str]]) -> list[Part]:
+        """What a line with boxes says: options after a label, or a list of findings."""
+        before = self._within(Span(0, boxes[0].start()))
+        ends = [*(box.start() for box in boxes[1:]), len(self._text)]
+        stated: list[Token] = []
+        parts: list[Part] = []
+        listed = not any(token.form[0].isalnum() for token in before)
+        for box, end in zip(boxes, ends, strict=True):
+            mark = Span(box.start(), box.end())
+            words = self._within(Span(box.end(), end))
+            if any(box.groups()):
+                if listed:
+                    parts += self.labelled(words)
+                else:
+                    stated += words
+            elif self._names_finding(words):
+                parts.append(Part([Token("no", *mark), *words]))
+        if listed:
+            return parts
+        return [*(self.labelled([*before, *stated]) if stated else []), *parts]
+
+    def _names_finding(self, words: Sequence[Token]) -> bool:
+        """Whether the words of an empty box name a finding, which is then denied."""
+        found = self._lexicon.trie.find(words)
+        denied = found.get("trigger", []) or found.get("normal", [])
+        return "mention" in found and not denied
+
+    # -- table rows ---------------------------------------------------------------------------
+
+    def row(self, cells: Sequence[Span], columns: tuple[str, ...]) -> Part | None:
+        """A row whose first cell names a finding or a part of the chest; None for any other."""
+        label = [t for t in self._within(cells[0]) if t.form not in (":", "|")]
+        if not self._is_label(label, must_name=True):
+            return None
+        value: list[Token] = []
+        for number, cell in enumerate(cells[1:], start=1):
+            words = self._within(cell)
+            if not words:
+                continue
+            mark = Span(words[0].start, words[-1].end)
+            if mark.of(self._text) in _TICKS:
+                title = columns[number] if number < len(columns) else "present"
+                words = [Token(t.form, *mark) for t in tokenize(title)]
+            if value:
+                value.append(Token(",", value[-1].end, words[0].start))
+            value += words
+        gap = Token(":", cells[0].end, cells[1].start)
+        return self._statement(label, gap, value)
+
+    # -- labels -------------------------------------------------------------------------------
+
+    def labelled(self, tokens: list[Token]) -> list[Part]:
+        """The statements of "label: value, label: value", or the tokens as they are."""
+        cuts = self._colons(tokens) or self._dashes(tokens)
+        if not cuts:
+            return [Part(tokens)] if tokens else []
+        parts = []
+        if any(t.form[0].isalnum() for t in tokens[: cuts[0][0]]):
+            parts.append(Part(tokens[: cuts[0][0]]))
+        ends = [*(first for first, _, _ in cuts[1:]), len(tokens)]
+        for (first, at, after), end in zip(cuts, ends, strict=True):
+            parts.append(self._statement(tokens[first:at], tokens[at], tokens[after:end]))
+        return [part for part in parts if part.tokens]
+
+    def _colons(self, tokens: Sequence[Token]) -> list[tuple[int, int, int]]:
+        """Where labels that end in a colon begin and end, and where their values begin."""
+        cuts: list[tuple[int, int, int]] = []
+        least = 0
+        for at, token in enumerate(tokens):
+            if token.form != ":" or self._text[token.end : token.end + 1].isdecimal():
+                continue
+            first = least
+            if cuts or not self._is_label(tokens[first:at]):
+                stops = (p for p in range(at - 1, least - 1, -1) if tokens[p].form in _CLAUSE_ENDS)
+                first = next(stops, least - 1) + 1
+                if cuts and first == least:
+                    continue
+            if self._is_label(tokens[first:at], must_name=bool(cuts)):
+                cuts.append((first, at, at + 1))
+                least = at + 1
+        return cuts
+
+    def _dashes(self, tokens: Sequence[Token]) -> list[tuple[int, int, int]]:
+        """The one label that ends in a dash, a question mark or a line of dots."""
+        for at, token in enumerate(tokens[: _LONGEST_LABEL + 1]):
+            after = at + 1
+            if token.form == ".":
+                while after < len(tokens) and tokens[after].form == ".":
+                    after += 1
+                if after - at < _LEADER:
+                    continue
+            elif token.form not in _DASHES or (
+                token.form in "-–—" and not self._text[token.start - 1 : token.start].isspace()
+            ):
+                continue
+            named = self._is_label(tokens[:at], must_name=True)
+            return [(0, at, after)] if named and after < len(tokens) else []
+        return []
+
+    def _is_label(self, tokens: Sequence[Token], must_name: bool = False) -> bool:
+        words = [t.form for t in tokens if t.form[0].isalnum()]
+        if " ".join(words) in self._grammar["labels_of_absence"]:
+            return True
+        if not words or len(words) > _LONGEST_LABEL:
+            return False
+        if not self._grammar["label_stops"].isdisjoint(t.form for t in tokens):
+            return False
+        if not must_name:
+            return True
+        found = self._lexicon.trie.find(tokens)
+        return "mention" in found or "subject" in found
+
+    # -- what a label and its value say together ------------------------------------------------
+
+    def _statement(self, label: list[Token], separator: Token, value: list[Token]) -> Part:
+        span = Span(label[0].start, label[-1].end)
+        value = self._plain(value)
+        words = " ".join(t.form for t in label)
+        if words in self._grammar["labels_of_absence"]:
+            # "no effusion, cardiomegaly" would deny the first only.
+            value = [t._replace(form="or") if t.form == "," else t for t in value]
+            return Part([Token("no", *span), *value], span)
+        if words in self._grammar["labels_of_presence"]:
+            return Part(value, span)
+        if words in self._grammar["labels_of_devices"]:
+            label = [Token("device", *span)]
+        found = self._lexicon.trie.find(label)
+        if not any(t.form[0].isalnum() or t.form in "+-" for t in value):
+            # Nothing is said of the label, or what is said stands in another place.
+            return Part([], span)
+        told = self._lexicon.trie.find(value)
+        end = self._first_clause(value)
+        if any(m.first < end for m in told.get("mention", ())):
+            # The value is a sentence of its own: a label that names a finding is its title.
+            if "mention" in found or "subject" not in found:
+                return Part(value if "mention" in found else [*label, separator, *value], span)
+            return Part([*label, separator._replace(form="be"), *value], span)
+        if "mention" not in found and "subject" not in found:
+            return Part([*label, separator, *value], span)
+        if "unanswered" in told and told["unanswered"][0].first == 0:
+            return Part([], span)
+        if "mention" in found:
+            value = self._answered(value, told.get("normal", ()), end)
+        else:
+            value = self._predicate(value, told)
+        return Part([*label, separator._replace(form="is"), *value], span)
+
+    def _plain(self, value: list[Token]) -> list[Token]:
+        """The value without bullets and brackets before it."""
+        start = 0
+        while start < len(value) - 1 and value[start].form in _BULLETS:
+            start += 1
+        return value[start:]
+
+    def _first_clause(self, value: Sequence[Token]) -> int:
+        joints = self._grammar["clause_joints"]
+        return next((p for p, t in enumerate(value) if t.form in joints), len(value))
+
+    def _predicate(self, value: list[Token], told: dict[str, list[Match]]) -> list[Token]:
+        """What a part of the chest is said to be; "enlarged, stable" as "enlarged and stable"."""
+        others = [m.first for layer in ("mention", "subject") for m in told.get(layer, ())]
+        end = min(others, default=len(value))
+        words = [t._replace(form="and") if t.form in (",", ";") else t for t in value[:end]]
+        if words and words[0].form in ("no", "nil"):
+            words[0] = words[0]._replace(form="not")
+        return [*words, *value[end:]]
+
+    def _answered(self, value: list[Token], normal: Sequence[Match], first_end: int) -> list[Token]:
+        """The value with its short answers in the words that triggers know."""
+        if normal and normal[0].first < first_end:
+            return [value[normal[0].first]._replace(form="none")]
+        clauses: list[list[Token]] = [[]]
+        for token in value:
+            if token.form in _CLAUSE_ENDS or token.form == "but":
+                clauses.append([])
+            elif token.form not in _DASHES or len(value) == 1:
+                clauses[-1].append(token)
+        answers = [self._answer(clause) for clause in clauses if clause]
+        denied = [a.denied for a in answers]
+        if any(denied) and not all(denied) and any(a.denied and a.sided for a in answers):
+            answers = [a for a in answers if not a.denied]
+        joined: list[Token] = []
+        for answer in answers:
+            if joined:
+                joined.append(
+                    Token(",", joined[-1].end, max(answer.tokens[0].start, joined[-1].end + 1))
+                )
+            joined += answer.tokens
+        return joined
+
+    def _answer(self, clause: list[Token]) -> "_Answer":
+        """One clause of a value, which may be no more than "no" or "yes"."""
+        forms = [t.form for t in clause]
+        hedge = next(iter(self._lexicon.trie.find(clause).get("trigger", ())), None)
+        if (
+            hedge is not None
+            and hedge.last - hedge.first == len(clause)
+            and hedge.entry.effect in ("uncertain", "probable")
+        ):
+            whole = Token("possible", clause[0].start, clause[-1].end)
+            return _Answer([whole], False, False)
+        sided = any(form in ("left", "right") for form in forms)
+        absent, present = self._grammar["answers_no"], self._grammar["answers_yes"]
+        fillers = self._grammar["answer_fillers"]
+        for position, form in enumerate(forms):
+            before = forms[:position]
+            if form in absent and all(b in ("left", "right", "the", "on") for b in before):
+                rest = forms[position + 1 :]
+                if form != "no" or all(r in fillers for r in rest):
+                    token = clause[position]._replace(form="none")
+                    return _Answer([token, *clause[position + 1 :]], True, sided)
+        if forms[0] in present:
+            return _Answer([clause[0]._replace(form="present"), *clause[1:]], False, sided)
+        return _Answer(clause, False, sided)
+
+
+class _Answer(NamedTuple):
+    """A clause of a value: its words, whether it denies, and whether of one side."""
+
+    tokens: list[Token]
+    denied: bool
+    sided: bool
