@@ -61,6 +61,10 @@ _ILL_DENIED = re.compile(
 _CHANGING = re.compile(r"\b(?:increas\w+|decreas\w+|enlarging|worsen\w+|improv\w+|develop\w+)\b")
 # "Otherwise" where nothing is left that it could be said of.
 _OTHERWISE = re.compile(r"\b(?:is|are|appears?|lungs) (otherwise )|^\W*(otherwise,? )(?=\w)")
+_FRESH = re.compile(r"\b(?:acute|subacute|recent|healing|unhealed)\b")
+_BARE_COMPARISON = re.compile(
+    r"\W*(?:similar|unchanged|stable|no change|increased|decreased|improved|worse)(?: appearance)?\W*"
+)
 _SECOND = re.compile(r"\b(?:and|with) (?:a |an |the )?$")
 _STEP = re.compile(r"(?<!\w)(?:,|;|and|with|but|or|which|that|without|in|of)(?!\w)")
 _STARTS_WITH_POINTER = re.compile(r"^\W*(?:this|these|it|they|that|those|both)\b")
@@ -129,6 +133,11 @@ class _Check:
             found.append(apply_edits(sentence.said, own).lower())
         return found
 
+    @cached_property
+    def told(self) -> str:
+        """What the change says now, in the words around its edits."""
+        return " ".join([*self.after, *(edit.replacement.lower() for edit in self.edits)])
+
     @property
     def place(self) -> str:
         """Where the changed thing is, in the words of the sentences that were changed."""
@@ -154,6 +163,9 @@ class _Check:
             before = self.sentences[sentence.index - 1] if sentence.index else None
             denial = denial_of(sentence, before)
             if denial is None:
+                continue
+            sides = sides_in(sentence.said)
+            if len(sides) == 1 and sides != sides_in(self.told):
                 continue
             covers = denial.covers(topic) if topic else not (denial.systems or denial.only_acute)
             beside = topic is not None and denial.is_beside(topic)
@@ -214,6 +226,10 @@ def _stated(check: _Check, meaning: Meaning) -> Iterator[str]:
                 if pattern is not None and pattern.search(sentence.said):
                     yield f"the report speaks of it elsewhere: {_quoted(sentence)}"
     place = min(edit.start for edit in check.edits)
+    for sentence in check.others:
+        is_next = sentence.start <= check.edits[-1].end + 2 and sentence.end > check.edits[-1].end
+        if is_next and _BARE_COMPARISON.fullmatch(sentence.said):
+            yield f"the sentence after it would compare it: {_quoted(sentence)}"
     for topic in known or [None]:
         yield from check.make_room(topic, place)
 
@@ -399,10 +415,15 @@ def _compared(check: _Check, meaning: Meaning) -> Iterator[str]:
         none = words().no_prior.search(sentence.said)
         if none is not None:
             yield f"the report has no prior at hand: {_quoted(sentence)}"
+    for sentence in check.others:
+        if words().priors.search(sentence.said):
+            yield f"the report compares with a prior elsewhere: {_quoted(sentence)}"
     for sentence in check.touched:
-        already = _CHANGING.search(sentence.said)
+        already = _CHANGING.search(sentence.said) or words().compares.search(sentence.said)
         if already is not None:
             yield f"the sentence tells of a change already: {already.group()!r}"
+        if meaning.new in ("unchanged", "stable") and _FRESH.search(sentence.said):
+            yield "the sentence says that it is fresh"
     if meaning.new in ("new", "increased"):
         place = min(edit.start for edit in check.edits)
         for topic in _topics_of(meaning):

@@ -19,8 +19,8 @@ _FILL = (
 )
 _DENIES = re.compile(
     rf"(?<!\w)(?:no|without|negative for|free of)(?:[\s,/-]+{_FILL})*?[\s,/-]+"
-    r"(?:abnormalit\w+|disease|findings?(?! (?:of|for|to)\b)|process\w*|patholog\w+|"
-    r"(?<=acute )xxxx|(?<=active )xxxx|(?<=thoracic )xxxx)(?!\w)"
+    r"(?:abnormalit\w+|disease|findings?(?! (?:of|for|to|suggest\w+|concerning|compatible|consistent)\b)|process\w*|patholog\w+|"
+    r"(?<=cardiopulmonary )[a-z]+|(?<=acute )xxxx|(?<=active )xxxx|(?<=thoracic )xxxx)(?!\w)"
 )
 _ONE_WORD = re.compile(r"\W*(?:normal|negative|unremarkable|clear)\W*")
 _TITLE = re.compile(r"\W*(?:\d+\W+)?\w+(?: \w+)?\W*")

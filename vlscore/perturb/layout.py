@@ -1,40 +1,62 @@
 """Forms and lists: what of a report's layout no change may harm.
 
-A form answers labels: "Pneumothorax: None.", "[x] Effusion", "| Heart | normal |". Such a report
-keeps its labels, boxes and columns through every change, and an answer may only change word for
-word. Titles of sections ("FINDINGS:", "LUNGS:") have sentences below them, which may change.
+A form answers its labels: "Pneumothorax: None.", "[x] Effusion", "| Heart | normal |", "Effusion?
+Yes". Through every change it keeps its labels, boxes, columns and lines, and an answer may only
+change word for word. Titles of sections ("FINDINGS:") have sentences below them, which may change;
+so have those of organs ("LUNGS:"), which must stay where they are.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from itertools import chain
 from typing import NamedTuple
 
 from vlscore.perturb.perturbation import Edit
 
+# A label stands at the beginning of a line or item, or after the answer to the one before.
 _LABEL = re.compile(
-    r"(?:^|(?<=[.;|\n•*\-])|(?<=\n\s)|(?<=[.;|] )|(?<=  ))[ \t]*(?:\(?\d{1,2}[.)][ \t]*|[-*•][ \t]*)?"
-    r"([A-Za-z][A-Za-z0-9 /&()'-]{1,48}?)[ \t]*:(?!\d)[ \t]*([^\n|;]*)"
+    r"(?:^|(?<=\n)|(?<=[.;|:] )|(?<=\n ))[ \t]*(?:\(?\d{1,2}[.)][ \t]*|[-*•+–][ \t]*|\[.\][ \t]*)*"
+    r"([A-Za-z][A-Za-z0-9 /&()'-]{1,48}?)[ \t]*(:(?!\d)|\?(?=[ \t]*(?i:yes|no|none|nil|present|absent)\b))"
 )
-_BOX = re.compile(r"\[[ xX*✓-]?\]|\([ xX✓]\)|[☐☑☒✓✔□■◻◼]|_{3,}\s*(?=yes|no\b)", re.IGNORECASE)
-_COLUMN = re.compile(r"\||\t")
+# At the beginning of a line alone, and in two lines at least: "Effusion - none", "Heart....normal".
+_COLUMNED = re.compile(
+    r"^[ \t]*(?:[-*•][ \t]*)?([A-Za-z][A-Za-z0-9 /&()']{1,48}?)"
+    r"(?:[ \t]+([-–—=])[ \t]+|(\.{3,})[ \t]*|([ ]{3,}|\t+))(?=\S)",
+    re.MULTILINE,
+)
+# A line with one of these is a row of a form: a box, a cell, a sign of present or absent.
+_BOX = re.compile(r"\[[ xX*✓-]?\]|\([ xX✓]?\)|[☐☑☒✓✔□■◻◼]")
+_ROW = re.compile(
+    rf"^[^\n]*(?:{_BOX.pattern}|\||\t)[^\n]*$|^[ \t]*\+[ \t][^\n]*$", re.MULTILINE
+)
+_BULLET = re.compile(r"^[ \t]*[-*•–+][ \t]", re.MULTILINE)
+# Below one of these stands what is there, or what is not, item by item.
+_POLAR = re.compile(
+    r"^[ \t]*(?:present|absent|positives?(?: for)?|negatives?(?: for)?|yes|no|none|not present|"
+    r"abnormal|normal)[ \t]*:[ \t]*\n((?:[ \t]*[-*•+–]?[ \t]*[^\n:]+(?:\n|$))+)",
+    re.MULTILINE | re.IGNORECASE,
+)
+# A row says by its sign, its box or its heading whether a thing is there.
+_VERDICT = re.compile(r"\b(?:no|not|there (?:is|are))\b", re.IGNORECASE)
+_ANY_NUMBER = re.compile(r"\d[.)]")
 _LIST_NUMBER = re.compile(
     r"(?:(?<=^)|(?<=\n)|(?<=[.:;!?]\s)|(?<=[.:;]))[ \t]*\(?(\d{1,2})[.)](?=\s|[A-Za-z])"
 )
-_ANY_NUMBER = re.compile(r"\d[.)]")
 # More than this is a sentence, not an answer.
 _LONGEST_ANSWER = 5
-_SENTENCES = re.compile(r"[.!?]\s+\S")
-# Titles with sentences, of which no answer is expected.
+_SENTENCE_END = re.compile(r"[.!?](?=\s|$)|\n|;")
+# Titles of sections, of which no answer is expected.
 _TITLE = re.compile(
-    r"\s*(?:findings?|impressions?|conclusions?|technique|comparison|history|indications?|exam\w*|"
-    r"procedure|clinical [\w ]+|reason [\w ]+|recommendations?|summary|opinion|addendum|report|"
-    r"diagnosis|views?|study|comments?|notes?|chest|finding[s ]+and impression)\s*",
+    r"(?:[\w ]* )?(?:findings?|impressions?|conclusions?|technique|comparisons?|history|"
+    r"indications?|exam\w*|procedure|clinical [\w ]+|reason [\w ]+|recommendations?|summary|"
+    r"opinion|addendum|report|diagnosis|views?|study|comments?|notes?|chest|text|result)",
     re.IGNORECASE,
 )
 
 
 class Answer(NamedTuple):
-    """A label and what stands behind it."""
+    """A label and the few words behind it; `start` is where these begin, `end` where they end."""
 
     label: str
     value: str
@@ -42,57 +64,81 @@ class Answer(NamedTuple):
     end: int
 
 
-def answers(text: str) -> list[Answer]:
-    """The labels of a report that are answered in a few words, in text order.
+@lru_cache(256)
+def labels(text: str) -> tuple[str, ...]:
+    """The labels of a report, in text order, without the titles of its sections."""
+    return tuple(match.group(1) for match in _labels(text))
+
+
+def _labels(text: str) -> list[re.Match[str]]:
+    columned = list(_COLUMNED.finditer(text))
+    found = [m for m in _LABEL.finditer(text) if not _TITLE.fullmatch(m.group(1))]
+    return [*found, *(columned if len(columned) > 1 else ())]
+
+
+@lru_cache(256)
+def answers(text: str) -> tuple[Answer, ...]:
+    """The labels of a report that are answered in a few words.
 
     >>> [(a.label, a.value) for a in answers("Pneumothorax: None. Heart: Normal.")]
     [('Pneumothorax', 'None'), ('Heart', 'Normal')]
     """
     found = []
-    if ":" not in text:
-        return found
-    for match in _LABEL.finditer(text):
-        label, value = match.group(1), match.group(2)
-        first = _SENTENCES.search(value)
-        said = value if first is None else value[: first.start()]
-        # A second label on the line ends the answer to the first.
-        said = said.strip().rstrip(".").strip()
-        is_short = 0 < len(said.split()) <= _LONGEST_ANSWER
-        if not _TITLE.fullmatch(label) and is_short:
-            start = match.start(2)
-            found.append(Answer(label, said, match.start(1), start + len(said)))
-    return found
+    for match in _labels(text):
+        start = match.end()
+        while start < len(text) and text[start].isspace():
+            start += 1
+        stop = _SENTENCE_END.search(text, start)
+        end = len(text) if stop is None else stop.start()
+        value = text[start:end]
+        if 0 < len(value.split()) <= _LONGEST_ANSWER and ":" not in value:
+            found.append(Answer(match.group(1), value, start, end))
+    return tuple(found)
 
 
 def harm(original: str, perturbed: str, edits: Sequence[Edit]) -> str | None:
-    """What a change does to a form or to a numbered list, in words for the user; None if nothing."""
-    if _marks(original) != _marks(perturbed):
-        return "the change would break the report's form or table"
-    before, after = answers(original), answers(perturbed)
-    if [answer.label for answer in before] != [answer.label for answer in after]:
+    """What a change does to a form or to a list, in words for the user; None if nothing."""
+    for edit in edits:
+        for start, end in _rows(original):
+            if _meets(edit, start, end) and not _is_word_for_word(original, edit, start, end):
+                return "the change would break a row of the report's form"
+        for answer in answers(original):
+            meets = _meets(edit, answer.start, answer.end + 1)
+            if meets and not _is_word_for_word(original, edit, answer.start, answer.end):
+                return f"the change would garble the answer to {answer.label!r}"
+    if labels(original) != labels(perturbed):
         return "the change would break the report's labels"
-    for one, other in zip(before, after, strict=True):
-        if one.value != other.value and len(one.value.split()) != len(other.value.split()):
-            return f"the change would garble the answer to {one.label!r}"
-    if any(_breaks_an_answer(answer, edit) for answer in before for edit in edits):
-        return "the change would tear an answer from its label"
+    if len(_BULLET.findall(original)) > 1 and not _BULLET.search(perturbed):
+        return "the change would break the report's list"
     if _is_numbered_well(original) and not _is_numbered_well(perturbed):
         return "the change would leave a list with a gap in its numbers"
     return None
 
 
-def _marks(text: str) -> list[str]:
-    """Boxes and columns in text order."""
-    if not _BOX.search(text) and not _COLUMN.search(text):
-        return []
-    return _BOX.findall(text) + _COLUMN.findall(text)
+@lru_cache(256)
+def _rows(text: str) -> tuple[tuple[int, int], ...]:
+    """Lines of a form that have no label: with boxes or cells, or below "Present:"."""
+    below = (match.span(1) for match in _POLAR.finditer(text))
+    rows: Iterator[tuple[int, int]] = chain((m.span() for m in _ROW.finditer(text)), below)
+    found = tuple(rows)
+    if any(text[start:end].lstrip().startswith("+") for start, end in found):
+        # Where "+" says present, "-" says absent.
+        return found + tuple(m.span() for m in re.finditer(r"^[ \t]*-[ \t][^\n]*", text, re.M))
+    return found
 
 
-def _breaks_an_answer(answer: Answer, edit: Edit) -> bool:
-    """Whether an edit puts something into an answer or takes something out of it."""
-    inside = answer.start < edit.end and edit.start <= answer.end
-    is_word_for_word = bool(edit.replacement.strip()) and edit.start < edit.end
-    return inside and not is_word_for_word
+def _meets(edit: Edit, start: int, end: int) -> bool:
+    return edit.start <= end and start <= edit.end
+
+
+def _is_word_for_word(text: str, edit: Edit, start: int, end: int) -> bool:
+    """Whether an edit inside [start, end) puts words for words, in one line, and no verdict."""
+    if edit.start == end + 1 or edit.end < start:
+        return edit.start < edit.end
+    inside = start <= edit.start and edit.end <= end
+    old, new = text[edit.start : edit.end], edit.replacement
+    is_replacement = bool(old.strip()) and bool(new.strip()) and "\n" not in old + new
+    return inside and is_replacement and _VERDICT.search(new) is None
 
 
 def _is_numbered_well(text: str) -> bool:

@@ -75,6 +75,7 @@ class Words(NamedTuple):
     examinations: Pattern
     hedged_normal: Pattern
     no_prior: Pattern
+    priors: Pattern
     compares: Pattern
     grades: Pattern
     extents: Pattern
