@@ -19,7 +19,8 @@ _FILL = (
 )
 _DENIES = re.compile(
     rf"(?<!\w)(?:no|without|negative for|free of)(?:[\s,/-]+{_FILL})*?[\s,/-]+"
-    r"(?:abnormalit\w+|disease|findings?(?! (?:of|for|to|suggest\w+|concerning|compatible|consistent)\b)|process\w*|patholog\w+|"
+    r"(?:abnormalit\w+|disease|process\w*|patholog\w+|"
+    r"findings?(?! (?:of|for|to|suggest\w+|concerning|compatible|consistent)\b)|"
     r"(?<=cardiopulmonary )[a-z]+|(?<=acute )xxxx|(?<=active )xxxx|(?<=thoracic )xxxx)(?!\w)"
 )
 _ONE_WORD = re.compile(r"\W*(?:normal|negative|unremarkable|clear)\W*")
@@ -36,15 +37,16 @@ _FILM = r"(?:chest(?! (?:wall|tube))|exam\w*|study|film|radiographs?|x-?\s?(?:ra
 _WHOLE = re.compile(
     rf"(?<!\w)(?:normal|negative|unremarkable|clear) (?:\w+ ){{0,2}}{_FILM}"
     rf"|(?<!\w){_FILM}(?: (?:is|are|appears?|looks?|remains?))?(?: (?:\w+ly|otherwise))? "
-    r"(?:normal|negative|unremarkable|within normal)|^\W*(?:otherwise,? )?(?:normal|negative|unremarkable)\W*$"
+    r"(?:normal|negative|unremarkable|within normal)"
+    r"|^\W*(?:otherwise,? )?(?:normal|negative|unremarkable)\W*$"
 )
 _OF_PARTS = re.compile(
-    rf"(?<!\w)(?:{_NORMAL}|normally|well[- ]expanded) (?:\w+ ){{0,3}}(?:lungs?|pleura\w*|bon\w+|osseous|"
-    r"skelet\w+|mediastin\w+|vascul\w+|heart|cardi\w+)"
-    rf"|(?:lungs?|lung fields|spaces?|surfaces?|bon\w+|structures?|skelet\w+|thorax|spine|ribs?|"
-    rf"parenchyma|mediastin\w+|silhouettes?|contours?|vascul\w+|heart|size|hil[ai]r?|hilum|xxxx)\b"
-    rf"(?:[^.;]{{0,30}}?(?:is|are|appears?|looks?|remains?|being|but|but are)| )\s?(?:\w+ly |well )*(?:and \w+ |\w+ and )?"
-    rf"{_NORMAL}"
+    rf"(?<!\w)(?:{_NORMAL}|normally|well[- ]expanded) (?:\w+ ){{0,3}}(?:lungs?|pleura\w*|bon\w+|"
+    r"osseous|skelet\w+|mediastin\w+|vascul\w+|heart|cardi\w+)"
+    r"|(?:lungs?|lung fields|spaces?|surfaces?|bon\w+|structures?|skelet\w+|thorax|spine|ribs?|"
+    r"parenchyma|mediastin\w+|silhouettes?|contours?|vascul\w+|heart|size|hil[ai]r?|hilum|xxxx)\b"
+    r"(?:[^.;]{0,30}?(?:is|are|appears?|looks?|remains?|being|but|but are)| )\s?"
+    rf"(?:\w+ly |well )*(?:and \w+ |\w+ and )?{_NORMAL}"
 )
 _SPARED = re.compile(
     r"\b(?:other|otherwise|besides|except|apart from|aside from|remainder|remaining)\b"
@@ -143,9 +145,9 @@ def spared(text: str, sentence: PlainSentence) -> Edit | None:
                 return Edit(start + word.end(), start + word.end(), "otherwise ")
     if _FIRST.match(said, sentence.lead):
         first = start + sentence.lead
-        word = with_capital("otherwise ", like=text[first])
+        otherwise = with_capital("otherwise ", like=text[first])
         lowered = text[first] if text[first : first + 2].isupper() else text[first].lower()
-        return Edit(first, first + 1, word + lowered)
+        return Edit(first, first + 1, otherwise + lowered)
     within = _WITHIN.search(said, sentence.lead)
     if within is not None:
         return Edit(start + within.end(), start + within.end(), "otherwise ")

@@ -33,8 +33,8 @@ def perturb(
         study_id: goes into the records.
         standard_normal: text that stands for a normal report; default: the recipe's own.
 
-    Raises: UnknownName for an unknown kind; InvalidSetting for an object that is none; InvalidReport where the report is no text;
-        InvalidSetting where `per_report` is below 1.
+    Raises: UnknownName for an unknown kind; InvalidSetting for an object that is none, or where
+        `per_report` is below 1; InvalidReport where the report is no text.
 
     >>> for p in perturb("Small left pleural effusion. Heart size is normal.", ["change-location"]):
     ...     print(p.perturbed, "|", p.rule)

@@ -16,8 +16,10 @@ from vlscore.perturb.perturbation import Edit
 
 # A label stands at the beginning of a line or item, or after the answer to the one before.
 _LABEL = re.compile(
-    r"(?:^|(?<=\n)|(?<=[.;|:] )|(?<=\n ))[ \t]*(?:\(?\d{1,2}[.)][ \t]*|[-*•+–][ \t]*|\[.\][ \t]*)*"
-    r"([A-Za-z][A-Za-z0-9 /&()'-]{1,48}?)[ \t]*(:(?!\d)|\?(?=[ \t]*(?i:yes|no|none|nil|present|absent)\b))"
+    r"(?:^|(?<=\n)|(?<=[.;|:] )|(?<=\n ))[ \t]*"
+    r"(?:\(?\d{1,2}[.)][ \t]*|[-*•+–][ \t]*|\[.\][ \t]*)*"
+    r"([A-Za-z][A-Za-z0-9 /&()'-]{1,48}?)[ \t]*"
+    r"(:(?!\d)|\?(?=[ \t]*(?i:yes|no|none|nil|present|absent)\b))"
 )
 # At the beginning of a line alone, and in two lines at least: "Effusion - none", "Heart....normal".
 _COLUMNED = re.compile(
@@ -27,9 +29,7 @@ _COLUMNED = re.compile(
 )
 # A line with one of these is a row of a form: a box, a cell, a sign of present or absent.
 _BOX = re.compile(r"\[[ xX*✓-]?\]|\([ xX✓]?\)|[☐☑☒✓✔□■◻◼]")
-_ROW = re.compile(
-    rf"^[^\n]*(?:{_BOX.pattern}|\||\t)[^\n]*$|^[ \t]*\+[ \t][^\n]*$", re.MULTILINE
-)
+_ROW = re.compile(rf"^[^\n]*(?:{_BOX.pattern}|\||\t)[^\n]*$|^[ \t]*\+[ \t][^\n]*$", re.MULTILINE)
 _BULLET = re.compile(r"^[ \t]*[-*•–+][ \t]", re.MULTILINE)
 # Below one of these stands what is there, or what is not, item by item.
 _POLAR = re.compile(

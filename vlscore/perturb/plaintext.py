@@ -5,7 +5,7 @@ What a word means is looked up in `perturbations/lexicons/consistency.toml`, by 
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cache
 from typing import NamedTuple
 
@@ -27,7 +27,8 @@ _HEIGHTS = {
 }
 # "lung base" says where; the "base of the neck" or the "upper limits of normal" do not.
 _NO_PLACE = re.compile(
-    r"\b(?:upper limits?|upper normal|midline|middle[- ]aged?|mid(?:thoracic|[- ]thoracic)|central (?:venous|line|catheter))\b"
+    r"\b(?:upper limits?|upper normal|midline|middle[- ]aged?|mid[- ]?thoracic|"
+    r"central (?:venous|line|catheter))\b"
 )
 
 
@@ -49,7 +50,7 @@ class PlainSentence(NamedTuple):
     `lead` is how many characters stand before the sentence proper.
     """
 
-    index: int
+    number: int
     start: int
     said: str
     lead: int
@@ -87,9 +88,9 @@ def sentences_of(text: str, spans: Sequence[tuple[int, int]]) -> list[PlainSente
     """The sentences at the spans given, each with what stands between it and the one before."""
     found = []
     before = 0
-    for index, (start, end) in enumerate(spans):
+    for number, (start, end) in enumerate(spans):
         said = text[before:start] + _parted(text[start:end])
-        found.append(PlainSentence(index, before, _lowered(said), start - before))
+        found.append(PlainSentence(number, before, _lowered(said), start - before))
         before = end
     return found
 
@@ -165,9 +166,9 @@ def is_denied(said: str, start: int, end: int) -> bool:
     return table.negators_after.search(rest) is not None
 
 
-def claims(said: str, pattern: Pattern) -> Iterator[re.Match[str]]:
-    """Where a sentence names something without denying it."""
-    return (m for m in pattern.finditer(said) if not is_denied(said, *m.span()))
+def claims(said: str, pattern: Pattern) -> bool:
+    """Whether a sentence names something without denying it."""
+    return any(not is_denied(said, *match.span()) for match in pattern.finditer(said))
 
 
 def sides_in(said: str) -> set[str]:

@@ -24,7 +24,7 @@ def _check(kind: Any) -> None:
 class _Kinds(Registry[Kind]):
     """As `Registry`; a member that is a class, as entry points name one, becomes an object."""
 
-    def find(self, name: AnyKind) -> Kind:  # type: ignore[override]
+    def find(self, name: AnyKind) -> Kind:
         return _made(super().find(name))  # type: ignore[arg-type]
 
     def _imported(self, target: str) -> Kind:
