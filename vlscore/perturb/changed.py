@@ -73,7 +73,8 @@ class ChangedReport:
             denial = denial_of(sentence, before)
             if denial is None:
                 continue
-            sides = sides_in(sentence.said)
+            # "The right lung is clear" says nothing of the left one.
+            sides = sides_in(sentence.said) if denial.systems and not denial.only_acute else set()
             if len(sides) == 1 and sides != sides_in(self.told):
                 continue
             covers = denial.covers(topic) if topic else not (denial.systems or denial.only_acute)

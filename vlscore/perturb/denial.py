@@ -55,6 +55,7 @@ _SPARED = re.compile(
 _BEFORE_ACUTE = re.compile(
     r"(?<!\w)(?:no|without|negative for|free of)((?:[\s]+[\w-]+){0,6}?\s+(?:of|for))?\s+"
 )
+_ARTICLE = re.compile(r"(an?|any)\s+")
 _ADVERBIAL = (
     re.compile(r"\b(?:is|are|was|were|appears?|looks?|remains?)\s+"),
     re.compile(r"\bbut\s+"),
@@ -138,7 +139,11 @@ def spared(text: str, sentence: PlainSentence) -> Edit | None:
         word = _BEFORE_ACUTE.match(said, *stated.span())
         if word is None:
             return None
-        return Edit(start + word.end(), start + word.end(), "other ")
+        article = _ARTICLE.match(said, word.end())
+        if article is not None and article.group(1) != "any":
+            return Edit(start + article.start(), start + article.end(1), "another")
+        place = start + (word.end() if article is None else article.end())
+        return Edit(place, place, "other ")
     for before in _ADVERBIAL:
         for word in before.finditer(said, sentence.lead):
             if _STATE.match(said, word.end()):

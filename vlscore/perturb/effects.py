@@ -37,6 +37,9 @@ _WRONG_SIDE = re.compile(
     r"|(?<!\w)right (?:(?!left)[\w,]+ ){0,4}lingula\w*"
     r"|(?<!\w)middle (?:(?!right)[\w,]+ ){0,3}(?:of the |on the )left"
 )
+_BOTH_SIDES = re.compile(r"\b(?:bilateral|both)\b.*\b(?:left|right)\b")
+_SIDE_TWICE = re.compile(r"\b(?:on|to) the (left|right)\b.*\b(?:on|to) the \1\b")
+_FOREIGN = re.compile(r"(?<!\w)(?:foreign bod\w+|bullets?|clips?|shrapnel|fragments?)(?!\w)")
 _SAME_TWICE = re.compile(
     r"(?<!\w)(upper|lower|middle|apical|basilar|left|right|apex|base|midlung)(?: lobes?| lungs?)?"
     r"(?: and| or|,|/)+ ?(?:the |in the )?\1(?!\w)"
@@ -101,6 +104,9 @@ def _stated(check: ChangedReport, meaning: Meaning) -> Iterator[str]:
 def _left_out(check: ChangedReport, meaning: Meaning) -> Iterator[str]:
     """What the report stated, it denies or does not mention now."""
     yield from _not_there(check)
+    foreign = [_FOREIGN.search(sentence.said) is not None for sentence in check.touched]
+    if any(foreign) and not all(foreign):
+        yield "something foreign to the body would go with a finding"
     place = check.place
     first = min((sentence.number for sentence in check.touched), default=0)
     is_told = False
@@ -182,6 +188,12 @@ def _side_moved(check: ChangedReport, meaning: Meaning) -> Iterator[str]:
         bound = words().side_bound.search(sentence.said)
         if bound is not None:
             yield f"an organ that lies on one side stands beside it: {bound.group()!r}"
+        if _BOTH_SIDES.search(sentence.said):
+            yield f"both sides are named together: {quoted(sentence)}"
+    for after in check.after:
+        twice = _SIDE_TWICE.search(after)
+        if twice is not None:
+            yield f"two sides would become one: {twice.group()!r}"
     sites = {site for sentence in check.touched for site in _sites_in(sentence)}
     known = _topics_of(meaning)
     for sentence in check.others:

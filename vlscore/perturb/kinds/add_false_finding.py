@@ -29,7 +29,9 @@ class AddFalseFinding(Kind):
             sentence = source.styled(chance.pick(finding.sentences))
             meaning = Meaning(Effect.STATED, (finding.observation,))
             for place in chance.shuffled(places):
-                edit = Edit(place, place, f" {sentence}")
+                # Where the blank between two sentences was forgotten, ours has one on either side.
+                after = " " if source.text[place : place + 1].isalnum() else ""
+                edit = Edit(place, place, f" {sentence}{after}")
                 yield Change((edit,), f"added:{finding.observation}", meaning)
 
 
