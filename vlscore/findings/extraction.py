@@ -1,19 +1,21 @@
 """From a report to its findings: split it, read each sentence, follow "this" back."""
 
 from dataclasses import replace
+from functools import lru_cache
 
 from vlscore.errors import InvalidReport
 from vlscore.findings.attributes import places_of
 from vlscore.findings.classify import heading, last_heading
 from vlscore.findings.lexicon import Lexicon, load_lexicon
 from vlscore.findings.reading import read_sentence
-from vlscore.findings.setting import PLAIN, with_details
+from vlscore.findings.setting import PLAIN, ends_block, is_detail, with_details
 from vlscore.findings.tokens import tokenize
 from vlscore.findings.types import Category, Layout, ReportFindings, Sentence, Span
 from vlscore.reports.sentences import split_sentences
 
 # Characters that hold the first two words of a sentence which speaks of the one before.
 _OPENING = 40
+_REMEMBERED = 16_384
 
 
 def extract(report: str, lexicon: Lexicon | None = None) -> ReportFindings:
@@ -34,6 +36,7 @@ def extract(report: str, lexicon: Lexicon | None = None) -> ReportFindings:
     section = Category.CLINICAL
     setting = PLAIN
     last_title: int | None = None
+    anchor: int | None = None
     end = 0
     for index, found in enumerate(split_sentences(report)):
         span = Span(found.start, found.end)
@@ -52,12 +55,22 @@ def extract(report: str, lexicon: Lexicon | None = None) -> ReportFindings:
         sentence = read_sentence(found.text, category, lexicon, setting).at(index, found.start)
         setting = setting.after(found.text, bool(sentence.findings), lexicon)
         end = found.end
+        if sentence.layout is not Layout.PROSE and is_detail(found.text, lexicon):
+            if anchor is not None and not sentence.findings and not ends_block(between):
+                sentences[anchor] = with_details(report, sentences[anchor], span, lexicon)
+        else:
+            anchor = index if sentence.findings else None
         if sentences:
-            if sentence.layout is not Layout.PROSE and not sentence.findings:
-                sentences[-1] = with_details(report, sentences[-1], span, lexicon)
             sentence = _with_antecedent(report, sentence, sentences[-1], lexicon)
         sentences.append(sentence)
     return ReportFindings(report, tuple(sentences))
+
+
+@lru_cache(_REMEMBERED)
+def _refers_back(opening: str, lexicon: Lexicon) -> bool:
+    """Whether a sentence that begins so speaks of the finding of the one before."""
+    words = [t.form for t in tokenize(opening)[:2]]
+    return not {" ".join(words), *words[:1]}.isdisjoint(lexicon.grammar["anaphors"])
 
 
 def _with_antecedent(text: str, sentence: Sentence, before: Sentence, lexicon: Lexicon) -> Sentence:
@@ -65,8 +78,7 @@ def _with_antecedent(text: str, sentence: Sentence, before: Sentence, lexicon: L
     if not sentence.findings or not before.findings:
         return sentence
     start, end = sentence.span
-    words = [t.form for t in tokenize(text, start, min(end, start + _OPENING))[:2]]
-    if not {" ".join(words), *words[:1]} & lexicon.grammar["anaphors"]:
+    if not _refers_back(text[start : min(end, start + _OPENING)], lexicon):
         return sentence
     places = next((p for f in reversed(before.findings) if (p := places_of(f.attributes))), [])
     inherited = tuple(a._replace(inherited=True) for a in places)

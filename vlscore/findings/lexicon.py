@@ -67,6 +67,7 @@ _GRAMMAR = {
     "labels_of_presence",
     "labels_of_detail",
     "labels_of_devices",
+    "labels_of_answers",
     "clause_joints",
     "answers_no",
     "answers_yes",

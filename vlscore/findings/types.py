@@ -222,7 +222,7 @@ class Denial(NamedTuple):
 
     def moved(self, offset: int) -> "Denial":
         """The denial with its words `offset` characters further on."""
-        return self._replace(span=self.span.moved(offset))
+        return Denial(self.scope, self.span.moved(offset), self.acute, self.observations)
 
 
 @dataclass(frozen=True, slots=True)
