@@ -39,6 +39,10 @@ _POLAR = re.compile(
 )
 # A row says by its sign, its box or its heading whether a thing is there.
 _VERDICT = re.compile(r"\b(?:no|not|there (?:is|are))\b", re.IGNORECASE)
+# A title above lines that belong to it: "Effusion", and below it "  Present: yes".
+_ABOVE = re.compile(r"^[ \t]*[^\n:.]+(?=\n[ \t]+[A-Za-z][^\n:]{0,30}:)", re.MULTILINE)
+# Items with letters are not numbered anew, so that none of them may go.
+_LETTER = re.compile(r"^[ \t]*\(?([A-Za-z])[.)](?=\s)", re.MULTILINE)
 _ANY_NUMBER = re.compile(r"\d[.)]")
 _LIST_NUMBER = re.compile(
     r"(?:(?<=^)|(?<=\n)|(?<=[.:;!?]\s)|(?<=[.:;]))[ \t]*\(?(\d{1,2})[.)](?=\s|[A-Za-z])"
@@ -108,6 +112,8 @@ def harm(original: str, perturbed: str, edits: Sequence[Edit]) -> str | None:
                 return f"the change would garble the answer to {answer.label!r}"
     if labels(original) != labels(perturbed):
         return "the change would break the report's labels"
+    if _LETTER.findall(original) != _LETTER.findall(perturbed):
+        return "the change would break the report's list"
     if len(_BULLET.findall(original)) > 1 and not _BULLET.search(perturbed):
         return "the change would break the report's list"
     if _is_numbered_well(original) and not _is_numbered_well(perturbed):
@@ -119,7 +125,9 @@ def harm(original: str, perturbed: str, edits: Sequence[Edit]) -> str | None:
 def _rows(text: str) -> tuple[tuple[int, int], ...]:
     """Lines of a form that have no label: with boxes or cells, or below "Present:"."""
     below = (match.span(1) for match in _POLAR.finditer(text))
-    rows: Iterator[tuple[int, int]] = chain((m.span() for m in _ROW.finditer(text)), below)
+    above = (match.span() for match in _ABOVE.finditer(text))
+    lines = (match.span() for match in _ROW.finditer(text))
+    rows: Iterator[tuple[int, int]] = chain(lines, below, above)
     found = tuple(rows)
     if any(text[start:end].lstrip().startswith("+") for start, end in found):
         # Where "+" says present, "-" says absent.
