@@ -4,6 +4,7 @@ import re
 from collections.abc import Collection, Iterator
 
 from vlscore.findings import Attribute, Category, Finding, Polarity, Sentence
+from vlscore.perturb.denial import denial_of
 from vlscore.perturb.lexicons import discourse
 from vlscore.perturb.reading import ReadReport, heights, may_be_one, on_two_sides
 
@@ -18,7 +19,9 @@ def denied_elsewhere(source: ReadReport, finding: Finding, changed: Collection[i
     denied = (
         other
         for other in source.findings
-        if other.polarity is Polarity.NEGATIVE and other.sentence not in changed
+        if other.polarity is Polarity.NEGATIVE
+        and other.sentence not in changed
+        and not _denies_what_is_acute(source, other.sentence)
     )
     return any(may_be_one(other, finding) or _settles(other, finding) for other in denied)
 
@@ -70,6 +73,12 @@ def are_kin(one: Finding, other: Finding) -> bool:
     if other.observation not in related or on_two_sides(one, other):
         return False
     return not one.zones or not other.zones or not heights(one).isdisjoint(heights(other))
+
+
+def _denies_what_is_acute(source: ReadReport, index: int) -> bool:
+    """Whether a sentence denies what is acute in general: `consistency` makes room in it."""
+    denial = denial_of(source.plain[index])
+    return denial is not None and denial.only_acute
 
 
 def _settles(normal: Finding, finding: Finding) -> bool:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 
 from vlscore.perturb.changed import ChangedReport, clipped, quoted
+from vlscore.perturb.denial import denial_of
 from vlscore.perturb.perturbation import Edit, Effect, Meaning
 from vlscore.perturb.plaintext import (
     PlainSentence,
@@ -58,7 +59,8 @@ _ILL_DENIED = re.compile(
 )
 _CHANGING = re.compile(r"\b(?:increas\w+|decreas\w+|enlarging|worsen\w+|improv\w+|develop\w+)\b")
 # "Otherwise" where nothing is left that it could be said of.
-_OTHERWISE = re.compile(r"\b(?:is|are|appears?|lungs) (otherwise )|^\W*(otherwise,? )(?=\w)")
+_OTHERWISE = re.compile(r"\b(?:is|are|appears?|lungs) (otherwise )")
+_OPENING_OTHERWISE = re.compile(r"otherwise,? (?=\w)")
 _FRESH = re.compile(r"\b(?:acute|subacute|recent|healing|unhealed)\b")
 _BARE_COMPARISON = re.compile(
     r"\W*(?:similar|unchanged|stable|no change|increased|decreased|improved|worse)"
@@ -87,9 +89,11 @@ def _stated(check: ChangedReport, meaning: Meaning) -> Iterator[str]:
         known = [topic._replace(acute=False) for topic in known]
     for topic in known:
         for sentence in check.others:
-            for pattern in (topic.names, topic.coarse):
-                if pattern is not None and pattern.search(sentence.said):
-                    yield f"the report speaks of it elsewhere: {quoted(sentence)}"
+            named = topic.names.search(sentence.said) is not None
+            # What denies whole organs may make room; it is no word on the finding itself.
+            coarse = topic.coarse is not None and denial_of(sentence) is None
+            if named or (coarse and topic.coarse.search(sentence.said)):
+                yield f"the report speaks of it elsewhere: {quoted(sentence)}"
     place = min(edit.start for edit in check.edits)
     for sentence in check.others:
         is_next = sentence.start <= check.edits[-1].end + 2 and sentence.end > check.edits[-1].end
@@ -137,17 +141,16 @@ def _tells_something(said: str) -> bool:
 
 def _without_rest(check: ChangedReport, sentence: PlainSentence) -> Iterator[str]:
     """Takes "otherwise" from a sentence before which nothing is stated any more."""
+    opening = _OPENING_OTHERWISE.match(sentence.said, sentence.lead)
     word = _OTHERWISE.search(sentence.said, sentence.lead)
-    if word is None:
-        yield f"a sentence after it speaks of the rest: {quoted(sentence)}"
-        return
-    group = 1 if word.group(1) else 2
-    start, end = sentence.start + word.start(group), sentence.start + word.end(group)
     text = check.report.text
-    if group == 2:
+    if opening is not None:
+        start, end = sentence.start + opening.start(), sentence.start + opening.end()
         check.goes_along(Edit(start, end + 1, with_capital(text[end], like=text[start])))
+    elif word is not None:
+        check.goes_along(Edit(sentence.start + word.start(1), sentence.start + word.end(1), ""))
     else:
-        check.goes_along(Edit(start, end, ""))
+        yield f"a sentence after it speaks of the rest: {quoted(sentence)}"
 
 
 def _denied(check: ChangedReport, meaning: Meaning) -> Iterator[str]:

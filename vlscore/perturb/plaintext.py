@@ -102,7 +102,7 @@ _FORGOTTEN_STOP = re.compile(r"(?<=[a-z)] [A-Z])(?=[a-z]{2})")
 def _parted(sentence: str) -> str:
     """The sentence with a semicolon for the blank before a capital in the middle."""
     capitals = [m.start() - 2 for m in _FORGOTTEN_STOP.finditer(sentence)]
-    if not capitals or 3 * len(capitals) > sentence.count(" "):
+    if not capitals or (len(capitals) > 1 and 3 * len(capitals) > sentence.count(" ")):
         return sentence
     characters = list(sentence)
     for place in capitals:
