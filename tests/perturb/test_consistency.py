@@ -161,6 +161,7 @@ REFUSED = [
         "Bilateral effusions, small on the left with left basilar atelectasis.",
         "small on the right",
     ),
+    ("change-location", "Fracture of the left rib and scar of the right rib.", "right rib and"),
     ("change-location", "Fullness of the right hilum. Known right retrohilar nodule.", "left"),
     # Heights: pooled places, or a place that cannot be higher.
     ("change-location", "Upper lobe nodule. Multilobar nodules.", "Lower lobe"),

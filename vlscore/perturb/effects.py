@@ -91,8 +91,8 @@ def _stated(check: ChangedReport, meaning: Meaning) -> Iterator[str]:
         for sentence in check.others:
             named = topic.names.search(sentence.said) is not None
             # What denies whole organs may make room; it is no word on the finding itself.
-            coarse = topic.coarse is not None and denial_of(sentence) is None
-            if named or (coarse and topic.coarse.search(sentence.said)):
+            coarse = topic.coarse if denial_of(sentence) is None else None
+            if named or (coarse is not None and coarse.search(sentence.said)):
                 yield f"the report speaks of it elsewhere: {quoted(sentence)}"
     place = min(edit.start for edit in check.edits)
     for sentence in check.others:
@@ -193,10 +193,14 @@ def _side_moved(check: ChangedReport, meaning: Meaning) -> Iterator[str]:
             yield f"an organ that lies on one side stands beside it: {bound.group()!r}"
         if _BOTH_SIDES.search(sentence.said):
             yield f"both sides are named together: {quoted(sentence)}"
-    for after in check.after:
+    for sentence, after in zip(check.touched, check.after, strict=True):
         twice = _SIDE_TWICE.search(after)
         if twice is not None:
             yield f"two sides would become one: {twice.group()!r}"
+        # "The left shoulder and the right shoulder" has one there already.
+        for place in set(re.findall(rf"\b{new} \w+", sentence.said)):
+            if after.count(place) > sentence.said.count(place):
+                yield f"two sides would become one: {place!r}"
     sites = {site for sentence in check.touched for site in _sites_in(sentence)}
     known = _topics_of(meaning)
     for sentence in check.others:
