@@ -17,6 +17,8 @@ from vlscore.findings.types import Polarity, Status
 _DOUBT = ("uncertain", "probable")
 _NEW_STATEMENT = (*_DOUBT, "asserted")
 _ALTERNATIVE = Trigger("probable", True, 0, False)
+_LOOKALIKE = Trigger("negated", False, 0, False)
+_HEDGED_LOOKALIKE = Trigger("uncertain", False, 0, False)
 _LONGEST_ALTERNATIVE = 5
 _PARTING = frozenset((",", ";", ".", ":", "is", "are", "no", "not", "with", "without", "but"))
 _VERBS = frozenset(("is", "are", "was", "were", "remain", "remains", "persist", "persists", "has"))
@@ -100,6 +102,20 @@ def _forward_end(
         if own.entry.effect in _STATUSES and rule.effect == "negated" and after_break:
             return later.first
     return len(tokens)
+
+
+def lookalikes(found: dict[str, list[Match]], triggers: Sequence[Match]) -> list[Scope]:
+    """What is said to be an artifact or a shadow: denied, or in doubt where a hedge says so."""
+    result = []
+    for match in found.get("lookalike", ()):
+        before = [t for t in triggers if t.last <= match.first]
+        hedged = any(
+            t.entry.effect in _DOUBT and match.first - 1 <= t.last and t.first < match.last
+            for t in triggers
+        )
+        trigger = match._replace(entry=_HEDGED_LOOKALIKE if hedged else _LOOKALIKE)
+        result.append(Scope(_backward_start([*before, match], len(before)), match.first, trigger))
+    return result
 
 
 def alternatives(tokens: Sequence[Token], places: Sequence[tuple[int, int]]) -> list[Scope]:

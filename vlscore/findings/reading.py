@@ -120,6 +120,8 @@ def _read_piece(text: str, tokens: list[Token], lexicon: Lexicon) -> _Piece:
     if "trigger" in found or "boundary" in found:
         triggers = context.find_triggers(found)
         scopes = context.scopes(tokens, triggers, lexicon.breaks_before_hedge)
+    if "lookalike" in found:
+        scopes = [*scopes, *context.lookalikes(found, triggers)]
     findings = _findings(text, tokens, found, mentions, modifiers, triggers, scopes, lexicon)
     changes = tuple(a for m in modifiers for a in m.attributes(tokens) if a.axis is Axis.CHANGE)
     denials = find_denials(tokens, found, scopes, well, lexicon)
