@@ -94,10 +94,15 @@ def _kind_of(said: str) -> str | None:
         (len(noun), kind)
         for kind in PHANTOM_KINDS
         for noun in phrasings()[kind]["nouns"]
-        if re.search(rf"\b{re.escape(noun.lower())}s?\b", said)
+        if re.search(rf"\b{_pattern(noun)}s?\b", said.replace("air space", "airspace"))
     ]
     own = [kind for kind, words in OF_ITS_OWN.items() if re.search(words, said)]
     return max(named)[1] if named else next(iter(own), None)
+
+
+def _pattern(noun: str) -> str:
+    """The noun, of whose small words one may be masked."""
+    return re.sub(r"\b(of|the)\b", r"(?:\1|\\[unk\\])", noun.lower())
 
 
 @pytest.fixture(scope="module")
