@@ -50,7 +50,7 @@ class PerturbedTable:
 def perturb_table(
     path: str | Path,
     out: str | Path,
-    kinds: Iterable[AnyKind] | None = None,
+    kinds: Iterable[AnyKind] | AnyKind | None = None,
     seed: int = 0,
     *,
     per_report: int = 1,

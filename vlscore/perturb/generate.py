@@ -15,7 +15,7 @@ from vlscore.perturb.standard import default_standard_normal
 
 def perturb(
     report: str,
-    kinds: Iterable[AnyKind] | None = None,
+    kinds: Iterable[AnyKind] | AnyKind | None = None,
     seed: int = 0,
     *,
     per_report: int = 1,

@@ -65,7 +65,7 @@ for _name, _target in {
     KINDS.register(f"vlscore.perturb.kinds.{_target}", _name)
 
 
-def kinds_named(kinds: Iterable[AnyKind] | None) -> list[Kind]:
+def kinds_named(kinds: Iterable[AnyKind] | AnyKind | None) -> list[Kind]:
     """The kinds with these names, in the order of the registry, each once; all by default.
 
     Args:
@@ -77,7 +77,7 @@ def kinds_named(kinds: Iterable[AnyKind] | None) -> list[Kind]:
     """
     if kinds is None:
         return KINDS.values()
-    if isinstance(kinds, (str, Kind)):
+    if isinstance(kinds, (str, Kind, type)):
         kinds = [kinds]
     found: dict[str, Kind] = {}
     for kind in map(KINDS.find, kinds):
