@@ -21,6 +21,7 @@ Draw:   python benchmarks/perturbation_reading.py draw --reports iu_reports.json
             [--candidates vlm.jsonl ...] [--half final] [--seed 1] --out FOLDER
 Record: python benchmarks/perturbation_reading.py record FOLDER verdicts.jsonl ...
 Table:  python benchmarks/perturbation_reading.py table [--out FILE]
+            (with --reports and --candidates it says how many of the changes read are still made)
 """
 
 import argparse
@@ -31,7 +32,6 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from machine import publish
 from scipy.stats import binomtest
 
 from vlscore import __version__
@@ -47,6 +47,21 @@ PACKAGE = Path(__file__).resolve().parent.parent / "vlscore"
 VERDICTS = ("right", "doubtful", "wrong")
 HALVES = ("development", "final")
 _PHANTOM_SEED = 2026
+_PHANTOMS = 200
+_FOR_READERS = """Each line is one change of a radiology report: the report before ("original") and
+after ("changed"), the kind of change, what the kind does, and what was meant here.
+
+Write one line an item: {"item": 7, "verdict": "right" | "doubtful" | "wrong", "reason": "..."}
+
+wrong     it takes the wrong words, breaks the grammar, does not change the meaning as the kind
+          says, or another sentence of the changed report contradicts it or speaks of what is gone
+doubtful  readers may differ
+right     otherwise
+
+What was ungrammatical or contradictory in the original already is not the change's fault. XXXX
+stands for words that were taken out for privacy; [UNK] is meant where the kind says so. A reason is
+needed where the verdict is not "right".
+"""
 
 
 class Item(NamedTuple):
@@ -147,6 +162,8 @@ def draw(options: argparse.Namespace) -> None:
         "items": len(items),
     }
     write_json(options.out / "drawing.json", facts)
+    with atomic_write(options.out / "README.txt") as stream:
+        stream.write(_FOR_READERS)
     counts = Counter(item.perturbation.kind for item in items)
     print(f"{len(items)} changes of {len(half)} reports in {options.out}: {dict(counts)}")
 
@@ -213,12 +230,28 @@ def table(records: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def report_of(lines: list[dict[str, Any]]) -> str:
-    """The whole report on what was recorded."""
+def still_made(records: Iterable[dict[str, Any]], reports: Iterable[tuple[str, str]]) -> int:
+    """How many of the changes that were read the rules of today make, to the letter."""
+    wanted = {(entry["study_id"], entry["kind"]): entry["digest"] for entry in records}
+    kinds: dict[str, list[str]] = defaultdict(list)
+    for study_id, kind in wanted:
+        kinds[study_id].append(kind)
+    return sum(
+        digest(p.perturbed) == wanted[p.study_id, p.kind]
+        for study_id, text in reports
+        if study_id in kinds
+        for p in perturb(text, kinds[study_id], study_id=study_id)
+    )
+
+
+def report_of(lines: list[dict[str, Any]], reports: Iterable[tuple[str, str]] | None = None) -> str:
+    """The whole report on what was recorded; of the rules of today, where the reports are given."""
     if not lines:
         return "# Perturbations, read one by one\n\nNo reading of these rules is recorded.\n"
     facts, records = lines[0], lines[1:]
-    since = "the rules of today" if facts["rules"] == rules_digest() else "rules of before"
+    since = ""
+    if reports is not None:
+        since = f" Of these changes the rules of today make {still_made(records, reports)} again."
     reasons = [
         f"- {r['verdict']}, {r['kind']}, {r['study_id']}: {r['reason']}"
         for r in sorted(records, key=lambda r: VERDICTS.index(r["verdict"]), reverse=True)
@@ -230,7 +263,7 @@ def report_of(lines: list[dict[str, Any]]) -> str:
                 "# Perturbations, read one by one",
                 f"Recorded: {facts['items']} changes of {facts['reports']} reports (half "
                 f"{facts['half']!r}, drawing {facts['seed']}), {facts['readers']} files of "
-                f"verdicts; vlscore {facts['vlscore']}, rules {facts['rules']}, which are {since}.",
+                f"verdicts; vlscore {facts['vlscore']}, rules {facts['rules']}.{since}",
                 table(records),
                 "## What was not right",
                 "\n".join(reasons) or "Nothing.",
@@ -238,6 +271,21 @@ def report_of(lines: list[dict[str, Any]]) -> str:
         )
         + "\n"
     )
+
+
+def show(options: argparse.Namespace) -> None:
+    """Print what is recorded."""
+    from machine import publish
+
+    reports = None
+    if options.reports:
+        reports = reports_of(options.reports, options.candidates, options.phantoms)
+    publish(report_of(recorded(), reports), options.out)
+
+
+def recorded() -> list[dict[str, Any]]:
+    """The drawing's facts and one record an item; nothing where no reading is recorded."""
+    return _read(READING) if READING.is_file() else []
 
 
 def _write(path: Path, records: Iterable[dict[str, Any]]) -> None:
@@ -255,9 +303,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(required=True)
     drawing = commands.add_parser("draw", help="what there is to read")
-    drawing.add_argument("--reports", type=Path, nargs="*", default=[])
-    drawing.add_argument("--candidates", type=Path, nargs="*", default=[])
-    drawing.add_argument("--phantoms", type=int, default=200)
     drawing.add_argument("--half", choices=HALVES, default="final")
     drawing.add_argument("--seed", type=int, default=1)
     drawing.add_argument("--each", type=int, default=100, help="changes of each kind")
@@ -270,7 +315,11 @@ def main() -> None:
     recording.set_defaults(run=record)
     showing = commands.add_parser("table", help="what is recorded")
     showing.add_argument("--out", type=Path)
-    showing.set_defaults(run=lambda options: publish(report_of(_read(READING)), options.out))
+    showing.set_defaults(run=show)
+    for command in (drawing, showing):
+        command.add_argument("--reports", type=Path, nargs="*", default=[])
+        command.add_argument("--candidates", type=Path, nargs="*", default=[])
+        command.add_argument("--phantoms", type=int, default=_PHANTOMS)
     options = parser.parse_args()
     options.run(options)
 
