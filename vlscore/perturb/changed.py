@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from vlscore.perturb.denial import denial_of, spared
 from vlscore.perturb.perturbation import Change, Edit, apply_edits
@@ -112,7 +112,9 @@ def _is_in(edit: Edit, sentence: PlainSentence) -> bool:
     return edit.start < sentence.end and sentence.start + sentence.lead < edit.end
 
 
+@lru_cache(8192)
 def _plain(said: str) -> str:
+    """The words alone; the same sentences are asked for with every change of a report."""
     return " ".join(re.findall(r"[a-z]{2,}", said))
 
 

@@ -31,6 +31,10 @@ _COLUMNED = re.compile(
 _BOX = re.compile(r"\[[ xX*✓-]?\]|\([ xX✓]?\)|[☐☑☒✓✔□■◻◼]")
 _ROW = re.compile(rf"^[^\n]*(?:{_BOX.pattern}|\||\t)[^\n]*$|^[ \t]*\+[ \t][^\n]*$", re.MULTILINE)
 _BULLET = re.compile(r"^[ \t]*[-*•–+][ \t]", re.MULTILINE)
+# Without one of these signs a report is plain prose in one paragraph.
+_MAY_BE_A_FORM = re.compile(
+    r"[:|\t\n?=•☐☑☒✓✔□■◻◼\[(]|\.{3}|   |^[ \t]*(?:[-*–+]|[A-Za-z][.)])[ \t]"
+)
 # Below one of these stands what is there, or what is not, item by item.
 _POLAR = re.compile(
     r"^[ \t]*(?:present|absent|positives?(?: for)?|negatives?(?: for)?|yes|no|none|not present|"
@@ -102,6 +106,16 @@ def answers(text: str) -> tuple[Answer, ...]:
 
 def harm(original: str, perturbed: str, edits: Sequence[Edit]) -> str | None:
     """What a change does to a form or to a list, in words for the user; None if nothing."""
+    if _MAY_BE_A_FORM.search(original) is not None:
+        reason = _harm_to_a_form(original, perturbed, edits)
+        if reason is not None:
+            return reason
+    if _is_numbered_well(original) and not _is_numbered_well(perturbed):
+        return "the change would leave a list with a gap in its numbers"
+    return None
+
+
+def _harm_to_a_form(original: str, perturbed: str, edits: Sequence[Edit]) -> str | None:
     for edit in edits:
         for start, end in _rows(original):
             if _meets(edit, start, end) and not _is_word_for_word(original, edit, start, end):
@@ -116,8 +130,6 @@ def harm(original: str, perturbed: str, edits: Sequence[Edit]) -> str | None:
         return "the change would break the report's list"
     if len(_BULLET.findall(original)) > 1 and not _BULLET.search(perturbed):
         return "the change would break the report's list"
-    if _is_numbered_well(original) and not _is_numbered_well(perturbed):
-        return "the change would leave a list with a gap in its numbers"
     return None
 
 
