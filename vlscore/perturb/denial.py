@@ -48,6 +48,7 @@ _OF_PARTS = re.compile(
     r"(?:[^.;]{0,30}?(?:is|are|appears?|looks?|remains?|being|but|but are)| )\s?"
     rf"(?:\w+ly |well )*(?:and \w+ |\w+ and )?{_NORMAL}"
 )
+_ADJECTIVES = 24
 _SPARED = re.compile(
     r"\b(?:other|otherwise|besides|except|apart from|aside from|remainder|remaining)\b"
 )
@@ -112,7 +113,8 @@ def _denial(said: str, before: str | None) -> Denial | None:
     part = _OF_PARTS.search(said)
     if part is None:
         return None
-    whose = _systems_in(part.group())
+    # "Visualized osseous structures are unremarkable": the adjective says whose structures.
+    whose = _systems_in(said[max(0, part.start() - _ADJECTIVES) : part.end()])
     return Denial(whose, only_acute=False) if whose else None
 
 
