@@ -49,6 +49,7 @@ class HashEncoder(JointEncoder):
         self.scale = torch.nn.Parameter(torch.ones(1), requires_grad=False)
         self.image_calls = 0
         self.report_rows = 0
+        self.eval()
 
     def tokenize(self, reports: Sequence[str]) -> Tokens:
         if any("untokenizable" in report for report in reports):

@@ -163,6 +163,21 @@ def test_info(command, corpus, tmp_path):
         assert line in done.stdout
 
 
+def test_tables_of_one_name_are_shown_with_their_folders(command, corpus, tmp_path):
+    command("index", "build", corpus, "--out", tmp_path / "index")
+    (tmp_path / "more").mkdir()
+    more = write_jsonl(tmp_path / "more" / corpus.name, [{"id": "b", "report": "Old fracture."}])
+    for line in ("1 distinct reports added", "holds this corpus already, nothing was done"):
+        done = command("index", "add", more, "--index", tmp_path / "index")
+        assert (done.exit_code, line in done.stdout) == (0, True), done.output
+    shown = command("index", "info", tmp_path / "index").stdout
+    assert f"sources     {corpus}@" in shown
+    assert f", {more}@" in shown
+    refused = command("index", "info", corpus)
+    assert isinstance(refused.exception, InvalidIndex)
+    assert "is a file; an index is a folder" in str(refused.exception)
+
+
 def test_recall_is_measured_where_there_is_an_approximate_index(command, tmp_path):
     rows = [{"id": k, "report": f"report {k} {k * 7 % 97} {k * 5 % 89}"} for k in range(300)]
     table = write_jsonl(tmp_path / "table.jsonl", rows)

@@ -169,7 +169,7 @@ def test_a_table_needs_only_what_the_metric_looks_at(command, index, tmp_path):
         None,
         [],
     )
-    assert "row 2 (u): no text in reference" in done.stderr
+    assert 'row 2 (u): column "reference" is absent' in done.stderr
     Image.new("L", (16, 16), 90).save(tmp_path / "a.png")
     no_texts = write_jsonl(tmp_path / "images.jsonl", [{"id": "v", "image": "a.png"}])
     done = command("oracle", no_texts, "-i", index, "-m", "image-to-text", "-o", out)

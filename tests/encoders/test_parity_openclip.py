@@ -1,54 +1,61 @@
 """BiomedCLIP against open_clip, by its own name and through a folder with a configuration."""
 
+import json
 from pathlib import Path
 
 import pytest
 import torch
 
 from tests.encoders.goldens import (
+    TOLERANCE,
     Golden,
-    assert_same_embeddings,
+    assert_same,
     assert_same_pixels,
     assert_same_tokens,
     load_as_authors,
     row_error,
 )
-from vlscore.encoders import load_encoder
-from vlscore.errors import UnknownName, WeightsNotFound
+from vlscore.encoders import JointEncoder, load_encoder
+from vlscore.encoders.openclip import BIOMEDCLIP_CONFIG
+from vlscore.errors import IncompatibleCheckpoint, UnknownName, WeightsNotFound
 
 CONFIG = "open_clip_config.json"
 HUB_ID = "microsoft/BiomedCLIP-PubMedBERT_256-vit_base_patch16_224"
 
 
 @pytest.fixture(scope="module")
-def golden(shared: Path) -> Golden:
-    return Golden.of(shared, "biomedclip")
+def golden() -> Golden:
+    return Golden.of("biomedclip")
 
 
 @pytest.fixture(scope="module")
-def folder(golden: Golden, shared: Path, checkpoints: Path) -> Path:
+def folder(golden: Golden, checkpoints: Path) -> Path:
     """As downloaded from the hub, but for the configuration."""
     torch.save(golden.tensors(), checkpoints / "open_clip_pytorch_model.bin")
-    vocabulary = shared / "encoders" / "vocab" / "bert-base-uncased" / "vocab.txt"
-    (checkpoints / "vocab.txt").write_bytes(vocabulary.read_bytes())
+    golden.vocabulary(checkpoints)
     return checkpoints
 
 
-def test_parity_by_name(folder: Path, golden: Golden) -> None:
-    encoder = load_as_authors("biomedclip", folder, None)
-    assert_same_pixels(encoder.image_pipeline, golden)
-    assert_same_tokens(encoder, golden)
-    assert_same_embeddings(encoder, golden)
+@pytest.fixture(scope="module")
+def encoder(folder: Path) -> JointEncoder:
+    return load_as_authors("biomedclip", folder, None)
+
+
+def test_parity_by_name(encoder: JointEncoder, golden: Golden) -> None:
+    assert_same(encoder, golden)
+
+
+def test_parity_on_all_inputs(encoder: JointEncoder, golden: Golden, shared: Path) -> None:
+    assert_same(encoder, golden.whole(shared))
 
 
 def test_parity_with_configuration(folder: Path, golden: Golden) -> None:
-    described = golden.folder / "open_clip_config.reconstructed.json"
-    (folder / CONFIG).write_bytes(described.read_bytes())
+    (folder / CONFIG).write_text(json.dumps(BIOMEDCLIP_CONFIG))
     encoder = load_as_authors(f"openclip:{folder}", folder, None)
     assert encoder.card.dim == 512
     assert encoder.card.max_tokens == 256
     assert_same_tokens(encoder, golden)
-    assert row_error(encoder.encode_reports(golden.texts), golden["txt_global"]) <= 2e-5
+    assert golden.compare(encoder.encode_reports(golden.texts), "report") <= TOLERANCE
 
 
 def test_hub_id_with_local_files(folder: Path, golden: Golden) -> None:
@@ -92,3 +99,10 @@ def test_folder_without_configuration(tmp_path: Path) -> None:
     (tmp_path / "open_clip_pytorch_model.bin").write_bytes(b"")
     with pytest.raises(WeightsNotFound, match=r"open_clip_config\.json is not there"):
         load_encoder("openclip", weights=tmp_path)
+
+
+def test_a_larger_vocabulary_than_the_models_is_refused(folder: Path, tmp_path: Path) -> None:
+    more = (folder / "vocab.txt").read_text() + "further\n"
+    (tmp_path / "vocab.txt").write_text(more)
+    with pytest.raises(IncompatibleCheckpoint, match="but the vocabulary has 30523"):
+        load_encoder("biomedclip", weights=folder, tokenizer=tmp_path)

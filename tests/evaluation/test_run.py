@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from tests.doubles import HashEncoder
-from vlscore.errors import InvalidSetting
+from vlscore.errors import InvalidSetting, InvalidTable
 from vlscore.evaluation import evaluate
 from vlscore.scorer import Scorer
 from vlscore.studies import ColumnNames
@@ -197,8 +197,32 @@ def test_other_column_names_and_an_image_root(tmp_path, scorer):
     assert result.first_scores(9) == plain.first_scores(9)
 
 
-def test_an_empty_table_has_a_summary_without_a_mean(tmp_path, scorer):
+def test_an_empty_table_is_refused(tmp_path, scorer):
     table = tmp_path / "empty.jsonl"
     table.write_text("")
+    with pytest.raises(InvalidTable, match="holds no rows"):
+        evaluate(table, tmp_path / "out", scorer)
+
+
+def test_a_table_without_a_good_row_has_a_summary_without_a_mean(tmp_path, scorer):
+    table, records = make_table(tmp_path, 1)
+    write_table(table, [records[0] | {"reference": ""}])
     summary = evaluate(table, tmp_path / "out", scorer).summary
-    assert (summary.rows, summary.mean) == (0, None)
+    assert (summary.rows, summary.scored, summary.mean) == (1, 0, None)
+
+
+def test_a_slip_in_the_table_costs_no_earlier_result(tmp_path, scorer):
+    table, _ = make_table(tmp_path, 2)
+    before = evaluate(table, tmp_path / "out", scorer)
+    written = before.scores.read_bytes()
+    for slip, names in (("absent.jsonl", None), (table.name, ColumnNames(image="picture"))):
+        with pytest.raises(InvalidTable):
+            evaluate(tmp_path / slip, tmp_path / "out", scorer, columns=names, overwrite=True)
+    assert before.scores.read_bytes() == written
+
+
+def test_empty_candidates_count(tmp_path, scorer):
+    table, records = make_table(tmp_path, 4)
+    write_table(table, [records[0] | {"candidate": ""}, records[1] | {"candidate": None}])
+    summary = evaluate(table, tmp_path / "out", scorer).summary
+    assert (summary.scored, summary.failed) == (2, 0)

@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -7,14 +9,15 @@ from hypothesis.extra import numpy as npst
 from PIL import Image
 
 from vlscore.errors import UnreadableImage
-from vlscore.images import ImagePolicy, as_radiograph
+from vlscore.images import ImagePolicy, Provenance, Radiograph, as_radiograph, too_elongated
 
+ACCEPT = ImagePolicy(other_modalities="accept")
 EIGHT_BITS = npst.arrays(np.uint8, npst.array_shapes(min_dims=2, max_dims=2, max_side=9))
 
 
 @given(EIGHT_BITS)
 def test_eight_bits_are_exact(values: np.ndarray) -> None:
-    radiograph = as_radiograph(values)
+    radiograph = as_radiograph(values, ACCEPT)
     assert radiograph.pixels.dtype == np.float32
     np.testing.assert_array_equal(radiograph.pixels, values / np.float32(255))
     np.testing.assert_array_equal(radiograph.to_uint8(), values)
@@ -22,7 +25,7 @@ def test_eight_bits_are_exact(values: np.ndarray) -> None:
 
 @given(EIGHT_BITS, st.sampled_from([np.int32, np.int64, np.uint32]))
 def test_widened_eight_bits_stay_eight_bits(values: np.ndarray, wide: type) -> None:
-    np.testing.assert_array_equal(as_radiograph(values.astype(wide)).to_uint8(), values)
+    np.testing.assert_array_equal(as_radiograph(values.astype(wide), ACCEPT).to_uint8(), values)
 
 
 @pytest.mark.parametrize("depth", [np.uint16, np.int16, np.int32])
@@ -51,7 +54,7 @@ def test_layouts_of_one_grey_image_are_told_apart(shape: tuple[int, ...]) -> Non
 def test_colour_is_pillows_luma() -> None:
     colours = np.random.default_rng(0).integers(0, 256, (32, 32, 3), np.uint8)
     expected = np.asarray(Image.fromarray(colours).convert("L"))
-    np.testing.assert_array_equal(as_radiograph(colours).to_uint8(), expected)
+    np.testing.assert_array_equal(as_radiograph(colours, ACCEPT).to_uint8(), expected)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.bfloat16])
@@ -60,14 +63,92 @@ def test_tensors_of_any_float_type(dtype: torch.dtype) -> None:
     np.testing.assert_array_equal(as_radiograph(tensor), [[0, 0.5], [0.25, 1]])
 
 
-def test_one_value_is_no_error_in_memory() -> None:
-    assert as_radiograph(np.zeros((1, 1), np.uint16)).pixels.tolist() == [[0.0]]
-    assert as_radiograph(np.zeros((2, 2), np.uint8), ImagePolicy(window="minmax")).pixels.max() == 0
+@pytest.mark.parametrize(
+    "blank",
+    [
+        np.zeros((8, 8), np.uint8),
+        np.full((8, 8), 255, np.uint8),
+        np.full((8, 8), 0.5),
+        np.zeros((1, 1), np.uint16),
+        np.ones((3, 8, 8), np.uint8),
+        Image.new("L", (8, 8), 7),
+        Image.new("RGB", (8, 8), (7, 7, 7)),
+        torch.zeros(8, 8),
+    ],
+    ids=lambda blank: f"{type(blank).__name__}{getattr(blank, 'shape', '')}",
+)
+def test_one_value_shows_nothing_in_memory_as_in_files(blank: object) -> None:
+    with pytest.raises(UnreadableImage, match="every pixel has the same value"):
+        as_radiograph(blank)
+    assert np.ptp(as_radiograph(blank, ACCEPT).pixels) == 0
+
+
+def test_one_value_takes_the_full_range_under_every_window() -> None:
+    policy = ImagePolicy(window="minmax", other_modalities="accept")
+    assert as_radiograph(np.zeros((2, 2), np.uint8), policy).pixels.max() == 0
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.float32])
+def test_many_colours_are_refused_in_memory_as_in_files(dtype: type) -> None:
+    noise = np.random.default_rng(0).random((40, 40, 3))
+    whole = np.issubdtype(dtype, np.integer)
+    noise = (noise * np.iinfo(dtype).max if whole else noise).astype(dtype)
+    with pytest.raises(UnreadableImage, match="many colours"):
+        as_radiograph(noise)
+    assert as_radiograph(noise, ACCEPT).shape == (40, 40)
+    if dtype == np.uint8:
+        with pytest.raises(UnreadableImage, match="many colours"):
+            as_radiograph(Image.fromarray(noise))
+
+
+def test_a_tinted_film_is_read_from_an_array() -> None:
+    grey = np.random.default_rng(0).integers(0, 200, (40, 40, 1))
+    tinted = (grey + np.array([0, 10, 40])).astype(np.uint8)
+    assert as_radiograph(tinted).shape == (40, 40)
+
+
+@pytest.mark.parametrize("make", [np.asarray, torch.from_numpy])
+@pytest.mark.parametrize("shape", [(3, 1), (4, 1), (2, 1), (2, 3), (1, 1), (3,), (4,), (2,), (7,)])
+def test_a_batch_is_never_one_image(shape: tuple[int, ...], make: object) -> None:
+    batch = np.random.default_rng(0).integers(0, 256, (*shape, 16, 12), np.uint8)
+    with pytest.raises(UnreadableImage, match=rf"batch of {shape[0]} images, give list\(batch\)"):
+        as_radiograph(make(batch))
+
+
+def test_the_radiographs_of_real_patients_are_never_one_image(shared: Path) -> None:
+    """The most alike of them, made of one size, still are three patients."""
+    names = ["nih_00006585_008.png", "nih_00006585_010.png", "nih_00006585_017.png"]
+    opened = [Image.open(shared / "data/radiographs" / name) for name in names]
+    batch = np.stack([np.asarray(each.convert("L").resize((96, 96))) for each in opened])
+    with pytest.raises(UnreadableImage, match=r"list\(batch\)"):
+        as_radiograph(batch)
+
+
+def test_equal_channels_in_front_are_one_image() -> None:
+    grey = np.random.default_rng(0).integers(0, 256, (16, 12), np.uint8)
+    rounded = np.stack([grey, np.maximum(grey, 1) - 1, grey])  # as a JPEG in colour rounds
+    assert np.abs(as_radiograph(rounded).to_uint8().astype(int) - grey).max() <= 1
+    opaque = np.stack([grey, grey, grey, np.full_like(grey, 255)])
+    np.testing.assert_array_equal(as_radiograph(opaque).to_uint8(), grey)
+    other = np.stack([grey, grey, grey, np.flip(grey)])  # three times one patient, and another
+    with pytest.raises(UnreadableImage, match=r"list\(batch\)"):
+        as_radiograph(other)
 
 
 def test_a_radiograph_is_itself() -> None:
-    radiograph = as_radiograph(np.zeros((2, 2), np.uint8))
+    radiograph = Radiograph(np.zeros((2, 2), np.float32), Provenance("array", 32))
     assert as_radiograph(radiograph) is radiograph
+
+
+@pytest.mark.parametrize("shape", [(40_000, 1), (1, 5000), (1000, 4100)])
+def test_endless_strips_are_refused(shape: tuple[int, int]) -> None:
+    with pytest.raises(UnreadableImage, match="too elongated"):
+        as_radiograph(np.zeros(shape, np.uint8), ACCEPT)
+
+
+@pytest.mark.parametrize("shape", [(3000, 2), (1025, 4100), (4000, 5000)])
+def test_films_are_not_too_elongated(shape: tuple[int, int]) -> None:
+    assert not too_elongated(*shape)
 
 
 @pytest.mark.parametrize(

@@ -155,7 +155,7 @@ def test_an_unfinished_build_of_something_else_is_not_mixed_in(table, tmp_path, 
     with pytest.raises(ZeroDivisionError):
         build_index(table, out, engine())
     other = write_table(tmp_path / "other.jsonl", [{"id": "a", "text": "clear"}])
-    with pytest.raises(InvalidSetting, match="unfinished build"):
+    with pytest.raises(InvalidSetting, match="unfinished run"):
         build_index(other, out, engine())
 
 
@@ -200,13 +200,39 @@ def test_a_damaged_or_foreign_index_is_refused(table, tmp_path):
             with pytest.raises(InvalidIndex, match=name):
                 load_index(copy)
     manifest = json.loads((path / "index.json").read_text())
-    for change in ({"format": 99}, {"rows": "many"}, {"files": {}}, {"surprise": 1}):
+    escaping = {**manifest["files"], "table": {"name": "..", "size": 0, "sha256": ""}}
+    for change in (
+        {"format": 99},
+        {"rows": "many"},
+        {"rows": True},
+        {"dim": 0},
+        {"files": {}},
+        {"files": escaping},
+        {"sources": [{}]},
+        {"sources": 3},
+        {"encoder": ["hash"]},
+        {"signature": "\x1b[2J"},
+        {"surprise": 1},
+    ):
         (path / "index.json").write_text(json.dumps({**manifest, **change}))
         with pytest.raises(InvalidIndex, match=r"index\.json"):
             load_index(path)
-    (path / "index.json").write_text("{")
-    with pytest.raises(InvalidIndex, match="cannot be read"):
-        load_index(path)
+    for text in ("{", "[" * 100_000, "\x00"):
+        (path / "index.json").write_text(text)
+        with pytest.raises(InvalidIndex, match="cannot be read"):
+            load_index(path)
+    with pytest.raises(InvalidIndex, match=r"other\.jsonl is a file; an index is a folder"):
+        load_index(other)
+
+
+@pytest.mark.timeout(20)
+def test_a_pipe_in_an_index_is_not_waited_for(table, tmp_path):
+    index = build_index(table, tmp_path / "index", engine()).index
+    file = index.file("bad_rows")
+    file.unlink()
+    os.mkfifo(file)
+    with pytest.raises(InvalidIndex, match="is no ordinary file"):
+        load_index(index.path)
 
 
 def test_an_approximate_part_is_measured_against_exact_search(tmp_path):

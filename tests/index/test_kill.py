@@ -8,15 +8,15 @@ import time
 import pytest
 
 from tests.doubles import HashEncoder
+from vlscore._resumable import sole_writer
 from vlscore.embedding import EmbeddingEngine
-from vlscore.errors import IndexInUse, InvalidIndex
+from vlscore.errors import FolderInUse, InvalidIndex
 from vlscore.index import add_to_index, build_index, load_index
-from vlscore.index.lock import sole_writer
 
 HOLDER = """
 import sys, time
 from pathlib import Path
-from vlscore.index.lock import sole_writer
+from vlscore._resumable import sole_writer
 with sole_writer(Path(sys.argv[1])):
     print("held", flush=True)
     time.sleep(60)
@@ -72,11 +72,11 @@ def test_two_writers_are_kept_apart_and_a_dead_one_blocks_nobody(tmp_path):
         lambda: build_index(more, out, engine, overwrite=True),
         lambda: add_to_index(more, out, engine),
     ):
-        with pytest.raises(IndexInUse, match="another process is building or extending"):
+        with pytest.raises(FolderInUse, match="another run is writing this folder"):
             work()
     assert len(load_index(out)) == 10  # readers are not kept out
     holder.kill()
     holder.wait()
     assert len(add_to_index(more, out, engine).index) == 20
-    with sole_writer(out), pytest.raises(IndexInUse):
+    with sole_writer(out), pytest.raises(FolderInUse):
         add_to_index(more, out, engine)

@@ -8,7 +8,7 @@ import pytest
 from tests.doubles import HashEncoder
 from tests.index.test_index import write_table
 from vlscore.embedding import EmbeddingEngine
-from vlscore.errors import InvalidIndex, InvalidSetting
+from vlscore.errors import ChecksumMismatch, InvalidSetting
 from vlscore.index import SourceSettings, build, build_index, items
 
 
@@ -48,10 +48,10 @@ def absent_part(parts):
 DAMAGES = {
     "a vector": lambda parts: flip(parts / "part-00000002" / "vectors.npy"),
     "no vectors": lambda parts: (parts / "part-00000002" / "vectors.npy").unlink(),
-    "no texts": lambda parts: (parts / "part-00000001" / "part.json").unlink(),
-    "half the texts": lambda parts: (parts / "part-00000001" / "part.json").write_text('{"te'),
+    "no texts": lambda parts: (parts / "part-00000001" / "items.json").unlink(),
+    "half the texts": lambda parts: (parts / "part-00000001" / "items.json").write_text('{"te'),
     "a part": absent_part,
-    "the key": lambda parts: (parts / "build.json").write_text("{}"),
+    "the key": lambda parts: (parts / "key.json").write_text("{"),
 }
 
 
@@ -59,7 +59,7 @@ DAMAGES = {
 def test_a_damaged_part_is_refused_and_overwrite_begins_anew(unfinished, damage):
     table, out = unfinished
     DAMAGES[damage](out / ".parts")
-    with pytest.raises(InvalidIndex, match=r"part-0000000|build\.json"):
+    with pytest.raises(ChecksumMismatch, match=r"part-0000000|key\.json"):
         build_index(table, out, EmbeddingEngine(HashEncoder()))
     engine = EmbeddingEngine(HashEncoder())
     result = build_index(table, out, engine, overwrite=True)
@@ -68,7 +68,7 @@ def test_a_damaged_part_is_refused_and_overwrite_begins_anew(unfinished, damage)
 
 def test_parts_without_a_key_belong_to_nobody(unfinished):
     table, out = unfinished
-    (out / ".parts" / "build.json").unlink()
+    (out / ".parts" / "key.json").unlink()
     result = build_index(table, out, EmbeddingEngine(HashEncoder()))
     assert (len(result.index), result.resumed_from) == (12, 0)
 
@@ -77,12 +77,14 @@ def test_another_build_is_named_with_what_differs(unfinished, tmp_path):
     table, out = unfinished
     engine = EmbeddingEngine(HashEncoder())
     other = write_table(tmp_path / "other.jsonl", [{"id": "a", "text": "clear"}])
-    with pytest.raises(InvalidSetting, match=r"of corpus\.jsonl \(table: .* now; sha256: "):
+    with pytest.raises(
+        InvalidSetting, match=r"table: corpus\.jsonl there, other\.jsonl now; sha256: "
+    ):
         build_index(other, out, engine)
     with pytest.raises(InvalidSetting, match=r"signature: .*txt:all.* there, .*txt:auto.* now"):
         build_index(table, out, engine, SourceSettings(text_policy="auto"))
     table.write_text(table.read_text() + json.dumps({"id": "b", "text": "more"}) + "\n")
-    with pytest.raises(InvalidSetting, match=r"\(sha256: \w{12} there, \w{12} now\)"):
+    with pytest.raises(InvalidSetting, match=r"differs: sha256: \w{12} there, \w{12} now\. "):
         build_index(table, out, engine)
     assert len(build_index(table, out, engine, overwrite=True).index) == 13
 

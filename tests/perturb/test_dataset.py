@@ -236,7 +236,7 @@ def test_bad_rows_are_named_and_spoil_no_other(tmp_path):
     assert [(w["row"], w["study_id"], w["reason"]) for w in written] == [
         (bad.row, bad.id, bad.reason) for bad in made.bad_rows
     ]
-    assert [w["study_id"] for w in written] == ["b", "c", "d", None, "a", None, None]
+    assert [w["study_id"] for w in written] == ["b", "c", "d", None, "a", "g", None]
 
 
 def test_a_table_without_ids_counts_its_rows(tmp_path):
@@ -258,7 +258,7 @@ def test_columns_may_be_named(tmp_path):
     ("rows", "message"),
     [
         ([{"id": "a", "report": ""}], "holds no report; row 1: no text in report"),
-        ([], "holds no report; it is empty"),
+        ([], "holds no rows"),
         ([{"id": "a", "comment": "x"}], "no column report or text or reference"),
     ],
 )

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vlscore.errors import InvalidReport, InvalidSetting
-from vlscore.reports import SECTIONS, TextPolicy, select, split_sections
+from vlscore.reports import SECTIONS, TextPolicy, select, select_from_parts, split_sections
 
 REPORT = """EXAMINATION: CHEST (PA AND LAT)
 
@@ -95,7 +95,7 @@ def test_what_a_policy_selects(report, section, expected):
 
 @pytest.mark.parametrize("section", ["findings", "impression", "findings+impression"])
 def test_an_absent_section_is_an_error_that_says_what_to_do(section):
-    with pytest.raises(InvalidReport, match=r'no section for .*section="all"'):
+    with pytest.raises(InvalidReport, match=r'the report has no section for .*"auto".*"all"'):
         select("The lungs are clear.", TextPolicy(section))
 
 
@@ -129,3 +129,51 @@ def test_a_policy_is_named_by_its_section():
 def test_any_text_can_be_divided(report):
     for section in split_sections(report).sections:
         assert report[section.start : section.end] == section.text
+
+
+def test_references_and_candidates_may_have_sections_of_their_own():
+    policy = TextPolicy(reference_section="findings")
+    report = "INDICATION: Cough. FINDINGS: Clear."
+    assert select(report, policy, role="reference") == "Clear."
+    assert select("Clear.", policy, role="candidate") == "Clear."
+    assert policy.signature() == "ref=findings,cand=all"
+    same = TextPolicy("all", candidate_section="auto", reference_section="auto")
+    assert same.signature() == "auto"
+
+
+@pytest.mark.parametrize("role", ["reference", "candidate"])
+def test_an_error_says_whether_the_reference_or_the_candidate_lacks_the_section(role):
+    with pytest.raises(InvalidReport, match=f"the {role} has no section for 'findings'"):
+        select("Clear.", TextPolicy("findings"), role=role)
+
+
+def test_an_empty_candidate_is_an_answer_under_every_policy_and_an_empty_reference_is_not():
+    for section in SECTIONS:
+        assert select(" ", TextPolicy(section), role="candidate") == " "
+    with pytest.raises(InvalidReport, match="the reference"):
+        select("", TextPolicy("auto"), role="reference")
+
+
+@pytest.mark.parametrize("name", ["candidate_section", "reference_section"])
+def test_unknown_sections_of_one_side_are_refused(name):
+    with pytest.raises(InvalidSetting, match=f"{name} is one of all"):
+        TextPolicy(**{name: "history"})
+
+
+@pytest.mark.parametrize(
+    ("section", "expected"),
+    [
+        ("all", "Clear. Clear."),
+        ("findings+impression", "Clear. Clear."),
+        ("findings", "Clear."),
+        ("auto", "Clear."),
+    ],
+)
+def test_sections_in_columns_of_their_own(section, expected):
+    parts = {"findings": "Clear.", "impression": "Clear."}
+    assert select_from_parts(parts, TextPolicy(section)) == expected
+
+
+def test_a_section_whose_column_is_empty_is_an_error():
+    with pytest.raises(InvalidReport, match="the reference has no findings: that column is empty"):
+        select_from_parts({"impression": "x"}, TextPolicy("findings"), role="reference")

@@ -5,8 +5,14 @@ import pytest
 from scipy import stats
 
 from vlscore.errors import InvalidSetting
-from vlscore.stats import auc, kendall_tau_b
-from vlscore.stats.grouped import grouped_auc, grouped_difference, grouped_mean, grouped_tau_b
+from vlscore.stats import (
+    auc,
+    grouped_auc,
+    grouped_difference,
+    grouped_mean,
+    grouped_tau_b,
+    kendall_tau_b,
+)
 
 RESAMPLES = 1500
 

@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 
 from vlscore.errors import InvalidSetting
-from vlscore.stats import bootstrap, bootstrap_difference, bootstrap_mean, bootstrap_median
+from vlscore.stats import (
+    bootstrap,
+    bootstrap_difference,
+    bootstrap_mean,
+    bootstrap_median,
+    grouped_mean,
+)
+from vlscore.stats.corpus import bootstrap_sums
 
 
 @pytest.mark.parametrize("n", [7, 8, 60, 61])
@@ -84,7 +91,7 @@ def test_a_million_values_take_seconds(interval):
 def test_same_values_and_seed_give_the_same_interval(interval):
     values = np.random.default_rng(4).random(100)
     assert interval(values, seed=5) == interval(values, seed=5)
-    assert interval([3.0]) == interval([3.0, 3.0])
+    assert interval([3.0, 3.0]) == interval([3.0, 3.0, 3.0])
 
 
 @pytest.mark.parametrize("values", [[], [[1.0]], [1.0, float("nan")]])
@@ -108,3 +115,26 @@ def test_paired_samples_are_resampled_together():
         bootstrap(np.mean, [1.0], [1.0, 2.0])
     with pytest.raises(InvalidSetting, match="at least one sample"):
         bootstrap(np.mean)
+
+
+@pytest.mark.parametrize(
+    "interval",
+    [
+        bootstrap_mean([2.5]),
+        bootstrap_median([2.5]),
+        bootstrap_difference([3.5], [1.0, 1.0]),
+        bootstrap(np.mean, [2.5]),
+        grouped_mean([2.5], ["a"]),
+        bootstrap_sums(np.array([[2.5]]), lambda sums: sums[:, 0]),
+    ],
+)
+def test_one_value_says_nothing_of_how_values_vary(interval):
+    assert interval.estimate == 2.5
+    assert np.isnan([interval.low, interval.high]).all()
+
+
+@pytest.mark.parametrize("make", [bootstrap_mean, lambda x, **k: grouped_mean(x, "ab", **k)])
+@pytest.mark.parametrize("wrong", [{"level": 0.0}, {"level": 1.0}, {"resamples": 0}])
+def test_levels_and_resamples_that_make_no_interval_are_refused(make, wrong):
+    with pytest.raises(InvalidSetting):
+        make([1.0, 2.0], **wrong)

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from vlscore.errors import InvalidTable
-from vlscore.studies import count_rows, read_rows
+from vlscore.studies import columns_of, count_rows, read_rows
 
 RECORDS = [
     {"id": "a", "text": "No effusion, no pneumothorax."},
@@ -135,10 +135,10 @@ def test_parquet_text_that_is_no_utf8_spoils_its_row_only(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("name", "content", "reason"),
     [
-        ("t.xlsx", b"PK", "tables are .jsonl, .csv, .parquet"),
+        ("t.xlsx", b"PK", "tables are .jsonl, .json, .csv, .tsv, .parquet"),
         ("t.csv", b"", "is empty"),
         ("t.csv", "id,text\n".encode("utf-16"), "UTF-8"),
-        ("t.csv", b"id,text,id\n", "column id stands twice"),
+        ("t.csv", b"id,text,id\n", 'column "id" stands twice'),
         ("t.parquet", b"PAR1 and then nothing", "no parquet file"),
         ("t.jsonl.gz", None, "cannot be read on"),
     ],
@@ -183,3 +183,63 @@ def test_memory_does_not_grow_with_the_rows(tmp_path: Path, suffix: str) -> None
             tracemalloc.stop()
 
     assert peak(4000) < peak(400) + 100_000
+
+
+@pytest.mark.parametrize("name", ["T.JSONL.GZ", "T.Csv.Gz", "T.JSONL"])
+def test_suffixes_in_capitals(tmp_path: Path, name: str) -> None:
+    content = (as_jsonl if "JSONL" in name else as_csv)(RECORDS)
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(content) if name.lower().endswith("gz") else content)
+    assert list(read_rows(path)) == list(enumerate(RECORDS, start=1))
+
+
+@pytest.mark.parametrize(
+    ("name", "delimiter"), [("t.csv", ";"), ("t.csv", "\t"), ("t.tsv", "\t"), ("t.csv", ",")]
+)
+def test_other_delimiters(tmp_path: Path, name: str, delimiter: str) -> None:
+    content = as_csv(RECORDS).decode().replace('","', f'"{delimiter}"')
+    path = write(tmp_path / name, content.encode())
+    assert columns_of(path) == ["id", "text"]
+    assert list(read_rows(path)) == list(enumerate(RECORDS, start=1))
+
+
+def test_a_comma_is_the_delimiter_unless_another_cuts_the_header_into_more(tmp_path: Path) -> None:
+    assert columns_of(write(tmp_path / "a.csv", b"text\nx;y\n")) == ["text"]
+    assert columns_of(write(tmp_path / "b.csv", b"id,a;b\n1,2\n")) == ["id", "a;b"]
+
+
+@pytest.mark.parametrize("packed", ["", ".gz"])
+def test_a_json_list_of_objects(tmp_path: Path, packed: str) -> None:
+    path = write(tmp_path / f"t.json{packed}", json.dumps([*RECORDS, 7]).encode())
+    *rows, (number, reason) = read_rows(path)
+    assert rows == list(enumerate(RECORDS, start=1))
+    assert (number, reason) == (4, "the element holds a int, not an object")
+    assert columns_of(path) == ["id", "text"]
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [(b'{"a": 1}', "holds one object; .* a list of objects"), (b"[1,", "is not valid json")],
+)
+def test_json_that_is_no_list_of_objects(tmp_path: Path, content: bytes, reason: str) -> None:
+    with pytest.raises(InvalidTable, match=reason):
+        list(read_rows(write(tmp_path / "t.json", content)))
+
+
+def test_json_too_large_to_read_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("vlscore.studies.rows._LARGEST_JSON", 1 << 20)
+    path = write(tmp_path / "t.json.gz", b"[" + b" " * (1 << 20) + b"{}]")
+    with pytest.raises(InvalidTable, match=r"larger than 1 MiB.*save it as .jsonl"):
+        list(read_rows(path))
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".csv", ".parquet"])
+def test_only_the_columns_asked_for_are_read(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"t{suffix}"
+    if suffix == ".parquet":
+        pq.write_table(pa.Table.from_pylist(RECORDS), path)
+    else:
+        write(path, WRITERS[suffix](RECORDS))
+    expected = [(k, {"id": record["id"]}) for k, record in enumerate(RECORDS, start=1)]
+    assert list(read_rows(path, {"id", "absent"})) == expected
+    assert list(read_rows(path, ())) == [(1, {}), (2, {}), (3, {})]

@@ -4,11 +4,14 @@ A new command is one file here and one line in `_register`. Files of this room i
 at module level, so that `vlscore --help` answers at once.
 """
 
+import os
 import sys
 
 import typer
 
 from vlscore._version import __version__
+from vlscore.cli._help import GroupedCommand
+from vlscore.cli.options import INTERRUPTED
 from vlscore.errors import VLScoreError
 
 app = typer.Typer(
@@ -17,13 +20,16 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 
 @app.callback(invoke_without_command=True)
 def _options(
-    version: bool = typer.Option(False, "--version", help="Print the version and exit."),
+    version: bool = typer.Option(
+        False, "--version", help="Print the version and exit.", show_default=False
+    ),
 ) -> None:
     if version:
         typer.echo(__version__)
@@ -35,6 +41,7 @@ def _register() -> None:
         encoders,
         evaluate,
         index,
+        metrics,
         oracle,
         perturb,
         retrieval,
@@ -43,14 +50,18 @@ def _register() -> None:
         weights,
     )
 
-    app.command()(score.score)
-    app.command()(evaluate.evaluate)
-    app.command()(encoders.encoders)
-    app.command()(perturb.perturb)
-    app.command()(sensitivity.sensitivity)
+    for command in (
+        score.score,
+        evaluate.evaluate,
+        metrics.metrics,
+        encoders.encoders,
+        perturb.perturb,
+        sensitivity.sensitivity,
+        oracle.oracle,
+        retrieval.retrieval,
+    ):
+        app.command(cls=GroupedCommand)(command)
     app.add_typer(weights.app, name="weights")
-    app.command()(oracle.oracle)
-    app.command()(retrieval.retrieval)
     app.add_typer(index.index, name="index")
 
 
@@ -64,3 +75,10 @@ def main() -> None:
     except VLScoreError as error:
         typer.echo(f"error: {error}", err=True)
         sys.exit(2)
+    except KeyboardInterrupt:
+        typer.echo("\nstopped", err=True)
+        sys.exit(INTERRUPTED)
+    except BrokenPipeError:
+        # Whoever read our output has read enough; nothing may be written there when Python ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)

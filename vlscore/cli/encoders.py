@@ -15,26 +15,19 @@ def encoders(
     """List the encoders that --encoder takes, or print the card of one.
 
     C is the triangle area that scores 0; "-" means that nobody published one, and --C must be
-    given. An encoder that is not normalised has areas of its own magnitude.
+    given. An encoder whose embeddings have no unit length has areas of its own magnitude. Names
+    are found in any spelling; one of your own is written package.module:Class.
 
     Example: vlscore encoders limitr
     """
     import json
 
-    from rich.console import Console
-
-    from vlscore.display.encoders import card_table, cards_table
+    from vlscore.cli._encoder_texts import card_text, cards_text
     from vlscore.encoders import encoder_card, encoder_cards
 
-    if name is not None:
-        card = encoder_card(name)
-        if as_json:
-            typer.echo(json.dumps(card.to_dict(), indent=2))
-        else:
-            Console().print(card_table(card))
-        return
-    cards = list(encoder_cards())
+    cards = [encoder_card(name)] if name is not None else list(encoder_cards())
     if as_json:
-        typer.echo(json.dumps([card.to_dict() for card in cards], indent=2))
+        found = [card.to_dict() for card in cards]
+        typer.echo(json.dumps(found if name is None else found[0], indent=2))
     else:
-        Console().print(cards_table(cards))
+        typer.echo(cards_text(cards) if name is None else card_text(cards[0]))

@@ -1,143 +1,183 @@
 """`vlscore evaluate`: a table of studies."""
 
+import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from vlscore.cli.options import (
+    INTERRUPTED,
+    OUTPUT,
+    TABLE_HELP,
     BatchSizeOption,
+    CandidateColumnOption,
+    CandidateSectionOption,
     ConstantOption,
     DeviceOption,
     EncoderOption,
+    FormatOption,
+    IdColumnOption,
+    ImageColumnOption,
     ImagePolicyOption,
+    ImageRootOption,
+    JsonOption,
+    KeepGoingOption,
+    OutOption,
+    OverwriteOption,
     PrecisionOption,
+    QuietOption,
+    ReferenceColumnOption,
+    ReferenceSectionOption,
     SectionOption,
-    SimilarityOption,
     TokenizerOption,
+    ViewColumnOption,
     ViewsOption,
     WeightsOption,
+    WorkersOption,
+    column_names,
     make_scorer,
+    say_of_encoder,
+    say_of_failures,
+    terminal_width,
+    text_policy,
+    worker_count,
 )
 
-_SHOWN_FAILURES = 10
-_INTERRUPTED = 130
+_SHOWN_FAILURES = 11
 
 
 def evaluate(
-    studies: Annotated[Path, typer.Argument(help="Table: .jsonl, .csv or .parquet.")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the results.")],
-    image_root: Annotated[
-        Path | None,
-        typer.Option(help="Folder that image paths start from. Default: the table's folder."),
-    ] = None,
-    id_column: Annotated[str, typer.Option(help="Column with the study's id.")] = "id",
-    image_column: Annotated[str, typer.Option(help="Column with the image path(s).")] = "image",
-    reference_column: Annotated[
-        str, typer.Option(help="Column with the reference report.")
-    ] = "reference",
-    candidate_column: Annotated[
-        str, typer.Option(help="Column with the generated report.")
-    ] = "candidate",
+    studies: Annotated[Path, typer.Argument(help=TABLE_HELP, metavar="STUDIES")],
+    out: OutOption,
+    metrics: Annotated[
+        str,
+        typer.Option(
+            "--metrics",
+            "--similarity",
+            "-m",
+            metavar="NAMES",
+            help="Metrics with commas between them, as in vlscore,cosine,bleu-4; `vlscore metrics` "
+            "lists them.",
+        ),
+    ] = "vlscore",
+    retry_failed: Annotated[
+        bool,
+        typer.Option(
+            "--retry-failed",
+            help="Compute again the rows of a finished run that have no value.",
+            show_default=False,
+        ),
+    ] = False,
+    image_root: ImageRootOption = None,
+    id_column: IdColumnOption = "id",
+    image_column: ImageColumnOption = "image",
+    reference_column: ReferenceColumnOption = "reference",
+    candidate_column: CandidateColumnOption = "candidate",
+    view_column: ViewColumnOption = "view",
     encoder: EncoderOption = None,
     weights: WeightsOption = None,
     tokenizer: TokenizerOption = None,
-    similarity: SimilarityOption = "vlscore",
     C: ConstantOption = None,
     device: DeviceOption = None,
     precision: PrecisionOption = "fp32",
     batch_size: BatchSizeOption = 16,
-    workers: Annotated[
-        int | None,
-        typer.Option(min=0, help="Processes that decode images. Default: one a core, at most 16."),
-    ] = None,
-    window: ImagePolicyOption = "auto",
-    section: SectionOption = "all",
+    workers: WorkersOption = None,
+    image_policy: ImagePolicyOption = "auto",
     views: ViewsOption = "first-frontal",
-    format: Annotated[str, typer.Option(help="parquet or csv, for the scores.")] = "parquet",
-    overwrite: Annotated[bool, typer.Option(help="Replace earlier results in --out.")] = False,
-    show: Annotated[int, typer.Option(min=0, help="Print the scores of the first N rows.")] = 0,
-    keep_going: Annotated[
-        bool, typer.Option(help="Exit with status 0 even if some rows could not be scored.")
-    ] = False,
+    section: SectionOption = "all",
+    reference_section: ReferenceSectionOption = None,
+    candidate_section: CandidateSectionOption = None,
+    format: FormatOption = "parquet",
+    overwrite: OverwriteOption = False,
+    keep_going: KeepGoingOption = False,
+    show: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            metavar="N",
+            help="Print the values of the first N rows.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = 0,
+    quiet: QuietOption = False,
+    as_json: JsonOption = False,
 ) -> None:
-    """Score every study of a table.
+    """Compute metrics for every study of a table.
 
-    The table has one study a row: id, image (one path, or several), reference, candidate. A row
-    that cannot be scored is listed in failures.csv with its number and the reason, and the exit
-    status is 1 unless --keep-going is given. Stop with Ctrl-C and start the same command again to
-    go on where it was.
+    The table has one study a row: id, image (one path, or several), reference, candidate, as far as
+    the metrics look at them. A row that lacks a value is listed in failures.csv with its number and
+    the reason, and the exit status is 1 unless --keep-going is given.
+
+    Stop with Ctrl-C and start the same command again to go on where it was. Start it again with
+    further metrics to add their columns to a finished run.
 
     Example: vlscore evaluate studies.csv --image-root /data/files --out results
     """
-    import os
-
-    from rich.console import Console
-
     from vlscore.cli.progress import row_progress
-    from vlscore.display import run_table, scores_table
-    from vlscore.display.printing import print_table
     from vlscore.evaluation import evaluate as run
-    from vlscore.studies import ColumnNames, count_rows
+    from vlscore.evaluation import scores_table, summary_text
+    from vlscore.studies import count_rows
 
+    total = count_rows(studies)
     scorer = make_scorer(
-        encoder=encoder,
-        weights=weights,
-        tokenizer=tokenizer,
-        similarity=similarity,
+        encoder,
+        weights,
+        tokenizer,
+        metrics=metrics,
         C=C,
         device=device,
         precision=precision,
         batch_size=batch_size,
-        image_policy=window,
-        text_policy=section,
+        image_policy=image_policy,
+        text_policy=text_policy(section, reference_section, candidate_section),
         views=views,
     )
-    columns = ColumnNames(
-        id=id_column,
-        image=image_column,
-        reference=reference_column,
-        candidate=candidate_column,
-    )
     try:
-        with row_progress(count_rows(studies)) as on_progress:
+        with row_progress(total, quiet=quiet or as_json) as on_progress:
             result = run(
                 studies,
                 out,
                 scorer,
                 image_root=image_root,
-                columns=columns,
+                columns=column_names(
+                    id=id_column,
+                    image=image_column,
+                    reference=reference_column,
+                    candidate=candidate_column,
+                    view=view_column,
+                ),
                 format=format,
-                workers=min(os.cpu_count() or 1, 16) if workers is None else workers,
+                workers=worker_count(workers),
                 overwrite=overwrite,
+                retry_failed=retry_failed,
                 on_progress=on_progress,
             )
     except KeyboardInterrupt:
         typer.echo(
-            f"\nstopped; what was done is kept in {out}. The same command goes on from there.",
+            f"\nstopped; finished rows are kept in {out}. The same command goes on from there.",
             err=True,
         )
-        raise typer.Exit(_INTERRUPTED) from None
-    if result.resumed_from:
+        raise typer.Exit(INTERRUPTED) from None
+    say_of_encoder(scorer.embedder)
+    for note in result.notes:
+        typer.echo(f"note: {note}", err=True)
+    if result.unchanged:
+        typer.echo(f"{out} holds these results already; nothing was computed", err=True)
+    elif result.resumed_from:
         typer.echo(f"went on after row {result.resumed_from}", err=True)
-    console = Console()
-    if show:
-        print_table(scores_table(result.first_scores(show)), console)
-    console.print(run_table(result.summary))
-    console.print(f"signature {result.summary.signature}", soft_wrap=True, highlight=False)
-    console.print(f"scores    {result.scores}", soft_wrap=True)
-    console.print(f"summary   {result.summary_file}", soft_wrap=True)
-    console.print(f"record    {result.record}", soft_wrap=True)
-    if result.summary.failed:
-        _print_failures(result.first_failures(_SHOWN_FAILURES), result.summary.failed)
-        typer.echo(f"failures  {result.failures}", err=True)
+    summary = result.summary
+    if as_json:
+        typer.echo(json.dumps(summary.to_dict(), indent=2, ensure_ascii=False))
+    elif not quiet:
+        if show:
+            typer.echo(scores_table(result.first_scores(show)).text(terminal_width()) + "\n")
+        typer.echo(summary_text(summary, terminal_width()))
+        for name in (result.scores, result.summary_file, result.record):
+            typer.echo(f"wrote {name}")
+    if summary.failed:
+        what = "rows lack a value" if summary.failed > 1 else "row lacks a value"
+        say_of_failures(result.first_failures(_SHOWN_FAILURES), summary.failed, what)
+        typer.echo(f"all of them: {result.failures}; --retry-failed computes them again", err=True)
         if not keep_going:
             raise typer.Exit(1)
-
-
-def _print_failures(shown: list[tuple[int, str, str]], count: int) -> None:
-    typer.secho(f"{count} rows could not be scored:", fg="red", err=True)
-    for row, study_id, error in shown:
-        typer.echo(f"  row {row} ({study_id}): {error}", err=True)
-    if count > len(shown):
-        typer.echo(f"  ... and {count - len(shown)} more", err=True)

@@ -168,7 +168,7 @@ def add(
     Example: vlscore index add more.jsonl --index train-index
     """
     from vlscore.index import SourceSettings, add_to_index
-    from vlscore.index.store import read_manifest
+    from vlscore.index.manifest import read_manifest
 
     engine = _engine(
         encoder=encoder or read_manifest(path).encoder,
@@ -207,7 +207,7 @@ def info(path: IndexArgument) -> None:
         "bad rows": manifest.bad_rows,
         "dimension": manifest.dim,
         "approximate": manifest.approximate or "none (exact search only)",
-        "sources": ", ".join(f"{s['name']}@{s['sha256'][:12]}" for s in manifest.sources),
+        "sources": ", ".join(_source_names(manifest.sources)),
         "vlscore": manifest.version,
     }
     for name, value in lines.items():
@@ -278,20 +278,29 @@ def _resumable(path: Path, corpus: Path) -> Iterator[Any]:
         raise typer.Exit(130) from None
 
 
+def _source_names(sources: list[dict[str, str]]) -> list[str]:
+    """Tables by name, and with their folder where two have the same name."""
+    names = [source["name"] for source in sources]
+    return [
+        f"{source['name'] if names.count(source['name']) == 1 else source.get('path', '?')}"
+        f"@{source['sha256'][:12]}"
+        for source in sources
+    ]
+
+
 def _print_result(result: "BuildResult", corpus: Path, keep_going: bool) -> None:
     manifest = result.index.manifest
     if result.unchanged:
         typer.echo(
-            f"{result.index.path} holds this corpus already, nothing was done; --overwrite builds "
-            "it anew"
+            f"{result.index.path} holds this corpus already, nothing was done; `vlscore index "
+            "build --overwrite` builds it anew"
         )
-    else:
-        if result.resumed_from:
-            typer.echo(f"went on after row {result.resumed_from}", err=True)
-        typer.echo(
-            f"{result.added_rows} distinct {manifest.kind}s added, {result.repeated} repeated; "
-            f"the index holds {manifest.rows}"
-        )
+    elif result.resumed_from:
+        typer.echo(f"went on after row {result.resumed_from}", err=True)
+    typer.echo(
+        f"{result.added_rows} distinct {manifest.kind}s added, {result.repeated} repeated; "
+        f"the index holds {manifest.rows}"
+    )
     typer.echo(f"index     {result.index.path}")
     typer.echo(f"signature {manifest.signature}")
     if result.bad_rows:

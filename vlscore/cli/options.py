@@ -1,4 +1,7 @@
-"""Options that several commands share, so that they read the same everywhere."""
+"""Options that several commands share, so that they read the same everywhere.
+
+The same setting has the same name in every command; a group of options has one heading.
+"""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -6,7 +9,39 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
+    from vlscore.embedding import StudyEmbedder
     from vlscore.scorer import Scorer
+    from vlscore.studies import ColumnNames
+
+TABLE, ENCODER, READING, OUTPUT = "Table", "Encoder", "Images and reports", "Results"
+
+TABLE_HELP = "Table: .jsonl, .json, .csv, .tsv or .parquet."
+# Exit status of a command that Ctrl-C stopped, by the convention of shells.
+INTERRUPTED = 130
+_SHOWN_FAILURES = 10
+
+ImageRootOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--image-root",
+        metavar="FOLDER",
+        help="Folder that image paths start from. Default: the table's folder.",
+        rich_help_panel=TABLE,
+    ),
+]
+
+
+def _column(role: str, help: str) -> Any:
+    return typer.Option(f"--{role}-column", metavar="NAME", help=help, rich_help_panel=TABLE)
+
+
+IdColumnOption = Annotated[str, _column("id", "Column with the study's id.")]
+ImageColumnOption = Annotated[str, _column("image", "Column with the image path or paths.")]
+ReferenceColumnOption = Annotated[str, _column("reference", "Column with the reference report.")]
+CandidateColumnOption = Annotated[str, _column("candidate", "Column with the generated report.")]
+ViewColumnOption = Annotated[
+    str, _column("view", "Column with the view of each image, where there is one.")
+]
 
 EncoderOption = Annotated[
     str | None,
@@ -14,74 +49,270 @@ EncoderOption = Annotated[
         "--encoder",
         "-e",
         envvar="VLSCORE_ENCODER",
-        show_envvar=True,
-        help="Encoder; `vlscore encoders` lists them. Default: the bundled demonstration encoder.",
+        show_envvar=False,
+        metavar="NAME",
+        help="Encoder; `vlscore encoders` lists them. A class of your own is written "
+        "package.module:Class. Default: VLSCORE_ENCODER, else the bundled demonstration encoder.",
         show_default=False,
+        rich_help_panel=ENCODER,
     ),
 ]
 WeightsOption = Annotated[
     Path | None,
-    typer.Option(help="Checkpoint file or folder of the encoder.", show_default=False),
+    typer.Option(
+        "--weights",
+        metavar="PATH",
+        help="Checkpoint file or folder of the encoder.",
+        show_default=False,
+        rich_help_panel=ENCODER,
+    ),
 ]
 TokenizerOption = Annotated[
     Path | None,
-    typer.Option(help="Folder or vocabulary file of the encoder's tokenizer.", show_default=False),
-]
-SimilarityOption = Annotated[
-    str,
     typer.Option(
-        help="vlscore, cosine, image_centred_cosine, bounding_sphere, clipscore, refclipscore."
+        "--tokenizer",
+        metavar="PATH",
+        help="Folder or vocabulary file of the encoder's tokenizer.",
+        show_default=False,
+        rich_help_panel=ENCODER,
     ),
 ]
 ConstantOption = Annotated[
     float | None,
-    typer.Option("--C", help="Area that scores 0. Default: the encoder's.", show_default=False),
+    typer.Option(
+        "--C",
+        metavar="NUMBER",
+        help="Area that scores 0 under vlscore. Default: the encoder's.",
+        show_default=False,
+        rich_help_panel=ENCODER,
+    ),
 ]
 DeviceOption = Annotated[
     str | None,
-    typer.Option(help="cpu, cuda, cuda:1. Default: a GPU if there is one.", show_default=False),
+    typer.Option(
+        "--device",
+        metavar="NAME",
+        help="cpu, cuda, cuda:1. Default: a GPU if there is one.",
+        show_default=False,
+        rich_help_panel=ENCODER,
+    ),
 ]
-PrecisionOption = Annotated[str, typer.Option(help="fp32 or bf16.")]
-BatchSizeOption = Annotated[int, typer.Option(min=1, help="Images in one forward pass.")]
+PrecisionOption = Annotated[
+    str,
+    typer.Option("--precision", metavar="NAME", help="fp32 or bf16.", rich_help_panel=ENCODER),
+]
+BatchSizeOption = Annotated[
+    int,
+    typer.Option(
+        "--batch-size",
+        min=1,
+        metavar="N",
+        help="Images in one forward pass.",
+        rich_help_panel=ENCODER,
+    ),
+]
+WorkersOption = Annotated[
+    int | None,
+    typer.Option(
+        "--workers",
+        min=0,
+        metavar="N",
+        help="Processes that decode images; 0 for none. Default: one a core, at most 16.",
+        show_default=False,
+        rich_help_panel=ENCODER,
+    ),
+]
 ImagePolicyOption = Annotated[
     str,
     typer.Option(
+        "--image-policy",
         "--window",
-        help="How stored values become grey levels: auto, header, minmax, percentile, full; "
-        "or authors, to read files as the encoder's authors do.",
+        metavar="POLICY",
+        help="How stored values become grey levels: auto, header, minmax, percentile, full; or "
+        "authors, to read files as the encoder's authors do. Further settings behind commas, as "
+        "in auto,other_modalities=accept.",
+        rich_help_panel=READING,
+    ),
+]
+ViewsOption = Annotated[
+    str,
+    typer.Option(
+        "--views",
+        metavar="POLICY",
+        help="Images of one study: first-frontal, mean, frontal+lateral.",
+        rich_help_panel=READING,
     ),
 ]
 SectionOption = Annotated[
     str,
     typer.Option(
         "--section",
-        help="What of a report is scored: all, findings, impression, findings+impression, auto.",
+        metavar="NAME",
+        help="What of a report counts: all, findings, impression, findings+impression, auto.",
+        rich_help_panel=READING,
     ),
 ]
-ViewsOption = Annotated[
+ReferenceSectionOption = Annotated[
+    str | None,
+    typer.Option(
+        "--reference-section",
+        metavar="NAME",
+        help="The same for references alone.",
+        show_default=False,
+        rich_help_panel=READING,
+    ),
+]
+CandidateSectionOption = Annotated[
+    str | None,
+    typer.Option(
+        "--candidate-section",
+        metavar="NAME",
+        help="The same for generated reports alone, which mostly have no headings.",
+        show_default=False,
+        rich_help_panel=READING,
+    ),
+]
+OutOption = Annotated[
+    Path,
+    typer.Option(
+        "--out", "-o", metavar="FOLDER", help="Folder for the results.", rich_help_panel=OUTPUT
+    ),
+]
+OverwriteOption = Annotated[
+    bool,
+    typer.Option(
+        "--overwrite",
+        help="Compute anew; earlier results are replaced when the new ones are complete.",
+        show_default=False,
+        rich_help_panel=OUTPUT,
+    ),
+]
+KeepGoingOption = Annotated[
+    bool,
+    typer.Option(
+        "--keep-going",
+        help="Exit with status 0 even if some rows could not be used.",
+        show_default=False,
+        rich_help_panel=OUTPUT,
+    ),
+]
+FormatOption = Annotated[
     str,
-    typer.Option(help="Images of one study: first-frontal, mean, frontal+lateral."),
+    typer.Option(
+        "--format", metavar="NAME", help="Of tables: parquet or csv.", rich_help_panel=OUTPUT
+    ),
+]
+QuietOption = Annotated[
+    bool,
+    typer.Option(
+        "--quiet",
+        "-q",
+        help="No progress, and no tables.",
+        show_default=False,
+        rich_help_panel=OUTPUT,
+    ),
+]
+JsonOption = Annotated[
+    bool,
+    typer.Option(
+        "--json",
+        help="Print the results as json, and nothing else on standard output.",
+        show_default=False,
+        rich_help_panel=OUTPUT,
+    ),
 ]
 
 
-def make_scorer(**options: Any) -> "Scorer":
-    """A Scorer from parsed options; warnings go to stderr as one line."""
+def column_names(**names: str) -> "ColumnNames":
+    """ColumnNames whose messages name this command's options."""
+    from vlscore.studies import ColumnNames
+
+    return ColumnNames.of_options(**names)
+
+
+def text_policy(section: str, reference: str | None = None, candidate: str | None = None) -> Any:
+    """A TextPolicy from the three options of sections."""
+    from vlscore.reports import TextPolicy
+
+    return TextPolicy(section, candidate_section=candidate, reference_section=reference)
+
+
+def terminal_width() -> int:
+    """Columns of the terminal, 80 where there is none; tables are not narrower than that."""
+    import shutil
+
+    return max(shutil.get_terminal_size((80, 24)).columns, 80)
+
+
+def worker_count(workers: int | None) -> int:
+    """Processes that decode: as asked for, else one a core, at most 16."""
+    import os
+
+    return min(os.cpu_count() or 1, 16) if workers is None else workers
+
+
+def make_embedder(
+    encoder: str | None, weights: Path | None, tokenizer: Path | None, **options: Any
+) -> "StudyEmbedder":
+    """A StudyEmbedder from parsed options; see `say_of_encoder` for its warning."""
+    from vlscore.embedding import StudyEmbedder
+
+    with _warnings_kept():
+        return StudyEmbedder(encoder, **_paths(encoder, weights, tokenizer), **options)
+
+
+def make_scorer(
+    encoder: str | None, weights: Path | None, tokenizer: Path | None, **options: Any
+) -> "Scorer":
+    """A Scorer from parsed options; see `say_of_encoder` for its warning."""
+    from vlscore.scorer import Scorer
+
+    with _warnings_kept():
+        return Scorer(encoder, **_paths(encoder, weights, tokenizer), **options)
+
+
+def say_of_encoder(embedder: "StudyEmbedder | None") -> None:
+    """Warn of the demonstration encoder, once the command has something to show."""
+    if embedder is not None and embedder.encoder.card.demonstration:
+        typer.secho(
+            "warning: the bundled encoder was trained on synthetic phantoms, for demonstration and "
+            "tests: its scores of real radiographs mean nothing. Name a real one with --encoder; "
+            "`vlscore encoders` lists them",
+            fg="yellow",
+            err=True,
+        )
+
+
+def say_of_failures(shown: "list[tuple[int, str, str]]", count: int, what: str) -> None:
+    """List the first failed rows on stderr."""
+    if not count:
+        return
+    typer.secho(f"{count} {what}:", fg="red", err=True)
+    for row, study_id, error in shown[:_SHOWN_FAILURES]:
+        typer.echo(f"  row {row} ({study_id}): {error}", err=True)
+    if len(shown) > _SHOWN_FAILURES or count > len(shown):
+        typer.echo("  ... and more", err=True)
+
+
+def _paths(encoder: str | None, weights: Path | None, tokenizer: Path | None) -> dict[str, Any]:
+    import os
+
+    from vlscore.errors import InvalidSetting
+
+    given = {"weights": weights, "tokenizer": tokenizer}
+    for name, value in given.items():
+        if value is not None and encoder is None and not os.environ.get("VLSCORE_ENCODER"):
+            raise InvalidSetting(
+                f"--{name} was given, but the encoder is the bundled one; name the encoder that it "
+                "belongs to with --encoder"
+            )
+    return {name: None if value is None else str(value) for name, value in given.items()}
+
+
+def _warnings_kept() -> Any:
+    """The demonstration encoder's warning is said by `say_of_encoder`, in the shell's words."""
     import warnings
 
     from vlscore.errors import DemonstrationEncoderWarning
-    from vlscore.scorer import Scorer
 
-    for name in ("weights", "tokenizer"):
-        if options.get(name) is not None:
-            options[name] = str(options[name])
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", DemonstrationEncoderWarning)
-        scorer = Scorer(**options)
-    for warning in caught:
-        if issubclass(warning.category, DemonstrationEncoderWarning):
-            typer.secho(f"warning: {warning.message}", fg="yellow", err=True)
-        else:
-            warnings.warn_explicit(
-                warning.message, warning.category, warning.filename, warning.lineno
-            )
-    return scorer
+    return warnings.catch_warnings(action="ignore", category=DemonstrationEncoderWarning)

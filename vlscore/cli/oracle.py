@@ -192,7 +192,7 @@ def oracle(
             views=views,
         )
     run = OracleRun(opened, scorer, settings, shards=shards, device=shards.device)
-    columns = ColumnNames(id=id_column, image=image_column, reference=reference_column)
+    columns = ColumnNames.of_options(id=id_column, image=image_column, reference=reference_column)
     answers = run.answers(studies, columns=columns, image_root=image_root)
     failed = 0
     if scorer is None:

@@ -1,21 +1,64 @@
-"""The progress bar of long work."""
+"""The progress of long work: a bar on a terminal, a line now and then in a log."""
 
 import contextlib
+import sys
 import time
 from collections.abc import Callable, Iterator
 
+import typer
+
+OnProgress = Callable[[int, int], None]
+
 # Seconds: a row may take a thousandth of that, and rich's sum over the last rows as long as a row.
 _PAUSE = 0.1
+# Seconds between two lines where standard error is no terminal.
+_LOG_PAUSE = 30.0
 
 
 @contextlib.contextmanager
-def row_progress(total: int | None, what: str = "scoring") -> Iterator[Callable[[int, int], None]]:
-    """A bar on stderr with rate and time left; yields what to call with (done, failed).
+def row_progress(
+    total: int | None, what: str = "scoring", quiet: bool = False
+) -> Iterator[OnProgress]:
+    """Show progress on stderr with rate and time left; yields what to call with (done, failed).
 
     Args:
         total: rows, where known.
         what: is being done, as in "embedding".
+        quiet: show nothing.
     """
+    if quiet:
+        yield lambda done, failed: None
+    elif sys.stderr.isatty():
+        with _bar(total, what) as on_progress:
+            yield on_progress
+    else:
+        yield _log(total, what)
+
+
+def _log(total: int | None, what: str) -> OnProgress:
+    began = shown = time.monotonic()
+    first: int | None = None
+
+    def on_progress(done: int, failed: int) -> None:
+        nonlocal shown, first
+        now = time.monotonic()
+        # Rows that an earlier call had done tell nothing of the speed.
+        first = done if first is None else first
+        if now - shown < _LOG_PAUSE:
+            return
+        shown = now
+        rate = (done - first) / (now - began)
+        of = f" of {total}" if total is not None else ""
+        left = ""
+        if total is not None and rate > 0:
+            left = f", {(total - done) / rate / 60:.0f} min left"
+        typer.echo(f"{what}: {done}{of} rows, {failed} failed, {rate:.1f}/s{left}", err=True)
+
+    return on_progress
+
+
+@contextlib.contextmanager
+def _bar(total: int | None, what: str) -> Iterator[OnProgress]:
     from rich.console import Console
     from rich.progress import (
         BarColumn,

@@ -74,7 +74,7 @@ def retrieval(
         text_policy=section,
         views=views,
     )
-    columns = ColumnNames(id=id_column, image=image_column, reference=reference_column)
+    columns = ColumnNames.of_options(id=id_column, image=image_column, reference=reference_column)
     with row_progress(total, "embedding") as on_progress:
         result = retrieve(QueryTable(studies, columns, image_root), scorer, on_progress)
     for name, direction in result.directions.items():

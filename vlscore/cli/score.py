@@ -7,51 +7,74 @@ from typing import Annotated
 import typer
 
 from vlscore.cli.options import (
+    CandidateSectionOption,
     ConstantOption,
     DeviceOption,
     EncoderOption,
     ImagePolicyOption,
+    JsonOption,
     PrecisionOption,
+    ReferenceSectionOption,
     SectionOption,
-    SimilarityOption,
     TokenizerOption,
     ViewsOption,
     WeightsOption,
     make_scorer,
+    say_of_encoder,
+    text_policy,
 )
 
 
 def score(
-    image: Annotated[list[Path], typer.Option("--image", "-i", help="Image; repeat for views.")],
-    candidate: Annotated[str, typer.Option("--candidate", "-g", help="Generated report.")],
-    reference: Annotated[str, typer.Option("--reference", "-r", help="Reference report.")],
+    candidate: Annotated[
+        str, typer.Option("--candidate", "-g", metavar="TEXT", help="Generated report.")
+    ],
+    image: Annotated[
+        list[Path] | None,
+        typer.Option("--image", "-i", metavar="PATH", help="Image; repeat for several views."),
+    ] = None,
+    reference: Annotated[
+        str | None, typer.Option("--reference", "-r", metavar="TEXT", help="Reference report.")
+    ] = None,
+    metrics: Annotated[
+        str,
+        typer.Option(
+            "--metrics",
+            "--similarity",
+            "-m",
+            metavar="NAMES",
+            help="Metrics with commas between them; `vlscore metrics` lists them.",
+        ),
+    ] = "vlscore",
     encoder: EncoderOption = None,
     weights: WeightsOption = None,
     tokenizer: TokenizerOption = None,
-    similarity: SimilarityOption = "vlscore",
     C: ConstantOption = None,
     device: DeviceOption = None,
     precision: PrecisionOption = "fp32",
-    window: ImagePolicyOption = "auto",
-    section: SectionOption = "all",
+    image_policy: ImagePolicyOption = "auto",
     views: ViewsOption = "first-frontal",
-    as_json: Annotated[bool, typer.Option("--json", help="Print as json.")] = False,
+    section: SectionOption = "all",
+    reference_section: ReferenceSectionOption = None,
+    candidate_section: CandidateSectionOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Score one generated report against its image and reference.
 
     Example: vlscore score -i chest.dcm -g "Small left effusion." -r "Left pleural effusion."
     """
     scorer = make_scorer(
-        encoder=encoder,
-        weights=weights,
-        tokenizer=tokenizer,
-        similarity=similarity,
+        encoder,
+        weights,
+        tokenizer,
+        metrics=metrics,
         C=C,
         device=device,
         precision=precision,
-        image_policy=window,
-        text_policy=section,
+        image_policy=image_policy,
+        text_policy=text_policy(section, reference_section, candidate_section),
         views=views,
     )
-    result = scorer.score(tuple(image), candidate, reference)
+    result = scorer.score(tuple(image) if image else None, candidate, reference)
+    say_of_encoder(scorer.embedder)
     typer.echo(json.dumps(result.to_dict(), indent=2) if as_json else str(result))

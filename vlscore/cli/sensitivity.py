@@ -1,57 +1,91 @@
 """`vlscore sensitivity`: which changes of a report metrics notice."""
 
-import csv
-import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
 from vlscore.cli.options import (
+    INTERRUPTED,
+    OUTPUT,
+    TABLE_HELP,
     BatchSizeOption,
     ConstantOption,
     DeviceOption,
     EncoderOption,
+    IdColumnOption,
+    ImageColumnOption,
     ImagePolicyOption,
+    ImageRootOption,
+    JsonOption,
+    KeepGoingOption,
+    OutOption,
+    OverwriteOption,
     PrecisionOption,
+    QuietOption,
     SectionOption,
     TokenizerOption,
+    ViewColumnOption,
     ViewsOption,
     WeightsOption,
-    make_scorer,
+    WorkersOption,
+    column_names,
+    make_embedder,
+    say_of_encoder,
+    terminal_width,
+    worker_count,
 )
-
-if TYPE_CHECKING:
-    from rich.table import Table
-
-    from vlscore.meta import Pair, PairValues
-    from vlscore.studies import StudyImages
 
 _SHOWN_FAILURES = 10
 
 
 def sensitivity(
     perturbations: Annotated[
-        Path, typer.Option("--perturbations", "-p", help="Folder that `vlscore perturb` wrote.")
+        Path,
+        typer.Option(
+            "--perturbations",
+            "-p",
+            metavar="FOLDER",
+            help="Folder that `vlscore perturb` wrote, or a .jsonl file like that in it.",
+        ),
     ],
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the results.")],
+    out: OutOption,
     studies: Annotated[
         Path | None,
-        typer.Option(help="Table with the studies' ids and images; without it, texts alone count."),
+        typer.Option(
+            "--studies",
+            metavar="STUDIES",
+            help=f"{TABLE_HELP} With the studies' ids and images; without it, metrics that look at "
+            "the image are left out.",
+        ),
     ] = None,
-    image_root: Annotated[
-        Path | None,
-        typer.Option(help="Folder that image paths start from. Default: the table's folder."),
-    ] = None,
-    id_column: Annotated[str, typer.Option(help="Column with the study's id.")] = "id",
-    image_column: Annotated[str, typer.Option(help="Column with the image path(s).")] = "image",
     metrics: Annotated[
         str | None,
-        typer.Option(help='Such as "vlscore,bleu-4(smoothing=exp)". Default: all that can run.'),
+        typer.Option(
+            "--metrics",
+            "-m",
+            metavar="NAMES",
+            help="Metrics with commas between them; `vlscore metrics` lists them. Default: every "
+            "free one that can run.",
+            show_default=False,
+        ),
     ] = None,
     swap_images: Annotated[
-        bool, typer.Option("--swap-images", help="Also measure whether the image counts.")
+        bool,
+        typer.Option(
+            "--swap-images",
+            help="Also measure whether the image counts.",
+            show_default=False,
+        ),
     ] = False,
+    resamples: Annotated[
+        int, typer.Option(min=10, metavar="N", help="Resamples of the bootstrap.")
+    ] = 2000,
+    seed: Annotated[int, typer.Option(metavar="N", help="Of the bootstrap and of the swap.")] = 0,
+    image_root: ImageRootOption = None,
+    id_column: IdColumnOption = "id",
+    image_column: ImageColumnOption = "image",
+    view_column: ViewColumnOption = "view",
     encoder: EncoderOption = None,
     weights: WeightsOption = None,
     tokenizer: TokenizerOption = None,
@@ -59,145 +93,96 @@ def sensitivity(
     device: DeviceOption = None,
     precision: PrecisionOption = "fp32",
     batch_size: BatchSizeOption = 16,
-    workers: Annotated[int, typer.Option(min=0, help="Processes that decode images.")] = 0,
-    window: ImagePolicyOption = "auto",
-    section: SectionOption = "all",
+    workers: WorkersOption = None,
+    image_policy: ImagePolicyOption = "auto",
     views: ViewsOption = "first-frontal",
-    resamples: Annotated[int, typer.Option(min=10, help="Of the bootstrap.")] = 2000,
-    seed: Annotated[int, typer.Option(help="Of the bootstrap and of the swap.")] = 0,
+    section: SectionOption = "all",
+    figure: Annotated[
+        str,
+        typer.Option("--figure", metavar="NAME", help="png, svg or pdf.", rich_help_panel=OUTPUT),
+    ] = "png",
+    overwrite: OverwriteOption = False,
+    keep_going: KeepGoingOption = False,
+    quiet: QuietOption = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Score every original and perturbed report, and show which changes a metric notices.
 
     Prints the tables of the VLScore paper: removed sentences (Table 2), changed words (Table 3),
     standard normal reports (Figure 2); writes them with every value to --out. With --swap-images,
-    how much scores and ranks move when the image is another study's, or black.
+    how much scores and ranks move when the image is another study's, or black. All metrics are
+    compared on the same pairs: those that every metric has values for.
 
     Example: vlscore sensitivity -p perturbed --studies studies.csv --swap-images -o results
     """
-    from vlscore.errors import InvalidSetting
-    from vlscore.meta import embed_pairs, image_swap, read_pairs
-    from vlscore.meta import sensitivity as run
+    import json
 
-    names = _names(metrics)
-    pairs = read_pairs(perturbations)
-    if swap_images and studies is None:
-        raise InvalidSetting("--swap-images needs images: give --studies")
-    embedded = None
+    from vlscore.cli.progress import row_progress
+    from vlscore.meta import run_sensitivity
+    from vlscore.studies import open_studies
+
+    table = None
+    if studies is not None:
+        names = column_names(id=id_column, image=image_column, view=view_column)
+        table = open_studies(studies, needs={"image"}, image_root=image_root, columns=names)
+    embedder = None
     if studies is not None or encoder is not None:
-        scorer = make_scorer(
-            encoder=encoder,
-            weights=weights,
-            tokenizer=tokenizer,
-            # Every similarity is computed from the same embeddings; this one asks for no C.
-            similarity="cosine",
+        embedder = make_embedder(
+            encoder,
+            weights,
+            tokenizer,
             device=device,
             precision=precision,
             batch_size=batch_size,
-            image_policy=window,
-            text_policy=section,
+            image_policy=image_policy,
             views=views,
         )
-        images = None
-        if studies is not None:
-            images = _images(studies, image_root, id_column, image_column)
-        embedded = embed_pairs(pairs, scorer, images, C=C, workers=workers)
-    result = run(pairs, names, embedded, resamples=resamples, seed=seed)
-    swaps = []
-    if swap_images and embedded is not None:
-        swaps = image_swap(pairs, embedded, names, resamples=resamples, seed=seed)
-    tables = _tables(result, swaps)
-    _print(result, tables)
-    _write(out, pairs, result, swaps, tables)
-    if result.failures:
-        raise typer.Exit(1)
-
-
-def _names(metrics: str | None) -> list[str] | None:
-    """Names separated by commas; those inside parentheses separate parameters."""
-    if metrics is None:
-        return None
-    return [name.strip() for name in re.split(r",(?![^(]*\))", metrics) if name.strip()]
-
-
-def _images(
-    studies: Path, image_root: Path | None, id_column: str, image_column: str
-) -> "dict[str, StudyImages]":
-    from vlscore.studies import BadRow, ColumnNames, read_study_images
-
-    columns = ColumnNames(id=id_column, image=image_column)
-    found = {}
-    for row in read_study_images(studies, image_root=image_root, columns=columns):
-        if isinstance(row, BadRow):
-            typer.echo(f"{studies}, row {row.row}: {row.reason}", err=True)
-        else:
-            found[row.id] = row
-    return found
-
-
-def _tables(result: Any, swaps: list[Any]) -> "list[Table]":
-    from vlscore.display.sensitivity import (
-        kinds_table,
-        normal_table,
-        removal_table,
-        swap_table,
-        word_table,
-    )
-
-    tables = [make(result) for make in (removal_table, word_table, normal_table, kinds_table)]
-    if swaps:
-        tables.append(swap_table(swaps))
-    return [table for table in tables if table.row_count]
-
-
-def _print(result: Any, tables: "list[Table]") -> None:
-    from rich.console import Console
-
-    from vlscore.display.printing import print_table
-
-    console = Console()
-    for table in tables:
-        print_table(table, console)
-    for metric in result.metrics:
-        console.print(metric.signature, soft_wrap=True, highlight=False, markup=False)
-    for name, reason in result.left_out.items():
+    try:
+        with row_progress(None, "studies and pairs", quiet=quiet or as_json) as on_progress:
+            run = run_sensitivity(
+                perturbations,
+                out,
+                metrics=metrics,
+                embedder=embedder,
+                studies=table,
+                text_policy=section,
+                C=C,
+                swap_images=swap_images,
+                figure=figure,
+                resamples=resamples,
+                seed=seed,
+                workers=worker_count(workers),
+                overwrite=overwrite,
+                on_progress=on_progress,
+            )
+    except KeyboardInterrupt:
+        typer.echo(
+            f"\nstopped; what was done is kept in {out}. The same command goes on from there.",
+            err=True,
+        )
+        raise typer.Exit(INTERRUPTED) from None
+    say_of_encoder(embedder)
+    for note in run.notes:
+        typer.echo(f"note: {note}", err=True)
+    if run.unchanged:
+        typer.echo(f"{out} holds these results already; nothing was computed", err=True)
+    if as_json:
+        typer.echo(json.dumps(run.content, indent=2, ensure_ascii=False))
+    elif not quiet:
+        for each in run.tables:
+            typer.echo(each.text(terminal_width()) + "\n")
+        typer.echo("\n".join(run.signatures))
+        typer.echo(f"wrote {run.folder}")
+    for name, reason in run.content["left_out"].items():
         typer.echo(f"left out {name}: {reason}", err=True)
-    if result.truncated:
-        typer.echo(f"{result.truncated} reports are longer than the encoder reads", err=True)
-    if result.failures:
-        typer.secho(f"{len(result.failures)} studies could not be embedded:", fg="red", err=True)
-        for study, reason in list(result.failures.items())[:_SHOWN_FAILURES]:
+    if run.content["truncated"]:
+        typer.echo(
+            f"{run.content['truncated']} reports are longer than the encoder reads", err=True
+        )
+    failures = run.content["failures"]
+    if failures:
+        typer.secho(f"{len(failures)} studies have pairs without values:", fg="red", err=True)
+        for study, reason in list(failures.items())[:_SHOWN_FAILURES]:
             typer.echo(f"  {study}: {reason}", err=True)
-
-
-def _write(
-    out: Path, pairs: "list[Pair]", result: Any, swaps: list[Any], tables: "list[Table]"
-) -> None:
-    from vlscore._files import atomic_write, write_json
-    from vlscore.display.figures import draw_normal_distribution
-    from vlscore.display.printing import markdown
-    from vlscore.errors import MissingDependency
-
-    content = {**result.to_dict(), "swaps": [swap.to_dict() for swap in swaps]}
-    write_json(out / "sensitivity.json", content)
-    with atomic_write(out / "values.csv") as stream:
-        _write_values(csv.writer(stream), pairs, result.values)
-    with atomic_write(out / "tables.md") as stream:
-        stream.write(markdown(tables))
-    written = ["sensitivity.json", "values.csv", "tables.md"]
-    if any(metric.normal for metric in result.metrics):
-        try:
-            draw_normal_distribution(result, out / "normal_reports.png")
-            written.append("normal_reports.png")
-        except MissingDependency as error:
-            typer.echo(f"no figure: {error}", err=True)
-    typer.echo(f"wrote {', '.join(str(out / name) for name in written)}")
-
-
-def _write_values(writer: Any, pairs: "list[Pair]", values: "list[PairValues]") -> None:
-    columns = [(f"{v.metric} original", v.originals) for v in values]
-    columns += [(f"{v.metric} perturbed", v.perturbed) for v in values]
-    writer.writerow(["study_id", "kind", "significant", "category", *(name for name, _ in columns)])
-    for row, pair in enumerate(pairs):
-        numbers = [repr(float(numbers[row])) for _, numbers in columns]
-        facts = [pair.study_id, pair.kind, pair.is_significant, pair.category or ""]
-        writer.writerow([*facts, *numbers])
+        if not keep_going:
+            raise typer.Exit(1)

@@ -20,11 +20,12 @@ def list_weights() -> None:
 
     "found" means that vlscore would find it now, without --weights.
     """
-    from vlscore.display.encoders import weights_text
+    from vlscore.cli._encoder_texts import weights_text
+    from vlscore.encoders import encoder_card
     from vlscore.encoders.weights import is_here, published_weights
 
-    for entry in published_weights().values():
-        typer.echo(weights_text(entry, is_here(entry.name)) + "\n")
+    for name, entry in published_weights().items():
+        typer.echo(weights_text(entry, encoder_card(name), is_here(name)) + "\n")
 
 
 @app.command()
@@ -44,6 +45,8 @@ def fetch(
     fetched = run(name)
     for path in fetched.paths:
         typer.echo(path)
+    if not fetched.paths and not fetched.left_to_do:
+        typer.echo(f"nothing to fetch: {name} ships with vlscore")
     if fetched.left_to_do:
         typer.echo(fetched.left_to_do, err=True)
         raise typer.Exit(_TO_DO_BY_HAND)
@@ -52,17 +55,34 @@ def fetch(
 @app.command()
 def verify(
     path: Annotated[Path, typer.Argument(help="Checkpoint, or a folder of checkpoints.")],
+    encoder: Annotated[
+        str | None,
+        typer.Option(
+            "--encoder",
+            "-e",
+            help="Load it as this encoder too, and print what signatures show.",
+            show_default=False,
+        ),
+    ] = None,
+    tokenizer: Annotated[
+        Path | None,
+        typer.Option(help="Folder or vocabulary file, with --encoder.", show_default=False),
+    ] = None,
 ) -> None:
     """Read a checkpoint safely and whole, and say what is in it.
 
     Fails where it would run code, lies about its content, is cut off, or bears the name of a
-    published file without having its checksum. The digest of the tensors is the encoder checksum
-    that signatures show; it does not change when the file is converted.
+    published file without having its checksum. The digest is of the tensors alone and does not
+    change when the file is converted. The checksum of which signatures show the first digits is
+    of digest, vocabulary and preprocessing together: with --encoder both are printed.
 
-    Example: vlscore weights verify chexpert_resnet50.ckpt
+    Example: vlscore weights verify chexpert_resnet50.ckpt -e gloria
     """
     from vlscore.encoders.weights import verify as run
+    from vlscore.errors import InvalidSetting
 
+    if tokenizer is not None and encoder is None:
+        raise InvalidSetting("--tokenizer has a use only beside --encoder")
     for checked in run(path):
         published = ", ".join(checked.published_for) or "no checksum stated for this name"
         typer.echo(f"{checked.path}")
@@ -70,6 +90,13 @@ def verify(
         typer.echo(f"  digest     {checked.digest}")
         typer.echo(f"  sha256     {checked.sha256}")
         typer.echo(f"  published  {published}")
+    if encoder is not None:
+        from vlscore.encoders import load_encoder
+
+        loaded = load_encoder(encoder, weights=path, tokenizer=tokenizer)
+        typer.echo(f"{loaded.card.name}")
+        typer.echo(f"  digest     {loaded.weights_digest}")
+        typer.echo(f"  checksum   {loaded.checksum}")
 
 
 @app.command()
@@ -83,7 +110,7 @@ def path(
     An encoder's checkpoint belongs into a folder of its name there. VLSCORE_WEIGHTS, a folder or
     a file, comes first.
 
-    Example: cp chexpert_resnet50.ckpt "$(vlscore weights path gloria)"
+    Example: d="$(vlscore weights path gloria)"; mkdir -p "$d"; cp chexpert_resnet50.ckpt "$d"
     """
     from vlscore.encoders.weights import cache_folder, weights_of
 

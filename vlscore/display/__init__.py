@@ -1,5 +1,6 @@
-"""Results as people read them."""
+"""Tables and numbers as people read and paste them; what is in them is other rooms' business."""
 
-from vlscore.display.run import run_table, scores_table
+from vlscore.display.numbers import interval, number, p_value
+from vlscore.display.table import TextTable, markdown
 
-__all__ = ["run_table", "scores_table"]
+__all__ = ["TextTable", "interval", "markdown", "number", "p_value"]

@@ -1,88 +1,158 @@
 """Decoding images in worker processes, so that the model never waits for a JPEG.
 
-A file that crashes a decoder (they are C libraries reading untrusted bytes) costs its own study
-and no other: the pool is rebuilt, and whatever was in flight is decoded again, each file alone.
+A file that crashes a decoder (they are C libraries reading untrusted bytes), or keeps it busy
+without end, costs its own study and no other.
 """
 
-import multiprocessing
-import signal
+import os
+import threading
+import time
+import warnings
 from collections.abc import Callable
-from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
-from pathlib import Path
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
+from vlscore.embedding.worker import (
+    CannotStart,
+    Closed,
+    Died,
+    Fault,
+    TookTooLong,
+    Worker,
+    WorkerPool,
+    block_interrupts,
+)
 from vlscore.encoders import ImagePipeline
-from vlscore.errors import UnreadableImage, VLScoreError
-from vlscore.images import ImagePolicy
+from vlscore.errors import InvalidSetting, UnreadableImage, VLScoreError
+from vlscore.images import ImagePolicy, is_plain_file
+
+SECONDS_PER_IMAGE = 120.0
+# What a worker costs to start: where all images together cost less, none is needed.
+_SECONDS_HERE = 2.0
 
 
 class ImageDecoder:
-    """Turns images into an encoder's pixels, in `workers` processes or, with 0, right here.
+    """Turns images into an encoder's pixels, in up to `workers` processes or, with 0, right here.
 
-    Use as a context manager; leaving it stops the workers.
+    Workers are started as there is work for them. Files of formats that no damage crashes (PNG,
+    JPEG, DICOM without compression) are decoded here until that has taken two seconds, so that a
+    few of them start no worker. Every other file is decoded in a worker, within
+    `seconds_per_image`: whatever it does to its decoder, it costs its own study alone.
+
+    Use as a context manager; leaving it ends the workers. They end with this process, too, however
+    it ends.
     """
 
-    def __init__(self, pipeline: ImagePipeline, policy: ImagePolicy, workers: int = 0) -> None:
+    def __init__(
+        self,
+        pipeline: ImagePipeline,
+        policy: ImagePolicy,
+        workers: int = 0,
+        *,
+        seconds_per_image: float = SECONDS_PER_IMAGE,
+    ) -> None:
         self._pipeline = pipeline
         self._policy = policy
         self._workers = workers
-        self._pool: ProcessPoolExecutor | None = None
+        self._seconds = seconds_per_image
+        self._seconds_here = 0.0
+        self._held: list[_Task] = []
+        self._pool: WorkerPool | None = None
+        self._threads: ThreadPoolExecutor | None = None
+        self._cannot_start = False
 
     def __enter__(self) -> "ImageDecoder":
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._pool is not None:
-            self._pool.shutdown(wait=False, cancel_futures=True)
-            self._pool = None
+        if self._threads is not None and self._pool is not None:
+            self._pool.close()
+            self._threads.shutdown(wait=True, cancel_futures=True)
+            self._pool.release()
+        self._threads = self._pool = None
+
+    @property
+    def processes_started(self) -> int:
+        """How many worker processes this decoder has started since it was entered."""
+        return 0 if self._pool is None else self._pool.started
 
     def submit(self, image: Any) -> "PendingPixels":
         """Begin decoding; only paths travel to workers, images in memory are cheap to convert."""
-        if self._workers < 1 or (not isinstance(image, str) and not hasattr(image, "__fspath__")):
+        if self._workers < 1 or self._cannot_start or not isinstance(image, str | os.PathLike):
             return PendingPixels(image, lambda: self._decode_here(image))
-        future = self._submit_to_pool(image)
-        return PendingPixels(image, lambda: self._collect(image, future))
+        task = _Task(os.fsdecode(image), is_plain=self._is_starting() and is_plain_file(image))
+        if task.is_plain and self._seconds_here < _SECONDS_HERE:
+            self._held.append(task)
+        else:
+            self._hand_over(task)
+        return PendingPixels(image, lambda: self._collect(task))
+
+    def _is_starting(self) -> bool:
+        """Whether no worker is ready yet: until then this process does not stand idle."""
+        return self._pool is None or not self._pool.has_answered
 
     def _decode_here(self, image: Any) -> Tensor:
         return self._pipeline.load(image, self._policy)
 
-    def _submit_to_pool(self, image: Any) -> "Future[np.ndarray]":
-        if self._pool is None:
-            self._pool = self._new_pool(self._workers)
+    def _decode_plain(self, task: "_Task") -> Tensor:
+        began = time.monotonic()
         try:
-            return self._pool.submit(_decode, image)
-        except BrokenProcessPool:
-            self._pool = self._new_pool(self._workers)
-            return self._pool.submit(_decode, image)
+            return self._decode_here(task.path)
+        finally:
+            self._seconds_here += time.monotonic() - began
+            if self._held and self._seconds_here >= _SECONDS_HERE:
+                for held in self._held:
+                    if not held.is_claimed():
+                        self._hand_over(held)
+                self._held.clear()
 
-    def _collect(self, image: Any, future: "Future[np.ndarray]") -> Tensor:
+    def _hand_over(self, task: "_Task") -> None:
+        if self._pool is None or self._threads is None:
+            self._pool = WorkerPool(self._pipeline, self._policy, self._workers, self._seconds)
+            self._threads = ThreadPoolExecutor(
+                self._workers, "vlscore-decoding", initializer=block_interrupts
+            )
+        self._pool.expect()
+        task.future = self._threads.submit(_decode, self._pool, task, self._seconds)
+
+    def _collect(self, task: "_Task") -> Tensor:
+        future = task.future
+        if future is None or (task.is_plain and self._is_starting() and task.claim()):
+            task.claim()
+            task.is_here = True
+        if task.is_here or future is None:
+            return self._decode_plain(task)
         try:
             return torch.from_numpy(future.result())
-        except BrokenProcessPool:
-            return self._decode_alone(image)
+        except (CancelledError, Closed):
+            raise InvalidSetting(
+                f"{task.path}: the decoder was closed before its pixels were asked for; "
+                "ask for them inside its with block"
+            ) from None
+        except CannotStart as problem:
+            self._warn_once(problem)
+            return self._decode_here(task.path)
 
-    def _decode_alone(self, image: Any) -> Tensor:
-        with self._new_pool(1) as pool:
-            try:
-                return torch.from_numpy(pool.submit(_decode, image).result())
-            except BrokenProcessPool:
-                raise UnreadableImage(
-                    f"{image}: the decoder crashed on this file; it is damaged or malicious. "
-                    "Convert it again from its source, or leave the study out"
-                ) from None
-
-    def _new_pool(self, workers: int) -> ProcessPoolExecutor:
-        return ProcessPoolExecutor(
-            workers,
-            # Not fork: a child forked beside running threads of torch or CUDA can deadlock.
-            mp_context=multiprocessing.get_context("spawn"),
-            initializer=_start_worker,
-            initargs=(self._pipeline, self._policy),
+    def _warn_once(self, problem: CannotStart) -> None:
+        if self._cannot_start:
+            return
+        self._cannot_start = True
+        advice = ""
+        if type(self._pipeline).__module__ == "__main__":
+            advice = (
+                f". {type(self._pipeline).__name__} is defined in the script that runs, which "
+                "workers do not read: move it into a module that the script imports"
+            )
+        warnings.warn(
+            f"no worker process can be started ({problem}){advice}. Images are decoded in this "
+            "process, one after the other; workers=0 asks for that",
+            RuntimeWarning,
+            stacklevel=4,
         )
 
 
@@ -99,25 +169,67 @@ class PendingPixels:
             return self._collect()
         except VLScoreError:
             raise
-        except (OSError, ValueError, RuntimeError, MemoryError) as error:
-            is_file = isinstance(self._image, str | Path)
-            name = str(self._image) if is_file else type(self._image).__name__
+        except Exception as error:  # decoders of untrusted bytes raise whatever they like
+            is_file = isinstance(self._image, str | os.PathLike)
+            name = os.fsdecode(self._image) if is_file else type(self._image).__name__
+            kind = str(error) if isinstance(error, Fault) else type(error).__name__
             # The cause's own words stay out: decoders may quote the header of a DICOM file.
-            raise UnreadableImage(f"{name}: {type(error).__name__} while decoding") from None
+            raise UnreadableImage(
+                f"{name}: {kind} while decoding; the file is damaged, or the encoder's image "
+                "pipeline cannot use it"
+            ) from None
 
 
-_worker: tuple[ImagePipeline, ImagePolicy] | None = None
+class _Task:
+    """One image that a worker decodes, or this process: whoever claims it first."""
+
+    def __init__(self, path: str, is_plain: bool) -> None:
+        self.path = path
+        self.is_plain = is_plain
+        self.is_here = False
+        self.future: Future[NDArray[Any]] | None = None
+        self._claim = threading.Lock()
+
+    def claim(self) -> bool:
+        """Whether it is the caller's, now and for good."""
+        return self._claim.acquire(blocking=False)
+
+    def is_claimed(self) -> bool:
+        return self._claim.locked()
 
 
-def _start_worker(pipeline: ImagePipeline, policy: ImagePolicy) -> None:
-    global _worker
-    # Ctrl-C is the main process's business: it stops the workers itself.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    torch.set_num_threads(1)
-    _worker = (pipeline, policy)
+def _decode(pool: WorkerPool, task: _Task, seconds: float) -> NDArray[Any]:
+    """Pixels from a worker; a file under which two die is to blame."""
+    deaths = 0
 
+    def decode(worker: Worker) -> NDArray[Any]:
+        if not deaths and not task.claim():
+            return np.empty(0)  # nobody asks for it: the pixels are there already
+        return worker.decode(task.path, seconds)
 
-def _decode(image: Any) -> np.ndarray:
-    assert _worker is not None
-    pipeline, policy = _worker
-    return pipeline.load(image, policy).numpy()
+    try:
+        try:
+            return pool.run(decode)
+        except Died:
+            # Workers are also ended from outside, when memory is short for instance.
+            deaths = 1
+            return pool.run(decode)
+    except TookTooLong:
+        raise UnreadableImage(
+            f"{task.path}: not decoded within {seconds:g} s; it is damaged or malicious. Convert "
+            "it again from its source, or leave the study out"
+        ) from None
+    except Died as death:
+        raise UnreadableImage(
+            f"{task.path}: the decoder crashed on this file, and again in a new process ({death}); "
+            "it is damaged or malicious, or needs more memory than there is. Convert it again from "
+            "its source, or leave the study out"
+        ) from None
+    except CannotStart as problem:
+        if not deaths:
+            raise
+        # What ended a worker is not decoded here.
+        raise UnreadableImage(
+            f"{task.path}: the process that decoded it has ended, and no other can be started "
+            f"({problem}); try again when there is more memory"
+        ) from None

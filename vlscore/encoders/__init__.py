@@ -1,15 +1,34 @@
-"""Joint image-report encoders: one file a published model, found by name."""
+"""Joint image-report encoders: one file a published model, found by name.
 
-from vlscore.encoders.base import ImagePipeline, JointEncoder, Precision
+Cards are data: the names below that need torch are imported on first use.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from vlscore.encoders.card import EncoderCard
 from vlscore.encoders.registry import (
     ENCODERS,
+    check_alone,
     default_encoder,
     encoder_card,
     encoder_cards,
     load_encoder,
 )
-from vlscore.encoders.tokens import Tokens
+
+if TYPE_CHECKING:
+    from vlscore.encoders.base import ImagePipeline, JointEncoder
+    from vlscore.encoders.inference import Precision, check_device, check_ready
+    from vlscore.encoders.tokens import Tokens
+
+_HOMES = {
+    "ImagePipeline": "base",
+    "JointEncoder": "base",
+    "Precision": "inference",
+    "Tokens": "tokens",
+    "check_device": "inference",
+    "check_ready": "inference",
+}
 
 __all__ = [
     "ENCODERS",
@@ -18,8 +37,17 @@ __all__ = [
     "JointEncoder",
     "Precision",
     "Tokens",
+    "check_alone",
+    "check_device",
+    "check_ready",
     "default_encoder",
     "encoder_card",
     "encoder_cards",
     "load_encoder",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

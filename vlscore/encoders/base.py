@@ -1,22 +1,40 @@
 """What every joint encoder must offer, and the batching that all of them share."""
 
-import contextlib
+import hashlib
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 
 from vlscore.encoders.card import EncoderCard
 from vlscore.encoders.checkpoints import tensors_digest
+from vlscore.encoders.inference import Precision, check_ready, inference
 from vlscore.encoders.tokens import Tokens
-from vlscore.errors import InvalidReport, InvalidSetting
+from vlscore.errors import InvalidReport, InvalidSetting, UnreadableImage, VLScoreError
 from vlscore.images import ImagePolicy, Radiograph, as_radiograph
 
-Precision = Literal["fp32", "bf16"]
+__all__ = [
+    "ImagePipeline",
+    "JointEncoder",
+    "Precision",
+    "check_ready",
+    "check_texts",
+    "inference",
+]
+
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
+# Read by every tokenizer once, to tell one that cleans or cuts texts otherwise.
+_PROBES = (
+    "FINDINGS: The heart is mildly enlarged.\nNo pleural effusion or pneumothorax!",
+    "1. Nodule of 2.5 cm in the RIGHT upper lobe, unchanged since ___. 2. Na\u00efve \u00b5m (R>L)",
+    "",
+    "No focal consolidation is seen. " * 200,
+)
 
 
 class ImagePipeline(ABC):
@@ -47,8 +65,13 @@ class ImagePipeline(ABC):
                     'the image policy "authors" reads files itself: give a path, '
                     f"not a {type(image).__name__}"
                 )
-            return self.as_authors(Path(image))
+            return _read_as_authors(self, Path(image))
         return self(as_radiograph(image, policy))
+
+    def identity(self) -> str:
+        """What tells its pixels from those of other pipelines: its class and settings."""
+        settings = [f"{name}={value!r}" for name, value in sorted(vars(self).items())]
+        return _ADDRESS.sub("", f"{type(self).__qualname__}({', '.join(settings)})")
 
 
 class JointEncoder(nn.Module, ABC):
@@ -60,14 +83,20 @@ class JointEncoder(nn.Module, ABC):
     Attributes:
         card: facts about the encoder.
         image_pipeline: preprocessing of one image.
-        checksum: hexadecimal sha256 of the weights, the same for any container they come in.
-        image_policy: how files become radiographs.
+        weights_digest: hexadecimal sha256 of the weights, the same for any container they come in.
+        checksum: hexadecimal sha256 of all that its embeddings depend on: weights, vocabulary,
+            cleaning of texts, preprocessing of images. Signatures show its first digits.
+        image_policy: how files become radiographs; only `load_encoder` sets it.
+        variants: what may stand behind the name, as in "mgca-vit:raw"; None: anything.
+        takes_tokenizer: whether `load` has a use for a vocabulary.
     """
 
     card: EncoderCard
     image_pipeline: ImagePipeline
     image_policy: ImagePolicy = ImagePolicy()
     has_lateral_tower: ClassVar[bool] = False
+    variants: ClassVar[tuple[str, ...] | None] = ()
+    takes_tokenizer: ClassVar[bool] = True
 
     @abstractmethod
     def tokenize(self, reports: Sequence[str]) -> Tokens:
@@ -90,8 +119,37 @@ class JointEncoder(nn.Module, ABC):
         return self.image_pipeline(radiograph)
 
     @cached_property
-    def checksum(self) -> str:
+    def weights_digest(self) -> str:
         return tensors_digest(self.state_dict())
+
+    @cached_property
+    def checksum(self) -> str:
+        card = self.card
+        parts = (
+            f"{type(self).__qualname__} {card.name} {card.dim} {card.normalised}",
+            self.weights_digest,
+            self.tokenizer_digest(),
+            self.image_pipeline.identity(),
+        )
+        return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+    def tokenizer_digest(self) -> str:
+        """Hexadecimal sha256 of the vocabulary, and of how a few texts are read with it.
+
+        The vocabulary is that of the attribute `tokenizer`, where this has the attribute `digest`
+        or, as all tokenizers of Hugging Face, the method `get_vocab`.
+        """
+        digest = hashlib.sha256()
+        tokenizer = getattr(self, "tokenizer", None)
+        if isinstance(known := getattr(tokenizer, "digest", None), str):
+            digest.update(known.encode())
+        elif callable(vocabulary := getattr(tokenizer, "get_vocab", None)):
+            digest.update(repr(sorted(vocabulary().items())).encode())
+        tokens = self.tokenize(list(_PROBES))
+        for ids, length in zip(tokens.ids.tolist(), tokens.lengths.tolist(), strict=True):
+            digest.update(repr(ids[:length]).encode())
+        digest.update(repr(tokens.full_lengths.tolist()).encode())
+        return digest.hexdigest()
 
     @property
     def device(self) -> torch.device:
@@ -103,8 +161,12 @@ class JointEncoder(nn.Module, ABC):
         """Embed images: paths, PIL images, arrays, tensors or radiographs.
 
         Returns: (n, d) float32, on the CPU.
-        Raises: UnreadableImage naming the image that cannot be used.
+        Raises: UnreadableImage naming the image that cannot be used; BrokenContract in training
+            mode; InvalidSetting where one image is given instead of a list.
         """
+        if isinstance(images, str | Path) or not hasattr(images, "__getitem__"):
+            raise InvalidSetting("images is one image; give a list of images, even of one")
+        check_ready(self)
         batches = [
             self._run(
                 self.embed_images,
@@ -121,16 +183,19 @@ class JointEncoder(nn.Module, ABC):
         """Embed report texts. Reports of similar length share a batch, so little is padding.
 
         Returns: (n, d) float32, on the CPU, in the order given.
-        Raises: InvalidReport where an item is not a text.
+        Raises: InvalidReport where an item is not a text; BrokenContract in training mode.
         """
+        if not len(check_texts(reports)):
+            return torch.empty(0, self.card.dim)
         return self.encode_tokens(
-            self.tokenize(check_texts(reports)), batch_size=batch_size, precision=precision
+            self.tokenize(reports), batch_size=batch_size, precision=precision
         )
 
     def encode_tokens(
         self, tokens: Tokens, *, batch_size: int = 32, precision: Precision = "fp32"
     ) -> Tensor:
         """Embed reports that are tokenized already; as `encode_reports` otherwise."""
+        check_ready(self)
         embeddings = torch.empty(len(tokens), self.card.dim)
         by_length = torch.argsort(tokens.lengths, stable=True).tolist()
         for rows in _parts(by_length, batch_size):
@@ -144,16 +209,17 @@ class JointEncoder(nn.Module, ABC):
             return embed(batch.to(self.device)).float().cpu()
 
 
-@contextlib.contextmanager
-def inference(device: torch.device, precision: Precision) -> Iterator[None]:
-    """No gradients, and bfloat16 autocast where asked for; fp32 means fp32 (no TF32)."""
-    if precision not in ("fp32", "bf16"):
-        raise InvalidSetting(f'precision is "fp32" or "bf16", not {precision!r}')
-    with (
-        torch.inference_mode(),
-        torch.autocast(device.type, dtype=torch.bfloat16, enabled=precision == "bf16"),
-    ):
-        yield
+def _read_as_authors(pipeline: ImagePipeline, path: Path) -> Tensor:
+    try:
+        return pipeline.as_authors(path)
+    except (VLScoreError, MemoryError):
+        raise
+    except Exception as error:  # the readers raise any type on a damaged or enormous picture
+        # Only the type: a reader's own words may quote the header, which names its patient.
+        raise UnreadableImage(
+            f"{path}: the encoder's authors' code cannot use this file ({type(error).__name__}); "
+            "use the default image policy"
+        ) from None
 
 
 def check_texts(reports: Sequence[str]) -> Sequence[str]:

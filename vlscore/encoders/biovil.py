@@ -1,9 +1,8 @@
 """BioViL (Boecking et al., ECCV 2022) and BioViL-T (Bannur et al., CVPR 2023)."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -12,19 +11,14 @@ from PIL import Image
 from torch import Tensor, nn
 from torch.nn import functional
 
-from vlscore.encoders.base import ImagePipeline, JointEncoder
+from vlscore.encoders.base import ImagePipeline
 from vlscore.encoders.blocks.bert_tower import CXR_BERT_VOCABULARY, bert_base, last_layer
-from vlscore.encoders.blocks.building import fill, without_initialisation
-from vlscore.encoders.blocks.files import vocabulary_file
 from vlscore.encoders.blocks.pixels import centre_crop, read_deep, to_unit_range, too_elongated
 from vlscore.encoders.blocks.resnet_trunk import POOLED_WIDTH, feature_maps, resnet50_trunk
 from vlscore.encoders.blocks.temporal_pooler import TemporalPooler
 from vlscore.encoders.blocks.wordpiece import WordPieceTokenizer
-from vlscore.encoders.card import EncoderCard
-from vlscore.encoders.checkpoints import load_checkpoint, tensors_digest
+from vlscore.encoders.published import Part, PublishedEncoder
 from vlscore.encoders.tokens import Tokens
-from vlscore.encoders.weights import find_weights
-from vlscore.errors import UnknownName, WeightsNotFound
 from vlscore.images import Radiograph
 
 DIM = 128
@@ -72,7 +66,8 @@ def stretch(stored: NDArray[np.generic]) -> NDArray[np.uint8]:
     highest = shifted.max()
     if highest == 0:
         return np.zeros(stored.shape, np.uint8)
-    return (shifted / highest * 255).astype(np.uint8)
+    found: NDArray[np.uint8] = (shifted / highest * 255).astype(np.uint8)
+    return found
 
 
 class Projector(nn.Module):
@@ -88,7 +83,8 @@ class Projector(nn.Module):
         )
 
     def forward(self, feature_map: Tensor) -> Tensor:
-        return self.model(feature_map)
+        found: Tensor = self.model(feature_map)
+        return found
 
 
 class Backbone(nn.Module):
@@ -125,7 +121,8 @@ class TemporalBackbone(nn.Module):
         return torch.cat([current, difference.to(current.dtype)], dim=1)
 
     def _patches(self, pixels: Tensor) -> Tensor:
-        return self.backbone_to_vit(feature_maps(self.encoder, pixels)[1])
+        found: Tensor = self.backbone_to_vit(feature_maps(self.encoder, pixels)[1])
+        return found
 
 
 class ImageTower(nn.Module):
@@ -140,7 +137,8 @@ class ImageTower(nn.Module):
         return self.embed_patches(pixels, *previous).mean(dim=(2, 3))
 
     def embed_patches(self, pixels: Tensor, *previous: Tensor) -> Tensor:
-        return self.projector(self.encoder(pixels, *previous))
+        found: Tensor = self.projector(self.encoder(pixels, *previous))
+        return found
 
 
 class ReportHead(nn.Module):
@@ -154,7 +152,8 @@ class ReportHead(nn.Module):
 
     def forward(self, state: Tensor) -> Tensor:
         hidden = self.LayerNorm(functional.gelu(self.dense_to_hidden(state)))
-        return self.dense_to_output(hidden)
+        found: Tensor = self.dense_to_output(hidden)
+        return found
 
 
 class ReportTower(nn.Module):
@@ -166,99 +165,33 @@ class ReportTower(nn.Module):
         self.cls_projection_head = ReportHead()
 
     def forward(self, tokens: Tokens) -> Tensor:
-        return self.cls_projection_head(last_layer(self.bert, tokens)[:, 0])
+        found: Tensor = self.cls_projection_head(last_layer(self.bert, tokens)[:, 0])
+        return found
 
 
-class BiovilEncoder(JointEncoder):
+class BiovilEncoder(PublishedEncoder):
     """ResNet-50 and CXR-BERT, 128 dimensions, unit length.
 
     The weights are a folder: the image model's file and CXR-BERT's, under their published names.
     """
 
-    card = EncoderCard(
-        name="biovil",
-        title="BioViL",
-        dim=DIM,
-        normalised=True,
-        C=1,
-        C_source="largest triangle area over ReXVal (Dawidowicz et al. 2024)",
-        image_size=480,
-        max_tokens=MAX_TOKENS,
-        licence="MIT",
-        citation=(
-            "Boecking et al.: Making the Most of Text Semantics to Improve Biomedical "
-            "Vision-Language Processing. ECCV 2022"
-        ),
-        reference_code="github.com/microsoft/hi-ml (hi-ml-multimodal) at b67c1d27",
-        notes=(
-            "Every image is stretched from its own minimum to its maximum, also one of 8 bits.",
-            'Trailing ".", "!" and "?" are removed from reports, as the authors do.',
-            "The authors' code refuses reports of over 512 tokens; here they are truncated, and "
-            "flagged.",
-        ),
+    name = "biovil"
+    parts = (
+        Part("image_tower", unused=("encoder.encoder.fc.*", "classifier.*"), label="image."),
+        Part("report_tower", unused=("cls.*", "bert.pooler.*"), label="report."),
     )
-    image_names: ClassVar[tuple[str, ...]] = ("biovil_image_resnet50_proj_size_128.pt",)
-    report_names: ClassVar[tuple[str, ...]] = ("pytorch_model.bin", "model.safetensors")
-    vocabulary_id: ClassVar[str] = "microsoft/BiomedVLP-CXR-BERT-specialized"
+    vocabulary_size = CXR_BERT_VOCABULARY
     backbone: ClassVar[type[Backbone] | type[TemporalBackbone]] = Backbone
 
-    def __init__(self, tokenizer: WordPieceTokenizer) -> None:
-        super().__init__()
-        self.tokenizer = tokenizer
+    def __init__(self, tokenizer: WordPieceTokenizer, variant: str | None = None) -> None:
+        super().__init__(tokenizer, variant)
         self.image_pipeline = ResizeCropPipeline(self.card.image_size)
         self.image_tower = ImageTower(self.backbone())
         self.report_tower = ReportTower()
 
-    @classmethod
-    def load(
-        cls,
-        weights: str | Path | None = None,
-        tokenizer: str | Path | None = None,
-        variant: str | None = None,
-    ) -> Self:
-        """Read the authors' two checkpoints, safely, and fill the model with them.
-
-        Args:
-            weights: the folder that holds both.
-            tokenizer: vocabulary file, its folder, or a hub id; default: beside the weights.
-            variant: there is none.
-
-        Raises: the errors that `load_encoder` lists.
-        """
-        if variant is not None:
-            raise UnknownName(f"{cls.card.name} has no variant {variant!r}")
-        if weights is not None and Path(weights).is_file():
-            raise WeightsNotFound(
-                f"{cls.card.name} has two checkpoints, {cls.image_names[0]} and "
-                f"{cls.report_names[0]}: give the folder that holds both, not {weights}"
-            )
-        image_path = find_weights(cls.card.name, weights, cls.image_names, guess=False)
-        report_path = find_weights(cls.card.name, weights, cls.report_names, guess=False)
-        vocabulary = vocabulary_file(tokenizer, beside=report_path, hub_id=cls.vocabulary_id)
-        pieces = WordPieceTokenizer.from_file(vocabulary, size=CXR_BERT_VOCABULARY)
-        with without_initialisation():
-            encoder = cls(pieces)
-        image_tensors, report_tensors = load_checkpoint(image_path), load_checkpoint(report_path)
-        fill(
-            encoder.image_tower,
-            image_tensors,
-            source=image_path,
-            unused=("encoder.encoder.fc.*", "classifier.*"),
-        )
-        fill(
-            encoder.report_tower,
-            report_tensors,
-            source=report_path,
-            unused=("cls.*", "bert.pooler.*"),
-        )
-        encoder.checksum = tensors_digest(
-            {f"image.{key}": value for key, value in image_tensors.items()}
-            | {f"report.{key}": value for key, value in report_tensors.items()}
-        )
-        return encoder
-
     def tokenize(self, reports: Sequence[str]) -> Tokens:
-        return self.tokenizer([r.rstrip("!?.") for r in reports], max_tokens=MAX_TOKENS)
+        found: Tokens = self.tokenizer([r.rstrip("!?.") for r in reports], max_tokens=MAX_TOKENS)
+        return found
 
     def embed_images(self, pixels: Tensor) -> Tensor:
         return functional.normalize(self.image_tower(pixels).float(), dim=-1)
@@ -274,25 +207,7 @@ class BiovilEncoder(JointEncoder):
 class BiovilTEncoder(BiovilEncoder):
     """BioViL-T: as BioViL, and the image tower may see the patient's previous image too."""
 
-    card = replace(
-        BiovilEncoder.card,
-        name="biovil-t",
-        title="BioViL-T",
-        C=None,
-        C_source="the paper does not use BioViL-T",
-        image_size=448,
-        citation=(
-            "Bannur et al.: Learning to Exploit Temporal Structure for Biomedical "
-            "Vision-Language Processing. CVPR 2023"
-        ),
-        notes=(
-            *BiovilEncoder.card.notes,
-            "Images are embedded without a previous image unless one is given to "
-            "embed_images_with_previous.",
-        ),
-    )
-    image_names = ("biovil_t_image_model_proj_size_128.pt",)
-    vocabulary_id = "microsoft/BiomedVLP-BioViL-T"
+    name = "biovil-t"
     backbone = TemporalBackbone
 
     def embed_images_with_previous(self, pixels: Tensor, previous: Tensor) -> Tensor:

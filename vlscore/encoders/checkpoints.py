@@ -11,6 +11,7 @@ from torch import Tensor
 
 from vlscore._files import atomic_write
 from vlscore.encoders.containers import read_archive, read_legacy
+from vlscore.encoders.unpickling import Inert
 from vlscore.errors import (
     IncompatibleCheckpoint,
     InvalidSetting,
@@ -22,6 +23,10 @@ _ZIP = b"PK\x03\x04"
 _SAFETENSORS_HEADER = 8
 # Under these names, trainers put the state_dict beside settings and scores.
 _INNER = ("state_dict", "model_state_dict", "model")
+_MOST_NESTED = 100
+_BEGINNING = 256
+# Layers that share weights name the same numbers a few times.
+_MOST_SHOWN = 16
 
 
 def load_checkpoint(path: str | Path) -> dict[str, Tensor]:
@@ -43,9 +48,10 @@ def load_checkpoint(path: str | Path) -> dict[str, Tensor]:
     tensors = _tensors_of(content)
     if not tensors:
         raise IncompatibleCheckpoint(
-            f"{path} holds no tensors by name, but a {type(content).__name__}; give a checkpoint "
+            f"{path} holds no tensors by name, but {_kind(content)}; give a checkpoint "
             "with the model's state_dict, not a pickled model"
         )
+    _check(tensors, path)
     return tensors
 
 
@@ -72,7 +78,9 @@ def convert(source: str | Path, target: str | Path, *, overwrite: bool = False) 
     if target.suffix != ".safetensors":
         raise InvalidSetting(f"{target}: the converted file's name must end in .safetensors")
     if target.exists() and not overwrite:
-        raise InvalidSetting(f"{target} exists already; choose another name, or overwrite it")
+        raise InvalidSetting(
+            f"{target} exists already; choose another name, or say overwrite (--overwrite)"
+        )
     from safetensors.torch import save
 
     tensors = load_checkpoint(source)
@@ -85,26 +93,70 @@ def convert(source: str | Path, target: str | Path, *, overwrite: bool = False) 
 
 
 def _tensors_of(content: Any) -> dict[str, Tensor]:
-    if not isinstance(content, dict):
-        return {}
-    for name in _INNER:
-        if isinstance(content.get(name), dict) and (inner := _tensors_of(content[name])):
-            return inner
-    return {
-        key: value.detach()
-        for key, value in content.items()
-        if isinstance(key, str) and isinstance(value, Tensor)
-    }
+    """The state_dict in a checkpoint, looked for in the order in which trainers nest it."""
+    seen: set[int] = set()
+
+    def look(place: Any) -> dict[str, Tensor]:
+        # One dictionary may stand in many places, itself among them.
+        if not isinstance(place, dict) or id(place) in seen or len(seen) >= _MOST_NESTED:
+            return {}
+        seen.add(id(place))
+        for name in _INNER:
+            if inner := look(place.get(name)):
+                return inner
+        return {
+            key: value.detach()
+            for key, value in place.items()
+            if isinstance(key, str) and isinstance(value, Tensor)
+        }
+
+    return look(content)
+
+
+def _check(tensors: Mapping[str, Tensor], path: Path) -> None:
+    """Refuse names that are no text, and few bytes shown as many tensors."""
+    for key in tensors:
+        # Half of a surrogate pair can stand in a pickle, but in no file name, table or digest.
+        if any("\ud800" <= letter <= "\udfff" for letter in key):
+            raise UnsafeCheckpoint(f"{path} has a tensor whose name is no text: {key!a}")
+    shown = sum(tensor.numel() * tensor.element_size() for tensor in tensors.values())
+    held = path.stat().st_size
+    if shown > _MOST_SHOWN * held:
+        raise UnsafeCheckpoint(
+            f"{path} of {held:,} bytes describes tensors of {shown:,} bytes, naming the same "
+            "numbers again and again; it was not loaded"
+        )
+
+
+def _kind(content: Any) -> str:
+    if isinstance(content, Inert):
+        return "a pickled object"
+    return f"a {type(content).__name__}"
 
 
 def _read(path: Path) -> Any:
     with path.open("rb") as file:
-        head = file.read(_SAFETENSORS_HEADER + 1)
+        beginning = file.read(_BEGINNING)
+    head = beginning[: _SAFETENSORS_HEADER + 1]
+    _refuse_downloads_gone_wrong(path, beginning)
     if path.suffix == ".safetensors" or head[_SAFETENSORS_HEADER:] == b"{":
         return _read_safetensors(path)
     if head.startswith(_ZIP):
         return read_archive(path)
     return read_legacy(path)
+
+
+def _refuse_downloads_gone_wrong(path: Path, beginning: bytes) -> None:
+    text = beginning.removeprefix(b"\xef\xbb\xbf").lstrip().lower()
+    if text.startswith((b"<!doctype", b"<html", b"<?xml", b"<head")):
+        raise IncompatibleCheckpoint(
+            f"{path} is a web page, not a checkpoint: the download ended at a page that asks to "
+            "confirm or to log in. Download it in a browser"
+        )
+    if text.startswith(b"version https://git-lfs"):
+        raise IncompatibleCheckpoint(
+            f"{path} is a pointer of Git LFS, not the checkpoint: `git lfs pull` fetches the file"
+        )
 
 
 def _read_safetensors(path: Path) -> dict[str, Tensor]:

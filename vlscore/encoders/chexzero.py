@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Self
 
 import numpy as np
 import open_clip
@@ -12,15 +11,11 @@ from PIL import Image
 from torch import Tensor
 from torch.nn import functional
 
-from vlscore.encoders.base import ImagePipeline, JointEncoder
-from vlscore.encoders.blocks.building import fill, without_initialisation
+from vlscore.encoders.base import ImagePipeline
 from vlscore.encoders.blocks.clip_tokens import CONTEXT, ClipTokenizer, whole_context
 from vlscore.encoders.blocks.pixels import read_with_opencv, too_elongated
-from vlscore.encoders.card import EncoderCard
-from vlscore.encoders.checkpoints import load_checkpoint, tensors_digest
+from vlscore.encoders.published import Part, PublishedEncoder
 from vlscore.encoders.tokens import Tokens
-from vlscore.encoders.weights import find_weights
-from vlscore.errors import UnknownName
 from vlscore.images import Radiograph
 
 DIM = 512
@@ -62,36 +57,14 @@ class CanvasPipeline(ImagePipeline):
         return np.asarray(canvas)
 
 
-class ChexzeroEncoder(JointEncoder):
+class ChexzeroEncoder(PublishedEncoder):
     """CLIP ViT-B/32 trained on MIMIC-CXR, 512 dimensions, unit length."""
 
-    card = EncoderCard(
-        name="chexzero",
-        title="CheXzero",
-        dim=DIM,
-        normalised=True,
-        C=None,
-        C_source="the paper does not use CheXzero",
-        image_size=SIDE,
-        max_tokens=CONTEXT,
-        licence="not stated (code: MIT)",
-        citation=(
-            "Tiu, Talius, Patel, Langlotz, Ng, Rajpurkar: Expert-level detection of pathologies "
-            "from unannotated chest X-ray images via self-supervised learning. Nature Biomedical "
-            "Engineering 2022"
-        ),
-        reference_code="github.com/rajpurkarlab/CheXzero at 5c341db",
-        notes=(
-            "Reports end at 77 tokens, the context of CLIP.",
-            "Images are reduced from 320 to 224 pixels without smoothing, as the authors' "
-            "version of torchvision did; smoothing changes embeddings by up to 5 %.",
-        ),
-    )
-    checkpoint_names = ("best_64_5e-05_original_22000_0.864.pt", "chexzero.pt")
+    name = "chexzero"
+    parts = (Part("clip"),)
 
-    def __init__(self, tokenizer: ClipTokenizer) -> None:
-        super().__init__()
-        self.tokenizer = tokenizer
+    def __init__(self, tokenizer: ClipTokenizer, variant: str | None = None) -> None:
+        super().__init__(tokenizer, variant)
         self.image_pipeline = CanvasPipeline()
         self.clip = open_clip.CLIP(
             embed_dim=DIM,
@@ -103,34 +76,13 @@ class ChexzeroEncoder(JointEncoder):
         )
 
     @classmethod
-    def load(
-        cls,
-        weights: str | Path | None = None,
-        tokenizer: str | Path | None = None,
-        variant: str | None = None,
-    ) -> Self:
-        """Read the authors' checkpoint, safely, and fill the model with it.
-
-        Args:
-            weights: checkpoint file, or the folder that holds it.
-            tokenizer: a gzipped list of merges; default: CLIP's, which open_clip ships.
-            variant: there is none.
-
-        Raises: the errors that `load_encoder` lists.
-        """
-        if variant is not None:
-            raise UnknownName(f"{cls.card.name} has no variant {variant!r}")
-        pieces = ClipTokenizer(None if tokenizer is None else Path(tokenizer))
-        path = find_weights(cls.card.name, weights, cls.checkpoint_names)
-        tensors = load_checkpoint(path)
-        with without_initialisation():
-            encoder = cls(pieces)
-        fill(encoder.clip, tensors, source=path)
-        encoder.checksum = tensors_digest(tensors)
-        return encoder
+    def read_tokenizer(cls, given: str | Path | None, checkpoint: Path) -> ClipTokenizer:
+        """CLIP's, which open_clip ships, or that of a gzipped list of merges."""
+        return ClipTokenizer(None if given is None else Path(given))
 
     def tokenize(self, reports: Sequence[str]) -> Tokens:
-        return self.tokenizer(reports)
+        found: Tokens = self.tokenizer(reports)
+        return found
 
     def embed_images(self, pixels: Tensor) -> Tensor:
         return functional.normalize(self.clip.encode_image(pixels).float(), dim=-1)

@@ -24,8 +24,7 @@ from vlscore.encoders.blocks.pixels import (
 )
 from vlscore.encoders.blocks.resnet_trunk import POOLED_WIDTH, resnet50_trunk
 from vlscore.encoders.blocks.wordpiece import WordPieceTokenizer
-from vlscore.encoders.card import EncoderCard
-from vlscore.encoders.published import PublishedEncoder
+from vlscore.encoders.published import Part, PublishedEncoder
 from vlscore.encoders.tokens import Tokens
 from vlscore.images import Radiograph
 
@@ -52,40 +51,11 @@ class StretchPipeline(ImagePipeline):
 class ConvirtEncoder(PublishedEncoder):
     """ResNet-50 and Bio_ClinicalBERT (mean over tokens), 512 dimensions, not normalised."""
 
-    card = EncoderCard(
-        name="convirt",
-        title="ConVIRT (edreisMD)",
-        dim=DIM,
-        normalised=False,
-        C=124,
-        C_source=(
-            "largest triangle area over ReXVal (Dawidowicz et al. 2024), who do not say which "
-            "implementation of ConVIRT they used: this one's vectors can have such areas, as can "
-            "those of convirt-mgca:raw"
-        ),
-        image_size=SIDE,
-        max_tokens=MAX_TOKENS,
-        licence="not stated (no weights are published; code: MIT)",
-        citation=(
-            "Zhang, Jiang, Miura, Manning, Langlotz: Contrastive Learning of Medical Visual "
-            "Representations from Paired Images and Text. MLHC 2022"
-        ),
-        reference_code="github.com/edreisMD/ConVIRT-pytorch at c99ca5f",
-        notes=(
-            "Line feeds are deleted from reports without a space in their place, as the authors "
-            "do.",
-            "The authors do not truncate; here reports end at 512 tokens, BERT's limit.",
-            "The authors round the pooled report vector to half precision in training; here it "
-            "stays in float32.",
-            "The authors' repository transforms images at random; stretching to 224 pixels is its "
-            "deterministic counterpart.",
-        ),
-    )
-    checkpoint_names = ("model.pth",)
-    unused = ("bert_model.pooler.*",)
+    name = "convirt"
+    parts = (Part(unused=("bert_model.pooler.*",)),)
 
     def __init__(self, tokenizer: WordPieceTokenizer, variant: str | None = None) -> None:
-        super().__init__(tokenizer)
+        super().__init__(tokenizer, variant)
         self.image_pipeline = StretchPipeline()
         self.bert_model = bert_base(CLINICAL_BERT_VOCABULARY)
         self.bert_l1 = nn.Linear(_BERT_WIDTH, _BERT_WIDTH)
@@ -96,12 +66,15 @@ class ConvirtEncoder(PublishedEncoder):
 
     def tokenize(self, reports: Sequence[str]) -> Tokens:
         texts = [report.replace("\n", "") for report in reports]
-        return self.tokenizer(texts, max_tokens=MAX_TOKENS)
+        found: Tokens = self.tokenizer(texts, max_tokens=MAX_TOKENS)
+        return found
 
     def embed_images(self, pixels: Tensor) -> Tensor:
         pooled = self.res_features(pixels).flatten(1)
-        return self.res_l2(functional.relu(self.res_l1(pooled)))
+        found: Tensor = self.res_l2(functional.relu(self.res_l1(pooled)))
+        return found
 
     def embed_reports(self, tokens: Tokens) -> Tensor:
         pooled = mean_over_tokens(last_layer(self.bert_model, tokens), tokens.mask)
-        return self.bert_l2(functional.relu(self.bert_l1(pooled)))
+        found: Tensor = self.bert_l2(functional.relu(self.bert_l1(pooled)))
+        return found

@@ -6,16 +6,14 @@ from typing import ClassVar
 from torch import Tensor
 
 from vlscore.encoders.blocks.gloria_towers import (
-    DIM,
     POSITIONS,
     EnlargedResNet,
     LastFourLayers,
     Words,
 )
-from vlscore.encoders.blocks.pad_crop import CROP, PadCropPipeline
+from vlscore.encoders.blocks.pad_crop import PadCropPipeline
 from vlscore.encoders.blocks.wordpiece import WordPieceTokenizer
-from vlscore.encoders.card import EncoderCard
-from vlscore.encoders.published import PublishedEncoder
+from vlscore.encoders.published import Part, PublishedEncoder
 from vlscore.encoders.tokens import Tokens
 from vlscore.reports.cleaning import clean_limitr
 
@@ -27,43 +25,22 @@ class LimitrEncoder(PublishedEncoder):
     a zero vector stands for it, so that the mean is half the frontal embedding.
     """
 
-    card = EncoderCard(
-        name="limitr",
-        title="LIMITR",
-        dim=DIM,
-        normalised=False,
-        C=890,
-        C_source="largest triangle area over ReXVal (Dawidowicz et al. 2024)",
-        image_size=CROP,
-        max_tokens=POSITIONS,
-        licence="not stated (no weights are published)",
-        citation=(
-            "Dawidowicz, Hirsch, Tal: LIMITR: Leveraging Local Information for Medical "
-            "Image-Text Representation. ICCV 2023"
-        ),
-        reference_code="github.com/gefend/LIMITR at bd53a77",
-        notes=(
-            "A report's embedding is its token sum divided by 97, so its norm, and with it the "
-            "triangle's area, grows with the report's length.",
-            "Numbers before a full stop are deleted by the authors' cleaning: 2.5 cm is read as "
-            "5 cm.",
-            "The authors' code refuses a report without words; here it is embedded as [CLS] [SEP].",
-            "With the policy frontal+lateral, a study without a lateral has half the frontal "
-            "embedding.",
-        ),
-    )
-    checkpoint_names = ("limitr.ckpt", "last.ckpt")
+    name = "limitr"
     prefix = "limitr."
-    unused = (
-        "*text_encoder.model.pooler.*",
-        "*SAF_module.*",
-        "*sim_eval_w_cap.*",
-        "*sim_eval_w_img.*",
+    parts = (
+        Part(
+            unused=(
+                "*text_encoder.model.pooler.*",
+                "*SAF_module.*",
+                "*sim_eval_w_cap.*",
+                "*sim_eval_w_img.*",
+            )
+        ),
     )
     has_lateral_tower: ClassVar[bool] = True
 
     def __init__(self, tokenizer: WordPieceTokenizer, variant: str | None = None) -> None:
-        super().__init__(tokenizer)
+        super().__init__(tokenizer, variant)
         self.image_pipeline = PadCropPipeline()
         self.text_encoder = LastFourLayers()
         self.img_encoder_f = EnlargedResNet()
@@ -71,16 +48,20 @@ class LimitrEncoder(PublishedEncoder):
 
     def tokenize(self, reports: Sequence[str]) -> Tokens:
         clean = [clean_limitr(report) for report in reports]
-        return self.tokenizer(clean, max_tokens=POSITIONS, pad_to=POSITIONS)
+        found: Tokens = self.tokenizer(clean, max_tokens=POSITIONS, pad_to=POSITIONS)
+        return found
 
     def embed_images(self, pixels: Tensor) -> Tensor:
-        return self.img_encoder_f(pixels)
+        found: Tensor = self.img_encoder_f(pixels)
+        return found
 
     def embed_lateral_images(self, pixels: Tensor) -> Tensor:
-        return self.img_encoder_l(pixels)
+        found: Tensor = self.img_encoder_l(pixels)
+        return found
 
     def embed_reports(self, tokens: Tokens) -> Tensor:
-        return self.text_encoder(tokens)
+        found: Tensor = self.text_encoder(tokens)
+        return found
 
     def embed_patches(self, pixels: Tensor) -> Tensor:
         """Frontal views (n, 3, 224, 224) -> (n, 768, 19, 19), one vector for each place."""

@@ -1,7 +1,6 @@
 """MedCLIP (Wang, Wu, Agarwal and Sun, EMNLP 2022), with ResNet-50 and with Swin-T."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
@@ -19,12 +18,11 @@ from vlscore.encoders.blocks.bert_tower import (
     bert_base,
     mean_over_tokens,
 )
-from vlscore.encoders.blocks.pixels import read_with_pillow
+from vlscore.encoders.blocks.pixels import check_square, read_with_pillow
 from vlscore.encoders.blocks.resnet_trunk import POOLED_WIDTH
 from vlscore.encoders.blocks.swin import SwinTiny
 from vlscore.encoders.blocks.wordpiece import WordPieceTokenizer
-from vlscore.encoders.card import EncoderCard
-from vlscore.encoders.published import PublishedEncoder
+from vlscore.encoders.published import Part, PublishedEncoder
 from vlscore.encoders.tokens import Tokens
 from vlscore.images import Radiograph
 
@@ -42,12 +40,13 @@ class SquareCanvasPipeline(ImagePipeline):
     """
 
     def __call__(self, radiograph: Radiograph) -> Tensor:
-        return self._tensor(Image.fromarray(radiograph.to_uint8()))
+        return self._tensor(Image.fromarray(radiograph.to_uint8()), radiograph.name)
 
     def as_authors(self, path: Path) -> Tensor:
-        return self._tensor(read_with_pillow(path).convert("L"))
+        return self._tensor(read_with_pillow(path).convert("L"), str(path))
 
-    def _tensor(self, image: Image.Image) -> Tensor:
+    def _tensor(self, image: Image.Image, name: str) -> Tensor:
+        check_square(image.height, image.width, name)
         side = max(SIDE, *image.size)
         canvas = Image.new("L", (side, side), 0)
         left, top = (int((side - length) / 2) for length in image.size)
@@ -66,7 +65,8 @@ class ResNetTower(nn.Module):
         self.model.fc = nn.Linear(POOLED_WIDTH, DIM, bias=False)
 
     def forward(self, pixels: Tensor) -> Tensor:
-        return self.model(pixels)
+        found: Tensor = self.model(pixels)
+        return found
 
 
 class SwinTower(nn.Module):
@@ -78,7 +78,8 @@ class SwinTower(nn.Module):
         self.projection_head = nn.Linear(self.model.width, DIM, bias=False)
 
     def forward(self, pixels: Tensor) -> Tensor:
-        return self.projection_head(self.model(pixels))
+        found: Tensor = self.projection_head(self.model(pixels))
+        return found
 
 
 class ReportTower(nn.Module):
@@ -96,24 +97,25 @@ class ReportTower(nn.Module):
     def forward(self, tokens: Tokens) -> Tensor:
         layers = all_layers(self.model, tokens)
         means = [mean_over_tokens(layers[number], tokens.mask) for number in (1, 2, -1)]
-        return self.projection_head(torch.stack(means).mean(dim=0))
+        found: Tensor = self.projection_head(torch.stack(means).mean(dim=0))
+        return found
 
 
 class _MedclipFamily(PublishedEncoder):
     """Both towers, 512 dimensions, unit length."""
 
-    checkpoint_names = ("pytorch_model.bin",)
-    unused = ("text_model.model.pooler.*", "logit_scale")
+    parts = (Part(unused=("text_model.model.pooler.*", "logit_scale")),)
     image_tower: ClassVar[type[nn.Module]]
 
     def __init__(self, tokenizer: WordPieceTokenizer, variant: str | None = None) -> None:
-        super().__init__(tokenizer)
+        super().__init__(tokenizer, variant)
         self.image_pipeline = SquareCanvasPipeline()
         self.vision_model = self.image_tower()
         self.text_model = ReportTower()
 
     def tokenize(self, reports: Sequence[str]) -> Tokens:
-        return self.tokenizer(reports, max_tokens=MAX_TOKENS)
+        found: Tokens = self.tokenizer(reports, max_tokens=MAX_TOKENS)
+        return found
 
     def embed_images(self, pixels: Tensor) -> Tensor:
         return functional.normalize(self.vision_model(pixels.expand(-1, 3, -1, -1)).float(), dim=-1)
@@ -122,43 +124,17 @@ class _MedclipFamily(PublishedEncoder):
         return functional.normalize(self.text_model(tokens).float(), dim=-1)
 
 
-_CARD = EncoderCard(
-    name="medclip-resnet",
-    title="MedCLIP (ResNet-50)",
-    dim=DIM,
-    normalised=True,
-    C=0.06,
-    C_source=(
-        "largest triangle area over ReXVal (Dawidowicz et al. 2024), who do not say which image "
-        "tower they used"
-    ),
-    image_size=SIDE,
-    max_tokens=MAX_TOKENS,
-    licence="not stated (setup.py of the code: BSD)",
-    citation=(
-        "Wang, Wu, Agarwal, Sun: MedCLIP: Contrastive Learning from Unpaired Medical Images and "
-        "Text. EMNLP 2022"
-    ),
-    reference_code="github.com/RyanWangZf/MedCLIP at 9c3396f",
-    notes=(
-        "The authors average report tokens over padding, so their embedding depends on the batch; "
-        "here it is the one they give for a report alone.",
-        "Reports are not cleaned and end at 77 tokens.",
-    ),
-)
-
-
 class MedclipResNetEncoder(_MedclipFamily):
     """MedCLIP with ResNet-50."""
 
-    card = _CARD
+    name = "medclip-resnet"
     image_tower = ResNetTower
 
 
 class MedclipSwinEncoder(_MedclipFamily):
     """MedCLIP with Swin-T."""
 
-    card = replace(_CARD, name="medclip-vit", title="MedCLIP (Swin-T)")
+    name = "medclip-vit"
     image_tower = SwinTower
 
     @classmethod

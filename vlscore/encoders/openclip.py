@@ -1,13 +1,12 @@
 """Any open_clip model, BiomedCLIP (Zhang et al. 2023) among them."""
 
-import json
+import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import open_clip
-from open_clip.tokenizer import HFTokenizer
 from torch import Tensor
 from torch.nn import functional
 
@@ -15,9 +14,12 @@ from vlscore.encoders.base import ImagePipeline, JointEncoder
 from vlscore.encoders.blocks.building import fill, without_initialisation
 from vlscore.encoders.blocks.clip_tokens import CONTEXT, ClipTokenizer, whole_context
 from vlscore.encoders.blocks.files import checkpoint_in, download_vocabulary, vocabulary_file
+from vlscore.encoders.blocks.hub import cached_file, download, is_hub_id
+from vlscore.encoders.blocks.json_tokenizer import TOKENIZER_FILES, JsonTokenizer
+from vlscore.encoders.blocks.openclip_config import CONFIG_NAME, check_fits, read_config
 from vlscore.encoders.blocks.openclip_model import (
+    BERT_WORDS,
     CleaningWordPieces,
-    HubTokenizer,
     OpenClipModel,
     OpenClipPipeline,
     build_model,
@@ -25,12 +27,13 @@ from vlscore.encoders.blocks.openclip_model import (
 )
 from vlscore.encoders.blocks.wordpiece import WordPieceTokenizer
 from vlscore.encoders.card import EncoderCard
+from vlscore.encoders.cards import card_of
 from vlscore.encoders.checkpoints import load_checkpoint, tensors_digest
 from vlscore.encoders.tokens import Tokens
 from vlscore.encoders.weights import find_weights
 from vlscore.errors import IncompatibleCheckpoint, UnknownName, WeightsNotFound
 
-CONFIG_NAME = "open_clip_config.json"
+_REPORT_CONFIG = "config.json"
 CHECKPOINT_NAMES = ("open_clip_model.safetensors", "open_clip_pytorch_model.bin")
 BIOMEDCLIP_ID = "microsoft/BiomedCLIP-PubMedBERT_256-vit_base_patch16_224"
 _HUB = "hf-hub:"
@@ -60,7 +63,7 @@ BIOMEDCLIP_CONFIG: dict[str, Any] = {
     },
 }
 
-Tokenizer = ClipTokenizer | CleaningWordPieces | HubTokenizer
+Tokenizer = ClipTokenizer | CleaningWordPieces | JsonTokenizer
 
 
 @dataclass(frozen=True)
@@ -70,6 +73,15 @@ class _Source:
     name: str
     config: dict[str, Any]
     checkpoint: Path
+
+    @property
+    def report_config(self) -> Path | None:
+        """The config.json of the report tower: beside the checkpoint, or in the hub's cache."""
+        beside = self.checkpoint.parent / _REPORT_CONFIG
+        if beside.is_file():
+            return beside
+        hub_id = self.config["model_cfg"]["text_cfg"].get("hf_model_name")
+        return cached_file(hub_id, _REPORT_CONFIG) if hub_id else None
 
 
 class OpenClipEncoder(JointEncoder):
@@ -81,26 +93,8 @@ class OpenClipEncoder(JointEncoder):
     id or a tag downloads into the hub's cache, unless weights=PATH says where the files are.
     """
 
-    card = EncoderCard(
-        name="openclip",
-        title="open_clip model",
-        dim=512,
-        normalised=True,
-        C=None,
-        C_source="the paper does not use CLIP models of general images",
-        image_size=224,
-        max_tokens=CONTEXT,
-        licence="as stated by the authors of the model named",
-        citation=(
-            "Ilharco et al.: OpenCLIP. Zenodo 2021; Cherti et al.: Reproducible scaling laws for "
-            "contrastive language-image learning. CVPR 2023"
-        ),
-        reference_code="open_clip 3.3.0",
-        notes=(
-            "Dimensions, image size and tokens are those of the model named; shown are ViT-B-32's.",
-            "Trained on photographs unless the model named says otherwise.",
-        ),
-    )
+    card = card_of("openclip")
+    variants: ClassVar[tuple[str, ...] | None] = None
     default_variant: ClassVar[str | None] = None
     default_config: ClassVar[dict[str, Any] | None] = None
 
@@ -133,19 +127,29 @@ class OpenClipEncoder(JointEncoder):
         source = cls._find(variant or cls.default_variant, weights)
         model_config = source.config["model_cfg"]
         tensors = load_checkpoint(source.checkpoint)
+        check_fits(model_config, tensors, source.checkpoint)
+        pieces = _tokenizer(model_config["text_cfg"], tokenizer, source)
+        if isinstance(pieces, CleaningWordPieces) and BERT_WORDS in tensors:
+            known = len(tensors[BERT_WORDS])
+            if pieces.size > known:
+                raise IncompatibleCheckpoint(
+                    f"{source.checkpoint} knows {known} word pieces, but the vocabulary has "
+                    f"{pieces.size}: give the one that it was trained with as tokenizer="
+                )
         with without_initialisation():
-            model = build_model(model_config, tensors)
+            model = build_model(
+                model_config, tensors, source.report_config, source=str(source.checkpoint)
+            )
         prefix = "module." if all(key.startswith("module.") for key in tensors) else ""
         fill(model, tensors, source=source.checkpoint, key_of=lambda name: prefix + name)
         size: int | tuple[int, int] = model.visual.image_size
-        pieces = _tokenizer(model_config["text_cfg"], tokenizer, source.checkpoint)
         encoder = cls(
             model,
             OpenClipPipeline(size, source.config.get("preprocess_cfg", {})),
             pieces,
             cls._card(source.name, model_config, size, pieces.context),
         )
-        encoder.checksum = tensors_digest(tensors)
+        encoder.weights_digest = tensors_digest(tensors)
         return encoder
 
     def tokenize(self, reports: Sequence[str]) -> Tokens:
@@ -180,7 +184,7 @@ class OpenClipEncoder(JointEncoder):
         checkpoint = checkpoint_in(place, CHECKPOINT_NAMES)
         described = checkpoint.parent / CONFIG_NAME
         if described.is_file():
-            return _Source(variant or place.name, _read_config(described), checkpoint)
+            return _Source(variant or place.name, read_config(described), checkpoint)
         if cls.default_config is not None:
             return _Source(cls.card.name, cls.default_config, checkpoint)
         if variant is None:
@@ -207,23 +211,8 @@ class OpenClipEncoder(JointEncoder):
 class BiomedClipEncoder(OpenClipEncoder):
     """BiomedCLIP: ViT-B/16 and PubMedBERT, 512 dimensions, unit length."""
 
-    card = EncoderCard(
-        name="biomedclip",
-        title="BiomedCLIP",
-        dim=512,
-        normalised=True,
-        C=None,
-        C_source="the paper does not use BiomedCLIP",
-        image_size=224,
-        max_tokens=256,
-        licence="MIT",
-        citation=(
-            "Zhang et al.: BiomedCLIP: a multimodal biomedical foundation model pretrained from "
-            "fifteen million scientific image-text pairs. 2023"
-        ),
-        reference_code="open_clip 3.3.0",
-        notes=("Trained on figures of biomedical articles; radiographs are a small part.",),
-    )
+    card = card_of("biomedclip")
+    variants = ()
     default_variant = _HUB + BIOMEDCLIP_ID
     default_config = BIOMEDCLIP_CONFIG
 
@@ -234,15 +223,6 @@ class BiomedClipEncoder(OpenClipEncoder):
         return cls.card
 
 
-def _read_config(path: Path) -> dict[str, Any]:
-    try:
-        config = json.loads(path.read_text(encoding="utf-8"))
-        config["model_cfg"]["embed_dim"], config["model_cfg"]["text_cfg"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise IncompatibleCheckpoint(f"{path} is no configuration of open_clip: {error}") from None
-    return config
-
-
 def _architecture(name: str) -> dict[str, Any]:
     config = open_clip.get_model_config(name)
     if config is None:
@@ -251,29 +231,42 @@ def _architecture(name: str) -> dict[str, Any]:
             f"open_clip has no architecture {name!r}; it has {known}, ... "
             "(open_clip.list_models() lists all)"
         )
-    return config
+    found: dict[str, Any] = config
+    return found
 
 
 def _find_on_hub(hub_id: str) -> _Source:
-    from huggingface_hub import hf_hub_download
-
-    problem: Exception | None = None
+    if not is_hub_id(hub_id):
+        raise UnknownName(f"{hub_id!r} is no hub repository (ORG/NAME) and no folder")
+    problem: WeightsNotFound | None = None
     for name in CHECKPOINT_NAMES:
         try:
-            config = _read_config(Path(hf_hub_download(hub_id, CONFIG_NAME)))
-            checkpoint = Path(hf_hub_download(hub_id, name))
-            # The user named the hub, so what the tokenizer needs may come from there as well.
-            if download_vocabulary(hub_id) is None:
-                download_vocabulary(config["model_cfg"]["text_cfg"].get("hf_tokenizer_name"))
-            return _Source(_HUB + hub_id, config, checkpoint)
-        except IncompatibleCheckpoint:
-            raise
-        except Exception as error:  # the hub library raises many unrelated types
+            config = read_config(download(hub_id, CONFIG_NAME))
+            checkpoint = download(hub_id, name)
+        except WeightsNotFound as error:
             problem = error
+            continue
+        # The user named the hub, so what the report tower needs may come from there as well.
+        text = config["model_cfg"]["text_cfg"]
+        if download_vocabulary(hub_id) is None:
+            _fetch_report_files(text)
+        return _Source(_HUB + hub_id, config, checkpoint)
     raise WeightsNotFound(
-        f"{hub_id} could not be had from the hub ({type(problem).__name__}); download "
-        f"{CONFIG_NAME} and {' or '.join(CHECKPOINT_NAMES)} and give their folder as weights="
+        f"{problem}; or download {CONFIG_NAME} and {' or '.join(CHECKPOINT_NAMES)} and give their "
+        "folder as weights="
     )
+
+
+def _fetch_report_files(settings: dict[str, Any]) -> None:
+    """What a report tower's names stand for: files of data, now in the hub's cache."""
+    for key, names in (
+        ("hf_tokenizer_name", ("vocab.txt", *TOKENIZER_FILES)),
+        ("hf_model_name", (_REPORT_CONFIG,)),
+    ):
+        if is_hub_id(settings.get(key) or ""):
+            for name in names:
+                with contextlib.suppress(WeightsNotFound):
+                    download(settings[key], name)
 
 
 def _find_pretrained(variant: str) -> _Source:
@@ -294,22 +287,24 @@ def _find_pretrained(variant: str) -> _Source:
         ) from None
     # An architecture may have weights of either activation; the tag knows which these are.
     config["quick_gelu"] = pretrained.get("quick_gelu", config.get("quick_gelu", False))
+    _fetch_report_files(config["text_cfg"])
     return _Source(variant, {"model_cfg": config, "preprocess_cfg": pretrained}, checkpoint)
 
 
-def _tokenizer(settings: dict[str, Any], given: str | Path | None, checkpoint: Path) -> Tokenizer:
-    hub_id = settings.get("hf_tokenizer_name")
-    if not hub_id:
+def _tokenizer(settings: dict[str, Any], given: str | Path | None, source: _Source) -> Tokenizer:
+    """The tokenizer of a "text_cfg": from files given, beside the checkpoint, or cached, as data.
+
+    The configuration's own name for it is never asked of a hub.
+    """
+    name = settings.get("hf_tokenizer_name")
+    if not name:
         return byte_pair_tokenizer(settings, None if given is None else Path(given))
     context = settings.get("context_length", CONTEXT)
-    options = settings.get("tokenizer_kwargs", {})
-    if "bert" in hub_id.lower() and "uncased" in hub_id.lower() and not options:
-        path = vocabulary_file(given, beside=checkpoint, hub_id=hub_id)
+    options = settings.get("tokenizer_kwargs") or {}
+    if "bert" in name.lower() and "uncased" in name.lower() and not options:
+        path = vocabulary_file(given, beside=source.checkpoint, hub_id=name)
         return CleaningWordPieces(WordPieceTokenizer.from_file(path), context)
-    try:
-        return HubTokenizer(HFTokenizer(str(given or hub_id), context_length=context, **options))
-    except OSError as error:
-        raise WeightsNotFound(
-            f"the tokenizer {given or hub_id} could not be had: {error}; give its folder as "
-            "tokenizer=PATH"
-        ) from None
+    path = vocabulary_file(
+        given, beside=source.checkpoint, hub_id=name, names=(TOKENIZER_FILES[0],)
+    )
+    return JsonTokenizer(path, context, **options)

@@ -14,7 +14,6 @@ import re
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import cv2
 import numpy as np
@@ -23,9 +22,13 @@ from torch import Tensor, nn
 
 from vlscore._resources import resource_path
 from vlscore.encoders.base import ImagePipeline, JointEncoder
-from vlscore.encoders.card import EncoderCard
+from vlscore.encoders.blocks.building import fill, without_initialisation
+from vlscore.encoders.blocks.json_files import read_json
+from vlscore.encoders.blocks.pixels import check_square
+from vlscore.encoders.cards import card_of
+from vlscore.encoders.checkpoints import load_checkpoint, tensors_digest
 from vlscore.encoders.tokens import Tokens
-from vlscore.errors import ChecksumMismatch
+from vlscore.errors import ChecksumMismatch, IncompatibleCheckpoint, WeightsNotFound
 from vlscore.images import Radiograph
 
 IMAGE_SIZE = 128
@@ -36,6 +39,7 @@ _LAYERS = 2
 _HEADS = 4
 _LONGEST_SENTENCE = 48
 
+_FILES = ("model.safetensors", "vocabulary.json", "facts.json")
 PAD, STOP, UNKNOWN = 0, 1, 2
 _HASH_BUCKETS = 256
 _WORD = re.compile(r"\[unk\]|[^\W_]+|[.;!?\n]")
@@ -47,6 +51,7 @@ class PhantomPipeline(ImagePipeline):
     def __call__(self, radiograph: Radiograph) -> Tensor:
         pixels = radiograph.pixels
         height, width = pixels.shape
+        check_square(height, width, radiograph.name)
         side = max(height, width)
         top, left = (side - height) // 2, (side - width) // 2
         square = np.zeros((side, side), dtype=np.float32)
@@ -130,7 +135,8 @@ class ImageTower(nn.Module):
     def forward(self, pixels: Tensor) -> Tensor:
         x = torch.relu(self.norm(self.stem(pixels)))
         x = torch.relu(self.squeeze(self.blocks(x)))
-        return self.out(x.flatten(1))
+        found: Tensor = self.out(x.flatten(1))
+        return found
 
 
 class ReportTower(nn.Module):
@@ -179,7 +185,8 @@ class ReportTower(nn.Module):
         x = self.words(sentences) + self.places.weight[: sentences.shape[1]]
         x = self.layers(x, src_key_padding_mask=~used)
         mean = (x * used[..., None]).sum(1) / used.sum(1, keepdim=True)
-        return self.sentence(mean).float()
+        found: Tensor = self.sentence(mean).float()
+        return found
 
 
 def split_sentences(ids: Tensor) -> tuple[Tensor, Tensor]:
@@ -212,24 +219,24 @@ def _running_count(key: Tensor) -> Tensor:
     return position - torch.cummax(first, dim=0).values if len(key) else position
 
 
+def _read_words(path: Path) -> list[str]:
+    try:
+        words = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+            raise ValueError("it is no list of words")
+        "\n".join(words).encode()
+    except (OSError, ValueError, RecursionError) as error:
+        raise IncompatibleCheckpoint(
+            f"{path} is no vocabulary: {str(error) or type(error).__name__}"
+        ) from None
+    return words
+
+
 class PhantomEncoder(JointEncoder):
     """Bundled encoder: a small residual network and a small transformer, 192 dimensions."""
 
-    card = EncoderCard(
-        name="phantom",
-        title="Phantom demonstration encoder",
-        dim=CONTENT_DIM + 2,
-        normalised=False,
-        C=3.3505,
-        C_source="largest T over the calibration candidates of weights/phantom/train.py",
-        image_size=IMAGE_SIZE,
-        max_tokens=MAX_TOKENS,
-        licence="Apache-2.0",
-        citation="none; trained by weights/phantom/train.py",
-        reference_code="none; this is the only implementation",
-        notes=("Trained on synthetic phantoms only: scores of real radiographs mean nothing.",),
-        demonstration=True,
-    )
+    card = card_of("phantom")
+    takes_tokenizer = False
     image_pipeline = PhantomPipeline()
     gap: Tensor
 
@@ -242,26 +249,39 @@ class PhantomEncoder(JointEncoder):
 
     @classmethod
     def load(
-        cls, *, weights: str | Path | None = None, tokenizer: str | Path | None = None, **_: Any
+        cls, weights: str | Path | None = None, tokenizer: str | Path | None = None
     ) -> "PhantomEncoder":
         """The bundled weights, or others that train.py wrote.
 
-        Raises: ChecksumMismatch where the bundled file is not the one that was published.
-        """
-        from safetensors.torch import load_file
+        Args:
+            weights: the folder that train.py wrote.
+            tokenizer: there is none but the folder's own.
 
+        Raises: WeightsNotFound; ChecksumMismatch where the bundled file is not the one that was
+            published; IncompatibleCheckpoint and UnsafeCheckpoint.
+        """
         folder = Path(weights) if weights is not None else resource_path("weights", "phantom")
-        words = json.loads((folder / "vocabulary.json").read_text(encoding="utf-8"))
-        stated = json.loads((folder / "facts.json").read_text(encoding="utf-8"))["sha256"]
-        content = (folder / "model.safetensors").read_bytes()
+        model, listed, facts = (folder / name for name in _FILES)
+        absent = [path.name for path in (model, listed, facts) if not path.is_file()]
+        if absent:
+            raise WeightsNotFound(
+                f"{folder} is no folder of the demonstration encoder: no {', '.join(absent)}. To "
+                "use a checkpoint of another encoder, name that one with encoder=... (--encoder)"
+            )
+        words = _read_words(listed)
+        stated = read_json(facts, "statement of the demonstration encoder").get("sha256")
+        content = model.read_bytes()
         checksum = hashlib.sha256(content + "\n".join(words).encode()).hexdigest()
         if checksum != stated:
             raise ChecksumMismatch(
-                f"{folder / 'model.safetensors'}: the weights are not those that facts.json "
-                "states; fetch the folder again"
+                f"{model}: the weights are not those that facts.json states; fetch the folder again"
             )
-        encoder = cls(words)
-        encoder.load_state_dict(load_file(folder / "model.safetensors"))
+        tensors = load_checkpoint(model)
+        with without_initialisation():
+            encoder = cls(words)
+        fill(encoder, tensors, source=model)
+        encoder.weights_digest = tensors_digest(tensors)
+        # Of weights and words, as facts.json has stated it since the first release.
         encoder.checksum = checksum
         return encoder
 

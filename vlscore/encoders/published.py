@@ -1,46 +1,66 @@
-"""What the published encoders of one checkpoint file and a BERT vocabulary share."""
+"""What the published encoders of checkpoint files and one vocabulary share."""
 
 from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from vlscore.encoders.base import JointEncoder
 from vlscore.encoders.blocks.building import fill, without_initialisation
 from vlscore.encoders.blocks.files import vocabulary_file
 from vlscore.encoders.blocks.wordpiece import WordPieceTokenizer
+from vlscore.encoders.cards import PublishedFile, card_of, entry_of
 from vlscore.encoders.checkpoints import load_checkpoint, tensors_digest
 from vlscore.encoders.weights import find_weights
-from vlscore.errors import UnknownName
+from vlscore.errors import WeightsNotFound
 
-BIO_CLINICAL_BERT = "emilyalsentzer/Bio_ClinicalBERT"
+
+@dataclass(frozen=True)
+class Part:
+    """A module that one file of the authors fills.
+
+    Attributes:
+        module: its name in the encoder; "" is the whole encoder.
+        unused: patterns (fnmatch) of keys that the embeddings do not need.
+        label: what stands before its keys in the digest of an encoder of several files.
+    """
+
+    module: str = ""
+    unused: tuple[str, ...] = ()
+    label: str = ""
 
 
 class PublishedEncoder(JointEncoder):
     """An encoder whose modules bear the names of its authors' checkpoint.
 
-    A subclass builds its modules in `__init__`, without weights.
+    A subclass builds its modules in `__init__`, without weights. Its card, and the files that its
+    authors publish, are in weights/cards, under `name`.
 
     Attributes:
-        checkpoint_names: the file names under which authors publish or save the checkpoint.
+        name: the name that `load_encoder` takes.
+        parts: what each file fills, in the order of the files.
         prefix: what stands before every name in the authors' container.
-        unused: patterns (fnmatch) of keys that the embeddings do not need.
-        vocabulary_id: hub repository that holds the tokenizer's vocabulary.
-        vocabulary_size: its number of word pieces.
-        variants: names accepted after a colon, as in "mgca-vit:raw".
+        vocabulary_size: number of word pieces.
     """
 
-    checkpoint_names: ClassVar[tuple[str, ...]]
+    name: ClassVar[str]
+    parts: ClassVar[tuple[Part, ...]] = (Part(),)
     prefix: ClassVar[str] = ""
-    unused: ClassVar[tuple[str, ...]] = ()
-    vocabulary_id: ClassVar[str] = BIO_CLINICAL_BERT
     vocabulary_size: ClassVar[int] = 28996
-    variants: ClassVar[tuple[str, ...]] = ()
 
-    def __init__(self, tokenizer: WordPieceTokenizer, variant: str | None = None) -> None:
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "name" in vars(cls):
+            cls.card = card_of(cls.name)
+            cls.variants = tuple(entry_of(cls.name).variants)
+
+    def __init__(self, tokenizer: Any, variant: str | None = None) -> None:
         super().__init__()
         self.tokenizer = tokenizer
+        if variant is not None:
+            self.card = card_of(self.name, variant)
 
     @classmethod
     def load(
@@ -52,30 +72,46 @@ class PublishedEncoder(JointEncoder):
         """Read the authors' checkpoint, safely, and fill the model with it.
 
         Args:
-            weights: checkpoint file, or the folder that holds it.
+            weights: checkpoint file, or the folder that holds it; the folder where there are two.
             tokenizer: vocabulary file, its folder, or a hub id; default: beside the weights.
             variant: one of `variants`.
 
         Raises: the errors that `load_encoder` lists.
         """
-        if variant is not None and variant not in cls.variants:
-            known = ", ".join(cls.variants) or "none"
-            raise UnknownName(f"{cls.card.name} has no variant {variant!r}; known: {known}")
-        path = find_weights(cls.card.name, weights, cls.checkpoint_names)
-        vocabulary = vocabulary_file(tokenizer, beside=path, hub_id=cls.vocabulary_id)
-        pieces = WordPieceTokenizer.from_file(vocabulary, size=cls.vocabulary_size)
-        tensors = load_checkpoint(path)
+        paths = cls._find(weights)
+        # Read first: that a file is no checkpoint matters more than what is not beside it.
+        tensors = [load_checkpoint(path) for path in paths]
+        pieces = cls.read_tokenizer(tokenizer, paths[-1])
         with without_initialisation():
             encoder = cls(pieces, variant)
-        fill(
-            encoder,
-            cls.complete(tensors),
-            source=path,
-            unused=cls.unused,
-            key_of=cls.key_names(tensors),
-        )
-        encoder.checksum = tensors_digest(tensors)
+        labelled: dict[str, Tensor] = {}
+        for part, path, found in zip(cls.parts, paths, tensors, strict=True):
+            target: nn.Module = encoder.get_submodule(part.module)
+            key_of = cls.key_names(found)
+            fill(target, cls.complete(found), source=path, unused=part.unused, key_of=key_of)
+            labelled |= {part.label + key: tensor for key, tensor in found.items()}
+        encoder.weights_digest = tensors_digest(labelled)
         return encoder
+
+    @classmethod
+    def _find(cls, weights: str | Path | None) -> list[Path]:
+        files: tuple[PublishedFile, ...] = entry_of(cls.name).weights.files
+        if len(files) > 1 and weights is not None and Path(weights).is_file():
+            needed = " and ".join(file.name for file in files)
+            raise WeightsNotFound(
+                f"{cls.name} has two checkpoints, {needed}: give the folder that holds both, not "
+                f"{weights}"
+            )
+        guess = len(files) == 1
+        return [find_weights(cls.name, weights, file.names, guess=guess) for file in files]
+
+    @classmethod
+    def read_tokenizer(cls, given: str | Path | None, checkpoint: Path) -> Any:
+        """The tokenizer of the vocabulary given, or of the one beside the checkpoint."""
+        hub_id = entry_of(cls.name).weights.vocabulary
+        assert hub_id is not None
+        path = vocabulary_file(given, beside=checkpoint, hub_id=hub_id)
+        return WordPieceTokenizer.from_file(path, size=cls.vocabulary_size)
 
     @classmethod
     def complete(cls, tensors: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -1,36 +1,64 @@
-"""Encoders by name. A new encoder is one file and one line here."""
+"""Encoders by name. A new encoder is one file of code, one of data and one line here.
+
+Nothing here imports torch before an encoder is loaded.
+"""
 
 import os
 from collections.abc import Iterator
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from vlscore._registry import Registry
 from vlscore.encoders.card import EncoderCard
-from vlscore.errors import UnknownName
-from vlscore.images import ImagePolicy
+from vlscore.encoders.cards import card_of, entry_of
+from vlscore.errors import InvalidSetting, UnknownName
 
 if TYPE_CHECKING:
     from vlscore.encoders.base import JointEncoder
+    from vlscore.images import ImagePolicy
 
 BUNDLED = "phantom"
 
-ENCODERS: dict[str, str] = {
-    "phantom": "vlscore.encoders.phantom:PhantomEncoder",
-    "limitr": "vlscore.encoders.limitr:LimitrEncoder",
-    "gloria": "vlscore.encoders.gloria:GloriaEncoder",
-    "convirt": "vlscore.encoders.convirt:ConvirtEncoder",
-    "convirt-mgca": "vlscore.encoders.mgca:ConvirtMgcaEncoder",
-    "biovil": "vlscore.encoders.biovil:BiovilEncoder",
-    "biovil-t": "vlscore.encoders.biovil:BiovilTEncoder",
-    "medclip-resnet": "vlscore.encoders.medclip:MedclipResNetEncoder",
-    "medclip-vit": "vlscore.encoders.medclip:MedclipSwinEncoder",
-    "mgca-resnet50": "vlscore.encoders.mgca:MgcaResNetEncoder",
-    "mgca-vit": "vlscore.encoders.mgca:MgcaVisionTransformerEncoder",
-    "chexzero": "vlscore.encoders.chexzero:ChexzeroEncoder",
-    "biomedclip": "vlscore.encoders.openclip:BiomedClipEncoder",
-    "openclip": "vlscore.encoders.openclip:OpenClipEncoder",
-}
+
+def _check_member(member: Any) -> None:
+    from vlscore.encoders.base import JointEncoder
+
+    if isinstance(member, JointEncoder):
+        return
+    if not (isinstance(member, type) and issubclass(member, JointEncoder)):
+        raise InvalidSetting(
+            f"{member!r} is no encoder: give a subclass of vlscore.encoders.JointEncoder with a "
+            "classmethod load(weights, tokenizer, variant), or an instance of one"
+        )
+    if not callable(getattr(member, "load", None)):
+        raise InvalidSetting(
+            f"{member.__name__} has no classmethod load(weights, tokenizer, variant), by which an "
+            "encoder is loaded by name"
+        )
+
+
+ENCODERS = Registry["type[JointEncoder] | JointEncoder"](
+    "encoder", group="vlscore.encoders", check=_check_member
+)
+# Names as authors and papers write them find these too: case, hyphens and underscores are alike.
+for _name, _target, _aliases in (
+    ("phantom", "phantom:PhantomEncoder", ()),
+    ("limitr", "limitr:LimitrEncoder", ()),
+    ("gloria", "gloria:GloriaEncoder", ()),
+    ("convirt", "convirt:ConvirtEncoder", ()),
+    ("convirt-mgca", "mgca:ConvirtMgcaEncoder", ("mgca-convirt",)),
+    ("biovil", "biovil:BiovilEncoder", ()),
+    ("biovil-t", "biovil:BiovilTEncoder", ("biovilt",)),
+    ("medclip-resnet", "medclip:MedclipResNetEncoder", ("medclip-resnet50", "medclip-rn50")),
+    ("medclip-vit", "medclip:MedclipSwinEncoder", ("medclip-swin", "medclip-swin-t")),
+    ("mgca-resnet50", "mgca:MgcaResNetEncoder", ("mgca-resnet", "mgca-resnet-50")),
+    ("mgca-vit", "mgca:MgcaVisionTransformerEncoder", ("mgca-vit-b-16",)),
+    ("chexzero", "chexzero:ChexzeroEncoder", ()),
+    ("biomedclip", "openclip:BiomedClipEncoder", ()),
+    ("openclip", "openclip:OpenClipEncoder", ("open-clip",)),
+):
+    ENCODERS.register(f"vlscore.encoders.{_target}", _name, aliases=_aliases)
+SHIPPED = tuple(ENCODERS.names())
 
 
 def default_encoder() -> str:
@@ -39,57 +67,135 @@ def default_encoder() -> str:
 
 
 def load_encoder(
-    name: str | None = None,
+    name: "str | JointEncoder | None" = None,
     *,
     weights: str | Path | None = None,
     tokenizer: str | Path | None = None,
-    device: str = "cpu",
-    image_policy: ImagePolicy | str | None = None,
+    device: str | None = None,
+    image_policy: "ImagePolicy | str | None" = None,
 ) -> "JointEncoder":
     """Load an encoder by name, ready to embed.
 
     Args:
-        name: a name from `encoder_cards()`, or "family:variant" (as in "openclip:ViT-B-32");
-            default: VLSCORE_ENCODER, else the bundled demonstration encoder.
+        name: a name from `encoder_cards()`, or "family:variant" (as in "openclip:ViT-B-32"), or
+            "package.module:Class" of your own; default: VLSCORE_ENCODER, else the bundled
+            demonstration encoder. A JointEncoder is checked and handed back as it is.
         weights: checkpoint file or folder; default: where `vlscore weights path` looks.
         tokenizer: folder or vocabulary file; default: beside the weights.
-        device: "cpu", "cuda", "cuda:1", ...
+        device: "cpu", "cuda", "cuda:1", ...; default: "cpu", or where a given encoder is.
         image_policy: an ImagePolicy, or its name; "authors" reads files as the authors' code does.
 
     Raises:
         UnknownName: no such encoder.
+        InvalidSetting: a setting has no use or value here: weights or a tokenizer without an
+            encoder, or one that the encoder does not take; a device that is not there.
+        BrokenContract: the encoder given is in training mode.
         WeightsNotFound: the checkpoint is not there; the message says how to get it.
         IncompatibleCheckpoint, UnsafeCheckpoint, ChecksumMismatch: the file cannot be trusted.
     """
-    name = name or default_encoder()
-    encoder_class, variant = _find(name)
-    options: dict[str, Any] = {"variant": variant} if variant is not None else {}
-    encoder: JointEncoder = encoder_class.load(weights=weights, tokenizer=tokenizer, **options)
-    encoder.image_policy = ImagePolicy.named(image_policy)
-    return encoder.eval().requires_grad_(False).to(device)
+    from vlscore.encoders.inference import check_device, check_ready
+    from vlscore.images import ImagePolicy
+
+    if name is None and not os.environ.get("VLSCORE_ENCODER"):
+        _refuse(
+            {"weights": weights, "tokenizer": tokenizer},
+            "the encoder is the bundled demonstration; name the one that they belong to with "
+            "encoder=... (--encoder)",
+        )
+    place = None if device is None else check_device(device)
+    policy = ImagePolicy.named(image_policy)
+    member, variant = find_encoder(name if name is not None else default_encoder())
+    if not isinstance(member, type):
+        check_alone(weights=weights, tokenizer=tokenizer)
+        if image_policy is not None or variant is not None or place not in (None, member.device):
+            raise InvalidSetting(
+                f"{member.card.name} is loaded already: its device and image policy are its own, "
+                "and it has no variants"
+            )
+        check_ready(member)
+        return member
+    if tokenizer is not None and not member.takes_tokenizer:
+        raise InvalidSetting(
+            f"tokenizer={tokenizer} was given, but {member.card.name} brings its own: leave it out"
+        )
+    options: dict[str, Any] = {} if variant is None else {"variant": variant}
+    encoder: JointEncoder = member.load(  # type: ignore[attr-defined]
+        weights=weights, tokenizer=tokenizer, **options
+    )
+    encoder.image_policy = policy
+    return encoder.eval().requires_grad_(False).to(place or "cpu")
+
+
+def check_alone(*, weights: object = None, tokenizer: object = None) -> None:
+    """Refuse weights or a tokenizer beside an encoder that is loaded already.
+
+    Raises: InvalidSetting.
+    """
+    _refuse(
+        {"weights": weights, "tokenizer": tokenizer},
+        "the encoder is given as an object, which has both already; leave them out, or give the "
+        "encoder's name",
+    )
+
+
+def _refuse(given: dict[str, object], reason: str) -> None:
+    for setting, value in given.items():
+        if value is not None:
+            raise InvalidSetting(f"{setting}={value} was given, but {reason}")
 
 
 def encoder_cards() -> Iterator[EncoderCard]:
     """The card of every registered encoder, without loading any weights."""
-    for target in ENCODERS.values():
-        yield _class_at(target).card
+    return (encoder_card(name) for name in ENCODERS)
 
 
 def encoder_card(name: str) -> EncoderCard:
-    """The card of one encoder, without loading any weights. Raises UnknownName."""
-    card: EncoderCard = _find(name)[0].card
-    return card
+    """The card of one encoder or variant, without loading any weights. Raises UnknownName."""
+    family, variant = _split(name)
+    if (known := _shipped(family)) is not None:
+        if variant is not None and variant in entry_of(known).variants:
+            return card_of(known, variant)
+        _check_variant(known, tuple(entry_of(known).variants), variant)
+        return card_of(known)
+    return find_encoder(name)[0].card
 
 
-def _find(name: str) -> tuple[Any, str | None]:
-    family, separator, variant = name.partition(":")
-    target = ENCODERS.get(family)
-    if target is None:
-        known = ", ".join(sorted(ENCODERS))
-        raise UnknownName(f"no encoder is called {name!r}; known: {known}")
-    return _class_at(target), variant if separator else None
+def find_encoder(
+    name: "str | JointEncoder",
+) -> "tuple[type[JointEncoder] | JointEncoder, str | None]":
+    """The class of an encoder, or the encoder itself, and the variant asked for.
+
+    Raises: UnknownName, also for a variant that there is not; InvalidSetting for an object that
+        is no encoder.
+    """
+    if not isinstance(name, str):
+        return ENCODERS.find(name), None
+    family, variant = _split(name)
+    member = ENCODERS.find(family)
+    _check_variant(_shipped(family) or family, member.variants, variant)
+    return member, variant
 
 
-def _class_at(target: str) -> Any:
-    module, _, attribute = target.partition(":")
-    return getattr(import_module(module), attribute)
+def _split(name: str) -> tuple[str, str | None]:
+    """A family or "package.module:Class", and what stands behind it after a colon."""
+    family, colon, variant = name.partition(":")
+    if colon and family not in ENCODERS:
+        target, second, own_variant = variant.partition(":")
+        return f"{family}:{target}", own_variant if second else None
+    return family, variant if colon else None
+
+
+def _shipped(family: str) -> str | None:
+    known = ENCODERS.name_of(family) if family in ENCODERS else None
+    return known if known in SHIPPED else None
+
+
+def _check_variant(name: str, variants: tuple[str, ...] | None, variant: str | None) -> None:
+    # Which models open_clip has is open_clip's to say.
+    if variant is None or variants is None or variant in variants or name == "openclip":
+        return
+    known = ", ".join(f"{name}:{each}" for each in variants)
+    raise UnknownName(
+        f"{name} has no variant {variant!r}; "
+        + (f"there is {known}" if known else "it has no variants")
+    )

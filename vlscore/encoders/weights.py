@@ -1,56 +1,23 @@
-"""Finding, fetching and checking the checkpoints that weights/manifest.toml lists.
+"""Finding, fetching and checking the checkpoints that weights/cards lists.
 
-Nothing is downloaded unless `fetch` is called.
+Nothing is downloaded unless `fetch` is called, and nothing here imports torch to find a file.
 """
 
 import hashlib
 import os
 import sys
-import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
 
-from vlscore._resources import resource_path
 from vlscore.encoders.blocks.files import CHECKPOINT_SUFFIXES, checkpoint_in, download_vocabulary
+from vlscore.encoders.blocks.hub import cached_file, download, reason_offline
+from vlscore.encoders.cards import PublishedWeights, entry_of
+from vlscore.encoders.registry import ENCODERS, SHIPPED
 from vlscore.errors import ChecksumMismatch, UnknownName, WeightsNotFound
 
 HOME_VARIABLE = "VLSCORE_WEIGHTS"
-
-
-@dataclass(frozen=True)
-class PublishedFile:
-    """A file by its published name, and its checksums where its authors state them."""
-
-    name: str
-    md5: str | None = None
-    sha256: str | None = None
-
-
-@dataclass(frozen=True)
-class PublishedWeights:
-    """One encoder's entry in weights/manifest.toml, where each field is explained."""
-
-    name: str
-    status: str
-    files: tuple[PublishedFile, ...]
-    licence: str
-    obtain: str
-    hub: str | None = None
-    revision: str | None = None
-    url: str | None = None
-    vocabulary: str | None = None
-    C: float | None = None
-    calibrated_on: str | None = None
-
-    @property
-    def source(self) -> str:
-        """Where the files come from, for people."""
-        if self.hub:
-            return f"huggingface.co/{self.hub}" + (f"@{self.revision}" if self.revision else "")
-        return self.url or "-"
 
 
 @dataclass(frozen=True)
@@ -66,7 +33,7 @@ class Verified:
     """A checkpoint that was read safely and whole.
 
     Attributes:
-        digest: of its tensors, whatever the container; the signature's encoder checksum.
+        digest: of its tensors, whatever the container; JointEncoder.weights_digest.
         sha256: of the file.
         published_for: the encoders whose stated checksum it has.
     """
@@ -81,24 +48,18 @@ class Verified:
 
 @cache
 def published_weights() -> dict[str, PublishedWeights]:
-    """The manifest, by encoder."""
-    with resource_path("weights", "manifest.toml").open("rb") as stream:
-        tables: dict[str, dict[str, Any]] = tomllib.load(stream)
-    return {
-        name: PublishedWeights(
-            name, **table | {"files": tuple(PublishedFile(**file) for file in table["files"])}
-        )
-        for name, table in tables.items()
-    }
+    """Where the weights of each encoder that ships with vlscore come from, by its name."""
+    return {name: entry_of(name).weights for name in SHIPPED}
 
 
 def weights_of(name: str) -> PublishedWeights:
-    """The manifest's entry of one encoder. Raises UnknownName."""
-    entry = published_weights().get(name)
-    if entry is None:
-        known = ", ".join(published_weights())
-        raise UnknownName(f"the manifest lists no weights for {name!r}; it lists {known}")
-    return entry
+    """Where the weights of one encoder come from; the name in any spelling. Raises UnknownName."""
+    known = ENCODERS.name_of(name)
+    if known not in published_weights():
+        raise UnknownName(
+            f"{known} comes from a package of its own; vlscore knows no weights of it"
+        )
+    return published_weights()[known]
 
 
 def cache_folder() -> Path:
@@ -147,13 +108,12 @@ def find_weights(
 def is_here(name: str) -> bool:
     """Whether an encoder would be found now, without `weights`."""
     entry = weights_of(name)
-    names = [file.name for file in entry.files]
     try:
-        for file_name in names:
-            find_weights(name, None, [file_name], guess=len(names) == 1)
+        for file in entry.files:
+            find_weights(entry.name, None, file.names, guess=len(entry.files) == 1)
     except WeightsNotFound:
         return False
-    return bool(names) or entry.status == "bundled"
+    return bool(entry.files) or entry.status == "bundled"
 
 
 def check_published(name: str, path: Path) -> bool:
@@ -188,18 +148,23 @@ def fetch(name: str) -> Fetched:
     """
     entry = weights_of(name)
     paths = []
+    if entry.status == "bundled":
+        return Fetched((), "")
     if entry.hub:
         for file in entry.files:
-            path = _download(entry, file.name)
-            check_published(name, path)
+            path = download(entry.hub, file.name, revision=entry.revision)
+            check_published(entry.name, path)
             paths.append(path)
     if entry.vocabulary:
         vocabulary = download_vocabulary(entry.vocabulary)
         if vocabulary is None:
-            raise WeightsNotFound(_unreachable(entry.vocabulary, "its vocabulary"))
+            raise WeightsNotFound(
+                f"its vocabulary could not be had from huggingface.co/{entry.vocabulary}: "
+                f"{reason_offline()}"
+                + ("" if entry.hub else f". The checkpoint is on no hub: {_by_hand(entry)}")
+            )
         paths.append(vocabulary)
-    by_hand = entry.status != "bundled" and not entry.hub
-    return Fetched(tuple(paths), _by_hand(entry) if by_hand else "")
+    return Fetched(tuple(paths), "" if entry.hub else _by_hand(entry))
 
 
 def verify(path: str | Path) -> list[Verified]:
@@ -246,12 +211,9 @@ def _places(name: str) -> Iterator[tuple[Path, bool]]:
     yield cache_folder() / name, True
     entry = published_weights().get(name)
     if entry and entry.hub:
-        from huggingface_hub import try_to_load_from_cache
-
         for file in entry.files:
-            cached = try_to_load_from_cache(entry.hub, file.name, revision=entry.revision)
-            if isinstance(cached, str):
-                yield Path(cached).parent, False
+            if (cached := cached_file(entry.hub, file.name, revision=entry.revision)) is not None:
+                yield cached.parent, False
 
 
 def _advice(name: str, file_names: Sequence[str], searched: Sequence[str]) -> str:
@@ -267,25 +229,6 @@ def _by_hand(entry: PublishedWeights) -> str:
     return (
         f"{entry.obtain} Source: {entry.source}. Then give its path as weights=PATH (--weights), "
         f"or put it into {cache_folder() / entry.name}, or set {HOME_VARIABLE} to its folder."
-    )
-
-
-def _download(entry: PublishedWeights, file_name: str) -> Path:
-    from huggingface_hub import hf_hub_download
-
-    assert entry.hub is not None
-    try:
-        return Path(hf_hub_download(entry.hub, file_name, revision=entry.revision))
-    except Exception as error:  # the hub library raises many unrelated types
-        raise WeightsNotFound(
-            f"{_unreachable(entry.hub, file_name)} ({type(error).__name__})"
-        ) from None
-
-
-def _unreachable(hub_id: str, what: str) -> str:
-    return (
-        f"{what} could not be had from huggingface.co/{hub_id}: is the network there, and "
-        "HF_HUB_OFFLINE unset? HF_ENDPOINT names a mirror"
     )
 
 

@@ -1,6 +1,17 @@
-"""Evaluating a whole table of studies."""
+"""Evaluating a table of studies, resumably, into files."""
 
 from vlscore.evaluation.run import RunResult, evaluate
-from vlscore.evaluation.summary import Summary, summarise
+from vlscore.evaluation.summary import MetricSummary, Summary, ValueSummary, summarise
+from vlscore.evaluation.tables import scores_table, summary_table, summary_text
 
-__all__ = ["RunResult", "Summary", "evaluate", "summarise"]
+__all__ = [
+    "MetricSummary",
+    "RunResult",
+    "Summary",
+    "ValueSummary",
+    "evaluate",
+    "scores_table",
+    "summarise",
+    "summary_table",
+    "summary_text",
+]

@@ -1,67 +1,237 @@
 """What a run of many studies comes to, in a few numbers."""
 
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
+from vlscore._files import plain
+from vlscore._signature import Signature
+from vlscore.evaluation.rows import COUNTED, REASONS, STATISTICS
+from vlscore.metrics import Metric, corpus_of_sums
 from vlscore.stats import Interval, bootstrap_mean, bootstrap_median
+from vlscore.stats.corpus import bootstrap_sums
+
+# Beyond these, a candidate is near the line through image and reference, but not near the latter.
+_FOOT_NEAR = (-0.5, 1.5)
+
+
+@dataclass(frozen=True)
+class ValueSummary:
+    """One number of a metric over the studies that have it; intervals are 95 % bootstrap intervals.
+
+    Attributes:
+        scored: how many studies have it.
+        mean, median: None where none has.
+        higher_is_better: direction.
+    """
+
+    scored: int
+    mean: Interval | None
+    median: Interval | None
+    higher_is_better: bool
+
+
+@dataclass(frozen=True)
+class MetricSummary:
+    """One metric over a table.
+
+    Attributes:
+        signature: what the numbers depend on.
+        scored, failed: studies with and without a value.
+        values: column -> summary; the metric's own number first.
+        corpus: name -> value of the whole corpus, where that is no mean over studies.
+    """
+
+    signature: Signature
+    scored: int
+    failed: int
+    values: dict[str, ValueSummary]
+    corpus: dict[str, Interval]
 
 
 @dataclass(frozen=True)
 class Summary:
-    """Numbers of one run; `Interval`s are 95 % bootstrap intervals.
+    """Numbers of one run.
 
     Attributes:
-        signature: what the scores depend on.
-        rows: rows of the table; `scored` + `failed`.
+        rows: rows of the table.
+        scored: rows that every metric has a value for; the others are `failed`.
+        metrics: name -> summary, in the order asked for.
+        common: metric -> mean over the `scored` rows, where some metric has values for more rows
+            than another; else None.
         candidates_truncated, references_truncated: studies in which the encoder did not see the
-            text's tail.
-        foot_far_outside: scored studies whose candidate projects below -0.5 or above 1.5 on the
-            line from image (0) to reference (1): near the line, perhaps, but not near the
-            reference. Many of them are a reason to distrust the scores.
-        mean, median: of the scores; None where nothing was scored.
+            text's tail; None where nothing was embedded.
+        foot_far_outside: studies whose candidate projects below -0.5 or above 1.5 on the line from
+            image (0) to reference (1): near the line, perhaps, but not near the reference. Many of
+            them are a reason to distrust VLScore. None where no metric looks at the triangle.
+        empty_candidates: the generator said nothing; these are scored like any other candidate.
+        candidates_say_missing, references_say_missing: texts such as "nan" or "None", which a
+            faulty export leaves; they are scored as they stand.
+        views_guessed: studies of several images whose frontal view nothing tells.
     """
 
-    signature: str
     rows: int
     scored: int
     failed: int
-    candidates_truncated: int
-    references_truncated: int
-    foot_far_outside: int
-    mean: Interval | None
-    median: Interval | None
+    metrics: dict[str, MetricSummary]
+    common: dict[str, float] | None
+    candidates_truncated: int | None
+    references_truncated: int | None
+    foot_far_outside: int | None
+    empty_candidates: int
+    candidates_say_missing: int
+    references_say_missing: int
+    views_guessed: int
 
     def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        """Plain data, ready for json."""
+        content = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        content["metrics"] = {name: _metric_dict(each) for name, each in self.metrics.items()}
+        found: dict[str, Any] = plain(content)
+        return found
 
 
-def summarise(parts: Iterable[pa.Table], signature: str, *, seed: int = 0) -> Summary:
-    """Summarise the finished parts of a run; holds eight bytes a study in memory."""
-    chunks: list[np.ndarray] = []
-    rows = failed = candidates = references = outside = 0
-    for part in parts:
-        scored = part.filter(pc.is_null(part["error"]))
-        rows += len(part)
-        failed += len(part) - len(scored)
-        candidates += pc.sum(scored["candidate_truncated"]).as_py() or 0
-        references += pc.sum(scored["reference_truncated"]).as_py() or 0
-        position = scored["foot"].to_numpy()
-        outside += int(((position < -0.5) | (position > 1.5)).sum())
-        chunks.append(scored["score"].to_numpy())
-    scores = np.concatenate(chunks) if chunks else np.empty(0)
+def summarise(
+    tables: Iterable[pa.Table],
+    metrics: Sequence[tuple[Metric, Signature]],
+    *,
+    seed: int = 0,
+) -> Summary:
+    """Summarise the rows of a run; holds eight bytes a study and number in memory."""
+    names = [name for metric, _ in metrics for name in metric.columns]
+    numbers: dict[str, list[NDArray[np.float64]]] = {name: [] for name in names}
+    statistics: dict[str, list[NDArray[np.float64]]] = {
+        str(metric): [] for metric, _ in metrics if metric.corpus
+    }
+    counts = dict.fromkeys((*COUNTED, "candidate_truncated", "reference_truncated", "foot"), 0)
+    there: set[str] = set()
+    rows = failed = 0
+    for table in tables:
+        there |= set(table.column_names)
+        rows += len(table)
+        failed += len(table) - table[REASONS].null_count
+        for name in names:
+            numbers[name].append(table[name].to_numpy())
+        for name, parts in statistics.items():
+            flat = table[f"{STATISTICS}{name}"].combine_chunks()
+            parts.append(np.asarray(flat.flatten()).reshape(len(table), -1))
+        for name in (*COUNTED, "candidate_truncated", "reference_truncated"):
+            if name in table.column_names:
+                counts[name] += pc.sum(table[name]).as_py() or 0
+        if "foot" in table.column_names:
+            position = table["foot"].to_numpy()
+            counts["foot"] += int(((position < _FOOT_NEAR[0]) | (position > _FOOT_NEAR[1])).sum())
+    joined = {
+        name: np.concatenate(parts).astype(np.float64) if parts else np.empty(0)
+        for name, parts in numbers.items()
+    }
+    looks_at_triangle = any(m.uses_image and m.uses_reference for m, _ in metrics)
     return Summary(
-        signature=signature,
         rows=rows,
-        scored=len(scores),
+        scored=rows - failed,
         failed=failed,
-        candidates_truncated=candidates,
-        references_truncated=references,
-        foot_far_outside=outside,
-        mean=bootstrap_mean(scores, seed=seed) if len(scores) else None,
-        median=bootstrap_median(scores, seed=seed) if len(scores) else None,
+        metrics={
+            str(metric): _of_metric(metric, signature, joined, statistics, seed)
+            for metric, signature in metrics
+        },
+        common=_common([str(metric) for metric, _ in metrics], joined),
+        candidates_truncated=_if_there(counts, "candidate_truncated", there),
+        references_truncated=_if_there(counts, "reference_truncated", there),
+        foot_far_outside=_if_there(counts, "foot", there) if looks_at_triangle else None,
+        empty_candidates=counts["empty_candidate"],
+        candidates_say_missing=counts["candidate_says_missing"],
+        references_say_missing=counts["reference_says_missing"],
+        views_guessed=counts["view_guessed"],
     )
+
+
+def read_summary(path: Path) -> Summary:
+    """The summary that `to_dict` became in a file."""
+    content = json.loads(path.read_text(encoding="utf-8"))
+    metrics = {}
+    for name, each in content["metrics"].items():
+        values = {
+            column: ValueSummary(
+                value["scored"],
+                _interval(value["mean"]),
+                _interval(value["median"]),
+                value["higher_is_better"],
+            )
+            for column, value in each["values"].items()
+        }
+        corpus = {
+            which: interval
+            for which, found in each["corpus"].items()
+            if (interval := _interval(found)) is not None
+        }
+        signature = Signature.parse(each["signature"])
+        metrics[name] = MetricSummary(signature, each["scored"], each["failed"], values, corpus)
+    return Summary(**{**content, "metrics": metrics})
+
+
+def _interval(found: dict[str, float | None] | None) -> Interval | None:
+    """json has no nan: an interval that is not defined was written as null."""
+    if found is None:
+        return None
+    return Interval(**{name: np.nan if v is None else v for name, v in found.items()})
+
+
+def _of_metric(
+    metric: Metric,
+    signature: Signature,
+    joined: dict[str, NDArray[np.float64]],
+    statistics: dict[str, list[NDArray[np.float64]]],
+    seed: int,
+) -> MetricSummary:
+    values = {}
+    for name, output in zip(metric.columns, metric.outputs, strict=True):
+        valid = joined[name][np.isfinite(joined[name])]
+        some = len(valid) > 0
+        values[name] = ValueSummary(
+            scored=len(valid),
+            mean=bootstrap_mean(valid, seed=seed) if some else None,
+            median=bootstrap_median(valid, seed=seed) if some else None,
+            higher_is_better=output.higher_is_better,
+        )
+    has_value = np.isfinite(joined[str(metric)])
+    corpus = {}
+    if metric.corpus and has_value.any():
+        sums = np.concatenate(statistics[str(metric)])[has_value]
+        corpus = {
+            output.name: bootstrap_sums(
+                sums, partial(_corpus_value, metric, output.name), seed=seed
+            )
+            for output in metric.corpus
+        }
+    scored = int(has_value.sum())
+    return MetricSummary(signature, scored, len(has_value) - scored, values, corpus)
+
+
+def _corpus_value(metric: Metric, name: str, sums: NDArray[np.float64]) -> NDArray[np.float64]:
+    return corpus_of_sums(metric, sums)[name]
+
+
+def _common(
+    names: Sequence[str], joined: dict[str, NDArray[np.float64]]
+) -> dict[str, float] | None:
+    present = np.array([np.isfinite(joined[name]) for name in names])
+    if (present == present[:1]).all():
+        return None
+    rows = present.all(0)
+    return {name: float(joined[name][rows].mean()) if rows.any() else np.nan for name in names}
+
+
+def _if_there(counts: dict[str, int], name: str, there: set[str]) -> int | None:
+    return counts[name] if name in there else None
+
+
+def _metric_dict(summary: MetricSummary) -> dict[str, Any]:
+    return {**asdict(summary), "signature": str(summary.signature)}

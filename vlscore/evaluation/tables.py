@@ -1,88 +1,77 @@
-"""Writing the per-study scores and the list of failures."""
+"""The summary of a run as tables to read and to paste."""
 
-import csv
-from collections.abc import Callable, Iterable, Iterator
-from itertools import islice
-from pathlib import Path
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.csv
-import pyarrow.parquet as pq
+from vlscore.display import TextTable, number
+from vlscore.evaluation.rows import ERROR, ID, ROW
+from vlscore.evaluation.summary import Summary
+from vlscore.scorer.geometry import FLAGS, NUMBERS
+from vlscore.stats import Interval
 
-from vlscore._files import atomic_write
-from vlscore.errors import InvalidSetting
-from vlscore.evaluation.parts import SCORE_SCHEMA
-
-Writer = Callable[[Path, Iterable[pa.Table], str], None]
+_SHOWN_NUMBERS = ("area", "foot")
 
 
-def write_scores(path: Path, parts: Iterable[pa.Table], signature: str) -> None:
-    """Write the scored rows of all parts, in order; the format follows the file's suffix."""
-    try:
-        write = _WRITERS[path.suffix]
-    except KeyError:
-        known = ", ".join(_WRITERS)
-        raise InvalidSetting(
-            f"{path}: scores are written as one of {known}, not {path.suffix}"
-        ) from None
-    write(path, (_scored(part) for part in parts), signature)
+def summary_table(summary: Summary) -> TextTable:
+    """Every number with its interval and its n."""
+    rows = []
+    for name, metric in summary.metrics.items():
+        for column, value in metric.values.items():
+            better = "" if value.higher_is_better else " (lower is better)"
+            median = value.median.estimate if value.median is not None else None
+            shown = (*_cells(value.mean), number(median, 4), str(value.scored))
+            rows.append((column + better, *shown))
+        for which, interval in metric.corpus.items():
+            shown_name = f"{name} {which}" if which == "corpus" else f"{name} {which} (corpus)"
+            rows.append((shown_name, *_cells(interval), "", str(metric.scored)))
+    return TextTable("", ("metric", "mean", "95 % interval", "median", "n"), tuple(rows))
 
 
-def write_failures(path: Path, parts: Iterable[pa.Table]) -> None:
-    """Write row number, id and reason of every row that has no score, as csv."""
-    with atomic_write(path) as stream:
-        writer = csv.writer(stream)
-        writer.writerow(["row", "id", "error"])
-        for row, study_id, error in failures(parts):
-            writer.writerow([row, study_id, error])
+def summary_text(summary: Summary, width: int = 80) -> str:
+    """The table, what else to know of the run, and the signatures."""
+    facts = [f"{name}: {value}" for name, value in _facts(summary).items()]
+    signatures = [str(metric.signature) for metric in summary.metrics.values()]
+    return "\n".join([summary_table(summary).text(width), "", *facts, "", *signatures])
 
 
-def failures(parts: Iterable[pa.Table]) -> Iterator[tuple[int, str | None, str]]:
-    """(row, id, reason) of every row that has no score."""
-    for part in parts:
-        failed = part.filter(pc.is_valid(part["error"]))
-        for row in failed.select(["row", "id", "error"]).to_pylist():
-            yield row["row"], row["id"], row["error"]
+def scores_table(rows: Sequence[Mapping[str, Any]]) -> TextTable:
+    """The values of single studies: id, every metric, area and foot, and whether a text was cut."""
+    first = rows[0] if rows else {}
+    metrics = [n for n in first if n not in (ROW, ID, ERROR, *NUMBERS, *FLAGS)]
+    names = [*metrics, *(name for name in _SHOWN_NUMBERS if name in first)]
+    shown = []
+    for row in rows:
+        cut = [name.partition("_")[0] for name in FLAGS if row.get(name)]
+        remark = row[ERROR] or (f"truncated: {', '.join(cut)}" if cut else "")
+        shown.append((str(row[ID]), *(number(row[name], 4) for name in names), remark))
+    return TextTable("", ("study", *names, ""), tuple(shown))
 
 
-def read_failures(path: Path, count: int) -> list[tuple[int, str, str]]:
-    """(row, id, reason) of the first `count` rows that `write_failures` wrote."""
-    with path.open(encoding="utf-8", newline="") as stream:
-        rows = islice(csv.DictReader(stream), count)
-        return [(int(row["row"]), row["id"], row["error"]) for row in rows]
+def _facts(summary: Summary) -> dict[str, str]:
+    facts = {"rows": f"{summary.scored} of {summary.rows} have every value"}
+    counted = {
+        "candidates truncated": summary.candidates_truncated,
+        "references truncated": summary.references_truncated,
+        "foot far from the reference": summary.foot_far_outside,
+    }
+    facts |= {name: str(count) for name, count in counted.items() if count is not None}
+    said = {
+        "empty candidates, scored as they are": summary.empty_candidates,
+        'candidates that say "nan", "None" or the like': summary.candidates_say_missing,
+        'references that say "nan", "None" or the like': summary.references_say_missing,
+        "studies whose frontal view is a guess": summary.views_guessed,
+    }
+    facts |= {name: str(count) for name, count in said.items() if count}
+    if summary.common is not None:
+        means = ", ".join(f"{name} {mean:.4f}" for name, mean in summary.common.items())
+        facts[f"means over the {summary.scored} rows that every metric has"] = means
+    return facts
 
 
-def read_scores(path: Path, count: int) -> list[dict[str, Any]]:
-    """The first `count` rows that `write_scores` wrote, column by name."""
-    if path.suffix == ".csv":
-        table = pyarrow.csv.read_csv(
-            path, convert_options=pyarrow.csv.ConvertOptions(column_types=SCORE_SCHEMA)
-        )
-        return table.slice(0, count).to_pylist()
-    rows = (row for batch in pq.ParquetFile(path).iter_batches(1024) for row in batch.to_pylist())
-    return list(islice(rows, count))
-
-
-def _scored(part: pa.Table) -> pa.Table:
-    return part.filter(pc.is_null(part["error"])).select(SCORE_SCHEMA.names)
-
-
-def _write_parquet(path: Path, tables: Iterable[pa.Table], signature: str) -> None:
-    schema = SCORE_SCHEMA.with_metadata({"vlscore.signature": signature})
-    with atomic_write(path, "wb") as stream, pq.ParquetWriter(stream, schema) as writer:
-        for table in tables:
-            writer.write_table(table.replace_schema_metadata(schema.metadata))
-
-
-def _write_csv(path: Path, tables: Iterable[pa.Table], signature: str) -> None:
-    with (
-        atomic_write(path, "wb") as stream,
-        pyarrow.csv.CSVWriter(stream, SCORE_SCHEMA) as writer,
-    ):
-        for table in tables:
-            writer.write_table(table)
-
-
-_WRITERS: dict[str, Writer] = {".parquet": _write_parquet, ".csv": _write_csv}
+def _cells(value: Interval | None) -> tuple[str, str]:
+    if value is None:
+        return "-", ""
+    has_interval = math.isfinite(value.low)
+    shown = f"[{value.low:.4f}, {value.high:.4f}]" if has_interval else ""
+    return number(value.estimate, 4), shown

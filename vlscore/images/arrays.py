@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vlscore.errors import UnreadableImage
-from vlscore.images.policy import ImagePolicy
+from vlscore.images.colour import require_no_photograph
+from vlscore.images.policy import ImagePolicy, how_to_set
 from vlscore.images.radiograph import Provenance, Radiograph
 from vlscore.images.window import apply_window, full_range
 
@@ -14,6 +15,12 @@ from vlscore.images.window import apply_window, full_range
 _LUMA = (19595, 38470, 7471)
 # Resizing and arithmetic overshoot by rounding errors; more than those is another scale.
 _ROUNDING = 1e-5
+# Mean distance of two channels, of the range of their values. Two radiographs lie above 0.1, two
+# phantoms above 0.019, the channels of a grey JPEG stored in colour below 0.008.
+_CHANNELS_APART = 0.01
+# Genuine films are at most three times as long as wide. Several encoders pad to a square, which of
+# a long strip is a huge one.
+_LONG_SIDE, _MOST_ELONGATED = 4096, 4
 
 
 def radiograph_from_array(
@@ -22,10 +29,11 @@ def radiograph_from_array(
     """A radiograph from grey or colour values.
 
     Args:
-        array: (height, width), (height, width, 1|3|4) or (1|3|4, height, width). Integers of 8 and
-            16 bits are stored values of their type's range; wider ones, which no detector
-            stores, are taken for the narrowest of the two that holds them. Floats must lie in
-            [0, 1]. A fourth channel is ignored.
+        array: (height, width), (height, width, 1|3|4), or (1|3|4, height, width) of equal
+            channels: others may be several patients in a batch. Integers of 8 and 16 bits are
+            stored values of their type's range; wider ones, which no detector stores, are taken for
+            the narrowest of the two that holds them. Floats must lie in [0, 1]. A fourth channel is
+            ignored.
         policy: how integers deeper than 8 bits become grey levels.
         name: for messages.
 
@@ -60,24 +68,66 @@ def _narrowed(values: NDArray[Any]) -> NDArray[Any]:
 
 def to_grey(values: NDArray[Any], name: str) -> NDArray[Any]:
     """(height, width) from grey or colour; equal channels keep their exact values."""
+    colours = _channels_last(values, name)
+    if colours.ndim == 2:
+        return colours
+    first = colours[..., 0]
+    if colours.shape[2] == 1 or (
+        np.array_equal(first, colours[..., 1]) and np.array_equal(first, colours[..., 2])
+    ):
+        return first
+    return _luma(colours[..., :3])
+
+
+def require_no_colour_noise(values: NDArray[Any], name: str) -> None:
+    """Refuse colour arrays that no radiograph is, as `require_no_photograph` does with files."""
+    colours = _channels_last(values, name)
+    if colours.ndim == 3 and colours.shape[2] >= 3 and colours.dtype.kind in "uif":
+        require_no_photograph(colours, name)
+
+
+def _channels_last(values: NDArray[Any], name: str) -> NDArray[Any]:
+    """(height, width) as it is, and (height, width, 1|3|4) from either order of axes."""
     if values.size == 0:
         raise UnreadableImage(f"{name}: has no pixels (shape {values.shape})")
     if values.ndim == 2:
         return values
-    if values.ndim == 3 and values.shape[0] in (1, 3, 4) and values.shape[2] not in (1, 3, 4):
-        values = np.moveaxis(values, 0, 2)
-    if values.ndim != 3 or values.shape[2] not in (1, 3, 4):
-        raise UnreadableImage(
-            f"{name}: shape {values.shape} is not that of one image; "
-            "give (height, width), (height, width, 3) or (3, height, width)"
+    if values.ndim == 3 and values.shape[2] in (1, 3, 4):
+        return values
+    if values.ndim == 3 and values.shape[0] in (1, 3, 4):
+        _require_one_image(values, name)
+        return np.moveaxis(values, 0, 2)
+    is_batch = values.ndim == 4 or (values.ndim == 3 and values.shape[0] < min(values.shape[1:]))
+    raise UnreadableImage(
+        f"{name}: shape {values.shape} is not that of one image; "
+        + (
+            f"if it is a batch of {values.shape[0]} images, give list(batch)"
+            if is_batch
+            else "give (height, width), (height, width, 3) or (3, height, width)"
         )
-    colours = values[..., :3]
-    first = colours[..., 0]
-    if values.shape[2] == 1 or (
-        np.array_equal(first, colours[..., 1]) and np.array_equal(first, colours[..., 2])
-    ):
-        return first
-    return _luma(colours)
+    )
+
+
+def _require_one_image(values: NDArray[Any], name: str) -> None:
+    """Refuse (3|4, height, width) whose channels are different pictures: of several patients.
+
+    Radiographs are grey, so that the channels of one are equal, but for the rounding of a JPEG
+    stored in colour. The fourth may be transparency, of one value.
+    """
+    count = values.shape[0]
+    if values.dtype.kind not in "uif":
+        return
+    span = float(values.max()) - float(values.min())
+    others = values[1:3] if count == 4 and values[3].min() == values[3].max() else values[1:]
+    apart = [
+        float(np.abs(np.subtract(other, values[0], dtype=np.float64)).mean()) for other in others
+    ]
+    if any(distance > _CHANNELS_APART * span for distance in apart):
+        raise UnreadableImage(
+            f"{name}: shape {values.shape} with channels that differ is taken neither for one "
+            f"image nor for {count}: if it is a batch of {count} images, give list(batch); if it "
+            "is one picture in colour, give (height, width, 3)"
+        )
 
 
 def _luma(colours: NDArray[Any]) -> NDArray[Any]:
@@ -91,13 +141,28 @@ def _luma(colours: NDArray[Any]) -> NDArray[Any]:
     return (grey / 65536).astype(colours.dtype)
 
 
+def too_elongated(height: int, width: int) -> bool:
+    """Whether an image is so long and narrow that padding it to a square costs gigabytes.
+
+    >>> too_elongated(3000, 2500), too_elongated(40_000, 1)
+    (False, True)
+    """
+    longer, shorter = max(height, width), min(height, width)
+    return longer > _LONG_SIDE and longer > _MOST_ELONGATED * shorter
+
+
 def check_size(shape: tuple[int, ...], policy: ImagePolicy, name: str) -> None:
-    """Raises UnreadableImage for images larger than the policy admits."""
-    pixels = int(np.prod(shape[:2], dtype=np.int64))
-    if pixels > policy.max_pixels:
+    """Raises UnreadableImage for images larger than the policy admits, and for endless strips."""
+    height, width = int(shape[0]), int(shape[1])
+    if height * width > policy.max_pixels:
         raise UnreadableImage(
-            f"{name}: {shape[1]} x {shape[0]} pixels are more than the {policy.max_pixels:,} "
-            "admitted; raise ImagePolicy.max_pixels if the image is genuine"
+            f"{name}: {width} x {height} pixels are more than the {policy.max_pixels:,} "
+            "admitted; if the image is genuine, raise the limit with "
+            + how_to_set("max_pixels", "NUMBER")
+        )
+    if too_elongated(height, width):
+        raise UnreadableImage(
+            f"{name}: {width} x {height} pixels are too elongated for a radiograph; crop it"
         )
 
 

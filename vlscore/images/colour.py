@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vlscore.errors import UnreadableImage
+from vlscore.images.policy import LEAVE_OR_ACCEPT
 
 _SAMPLES = 256
 _TONES = 64
@@ -22,13 +23,13 @@ def require_no_photograph(colours: NDArray[Any], name: str) -> None:
     do not.
 
     Args:
-        colours: (height, width, 3 or more) integers.
+        colours: (height, width, 3 or more), integers of 8 or 16 bits, or floats in [0, 1].
     Raises: UnreadableImage.
     """
     if colour_beyond_brightness(colours) > _MOST_COLOUR:
         raise UnreadableImage(
             f"{name}: shows many colours, as a photograph or screenshot does and no radiograph; "
-            'leave the file out, or accept it with ImagePolicy(other_modalities="accept")'
+            + LEAVE_OR_ACCEPT
         )
 
 
@@ -37,7 +38,8 @@ def colour_beyond_brightness(colours: NDArray[Any]) -> float:
     height, width = colours.shape[:2]
     rows, columns = max(1, height // _SAMPLES), max(1, width // _SAMPLES)
     sample = colours[::rows, ::columns, :3].reshape(-1, 3)
-    scaled = sample.astype(np.float64) / np.iinfo(colours.dtype).max
+    whole = np.issubdtype(colours.dtype, np.integer)
+    scaled = sample.astype(np.float64) / (np.iinfo(colours.dtype).max if whole else 1)
     tone = np.minimum((scaled.mean(axis=1) * _TONES).astype(np.intp), _TONES - 1)
     # What a tint adds is the same at one brightness: remove it, keeping each pixel's chroma.
     chroma = scaled - scaled.mean(axis=1, keepdims=True)

@@ -4,12 +4,16 @@ Nothing of a header but what `Provenance` lists leaves this room: messages name 
 transfer syntax, the modality and the body part, never a value that could identify a patient.
 """
 
-from pathlib import Path
+from collections.abc import Callable
+from typing import BinaryIO
 
-from pydicom import Dataset
+from pydicom import DataElement, Dataset
+from pydicom.dataelem import RawDataElement
+from pydicom.tag import BaseTag
 
 from vlscore.errors import UnreadableImage
 from vlscore.images.arrays import to_grey
+from vlscore.images.codes import MODALITIES, VIEWS, known_code
 from vlscore.images.colour import require_no_photograph
 from vlscore.images.dicom_header import (
     COLOUR,
@@ -21,7 +25,6 @@ from vlscore.images.dicom_header import (
     read_header,
     require_pixels,
     require_radiograph,
-    short_code,
 )
 from vlscore.images.dicom_pixels import decode
 from vlscore.images.dicom_tone import grey_levels
@@ -30,7 +33,7 @@ from vlscore.images.radiograph import Provenance, Radiograph
 from vlscore.images.window import full_range
 
 
-def read_dicom(path: Path, policy: ImagePolicy) -> Radiograph:
+def read_dicom(stream: BinaryIO, policy: ImagePolicy, name: str) -> Radiograph:
     """Read one frame of a DICOM file.
 
     Stored values pass the modality LUT or rescale, then the window of the policy, and are inverted
@@ -38,9 +41,17 @@ def read_dicom(path: Path, policy: ImagePolicy) -> Radiograph:
 
     Raises: UnreadableImage naming the file and the reason.
     """
-    name = str(path)
+    return _guarded(lambda: read_header(stream, policy, name), policy, name)
+
+
+def radiograph_from_dataset(dataset: Dataset, policy: ImagePolicy, name: str) -> Radiograph:
+    """The same from a data set in memory, which stays as it is."""
+    return _guarded(lambda: _copied(dataset), policy, name)
+
+
+def _guarded(header: Callable[[], Dataset], policy: ImagePolicy, name: str) -> Radiograph:
     try:
-        dataset = read_header(path, policy, name)
+        dataset = header()
         require_radiograph(dataset, policy, name)
         require_pixels(dataset, policy, name)
         return _radiograph(dataset, policy, name)
@@ -51,6 +62,20 @@ def read_dicom(path: Path, policy: ImagePolicy) -> Radiograph:
             f"{name}: the DICOM data is damaged or truncated ({type(error).__name__}); "
             "fetch or export the file again"
         ) from None
+
+
+def _copied(dataset: Dataset) -> Dataset:
+    """A data set of the same elements; reading removes empty ones and adds a transfer syntax."""
+    elements: dict[BaseTag, DataElement | RawDataElement] = {
+        tag: dataset.get_item(tag)
+        for tag in dataset.keys()  # noqa: SIM118  to iterate over it decodes every value
+    }
+    copy = Dataset(elements)
+    implicit, little = dataset.original_encoding
+    copy.set_original_encoding(implicit, little, dataset.original_character_set)
+    if hasattr(dataset, "file_meta"):
+        copy.file_meta = dataset.file_meta
+    return copy
 
 
 def _radiograph(dataset: Dataset, policy: ImagePolicy, name: str) -> Radiograph:
@@ -68,8 +93,8 @@ def _radiograph(dataset: Dataset, policy: ImagePolicy, name: str) -> Radiograph:
     provenance = Provenance(
         format="dicom",
         bits=bits,
-        modality=short_code(dataset, "Modality"),
-        view=short_code(dataset, "ViewPosition"),
+        modality=known_code(dataset, "Modality", MODALITIES),
+        view=known_code(dataset, "ViewPosition", VIEWS),
         photometric_interpretation=photometric(dataset),
         pixel_spacing=pixel_spacing(dataset),
         window=window,

@@ -2,16 +2,20 @@
 
 import math
 import zlib
-from pathlib import Path
+from typing import Any, BinaryIO, cast
 
-from pydicom import Dataset, FileDataset, dcmread
-from pydicom.errors import InvalidDicomError
-from pydicom.filereader import read_file_meta_info
-from pydicom.uid import DeflatedExplicitVRLittleEndian, MediaStorageDirectoryStorage
+from pydicom import Dataset, dcmread
+from pydicom.uid import MediaStorageDirectoryStorage
 
 from vlscore.errors import UnreadableImage
 from vlscore.images.arrays import check_size
-from vlscore.images.policy import ImagePolicy
+from vlscore.images.codes import (
+    MODALITIES,
+    PHOTOMETRIC_INTERPRETATIONS,
+    known_code,
+    short_code,
+)
+from vlscore.images.policy import LEAVE_OR_ACCEPT, ImagePolicy, how_to_set
 
 GREY = ("MONOCHROME1", "MONOCHROME2")
 COLOUR = ("RGB", "YBR_FULL", "YBR_FULL_422", "YBR_RCT", "YBR_ICT", "PALETTE COLOR")
@@ -37,70 +41,88 @@ _NOT_CHEST = (
 
 # What the elements beside the picture may take up in a deflated data set.
 _HEADER_ALLOWANCE = 64 * 1024 * 1024
-_INFLATE_STEP = 1024 * 1024
+_DEFLATED_STEP, _INFLATED_STEP = 16 * 1024, 1024 * 1024
 
 
-def is_dicom(head: bytes) -> bool:
-    """Whether a file begins like a DICOM file, with preamble or (older writers) without."""
-    if head[128:132] == b"DICM":
-        return True
-    # Without preamble the first element is one of group 0002 or 0008, in either byte order.
-    little = head[:2] in (b"\x02\x00", b"\x08\x00") and head[3:4] == b"\x00"
-    big = head[:2] in (b"\x00\x02", b"\x00\x08") and head[2:3] == b"\x00"
-    explicit = head[4:6].isalpha() and head[4:6].isupper()
-    implicit = little and int.from_bytes(head[4:8], "little") <= 1024
-    return (little or big) and (explicit or implicit)
+def read_header(stream: BinaryIO, policy: ImagePolicy, name: str, **how: Any) -> Dataset:
+    """The data set of a file, its pixel data still encoded.
 
-
-def read_header(path: Path, policy: ImagePolicy, name: str) -> FileDataset:
-    """The data set of a file, its pixel data still encoded."""
-    _refuse_deflated_bomb(path, policy, name)
-    return dcmread(path, force=True)
-
-
-def _refuse_deflated_bomb(path: Path, policy: ImagePolicy, name: str) -> None:
-    """pydicom inflates a deflated data set whole: measure it first, in constant memory."""
-    try:
-        meta = read_file_meta_info(path)
-    except InvalidDicomError:
-        return
-    if meta.get("TransferSyntaxUID") != DeflatedExplicitVRLittleEndian:
-        return
+    Args:
+        how: further arguments of `pydicom.dcmread`.
+    Raises: UnreadableImage where it would inflate to more than the policy admits; whatever pydicom
+        raises otherwise.
+    """
     most = 8 * policy.max_pixels + _HEADER_ALLOWANCE
+    # pydicom takes any object with these methods for a file.
+    measured = cast(BinaryIO, _Measured(stream, most, name))
+    return dcmread(measured, force=True, **how)
+
+
+class _Measured:
+    """A DICOM file whose deflated part is measured before pydicom inflates it whole.
+
+    pydicom reads to the end, without stating a size, only what it is about to inflate: so this
+    begins to measure where pydicom does, whatever the header says of its own length.
+    """
+
+    def __init__(self, stream: BinaryIO, most: int, name: str) -> None:
+        self._stream = stream
+        self._most = most
+        self._name = name
+        self.seek = stream.seek
+        self.tell = stream.tell
+
+    def read(self, size: int | None = -1) -> bytes:
+        if size is not None and size >= 0:
+            return self._stream.read(size)
+        deflated = self._stream.read()
+        if _inflates_beyond(deflated, self._most):
+            raise UnreadableImage(
+                f"{self._name}: inflates to more than {self._most:,} bytes, as a decompression "
+                "bomb does; if the image is genuine, raise the limit with "
+                + how_to_set("max_pixels", "NUMBER")
+            )
+        return deflated
+
+
+def _inflates_beyond(deflated: bytes, most: int) -> bool:
+    """Whether more than `most` bytes come of it; in constant memory."""
     inflater = zlib.decompressobj(-zlib.MAX_WBITS)
     inflated = 0
-    with path.open("rb") as stream:
-        # Preamble and prefix, then the element that tells the length of those that follow it.
-        stream.seek(132 + 12 + int(meta.FileMetaInformationGroupLength))
-        while chunk := inflater.unconsumed_tail or stream.read(_INFLATE_STEP):
-            inflated += len(inflater.decompress(chunk, _INFLATE_STEP))
-            if inflated > most:
-                raise UnreadableImage(
-                    f"{name}: inflates to more than {most:,} bytes, as a decompression bomb does; "
-                    "raise ImagePolicy.max_pixels if the image is genuine"
-                )
+    for start in range(0, len(deflated), _DEFLATED_STEP):
+        rest = deflated[start : start + _DEFLATED_STEP]
+        while rest and inflated <= most:
+            inflated += len(inflater.decompress(rest, _INFLATED_STEP))
+            rest = inflater.unconsumed_tail
+        if inflater.eof:
+            break
+    return inflated > most
 
 
 def require_radiograph(dataset: Dataset, policy: ImagePolicy, name: str) -> None:
     """Refuse what its own header calls no chest radiograph, unless the policy accepts it."""
     if policy.other_modalities == "accept":
         return
-    accept = 'leave the file out, or accept it with ImagePolicy(other_modalities="accept")'
-    modality = short_code(dataset, "Modality") or ""
-    if modality.upper() not in _RADIOGRAPHS:
+    modality = (short_code(dataset, "Modality") or "").upper()
+    if modality not in _RADIOGRAPHS:
+        shown = modality if modality in MODALITIES else "an unknown code"
         raise UnreadableImage(
-            f"{name}: modality {modality} is no projection radiograph of the chest; {accept}"
+            f"{name}: modality {shown} is no projection radiograph of the chest; {LEAVE_OR_ACCEPT}"
         )
-    part = _body_part(dataset)
-    if part is not None and _is_other_part(part):
-        raise UnreadableImage(f"{name}: body part {part} is not the chest; {accept}")
+    part = _other_part(_body_part(dataset) or "")
+    if part is not None:
+        raise UnreadableImage(f"{name}: body part {part} is not the chest; {LEAVE_OR_ACCEPT}")
 
 
-def _is_other_part(part: str) -> bool:
+def _other_part(part: str) -> str | None:
+    """The word of our own lists that says so, never the header's: that may name a person."""
     part = "".join(character for character in part.upper() if character.isalpha())
     if "SPINE" in part:
-        return True
-    return not any(word in part for word in _CHEST) and any(word in part for word in _NOT_CHEST)
+        return "SPINE"
+    if any(word in part for word in _CHEST):
+        return None
+    # The longest, so that "CARPAL FOREARM" is no ARM.
+    return max((word for word in _NOT_CHEST if word in part), key=len, default=None)
 
 
 def _body_part(dataset: Dataset) -> str | None:
@@ -127,8 +149,9 @@ def require_pixels(dataset: Dataset, policy: ImagePolicy, name: str) -> None:
             "give the image itself"
         )
     if photometric(dataset) not in (*GREY, *COLOUR):
+        shown = known_code(dataset, "PhotometricInterpretation", PHOTOMETRIC_INTERPRETATIONS)
         raise UnreadableImage(
-            f"{name}: photometric interpretation {photometric(dataset)} is not understood; "
+            f"{name}: photometric interpretation {shown or 'an unknown code'} is not understood; "
             "convert the file to MONOCHROME2"
         )
     if not (rows and columns):
@@ -148,7 +171,8 @@ def chosen_frame(dataset: Dataset, policy: ImagePolicy, name: str) -> int:
         return 0
     if policy.frame is None:
         raise UnreadableImage(
-            f"{name}: holds {count} frames; name one with ImagePolicy(frame=...), counted from 0"
+            f"{name}: holds {count} frames; name one, counted from 0, with "
+            + how_to_set("frame", "NUMBER")
         )
     if not 0 <= policy.frame < count:
         raise UnreadableImage(f"{name}: has no frame {policy.frame}; it holds {count}")
@@ -180,11 +204,3 @@ def pixel_spacing(dataset: Dataset) -> tuple[float, float] | None:
         if 0 < row < math.inf and 0 < column < math.inf:
             return row, column
     return None
-
-
-def short_code(dataset: Dataset, keyword: str) -> str | None:
-    """A code of the header, of at most 16 letters, digits, blanks and underscores: no free text."""
-    value = str(dataset.get(keyword) or "").strip()
-    if not value or len(value) > 16:
-        return None
-    return value if value.replace(" ", "").replace("_", "").isalnum() else None

@@ -7,18 +7,20 @@ from numpy.typing import NDArray
 from pydicom import Dataset
 from pydicom.dataset import FileMetaDataset
 from pydicom.encaps import get_frame
-from pydicom.pixels import apply_color_lut, get_decoder
-from pydicom.pixels.decoders.base import Decoder
+from pydicom.pixels.decoders.base import Decoder, get_decoder
+from pydicom.pixels.processing import apply_color_lut
 from pydicom.uid import (
     UID,
     ExplicitVRBigEndian,
     ExplicitVRLittleEndian,
     ImplicitVRLittleEndian,
+    RLELossless,
 )
 
 from vlscore.errors import UnreadableImage
-from vlscore.images.codestream import codestream_size
+from vlscore.images.codestream import codestream_header
 from vlscore.images.dicom_header import bits_stored, frames, photometric
+from vlscore.images.effort import require_few_scans
 from vlscore.images.gdcm_frames import decode_with_gdcm, has_gdcm, needs_gdcm
 
 # Fastest first; they return the same values. GDCM comes last, and only where nothing else decodes:
@@ -34,7 +36,7 @@ def decode(dataset: Dataset, frame: int, name: str) -> NDArray[Any]:
     """
     syntax = _transfer_syntax(dataset, name)
     decoder = _decoder(syntax, name)
-    encoded = _encoded_frame(dataset, frame, name) if syntax.is_encapsulated else b""
+    encoded = _encoded_frame(dataset, frame, syntax, name) if syntax.is_encapsulated else b""
     if "pylibjpeg" not in _available(decoder) and needs_gdcm(dataset, syntax):
         if not has_gdcm():
             raise UnreadableImage(
@@ -66,7 +68,8 @@ def _syntax_as_parsed(dataset: Dataset) -> UID:
     implicit, little = dataset.original_encoding
     if implicit:
         return ImplicitVRLittleEndian
-    return ExplicitVRLittleEndian if little else ExplicitVRBigEndian
+    # A data set made in memory was never parsed; its values are those of most machines.
+    return ExplicitVRBigEndian if little is False else ExplicitVRLittleEndian
 
 
 def _decoder(syntax: UID, name: str) -> Decoder:
@@ -86,16 +89,33 @@ def _decoder(syntax: UID, name: str) -> Decoder:
     return decoder
 
 
-def _encoded_frame(dataset: Dataset, frame: int, name: str) -> bytes:
+def _encoded_frame(dataset: Dataset, frame: int, syntax: UID, name: str) -> bytes:
+    """The compressed frame, where it is of the size that the header states.
+
+    A small header over a huge picture is how a decompression bomb passes the check of the header.
+    """
     encoded = get_frame(dataset.PixelData, frame, number_of_frames=frames(dataset))
-    size = codestream_size(encoded)
-    stated = (int(dataset.Rows), int(dataset.Columns))
-    # A small header over a huge picture is how a bomb passes the check of the header.
-    if size is not None and size != stated:
+    if syntax == RLELossless:
+        return encoded  # it fills the size of the header and no more
+    found = codestream_header(encoded)
+    if found is None:
         raise UnreadableImage(
-            f"{name}: the DICOM header states {stated[1]} x {stated[0]} pixels, the compressed "
-            f"picture {size[1]} x {size[0]}; the file is damaged"
+            f"{name}: the compressed picture is damaged or truncated; fetch or export the file "
+            "again"
         )
+    rows, columns = int(dataset.Rows), int(dataset.Columns)
+    samples = int(dataset.get("SamplesPerPixel") or 1)
+    if (found.height, found.width) != (rows, columns):
+        raise UnreadableImage(
+            f"{name}: the DICOM header states {columns} x {rows} pixels, the compressed picture "
+            f"{found.width} x {found.height}; the file is damaged"
+        )
+    if found.components != samples:
+        raise UnreadableImage(
+            f"{name}: the DICOM header states {samples} samples a pixel, the compressed picture "
+            f"{found.components}; the file is damaged"
+        )
+    require_few_scans(encoded, name)
     return encoded
 
 
@@ -136,4 +156,5 @@ def _aligned(values: NDArray[Any], dataset: Dataset) -> NDArray[Any]:
     """Stored bits moved down to bit 0, the sign kept, all others cleared."""
     size, bits = values.dtype.itemsize * 8, bits_stored(dataset)
     above = max(0, size - bits - _shift(dataset))
-    return np.right_shift(np.left_shift(values, above), size - bits)
+    aligned: NDArray[Any] = np.right_shift(np.left_shift(values, above), size - bits)
+    return aligned

@@ -1,7 +1,6 @@
 """One radiograph in memory, and where its pixels come from."""
 
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,8 +14,9 @@ class Provenance:
     Attributes:
         format: container: "dicom", "png", "jpeg", "tiff", "array", ...
         bits: stored bits of one pixel, before any window was applied.
-        modality: DICOM modality ("CR", "DX", ...), None where unknown.
-        view: view position as stored ("PA", "AP", "LL", "LATERAL", ...), None where unknown.
+        modality: DICOM modality ("CR", "DX", ...), None where it is unknown or no known code.
+        view: view position ("PA", "AP", "LL", "LATERAL", ...), None where it is unknown or no
+            known code.
         photometric_interpretation: as stored ("MONOCHROME1", "MONOCHROME2", "RGB", ...).
         pixel_spacing: (row, column) in millimetres, None where unknown.
         window: what mapped stored values to [0, 1], in words.
@@ -57,10 +57,8 @@ class Radiograph:
 
     def to_uint8(self) -> NDArray[np.uint8]:
         """(height, width) grey levels 0 to 255, rounded; exact for images stored in 8 bits."""
-        return np.rint(self.pixels * np.float32(255)).astype(np.uint8)
+        levels: NDArray[np.uint8] = np.rint(self.pixels * np.float32(255)).astype(np.uint8)
+        return levels
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         return np.array(self.pixels, dtype=dtype, copy=True if copy is None else copy)
-
-
-ImageSource = str | Path | Radiograph | Any

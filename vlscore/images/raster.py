@@ -1,8 +1,7 @@
 """PNG, JPEG, TIFF and other files that Pillow reads, and Pillow's images in memory."""
 
 import threading
-from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +10,8 @@ from PIL import Image, ImageOps, UnidentifiedImageError
 from vlscore.errors import UnreadableImage
 from vlscore.images.arrays import check_size, radiograph_from_array
 from vlscore.images.colour import require_no_photograph
-from vlscore.images.policy import ImagePolicy
+from vlscore.images.effort import require_bounded_effort
+from vlscore.images.policy import ImagePolicy, how_to_set
 from vlscore.images.radiograph import Radiograph
 from vlscore.images.window import full_range
 
@@ -22,19 +22,17 @@ _TIFF_PHOTOMETRIC, _WHITE_IS_ZERO = 262, 0
 _opening = threading.Lock()
 
 
-def read_raster(path: Path, policy: ImagePolicy) -> Radiograph:
+def read_raster(stream: BinaryIO, head: bytes, policy: ImagePolicy, name: str) -> Radiograph:
     """Read a file with Pillow.
 
     The EXIF orientation is applied, transparency is laid on black, colour becomes ITU-R 601 luma.
     Raises: UnreadableImage naming the file and the reason.
     """
-    name = str(path)
     try:
-        with path.open("rb") as stream, _open(stream) as image:
+        require_bounded_effort(stream, head, name)
+        with _open(stream) as image:
             check_size((image.height, image.width), policy, name)
             _choose_frame(image, policy.frame, name)
-            if image.mode in _COLOUR_MODES and policy.other_modalities == "refuse":
-                require_no_photograph(np.asarray(image.convert("RGB")), name)
             return radiograph_from_pil(image, policy, name=name)
     except UnidentifiedImageError:
         raise UnreadableImage(
@@ -47,9 +45,11 @@ def read_raster(path: Path, policy: ImagePolicy) -> Radiograph:
 
 
 def radiograph_from_pil(image: Image.Image, policy: ImagePolicy, *, name: str) -> Radiograph:
-    """A radiograph from a PIL image of any mode, upright."""
+    """A radiograph from a PIL image of any mode, upright; photographs are refused."""
     check_size((image.height, image.width), policy, name)
     try:
+        if image.mode in _COLOUR_MODES and policy.other_modalities == "refuse":
+            require_no_photograph(np.asarray(image.convert("RGB")), name)
         values = _stored_values(image, name)
     except UnreadableImage:
         raise
@@ -76,7 +76,8 @@ def _choose_frame(image: Image.Image, frame: int | None, name: str) -> None:
         return
     if frame is None:
         raise UnreadableImage(
-            f"{name}: holds {frames} images; name one with ImagePolicy(frame=...), counted from 0"
+            f"{name}: holds {frames} images; name one, counted from 0, with "
+            + how_to_set("frame", "NUMBER")
         )
     if not 0 <= frame < frames:
         raise UnreadableImage(f"{name}: has no frame {frame}; it holds {frames}")

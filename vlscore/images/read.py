@@ -1,19 +1,25 @@
 """From a file, an array or a picture in memory to a radiograph."""
 
+import io
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
+from numpy.typing import NDArray
+from pydicom import Dataset
 
 from vlscore.errors import UnreadableImage
-from vlscore.images.arrays import radiograph_from_array
-from vlscore.images.dicom import read_dicom
-from vlscore.images.dicom_header import is_dicom
-from vlscore.images.policy import ImagePolicy
+from vlscore.images.arrays import radiograph_from_array, require_no_colour_noise
+from vlscore.images.dicom import radiograph_from_dataset, read_dicom
+from vlscore.images.files import head, is_dicom, opened
+from vlscore.images.policy import LEAVE_OR_ACCEPT, ImagePolicy
 from vlscore.images.quiet import hushed
 from vlscore.images.radiograph import Radiograph
 from vlscore.images.raster import radiograph_from_pil, read_raster
+
+# What is read of an open file; no image that max_pixels admits by default is larger.
+_MOST_BYTES = 1 << 31
 
 
 def read_image(path: str | os.PathLike[str], policy: ImagePolicy | None = None) -> Radiograph:
@@ -26,19 +32,18 @@ def read_image(path: str | os.PathLike[str], policy: ImagePolicy | None = None) 
     Returns: a Radiograph; its pixels are float32 (height, width) in [0, 1].
     Raises: UnreadableImage naming the file and the reason.
     """
-    policy = policy or ImagePolicy()
     path = Path(path)
-    head = _head(path)
-    with hushed():
-        read = read_dicom if is_dicom(head) else read_raster
-        radiograph = read(path, policy)
-    if policy.other_modalities == "refuse":
-        _require_a_picture(radiograph)
-    return radiograph
+    with opened(path) as stream:
+        return _read(stream, policy or ImagePolicy(), str(path))
 
 
 def as_radiograph(image: Any, policy: ImagePolicy | None = None) -> Radiograph:
-    """A radiograph from a path, PIL image, array, tensor, or from a Radiograph as it is.
+    """A radiograph from anything that holds one image; from a Radiograph as it is.
+
+    Args:
+        image: a path; the content of a file as bytes, or the file opened in binary mode; a PIL
+            image; an array or tensor; a pydicom Dataset, which stays as it is.
+        policy: how stored values become grey levels; default: `ImagePolicy()`.
 
     Raises: UnreadableImage naming what was given and the reason.
     """
@@ -47,50 +52,68 @@ def as_radiograph(image: Any, policy: ImagePolicy | None = None) -> Radiograph:
         return image
     if isinstance(image, str | os.PathLike):
         return read_image(image, policy)
-    kind = type(image)
-    if any(base.__module__ == "PIL.Image" for base in kind.__mro__):
+    if isinstance(image, bytes | bytearray | memoryview):
+        return _read(io.BytesIO(image), policy, "bytes")
+    if isinstance(image, Dataset):
         with hushed():
-            return radiograph_from_pil(image, policy, name="PIL image")
+            return _picture(radiograph_from_dataset(image, policy, "pydicom Dataset"), policy)
+    if any(base.__module__ == "PIL.Image" for base in type(image).__mro__):
+        with hushed():
+            return _picture(radiograph_from_pil(image, policy, name="PIL image"), policy)
     if hasattr(image, "detach") and hasattr(image, "cpu"):
-        return radiograph_from_array(_numpy(image), policy, name="tensor")
+        return _from_values(_numpy(image), policy, "tensor")
     if isinstance(image, np.ndarray):
-        return radiograph_from_array(image, policy, name="array")
+        return _from_values(image, policy, "array")
+    if hasattr(image, "read"):
+        return _from_open_file(image, policy)
     raise UnreadableImage(
-        f"a {kind.__name__} is no image: give a path, a PIL image, an array or a tensor"
+        f"a {type(image).__name__} is no image: give a path, a PIL image, an array or a tensor"
     )
 
 
-def _numpy(tensor: Any) -> np.ndarray:
+def _read(stream: BinaryIO, policy: ImagePolicy, name: str) -> Radiograph:
+    first = head(stream, name)
+    with hushed():
+        if is_dicom(first):
+            radiograph = read_dicom(stream, policy, name)
+        else:
+            radiograph = read_raster(stream, first, policy, name)
+    return _picture(radiograph, policy)
+
+
+def _from_open_file(file: Any, policy: ImagePolicy) -> Radiograph:
+    name = getattr(file, "name", None)
+    name = name if isinstance(name, str) else "file"
+    try:
+        content = file.read(_MOST_BYTES + 1)
+    except (OSError, ValueError) as error:
+        raise UnreadableImage(f"{name}: cannot be read ({type(error).__name__})") from None
+    if not isinstance(content, bytes):
+        raise UnreadableImage(f"{name}: gives no bytes; open the file in binary mode")
+    if len(content) > _MOST_BYTES:
+        raise UnreadableImage(f"{name}: holds more than {_MOST_BYTES:,} bytes; give its path")
+    return _read(io.BytesIO(content), policy, name)
+
+
+def _from_values(values: NDArray[Any], policy: ImagePolicy, name: str) -> Radiograph:
+    if policy.other_modalities == "refuse":
+        require_no_colour_noise(values, name)
+    return _picture(radiograph_from_array(values, policy, name=name), policy)
+
+
+def _numpy(tensor: Any) -> NDArray[Any]:
     tensor = tensor.detach().cpu()
     # numpy has no bfloat16.
-    return (tensor.float() if tensor.is_floating_point() else tensor).numpy()
+    values: NDArray[Any] = (tensor.float() if tensor.is_floating_point() else tensor).numpy()
+    return values
 
 
-def _require_a_picture(radiograph: Radiograph) -> None:
+def _picture(radiograph: Radiograph, policy: ImagePolicy) -> Radiograph:
+    """The radiograph itself, where it shows something."""
     pixels = radiograph.pixels
-    if pixels.min() == pixels.max():
+    if policy.other_modalities == "refuse" and pixels.min() == pixels.max():
         raise UnreadableImage(
-            f"{radiograph.name}: every pixel has the same value, it shows nothing; leave the file "
-            'out, or accept it with ImagePolicy(other_modalities="accept")'
+            f"{radiograph.name}: every pixel has the same value, it shows nothing; "
+            + LEAVE_OR_ACCEPT
         )
-
-
-def _head(path: Path) -> bytes:
-    """The first bytes of a file; raises UnreadableImage where there are none."""
-    try:
-        if path.is_dir():
-            raise UnreadableImage(f"{path}: is a folder; give the image file in it")
-        if path.exists() and not path.is_file():
-            raise UnreadableImage(f"{path}: is no regular file; give the image file itself")
-        with path.open("rb") as stream:
-            head = stream.read(4096)
-    except FileNotFoundError:
-        raise UnreadableImage(
-            f"{path}: no such file; check the path and the image root it is relative to"
-        ) from None
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or "the path is malformed"
-        raise UnreadableImage(f"{str(path)!r}: cannot be opened ({reason})") from None
-    if not head:
-        raise UnreadableImage(f"{path}: the file is empty")
-    return head
+    return radiograph

@@ -2,7 +2,8 @@
 
 from vlscore.index.build import BuildResult, add_to_index, build_index
 from vlscore.index.items import SourceSettings
-from vlscore.index.store import Index, Manifest, load_index
+from vlscore.index.manifest import Manifest
+from vlscore.index.store import Index, load_index
 from vlscore.index.verify import verify_index
 
 __all__ = [

@@ -4,33 +4,23 @@ Rows are embedded and kept a part at a time. From all parts the files of the ind
 are written, and its manifest last: that one replacement makes the new index.
 """
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
+from vlscore._files import file_digest
+from vlscore._resumable import sole_writer
+from vlscore._resumable.chunks import clear_discarded, discard_chunks, unfinished_key
 from vlscore.embedding import EmbeddingEngine
-from vlscore.errors import InvalidIndex, InvalidSetting, InvalidTable
-from vlscore.index.generation import remove_other_generations, write_generation
+from vlscore.errors import ChecksumMismatch, InvalidIndex, InvalidSetting, InvalidTable
+from vlscore.index.generation import remove_other_generations, source_number, write_generation
 from vlscore.index.items import Source, SourceSettings, index_signature, open_source
-from vlscore.index.lock import sole_writer
-from vlscore.index.parts import (
-    BuildKey,
-    KnownTexts,
-    Parts,
-    clear_discarded,
-    discard_parts,
-    unfinished_build,
-)
-from vlscore.index.store import (
-    MANIFEST,
-    Index,
-    Manifest,
-    digest,
-    load_index,
-    read_manifest,
-    write_manifest,
-)
+from vlscore.index.manifest import MANIFEST, Manifest, read_manifest
+from vlscore.index.parts import BuildKey, KnownTexts, Parts, request_of
+from vlscore.index.store import Index, load_index, write_manifest
 from vlscore.search.faiss_file import check_factory, has_faiss
 from vlscore.studies import BadRow
 from vlscore.studies.rows import format_of
@@ -86,7 +76,7 @@ def build_index(
     Raises:
         InvalidTable: the table cannot be read, or none of its rows can be used.
         InvalidSetting: `out` holds another index, or an unfinished build of something else.
-        IndexInUse: another process is writing it.
+        FolderInUse: another process is writing it.
     """
     table, out = Path(table), Path(out)
     settings = settings or SourceSettings()
@@ -123,7 +113,7 @@ def add_to_index(
     already is not repeated. After a kill, called again with the same arguments, it goes on.
 
     Raises: InvalidIndex where encoder or policies differ, or the index is damaged; InvalidTable;
-    IndexInUse.
+    FolderInUse.
     """
     table, path = Path(table), Path(path)
     settings = settings or SourceSettings()
@@ -167,7 +157,7 @@ class _Job:
         self._table, self._out, self._engine = table, out, engine
         self._settings, self._flat, self._anew = settings, flat, anew
         self._on_progress = on_progress or (lambda done, failed: None)
-        self._origin = {"name": table.name, "sha256": digest(table)}
+        self._sha256 = file_digest(table)
         self._signature = index_signature(engine, settings.kind, settings.policy)
 
     def empty_manifest(self, approximate: str | None, generation: int) -> Manifest:
@@ -191,15 +181,23 @@ class _Job:
 
     def extend(self, base: Manifest, index: Index | None) -> BuildResult:
         """Embed what is not embedded yet, and replace the index."""
+        source = open_source(self._table, self._engine, self._settings)
         key = self._key(base)
         known = KnownTexts(index.iter_texts() if index is not None else ())
         parts = Parts(self._out, key, base.dim, known, anew=self._anew)
         resumed_from = parts.done
         self._on_progress(parts.done, parts.failed)
-        source = open_source(self._table, self._engine, self._settings)
         self._embed(source, parts)
         self._check_any_good(parts)
-        manifest = write_generation(self._out, parts, base, index, self._origin, flat=self._flat)
+        origin = {
+            "name": _readable(self._table.name),
+            "path": _readable(str(self._table)),
+            "sha256": self._sha256,
+            "request": key.request,
+        }
+        if index is not None and _brings_nothing(parts, index, origin):
+            return self._finish(parts, resumed_from, unchanged=True)
+        manifest = write_generation(self._out, parts, base, index, origin, flat=self._flat)
         write_manifest(self._out, replace(manifest, request=key.request))
         return self._finish(parts, resumed_from)
 
@@ -209,19 +207,21 @@ class _Job:
         Returns: its result where it is the build that is asked for now.
         """
         try:
-            found = unfinished_build(self._out)
-        except InvalidIndex:
+            found = unfinished_key(self._out)
+        except ChecksumMismatch:
             if not self._anew:
                 raise
-            found = None
-        if found is None or found.request != manifest.request:
             return None
-        if found.request != self._key(manifest).request:
-            remove_other_generations(self._out, manifest)
-            discard_parts(self._out)
+        if found is None or not _is_committed(found, manifest):
             return None
-        parts = Parts(self._out, found, manifest.dim, KnownTexts())
-        return self._finish(parts, parts.done)
+        if manifest.request == self._key(manifest).request:
+            # Damaged parts matter no more: the index has all that they held.
+            with contextlib.suppress(ChecksumMismatch):
+                parts = Parts(self._out, found, manifest.dim, KnownTexts())
+                return self._finish(parts, parts.done)
+        remove_other_generations(self._out, manifest)
+        discard_chunks(self._out)
+        return None
 
     def unchanged(self, manifest: Manifest, approximate: str | None) -> BuildResult:
         """The index that is there, if it is the one asked for; raises InvalidSetting if not."""
@@ -239,12 +239,13 @@ class _Job:
 
     def _key(self, base: Manifest) -> BuildKey:
         return BuildKey(
-            table=self._origin["name"],
-            sha256=self._origin["sha256"],
+            table=_readable(self._table.name),
+            sha256=self._sha256,
             checksum=self._engine.encoder.checksum,
             signature=self._signature,
             settings=self._settings.to_list(),
             base=[record.sha256 for record in base.files.values()],
+            generation=base.generation,
         )
 
     def _embed(self, source: Source, parts: Parts) -> None:
@@ -264,11 +265,36 @@ class _Job:
         parts.remove()
         raise InvalidTable(f"{self._table}: {reason}")
 
-    def _finish(self, parts: Parts, resumed_from: int) -> BuildResult:
+    def _finish(self, parts: Parts, resumed_from: int, *, unchanged: bool = False) -> BuildResult:
         index = load_index(self._out, check=False)
         bad = [BadRow(*row) for part in parts for row in part.bad]
         added = sum(len(part.texts) for part in parts)
         good = sum(len(part.owners) for part in parts)
         remove_other_generations(self._out, index.manifest)
         parts.remove()
-        return BuildResult(index, added, good - added, bad, resumed_from)
+        return BuildResult(index, added, good - added, bad, resumed_from, unchanged)
+
+
+def _is_committed(key: dict[str, Any], manifest: Manifest) -> bool:
+    """Whether the index is what the build of this key has made."""
+    return request_of(key) == manifest.request and key.get("generation") == manifest.generation - 1
+
+
+def _brings_nothing(parts: Parts, index: Index, origin: dict[str, str]) -> bool:
+    """Whether the same table was added before, and its bad rows are still bad for that reason."""
+    number = source_number(index.manifest, origin)
+    if number == len(index.manifest.sources):
+        return False
+    known = [
+        (record["row"], record["id"], record["reason"])
+        for record in index.bad_row_records()
+        if record.get("source") == number
+    ]
+    bad = [tuple(row) for part in parts for row in part.bad]
+    return bad == known and not any(part.texts for part in parts)
+
+
+def _readable(name: str) -> str:
+    """A file's name as text that every file can hold and a terminal shows."""
+    text = name.encode("utf-8", "replace").decode("utf-8")
+    return "".join(letter if letter.isprintable() else "?" for letter in text)

@@ -11,8 +11,9 @@ import numpy as np
 import pyarrow as pa
 
 from vlscore._files import atomic_write
+from vlscore.index.manifest import MANIFEST, Manifest
 from vlscore.index.parts import Parts
-from vlscore.index.store import MANIFEST, TABLE_SCHEMA, Index, Manifest, record_file
+from vlscore.index.store import TABLE_SCHEMA, Index, record_file
 from vlscore.search.approximate import build_approximate
 from vlscore.search.faiss_file import FLAT
 
@@ -25,7 +26,7 @@ _PATTERNS = (
     "flat-*.faiss",
 )
 # What a kill in the middle of writing one of them, or the manifest, leaves.
-_STRAYS = (*(f".{pattern}.*.tmp" for pattern in _PATTERNS), f".{MANIFEST}.*.tmp", ".*.faiss")
+_STRAYS = (*(f".{pattern}.*.tmp" for pattern in _PATTERNS), f".{MANIFEST}.*.tmp")
 
 
 def write_generation(
@@ -41,7 +42,8 @@ def write_generation(
 
     Args:
         base: manifest of `index`, or one without rows.
-        source: name and sha256 of the table; where it was added before, its bad rows are replaced.
+        source: the table, as the manifest has it; where it was added before in the same way, its
+            bad rows are replaced.
         flat: with a flat FAISS file, where there is no approximate one.
 
     Returns: the manifest to commit. Raises: InvalidSetting where FAISS cannot build its file.
@@ -55,11 +57,10 @@ def write_generation(
     }
     _write_vectors(files["vectors"], len(ids), base.dim, parts, index)
     _write_table(files["table"], _texts(parts, index), ids)
-    is_again = source in base.sources
+    number = source_number(base, source)
     kept = [] if index is None else index.bad_row_records()
-    if is_again:
-        kept = [record for record in kept if record["table"] != source["name"]]
-    bad_rows = _write_bad_rows(files["bad_rows"], kept, parts, source["name"])
+    kept = [record for record in kept if record.get("source") != number]
+    bad_rows = _write_bad_rows(files["bad_rows"], kept, parts, source["name"], number)
     if base.approximate is not None:
         files["approximate"] = out / f"approximate-{generation}.faiss"
         _write_faiss(files["approximate"], files["vectors"], base.approximate)
@@ -71,10 +72,17 @@ def write_generation(
         rows=len(ids),
         items=sum(map(len, ids)),
         bad_rows=bad_rows,
-        sources=base.sources if is_again else [*base.sources, source],
+        sources=[*base.sources[:number], source, *base.sources[number + 1 :]],
         files={role: record_file(path) for role, path in files.items()},
         generation=generation,
     )
+
+
+def source_number(manifest: Manifest, source: dict[str, str]) -> int:
+    """The place of a table in `sources`, the next one for a table that is new or read otherwise."""
+    requests = [known.get("request") for known in manifest.sources]
+    request = source["request"]
+    return requests.index(request) if request in requests else len(requests)
 
 
 def remove_other_generations(out: Path, manifest: Manifest) -> None:
@@ -122,9 +130,11 @@ def _write_table(path: Path, texts: Iterator[str], ids: list[list[str]]) -> None
             writer.write_table(pa.Table.from_pydict(batch, schema=TABLE_SCHEMA))
 
 
-def _write_bad_rows(path: Path, kept: list[dict[str, Any]], parts: Parts, table: str) -> int:
+def _write_bad_rows(
+    path: Path, kept: list[dict[str, Any]], parts: Parts, table: str, number: int
+) -> int:
     new = (
-        {"table": table, "row": row, "id": id, "reason": reason}
+        {"table": table, "source": number, "row": row, "id": id, "reason": reason}
         for part in parts
         for row, id, reason in part.bad
     )

@@ -5,10 +5,11 @@ sha256, and is replaced last, atomically; readers see the old index or the new o
 No file is ever unpickled.
 """
 
-import hashlib
 import json
+import stat
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -16,63 +17,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from vlscore._files import write_json
-from vlscore._version import __version__
+from vlscore._files import file_digest, write_json
 from vlscore.errors import InvalidIndex
+from vlscore.index.manifest import MANIFEST, FileRecord, Manifest, read_manifest
 from vlscore.studies import BadRow
 
-FORMAT = 1
-MANIFEST = "index.json"
-KINDS = ("report", "image")
 _ROWS = 10_000
 TABLE_SCHEMA = pa.schema([("text", pa.large_string()), ("ids", pa.list_(pa.string()))])
-
-
-@dataclass(frozen=True)
-class FileRecord:
-    """A file of the index: its name in the folder, size in bytes and sha256."""
-
-    name: str
-    size: int
-    sha256: str
-
-
-@dataclass(frozen=True)
-class Manifest:
-    """What `index.json` says.
-
-    Attributes:
-        kind: what the vectors embed: "report" or "image".
-        encoder, checksum: name of the encoder and sha256 of its weights.
-        demonstration: the encoder is the bundled one, trained on synthetic phantoms.
-        signature: encoder, text or image policy and precision in one line.
-        rows: distinct texts (or images), each with one vector.
-        items: reports (or images) that they stand for, repeated ones counted.
-        bad_rows: rows of the source that could not be used.
-        sources: name and sha256 of each table, in the order they were added.
-        files: "vectors", "table", "bad_rows", and a FAISS file, "flat" or "approximate", where
-            there is one.
-        approximate: the FAISS factory string, where there is an approximate index.
-        generation: grows by one with every change.
-        request: digest of the build that made it, to know one that was killed at its very end.
-    """
-
-    kind: str
-    encoder: str
-    checksum: str
-    demonstration: bool
-    signature: str
-    dim: int
-    rows: int
-    items: int
-    bad_rows: int
-    sources: list[dict[str, str]]
-    files: dict[str, FileRecord]
-    approximate: str | None = None
-    generation: int = 1
-    request: str = ""
-    format: int = FORMAT
-    version: str = field(default=__version__)
 
 
 class Index:
@@ -88,18 +39,24 @@ class Index:
         self.path = path
         self.manifest = manifest
         self.vectors = _map_vectors(path, manifest)
-        self._table = _map_table(path, manifest)
+
+    @cached_property
+    def _table(self) -> pa.Table:
+        # Only when it is asked for, because it is read in full to be checked.
+        return _map_table(self.path, self.manifest)
 
     def __len__(self) -> int:
         return self.manifest.rows
 
     def text(self, row: int) -> str:
         """The report of a row; the path, in an index of images."""
-        return self._table.column("text")[row].as_py()
+        text: str = self._table.column("text")[row].as_py()
+        return text
 
     def texts(self) -> list[str]:
         """The reports of all rows, in the order of the corpus."""
-        return self._table.column("text").to_pylist()
+        texts: list[str] = self._table.column("text").to_pylist()
+        return texts
 
     def iter_texts(self) -> Iterator[str]:
         """The same, a few at a time."""
@@ -108,11 +65,13 @@ class Index:
 
     def ids(self, row: int) -> list[str]:
         """Ids of all reports that read like this row."""
-        return self._table.column("ids")[row].as_py()
+        ids: list[str] = self._table.column("ids")[row].as_py()
+        return ids
 
     def all_ids(self) -> list[list[str]]:
         """Ids of every row."""
-        return self._table.column("ids").to_pylist()
+        ids: list[list[str]] = self._table.column("ids").to_pylist()
+        return ids
 
     def file(self, role: str) -> Path:
         """Path of the file with that role; raises InvalidIndex where there is none."""
@@ -126,15 +85,15 @@ class Index:
         return [BadRow(r["row"], r["id"], r["reason"]) for r in self.bad_row_records()]
 
     def bad_row_records(self) -> list[dict[str, Any]]:
-        """The same, as the file has them: table, row, id, reason."""
+        """The same, as the file has them: table, its place in `sources`, row, id, reason."""
         path = self.file("bad_rows")
         try:
             records = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-            if all(record.keys() == {"table", "row", "id", "reason"} for record in records):
-                return records
-        except (OSError, ValueError, AttributeError):
-            pass
-        raise InvalidIndex(f"{path} is damaged; build the index again")
+        except (OSError, ValueError, RecursionError):
+            records = [None]
+        if not all(map(_is_bad_row, records)):
+            raise InvalidIndex(f"{path} is damaged; build the index again")
+        return records
 
     def check_made_with(self, name: str, checksum: str, signature: str | None = None) -> None:
         """Raises InvalidIndex unless the index was made with this encoder, in this way.
@@ -182,30 +141,6 @@ def load_index(path: str | Path, *, check: bool = True) -> Index:
             manifest = current
 
 
-def read_manifest(path: Path) -> Manifest:
-    """The manifest of an index; raises InvalidIndex."""
-    source = path / MANIFEST
-    try:
-        raw = json.loads(source.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        hint = " (an unfinished build; repeat the command)" if (path / ".parts").is_dir() else ""
-        raise InvalidIndex(
-            f"{path} is no index{hint}: no {MANIFEST}. `vlscore index build` makes one"
-        ) from None
-    except (OSError, ValueError) as error:
-        raise InvalidIndex(f"{source} cannot be read: {type(error).__name__}") from None
-    if not isinstance(raw, dict) or raw.get("format") != FORMAT:
-        found = raw.get("format") if isinstance(raw, dict) else type(raw).__name__
-        raise InvalidIndex(f"{source}: format {found!r}; this version reads format {FORMAT}")
-    try:
-        files = {role: FileRecord(**record) for role, record in raw.pop("files").items()}
-        manifest = Manifest(files=files, **raw)
-    except (TypeError, KeyError, AttributeError):
-        raise InvalidIndex(f"{source}: entries are missing, unknown or malformed") from None
-    _check_manifest(source, manifest)
-    return manifest
-
-
 def write_manifest(path: Path, manifest: Manifest) -> None:
     """Replace `index.json`: from here on the index is the new one."""
     write_json(path / MANIFEST, asdict(manifest))
@@ -213,60 +148,87 @@ def write_manifest(path: Path, manifest: Manifest) -> None:
 
 def record_file(path: Path) -> FileRecord:
     """Name, size and digest of a file just written."""
-    return FileRecord(path.name, path.stat().st_size, digest(path))
-
-
-def digest(path: Path) -> str:
-    """Hexadecimal sha256 of a file."""
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-def _check_manifest(source: Path, manifest: Manifest) -> None:
-    counts = (manifest.dim, manifest.rows, manifest.items, manifest.bad_rows, manifest.generation)
-    plain = all(isinstance(value, int) and value >= 0 for value in counts)
-    needed = {"vectors", "table", "bad_rows"} <= set(manifest.files)
-    # A name with a folder in it would make the index read other people's files.
-    local = all(
-        isinstance(record.name, str) and Path(record.name).name == record.name
-        for record in manifest.files.values()
-    )
-    if not (plain and needed and local and manifest.kind in KINDS):
-        raise InvalidIndex(f"{source}: entries are missing, unknown or malformed")
+    return FileRecord(path.name, path.stat().st_size, file_digest(path))
 
 
 def _check_file(path: Path, record: FileRecord, check: bool) -> None:
     try:
-        size = path.stat().st_size
+        status = path.stat()
     except OSError:
         raise InvalidIndex(f"{path} is missing; build the index again") from None
-    if size != record.size:
+    if not stat.S_ISREG(status.st_mode):
+        raise InvalidIndex(f"{path} is no ordinary file; build the index again")
+    if status.st_size != record.size:
         raise InvalidIndex(
-            f"{path} holds {size} bytes instead of {record.size}; build the index again"
+            f"{path} holds {status.st_size} bytes instead of {record.size}; build the index again"
         )
-    if check and digest(path) != record.sha256:
+    if check and _digest(path) != record.sha256:
         raise InvalidIndex(f"{path} is damaged: its sha256 has changed; build the index again")
 
 
-def _map_vectors(path: Path, manifest: Manifest) -> NDArray[Any]:
-    file = path / manifest.files["vectors"].name
+def _digest(path: Path) -> str:
     try:
+        return file_digest(path)
+    except OSError as error:
+        raise InvalidIndex(f"{path} cannot be read: {error.strerror}") from None
+
+
+def _map_vectors(path: Path, manifest: Manifest) -> NDArray[Any]:
+    """The vectors of a file whose header is, to the letter, the one that was written."""
+    file = path / manifest.files["vectors"].name
+    shape = (manifest.rows, manifest.dim)
+    header = str({"descr": "<f4", "fortran_order": False, "shape": shape})
+    expected = header[:-1] + ", }"
+    wrong = InvalidIndex(f"{file} does not hold {manifest.rows} x {manifest.dim} float32 vectors")
+    try:
+        with file.open("rb") as stream:
+            start = stream.read(10)
+            length = int.from_bytes(start[8:], "little")
+            found = stream.read(length)
+        if start[:8] != b"\x93NUMPY\x01\x00" or found.rstrip(b" \n") != expected.encode():
+            raise wrong
+        if file.stat().st_size != 10 + length + 4 * manifest.rows * manifest.dim:
+            raise wrong
+        if not manifest.rows:
+            return np.empty(shape, np.float32)
         # Copy-on-write: torch takes only writable arrays, and the file stays as it is.
-        vectors = np.load(file, mmap_mode="c" if manifest.rows else None, allow_pickle=False)
+        return np.memmap(file, "<f4", mode="c", offset=10 + length, shape=shape)
     except (OSError, ValueError) as error:
         raise InvalidIndex(f"{file} is damaged: {error}") from None
-    expected = (manifest.rows, manifest.dim)
-    if vectors.shape != expected or vectors.dtype != np.float32 or not vectors.flags.c_contiguous:
-        raise InvalidIndex(f"{file} holds {vectors.shape} {vectors.dtype}, not {expected} float32")
-    return vectors
 
 
 def _map_table(path: Path, manifest: Manifest) -> pa.Table:
+    """The texts and ids, all of them checked: Arrow trusts offsets and lengths that it reads."""
     file = path / manifest.files["table"].name
     try:
-        table = pa.ipc.open_file(pa.memory_map(str(file))).read_all()
-    except (OSError, pa.ArrowInvalid) as error:
+        reader = pa.ipc.open_file(pa.memory_map(str(file)))
+        if reader.schema != TABLE_SCHEMA:
+            raise InvalidIndex(f"{file} does not hold texts and ids")
+        table = reader.read_all()
+        table.validate(full=True)
+    except (OSError, MemoryError, pa.ArrowException) as error:
         raise InvalidIndex(f"{file} is damaged: {error}") from None
-    if table.schema != TABLE_SCHEMA or len(table) != manifest.rows:
+    if len(table) != manifest.rows or not _is_complete(table):
         raise InvalidIndex(f"{file} does not hold the texts and ids of {manifest.rows} rows")
     return table
+
+
+def _is_complete(table: pa.Table) -> bool:
+    """Whether no text, no list of ids and no id is absent."""
+    return not any(
+        chunk.null_count or (isinstance(chunk, pa.ListArray) and chunk.flatten().null_count)
+        for column in table.columns
+        for chunk in column.chunks
+    )
+
+
+def _is_bad_row(record: object) -> bool:
+    return (
+        isinstance(record, dict)
+        and {"table", "row", "id", "reason"} == record.keys() - {"source"}
+        and isinstance(record["row"], int)
+        and isinstance(record.get("source", 0), int)
+        and isinstance(record["table"], str)
+        and isinstance(record["id"], str | None)
+        and isinstance(record["reason"], str)
+    )

@@ -1,9 +1,10 @@
 """Benchmarks of metrics: which changes they notice, and whether they look at the image."""
 
-from vlscore.meta.embedding import EmbeddedPairs, embed_pairs
+from vlscore.meta.embedding import EmbeddedPairs, StudyVectors, embed_pairs
 from vlscore.meta.image_swap import SwapResult, image_swap
-from vlscore.meta.pairs import Pair, pair_of, read_pairs
+from vlscore.meta.pairs import Pair, pair_of, read_pairs, select_pairs
 from vlscore.meta.retrieval import Retrieval, RetrievalResult, evaluate_retrieval, retrieve
+from vlscore.meta.run import SensitivityRun, run_sensitivity
 from vlscore.meta.sensitivity import COMPARISONS, MetricResult, Sensitivity, sensitivity
 from vlscore.meta.values import PairValues
 
@@ -16,6 +17,8 @@ __all__ = [
     "Retrieval",
     "RetrievalResult",
     "Sensitivity",
+    "SensitivityRun",
+    "StudyVectors",
     "SwapResult",
     "embed_pairs",
     "evaluate_retrieval",
@@ -23,5 +26,7 @@ __all__ = [
     "pair_of",
     "read_pairs",
     "retrieve",
+    "run_sensitivity",
+    "select_pairs",
     "sensitivity",
 ]

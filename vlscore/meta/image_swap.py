@@ -5,19 +5,19 @@ it is a text metric, even if an image enters its formula.
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from vlscore._files import plain
 from vlscore.errors import InvalidSetting
 from vlscore.meta.embedding import EmbeddedPairs
 from vlscore.meta.pairs import Pair
-from vlscore.meta.plain import plain
-from vlscore.meta.values import embedded_values
-from vlscore.metrics import METRICS, Metric, find_metric, signature
+from vlscore.meta.values import PairValues, chosen_metrics, pair_values
+from vlscore.metrics import METRICS, Metric
 from vlscore.stats import Interval, benjamini_hochberg, paired_test
 from vlscore.stats.grouped import grouped_auc, grouped_mean, grouped_tau_b
 
@@ -29,6 +29,7 @@ class SwapResult:
     Attributes:
         metric, signature: which metric.
         image: "other study" or "black".
+        pairs: how many were scored.
         right, wrong: mean value with the right and with the wrong image.
         shift: mean absolute change of a value; 0 where the image does not count.
         relative_shift: shift over the standard deviation of the values with the right image.
@@ -46,6 +47,7 @@ class SwapResult:
     metric: str
     signature: str
     image: str
+    pairs: int
     right: Interval
     wrong: Interval
     shift: Interval
@@ -61,14 +63,16 @@ class SwapResult:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, ready for json: None stands for numbers that are not finite."""
-        return plain(asdict(self))
+        content: dict[str, Any] = plain(self)
+        return content
 
 
 def image_swap(
     pairs: Sequence[Pair],
     embedded: EmbeddedPairs,
-    metrics: Sequence[str] | None = None,
+    metrics: Any = None,
     *,
+    text: str | None = None,
     resamples: int = 2000,
     seed: int = 0,
 ) -> list[SwapResult]:
@@ -80,35 +84,44 @@ def image_swap(
         embedded: from `embed_pairs`, with images.
         metrics: names; those that do not look at embeddings are left out. Default: every metric
             that looks at the image, and cosine, which does not, as a control.
+        text: how the text policy that was applied to the pairs is printed.
 
     Raises: InvalidSetting without images, or with those of one study only.
     """
-    if not embedded.has_images:
+    if embedded.images is None or embedded.studies.black is None:
         raise InvalidSetting("swapping images needs images: give a table of studies")
-    chosen = [
-        metric
-        for metric in (map(find_metric, metrics) if metrics is not None else _default_metrics())
-        if metric.uses_embeddings and (metric.name != "vlscore" or embedded.C is not None)
-    ]
+    chosen = swapped_metrics(metrics, embedded)
     others = {
         "other study": _images_of_others(pairs, embedded, seed),
-        "black": embedded.black.expand_as(embedded.images),
+        "black": embedded.studies.black.expand_as(embedded.images),
+    }
+    right = pair_values(pairs, chosen, embedded, text=text)
+    wrong = {
+        name: pair_values(pairs, chosen, embedded, text=text, images=images)
+        for name, images in others.items()
     }
     results = [
-        _swap(pairs, embedded, metric, name, images, resamples, seed)
-        for metric in chosen
-        for name, images in others.items()
+        _swap(pairs, right[k], name, wrong[name][k].perturbed, resamples, seed)
+        for k in range(len(chosen))
+        for name in others
     ]
     return _adjusted(results)
 
 
-def _default_metrics() -> list[Metric]:
-    looking = [metric for metric in METRICS.values() if metric.uses_image]
-    return [*looking, METRICS["cosine"]]
+def swapped_metrics(metrics: Any, embedded: EmbeddedPairs) -> list[Metric]:
+    """The metrics of embeddings among those asked for, else all that can run, and cosine."""
+    triples = embedded.triples(embedded.perturbed)
+    found, _ = chosen_metrics(metrics, triples)
+    looking = [metric for metric in found if metric.uses_embeddings]
+    if metrics is None:
+        looking = [metric for metric in looking if metric.uses_image]
+        looking.append(METRICS.find("cosine"))
+    return looking
 
 
 def _images_of_others(pairs: Sequence[Pair], embedded: EmbeddedPairs, seed: int) -> torch.Tensor:
     """Each study's image goes to one other study; every pair of a study sees the same."""
+    assert embedded.images is not None
     first_row: dict[str, int] = {}
     for position, pair in enumerate(pairs):
         if position not in embedded.failures:
@@ -128,16 +141,14 @@ def _images_of_others(pairs: Sequence[Pair], embedded: EmbeddedPairs, seed: int)
 
 def _swap(
     pairs: Sequence[Pair],
-    embedded: EmbeddedPairs,
-    metric: Metric,
+    values: PairValues,
     image: str,
-    images: torch.Tensor,
+    wrong: NDArray[np.float64],
     resamples: int,
     seed: int,
 ) -> SwapResult:
-    sign = 1 if metric.higher_is_better else -1
-    right = embedded_values(metric, embedded, embedded.perturbed)
-    wrong = embedded_values(metric, embedded, embedded.perturbed, images)
+    metric, sign = values.metric, values.metric.sign
+    right = values.perturbed
     rows = np.flatnonzero(np.isfinite(right) & np.isfinite(wrong)).tolist()
     if not rows:
         raise InvalidSetting("none of the pairs could be embedded")
@@ -158,8 +169,9 @@ def _swap(
     tested = paired_test(*by_study)
     return SwapResult(
         metric=str(metric),
-        signature=signature(metric, embedded.triples(embedded.perturbed)),
+        signature=str(values.signature),
         image=image,
+        pairs=len(rows),
         right=grouped_mean(right, studies, **options),
         wrong=grouped_mean(wrong, studies, **options),
         shift=grouped_mean(moved, studies, **options),

@@ -1,11 +1,13 @@
 """Pairs of an original report and a perturbed one, as the benchmarks read them."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from vlscore.errors import InvalidTable
+from vlscore.errors import InvalidTable, VLScoreError
+from vlscore.perturb import KINDS
+from vlscore.reports import TextPolicy, select
 from vlscore.studies import read_rows
 
 PERTURBATIONS_FILE = "perturbations.jsonl"
@@ -32,10 +34,10 @@ class Pair:
     category: str | None = None
 
 
-def read_pairs(place: str | Path) -> list[Pair]:
-    """Pairs from a file of records, or from the folder that `vlscore perturb --out` wrote.
+def pairs_file(place: str | Path) -> Path:
+    """The file of records at a place: the file itself, or that in the folder of `vlscore perturb`.
 
-    Raises: InvalidTable naming the row that is no record, or the place that holds none.
+    Raises: InvalidTable where there is none.
     """
     path = Path(place)
     if path.is_dir():
@@ -44,6 +46,15 @@ def read_pairs(place: str | Path) -> list[Pair]:
         raise InvalidTable(
             f"{path}: no such file; make one with `vlscore perturb reports.csv --out {place}`"
         )
+    return path
+
+
+def read_pairs(place: str | Path) -> list[Pair]:
+    """Pairs from a file of records, or from the folder that `vlscore perturb --out` wrote.
+
+    Raises: InvalidTable naming the row that is no record, or the place that holds none.
+    """
+    path = pairs_file(place)
     pairs = []
     for row, record in read_rows(path):
         if isinstance(record, str):
@@ -72,9 +83,33 @@ def pair_of(record: Mapping[str, Any]) -> Pair:
     )
 
 
+def select_pairs(
+    pairs: Sequence[Pair], policy: TextPolicy
+) -> tuple[list[Pair], dict[int, VLScoreError]]:
+    """What the policy takes of both reports, once for all metrics.
+
+    Both are taken as references are, since a perturbed report has the original's headings.
+
+    Returns: the pairs; and position -> why a pair lacks the section. Such pairs stay as they were.
+    """
+    chosen, failures = list(pairs), {}
+    for position, pair in enumerate(pairs):
+        try:
+            chosen[position] = replace(
+                pair,
+                original=select(pair.original, policy, "reference"),
+                perturbed=select(pair.perturbed, policy, "reference"),
+            )
+        except VLScoreError as error:
+            failures[position] = error
+    return chosen, failures
+
+
 def kinds_of(pairs: Iterable[Pair]) -> list[str]:
-    """The kinds there are, in order of their first appearance."""
-    return list(dict.fromkeys(pair.kind for pair in pairs))
+    """The kinds there are: in the registry's order, then others in that of their appearance."""
+    there = dict.fromkeys(pair.kind for pair in pairs)
+    known = [name for name in KINDS if name in there]
+    return [*known, *(name for name in there if name not in known)]
 
 
 def _is_significant(expected: Any) -> bool:

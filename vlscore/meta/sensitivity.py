@@ -5,17 +5,25 @@ against an insignificant one), Table 3 (another place or severity against [UNK] 
 says nothing), Figure 2 (normal reports replaced by a standard normal report).
 """
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from vlscore._files import plain
+from vlscore.errors import VLScoreError
 from vlscore.meta.embedding import EmbeddedPairs
-from vlscore.meta.pairs import Pair, kinds_of
-from vlscore.meta.plain import plain
-from vlscore.meta.values import PairValues, failure_reasons, pair_values, usable_metrics
+from vlscore.meta.pairs import Pair, kinds_of, select_pairs
+from vlscore.meta.values import (
+    PairValues,
+    chosen_metrics,
+    failure_reasons,
+    on_common_rows,
+    pair_values,
+)
+from vlscore.reports import TextPolicy
 from vlscore.stats import Interval, auc, benjamini_hochberg, paired_test, two_sample_test
 from vlscore.stats.grouped import grouped_difference, grouped_mean
 
@@ -62,8 +70,10 @@ class Contrast:
 
     Attributes:
         delta: mean drop of the significant kind less that of the control.
-        ratio: mean drop of the significant kind over that of the control; inf where the control's
-            is 0, nan where both are.
+        significant_drop, control_drop: mean drops of the two kinds, whose difference is delta.
+        pairs, control_pairs: how many were scored.
+        ratio: mean drop of the significant kind over that of the control; nan where the interval
+            of the control's holds 0, because a number divided by almost nothing says nothing.
         auc: probability that a significant change drops further than a control's.
         test, p_value: Wilcoxon's test over the studies that have both kinds, where those are at
             least half of all studies compared; else Mann-Whitney's. On means per study.
@@ -72,6 +82,10 @@ class Contrast:
 
     comparison: Comparison
     delta: Interval
+    significant_drop: Interval
+    control_drop: Interval
+    pairs: int
+    control_pairs: int
     ratio: float
     auc: float
     test: str
@@ -105,7 +119,8 @@ class Sensitivity:
     Attributes:
         metrics: results, in the order asked for.
         left_out: metrics that could not be computed here, and why.
-        failures: study -> why it was not scored by metrics that need embeddings.
+        failures: study -> why a pair of it was not scored by some metric. Every metric's numbers
+            are of the same pairs: those that all metrics have values for.
         pairs, studies: how many the perturbations hold.
         truncated: distinct reports that the encoder did not read to the end.
     """
@@ -120,16 +135,17 @@ class Sensitivity:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, ready for json: None stands for numbers that are not finite."""
-        content = asdict(replace(self, values=[]))
+        content: dict[str, Any] = plain(replace(self, values=[]))
         del content["values"]
-        return plain(content)
+        return content
 
 
 def sensitivity(
     pairs: Sequence[Pair],
-    metrics: Sequence[str] | None = None,
+    metrics: Any = None,
     embedded: EmbeddedPairs | None = None,
     *,
+    text_policy: TextPolicy | str | None = None,
     resamples: int = 2000,
     seed: int = 0,
 ) -> Sensitivity:
@@ -138,22 +154,58 @@ def sensitivity(
     Args:
         pairs: from `read_pairs`.
         metrics: names; default: all that can be computed here.
-        embedded: from `embed_pairs`, for metrics that look at embeddings.
+        embedded: from `embed_pairs` of the pairs that `select_pairs` gave for the text policy.
+        text_policy: what of the reports is compared, by every metric.
         resamples, seed: of the bootstrap.
 
     Raises: InvalidSetting, MissingDependency, UnknownName for metrics that cannot be computed.
     """
-    chosen, left_out = usable_metrics(metrics, embedded)
-    values = pair_values(pairs, chosen, embedded)
-    results = [_of_metric(pairs, each, resamples, seed) for each in values]
-    return Sensitivity(
-        metrics=_adjusted(results),
+    policy = TextPolicy.named(text_policy)
+    triples = embedded.triples(embedded.perturbed) if embedded is not None else None
+    chosen, left_out = chosen_metrics(metrics, triples)
+    selected, failures = select_pairs(pairs, policy)
+    values = pair_values(selected, chosen, embedded, text=policy.signature())
+    if embedded is not None:
+        failures = {**embedded.failures, **failures}
+    truncated = embedded.truncated if embedded is not None else 0
+    return sensitivity_of_values(
+        pairs,
+        [without_rows(each, failures) for each in values],
         left_out=left_out,
-        failures=failure_reasons(embedded.failures, pairs) if embedded is not None else {},
+        failures=failure_reasons(failures, pairs),
+        truncated=truncated,
+        resamples=resamples,
+        seed=seed,
+    )
+
+
+def without_rows(values: PairValues, failures: Mapping[int, VLScoreError]) -> PairValues:
+    """The values, nan where a pair failed."""
+    originals, perturbed = values.originals.copy(), values.perturbed.copy()
+    originals[list(failures)] = perturbed[list(failures)] = np.nan
+    return replace(values, originals=originals, perturbed=perturbed)
+
+
+def sensitivity_of_values(
+    pairs: Sequence[Pair],
+    values: Sequence[PairValues],
+    *,
+    left_out: Mapping[str, str] | None = None,
+    failures: Mapping[str, str] | None = None,
+    truncated: int = 0,
+    resamples: int = 2000,
+    seed: int = 0,
+) -> Sensitivity:
+    """The benchmark from values that are computed already."""
+    common = on_common_rows(values)
+    return Sensitivity(
+        metrics=_adjusted([_of_metric(pairs, each, resamples, seed) for each in common]),
+        left_out=dict(left_out or {}),
+        failures=dict(failures or {}),
         pairs=len(pairs),
         studies=len({pair.study_id for pair in pairs}),
-        truncated=embedded.truncated if embedded is not None else 0,
-        values=values,
+        truncated=truncated,
+        values=list(values),
     )
 
 
@@ -181,7 +233,7 @@ def _of_metric(
     normal = groups.get(NORMAL_KIND)
     return MetricResult(
         name=str(values.metric),
-        signature=values.signature,
+        signature=str(values.signature),
         higher_is_better=values.metric.higher_is_better,
         kinds=[
             KindResult(
@@ -213,6 +265,10 @@ def _contrast(
     comparison: Comparison, significant: _Group, control: _Group, resamples: int, seed: int
 ) -> Contrast:
     test, p_value = _test(significant.drop_by_study(), control.drop_by_study())
+    drops = [
+        grouped_mean(group.drops, group.studies, resamples=resamples, seed=seed)
+        for group in (significant, control)
+    ]
     return Contrast(
         comparison=comparison,
         delta=grouped_difference(
@@ -223,7 +279,11 @@ def _contrast(
             resamples=resamples,
             seed=seed,
         ),
-        ratio=_ratio(float(significant.drops.mean()), float(control.drops.mean())),
+        significant_drop=drops[0],
+        control_drop=drops[1],
+        pairs=len(significant.studies),
+        control_pairs=len(control.studies),
+        ratio=_ratio(*drops),
         auc=auc(significant.drops, control.drops),
         test=test,
         p_value=p_value,
@@ -240,10 +300,11 @@ def _test(significant: dict[str, float], control: dict[str, float]) -> tuple[str
     return result.name, result.p_value
 
 
-def _ratio(significant: float, control: float) -> float:
-    if control == 0:
-        return float("nan") if significant == 0 else float(np.copysign(np.inf, significant))
-    return significant / control
+def _ratio(significant: Interval, control: Interval) -> float:
+    """nan unless the control's drop is surely not 0."""
+    if not (control.low > 0 or control.high < 0):
+        return float("nan")
+    return significant.estimate / control.estimate
 
 
 def _adjusted(results: list[MetricResult]) -> list[MetricResult]:

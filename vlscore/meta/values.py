@@ -1,18 +1,25 @@
 """Values of every metric for originals and perturbed reports."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from vlscore.errors import InvalidSetting, MissingDependency, VLScoreError
+from vlscore._signature import Signature
+from vlscore.errors import InvalidSetting, VLScoreError
 from vlscore.meta.embedding import EmbeddedPairs
 from vlscore.meta.pairs import Pair
-from vlscore.metrics import METRICS, Metric, compute, find_metric, provider_of, signature
-
-DEFAULT_METRICS = tuple(METRICS)
+from vlscore.metrics import (
+    Batch,
+    EmbeddingTriples,
+    Metric,
+    Plan,
+    find_metrics,
+    lacks,
+    usable_metrics,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,96 +34,117 @@ class PairValues:
     """
 
     metric: Metric
-    signature: str
+    signature: Signature
     originals: NDArray[np.float64]
     perturbed: NDArray[np.float64]
 
     @property
     def drops(self) -> NDArray[np.float64]:
         """(n,) how much worse the perturbed report does; above 0 is worse in either direction."""
-        sign = 1 if self.metric.higher_is_better else -1
-        return sign * (self.originals - self.perturbed)
+        return self.metric.sign * (self.originals - self.perturbed)
+
+    @property
+    def has_both(self) -> NDArray[np.bool_]:
+        """(n,) whether both values are there."""
+        return np.asarray(np.isfinite(self.originals) & np.isfinite(self.perturbed))
 
 
-def usable_metrics(
-    names: Sequence[str] | None, embedded: EmbeddedPairs | None
+def chosen_metrics(
+    names: object, embeddings: EmbeddingTriples | None
 ) -> tuple[list[Metric], dict[str, str]]:
     """The metrics to compute, and those of the default list that cannot be, with the reason.
 
     Args:
-        names: those asked for; None for every metric that can be computed here.
+        names: those asked for; None for every free metric that can be computed here.
+        embeddings: of any number of pairs, where there are some.
 
-    Raises: InvalidSetting or MissingDependency where a metric that was asked for cannot be.
+    Raises: InvalidSetting or MissingDependency where a metric that was asked for cannot be; also
+        where nothing is left to compute.
     """
-    metrics, left_out = [], {}
-    for name in dict.fromkeys(DEFAULT_METRICS if names is None else names):
-        metric = find_metric(name)
-        try:
-            _require(metric, embedded)
-        except (InvalidSetting, MissingDependency) as error:
-            if names is not None:
-                raise
-            left_out[metric.name] = str(error)
-        else:
-            metrics.append(metric)
-    return metrics, left_out
+    if names is None:
+        metrics, left_out = usable_metrics(embeddings)
+        if not metrics:
+            raise InvalidSetting("no metric can be computed here: name an encoder or the studies")
+        return metrics, left_out
+    found = find_metrics(names)
+    for metric in found:
+        reason = lacks(metric, embeddings)
+        if reason is not None:
+            raise InvalidSetting(
+                f"{metric} cannot be computed: {reason}. Give the studies' images (--studies) and "
+                "an encoder (--encoder), as far as they are absent"
+            )
+    Plan(found).require()
+    return list(found), {}
 
 
 def pair_values(
-    pairs: Sequence[Pair], metrics: Sequence[Metric], embedded: EmbeddedPairs | None
+    pairs: Sequence[Pair],
+    metrics: Sequence[Metric],
+    embedded: EmbeddedPairs | None = None,
+    *,
+    text: str | None = None,
+    images: Tensor | None = None,
 ) -> list[PairValues]:
-    """Values of each metric; equal pairs of texts are computed once.
+    """Values of each metric; what is equal for several pairs is computed once.
+
+    Args:
+        pairs: as selected by the text policy.
+        text: how that policy is printed.
+        images: (n, d) to show instead of each study's own.
 
     Raises: InvalidSetting where a metric needs an encoder, or images, that are not there.
     """
-    values = []
-    for metric in metrics:
-        _require(metric, embedded)
-        if metric.uses_embeddings:
-            assert embedded is not None
-            originals = embedded_values(metric, embedded, embedded.originals)
-            perturbed = embedded_values(metric, embedded, embedded.perturbed)
-            described = signature(metric, embedded.triples(embedded.perturbed))
-        else:
-            originals = _text_values(metric, [(pair.original, pair.original) for pair in pairs])
-            perturbed = _text_values(metric, [(pair.perturbed, pair.original) for pair in pairs])
-            described = signature(metric)
-        values.append(PairValues(metric, described, originals, perturbed))
-    return values
+    plan = Plan(metrics, text=text)
+    # An original is compared with itself once a study, however many changes were made of it.
+    keys = [(p.study_id, p.original, p.original) for p in pairs]
+    keys += [(p.study_id, p.perturbed, p.original) for p in pairs]
+    if images is not None:
+        keys = [(str(row), g, r) for row, (_, g, r) in enumerate(keys)]
+    first: dict[tuple[str, str, str], int] = {}
+    for row, key in enumerate(keys):
+        first.setdefault(key, row)
+    rows = list(first.values())
+    triples = _triples(embedded, images, rows) if embedded is not None else None
+    batch = Batch([keys[row][1] for row in rows], [keys[row][2] for row in rows], triples)
+    place = {key: k for k, key in enumerate(first)}
+    spread = [place[key] for key in keys]
+    found = []
+    for metric, values in plan.values(batch).items():
+        full = values.headline[spread]
+        half = len(pairs)
+        found.append(PairValues(metric, values.signature, full[:half], full[half:]))
+    return found
 
 
-def embedded_values(
-    metric: Metric, embedded: EmbeddedPairs, candidates: Tensor, images: Tensor | None = None
-) -> NDArray[np.float64]:
-    """(n,) values of candidates' embeddings, the originals being the references."""
-    triples = embedded.triples(candidates, images)
-    empty = [""] * len(triples)
-    values = compute([metric], empty, empty, embeddings=triples)[str(metric)]
-    values[list(embedded.failures)] = np.nan
-    return values
+def on_common_rows(values: Sequence[PairValues]) -> list[PairValues]:
+    """The values of those pairs that every metric has values for; the others become nan."""
+    if not values:
+        return []
+    common = np.logical_and.reduce([each.has_both for each in values])
+    return [
+        replace(
+            each,
+            originals=np.where(common, each.originals, np.nan),
+            perturbed=np.where(common, each.perturbed, np.nan),
+        )
+        for each in values
+    ]
 
 
 def failure_reasons(failures: Mapping[int, VLScoreError], pairs: Sequence[Pair]) -> dict[str, str]:
-    """Study id -> why a pair of it could not be embedded."""
+    """Study id -> why a pair of it has no values."""
     return {pairs[position].study_id: str(error) for position, error in failures.items()}
 
 
-def _require(metric: Metric, embedded: EmbeddedPairs | None) -> None:
-    if not metric.uses_embeddings:
-        signature(metric)
-        provider_of(metric).version()
-        return
-    if embedded is None:
-        raise InvalidSetting(f"{metric.name} looks at embeddings: name an encoder")
-    if metric.uses_image and not embedded.has_images:
-        raise InvalidSetting(f"{metric.name} looks at the image: give the studies' images")
-    if metric.name == "vlscore" and embedded.C is None:
-        raise InvalidSetting("vlscore needs the encoder's constant C, and nobody stated one")
-
-
-def _text_values(metric: Metric, texts: list[tuple[str, str]]) -> NDArray[np.float64]:
-    distinct = list(dict.fromkeys(texts))
-    candidates, references = [c for c, _ in distinct], [r for _, r in distinct]
-    computed = compute([metric], candidates, references)[str(metric)]
-    known = dict(zip(distinct, computed.tolist(), strict=True))
-    return np.array([known[pair] for pair in texts])
+def _triples(
+    embedded: EmbeddedPairs, images: Tensor | None, rows: Sequence[int]
+) -> EmbeddingTriples:
+    """Of the rows of twice the pairs: originals as candidates first, then the perturbed."""
+    count = len(embedded.originals)
+    own = [row % count for row in rows]
+    both = embedded.triples(embedded.originals, images).take(own)
+    candidates = both.candidates.clone()
+    changed = [k for k, row in enumerate(rows) if row >= count]
+    candidates[changed] = embedded.perturbed[[own[k] for k in changed]]
+    return replace(both, candidates=candidates)

@@ -1,10 +1,15 @@
 """What a metric is, apart from the library that computes it."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+import math
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NoReturn
 
 from vlscore.errors import InvalidSetting
+
+Bounds = tuple[float | None, float | None]
+Setting = bool | int | float | str | None
+
+EMBEDDINGS = "embeddings"
 
 
 @dataclass(frozen=True)
@@ -13,19 +18,25 @@ class Parameter:
 
     Attributes:
         name: as written in "bleu-4(smoothing=exp)".
-        default: its type is the parameter's type: bool, int, float or str.
+        default: the value where none is given.
         description: what it changes.
         choices: the values it can take; empty where any value of the type will do.
+        kind: type of the values; default: that of `default`.
+        above: values must be finite and greater than this; None where any will do.
     """
 
     name: str
-    default: bool | int | float | str
+    default: Setting
     description: str
     choices: tuple[Any, ...] = ()
+    kind: type | None = None
+    above: float | None = None
 
     def parse(self, value: Any) -> Any:
         """A value of the parameter's type; raises InvalidSetting for any other."""
-        kind = type(self.default)
+        kind = self.kind or type(self.default)
+        if value is None and self.default is None:
+            return None
         try:
             parsed = _boolean(value) if kind is bool else kind(value)
         except (TypeError, ValueError):
@@ -33,58 +44,136 @@ class Parameter:
         if self.choices and parsed not in self.choices:
             known = ", ".join(map(str, self.choices))
             raise InvalidSetting(f"{self.name} is one of {known}, not {value!r}")
+        if kind is float and not math.isfinite(parsed):
+            raise InvalidSetting(f"{self.name} must be a finite number, not {value!r}")
+        if self.above is not None and not parsed > self.above:
+            raise InvalidSetting(f"{self.name} must be greater than {self.above:g}, not {value!r}")
         return parsed
 
 
 @dataclass(frozen=True)
-class Metric:
-    """A number for one candidate report.
+class Output:
+    """One number that a metric gives.
 
     Attributes:
-        name: what the registry calls it.
+        name: as in "precision"; the column is then "findings-f1.precision".
         description: one sentence.
         higher_is_better: direction.
         bounds: smallest and largest possible value, None where there is no bound.
+    """
+
+    name: str
+    description: str
+    higher_is_better: bool = True
+    bounds: Bounds = (0.0, 1.0)
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One number, or several, for a candidate report.
+
+    A metric is a value: equal ones print alike, and it can be the key of a dict.
+
+    Attributes:
+        name: what the registry calls it; its first number stands under that name.
+        description: one sentence.
+        higher_is_better: direction of the first number.
+        bounds: its smallest and largest possible value, None where there is no bound.
         uses_image, uses_reference: what the value depends on besides the candidate.
-        uses_embeddings: whether it needs an encoder's embeddings rather than texts.
         citation: where it was published.
+        artefacts: what is made of texts or images before it, each once: "embeddings", or a name in
+            `vlscore.metrics.artefacts`.
+        inputs: other metrics whose values it is computed from.
         parameters: what can be set; `chosen` holds the values that differ from the defaults.
+        further: numbers for a candidate besides the first.
+        statistics: how many sums over candidates the corpus values are computed from; 0 for none.
+        corpus: values of a whole corpus that are no mean over candidates, such as corpus BLEU.
+        reference_scores_best: whether a candidate that equals its reference scores better than any
+            about something else; the contract then tests it.
+        cost: "free", "model" where a neural network runs, "paid" where a service asks for money.
+            Only free metrics run without being named.
+        provider: what computes it, for a metric of a user's own; None for one of ours.
     """
 
     name: str
     description: str
     higher_is_better: bool
-    bounds: tuple[float | None, float | None]
+    bounds: Bounds
     uses_image: bool
     uses_reference: bool
-    uses_embeddings: bool
     citation: str
+    artefacts: tuple[str, ...] = ()
+    inputs: tuple[str, ...] = ()
     parameters: tuple[Parameter, ...] = ()
-    chosen: Mapping[str, Any] = field(default_factory=dict)
+    further: tuple[Output, ...] = ()
+    statistics: int = 0
+    corpus: tuple[Output, ...] = ()
+    reference_scores_best: bool = False
+    cost: Literal["free", "model", "paid"] = "free"
+    provider: Any = None
+    chosen: tuple[tuple[str, Setting], ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.name or set(self.name) & set("|(),: \n"):
+            raise InvalidSetting(
+                f"{self.name!r} is no name of a metric: no blanks, commas, colons, bars or "
+                "parentheses"
+            )
 
     def __call__(self, **values: Any) -> "Metric":
         """The same metric with other parameters; raises InvalidSetting for unknown ones."""
         known = {parameter.name: parameter for parameter in self.parameters}
         for name in values:
             if name not in known:
-                offered = ", ".join(known) or "none"
-                raise InvalidSetting(f"{self.name} has no parameter {name!r}; it has: {offered}")
+                self._refuse(name)
         parsed = {name: known[name].parse(value) for name, value in values.items()}
         settings = {**self.settings, **parsed}
-        chosen = {name: settings[name] for name in known if settings[name] != known[name].default}
+        chosen = tuple((n, settings[n]) for n in known if settings[n] != known[n].default)
         return replace(self, chosen=chosen)
 
     @property
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> dict[str, Setting]:
         """The value of every parameter."""
-        return {p.name: self.chosen.get(p.name, p.default) for p in self.parameters}
+        chosen = dict(self.chosen)
+        return {p.name: chosen.get(p.name, p.default) for p in self.parameters}
+
+    @property
+    def outputs(self) -> tuple[Output, ...]:
+        """Every number for a candidate, the first first."""
+        first = Output(self.name, self.description, self.higher_is_better, self.bounds)
+        return (first, *self.further)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns that hold the outputs: "bleu-4", "findings-f1.precision"."""
+        return (str(self), *(f"{self}.{output.name}" for output in self.further))
+
+    @property
+    def uses_embeddings(self) -> bool:
+        """Whether it needs an encoder's embeddings."""
+        return EMBEDDINGS in self.artefacts
+
+    @property
+    def sign(self) -> int:
+        """1 where higher is better, else -1."""
+        return 1 if self.higher_is_better else -1
 
     def __str__(self) -> str:
         """The name that finds it again: "bleu-4(smoothing=exp)"."""
         if not self.chosen:
             return self.name
-        values = ",".join(f"{name}={value}" for name, value in self.chosen.items())
+        values = ",".join(f"{name}={_written(value)}" for name, value in self.chosen)
         return f"{self.name}({values})"
+
+    def _refuse(self, name: str) -> NoReturn:
+        offered = ", ".join(parameter.name for parameter in self.parameters) or "none"
+        raise InvalidSetting(f"{self.name} has no parameter {name!r}; it has: {offered}")
+
+
+def _written(value: Setting) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"{value:.10g}" if isinstance(value, float) else str(value)
 
 
 def _boolean(value: Any) -> bool:

@@ -1,50 +1,89 @@
-"""Metrics by name. A new metric is one file under `definitions` and one line here."""
+"""Metrics by name. A new metric is one file under `definitions` and one line here.
 
-import re
+A metric of a user's own carries its provider: `register(metric)` finds it by name in Python, an
+entry point of the group "vlscore.metrics" everywhere, and "package.module:METRIC" without either.
+"""
 
+from typing import Any
+
+from vlscore._registry import Registry, split_call
 from vlscore.errors import InvalidSetting, UnknownName
 from vlscore.metrics.definitions.bleu import BLEU
 from vlscore.metrics.definitions.embedded import EMBEDDED
+from vlscore.metrics.definitions.findings_f1 import FINDINGS_F1
 from vlscore.metrics.definitions.meteor import METEOR
 from vlscore.metrics.definitions.rouge_l import ROUGE_L
 from vlscore.metrics.metric import Metric
 from vlscore.metrics.providers import PROVIDERS, Provider
 
-METRICS: dict[str, Metric] = {metric.name: metric for metric in (*EMBEDDED, *BLEU, ROUGE_L, METEOR)}
 
-_WRITTEN = re.compile(r"\s*([^\s()]+)\s*(?:\((.*)\))?\s*")
+def _check(member: Any) -> None:
+    if not isinstance(member, Metric):
+        raise InvalidSetting(f"a metric is a vlscore.metrics.Metric, not a {type(member).__name__}")
+
+
+METRICS: Registry[Metric] = Registry("metric", group="vlscore.metrics", check=_check)
+for _metric in (*EMBEDDED, *BLEU, ROUGE_L, METEOR, FINDINGS_F1):
+    METRICS.register(_metric)
+
+
+def register(metric: Metric, *, aliases: tuple[str, ...] = ()) -> Metric:
+    """Let a metric of one's own be found by its name, in this process.
+
+    Raises: InvalidSetting where the name is taken, or nothing computes the metric.
+    """
+    _check(metric)
+    provider_of(metric)
+    METRICS.register(metric, aliases=aliases)
+    return metric
 
 
 def find_metric(name: str | Metric) -> Metric:
     """The metric of that name, with the parameters written behind it.
 
-    Raises: UnknownName listing the metrics there are; InvalidSetting for a wrong parameter.
+    Raises: UnknownName with what may have been meant; InvalidSetting for a wrong parameter.
 
-    >>> str(find_metric("bleu-4( smoothing=exp )")), str(find_metric("rouge-l(beta=1.0)"))
+    >>> str(find_metric("BLEU_4( smoothing=exp )")), str(find_metric("rouge-l(beta=1.0)"))
     ('bleu-4(smoothing=exp)', 'rouge-l')
     """
-    if isinstance(name, Metric):
-        return name
-    written = _WRITTEN.fullmatch(name)
-    metric = METRICS.get(written[1]) if written else None
-    if written is None or metric is None:
-        raise UnknownName(f"no metric is called {name!r}; known: {', '.join(METRICS)}")
-    return metric(**_parameters(written[2] or ""))
+    if not isinstance(name, str):
+        return METRICS.find(name)
+    written, parameters = split_call(name)
+    return METRICS.find(written)(**parameters)
+
+
+def find_metrics(names: Any) -> tuple[Metric, ...]:
+    """Metrics from one name or Metric, or several; each once, in order.
+
+    >>> [str(metric) for metric in find_metrics("cosine,bleu-4(smoothing=exp,tokens=cxr)")]
+    ['cosine', 'bleu-4(smoothing=exp,tokens=cxr)']
+    """
+    from vlscore._registry import split_names
+
+    given = split_names(names) if isinstance(names, str) else names
+    if isinstance(given, Metric):
+        given = [given]
+    found = tuple(dict.fromkeys(find_metric(name) for name in given))
+    if not found:
+        raise InvalidSetting(f"no metric is named; known: {', '.join(METRICS)}")
+    return found
 
 
 def provider_of(metric: Metric) -> Provider:
-    """The first provider that supports a metric; raises UnknownName where none does."""
-    for provider in PROVIDERS:
-        if provider.supports(metric):
-            return provider
-    raise UnknownName(f"no provider computes {metric.name}")
+    """What computes a metric: its own provider, else the first of ours that can run here.
 
-
-def _parameters(text: str) -> dict[str, str]:
-    values = {}
-    for part in filter(str.strip, text.split(",")):
-        name, equals, value = part.partition("=")
-        if not equals:
-            raise InvalidSetting(f'parameters are written "name=value", not {part.strip()!r}')
-        values[name.strip()] = value.strip()
-    return values
+    Where none can, the first that could if its library were there. Raises UnknownName where no
+    provider computes the metric.
+    """
+    if metric.provider is not None:
+        if not isinstance(metric.provider, Provider):
+            kind = type(metric.provider).__name__
+            raise InvalidSetting(f"{metric.name}: its provider is a {kind}, not a Provider")
+        return metric.provider
+    able = [provider for provider in PROVIDERS if metric.name in provider.supports]
+    if not able:
+        raise UnknownName(
+            f"nothing computes the metric {metric.name}: give it a provider, as in "
+            "Metric(..., provider=MyProvider()), or make it with metrics.text_metric"
+        )
+    return next((provider for provider in able if provider.missing(metric) is None), able[0])

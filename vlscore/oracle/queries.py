@@ -5,8 +5,8 @@ text no image. What is there is used all the same, to describe the hits; except 
 text-to-text and text-to-image retrieval leave images alone, which take the longest.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -18,22 +18,9 @@ from vlscore.errors import VLScoreError
 from vlscore.reports import select
 from vlscore.scorer import Item, Scorer
 from vlscore.search.kernels import Array
-from vlscore.studies import (
-    BadRow,
-    ColumnNames,
-    Report,
-    Study,
-    StudyImages,
-    read_reports,
-    read_rows,
-    read_studies,
-    read_study_images,
-)
+from vlscore.studies import BadRow, ColumnNames, Study, StudyTable, columns_of, open_studies
 
 _STUDIES_AT_ONCE = 128
-
-# How many rows tell what columns a table has.
-_HEAD = 100
 
 _LEAVE_IMAGES = ("text-to-text", "text-to-image")
 
@@ -45,13 +32,13 @@ class Query:
     Attributes:
         row, id: of the table.
         reference: the part of it that is embedded; None where none is read.
-        record: the whole row.
+        record: further columns that were asked for.
     """
 
     row: int
     id: str | None
     reference: str | None
-    record: Any
+    record: Mapping[str, Any] | None
 
 
 @dataclass(frozen=True)
@@ -84,12 +71,15 @@ class QueryTable:
     columns: ColumnNames = field(default_factory=ColumnNames)
     image_root: Path | None = None
 
-    def batches(self, scorer: Scorer, metric: str, needs: tuple[str, ...]) -> Iterator[QueryBatch]:
+    def batches(
+        self, scorer: Scorer, metric: str, needs: tuple[str, ...], also: Sequence[str] = ()
+    ) -> Iterator[QueryBatch]:
         """All rows in order, embedded.
 
         Args:
             metric: of the search.
             needs: "image", "reference" or both.
+            also: further columns to hand out.
 
         Raises: InvalidTable where the table lacks a column that is needed.
         """
@@ -98,67 +88,59 @@ class QueryTable:
             "image" in needs or self.columns.image in has
         )
         with_references = "reference" in needs or self.columns.reference in has
-        rows = zip(self._read(with_images, with_references), read_rows(self.path), strict=True)
+        rows = iter(self._open(with_images, with_references, also))
         while chunk := list(islice(rows, _STUDIES_AT_ONCE)):
             yield _embed(chunk, scorer, with_images, with_references)
 
     def columns_there(self) -> set[str]:
-        """Names of the columns that the first rows have."""
-        head = [record for _, record in islice(read_rows(self.path), _HEAD)]
-        return {name for record in head if isinstance(record, dict) for name in record}
+        """Names of the columns that the table has."""
+        return set(columns_of(self.path))
 
-    def _read(
-        self, with_images: bool, with_references: bool
-    ) -> Iterator[Study | StudyImages | Report | BadRow]:
-        # The oracle needs no candidate; the reference stands in for it.
-        names = replace(self.columns, candidate=self.columns.reference)
-        if with_images and with_references:
-            return read_studies(self.path, image_root=self.image_root, columns=names)
-        if with_images:
-            return read_study_images(self.path, image_root=self.image_root, columns=names)
-        return read_reports(self.path, id_column=names.id, text_column=names.reference)
+    def _open(self, with_images: bool, with_references: bool, also: Sequence[str]) -> StudyTable:
+        asked = {"image": with_images, "reference": with_references}
+        return open_studies(
+            self.path,
+            needs={role for role, is_asked in asked.items() if is_asked},
+            image_root=self.image_root,
+            columns=self.columns,
+            also=also,
+        )
 
 
 def _embed(
-    chunk: list[Any], scorer: Scorer, with_images: bool, with_references: bool
+    chunk: list[Study | BadRow], scorer: Scorer, with_images: bool, with_references: bool
 ) -> QueryBatch:
-    failed = [row for row, _ in chunk if isinstance(row, BadRow)]
-    studies = [(row, raw) for row, raw in chunk if not isinstance(row, BadRow)]
-    vectors, failures = _vectors([row for row, _ in studies], scorer, with_images, with_references)
+    failed = [row for row in chunk if isinstance(row, BadRow)]
+    studies = [row for row in chunk if isinstance(row, Study)]
+    vectors, failures = _vectors(studies, scorer, with_images, with_references)
     queries, good = [], []
-    for position, (study, (number, record)) in enumerate(studies):
+    for position, study in enumerate(studies):
         failure: VLScoreError | str | None = failures.get(position)
         if failure is None and not all(
             bool(v[position].isfinite().all()) for v in vectors.values()
         ):
             failure = "the encoder returned an embedding that is not finite"
         if failure is not None:
-            failed.append(BadRow(number, study.id, str(failure)))
+            failed.append(BadRow(study.row, study.id, str(failure)))
             continue
-        text = _reference(study)
+        text = study.reference
         reference = None if text is None else select(text, scorer.text_policy)
-        queries.append(Query(number, study.id, reference, record))
+        queries.append(Query(study.row, study.id, reference, study.extra))
         good.append(position)
     kept = {name: np.array(values[good].numpy()) for name, values in vectors.items()}
     return QueryBatch(queries, kept.get("images"), kept.get("references"), failed)
 
 
 def _vectors(
-    studies: list[Any], scorer: Scorer, with_images: bool, with_references: bool
+    studies: list[Study], scorer: Scorer, with_images: bool, with_references: bool
 ) -> tuple[dict[str, Tensor], dict[int, VLScoreError]]:
     if with_images and with_references:
         images, references, failures = scorer.embed_references(
-            [Item(s.images, "", s.reference, s.views) for s in studies]
+            [Item(s.images, "", s.reference or "", s.views) for s in studies]
         )
         return {"images": images, "references": references}, failures
     if with_images:
         images, failures = scorer.embed_images([Item(s.images, "", "", s.views) for s in studies])
         return {"images": images}, failures
-    references, _, failures = scorer.embed_texts([s.text for s in studies])
+    references, _, failures = scorer.embed_texts([(s.reference or "").strip() for s in studies])
     return {"references": references}, failures
-
-
-def _reference(study: Study | StudyImages | Report) -> str | None:
-    if isinstance(study, Study):
-        return study.reference
-    return study.text if isinstance(study, Report) else None

@@ -245,7 +245,8 @@ class OracleRun:
                 f"{', '.join(sorted(there))}"
             )
         metric = self.settings.search_metric
-        for embedded in table.batches(self._scorer, metric, METRICS[metric]):
+        also = () if column is None else (column,)
+        for embedded in table.batches(self._scorer, metric, METRICS[metric], also):
             yield self.shards.broadcast(self._prepare(embedded))
         self.shards.broadcast(None)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
-from vlscore._files import atomic_write, write_json
+from vlscore._files import atomic_write, file_digest, write_json
 from vlscore._resources import resource_path
 from vlscore._version import __version__
 from vlscore.errors import InvalidTable
@@ -19,7 +19,7 @@ from vlscore.perturb.kind import Kind, NeedsStandardNormal
 from vlscore.perturb.reading import ReadReport
 from vlscore.perturb.registry import AnyKind, kinds_named
 from vlscore.perturb.standard import NormalSentences
-from vlscore.studies import BadRow, Report, is_encodable, read_reports
+from vlscore.studies import BadRow, Report, read_reports
 
 PERTURBATIONS_FILE = "perturbations.jsonl"
 SKIPPED_FILE = "skipped.jsonl"
@@ -76,7 +76,7 @@ def perturb_table(
     check_per_report(per_report)
 
     def rows() -> Iterator[Report | BadRow]:
-        return _unique(read_reports(path, id_column=id_column, text_column=text_column))
+        return read_reports(path, id_column=id_column, text_column=text_column)
 
     if not any(isinstance(kind, NeedsStandardNormal) for kind in chosen):
         standard_normal = None
@@ -147,7 +147,7 @@ class _Run:
         return {
             "vlscore": __version__,
             "table": path.name,
-            "table_sha256": _sha256(path),
+            "table_sha256": file_digest(path),
             "lexicons_sha256": lexicons_digest(),
             "seed": self.seed,
             "per_report": self.per_report,
@@ -158,22 +158,6 @@ class _Run:
         }
 
 
-def _unique(rows: Iterable[Report | BadRow]) -> Iterator[Report | BadRow]:
-    """The rows; one whose id stands above is a bad row, as is one that no file can hold."""
-    seen: dict[str, int] = {}
-    for row in rows:
-        if isinstance(row, BadRow):
-            yield row
-        elif row.id in seen:
-            reason = f"id {row.id!r} stands at row {seen[row.id]} already; ids must be unique"
-            yield BadRow(row.row, row.id, reason)
-        elif not (is_encodable(row.id) and is_encodable(row.text)):
-            yield BadRow(row.row, None, "holds half a surrogate pair, which is no text")
-        else:
-            seen[row.id] = row.row
-            yield row
-
-
 def _write(stream: IO[str], record: dict[str, Any]) -> None:
     stream.write(json.dumps(record, ensure_ascii=False))
     stream.write("\n")
@@ -181,11 +165,6 @@ def _write(stream: IO[str], record: dict[str, Any]) -> None:
 
 def _first_reason(bad_rows: list[BadRow]) -> str:
     return f"row {bad_rows[0].row}: {bad_rows[0].reason}" if bad_rows else "it is empty"
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def lexicons_digest() -> str:

@@ -61,7 +61,7 @@ _ELLIPSIS = 3
 
 
 @dataclass(frozen=True)
-class Sentence:
+class SentenceSpan:
     """One sentence; `text` is exactly report[start:end]."""
 
     text: str
@@ -69,7 +69,7 @@ class Sentence:
     end: int
 
 
-def split_sentences(report: str) -> list[Sentence]:
+def split_sentences(report: str) -> list[SentenceSpan]:
     """The sentences of a report, in order, without list numbers and section headers.
 
     Decimals ("2.5 cm"), abbreviations ("Dr.", "e.g."), times, masks ("XXXX", "___") and wrapped
@@ -79,7 +79,7 @@ def split_sentences(report: str) -> list[Sentence]:
     >>> [s.text for s in split_sentences("1. Nodule of 2.5 cm.\\n2. no effusion . heart normal")]
     ['Nodule of 2.5 cm.', 'no effusion .', 'heart normal']
     """
-    sentences: list[Sentence] = []
+    sentences: list[SentenceSpan] = []
     for start, end in _blocks(report):
         sentences += _sentences_of_block(report, start, end)
     return sentences
@@ -87,10 +87,10 @@ def split_sentences(report: str) -> list[Sentence]:
 
 def _blocks(report: str) -> list[tuple[int, int]]:
     """Paragraphs, list items, rows and what follows headers."""
-    cuts = sorted(
-        {0, *(m.end() for m in _TITLE.finditer(report)), *_line_cuts(report), len(report)}
-    )
-    return [(a, b) for a, b in pairwise(cuts) if a < b]
+    cuts = {0, *_line_cuts(report), len(report)}
+    if ":" in report:
+        cuts.update(title.end() for title in _TITLE.finditer(report))
+    return [(a, b) for a, b in pairwise(sorted(cuts)) if a < b]
 
 
 def _line_cuts(report: str) -> list[int]:
@@ -123,8 +123,8 @@ def _is_open(report: str, cut: int) -> bool:
     return report[max(0, cut - 80) : cut].rstrip().endswith(":")
 
 
-def _sentences_of_block(report: str, start: int, end: int) -> list[Sentence]:
-    found: list[Sentence] = []
+def _sentences_of_block(report: str, start: int, end: int) -> list[SentenceSpan]:
+    found: list[SentenceSpan] = []
     header = _HEADER.match(report, start, end)
     begin = header.end() if header and section_name(header.group(1)) else start
     if _BOXED.match(report, begin, end):
@@ -176,7 +176,7 @@ def _is_item_number(report: str, begin: int, number: re.Match[str] | None, after
     return number is not None and not report[begin : number.start()].strip() and bool(after)
 
 
-def _append(found: list[Sentence], report: str, start: int, end: int) -> None:
+def _append(found: list[SentenceSpan], report: str, start: int, end: int) -> None:
     number = _NUMBER.match(report, start, end)
     if number:
         start = number.end()
@@ -184,4 +184,4 @@ def _append(found: list[Sentence], report: str, start: int, end: int) -> None:
     start += len(text) - len(text.lstrip())
     end -= len(text) - len(text.rstrip())
     if end > start and any(character.isalnum() for character in report[start:end]):
-        found.append(Sentence(report[start:end], start, end))
+        found.append(SentenceSpan(report[start:end], start, end))

@@ -2,137 +2,285 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
+from vlscore._files import plain
+from vlscore._signature import Signature
 from vlscore.errors import VLScoreError
-from vlscore.scorer.signature import Signature
+from vlscore.metrics import Metric, MetricValues
 
-COLUMNS: dict[str, type] = {
-    "score": float,
-    "area": float,
-    "image_candidate": float,
-    "image_reference": float,
-    "candidate_reference": float,
-    "foot": float,
-    "candidate_truncated": bool,
-    "reference_truncated": bool,
-}
+if TYPE_CHECKING:
+    import pandas
+
+    from vlscore.stats import Interval
+
+_ROWS_SHOWN = 20
+_SHORT = {"image_candidate": "|i-g|", "image_reference": "|i-r|", "candidate_reference": "|g-r|"}
 
 
 @dataclass(frozen=True)
 class Score:
-    """How well one candidate report fits an image and its reference report.
+    """How well one candidate report does.
 
     Attributes:
-        score: value of the similarity; for VLScore in [0, 1], 1 is best.
-        area: T of Eq. 1, in squared units of the embeddings.
-        image_candidate, image_reference, candidate_reference: Euclidean distances.
-        foot: where the candidate projects onto the line from image (0) to reference (1); nan
-            where the two coincide. Far outside [0, 1], a high score means little.
-        candidate_truncated, reference_truncated: the encoder did not see the text's tail.
-        signature: what the score depends on.
+        values: column -> value of each metric's numbers; the first is `score`.
+        geometry: of the triangle image, candidate, reference, as far as it is embedded; see
+            `vlscore.scorer.geometry`.
+        signatures: metric -> what its value depends on.
+        error: why the first metric has no value; None where it has one.
     """
 
-    score: float
-    area: float
-    image_candidate: float
-    image_reference: float
-    candidate_reference: float
-    foot: float
-    candidate_truncated: bool
-    reference_truncated: bool
-    signature: Signature
+    values: Mapping[str, float]
+    geometry: Mapping[str, Any]
+    signatures: Mapping[str, Signature]
+    error: VLScoreError | None = None
+
+    @property
+    def score(self) -> float:
+        """Value of the first metric; for VLScore in [0, 1], 1 is best; nan where `error` is set."""
+        return next(iter(self.values.values()))
+
+    @property
+    def signature(self) -> Signature:
+        """What the first metric's value depends on."""
+        return next(iter(self.signatures.values()))
+
+    @property
+    def area(self) -> float:
+        """T of Eq. 1, in squared units of the embeddings; nan where no triangle was embedded."""
+        return self._number("area")
+
+    @property
+    def image_candidate(self) -> float:
+        """Euclidean distance of image and candidate."""
+        return self._number("image_candidate")
+
+    @property
+    def image_reference(self) -> float:
+        """Euclidean distance of image and reference."""
+        return self._number("image_reference")
+
+    @property
+    def candidate_reference(self) -> float:
+        """Euclidean distance of candidate and reference."""
+        return self._number("candidate_reference")
+
+    @property
+    def foot(self) -> float:
+        """Where the candidate projects onto the line from image (0) to reference (1).
+
+        Far outside [0, 1], a high score means little; nan where image and reference coincide.
+        """
+        return self._number("foot")
+
+    @property
+    def candidate_truncated(self) -> bool:
+        """Whether the encoder did not see the candidate's tail."""
+        return bool(self.geometry.get("candidate_truncated", False))
+
+    @property
+    def reference_truncated(self) -> bool:
+        """Whether the encoder did not see the reference's tail."""
+        return bool(self.geometry.get("reference_truncated", False))
+
+    def _number(self, name: str) -> float:
+        return float(self.geometry.get(name, float("nan")))
 
     def __float__(self) -> float:
+        if self.error is not None:
+            raise self.error
         return self.score
 
     def __str__(self) -> str:
+        if self.error is not None:
+            return f"failed: {self.error}\n{self.signature}"
+        facts = [
+            f"{_SHORT.get(name, name)} {value:.4g}"
+            for name, value in self.geometry.items()
+            if isinstance(value, float)
+        ]
+        shown = "  ".join(f"{name} {value:.4f}" for name, value in self.values.items())
+        behind = f"  ({', '.join(facts)})" if facts else ""
         cut = [
-            name
-            for name, truncated in (
-                ("candidate", self.candidate_truncated),
-                ("reference", self.reference_truncated),
-            )
-            if truncated
+            name for name in ("candidate", "reference") if self.geometry.get(f"{name}_truncated")
         ]
         warning = f"\ntruncated: {', '.join(cut)}" if cut else ""
-        return (
-            f"{self.signature.similarity} {self.score:.4f}  (area {self.area:.4g}, "
-            f"|i-g| {self.image_candidate:.4g}, |i-r| {self.image_reference:.4g}, "
-            f"|g-r| {self.candidate_reference:.4g}, foot {self.foot:.3f}){warning}\n"
-            f"{self.signature}"
-        )
+        lines = "\n".join(map(str, self.signatures.values()))
+        return f"{shown}{behind}{warning}\n{lines}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data, ready for json."""
-        values = {name: kind(getattr(self, name)) for name, kind in COLUMNS.items()}
-        return {**values, "signature": str(self.signature)}
+        """Plain data, ready for json: None stands for what is not a finite number."""
+        content: dict[str, Any] = plain(
+            {
+                "score": self.score,
+                **self.values,
+                **self.geometry,
+                "error": None if self.error is None else str(self.error),
+                "signature": str(self.signature),
+                "signatures": {name: str(each) for name, each in self.signatures.items()},
+            }
+        )
+        return content
 
 
 @dataclass(frozen=True, eq=False)
 class ScoreTable(Sequence[Score]):
-    """Scores of n studies under one signature.
+    """Values of n studies.
 
     Attributes:
-        columns: name -> (n,) array, the fields of `Score`; failed studies hold nan.
-        signature: what the scores depend on.
-        failures: position -> why there is no score.
+        values: metric -> its values, in the order asked for.
+        geometry: name -> (n,) array, of the embedded triangles; empty without embeddings.
+        failures: row -> why the first metric that failed has no value; other metrics may have one.
     """
 
-    columns: Mapping[str, NDArray[Any]]
-    signature: Signature
-    failures: Mapping[int, VLScoreError] = field(default_factory=dict)
+    values: Mapping[Metric, MetricValues]
+    geometry: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+
+    @property
+    def metrics(self) -> tuple[Metric, ...]:
+        """The metrics, the first first."""
+        return tuple(self.values)
+
+    @property
+    def first(self) -> MetricValues:
+        """Values of the first metric."""
+        return next(iter(self.values.values()))
+
+    @property
+    def failures(self) -> dict[int, VLScoreError]:
+        """Row -> why a metric has no value there, of the first such metric."""
+        found: dict[int, VLScoreError] = {}
+        for each in self.values.values():
+            for row, error in each.failures.items():
+                found.setdefault(row, error)
+        return dict(sorted(found.items()))
+
+    @property
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """Column -> (n,) array: every metric's numbers, then the geometry; nan where none is."""
+        numbers = {
+            name: column for each in self.values.values() for name, column in each.columns.items()
+        }
+        return {**numbers, **self.geometry}
 
     @property
     def scores(self) -> NDArray[np.float64]:
-        """(n,) float64."""
-        return self.columns["score"]
+        """(n,) float64, of the first metric."""
+        return self.first.headline
+
+    @property
+    def signature(self) -> Signature:
+        """What the first metric's values depend on."""
+        return self.first.signature
+
+    @property
+    def signatures(self) -> dict[str, Signature]:
+        """Metric -> what its values depend on."""
+        return {str(metric): each.signature for metric, each in self.values.items()}
 
     def mean(self) -> float:
-        """Mean score over the studies that have one; nan if none has."""
-        valid = self.scores[~np.isnan(self.scores)]
+        """Mean of the first metric over the studies that have a value; nan if none has."""
+        valid = self.scores[np.isfinite(self.scores)]
         return float(valid.mean()) if len(valid) else float("nan")
 
-    def __len__(self) -> int:
-        return len(self.scores)
+    def interval(self, *, seed: int = 0) -> "Interval | None":
+        """Mean of the first metric with a 95 % bootstrap interval; None if nothing has a value."""
+        from vlscore.stats import bootstrap_mean
 
-    def __getitem__(self, position: Any) -> Any:
+        valid = self.scores[np.isfinite(self.scores)]
+        return bootstrap_mean(valid, seed=seed) if len(valid) else None
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+    @overload
+    def __getitem__(self, position: int) -> Score: ...
+    @overload
+    def __getitem__(self, position: slice) -> list[Score]: ...
+    def __getitem__(self, position: int | slice) -> Score | list[Score]:
         if isinstance(position, slice):
             return [self[k] for k in range(*position.indices(len(self)))]
         if not -len(self) <= position < len(self):
             raise IndexError(f"no score {position} in a table of {len(self)}")
-        values = {name: kind(self.columns[name][position]) for name, kind in COLUMNS.items()}
-        return Score(**values, signature=self.signature)
+        row = position % len(self)
+        return Score(
+            values={
+                name: float(column[row])
+                for each in self.values.values()
+                for name, column in each.columns.items()
+            },
+            geometry={name: column[row].item() for name, column in self.geometry.items()},
+            signatures=self.signatures,
+            error=self.first.failures.get(row),
+        )
 
     def __iter__(self) -> Iterator[Score]:
         return (self[position] for position in range(len(self)))
 
+    def __float__(self) -> float:
+        raise TypeError(
+            "a ScoreTable is no single number: take .mean() or .scores. A list of images is a "
+            "batch of studies; several views of one study are a tuple"
+        )
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """A DataFrame with one row a study; signatures are in its `attrs`."""
+        try:
+            import pandas
+        except ImportError:
+            from vlscore.errors import MissingDependency
+
+            raise MissingDependency("pandas is not installed: pip install pandas") from None
+        frame = pandas.DataFrame(self.columns)
+        frame["error"] = [str(self.failures.get(row, "")) or None for row in range(len(self))]
+        frame.attrs["signatures"] = {name: str(each) for name, each in self.signatures.items()}
+        return frame
+
     def to_dict(self) -> dict[str, Any]:
-        """Plain data, ready for json."""
-        return {
-            "signature": str(self.signature),
-            "failures": {position: str(error) for position, error in self.failures.items()},
-            **{name: values.tolist() for name, values in self.columns.items()},
-        }
+        """Plain data, ready for json: None stands for what is not a finite number."""
+        content: dict[str, Any] = plain(
+            {
+                "signatures": {name: str(each) for name, each in self.signatures.items()},
+                "failures": {str(row): str(error) for row, error in self.failures.items()},
+                **{name: values.tolist() for name, values in self.columns.items()},
+            }
+        )
+        return content
 
     def __str__(self) -> str:
-        shown = [
-            f"{k:5d}  {self.scores[k]:8.4f}  {self.columns['area'][k]:10.4g}  "
-            f"{self.columns['foot'][k]:7.3f}"
-            for k in range(min(len(self), 20))
+        names = [
+            *(name for each in self.values.values() for name in each.columns),
+            *(name for name in ("area", "foot") if name in self.geometry),
         ]
-        more = [f"  ... {len(self) - 20} more"] if len(self) > 20 else []
-        failed = [f"{len(self.failures)} failed"] if self.failures else []
+        widths = [max(len(name), 10) for name in names]
+        columns = self.columns
+        head = "study  " + "  ".join(f"{n:>{w}}" for n, w in zip(names, widths, strict=True))
+        shown = [
+            f"{k:5d}  "
+            + "  ".join(
+                f"{columns[n][k]:{w}.4f}" if n in names[: len(names)] else ""
+                for n, w in zip(names, widths, strict=True)
+            )
+            for k in range(min(len(self), _ROWS_SHOWN))
+        ]
+        more = len(self) - _ROWS_SHOWN
+        interval = self.interval()
+        mean = "mean   nothing was scored"
+        if interval is not None:
+            mean = (
+                f"mean   {interval.estimate:.4f} [{interval.low:.4f}, {interval.high:.4f}] of "
+                f"{int(np.isfinite(self.scores).sum())}"
+            )
         return "\n".join(
             [
-                "study     score        area     foot",
+                head,
                 *shown,
-                *more,
-                f"mean  {self.mean():9.4f}  of {len(self) - len(self.failures)}",
-                *failed,
-                str(self.signature),
+                *([f"  ... {more} more"] if more > 0 else []),
+                mean,
+                *([f"{len(self.failures)} failed"] if self.failures else []),
+                *map(str, self.signatures.values()),
             ]
         )

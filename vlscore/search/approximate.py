@@ -5,8 +5,6 @@ points. Searches around the reference alone can miss the best row altogether; se
 where the corpus lies along the line, at quantiles of ⟨g, u⟩, find it.
 """
 
-import os
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +14,7 @@ from vlscore._files import atomic_write
 from vlscore.errors import InvalidIndex, InvalidSetting
 from vlscore.search.corpus import Corpus
 from vlscore.search.exact import Excluded, Hits, empty_hits, merge
+from vlscore.search.faiss_file import last_line, open_faiss_file
 from vlscore.search.kernels import Array
 from vlscore.search.objectives import Objective
 
@@ -50,15 +49,9 @@ def build_approximate(vectors: Array, factory: str, path: Path, *, seed: int = 0
             f"FAISS cannot build {factory!r} over {len(vectors)} rows of {vectors.shape[1]}: "
             f"{reason}"
         ) from None
-    handle, temporary = tempfile.mkstemp(suffix=".faiss", dir=path.parent, prefix=".")
-    os.close(handle)
-    try:
-        faiss.write_index(index, temporary)
-        with atomic_write(path, "wb") as stream, open(temporary, "rb") as written:
-            while block := written.read(1 << 24):
-                stream.write(block)
-    finally:
-        os.unlink(temporary)
+    with atomic_write(path, "wb") as stream:
+        writer = faiss.PyCallbackIOWriter(stream.write)  # type: ignore[attr-defined]
+        faiss.write_index(index, writer)
 
 
 class ApproximateIndex:
@@ -83,17 +76,8 @@ class ApproximateIndex:
         depth: int | None = None,
         effort: int | None = None,
     ) -> None:
-        import faiss
-
-        try:
-            self._index = faiss.read_index(str(path), faiss.IO_FLAG_MMAP)
-        except RuntimeError as error:
-            raise InvalidIndex(f"{path} is no FAISS index: {error}") from None
-        if (self._index.ntotal, self._index.d) != (len(corpus), corpus.dim):
-            raise InvalidIndex(
-                f"{path} holds {self._index.ntotal} rows of {self._index.d}, the corpus "
-                f"{len(corpus)} of {corpus.dim}; build the index again"
-            )
+        self._path = path
+        self._index = open_faiss_file(path, len(corpus), corpus.dim)
         self._corpus = corpus
         is_compressed = _bytes_a_vector(self._index) < 4 * corpus.dim
         self._depth = depth or (_DEPTH_COMPRESSED if is_compressed else _DEPTH)
@@ -110,20 +94,32 @@ class ApproximateIndex:
         deepest = max((len(rows) for rows in excluded.values()), default=0)
         depth = min(max(self._depth, k) + deepest, len(self._corpus))
         flat = np.ascontiguousarray(points.reshape(-1, points.shape[-1]), dtype=np.float32)
-        _, found = self._index.search(flat, depth)
-        found = found.reshape(len(objective), -1)
+        found = self._nearest(flat, depth).reshape(len(objective), -1)
         for query in range(len(objective)):
             barred = [-1, *excluded.get(query, ())]
             rows = np.setdiff1d(found[query], np.array(barred, np.int64))
             merge(hits, query, rows, objective.costs(query, self._corpus.rows(rows)))
         return hits
 
+    def _nearest(self, points: Array, depth: int) -> Array:
+        """(n, depth) rows near each point, -1 where there are fewer."""
+        try:
+            found: Array = self._index.search(points, depth)[1]
+        except (RuntimeError, MemoryError) as error:
+            raise InvalidIndex(
+                f"{self._path} is damaged, FAISS cannot search it: {last_line(error)}"
+            ) from None
+        if found.min(initial=0) < -1 or found.max(initial=0) >= len(self._corpus):
+            raise InvalidIndex(f"{self._path} is damaged: it names rows that the corpus has not")
+        return found
+
 
 def line_points(objective: Objective, sample: Array) -> Array:
     """(q, 5, d): the points of each query's line at quantiles of ⟨g, u⟩ over sampled rows g."""
     along = sample @ objective.directions.T
     positions = np.quantile(along, QUANTILES, axis=0).T
-    return objective.origins[:, None] + positions[:, :, None] * objective.directions[:, None]
+    steps: Array = positions[:, :, None] * objective.directions[:, None]
+    return objective.origins[:, None] + steps
 
 
 def _set_effort(index: Any, effort: int | None) -> None:

@@ -3,7 +3,9 @@
 Both hold the rows in the order of the vectors. Exact search maps the vectors and opens neither.
 """
 
+import contextlib
 import importlib.util
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -37,9 +39,49 @@ def check_factory(factory: str, dim: int) -> None:
         faiss.index_factory(dim, factory, faiss.METRIC_L2)
     except RuntimeError as error:
         raise InvalidSetting(
-            f"FAISS has no index {factory!r} for {dim} dimensions ({_last_line(error)}); "
+            f"FAISS has no index {factory!r} for {dim} dimensions ({last_line(error)}); "
             'examples: "IVF1024,Flat", "IVF1024,PQ96x8", "HNSW32"'
         ) from None
+
+
+def open_faiss_file(path: Path, rows: int, dim: int) -> Any:
+    """Open a FAISS file of (rows, dim) vectors, mapped where FAISS can.
+
+    The file may come from elsewhere: FAISS may not take more memory for one of its arrays than the
+    file is long.
+
+    Raises: InvalidIndex where it is no FAISS index of L2 distances, or of another shape.
+    """
+    import faiss
+
+    try:
+        with _arrays_no_longer_than(path.stat().st_size):
+            index = faiss.read_index(str(path), faiss.IO_FLAG_MMAP)
+    except (RuntimeError, MemoryError, OSError) as error:
+        raise InvalidIndex(f"{path} is no FAISS index: {last_line(error)}") from None
+    if (index.ntotal, index.d) != (rows, dim):
+        raise InvalidIndex(
+            f"{path} holds {index.ntotal} rows of {index.d}, the vectors are {(rows, dim)}; "
+            "build the index again"
+        )
+    if index.metric_type != faiss.METRIC_L2:
+        raise InvalidIndex(f"{path} is not of L2 distances; build the index again")
+    return index
+
+
+@contextlib.contextmanager
+def _arrays_no_longer_than(size: int) -> Iterator[None]:
+    import faiss
+
+    if not hasattr(faiss, "set_deserialization_vector_byte_limit"):  # older versions of FAISS
+        yield
+        return
+    before = faiss.get_deserialization_vector_byte_limit()
+    faiss.set_deserialization_vector_byte_limit(min(size, before) if before else size)
+    try:
+        yield
+    finally:
+        faiss.set_deserialization_vector_byte_limit(before)
 
 
 def check_faiss_file(path: Path, vectors: Array, *, seed: int = 0) -> None:
@@ -52,19 +94,14 @@ def check_faiss_file(path: Path, vectors: Array, *, seed: int = 0) -> None:
     """
     import faiss
 
+    index = open_faiss_file(path, *vectors.shape)
     try:
-        index = faiss.read_index(str(path), faiss.IO_FLAG_MMAP)
-    except RuntimeError as error:
-        raise InvalidIndex(f"{path} is no FAISS index: {_last_line(error)}") from None
-    if (index.ntotal, index.d) != vectors.shape:
-        raise InvalidIndex(
-            f"{path} holds {index.ntotal} rows of {index.d}, the vectors are {vectors.shape}; "
-            "build the index again"
-        )
-    if isinstance(index, faiss.IndexFlat):
-        _check_flat(path, index, vectors)
-    else:
-        _check_sample(path, index, vectors, np.random.default_rng(seed))
+        if isinstance(index, faiss.IndexFlat):
+            _check_flat(path, index, vectors)
+        else:
+            _check_sample(path, index, vectors, np.random.default_rng(seed))
+    except (RuntimeError, MemoryError) as error:
+        raise InvalidIndex(f"{path} is damaged: {last_line(error)}") from None
 
 
 def _check_flat(path: Path, index: Any, vectors: Array) -> None:
@@ -106,5 +143,7 @@ def _bits(rows: Array) -> Array:
     return np.ascontiguousarray(rows).view(np.uint32)
 
 
-def _last_line(error: Exception) -> str:
-    return str(error).strip().splitlines()[-1].rpartition(": ")[2]
+def last_line(error: Exception) -> str:
+    """What FAISS says, without the place in its sources."""
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return lines[-1].rpartition(": ")[2]

@@ -7,16 +7,12 @@ from vlscore.similarity.ablations import (
     image_centred_cosine,
     refclipscore,
 )
-from vlscore.similarity.registry import SIMILARITIES, Similarity, find_similarity
 from vlscore.similarity.triangle import foot, score_of_area, sides, triangle_area, vlscore
 
 __all__ = [
-    "SIMILARITIES",
-    "Similarity",
     "bounding_sphere_radius",
     "clipscore",
     "cosine",
-    "find_similarity",
     "foot",
     "image_centred_cosine",
     "refclipscore",

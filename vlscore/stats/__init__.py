@@ -1,5 +1,11 @@
 """Statistics of scores: intervals, rank correlation, tests, effect sizes."""
 
+from vlscore.stats.grouped import (
+    grouped_auc,
+    grouped_difference,
+    grouped_mean,
+    grouped_tau_b,
+)
 from vlscore.stats.intervals import (
     Interval,
     bootstrap,
@@ -35,6 +41,10 @@ __all__ = [
     "bootstrap_mean",
     "bootstrap_median",
     "cohens_d",
+    "grouped_auc",
+    "grouped_difference",
+    "grouped_mean",
+    "grouped_tau_b",
     "kendall_tau_b",
     "kendall_tau_b_interval",
     "largest_tau_b",

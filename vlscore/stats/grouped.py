@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from vlscore.errors import InvalidSetting
-from vlscore.stats.intervals import Interval
+from vlscore.stats.intervals import Interval, percentiles
 
 # Weights drawn at once: bounds the memory whatever the number of groups.
 _DRAWN_AT_ONCE = 2_000_000
@@ -41,7 +41,8 @@ def grouped_mean(
     names = sorted(set(groups))
     sums, counts = _totals(values, groups, names)
     totals = _resample(np.stack([sums, counts]), resamples, seed)
-    return _interval(sums.sum() / counts.sum(), totals[:, 0] / totals[:, 1], level, len(names))
+    estimate = float(sums.sum() / counts.sum())
+    return percentiles(estimate, totals[:, 0] / totals[:, 1], level, len(names))
 
 
 def grouped_difference(
@@ -68,8 +69,8 @@ def grouped_difference(
     totals = _resample(np.stack([sums, counts, other_sums, other_counts]), resamples, seed)
     with np.errstate(invalid="ignore"):
         drawn = totals[:, 0] / totals[:, 1] - totals[:, 2] / totals[:, 3]
-    estimate = sums.sum() / counts.sum() - other_sums.sum() / other_counts.sum()
-    return _interval(estimate, drawn[np.isfinite(drawn)], level, len(names))
+    estimate = float(sums.sum() / counts.sum() - other_sums.sum() / other_counts.sum())
+    return percentiles(estimate, drawn, level, len(names))
 
 
 def grouped_tau_b(
@@ -97,7 +98,8 @@ def grouped_tau_b(
         return [in_x * in_y, np.abs(in_x), np.abs(in_y)]
 
     def tau(agreeing: NDArray[Any], in_x: NDArray[Any], in_y: NDArray[Any]) -> NDArray[Any]:
-        return agreeing / np.sqrt(in_x * in_y)
+        correlation: NDArray[np.float64] = agreeing / np.sqrt(in_x * in_y)
+        return correlation
 
     return _of_pairs(pairs, tau, len(a), groups, level, resamples, seed)
 
@@ -124,7 +126,8 @@ def grouped_auc(
         return [above * compared, compared]
 
     def area(above: NDArray[Any], compared: NDArray[Any]) -> NDArray[Any]:
-        return above / compared
+        share: NDArray[np.float64] = above / compared
+        return share
 
     return _of_pairs(pairs, area, len(sample), groups, level, resamples, seed)
 
@@ -155,7 +158,7 @@ def _of_pairs(
     with np.errstate(invalid="ignore", divide="ignore"):
         drawn = statistic(*(((weights @ block) * weights).sum(axis=1) for block in blocks))
         estimate = statistic(*(block.sum() for block in blocks))
-    return _interval(float(estimate), drawn[np.isfinite(drawn)], level, size)
+    return percentiles(float(estimate), drawn, level, size)
 
 
 def _block_sums(
@@ -212,11 +215,3 @@ def _drawn_groups(count: int, resamples: int, seed: int) -> NDArray[np.float64]:
     """(resamples, groups) how often each group is drawn; one table asks for the same many times."""
     rng = np.random.default_rng(seed)
     return rng.multinomial(count, np.full(count, 1 / count), size=resamples).astype(np.float64)
-
-
-def _interval(estimate: float, drawn: NDArray[np.float64], level: float, groups: int) -> Interval:
-    """One group alone says nothing of how groups vary: its interval is nan."""
-    if not len(drawn) or groups < 2:
-        return Interval(float(estimate), float("nan"), float("nan"))
-    low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2])
-    return Interval(float(estimate), float(low), float(high))

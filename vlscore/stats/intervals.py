@@ -25,7 +25,11 @@ _DRAWN_AT_ONCE = 1_000_000
 
 @dataclass(frozen=True)
 class Interval:
-    """An estimate and the interval around it."""
+    """An estimate and the interval around it.
+
+    One value alone, or one group alone, says nothing of how values vary: `low` and `high` are nan
+    there, in every function that makes an interval.
+    """
 
     estimate: float
     low: float
@@ -52,7 +56,7 @@ def bootstrap_mean(
     """
     sample = checked(values)
     means = _resampled_means(sample, resamples, np.random.default_rng(seed))
-    return percentiles(float(sample.mean()), means, level)
+    return percentiles(float(sample.mean()), means, level, len(sample))
 
 
 def bootstrap_difference(
@@ -65,7 +69,8 @@ def bootstrap_difference(
     first, second = checked(x), checked(y)
     rng = np.random.default_rng(seed)
     differences = _resampled_means(first, resamples, rng) - _resampled_means(second, resamples, rng)
-    return percentiles(float(first.mean() - second.mean()), differences, level)
+    fewest = min(len(first), len(second))
+    return percentiles(float(first.mean() - second.mean()), differences, level, fewest)
 
 
 def bootstrap_median(
@@ -92,7 +97,7 @@ def bootstrap_median(
         # upper - 1 uniforms under it.
         low = high * rng.random(resamples) ** (1 / (upper - 1))
         medians = (ordered[_rank(low, n)] + ordered[_rank(high, n)]) / 2
-    return percentiles(float(np.median(ordered)), medians, level)
+    return percentiles(float(np.median(ordered)), medians, level, n)
 
 
 def bootstrap(
@@ -120,17 +125,20 @@ def bootstrap(
     for k in range(resamples):
         rows = rng.integers(n, size=n)
         drawn[k] = statistic(*(array[rows] for array in arrays))
-    return percentiles(float(statistic(*arrays)), drawn, level)
+    return percentiles(float(statistic(*arrays)), drawn, level, n)
 
 
-def percentiles(estimate: float, drawn: NDArray[np.float64], level: float) -> Interval:
-    """The interval that holds the middle `level` of what was drawn, nan left out."""
+def percentiles(estimate: float, drawn: NDArray[np.float64], level: float, count: int) -> Interval:
+    """The interval that holds the middle `level` of what was drawn, nan left out.
+
+    Args: count: values or groups that were resampled; the interval of fewer than two is nan.
+    """
     if not 0 < level < 1:
         raise InvalidSetting(f"level lies between 0 and 1, not at {level}")
     if not len(drawn):
         raise InvalidSetting("an interval needs at least one resample")
     drawn = drawn[~np.isnan(drawn)]
-    if not len(drawn):
+    if not len(drawn) or count < 2:
         return Interval(estimate, float("nan"), float("nan"))
     tail = (1 - level) / 2
     low, high = np.quantile(drawn, [tail, 1 - tail])
@@ -174,7 +182,8 @@ def _means_of_bins(
             len(counts)
         )
     # No mean lies outside the sample; rounding and the normal sums must not say so.
-    return np.clip(centre + drawn / n, sample.min(), sample.max())
+    means_drawn: NDArray[np.float64] = np.clip(centre + drawn / n, sample.min(), sample.max())
+    return means_drawn
 
 
 def _batches(resamples: int, width: int) -> list[slice]:

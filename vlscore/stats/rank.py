@@ -40,7 +40,7 @@ def kendall_tau_b_interval(
     """tau_b with a bootstrap interval over the n pairs."""
     samples = checked_pairs(x, y)
     estimate, drawn = _resampled_taus(samples[:1], samples[1], resamples, seed)
-    return percentiles(float(estimate[0]), drawn[0], level)
+    return percentiles(float(estimate[0]), drawn[0], level, len(samples[1]))
 
 
 def largest_tau_b(y: ArrayLike) -> float:
@@ -82,7 +82,7 @@ def paired_difference_of_taus(
     *scores, ratings = checked_pairs(x, other, y)
     estimate, drawn = _resampled_taus(scores, ratings, resamples, seed)
     differences = drawn[0] - drawn[1]
-    found = percentiles(float(estimate[0] - estimate[1]), differences, level)
+    found = percentiles(float(estimate[0] - estimate[1]), differences, level, len(ratings))
     kept = differences[~np.isnan(differences)]
     smaller = min(int((kept <= 0).sum()), int((kept >= 0).sum()))
     p_value = min(1.0, 2 * (smaller + 1) / (len(kept) + 1)) if len(kept) else float("nan")
@@ -132,7 +132,8 @@ def _weighed(weights: NDArray[np.float32], matrix: NDArray[np.float32]) -> NDArr
 
     Entries of `weights @ matrix` are integers of at most n, so float32 holds them exactly.
     """
-    return np.einsum("bi,bi->b", weights @ matrix, weights, dtype=np.float64)
+    sums: NDArray[np.float64] = np.einsum("bi,bi->b", weights @ matrix, weights, dtype=np.float64)
+    return sums
 
 
 def _weighed_tau(

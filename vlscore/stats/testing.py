@@ -104,4 +104,5 @@ def benjamini_hochberg(p_values: ArrayLike) -> NDArray[np.float64]:
 def _difference_of_means(
     x: NDArray[np.float64], y: NDArray[np.float64], axis: int
 ) -> NDArray[np.float64]:
-    return np.mean(x, axis=axis) - np.mean(y, axis=axis)
+    difference: NDArray[np.float64] = np.mean(x, axis=axis) - np.mean(y, axis=axis)
+    return difference

@@ -1,53 +1,78 @@
 """Rows of a table file, one format a function; a new format is one function and one line.
 
 A row is a dict of column name to value, or a reason why it cannot be read. Rows are counted as a
-person counts them: line numbers for jsonl, data rows without the header for csv and parquet.
+person counts them: line numbers for jsonl, elements of the list for json, data rows without the
+header for csv, tsv and parquet. Where the wanted columns are named, the others are not looked at:
+nothing in them can spoil a row.
 """
 
+import contextlib
 import csv
 import gzip
 import json
-import math
+import os
 import re
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Any
 
 from vlscore.errors import InvalidTable
+from vlscore.studies.parquet import count_parquet, parquet_columns, read_parquet
 
 Record = dict[str, Any]
 RawRow = tuple[int, Record | str]
+Wanted = Collection[str] | None
 
-_PARQUET_ROWS = 1024
 # Reports of 10,000 words fit many times over.
 _LONGEST_FIELD = 16 * 1024 * 1024
+# A .json table is one value, so it is read whole.
+_LARGEST_JSON = 256 * 1024 * 1024
+# How many rows of a table without a header tell what columns it has.
+_HEAD = 100
 # What Python's "surrogateescape" makes of bytes that are no UTF-8.
 _UNDECODABLE = re.compile("[\udc80-\udcff]")
 
 
-def read_rows(path: str | Path) -> Iterator[RawRow]:
-    """(row number, record or reason) for every row; constant memory.
+def read_rows(path: str | Path, columns: Wanted = None) -> Iterator[RawRow]:
+    """(row number, record or reason) for every row; constant memory, but for .json.
+
+    Args:
+        columns: those to read; default: all. A column that the table has not is not in the records.
 
     Raises: InvalidTable where the file is absent or of no known format; also while iterating, where
     the file cannot be read on.
     """
     path = Path(path)
-    return _FORMATS[format_of(path)](path)
+    return _FORMATS[format_of(path)].read(path, columns)
+
+
+def columns_of(path: str | Path) -> list[str]:
+    """Names of a table's columns; of .jsonl and .json, those that the first 100 rows have.
+
+    Raises: InvalidTable as `read_rows`.
+    """
+    path = Path(path)
+    return _FORMATS[format_of(path)].columns(path)
 
 
 def count_rows(path: str | Path) -> int | None:
-    """How many rows there are, as far as that is cheap to tell; None where it is not."""
+    """How many rows there are, as far as that is cheap to tell; None where it is not.
+
+    Raises: InvalidTable as `read_rows`.
+    """
     path = Path(path)
     format = format_of(path)
     if format == ".parquet":
-        return _parquet_file(path).metadata.num_rows
-    if path.suffix == ".gz":
+        return count_parquet(path)
+    if _is_packed(path):
         return None
     if format == ".jsonl":
-        with path.open("rb") as stream:
+        with _opened(path, "rb") as stream:
             return sum(1 for line in stream if line.strip())
-    return sum(1 for _ in _read_csv(path))
+    return sum(1 for _ in read_rows(path))
 
 
 def format_of(path: Path) -> str:
@@ -57,47 +82,120 @@ def format_of(path: Path) -> str:
         if name.endswith(suffix):
             break
     else:
-        known = ", ".join(_FORMATS)
-        raise InvalidTable(f"{path}: tables are {known} (or .gz of the first two)")
-    if not path.is_file():
-        kind = "is a folder; give the table in it" if path.is_dir() else "no such file"
+        raise InvalidTable(f"{path}: tables are {', '.join(_FORMATS)} (or .gz of all but parquet)")
+    if suffix == ".parquet" and _is_packed(path):
+        raise InvalidTable(f"{path}: parquet files are packed inside; unpack the .gz")
+    if not os.path.isfile(path):
+        kind = "is a folder; give the table in it" if os.path.isdir(path) else "no such file"
         raise InvalidTable(f"{path}: {kind}")
     return suffix
 
 
+def _is_packed(path: Path) -> bool:
+    return path.name.lower().endswith(".gz")
+
+
+def _opened(path: Path, mode: str, **options: Any) -> IO[Any]:
+    opener: Callable[..., IO[Any]] = gzip.open if _is_packed(path) else open
+    try:
+        return opener(path, mode, **options)
+    except OSError as error:
+        raise InvalidTable(f"{path}: cannot be opened ({error.strerror or error})") from None
+
+
 def _open_text(path: Path) -> IO[str]:
     # Undecodable bytes become lone surrogates, so that they spoil their own row only.
-    options: dict[str, Any] = {"encoding": "utf-8-sig", "errors": "surrogateescape", "newline": ""}
-    if path.suffix == ".gz":
-        return gzip.open(path, "rt", **options)
-    return path.open(**options)
+    return _opened(path, "rt", encoding="utf-8-sig", errors="surrogateescape", newline="")
 
 
-def _read_jsonl(path: Path) -> Iterator[RawRow]:
+class _Object(dict[str, Any]):
+    """A json object that remembers names that it holds twice, of which Python keeps the last."""
+
+    twice: frozenset[str] = frozenset()
+
+
+def _object(pairs: list[tuple[str, Any]]) -> _Object:
+    made = _Object(pairs)
+    if len(made) < len(pairs):
+        names = [name for name, _ in pairs]
+        made.twice = frozenset(name for name in made if names.count(name) > 1)
+    return made
+
+
+def _read_jsonl(path: Path, wanted: Wanted) -> Iterator[RawRow]:
+    for number, line in _filled_lines(path):
+        # Where columns are named, whoever reads a cell checks the cell.
+        if wanted is None and _has_undecodable(line):
+            yield number, "the line is not valid UTF-8"
+            continue
+        try:
+            record = json.loads(line, object_pairs_hook=_object)
+        except (ValueError, RecursionError) as error:
+            yield number, f"the line is not valid json ({error})"
+            continue
+        yield number, _record_of(record, "line", wanted)
+
+
+def _filled_lines(path: Path) -> Iterator[tuple[int, str]]:
     with _open_text(path) as stream:
         for number, line in enumerate(_lines(stream, path), start=1):
-            if not line.strip():
-                continue
-            yield number, _json_record(line)
+            if line.strip():
+                yield number, line
 
 
-def _json_record(line: str) -> Record | str:
-    if _has_undecodable(line):
-        return "the line is not valid UTF-8"
-    try:
-        record = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        return f"the line is not valid json ({error})"
-    if not isinstance(record, dict):
-        return f"the line holds a {type(record).__name__}, not an object"
-    return record
+def _jsonl_columns(path: Path) -> list[str]:
+    head = []
+    for _, line in islice(_filled_lines(path), _HEAD):
+        with contextlib.suppress(ValueError, RecursionError):
+            head.append(json.loads(line))
+    return _names_of(head)
 
 
-def _read_csv(path: Path) -> Iterator[RawRow]:
-    csv.field_size_limit(max(_LONGEST_FIELD, csv.field_size_limit()))
+def _record_of(record: Any, place: str, wanted: Wanted) -> Record | str:
+    if not isinstance(record, _Object):
+        return f"the {place} holds a {type(record).__name__}, not an object"
+    twice = [name for name in record.twice if wanted is None or name in wanted]
+    if twice:
+        return f"the {place} holds {_quoted(sorted(twice))} twice"
+    return {name: value for name, value in record.items() if wanted is None or name in wanted}
+
+
+def _read_json(path: Path, wanted: Wanted) -> Iterator[RawRow]:
+    for number, record in enumerate(_json_list(path), start=1):
+        yield number, _record_of(record, "element", wanted)
+
+
+def _json_list(path: Path) -> list[Any]:
+    advice = "a .json table is a list of objects, one a study"
     with _open_text(path) as stream:
-        reader = csv.reader(_lines(stream, path))
-        names = _csv_header(reader, path)
+        try:
+            text = stream.read(_LARGEST_JSON + 1)
+        except (OSError, EOFError, zlib.error) as error:
+            raise InvalidTable(f"{path}: cannot be read on ({type(error).__name__})") from None
+    if len(text) > _LARGEST_JSON:
+        raise InvalidTable(
+            f"{path}: is larger than {_LARGEST_JSON >> 20} MiB, and a .json table is read whole; "
+            "save it as .jsonl, one object a line"
+        )
+    try:
+        content = json.loads(text, object_pairs_hook=_object)
+    except (ValueError, RecursionError) as error:
+        raise InvalidTable(f"{path}: is not valid json ({error}); {advice}") from None
+    if not isinstance(content, list):
+        kind = "object" if isinstance(content, dict) else type(content).__name__
+        raise InvalidTable(f"{path}: holds one {kind}; {advice}")
+    return content
+
+
+def _names_of(records: Sequence[Any]) -> list[str]:
+    """The rows need not be alike: one without a column may just be a bad one."""
+    objects = [record for record in records if isinstance(record, dict)]
+    return list(dict.fromkeys(name for record in objects for name in record))
+
+
+def _read_csv(path: Path, wanted: Wanted) -> Iterator[RawRow]:
+    with _open_text(path) as stream:
+        names, reader = _csv_reader(stream, path)
         number = 0
         while True:
             begins = reader.line_num + 1
@@ -111,76 +209,60 @@ def _read_csv(path: Path) -> Iterator[RawRow]:
                 continue
             if values:
                 number += 1
-                yield number, _csv_record(names, values, begins, reader.line_num)
+                yield number, _csv_record(names, values, begins, reader.line_num, wanted)
 
 
-def _csv_header(reader: Iterator[list[str]], path: Path) -> list[str]:
+def _csv_columns(path: Path) -> list[str]:
+    with _open_text(path) as stream:
+        return _csv_reader(stream, path)[0]
+
+
+def _csv_reader(stream: IO[str], path: Path) -> tuple[list[str], Any]:
+    """The column names, and a reader that stands at the first row."""
+    csv.field_size_limit(max(_LONGEST_FIELD, csv.field_size_limit()))
+    lines = _lines(stream, path)
+    first = next(lines, "")
+    reader = csv.reader(chain([first], lines), delimiter=_delimiter(first, path))
     try:
         header = next(reader, None)
     except csv.Error as error:
         raise InvalidTable(f"{path}: its first line is not valid csv ({error})") from None
-    if header is None:
+    names = [name.strip() for name in header or ()]
+    if not any(names):
         raise InvalidTable(f"{path}: is empty; a csv table begins with a row of column names")
-    names = [name.strip() for name in header]
     if any(_has_undecodable(name) for name in names):
         raise InvalidTable(f"{path}: its column names are not valid UTF-8; save it as UTF-8")
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise InvalidTable(f"{path}: column {', '.join(twice)} stands twice; rename one of them")
-    return names
+        raise InvalidTable(f"{path}: column {_quoted(twice)} stands twice; rename one of them")
+    return names, reader
 
 
-def _csv_record(names: list[str], values: list[str], begins: int, ends: int) -> Record | str:
+def _delimiter(header: str, path: Path) -> str:
+    """Tab in a .tsv; else whichever of comma, semicolon, tab cuts the header into most names."""
+    if format_of(path) == ".tsv":
+        return "\t"
+
+    def names(delimiter: str) -> int:
+        try:
+            return len(next(csv.reader([header], delimiter=delimiter), []))
+        except csv.Error:
+            return 0
+
+    return max((",", ";", "\t"), key=names)
+
+
+def _csv_record(
+    names: list[str], values: list[str], begins: int, ends: int, wanted: Wanted
+) -> Record | str:
     if len(values) != len(names):
         # One quote too many swallows the rows up to the next: the lines tell which.
         lines = f"line {begins}" if begins == ends else f"lines {begins} to {ends}"
         return f"the row ({lines}) has {len(values)} fields, the header {len(names)}"
-    if any(_has_undecodable(value) for value in values):
+    if wanted is None and any(_has_undecodable(value) for value in values):
         return "the row is not valid UTF-8"
-    return dict(zip(names, values, strict=True))
-
-
-def _read_parquet(path: Path) -> Iterator[RawRow]:
-    import pyarrow as pa
-
-    number = 0
-    try:
-        for batch in _parquet_file(path).iter_batches(_PARQUET_ROWS):
-            for record in _parquet_records(batch):
-                number += 1
-                yield number, record
-    except (pa.ArrowException, OSError) as error:
-        raise InvalidTable(f"{path}: damaged after row {number} ({type(error).__name__})") from None
-
-
-def _parquet_records(batch: Any) -> list[Record | str]:
-    try:
-        return batch.to_pylist()
-    except ValueError:  # one value that Python cannot hold: find its row
-        return [_parquet_record(batch.slice(row, 1)) for row in range(batch.num_rows)]
-
-
-def _parquet_record(row: Any) -> Record | str:
-    record = {}
-    for name, column in zip(row.schema.names, row.columns, strict=True):
-        try:
-            record[name] = column[0].as_py()
-        except UnicodeDecodeError:
-            return f'column "{name}" is not valid UTF-8'
-        except ValueError as error:
-            return f'column "{name}" cannot be read ({type(error).__name__})'
-    return record
-
-
-def _parquet_file(path: Path) -> Any:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        # Row groups may hold a million rows: read their columns through a buffer, not at once.
-        return pq.ParquetFile(path, buffer_size=1 << 20, pre_buffer=False)
-    except (pa.ArrowException, OSError) as error:
-        raise InvalidTable(f"{path}: is no parquet file ({type(error).__name__})") from None
+    cells = zip(names, values, strict=True)
+    return {name: value for name, value in cells if wanted is None or name in wanted}
 
 
 def _lines(stream: IO[str], path: Path) -> Iterator[str]:
@@ -194,24 +276,20 @@ def _has_undecodable(text: str) -> bool:
     return not text.isascii() and _UNDECODABLE.search(text) is not None
 
 
-def is_encodable(text: str) -> bool:
-    """Whether a file can hold the text; half a surrogate pair stands for bytes that were none."""
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        return False
-    return True
+def _quoted(names: Collection[str]) -> str:
+    return ", ".join(f'"{name}"' for name in names)
 
 
-def is_missing(value: Any) -> bool:
-    """None, nan, or blank text."""
-    if value is None or (isinstance(value, float) and math.isnan(value)):
-        return True
-    return isinstance(value, str) and not value.strip()
+@dataclass(frozen=True)
+class _Format:
+    read: Callable[[Path, Wanted], Iterator[RawRow]]
+    columns: Callable[[Path], list[str]]
 
 
-_FORMATS: dict[str, Callable[[Path], Iterator[RawRow]]] = {
-    ".jsonl": _read_jsonl,
-    ".csv": _read_csv,
-    ".parquet": _read_parquet,
+_FORMATS = {
+    ".jsonl": _Format(_read_jsonl, _jsonl_columns),
+    ".json": _Format(_read_json, lambda path: _names_of(_json_list(path)[:_HEAD])),
+    ".csv": _Format(_read_csv, _csv_columns),
+    ".tsv": _Format(_read_csv, _csv_columns),
+    ".parquet": _Format(read_parquet, parquet_columns),
 }

@@ -1,22 +1,272 @@
-"""Tables of studies, and of reports, row by row."""
+"""Tables of studies and of reports: the one place that decides what a row is.
 
-import json
-import re
-from collections.abc import Iterator, Sequence
-from itertools import chain, islice
+Ids, duplicates, missing values, undecodable text and columns are the same for every command,
+because every command reads through `open_studies` or `open_reports`.
+"""
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Generic, TypeVar
 
-from vlscore.errors import InvalidStudy, InvalidTable
-from vlscore.studies.rows import RawRow, Record, is_missing, read_rows
+from vlscore._files import file_digest
+from vlscore.errors import InvalidSetting, InvalidStudy, InvalidTable
+from vlscore.studies.cells import check_encodable, id_of, paths_of, text_of, views_of
+from vlscore.studies.rows import Record, columns_of, count_rows, read_rows
+from vlscore.studies.seen import SeenIds
 from vlscore.studies.study import BadRow, ColumnNames, Report, Study, StudyImages
+
+ROLES = ("image", "reference", "candidate")
 
 # A report's column, the first that a table has; and those that make one where it has none.
 REPORT_COLUMNS = ("report", "text", "reference")
 REPORT_SECTIONS = ("findings", "impression")
 
-# How many rows tell what columns a table has.
-_HEAD = 100
+_REPORT_OPTIONS = {"id": "id_column (--id-column)", "text": "text_column (--text-column)"}
+
+Row = TypeVar("Row", Study, Report)
+
+
+@dataclass(frozen=True)
+class Table(ABC, Generic[Row]):
+    """A table that has the columns asked for and at least one row; iterating reads it.
+
+    It can be iterated over as often as one likes, in constant memory but for 40 bytes an id.
+
+    Attributes:
+        path: of the file.
+        found: names of its columns; of .jsonl and .json, those that the first 100 rows have.
+        id_column: that of the ids, whether it is there or not.
+        unique: whether a row whose id stands above is a bad row.
+        options: how the caller names columns, for messages.
+    """
+
+    path: Path
+    found: tuple[str, ...]
+    id_column: str
+    unique: bool
+    options: Mapping[str, str] = field(repr=False)
+
+    @property
+    def has_ids(self) -> bool:
+        """Whether there is a column of ids; else a row's id is its number."""
+        return self.id_column in self.found
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a user should be told before the results, one sentence each."""
+        if self.has_ids or not self.found:
+            return ()
+        hint = f". Name the ids' column with {self.options['id']}" if "id" in self.options else ""
+        return (
+            f'{self.path} has no column "{self.id_column}", so row numbers stand for the ids; '
+            f"found: {_listed(self.found)}{hint}",
+        )
+
+    @cached_property
+    def sha256(self) -> str:
+        """Of the file's content, hexadecimal."""
+        return file_digest(self.path)
+
+    def count(self) -> int | None:
+        """Number of rows, where that is cheap to tell."""
+        return count_rows(self.path)
+
+    def __iter__(self) -> Iterator[Row | BadRow]:
+        seen = SeenIds() if self.unique else None
+        for number, record in read_rows(self.path, self._wanted()):
+            row = self._row(number, record)
+            if seen is not None and not isinstance(row, BadRow):
+                first = seen.first_row(row.id, number)
+                if first != number:
+                    reason = f"id {row.id!r} stands at row {first} already; ids must be unique"
+                    yield BadRow(number, row.id, reason)
+                    continue
+            yield row
+
+    @abstractmethod
+    def _wanted(self) -> set[str]:
+        """Names of the columns that are read."""
+
+    @abstractmethod
+    def _made(self, id: str, number: int, record: Record) -> Row:
+        """The row; raises InvalidStudy where it holds none."""
+
+    def _row(self, number: int, record: Record | str) -> Row | BadRow:
+        if isinstance(record, str):
+            return BadRow(number, None, _printable(record))
+        id = None
+        try:
+            check_encodable([record.get(self.id_column)], self.id_column)
+            id = id_of(record.get(self.id_column), self.id_column)
+            return self._made(str(number) if id is None else id, number, record)
+        except InvalidStudy as error:
+            return BadRow(number, id, _printable(str(error)))
+
+
+@dataclass(frozen=True)
+class StudyTable(Table[Study]):
+    """A table of studies; see `open_studies`.
+
+    Attributes:
+        columns: what they are called.
+        needs: which of image, reference and candidate every row must have.
+        root: folder that image paths start from.
+        also: further columns that are read.
+        parts: columns that make the reference where it has none of its own.
+    """
+
+    columns: ColumnNames
+    needs: frozenset[str]
+    root: Path
+    also: tuple[str, ...] = ()
+    parts: tuple[str, ...] = ()
+
+    def _wanted(self) -> set[str]:
+        names = {getattr(self.columns, role) for role in self.needs} | {self.columns.id}
+        if "image" in self.needs:
+            names.add(self.columns.view)
+        return names | set(self.also) | (set(self.parts) if "reference" in self.needs else set())
+
+    def _made(self, id: str, number: int, record: Record) -> Study:
+        names, needs = self.columns, self.needs
+        images: tuple[Path, ...] = ()
+        views = reference = candidate = parts = None
+        if "image" in needs:
+            images = paths_of(record.get(names.image), names.image, self.root)
+            views = views_of(record.get(names.view), len(images), names.view)
+        if "reference" in needs and self.parts:
+            parts = _parts(record, self.parts)
+            reference = " ".join(parts.values())
+        elif "reference" in needs:
+            reference = _text(record, names.reference)
+            if reference is None:
+                raise InvalidStudy(f'column "{names.reference}" is empty')
+        if "candidate" in needs:
+            # Silence is an answer of the generator and counts; a lost row would not.
+            candidate = _text(record, names.candidate) or ""
+        extra = {name: record[name] for name in self.also if name in record}
+        for name, value in extra.items():
+            check_encodable([value], name)
+        return Study(id, images, reference, candidate, number, views, parts, extra)
+
+
+@dataclass(frozen=True)
+class ReportTable(Table[Report]):
+    """A table of reports; see `open_reports`.
+
+    Attributes:
+        sources: the columns that make a report.
+        by_section: whether they are its findings and its impression.
+    """
+
+    sources: tuple[str, ...]
+    by_section: bool
+
+    def _wanted(self) -> set[str]:
+        return {self.id_column, *self.sources}
+
+    def _made(self, id: str, number: int, record: Record) -> Report:
+        parts = _parts(record, self.sources)
+        text = " ".join(parts.values())
+        return Report(id, text, number, parts if self.by_section else None)
+
+
+def open_studies(
+    path: str | Path,
+    *,
+    needs: Collection[str] = ROLES,
+    image_root: str | Path | None = None,
+    columns: ColumnNames | None = None,
+    also: Sequence[str] = (),
+    unique: bool = True,
+) -> StudyTable:
+    """Open a .jsonl, .json, .csv, .tsv or .parquet table of studies; docs/tables.md has the rules.
+
+    Args:
+        needs: which of "image", "reference" and "candidate" are read and must be there.
+        image_root: folder that image paths start from; default: the table's.
+        columns: other column names.
+        also: further columns to read, into `Study.extra`.
+        unique: make a bad row of one whose id stands above.
+
+    Returns: what yields a Study or a BadRow for every row, in order.
+
+    Raises:
+        InvalidTable: the file cannot be read, holds no row, or has not the columns.
+        InvalidSetting: `image_root` is no folder.
+    """
+    path = Path(path)
+    names = columns or ColumnNames()
+    options = names.options or {role: f"ColumnNames({role}=...)" for role in ("id", "view", *ROLES)}
+    if unknown := set(needs) - set(ROLES):
+        raise InvalidSetting(f"a study has {', '.join(ROLES)}; not {', '.join(sorted(unknown))}")
+    found = _columns_found(path)
+    parts: tuple[str, ...] = ()
+    if names.reference == ColumnNames.reference and names.reference not in found:
+        parts = tuple(name for name in REPORT_SECTIONS if name in found)
+    missing = {role: getattr(names, role) for role in ROLES if role in needs}
+    if parts:
+        missing.pop("reference", None)
+    # A user who names these columns wants them; under their own names they may be absent.
+    named = ("id", "view") if "image" in needs else ("id",)
+    missing |= {
+        role: getattr(names, role)
+        for role in named
+        if getattr(names, role) != getattr(ColumnNames, role)
+    }
+    missing |= {name: name for name in also}
+    _check_columns(path, found, missing, options)
+    if "image" in needs and image_root is not None and not os.path.isdir(image_root):
+        raise InvalidSetting(f"{image_root}: no such folder, and images are looked for in it")
+    root = Path(image_root) if image_root is not None else path.parent
+    return StudyTable(
+        path=path,
+        found=tuple(found),
+        id_column=names.id,
+        unique=unique,
+        options=options,
+        columns=names,
+        needs=frozenset(needs),
+        root=root,
+        also=tuple(also),
+        parts=parts,
+    )
+
+
+def open_reports(
+    path: str | Path,
+    *,
+    id_column: str = "id",
+    text_column: str | None = None,
+    unique: bool = True,
+    options: Mapping[str, str] | None = None,
+) -> ReportTable:
+    """Open a table of reports, of the same formats and by the same rules as `open_studies`.
+
+    Args:
+        text_column: default: "report", "text" or "reference", whichever the table has; else its
+            "findings" and "impression" joined by a blank.
+        unique: make a bad row of one whose id stands above.
+        options: what messages call the two column arguments, "id" and "text".
+
+    Returns: what yields a Report or a BadRow for every row, in order.
+
+    Raises: InvalidTable where the file cannot be read, holds no row, or has none of the columns.
+    """
+    path = Path(path)
+    options = {**_REPORT_OPTIONS, **(options or {})}
+    found = _columns_found(path)
+    named = {"id": id_column} if id_column != ColumnNames.id else {}
+    if text_column is not None:
+        named["text"] = text_column
+    _check_columns(path, found, named, options)
+    sources = (text_column,) if text_column is not None else _report_columns(path, found, options)
+    by_section = text_column is None and sources[0] in REPORT_SECTIONS
+    return ReportTable(path, tuple(found), id_column, unique, options, sources, by_section)
 
 
 def read_studies(
@@ -24,23 +274,10 @@ def read_studies(
     *,
     image_root: str | Path | None = None,
     columns: ColumnNames | None = None,
+    unique: bool = True,
 ) -> Iterator[Study | BadRow]:
-    """Studies of a .jsonl, .csv or .parquet table, in order; constant memory.
-
-    The image column holds one path, a list of paths, or paths separated by ";" or "|"; the view
-    column, where there is one, as many views. Paths are relative to `image_root`, else to the
-    table's folder. A path that holds one of the separators is given as a list of one. A row that
-    cannot be used becomes a BadRow.
-
-    Raises: InvalidTable where the file cannot be read, or none of its first 100 rows has one of the
-    columns image, reference and candidate.
-    """
-    path = Path(path)
-    names = columns or ColumnNames()
-    root = Path(image_root) if image_root is not None else path.parent
-    rows = _with_columns(path, (names.image, names.reference, names.candidate))
-    for number, record in rows:
-        yield _row(number, record, names.id, lambda n, r: _study(n, r, names, root))
+    """The studies of a table with all their columns, in order; see `open_studies`."""
+    return iter(open_studies(path, image_root=image_root, columns=columns, unique=unique))
 
 
 def read_study_images(
@@ -48,170 +285,92 @@ def read_study_images(
     *,
     image_root: str | Path | None = None,
     columns: ColumnNames | None = None,
+    unique: bool = True,
 ) -> Iterator[StudyImages | BadRow]:
-    """The images of the studies of a table, in order; reports are neither read nor needed.
-
-    Raises: InvalidTable where the file cannot be read, or its first row has no image column.
-    """
-    path = Path(path)
-    names = columns or ColumnNames()
-    root = Path(image_root) if image_root is not None else path.parent
-    for number, record in _with_columns(path, (names.image,)):
-        yield _row(number, record, names.id, lambda n, r: _study_images(n, r, names, root))
-
-
-def read_reports(
-    path: str | Path, *, id_column: str = "id", text_column: str | None = None
-) -> Iterator[Report | BadRow]:
-    """Reports of a .jsonl, .csv or .parquet table, in order; constant memory.
-
-    Args:
-        text_column: default: "report", "text" or "reference", whichever the table has; else its
-            "findings" and "impression" joined by a blank.
-
-    Raises: InvalidTable where the file cannot be read or has none of these columns.
-    """
-    path = Path(path)
-    rows = read_rows(path)
-    head = list(islice(rows, _HEAD))
-    sources = _report_columns(path, _columns_of(head), text_column)
-    for number, record in chain(head, rows):
-        yield _row(number, record, id_column, lambda n, r: _report(n, r, id_column, sources))
-
-
-def _row(number: int, record: Record | str, id_column: str, make: Any) -> Any:
-    if isinstance(record, str):
-        return BadRow(number, None, record)
-    try:
-        return make(number, record)
-    except InvalidStudy as error:
-        name = record.get(id_column)
-        known = isinstance(name, str | int | float) and not is_missing(name)
-        return BadRow(number, str(name).strip() if known else None, str(error))
-
-
-def _with_columns(path: Path, needed: Sequence[str]) -> Iterator[RawRow]:
-    """The rows; raises InvalidTable if no row of the first ones has a column."""
-    rows = read_rows(path)
-    # The rows of a jsonl table need not be alike: one without the column may just be a bad one.
-    head = list(islice(rows, _HEAD))
-    found = _columns_of(head)
-    missing = [name for name in needed if name not in found]
-    if found and missing:
-        raise InvalidTable(
-            f"{path}: no column {', '.join(missing)}; found: {', '.join(found)}. Name the columns "
-            "with --image-column, --reference-column, --candidate-column"
-        )
-    yield from chain(head, rows)
-
-
-def _columns_of(rows: Sequence[RawRow]) -> list[str]:
-    """All column names of the rows, in order of appearance."""
-    records = [row for _, row in rows if isinstance(row, dict)]
-    return list(dict.fromkeys(str(name) for record in records for name in record))
-
-
-def _study(number: int, record: Record, names: ColumnNames, root: Path) -> Study:
-    shown = _study_images(number, record, names, root)
-    return Study(
-        id=shown.id,
-        images=shown.images,
-        reference=_text(record, names.reference),
-        candidate=_text(record, names.candidate),
-        row=number,
-        views=shown.views,
+    """The images of the studies of a table, in order; see `open_studies`."""
+    table = open_studies(
+        path, needs={"image"}, image_root=image_root, columns=columns, unique=unique
+    )
+    return (
+        row if isinstance(row, BadRow) else StudyImages(row.id, row.images, row.views)
+        for row in table
     )
 
 
-def _study_images(number: int, record: Record, names: ColumnNames, root: Path) -> StudyImages:
-    images = tuple(root / name for name in _paths(record.get(names.image), names.image))
-    views = _views(record.get(names.view), len(images), names.view)
-    return StudyImages(_id(record, names.id, number), images, views)
+def read_reports(
+    path: str | Path,
+    *,
+    id_column: str = "id",
+    text_column: str | None = None,
+    unique: bool = True,
+) -> Iterator[Report | BadRow]:
+    """The reports of a table, in order; see `open_reports`."""
+    return iter(open_reports(path, id_column=id_column, text_column=text_column, unique=unique))
 
 
-def _report(number: int, record: Record, id_column: str, sources: Sequence[str]) -> Report:
-    parts = [record.get(name) for name in sources]
-    for name, part in zip(sources, parts, strict=True):
-        if not is_missing(part) and not isinstance(part, str):
-            raise InvalidStudy(f'column "{name}" holds a {type(part).__name__}, not a text')
-    text = " ".join(part.strip() for part in parts if isinstance(part, str) and part.strip())
-    if not text:
-        raise InvalidStudy(f"no text in {' or '.join(sources)}")
-    return Report(_id(record, id_column, number), text, number)
-
-
-def _report_columns(path: Path, columns: Sequence[str], text_column: str | None) -> tuple[str, ...]:
-    """The columns that make a report."""
-    if text_column is not None:
-        wanted: tuple[str, ...] = (text_column,)
-        found = [name for name in wanted if name in columns]
-    else:
-        wanted = (*REPORT_COLUMNS, *REPORT_SECTIONS)
-        whole = [name for name in REPORT_COLUMNS if name in columns][:1]
-        found = whole or [name for name in REPORT_SECTIONS if name in columns]
-    if columns and not found:
+def _columns_found(path: Path) -> list[str]:
+    """The columns of a table that has rows to read."""
+    found = columns_of(path)
+    # Nothing is looked at but whether there is a row, so that no column can spoil the answer.
+    number, record = next(read_rows(path, ()), (0, ""))
+    if not number:
+        raise InvalidTable(f"{path}: holds no rows")
+    if not found:
+        reason = record if isinstance(record, str) else "it is empty"
         raise InvalidTable(
-            f"{path}: no column {' or '.join(wanted)}; found: {', '.join(columns)}. "
-            "Name the column with --text-column"
+            f"{path}: none of its first rows has a column; row {number}: {_printable(reason)}"
         )
-    return tuple(found) or wanted
+    return found
 
 
-def _id(record: Record, column: str, number: int) -> str:
-    value = record.get(column)
-    if isinstance(value, list | dict):
-        raise InvalidStudy(
-            f'column "{column}" holds a {type(value).__name__}, not a text or number'
+def _check_columns(
+    path: Path, found: Sequence[str], needed: Mapping[str, str], options: Mapping[str, str]
+) -> None:
+    """Raise InvalidTable where a column, named by what it is for, is not there."""
+    missing = {role: name for role, name in needed.items() if name not in found}
+    if not missing:
+        return
+    ways = [options[role] for role in missing if role in options]
+    it = "it" if len(missing) == 1 else "them"
+    hint = f". Name {it} with {', '.join(ways)}" if ways else ""
+    raise InvalidTable(
+        f"{path}: no column {_listed(missing.values())}; found: {_listed(found)}{hint}"
+    )
+
+
+def _report_columns(
+    path: Path, found: Sequence[str], options: Mapping[str, str]
+) -> tuple[str, ...]:
+    whole = [name for name in REPORT_COLUMNS if name in found][:1]
+    sources = whole or [name for name in REPORT_SECTIONS if name in found]
+    if not sources:
+        wanted = " or ".join((*REPORT_COLUMNS, *REPORT_SECTIONS))
+        raise InvalidTable(
+            f"{path}: no column {wanted}; found: {_listed(found)}. Name it with {options['text']}"
         )
-    return str(number) if is_missing(value) else str(value).strip()
+    return tuple(sources)
 
 
-def _text(record: Record, column: str) -> str:
-    value = record.get(column)
-    if is_missing(value):
-        raise InvalidStudy(f'column "{column}" is {"absent" if column not in record else "empty"}')
-    if not isinstance(value, str):
-        raise InvalidStudy(f'column "{column}" holds a {type(value).__name__}, not a text')
-    return value
+def _text(record: Record, column: str) -> str | None:
+    if column not in record:
+        raise InvalidStudy(f'column "{column}" is absent')
+    check_encodable([record[column]], column)
+    return text_of(record[column], column)
 
 
-def _paths(value: Any, column: str) -> list[str]:
-    names = [name for name in _list(value, column) if name]
-    if not names:
-        raise InvalidStudy(f'column "{column}" names no image')
-    if any("\0" in name for name in names):
-        raise InvalidStudy(f'column "{column}" holds a NUL character; no path has one')
-    return names
+def _parts(record: Record, columns: Sequence[str]) -> dict[str, str]:
+    """Texts of the columns that have one, without blanks around them."""
+    texts = {name: _text(record, name) for name in columns if name in record}
+    parts = {name: text.strip() for name, text in texts.items() if text is not None}
+    if not parts:
+        raise InvalidStudy(f"no text in {' or '.join(columns)}")
+    return parts
 
 
-def _views(value: Any, count: int, column: str) -> tuple[str | None, ...] | None:
-    views = _list(value, column)
-    if not any(views):
-        return None
-    if len(views) != count:
-        raise InvalidStudy(f'column "{column}" names {len(views)} views for {count} images')
-    return tuple(view or None for view in views)
+def _listed(names: Collection[str]) -> str:
+    return _printable(", ".join(names))
 
 
-def _list(value: Any, column: str) -> list[str]:
-    """One text, a list of texts, a json list in a text, or texts separated by ";" or "|"."""
-    if is_missing(value):
-        return []
-    if isinstance(value, str):
-        value = _json_list(value, column) if value.lstrip().startswith("[") else _split(value)
-    if not isinstance(value, list) or not all(
-        item is None or isinstance(item, str) for item in value
-    ):
-        raise InvalidStudy(f'column "{column}" must hold a text or a list of texts')
-    return [(item or "").strip() for item in value]
-
-
-def _split(text: str) -> list[str]:
-    return re.split(r"[;|]", text)
-
-
-def _json_list(text: str, column: str) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        raise InvalidStudy(f'column "{column}" begins like a list but is none') from None
+def _printable(text: str) -> str:
+    """The text with half surrogate pairs written out, so that any file can hold it."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from vlscore.encoders.blocks.hub import cached_file, download, is_hub_id
 from vlscore.errors import WeightsNotFound
 
 VOCABULARY_FILES = ("vocab.txt", "tokenizer.json")
@@ -37,43 +38,59 @@ def checkpoint_in(place: Path, names: Sequence[str], *, guess: bool = True) -> P
     )
 
 
-def vocabulary_file(tokenizer: str | Path | None, *, beside: Path, hub_id: str) -> Path:
+def vocabulary_file(
+    tokenizer: str | Path | None,
+    *,
+    beside: Path,
+    hub_id: str,
+    names: Sequence[str] = VOCABULARY_FILES,
+) -> Path:
     """Where a tokenizer's vocabulary is.
 
     Looked for in this order: `tokenizer`, a file, a folder or the id of a hub repository (only
     then is the hub asked); next to the checkpoint; what the hub's cache already holds of `hub_id`.
 
+    Args:
+        names: what the file may be called, in order of preference.
+
     Raises: WeightsNotFound, saying how to get it.
     """
     if tokenizer is not None:
-        return _given_vocabulary(tokenizer)
-    found = _vocabulary_in(beside if beside.is_dir() else beside.parent)
-    found = found or _from_hub(hub_id, cached_only=True)
+        return _given_vocabulary(tokenizer, names)
+    found = _vocabulary_in(beside if beside.is_dir() else beside.parent, names)
+    found = found or _cached_vocabulary(hub_id, names)
     if found is None:
         raise WeightsNotFound(
-            f"no {' or '.join(VOCABULARY_FILES)} lies beside {beside}; give the vocabulary of "
+            f"no {' or '.join(names)} lies beside {beside}; give the vocabulary of "
             f'{hub_id} as tokenizer=PATH, or tokenizer="{hub_id}" to download it'
         )
     return found
 
 
-def download_vocabulary(hub_id: str | None) -> Path | None:
+def download_vocabulary(hub_id: str | None, names: Sequence[str] = VOCABULARY_FILES) -> Path | None:
     """A vocabulary from the hub, now in its cache; None where there is none to be had."""
-    return None if hub_id is None else _from_hub(hub_id, cached_only=False)
+    if hub_id is None or not is_hub_id(hub_id):
+        return None
+    for name in names:
+        try:
+            return download(hub_id, name)
+        except WeightsNotFound:
+            continue
+    return None
 
 
-def _given_vocabulary(tokenizer: str | Path) -> Path:
+def _given_vocabulary(tokenizer: str | Path, names: Sequence[str]) -> Path:
     path = Path(tokenizer)
     if path.is_file():
         return path
     if path.is_dir():
-        found = _vocabulary_in(path)
+        found = _vocabulary_in(path, names)
         if found is None:
-            raise WeightsNotFound(f"{path} holds no {' or '.join(VOCABULARY_FILES)}")
+            raise WeightsNotFound(f"{path} holds no {' or '.join(names)}")
         return found
     name = str(tokenizer)
-    if name.count("/") == 1 and not name.startswith((".", "/", "~")):
-        found = download_vocabulary(name)
+    if is_hub_id(name):
+        found = download_vocabulary(name, names)
         if found is not None:
             return found
         raise WeightsNotFound(
@@ -83,18 +100,9 @@ def _given_vocabulary(tokenizer: str | Path) -> Path:
     raise WeightsNotFound(f"{path}: no such vocabulary file or folder")
 
 
-def _vocabulary_in(folder: Path) -> Path | None:
-    return next((folder / n for n in VOCABULARY_FILES if (folder / n).is_file()), None)
+def _vocabulary_in(folder: Path, names: Sequence[str]) -> Path | None:
+    return next((folder / n for n in names if (folder / n).is_file()), None)
 
 
-def _from_hub(hub_id: str, *, cached_only: bool) -> Path | None:
-    from huggingface_hub import hf_hub_download
-
-    for name in VOCABULARY_FILES:
-        try:
-            return Path(hf_hub_download(hub_id, name, local_files_only=cached_only))
-        except (
-            Exception
-        ):  # the hub library raises many unrelated types, all meaning "not to be had"
-            continue
-    return None
+def _cached_vocabulary(hub_id: str, names: Sequence[str]) -> Path | None:
+    return next((found for n in names if (found := cached_file(hub_id, n))), None)

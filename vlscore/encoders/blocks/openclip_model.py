@@ -1,64 +1,116 @@
 """open_clip models from a configuration, without a hub: towers, pixels, tokens."""
 
-import contextlib
 import copy
+import re
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import open_clip
-import torch
-from open_clip.tokenizer import HFTokenizer, basic_clean, whitespace_clean
+from open_clip.tokenizer import basic_clean, whitespace_clean
 from open_clip.transform import PreprocessCfg, image_transform_v2
 from PIL import Image
 from torch import Tensor
-from transformers import BertConfig
+from transformers import AutoConfig, BertConfig, PretrainedConfig
 
 from vlscore.encoders.base import ImagePipeline
 from vlscore.encoders.blocks.clip_tokens import CONTEXT, ClipTokenizer
-from vlscore.encoders.blocks.pixels import too_elongated
+from vlscore.encoders.blocks.json_files import read_json, refuse_code
+from vlscore.encoders.blocks.pixels import open_with_pillow, too_elongated
 from vlscore.encoders.blocks.wordpiece import WordPieceTokenizer
 from vlscore.encoders.tokens import Tokens
-from vlscore.errors import UnreadableImage, WeightsNotFound
+from vlscore.errors import IncompatibleCheckpoint, WeightsNotFound
 from vlscore.images import Radiograph
 
 OpenClipModel: TypeAlias = open_clip.CLIP | open_clip.CustomTextCLIP | open_clip.CoCa
 
 _MOST_ELONGATED = 1000
-_BERT_KEY = "text.transformer.embeddings.{}_embeddings.weight"
+_LAYER = ".encoder.layer."
+BERT_WORDS = "text.transformer.embeddings.word_embeddings.weight"
+_BERT_KEYS = (
+    BERT_WORDS,
+    "text.transformer.embeddings.position_embeddings.weight",
+    "text.transformer.embeddings.token_type_embeddings.weight",
+    "text.transformer.encoder.layer.0.intermediate.dense.weight",
+)
+# The kinds of report towers that open_clip knows, and what is read of their config.json.
+_REPORT_TOWERS = ("bert", "roberta", "xlm-roberta", "mt5", "m2m_100")
+_REPORT_LAYERS = ("num_hidden_layers", "num_layers", "encoder_layers", "decoder_layers")
+_REPORT_SETTINGS = (
+    *_REPORT_LAYERS,
+    "vocab_size",
+    "hidden_size",
+    "d_model",
+    "num_attention_heads",
+    "num_heads",
+    "intermediate_size",
+    "d_ff",
+    "d_kv",
+    "encoder_attention_heads",
+    "decoder_attention_heads",
+    "encoder_ffn_dim",
+    "decoder_ffn_dim",
+    "num_decoder_layers",
+    "max_position_embeddings",
+    "type_vocab_size",
+    "layer_norm_eps",
+    "layer_norm_epsilon",
+    "hidden_act",
+    "activation_function",
+    "feed_forward_proj",
+    "is_encoder_decoder",
+    "pad_token_id",
+    "bos_token_id",
+    "eos_token_id",
+    "decoder_start_token_id",
+    "relative_attention_num_buckets",
+    "scale_embedding",
+    "relative_attention_max_distance",
+    "tie_word_embeddings",
+)
 
 
-def build_model(config: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> OpenClipModel:
+def build_model(
+    config: Mapping[str, Any],
+    tensors: Mapping[str, Tensor],
+    described: Path | None = None,
+    *,
+    source: str = "open_clip",
+) -> OpenClipModel:
     """The model of an open_clip configuration, its weights not yet set.
 
     Args:
-        config: the "model_cfg" of an open_clip_config.json.
+        config: the "model_cfg" of an open_clip_config.json, which `check_config` let pass.
         tensors: its checkpoint, from whose shapes a BERT report tower is sized.
+        described: the config.json of a report tower of another kind.
+        source: the checkpoint, for messages.
 
-    Raises: WeightsNotFound where a report tower of another kind needs its configuration from
-        the hub, and the hub cannot be asked.
+    Raises: WeightsNotFound where a report tower needs a config.json and there is none;
+        IncompatibleCheckpoint; UnsafeCheckpoint.
     """
     settings = copy.deepcopy(dict(config))
     report_settings = settings["text_cfg"]
-    is_hub_tower = "hf_model_name" in report_settings
-    settings["vision_cfg"].pop("timm_model_pretrained", None)
-    if is_hub_tower:
-        report_settings["hf_model_pretrained"] = False
-    if settings["vision_cfg"].get("timm_model_name"):
-        settings["vision_cfg"]["timm_model_pretrained"] = False
+    is_hub_tower = bool(report_settings.get("hf_model_name"))
+    # Weights come from the checkpoint alone; these would be downloaded.
+    report_settings["hf_model_pretrained"] = False
+    settings["vision_cfg"]["timm_model_pretrained"] = False
     kind: type[OpenClipModel] = open_clip.CLIP
-    if "multimodal_cfg" in settings:
+    if settings.get("multimodal_cfg"):
         kind = open_clip.CoCa
     elif settings.pop("custom_text", False) or is_hub_tower:
         kind = open_clip.CustomTextCLIP
-    with _bert_configuration(report_settings, tensors) if is_hub_tower else _nothing():
+    with tempfile.TemporaryDirectory() as folder:
+        if is_hub_tower:
+            _write_report_configuration(report_settings, tensors, described, folder)
+            # The library reads nothing but what was written there now.
+            report_settings["hf_model_name"] = folder
         try:
             return kind(**settings)
-        except OSError as error:
-            raise WeightsNotFound(
-                f"the report tower {report_settings.get('hf_model_name')} needs its configuration "
-                f"from the hub: {error}"
+        except Exception as error:  # open_clip, timm and transformers raise any type on bad sizes
+            raise IncompatibleCheckpoint(
+                f"{source}: its configuration describes no model that open_clip can build "
+                f"({type(error).__name__}: {error})"
             ) from None
 
 
@@ -72,25 +124,24 @@ class OpenClipPipeline(ImagePipeline):
 
     def __init__(self, size: int | tuple[int, int], settings: Mapping[str, Any]) -> None:
         known = {k: v for k, v in settings.items() if k in PreprocessCfg.__dataclass_fields__}
-        self._transform = image_transform_v2(PreprocessCfg(**{**known, "size": size}), False)
+        self._settings = {**known, "size": size}
+        self._transform = image_transform_v2(PreprocessCfg(**self._settings), False)
+
+    def identity(self) -> str:
+        return f"{type(self).__qualname__}({sorted(self._settings.items())})"
 
     def __call__(self, radiograph: Radiograph) -> Tensor:
         return self._tensor(Image.fromarray(radiograph.to_uint8()), radiograph.name)
 
     def as_authors(self, path: Path) -> Tensor:
-        try:
-            with Image.open(path) as image:
-                return self._tensor(image, str(path))
-        except (OSError, SyntaxError, ValueError) as error:
-            raise UnreadableImage(
-                f'{path}: Pillow, which the image policy "authors" reads with, cannot read it '
-                f"({error}); use the default image policy"
-            ) from None
+        with open_with_pillow(path) as image:
+            return self._tensor(image, str(path))
 
     def _tensor(self, image: Image.Image, name: str) -> Tensor:
         if max(image.size) > _MOST_ELONGATED * min(image.size):
             raise too_elongated(image.height, image.width, name)
-        return self._transform(image)
+        found: Tensor = self._transform(image)
+        return found
 
 
 class CleaningWordPieces:
@@ -100,64 +151,74 @@ class CleaningWordPieces:
         self._tokenizer = tokenizer
         self.pad = tokenizer.pad
         self.context = context
+        self.digest = tokenizer.digest
+        self.size = tokenizer.size
 
     def __call__(self, texts: Sequence[str]) -> Tokens:
         clean = [whitespace_clean(basic_clean(text)) for text in texts]
         return self._tokenizer(clean, max_tokens=self.context, pad_to=self.context)
 
 
-class HubTokenizer:
-    """Any other tokenizer of the hub, as open_clip runs it."""
-
-    def __init__(self, tokenizer: HFTokenizer) -> None:
-        self._tokenizer = tokenizer
-        self.pad = int(tokenizer.tokenizer.pad_token_id or 0)
-        self.context = int(tokenizer.context_length)
-
-    def __call__(self, texts: Sequence[str]) -> Tokens:
-        ids = self._tokenizer(list(texts)) if texts else torch.zeros(0, self.context).long()
-        clean = [self._tokenizer.clean_fn(text) for text in texts]
-        full_lengths = [len(self._tokenizer.tokenizer(text).input_ids) for text in clean]
-        kept = torch.tensor(full_lengths, dtype=torch.long).clamp(max=self.context)
-        mask = (torch.arange(self.context) < kept[:, None]).long()
-        return Tokens(ids, mask, torch.tensor(full_lengths, dtype=torch.long))
-
-
 def byte_pair_tokenizer(settings: Mapping[str, Any], vocabulary: Path | None) -> ClipTokenizer:
     """CLIP's tokenizer as a "text_cfg" asks for it."""
-    return ClipTokenizer(
-        vocabulary,
-        context=settings.get("context_length", CONTEXT),
-        **settings.get("tokenizer_kwargs", {}),
-    )
+    options = settings.get("tokenizer_kwargs") or {}
+    if "strip_sep_token" in options:
+        raise IncompatibleCheckpoint("the configuration asks CLIP's tokenizer for strip_sep_token")
+    return ClipTokenizer(vocabulary, context=settings.get("context_length", CONTEXT), **options)
 
 
-@contextlib.contextmanager
-def _bert_configuration(settings: dict[str, Any], tensors: Mapping[str, Tensor]) -> Iterator[None]:
-    """Point a BERT report tower at a configuration written from its checkpoint's shapes."""
-    name = settings["hf_model_name"].lower()
-    words, positions, kinds = (
-        tensors.get(_BERT_KEY.format(part)) for part in ("word", "position", "token_type")
-    )
-    if "bert" not in name or "roberta" in name or words is None or positions is None:
-        yield
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        layers = {key.split(".")[4] for key in tensors if ".encoder.layer." in key}
-        feed_forward = tensors["text.transformer.encoder.layer.0.intermediate.dense.weight"]
-        BertConfig(
+def _write_report_configuration(
+    settings: Mapping[str, Any], tensors: Mapping[str, Tensor], described: Path | None, folder: str
+) -> None:
+    """Write the configuration of a report tower of the transformers library, for it to read back.
+
+    A BERT's is taken from its checkpoint's shapes, another's from `described`, a config.json, of
+    which only the settings in the list below are read.
+    """
+    name = settings["hf_model_name"]
+    words, positions, kinds, feed_forward = (tensors.get(key) for key in _BERT_KEYS)
+    if "bert" in name.lower() and "roberta" not in name.lower() and feed_forward is not None:
+        if words is None or positions is None:
+            raise IncompatibleCheckpoint(f"the checkpoint holds no embeddings of a {name}")
+        config: PretrainedConfig = BertConfig(
             vocab_size=len(words),
             hidden_size=words.shape[1],
-            num_hidden_layers=len(layers),
-            num_attention_heads=words.shape[1] // 64,
+            num_hidden_layers=len({key.split(".")[4] for key in tensors if _LAYER in key}),
+            num_attention_heads=max(words.shape[1] // 64, 1),
             intermediate_size=len(feed_forward),
             max_position_embeddings=len(positions),
             type_vocab_size=2 if kinds is None else len(kinds),
-        ).save_pretrained(folder)
-        settings["hf_model_name"] = folder
-        yield
+        )
+    elif described is None:
+        raise WeightsNotFound(
+            f"the report tower {name} needs its config.json: put the one of {name} beside the "
+            "checkpoint"
+        )
+    else:
+        config = _read_report_configuration(described, tensors)
+    config.save_pretrained(folder)
 
 
-@contextlib.contextmanager
-def _nothing() -> Iterator[None]:
-    yield
+def _read_report_configuration(path: Path, tensors: Mapping[str, Tensor]) -> PretrainedConfig:
+    described = read_json(path, "configuration of a report tower")
+    refuse_code(described, str(path))
+    kind = described.get("model_type")
+    if kind not in _REPORT_TOWERS:
+        raise IncompatibleCheckpoint(
+            f"{path}: the report tower is a {kind!r}; vlscore takes {', '.join(_REPORT_TOWERS)}"
+        )
+    chosen: dict[str, Any] = {}
+    for key in _REPORT_SETTINGS:
+        value = described.get(key)
+        if isinstance(value, bool | int | float):
+            if not -1 <= value <= 5_000_000:
+                raise IncompatibleCheckpoint(f"{path}: {key} is {value}")
+            chosen[key] = value
+        elif isinstance(value, str) and re.fullmatch(r"[\w-]{1,40}", value):
+            chosen[key] = value
+    width = chosen.get("hidden_size") or chosen.get("d_model") or 0
+    layers = max(chosen.get(key) or 0 for key in _REPORT_LAYERS)
+    held = sum(tensor.numel() for tensor in tensors.values())
+    if layers * width**2 + (chosen.get("vocab_size") or 0) * width > held:
+        raise IncompatibleCheckpoint(f"{path} describes a larger model than the checkpoint holds")
+    return AutoConfig.for_model(kind, **chosen)

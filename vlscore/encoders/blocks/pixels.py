@@ -1,7 +1,6 @@
 """The authors' ways from a grey image, or a file, to the pixels their towers take."""
 
 import contextlib
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,8 +11,11 @@ from PIL import Image
 from torch import Tensor
 
 from vlscore.errors import UnreadableImage
+from vlscore.images.quiet import hushed
 
 Grey = NDArray[np.uint8]
+# Numbers in a square as long as a picture; as many as the largest radiographs have, twice.
+_LARGEST_SQUARE = 200_000_000
 
 IMAGENET_MEAN = (0.485, 0.456, 0.406)
 IMAGENET_STD = (0.229, 0.224, 0.225)
@@ -34,7 +36,10 @@ def read_with_opencv(path: Path, *, colour: bool = False) -> Grey:
     """
     import cv2
 
-    pixels = cv2.imread(str(path), cv2.IMREAD_COLOR if colour else cv2.IMREAD_GRAYSCALE)
+    try:
+        pixels = cv2.imread(str(path), cv2.IMREAD_COLOR if colour else cv2.IMREAD_GRAYSCALE)
+    except cv2.error:  # more pixels than OpenCV takes
+        pixels = None
     if pixels is None:
         raise UnreadableImage(
             f'{path}: OpenCV, which the image policy "authors" reads with, cannot read it; '
@@ -45,7 +50,7 @@ def read_with_opencv(path: Path, *, colour: bool = False) -> Grey:
 
 def read_with_pillow(path: Path) -> Image.Image:
     """PIL.Image.open, with 16-bit grey values cut off at 255, as Pillow 13 converts them."""
-    with _pillow_errors(path), Image.open(path) as image:
+    with open_with_pillow(path) as image:
         image.load()
     if image.mode.startswith("I"):
         return Image.fromarray(np.clip(np.asarray(image), 0, 255).astype(np.uint8))
@@ -79,7 +84,7 @@ def read_deep(path: Path) -> NDArray[np.generic]:
     """
     if is_dicom(path):
         return _stored_dicom_values(path)
-    with _pillow_errors(path), Image.open(path) as image:
+    with open_with_pillow(path) as image:
         return np.asarray(image.convert("RGB") if image.mode == "P" else image)
 
 
@@ -97,8 +102,7 @@ def _stored_dicom_values(path: Path) -> NDArray[np.generic]:
 
     try:
         # Warnings and messages may quote header values, and a header names its patient.
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with hushed():
             return pydicom.dcmread(path).pixel_array
     except Exception as error:  # pydicom and its decoders raise many unrelated types
         raise UnreadableImage(
@@ -107,11 +111,22 @@ def _stored_dicom_values(path: Path) -> NDArray[np.generic]:
 
 
 @contextlib.contextmanager
-def _pillow_errors(path: Path) -> Iterator[None]:
+def open_with_pillow(path: Path) -> Iterator[Image.Image]:
+    """Pillow's image, open; raises UnreadableImage where Pillow cannot read it."""
     try:
-        yield
-    except (OSError, SyntaxError, ValueError) as error:
+        with hushed(), Image.open(path) as image:
+            yield image
+    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
         raise UnreadableImage(
             f'{path}: Pillow, which the image policy "authors" reads with, cannot read it '
             f"({error}); use the default image policy"
         ) from None
+
+
+def check_square(height: int, width: int, name: str) -> None:
+    """Refuse a strip of which a square would be made that takes gigabytes.
+
+    Raises: UnreadableImage.
+    """
+    if max(height, width) ** 2 > _LARGEST_SQUARE:
+        raise too_elongated(height, width, name)

@@ -1,6 +1,6 @@
 """BERT's word pieces over any vocabulary, the same under every version of transformers."""
 
-import json
+import hashlib
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -9,6 +9,7 @@ import torch
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 from torch import Tensor
 
+from vlscore.encoders.blocks.json_files import read_json
 from vlscore.encoders.tokens import Tokens
 from vlscore.errors import IncompatibleCheckpoint
 
@@ -35,6 +36,11 @@ class WordPieceTokenizer:
         self._tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
         self._tokenizer.add_special_tokens([token for token in _SPECIAL if token in vocabulary])
         self.pad, self.start, self.end = (vocabulary[t] for t in ("[PAD]", "[CLS]", "[SEP]"))
+        self.size = len(vocabulary)
+        in_order = sorted(vocabulary, key=vocabulary.__getitem__)
+        self.digest = hashlib.sha256(
+            "\n".join(in_order).encode("utf-8", "surrogatepass")
+        ).hexdigest()
 
     @classmethod
     def from_file(cls, path: Path, *, size: int | None = None) -> "WordPieceTokenizer":
@@ -86,9 +92,27 @@ class WordPieceTokenizer:
 
 
 def _read_vocabulary(path: Path) -> dict[str, int]:
-    text = path.read_text(encoding="utf-8")
     if path.suffix == ".json":
-        return json.loads(text)["model"]["vocab"]
-    # Not splitlines(): a vocabulary may hold characters that it takes for line ends.
-    lines = text.removesuffix("\n").split("\n")
-    return {piece: number for number, piece in enumerate(lines)}
+        model = read_json(path, "description of a tokenizer").get("model")
+        vocabulary = model.get("vocab") if isinstance(model, dict) else None
+        if not isinstance(vocabulary, dict):
+            raise IncompatibleCheckpoint(f"{path} describes no tokenizer of word pieces")
+    else:
+        try:
+            text = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise IncompatibleCheckpoint(f"{path} is no list of word pieces: {error}") from None
+        # Not splitlines(): a vocabulary may hold characters that it takes for line ends.
+        lines = text.removesuffix("\n").split("\n")
+        vocabulary = {piece: number for number, piece in enumerate(lines)}
+        if len(vocabulary) < len(lines):
+            twice = next(piece for n, piece in enumerate(lines) if vocabulary[piece] != n)
+            raise IncompatibleCheckpoint(f"{path} lists the word piece {twice!r} twice")
+    numbers = vocabulary.values()
+    if not all(type(n) is int and 0 <= n < len(vocabulary) for n in numbers) or (
+        len(set(numbers)) < len(vocabulary)
+    ):
+        raise IncompatibleCheckpoint(
+            f"{path}: its word pieces are not numbered from 0 to {len(vocabulary) - 1}"
+        )
+    return vocabulary

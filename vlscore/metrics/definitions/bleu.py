@@ -1,6 +1,9 @@
-"""BLEU-n of one report: brevity penalty times the geometric mean of n-gram precisions."""
+"""BLEU-n: brevity penalty times the geometric mean of n-gram precisions.
 
-from vlscore.metrics.metric import Metric, Parameter
+Of each report by itself, and of a corpus, whose counts are pooled before they are divided.
+"""
+
+from vlscore.metrics.metric import Metric, Output, Parameter
 
 SMOOTHING = Parameter(
     "smoothing",
@@ -25,9 +28,13 @@ BLEU = tuple(
         bounds=(0.0, 1.0),
         uses_image=False,
         uses_reference=True,
-        uses_embeddings=False,
+        reference_scores_best=True,
         citation="Papineni et al. 2002, BLEU, ACL",
         parameters=(SMOOTHING, TOKENS),
+        statistics=2 * order + 2,
+        corpus=(
+            Output("corpus", "counts pooled over all reports, as pycocoevalcap and papers print"),
+        ),
     )
-    for order in (1, 2, 4)
+    for order in (1, 2, 3, 4)
 )

@@ -1,18 +1,88 @@
-"""VLScore, its ablations and CLIPScore: functions of embedded triples."""
+"""VLScore, its ablations and CLIPScore: functions of embedded images, candidates and references.
 
-from vlscore.metrics.metric import Metric
-from vlscore.similarity import SIMILARITIES
+The mathematics is in `vlscore.similarity`.
+"""
 
-EMBEDDED = tuple(
-    Metric(
-        name=similarity.name,
-        description=similarity.description,
-        higher_is_better=similarity.higher_is_better,
-        bounds=similarity.bounds,
-        uses_image=similarity.uses_image,
-        uses_reference=similarity.uses_reference,
-        uses_embeddings=True,
-        citation=similarity.citation,
-    )
-    for similarity in SIMILARITIES.values()
+from vlscore.metrics.metric import EMBEDDINGS, Metric, Parameter
+
+_VLSCORE_PAPER = "Dawidowicz, Hirsch, Tal 2024, VLScore, NeurIPS"
+_CLIPSCORE_PAPER = "Hessel et al. 2021, CLIPScore, EMNLP"
+
+VLSCORE = Metric(
+    name="vlscore",
+    description="max(1 - T/C, 0) with T the area of the triangle image, candidate, reference",
+    higher_is_better=True,
+    bounds=(0.0, 1.0),
+    uses_image=True,
+    uses_reference=True,
+    reference_scores_best=True,
+    artefacts=(EMBEDDINGS,),
+    citation=_VLSCORE_PAPER,
+    parameters=(
+        Parameter("C", None, "area that scores 0; default: the encoder's", kind=float, above=0.0),
+    ),
+)
+COSINE = Metric(
+    name="cosine",
+    description="cosine of candidate and reference; does not look at the image",
+    higher_is_better=True,
+    bounds=(-1.0, 1.0),
+    uses_image=False,
+    uses_reference=True,
+    reference_scores_best=True,
+    artefacts=(EMBEDDINGS,),
+    citation=_VLSCORE_PAPER,
+)
+IMAGE_CENTRED_COSINE = Metric(
+    name="image-centred-cosine",
+    description="cosine of the angle at the image between candidate and reference",
+    higher_is_better=True,
+    bounds=(-1.0, 1.0),
+    uses_image=True,
+    uses_reference=True,
+    reference_scores_best=True,
+    artefacts=(EMBEDDINGS,),
+    citation=_VLSCORE_PAPER,
+)
+BOUNDING_SPHERE = Metric(
+    name="bounding-sphere",
+    description="radius of the smallest sphere around image, candidate and reference",
+    higher_is_better=False,
+    bounds=(0.0, None),
+    uses_image=True,
+    uses_reference=True,
+    reference_scores_best=True,
+    artefacts=(EMBEDDINGS,),
+    citation=_VLSCORE_PAPER,
+)
+CLIPSCORE = Metric(
+    name="clipscore",
+    description="2.5 max(cos, 0) of image and candidate; does not look at the reference",
+    higher_is_better=True,
+    bounds=(0.0, 2.5),
+    uses_image=True,
+    uses_reference=False,
+    reference_scores_best=True,
+    artefacts=(EMBEDDINGS,),
+    citation=_CLIPSCORE_PAPER,
+)
+REFCLIPSCORE = Metric(
+    name="refclipscore",
+    description="harmonic mean of CLIPScore and max(cosine, 0) of candidate and reference",
+    higher_is_better=True,
+    bounds=(0.0, 10 / 7),
+    uses_image=True,
+    uses_reference=True,
+    reference_scores_best=True,
+    artefacts=(EMBEDDINGS,),
+    citation=_CLIPSCORE_PAPER,
+)
+
+EMBEDDED = (
+    VLSCORE,
+    COSINE,
+    IMAGE_CENTRED_COSINE,
+    BOUNDING_SPHERE,
+    CLIPSCORE,
+    REFCLIPSCORE,
 )

@@ -9,7 +9,7 @@ METEOR = Metric(
     bounds=(0.0, 1.0),
     uses_image=False,
     uses_reference=True,
-    uses_embeddings=False,
+    reference_scores_best=True,
     citation="Banerjee, Lavie 2005, METEOR, ACL workshop",
     parameters=(
         Parameter("alpha", 0.9, "weight of recall against precision"),

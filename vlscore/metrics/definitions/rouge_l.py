@@ -9,10 +9,10 @@ ROUGE_L = Metric(
     bounds=(0.0, 1.0),
     uses_image=False,
     uses_reference=True,
-    uses_embeddings=False,
+    reference_scores_best=True,
     citation="Lin 2004, ROUGE, ACL workshop",
     parameters=(
-        Parameter("beta", 1.0, "weight of recall; pycocoevalcap takes 1.2"),
+        Parameter("beta", 1.0, "weight of recall; pycocoevalcap takes 1.2", above=0.0),
         Parameter("stemming", False, "whether words are stemmed (Porter) before comparing"),
     ),
 )

@@ -1,6 +1,7 @@
 """Libraries that compute metrics. A new one is one file and one line here."""
 
-from vlscore.metrics.providers.base import Provider
+from vlscore.metrics.providers.base import Provider, one_column
+from vlscore.metrics.providers.findings_provider import FindingsProvider
 from vlscore.metrics.providers.nltk_provider import NltkProvider
 from vlscore.metrics.providers.rouge_score_provider import RougeScoreProvider
 from vlscore.metrics.providers.sacrebleu_provider import SacrebleuProvider
@@ -11,6 +12,7 @@ PROVIDERS: tuple[Provider, ...] = (
     SacrebleuProvider(),
     RougeScoreProvider(),
     NltkProvider(),
+    FindingsProvider(),
 )
 
-__all__ = ["PROVIDERS", "Provider"]
+__all__ = ["PROVIDERS", "Provider", "one_column"]

@@ -1,57 +1,102 @@
 """What a provider is: a library that computes metrics."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 from typing import Any, ClassVar
 
-from numpy.typing import NDArray
+import numpy as np
 
+from vlscore._signature import Signature
 from vlscore.errors import MissingDependency
-from vlscore.metrics.embeddings import EmbeddingTriples
+from vlscore.metrics.batch import Batch, Computed, Values
 from vlscore.metrics.metric import Metric
 
 
 class Provider(ABC):
-    """Wraps one library. It must give the same number for a pair whatever its neighbours are.
+    """Computes metrics, mostly by a library that it wraps.
+
+    A pair of reports gets the same number whatever its neighbours are.
 
     Attributes:
         library: the distribution whose version the signature states.
-        install: what a user types where it is absent.
+        module: what is imported of it; default: its name.
+        extra: the extra of vlscore that brings it; None where vlscore itself does.
+        supports: names of the metrics it computes.
     """
 
     library: ClassVar[str]
-    install: ClassVar[str] = "pip install 'vlscore[metrics]'"
+    module: ClassVar[str | None] = None
+    extra: ClassVar[str | None] = None
+    supports: ClassVar[tuple[str, ...]] = ()
 
     @abstractmethod
-    def supports(self, metric: Metric) -> bool:
-        """Whether this library computes that metric."""
+    def compute(self, metric: Metric, batch: Batch) -> Computed:
+        """Values for every study of a batch.
 
-    @abstractmethod
-    def compute(
-        self,
-        metric: Metric,
-        candidates: Sequence[str],
-        references: Sequence[str],
-        embeddings: EmbeddingTriples | None,
-    ) -> NDArray[Any]:
-        """(n,) values, one a pair.
-
-        Raises: MissingDependency where the library, or data that it needs, is absent.
+        Raises: MissingDependency where the library, or data that it needs, is absent. What is
+            wrong with one study alone is no exception: it stands in `Computed.failures`.
         """
+
+    def missing(self, metric: Metric) -> str | None:
+        """What is absent on this machine and how to get it; None where the metric can run.
+
+        Loads no library.
+        """
+        name = self.module or self.library.replace("-", "_")
+        if _is_importable(name):
+            return None
+        extra = f"vlscore[{self.extra}]" if self.extra else self.library
+        return f"{self.library} is not installed: pip install '{extra}'"
 
     def conventions(self, metric: Metric) -> dict[str, str]:
         """What else the number depends on, besides the metric's parameters."""
         return {}
 
+    def corpus(self, metric: Metric, sums: Values) -> Mapping[str, Values]:
+        """Corpus values from statistics summed over candidates.
+
+        Args: sums: (k, s), one row for each corpus or resample of it.
+        Returns: name of each of `metric.corpus` -> (k,).
+        """
+        raise NotImplementedError(f"{metric.name} has no corpus value")
+
     def version(self) -> str:
         """Version of the library; raises MissingDependency where it is absent."""
-        self._module(self.library.replace("-", "_"))
-        return version(self.library)
+        try:
+            return version(self.library)
+        except PackageNotFoundError:
+            raise MissingDependency(f"{self.library} is not installed") from None
+
+    def facts(self, metric: Metric, inputs: Sequence[Signature] = ()) -> dict[str, Any]:
+        """What the signature says of the metric itself: conventions, library and version."""
+        return {**self.conventions(metric), self.library: self.version()}
+
+    def require(self, metric: Metric) -> None:
+        """Raises MissingDependency where the metric cannot run here."""
+        reason = self.missing(metric)
+        if reason is not None:
+            raise MissingDependency(reason)
 
     def _module(self, name: str) -> Any:
         try:
             return import_module(name)
-        except ImportError as error:
-            raise MissingDependency(f"{self.library} is not installed: {self.install}") from error
+        except ImportError:
+            extra = f"vlscore[{self.extra}]" if self.extra else self.library
+            raise MissingDependency(
+                f"{self.library} is not installed: pip install '{extra}'"
+            ) from None
+
+
+def one_column(values: Any) -> Computed:
+    """The result of a metric with one number a candidate."""
+    return Computed([np.asarray(values, dtype=np.float64)])
+
+
+def _is_importable(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except (ImportError, ValueError):
+        return False

@@ -1,16 +1,12 @@
 """METEOR by NLTK, which needs the WordNet corpus on this machine; nothing is fetched."""
 
 import re
-from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from vlscore.errors import MissingDependency
-from vlscore.metrics.embeddings import EmbeddingTriples
+from vlscore.metrics.batch import Batch, Computed
 from vlscore.metrics.metric import Metric
-from vlscore.metrics.providers.base import Provider
+from vlscore.metrics.providers.base import Provider, one_column
 
 _TOKEN = re.compile(r"\w+(?:[.'-]\w+)*|[^\w\s]")
 
@@ -19,24 +15,28 @@ class NltkProvider(Provider):
     """METEOR over lower-case words (with inner periods and hyphens) and punctuation marks."""
 
     library = "nltk"
+    extra = "metrics"
+    supports = ("meteor",)
 
-    def supports(self, metric: Metric) -> bool:
-        return metric.name == "meteor"
-
-    def compute(
-        self,
-        metric: Metric,
-        candidates: Sequence[str],
-        references: Sequence[str],
-        embeddings: EmbeddingTriples | None,
-    ) -> NDArray[np.float64]:
+    def compute(self, metric: Metric, batch: Batch) -> Computed:
         wordnet = self._wordnet()
         score = self._module("nltk.translate.meteor_score").single_meteor_score
-        values = [
-            score(_tokens(reference), _tokens(candidate), wordnet=wordnet, **metric.settings)
-            for candidate, reference in zip(candidates, references, strict=True)
-        ]
-        return np.array(values, dtype=np.float64)
+        return one_column(
+            [
+                score(_tokens(reference), _tokens(candidate), wordnet=wordnet, **metric.settings)
+                for candidate, reference in batch.pairs()
+            ]
+        )
+
+    def missing(self, metric: Metric) -> str | None:
+        reason = super().missing(metric)
+        if reason is not None:
+            return reason
+        try:
+            self._wordnet()
+        except MissingDependency as error:
+            return str(error)
+        return None
 
     def conventions(self, metric: Metric) -> dict[str, str]:
         return {"tokens": "words+marks", "case": "lower", "wordnet": self._wordnet().get_version()}

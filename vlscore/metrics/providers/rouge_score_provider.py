@@ -1,44 +1,31 @@
 """ROUGE-L by rouge-score, whose words are runs of lower-case letters a-z and digits."""
 
-from collections.abc import Sequence
+from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from vlscore.metrics.embeddings import EmbeddingTriples
+from vlscore.metrics.batch import Batch, Computed
 from vlscore.metrics.metric import Metric
-from vlscore.metrics.providers.base import Provider
+from vlscore.metrics.providers.base import Provider, one_column
 
 
 class RougeScoreProvider(Provider):
     """ROUGE-L at the level of the report: line breaks mean nothing."""
 
     library = "rouge-score"
+    supports = ("rouge-l",)
 
-    def supports(self, metric: Metric) -> bool:
-        return metric.name == "rouge-l"
-
-    def compute(
-        self,
-        metric: Metric,
-        candidates: Sequence[str],
-        references: Sequence[str],
-        embeddings: EmbeddingTriples | None,
-    ) -> NDArray[np.float64]:
+    def compute(self, metric: Metric, batch: Batch) -> Computed:
         module = self._module("rouge_score.rouge_scorer")
         scorer = module.RougeScorer(["rougeL"], use_stemmer=metric.settings["stemming"])
-        beta = metric.settings["beta"]
-        values = [
-            _f_measure(scorer.score(reference, candidate)["rougeL"], beta)
-            for candidate, reference in zip(candidates, references, strict=True)
-        ]
-        return np.array(values, dtype=np.float64)
+        beta = float(metric.settings["beta"] or 0.0)
+        return one_column(
+            [_f_measure(scorer.score(r, g)["rougeL"], beta) for g, r in batch.pairs()]
+        )
 
     def conventions(self, metric: Metric) -> dict[str, str]:
         return {"tokens": "a-z0-9", "case": "lower"}
 
 
-def _f_measure(score: "object", beta: float) -> float:
-    precision, recall = score.precision, score.recall  # type: ignore[attr-defined]
+def _f_measure(score: Any, beta: float) -> float:
+    precision, recall = score.precision, score.recall
     weighted = recall + beta**2 * precision
-    return (1 + beta**2) * precision * recall / weighted if weighted > 0 else 0.0
+    return float((1 + beta**2) * precision * recall / weighted) if weighted > 0 else 0.0

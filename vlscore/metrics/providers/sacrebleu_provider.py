@@ -1,56 +1,77 @@
 """BLEU by sacrebleu.
 
-Without smoothing the score equals NLTK's sentence_bleu and pycocoevalcap's sentence scores on the
-same tokens wherever every order up to n has a match, and is 0 elsewhere, where those print a tiny
-number that stands for it.
+Without smoothing the score of a report equals NLTK's sentence_bleu and pycocoevalcap's sentence
+scores on the same tokens wherever every order up to n has a match, and is 0 elsewhere, where those
+print a tiny number that stands for it. The corpus value is sacrebleu's corpus_score.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from vlscore.metrics.embeddings import EmbeddingTriples
+from vlscore.metrics.batch import Batch, Computed, Values
 from vlscore.metrics.metric import Metric
 from vlscore.metrics.providers.base import Provider
 
 
 class SacrebleuProvider(Provider):
-    """Sentence-level BLEU, in [0, 1] rather than sacrebleu's percent."""
+    """BLEU in [0, 1] rather than sacrebleu's percent."""
 
     library = "sacrebleu"
+    supports = ("bleu-1", "bleu-2", "bleu-3", "bleu-4")
 
-    def supports(self, metric: Metric) -> bool:
-        return metric.name.startswith("bleu-")
+    def compute(self, metric: Metric, batch: Batch) -> Computed:
+        bleu = self._bleu(metric)
+        prepare = _before_periods if metric.settings["tokens"] == "cxr" else str
+        values = np.empty(len(batch))
+        statistics = np.empty((len(batch), metric.statistics))
+        for row, (g, r) in enumerate(batch.pairs()):
+            # A corpus of one report: the same number as sentence_score, without its advice to
+            # leave out orders that a short report cannot have.
+            score = bleu.corpus_score([prepare(g)], [[prepare(r)]])
+            values[row] = score.score
+            statistics[row] = [*score.counts, *score.totals, score.sys_len, score.ref_len]
+        return Computed([_as_share(values)], statistics)
 
-    def compute(
-        self,
-        metric: Metric,
-        candidates: Sequence[str],
-        references: Sequence[str],
-        embeddings: EmbeddingTriples | None,
-    ) -> NDArray[np.float64]:
-        self._module("sacrebleu")
-        from sacrebleu.metrics.bleu import BLEU
-
-        settings = metric.settings
-        by_period = settings["tokens"] == "cxr"
-        bleu = BLEU(
-            max_ngram_order=int(metric.name.removeprefix("bleu-")),
-            smooth_method=settings["smoothing"],
-            tokenize="none" if by_period else settings["tokens"],
-            lowercase=True,
-        )
-        prepare = _before_periods if by_period else str
-        pairs = zip(candidates, references, strict=True)
-        # A corpus of one report: the same number as sentence_score, without its advice to leave
-        # out orders that a short report cannot have.
-        values = [bleu.corpus_score([prepare(g)], [[prepare(r)]]).score for g, r in pairs]
-        # sacrebleu's exponential of logarithms may end one rounding above 100.
-        return np.minimum(np.array(values, dtype=np.float64) / 100, 1.0)
+    def corpus(self, metric: Metric, sums: Values) -> Mapping[str, Values]:
+        order = _order(metric)
+        compute = self._module("sacrebleu.metrics.bleu").BLEU.compute_bleu
+        smoothing = metric.settings["smoothing"]
+        values = [
+            compute(
+                correct=[int(count) for count in row[:order]],
+                total=[int(count) for count in row[order : 2 * order]],
+                sys_len=int(row[-2]),
+                ref_len=int(row[-1]),
+                smooth_method=smoothing,
+                max_ngram_order=order,
+            ).score
+            for row in np.round(sums)
+        ]
+        return {"corpus": _as_share(np.array(values))}
 
     def conventions(self, metric: Metric) -> dict[str, str]:
         return {"level": "sentence", "case": "lower"}
+
+    def _bleu(self, metric: Metric) -> Any:
+        settings = metric.settings
+        return self._module("sacrebleu.metrics.bleu").BLEU(
+            max_ngram_order=_order(metric),
+            smooth_method=settings["smoothing"],
+            tokenize="none" if settings["tokens"] == "cxr" else settings["tokens"],
+            lowercase=True,
+        )
+
+
+def _order(metric: Metric) -> int:
+    # Counts and totals of every order, and two lengths.
+    return (metric.statistics - 2) // 2
+
+
+def _as_share(percent: Values) -> Values:
+    # sacrebleu's exponential of logarithms may end one rounding above 100.
+    return np.minimum(percent / 100, 1.0)
 
 
 def _before_periods(text: str) -> str:

@@ -1,0 +1,422 @@
+"""What every command may rely on: one rule for columns, ids, duplicates, missing values."""
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from vlscore.errors import InvalidReport, InvalidSetting, InvalidTable
+from vlscore.reports import TextPolicy
+from vlscore.studies import (
+    BadRow,
+    ColumnNames,
+    Report,
+    Study,
+    is_encodable,
+    looks_missing,
+    open_reports,
+    open_studies,
+    read_reports,
+    read_studies,
+    read_study_images,
+)
+
+GOOD = {"id": "s1", "image": "a.png", "reference": "No effusion.", "candidate": "Clear."}
+
+
+def write(path: Path, *records: dict[str, Any]) -> Path:
+    if path.suffix == ".jsonl":
+        path.write_text("".join(json.dumps(r) + "\n" for r in records), encoding="utf-8")
+    elif path.suffix == ".json":
+        path.write_text(json.dumps(records), encoding="utf-8")
+    elif path.suffix == ".parquet":
+        pq.write_table(pa.Table.from_pylist(list(records)), path)
+    else:
+        with path.open("w", encoding="utf-8", newline="") as stream:
+            delimiter = "\t" if path.suffix == ".tsv" else ","
+            writer = csv.DictWriter(stream, list(records[0]), delimiter=delimiter)
+            writer.writeheader()
+            writer.writerows(records)
+    return path
+
+
+SUFFIXES = [".jsonl", ".json", ".csv", ".tsv", ".parquet"]
+
+
+@pytest.mark.parametrize("opened", [read_studies, read_study_images, read_reports])
+def test_a_table_that_cannot_be_read_is_refused_at_once(tmp_path: Path, opened: Any) -> None:
+    for name, reason in (("absent.csv", "no such file"), ("t.xlsx", "tables are .jsonl")):
+        with pytest.raises(InvalidTable, match=reason):
+            opened(tmp_path / name)
+    with pytest.raises(InvalidTable, match="no column"):
+        opened(write(tmp_path / "t.jsonl", {"id": "x", "other": 1}))
+
+
+@pytest.mark.parametrize("opened", [read_studies, read_study_images, read_reports])
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("t.jsonl", "\n \n"), ("t.json", "[]"), ("t.csv", "id,image,reference,candidate,report\n")],
+)
+def test_a_table_without_rows_is_refused(
+    tmp_path: Path, opened: Any, name: str, content: str
+) -> None:
+    (tmp_path / name).write_text(content)
+    with pytest.raises(InvalidTable, match="holds no rows"):
+        opened(tmp_path / name)
+
+
+def test_a_parquet_table_without_rows_is_refused(tmp_path: Path) -> None:
+    schema = pa.schema([(name, pa.string()) for name in GOOD])
+    pq.write_table(schema.empty_table(), tmp_path / "t.parquet")
+    with pytest.raises(InvalidTable, match="holds no rows"):
+        open_studies(tmp_path / "t.parquet")
+
+
+def test_a_table_of_nothing_but_broken_lines_is_refused_with_the_first_reason(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "t.jsonl").write_text("\n{broken\n")
+    with pytest.raises(InvalidTable, match=r"row 2: the line is not valid json"):
+        open_reports(tmp_path / "t.jsonl")
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_only_what_is_needed_must_be_there(tmp_path: Path, suffix: str) -> None:
+    texts = {"id": "s1", "reference": "No effusion.", "candidate": "Clear."}
+    path = write(tmp_path / f"t{suffix}", texts)
+    with pytest.raises(InvalidTable, match="no column image"):
+        open_studies(path)
+    (study,) = open_studies(path, needs={"reference", "candidate"}, image_root=tmp_path / "absent")
+    assert study == Study("s1", (), "No effusion.", "Clear.", 1)
+    (study,) = open_studies(path, needs={"candidate"})
+    assert study == Study("s1", (), None, "Clear.", 1)
+    with pytest.raises(InvalidSetting, match="not picture"):
+        open_studies(path, needs={"picture"})
+
+
+def test_what_a_table_says_of_itself(tmp_path: Path) -> None:
+    import hashlib
+
+    path = write(tmp_path / "t.csv", GOOD, GOOD | {"id": "s2"})
+    table = open_studies(path)
+    assert table.found == ("id", "image", "reference", "candidate")
+    assert (table.count(), table.has_ids, table.notes) == (2, True, ())
+    assert table.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
+    assert list(table) == list(table)
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.parametrize("empty", ["", " \n", None])
+def test_an_empty_candidate_is_a_value(tmp_path: Path, suffix: str, empty: Any) -> None:
+    path = write(tmp_path / f"t{suffix}", GOOD, GOOD | {"id": "s2", "candidate": empty})
+    _, silent = open_studies(path)
+    assert isinstance(silent, Study)
+    assert silent.candidate == ""
+
+
+def test_an_absent_candidate_is_a_bad_row(tmp_path: Path) -> None:
+    absent = {name: value for name, value in GOOD.items() if name != "candidate"}
+    _, bad = open_studies(write(tmp_path / "t.jsonl", GOOD, absent))
+    assert isinstance(bad, BadRow)
+    assert bad.reason == 'column "candidate" is absent'
+
+
+@pytest.mark.parametrize("word", ["None", "nan", " NaN ", "NA", "N/A", "null", "<NA>"])
+def test_words_for_missing_values_are_kept_and_told(tmp_path: Path, word: str) -> None:
+    assert looks_missing(word)
+    path = write(tmp_path / "t.csv", GOOD | {"candidate": word, "reference": word})
+    (study,) = open_studies(path)
+    assert isinstance(study, Study)
+    assert (study.candidate, study.reference) == (word, word)
+    assert study.suspicious == ("reference", "candidate")
+
+
+@pytest.mark.parametrize("text", ["", "None.", "No effusion.", "Nan", "nationwide"])
+def test_other_texts_are_not_suspected(text: str) -> None:
+    assert looks_missing(text) == (text == "Nan")
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_the_second_row_of_an_id_is_a_bad_row(tmp_path: Path, suffix: str) -> None:
+    rows = [GOOD | {"id": f"s{k}", "report": "Clear."} for k in (1, 2, 1, 3, 2)]
+    path = write(tmp_path / f"t{suffix}", *rows)
+    for table in (open_studies(path), open_reports(path)):
+        found = list(table)
+        assert [isinstance(row, BadRow) for row in found] == [False, False, True, False, True]
+        assert found[2].reason == "id 's1' stands at row 1 already; ids must be unique"
+        assert found[4].reason == "id 's2' stands at row 2 already; ids must be unique"
+    assert not any(isinstance(row, BadRow) for row in open_studies(path, unique=False))
+    assert not any(isinstance(row, BadRow) for row in open_reports(path, unique=False))
+
+
+def test_a_bad_row_does_not_bar_its_id(tmp_path: Path) -> None:
+    bad, good = open_studies(write(tmp_path / "t.jsonl", GOOD | {"image": ""}, GOOD))
+    assert isinstance(bad, BadRow)
+    assert isinstance(good, Study)
+
+
+def test_a_table_without_ids_says_so(tmp_path: Path) -> None:
+    nameless = {"study_id": "x"} | {name: GOOD[name] for name in GOOD if name != "id"}
+    path = write(tmp_path / "t.csv", nameless, nameless)
+    table = open_studies(path)
+    assert [row.id for row in table] == ["1", "2"]
+    assert not table.has_ids
+    (note,) = table.notes
+    assert 'no column "id"' in note
+    assert "study_id" in note
+    assert "ColumnNames(id=...)" in note
+    (note,) = open_studies(path, columns=ColumnNames(options={"id": "--id-column"})).notes
+    assert note.endswith("--id-column")
+
+
+@pytest.mark.parametrize("role", ["id", "view", "image", "reference", "candidate"])
+def test_a_column_that_was_named_must_be_there(tmp_path: Path, role: str) -> None:
+    path = write(tmp_path / "t.csv", GOOD)
+    names = ColumnNames(**{role: "elsewhere"}, options={role: f"--{role}-column"})
+    with pytest.raises(InvalidTable, match=f"no column elsewhere.*--{role}-column$"):
+        open_studies(path, columns=names)
+
+
+def test_a_named_id_column_of_reports_must_be_there(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.csv", {"id": "r", "report": "Clear."})
+    with pytest.raises(InvalidTable, match=r"no column study; found: id, report.*--id-column"):
+        open_reports(path, id_column="study")
+    with pytest.raises(InvalidTable, match=r"no column body.*Name it with --body$"):
+        open_reports(path, text_column="body", options={"text": "--body"})
+
+
+def test_messages_name_the_options_that_the_caller_has(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.csv", {"id": "x", "path": "a.png", "truth": "y"})
+    options = {"image": "--image-column", "reference": "--reference-column"}
+    columns = ColumnNames(options=options)
+    with pytest.raises(InvalidTable) as caught:
+        open_studies(path, needs={"image", "reference"}, columns=columns)
+    assert str(caught.value) == (
+        f"{path}: no column image, reference; found: id, path, truth. "
+        "Name them with --image-column, --reference-column"
+    )
+
+
+def test_the_view_column_may_be_called_otherwise(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.csv", GOOD | {"ViewPosition": "LATERAL"})
+    (study,) = open_studies(path, columns=ColumnNames(view="ViewPosition"))
+    assert isinstance(study, Study)
+    assert study.views == ("LATERAL",)
+
+
+def test_an_image_root_that_is_no_folder_is_refused_before_the_first_row(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.csv", GOOD)
+    for root in (tmp_path / "absent", path):
+        with pytest.raises(InvalidSetting, match="no such folder"):
+            read_studies(path, image_root=root)
+
+
+def test_a_folder_of_images_is_a_bad_row_that_lists_them(tmp_path: Path) -> None:
+    folder = tmp_path / "files" / "p10" / "s50414267"
+    folder.mkdir(parents=True)
+    name = "files/p10/s50414267"
+    path = write(tmp_path / "t.csv", GOOD | {"image": name})
+    (bad,) = open_studies(path)
+    assert isinstance(bad, BadRow)
+    assert bad.reason.endswith("it holds no files")
+    for file in "dabc":
+        (folder / file).touch()
+    (bad,) = open_studies(path)
+    assert isinstance(bad, BadRow)
+    assert f'name the images in it: "{name}/a;{name}/b;{name}/c" (4 files)' in bad.reason
+
+
+@pytest.mark.parametrize("column", ["id", "image", "reference", "candidate", "view", "also"])
+def test_half_a_surrogate_pair_spoils_its_row_only(tmp_path: Path, column: str) -> None:
+    good = GOOD | {"view": "PA", "also": "x"}
+    bad = good | {"id": "s2"} | {column: "a\ud800b.png"}
+    path = write(tmp_path / "t.jsonl", good, bad, good | {"id": "s3"})
+    first, second, third = open_studies(path, also=("also",))
+    assert isinstance(first, Study)
+    assert isinstance(third, Study)
+    assert isinstance(second, BadRow)
+    assert (second.row, second.id) == (2, None if column == "id" else "s2")
+    assert f'column "{column}" holds bytes that are not UTF-8' in second.reason
+    assert is_encodable(second.reason)
+
+
+def test_half_a_surrogate_pair_in_a_report_spoils_its_row_only(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.jsonl", {"id": "a", "report": "x"}, {"id": "b", "report": "\udc80"})
+    good, bad = open_reports(path)
+    assert good == Report("a", "x", 1)
+    assert isinstance(bad, BadRow)
+
+
+def test_bytes_that_are_no_text_in_a_column_nobody_needs_do_no_harm(tmp_path: Path) -> None:
+    (tmp_path / "t.jsonl").write_bytes(json.dumps(GOOD).encode()[:-1] + b', "comment": "\xff"}\n')
+    cells = ",".join(GOOD.values()).encode()
+    (tmp_path / "t.csv").write_bytes(",".join(GOOD).encode() + b",comment\n" + cells + b",\xff\n")
+    for name in ("t.jsonl", "t.csv"):
+        (study,) = open_studies(tmp_path / name)
+        assert isinstance(study, Study)
+
+
+def parquet(path: Path, **columns: Any) -> Path:
+    """A good table of two rows with further or other columns."""
+    good = {name: pa.array([f"{value}", f"{value}"]) for name, value in GOOD.items()}
+    pq.write_table(pa.table(good | {"id": pa.array(["a", "b"])} | columns), path)
+    return path
+
+
+def test_parquet_columns_that_nobody_needs_do_not_decide(tmp_path: Path) -> None:
+    far = pa.array([400_000_000, 1], pa.int32()).view(pa.date32())
+    fine = pa.array([1, 2], pa.timestamp("ns", tz="Nowhere/At_All"))
+    twice = pa.StructArray.from_arrays([pa.array([1, 2])] * 2, names=["x", "x"])
+    path = parquet(tmp_path / "t.parquet", when=far, taken=fine, nested=twice)
+    assert [row.id for row in open_studies(path)] == ["a", "b"]
+
+
+@pytest.mark.parametrize("column", ["id", "image", "reference", "candidate"])
+def test_odd_types_in_a_needed_parquet_column_spoil_their_rows(tmp_path: Path, column: str) -> None:
+    odd = {
+        "far": pa.array([400_000_000, 1], pa.int32()).view(pa.date32()),
+        "zone": pa.array([1, 2], pa.timestamp("ns", tz="Nowhere/At_All")),
+        "struct": pa.array([{"x": 1}, {"x": 2}]),
+        "bytes": pa.array([b"\xff", b"\xfe"]),
+    }
+    for values in odd.values():
+        path = parquet(tmp_path / "t.parquet", **{column: values})
+        found = list(open_studies(path))
+        assert [type(row) for row in found] == [BadRow, BadRow]
+        assert all(f'column "{column}"' in row.reason for row in found)
+
+
+def test_two_parquet_columns_of_one_name_are_refused(tmp_path: Path) -> None:
+    texts = pa.array(["x"])
+    names = ["id", "image", "reference", "candidate", "candidate"]
+    pq.write_table(pa.table([texts] * 5, names=names), tmp_path / "t.parquet")
+    with pytest.raises(InvalidTable, match='column "candidate" stands twice'):
+        open_studies(tmp_path / "t.parquet")
+
+
+def test_two_fields_of_one_name_in_a_needed_parquet_column_are_refused(tmp_path: Path) -> None:
+    twice = pa.StructArray.from_arrays([pa.array([1, 2])] * 2, names=["x", "x"])
+    path = parquet(tmp_path / "t.parquet", extra=twice)
+    with pytest.raises(InvalidTable, match='two fields called "x"'):
+        list(open_studies(path, also=("extra",)))
+
+
+def test_a_json_name_that_stands_twice_spoils_the_row_where_it_is_needed(tmp_path: Path) -> None:
+    line = json.dumps(GOOD)[:-1]
+    (tmp_path / "t.jsonl").write_text(
+        line + ', "candidate": "Other."}\n' + line.replace("s1", "s2") + ', "x": 1, "x": 2}\n'
+    )
+    bad, good = open_studies(tmp_path / "t.jsonl")
+    assert isinstance(bad, BadRow)
+    assert bad.reason == 'the line holds "candidate" twice'
+    assert isinstance(good, Study)
+
+
+@pytest.mark.parametrize(
+    ("values", "ids"),
+    [
+        (pa.array([10001.0, 2.5]), ["10001", "2.5"]),
+        (pa.array([10001, None]), ["10001", "2"]),
+        (pa.array([b"p10", b"p11"]), ["p10", "p11"]),
+        (pa.array(["7", "8"]).cast(pa.decimal128(5, 2)), ["7", "8"]),
+        (pa.array([" a ", "b"]).dictionary_encode(), ["a", "b"]),
+    ],
+)
+def test_ids_of_other_parquet_types(tmp_path: Path, values: Any, ids: list[str]) -> None:
+    assert [row.id for row in open_studies(parquet(tmp_path / "t.parquet", id=values))] == ids
+
+
+def test_further_columns_come_as_they_stand(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.jsonl", GOOD | {"patient": ["p1", "p2"], "other": 1})
+    (study,) = open_studies(path, also=("patient",))
+    assert isinstance(study, Study)
+    assert study.extra == {"patient": ["p1", "p2"]}
+    with pytest.raises(InvalidTable, match=r"no column subject; found: .*patient, other$"):
+        open_studies(path, also=("subject",))
+
+
+@pytest.mark.parametrize(
+    ("cell", "names"),
+    [
+        ("['a.png', 'b.png']", ["a.png", "b.png"]),
+        ("[\"a.png\", 'b;c.png',]", ["a.png", "b;c.png"]),
+        ("['it\\'s.png']", ["it's.png"]),
+        ("['a.png' 'b.png']", None),
+        ("[open('a.png')]", None),
+        ("['\\x']", None),
+        ("['" + "a" * 100_000, None),
+    ],
+)
+def test_lists_as_pandas_writes_them(tmp_path: Path, cell: str, names: list[str] | None) -> None:
+    (row,) = open_studies(write(tmp_path / "t.csv", GOOD | {"image": cell}))
+    if names is None:
+        assert isinstance(row, BadRow)
+        assert '["a.png", "b.png"]' in row.reason
+    else:
+        assert isinstance(row, Study)
+        assert row.images == tuple(tmp_path / name for name in names)
+
+
+def test_findings_and_impression_may_be_columns_of_their_own(tmp_path: Path) -> None:
+    rows = [
+        {"id": "a", "candidate": "x", "findings": "Clear. ", "impression": "Normal."},
+        {"id": "b", "candidate": "", "findings": None, "impression": "Edema."},
+        {"id": "c", "candidate": "x", "findings": " ", "impression": ""},
+    ]
+    path = write(tmp_path / "t.jsonl", *rows)
+    first, second, third = open_studies(path, needs={"reference", "candidate"})
+    assert isinstance(first, Study)
+    assert isinstance(second, Study)
+    assert (first.reference, second.reference) == ("Clear. Normal.", "Edema.")
+    assert isinstance(third, BadRow)
+    assert third.reason == "no text in findings or impression"
+    policy = TextPolicy(reference_section="findings")
+    assert first.selected(policy).reference == "Clear."
+    with pytest.raises(InvalidReport, match="the reference has no findings"):
+        second.selected(policy)
+    auto = second.selected(TextPolicy("auto"))
+    assert (auto.reference, auto.candidate) == ("Edema.", "")
+    report = next(iter(open_reports(path)))
+    assert isinstance(report, Report)
+    assert report.selected(TextPolicy("impression")).text == "Normal."
+
+
+def test_a_reference_column_comes_before_columns_of_sections(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.jsonl", GOOD | {"findings": "Other."})
+    (study,) = open_studies(path)
+    assert isinstance(study, Study)
+    assert (study.reference, study.parts) == ("No effusion.", None)
+    (report,) = read_reports(path, text_column="findings")
+    assert report == Report("s1", "Other.", 1)
+
+
+def test_selecting_applies_the_policy_to_both_reports(tmp_path: Path) -> None:
+    texts = {"reference": "HISTORY: x. FINDINGS: Clear.", "candidate": "FINDINGS: Edema."}
+    (study,) = open_studies(write(tmp_path / "t.jsonl", GOOD | texts))
+    assert isinstance(study, Study)
+    chosen = study.selected(TextPolicy("findings"))
+    assert (chosen.reference, chosen.candidate) == ("Clear.", "Edema.")
+    with pytest.raises(InvalidReport, match="the candidate has no section"):
+        study.selected(TextPolicy(candidate_section="impression"))
+
+
+def test_names_that_no_file_system_takes_are_no_folders(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.csv", GOOD | {"image": "a" * 5000})
+    assert isinstance(next(iter(open_studies(path))), Study)
+    with pytest.raises(InvalidSetting, match="no such folder"):
+        open_studies(path, image_root="a" * 5000)
+    with pytest.raises(InvalidTable, match="no such file"):
+        open_studies("a" * 5000 + ".csv")
+
+
+def test_parquet_column_names_that_are_no_text(tmp_path: Path) -> None:
+    path = parquet(tmp_path / "t.parquet", columnwithalongname=pa.array(["x", "y"]))
+    path.write_bytes(
+        path.read_bytes().replace(b"columnwithalongname", b"column\xff\xfe\x8e\x8ealongname")
+    )
+    with pytest.raises(InvalidTable, match="column names are not valid UTF-8"):
+        open_studies(path)

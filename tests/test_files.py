@@ -1,0 +1,94 @@
+"""Writing files: whole or not at all, without NaN, and failing in our own tree of errors."""
+
+import errno
+import hashlib
+import json
+import math
+import resource
+import signal
+
+import numpy as np
+import pytest
+
+from vlscore._files import (
+    atomic_write,
+    file_digest,
+    json_line,
+    plain,
+    write_json,
+    write_jsonl,
+)
+from vlscore.errors import OutputFailed
+
+
+def test_json_holds_no_nan(tmp_path):
+    write_json(tmp_path / "x.json", {"a": [math.nan, math.inf, 1.5], "b": (np.float32(2), None)})
+    text = (tmp_path / "x.json").read_text()
+    assert "NaN" not in text
+    assert "Infinity" not in text
+    assert json.loads(text) == {"a": [None, None, 1.5], "b": [2.0, None]}
+
+
+def test_numbers_of_numpy_are_plain_ones():
+    made = plain({"n": np.int64(3), "x": np.float32(0.5), "nan": np.float64("nan"), "y": np.True_})
+    assert made == {"n": 3, "x": 0.5, "nan": None, "y": True}
+    assert [type(value) for value in made.values()] == [int, float, type(None), bool]
+
+
+def test_lines_of_json_are_written_whole_or_not_at_all(tmp_path):
+    path = tmp_path / "x.jsonl"
+    write_jsonl(path, ({"text": f"{k} ü\n"} for k in range(3)))
+    lines = path.read_text(encoding="utf-8").splitlines()
+    assert [json.loads(line)["text"] for line in lines] == ["0 ü\n", "1 ü\n", "2 ü\n"]
+    assert lines[0] + "\n" == json_line({"text": "0 ü\n"})
+
+    def fails():
+        yield {"text": "new"}
+        raise ValueError("stop")
+
+    with pytest.raises(ValueError, match="stop"):
+        write_jsonl(path, fails())
+    assert path.read_text(encoding="utf-8").splitlines() == lines
+    assert [entry.name for entry in tmp_path.iterdir()] == ["x.jsonl"]
+
+
+def test_a_digest_is_sha256(tmp_path):
+    (tmp_path / "x").write_bytes(b"abc")
+    assert file_digest(tmp_path / "x") == hashlib.sha256(b"abc").hexdigest()
+
+
+@pytest.mark.parametrize("name", ["taken/x.json", "taken/below/x.json"])
+def test_a_file_where_a_folder_is_meant_is_named(tmp_path, name):
+    (tmp_path / "taken").touch()
+    with pytest.raises(OutputFailed, match=r"x\.json cannot be written: .*taken is a file, not a"):
+        write_json(tmp_path / name, {})
+
+
+def test_a_folder_where_the_file_belongs(tmp_path):
+    (tmp_path / "x.json").mkdir()
+    with pytest.raises(OutputFailed, match=r"x\.json cannot be written: Is a directory"):
+        write_json(tmp_path / "x.json", {})
+    assert [entry.name for entry in tmp_path.iterdir()] == ["x.json"]
+
+
+def test_a_disk_that_takes_no_more(tmp_path):
+    path = tmp_path / "x.txt"
+    path.write_text("before")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, hard))
+    try:
+        with pytest.raises(OutputFailed, match="cannot be written: File too large"):
+            write_jsonl(path, ("x" * 1000 for _ in range(1000)))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        signal.signal(signal.SIGXFSZ, handler)
+    assert path.read_text() == "before"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["x.txt"]
+
+
+def test_an_error_of_another_file_is_left_as_it_is(tmp_path):
+    with pytest.raises(FileNotFoundError, match="absent"), atomic_write(tmp_path / "x") as stream:
+        stream.write((tmp_path / "absent").read_text())
+    with pytest.raises(OutputFailed, match="No space left"), atomic_write(tmp_path / "x"):
+        raise OSError(errno.ENOSPC, "No space left on device")

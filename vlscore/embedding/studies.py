@@ -1,0 +1,235 @@
+"""From studies to embeddings: which images of a study count, how they are read, by which encoder.
+
+Everything that looks at embeddings (scores, benchmarks, indexes, oracles) embeds through this.
+"""
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from vlscore._signature import Signature
+from vlscore.embedding.decoding import ImageDecoder, PendingPixels
+from vlscore.embedding.engine import EmbeddingEngine
+from vlscore.embedding.views import check_view_policy, choose_views
+from vlscore.encoders import JointEncoder, Precision, load_encoder
+from vlscore.errors import DemonstrationEncoderWarning, InvalidSetting, VLScoreError
+from vlscore.images import ImagePolicy, Provenance, Radiograph
+
+_BLACK_SIDE = 256
+
+
+@dataclass(eq=False)
+class StudyViews:
+    """The images of one study on their way to an embedding; some may be decoding already.
+
+    Attributes:
+        images: paths, arrays, ... of the study.
+        views: view position of each image, where known.
+        frontal, lateral: the images that count, once decoding has begun.
+        guessed: nothing tells that the image taken for the frontal one is frontal.
+        error: why the study has no embedding.
+    """
+
+    images: Sequence[Any]
+    views: Sequence[str | None] | None = None
+    frontal: list[PendingPixels] = field(default_factory=list)
+    lateral: list[PendingPixels] = field(default_factory=list)
+    guessed: bool = False
+    error: VLScoreError | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class EmbeddedRows:
+    """Embeddings of n studies' images, or of n texts; failed rows hold nan.
+
+    Attributes:
+        vectors: (n, d) float32, on the CPU.
+        failures: row -> why it has no embedding.
+        truncated: (n,) bool: the encoder did not read the text's tail; False for images.
+    """
+
+    vectors: Tensor
+    failures: dict[int, VLScoreError]
+    truncated: Tensor
+
+
+class StudyEmbedder:
+    """Embeds the images and reports of studies under one encoder and one set of policies.
+
+    The encoder is shared, never changed: two embedders with other policies may hold the same one.
+
+    Args:
+        encoder: name, or a loaded JointEncoder; default: VLSCORE_ENCODER, else the bundled
+            demonstration encoder, which warns.
+        device: "cpu", "cuda", ...; default: a GPU where there is one.
+        precision: "fp32" or "bf16".
+        batch_size: images per forward pass.
+        image_policy: what of image files is read; see ImagePolicy.
+        views: "first-frontal", "mean" or "frontal+lateral".
+        weights, tokenizer: as in `load_encoder`; only for an encoder given by name.
+
+    Raises:
+        UnknownName, InvalidSetting: a name or value that cannot be honoured.
+        WeightsNotFound and others of `load_encoder`.
+    """
+
+    def __init__(
+        self,
+        encoder: str | JointEncoder | None = None,
+        *,
+        device: str | None = None,
+        precision: Precision = "fp32",
+        batch_size: int = 16,
+        image_policy: ImagePolicy | str | None = None,
+        views: str = "first-frontal",
+        weights: str | None = None,
+        tokenizer: str | None = None,
+    ) -> None:
+        if precision not in ("fp32", "bf16"):
+            raise InvalidSetting(f'precision is "fp32" or "bf16", not {precision!r}')
+        policy = ImagePolicy.named(image_policy) if image_policy is not None else None
+        self.encoder = _ready(encoder, device, weights, tokenizer)
+        self.image_policy = policy or self.encoder.image_policy
+        self.views = check_view_policy(views, self.encoder)
+        self.engine = EmbeddingEngine(self.encoder, batch_size=batch_size, precision=precision)
+        if self.encoder.card.demonstration:
+            _warn_of_demonstration(self.encoder.card.name)
+
+    @property
+    def dim(self) -> int:
+        """Dimensions of an embedding."""
+        return self.encoder.card.dim
+
+    @property
+    def C(self) -> float | None:
+        """The encoder's published constant of VLScore; None where nobody stated one."""
+        return self.encoder.card.C
+
+    @property
+    def signature(self) -> Signature:
+        """What the embeddings depend on."""
+        signature = Signature("embeddings").plus(
+            enc=f"{self.encoder.card.name}@{self.encoder.checksum[:12]}",
+            img=self.image_policy.signature(),
+            views=self.views,
+            prec=self.engine.precision,
+        )
+        demonstration = ["DEMONSTRATION-ENCODER"] if self.encoder.card.demonstration else []
+        return signature.flagged(*demonstration)
+
+    def decoder(self, workers: int = 0) -> ImageDecoder:
+        """What decodes images for this embedder, in `workers` processes; a context manager."""
+        return ImageDecoder(self.encoder.image_pipeline, self.image_policy, workers)
+
+    def begin(self, study: StudyViews, decoder: ImageDecoder) -> StudyViews:
+        """Choose the views that count and begin to decode them; errors stay with the study."""
+        try:
+            chosen = choose_views(study.images, study.views, self.views)
+        except VLScoreError as error:
+            study.error = error
+            return study
+        study.guessed = chosen.guessed
+        study.frontal = [decoder.submit(image) for image in chosen.frontal]
+        study.lateral = [decoder.submit(image) for image in chosen.lateral]
+        return study
+
+    def embed_studies(self, studies: Sequence[StudyViews]) -> EmbeddedRows:
+        """One vector for the images of each study; what fails is listed, never raised.
+
+        Several views are averaged. Under "frontal+lateral" a missing lateral view counts as a zero
+        vector, as LIMITR's code does.
+        """
+        here = self.decoder()
+        for study in studies:
+            if not study.frontal and study.error is None:
+                self.begin(study, here)
+        failures = {row: study.error for row, study in enumerate(studies) if study.error}
+        total = torch.zeros(len(studies), self.dim)
+        for lateral in (False, True):
+            owners = [
+                (row, pending)
+                for row, study in enumerate(studies)
+                if row not in failures
+                for pending in (study.lateral if lateral else study.frontal)
+            ]
+            if not owners:
+                continue
+            embedded = self.engine.embed_pending(
+                [pending for _, pending in owners], lateral=lateral
+            )
+            for k, error in embedded.failures.items():
+                failures.setdefault(owners[k][0], error)
+            total.index_add_(0, torch.tensor([row for row, _ in owners]), embedded.vectors)
+        if self.views == "frontal+lateral":
+            vectors = total / 2
+        else:
+            counts = torch.tensor([max(len(study.frontal), 1) for study in studies])
+            vectors = total / counts[:, None]
+        return _finite(vectors, failures, torch.zeros(len(studies), dtype=torch.bool), self)
+
+    def embed_texts(self, texts: Sequence[str]) -> EmbeddedRows:
+        """One vector for each text, as it is given; equal texts are embedded once."""
+        embedded = self.engine.embed_reports(texts)
+        return _finite(embedded.vectors, embedded.failures, embedded.truncated, self)
+
+    def embed_black(self) -> Tensor:
+        """(d,) the embedding of a black image, which file readers rightly refuse for a study."""
+        pixels = self.encoder.preprocess(_black_radiograph())
+        black = [PendingPixels("black image", lambda: pixels)]
+        lateral = black if self.views == "frontal+lateral" else []
+        study = StudyViews(images=("black image",), frontal=black, lateral=lateral)
+        return self.embed_studies([study]).vectors[0]
+
+
+def _finite(
+    vectors: Tensor, failures: dict[int, VLScoreError], truncated: Tensor, embedder: StudyEmbedder
+) -> EmbeddedRows:
+    """Rows that are not finite become failures, and failures hold nan."""
+    for row in torch.nonzero(~vectors.isfinite().all(1)).flatten().tolist():
+        failures.setdefault(
+            row,
+            VLScoreError(f"{embedder.encoder.card.name} returned an embedding that is not finite"),
+        )
+    rows = sorted(failures)
+    vectors[rows] = torch.nan
+    truncated[rows] = False
+    return EmbeddedRows(vectors, {row: failures[row] for row in rows}, truncated)
+
+
+def _ready(
+    encoder: str | JointEncoder | None,
+    device: str | None,
+    weights: str | None,
+    tokenizer: str | None,
+) -> JointEncoder:
+    device = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    if isinstance(encoder, JointEncoder):
+        for name, value in (("weights", weights), ("tokenizer", tokenizer)):
+            if value is not None:
+                raise InvalidSetting(
+                    f"{name} belongs to an encoder given by name; this one is loaded already"
+                )
+        return encoder.to(device)
+    return load_encoder(encoder, weights=weights, tokenizer=tokenizer, device=device)
+
+
+def _black_radiograph() -> Radiograph:
+    pixels = np.zeros((_BLACK_SIDE, _BLACK_SIDE), dtype=np.float32)
+    return Radiograph(pixels, Provenance(format="array", bits=32, window="as given"), "black image")
+
+
+@cache
+def _warn_of_demonstration(name: str) -> None:
+    warnings.warn(
+        f'the bundled encoder "{name}" was trained on synthetic phantoms, for demonstration and '
+        "tests: its scores of real radiographs mean nothing. Name a real encoder with encoder=... "
+        "or VLSCORE_ENCODER (`vlscore encoders` lists them)",
+        DemonstrationEncoderWarning,
+        stacklevel=4,
+    )

@@ -1,0 +1,154 @@
+"""Running a model so that the same input always gives the same numbers."""
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any, Literal
+
+import torch
+from torch import nn
+
+from vlscore.errors import BrokenContract, InvalidSetting
+
+Precision = Literal["fp32", "bf16"]
+
+
+@contextlib.contextmanager
+def inference(device: torch.device, precision: Precision) -> Iterator[None]:
+    """No gradients; bfloat16 autocast where asked for; fp32 means fp32 (no TF32, no bfloat16).
+
+    PyTorch's switches for reduced precision belong to the whole process. They are set back when
+    the last thread has left, also after an exception.
+    """
+    if precision not in ("fp32", "bf16"):
+        raise InvalidSetting(f'precision is "fp32" or "bf16", not {precision!r}')
+    with (
+        _FULL_PRECISION,
+        torch.inference_mode(),
+        torch.autocast(device.type, dtype=torch.bfloat16, enabled=precision == "bf16"),
+    ):
+        yield
+
+
+def check_ready(encoder: nn.Module) -> None:
+    """Refuse a model in training mode, whose dropout and batch statistics change its numbers.
+
+    The mode is not changed here: the caller may be in the middle of training.
+
+    Raises: BrokenContract.
+    """
+    if not any(module.training for module in encoder.modules()):
+        return
+    name = getattr(getattr(encoder, "card", None), "name", type(encoder).__name__)
+    raise BrokenContract(
+        f"{name} is in training mode, in which a score changes from call to call: call "
+        "encoder.eval() first"
+    )
+
+
+def check_device(device: str | torch.device) -> torch.device:
+    """The device of that name, which this machine has.
+
+    Raises: InvalidSetting, saying which devices there are.
+
+    >>> check_device("cpu")
+    device(type='cpu')
+    """
+    try:
+        found = torch.device(device)
+    except (RuntimeError, TypeError):
+        raise InvalidSetting(f"no device is called {device!r}; {_devices()}") from None
+    count = {"cpu": 1, "cuda": torch.cuda.device_count(), "mps": _mps_count()}.get(found.type, 0)
+    if (found.index or 0) >= count:
+        raise InvalidSetting(f"there is no device {str(device)!r} here; {_devices()}")
+    return found
+
+
+def _devices() -> str:
+    there = [
+        "cpu",
+        *(f"cuda:{number}" for number in range(torch.cuda.device_count())),
+        *("mps" for _ in range(_mps_count())),
+    ]
+    hint = "" if torch.cuda.is_available() else " (PyTorch finds no CUDA GPU)"
+    return f"this machine has {', '.join(there)}{hint}"
+
+
+def _mps_count() -> int:
+    return int(torch.backends.mps.is_available())
+
+
+class _FullPrecision:
+    """Switches reduced precision off while at least one thread is inside."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._inside = 0
+        self._restore: Callable[[], None] = lambda: None
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._inside:
+                self._restore = _switch_off()
+            self._inside += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if not self._inside:
+                self._restore()
+
+
+_FULL_PRECISION = _FullPrecision()
+
+
+def _switch_off() -> Callable[[], None]:
+    """Turn every switch to full precision; returns what turns them back."""
+    backends = torch.backends
+    # PyTorch has two generations of these switches. The older ones cannot be read once somebody
+    # has set the newer ones to what the older ones have no word for; then they stay untouched.
+    old: tuple[bool, bool, str] | None
+    try:
+        old = (
+            backends.cuda.matmul.allow_tf32,
+            backends.cudnn.allow_tf32,
+            torch.get_float32_matmul_precision(),
+        )
+    except RuntimeError:
+        old = None
+    switches = _newer_switches()
+    new = [switch.fp32_precision for switch in switches]
+    if old is not None:
+        _set_older(False, False, "highest")
+    for switch in switches:
+        switch.fp32_precision = "ieee"
+
+    def restore() -> None:
+        if old is not None:
+            _set_older(*old)
+        for switch, value in zip(switches, new, strict=True):
+            switch.fp32_precision = value
+
+    return restore
+
+
+def _set_older(matmul: bool, cudnn: bool, precision: str) -> None:
+    torch.backends.cudnn.allow_tf32 = cudnn
+    # Setting this one sets the precision as well, which has one value more: the precision is last.
+    torch.backends.cuda.matmul.allow_tf32 = matmul
+    torch.set_float32_matmul_precision(precision)
+
+
+def _newer_switches() -> list[Any]:
+    backends: Any = torch.backends
+    if not hasattr(backends.cuda.matmul, "fp32_precision"):
+        return []
+    places = (backends.cuda.matmul, backends.cudnn, backends.mkldnn)
+    inner = [
+        getattr(place, name, None) for place in places[1:] for name in ("matmul", "conv", "rnn")
+    ]
+    return [
+        place
+        for place in (places[0], *inner)
+        if place is not None and hasattr(place, "fp32_precision")
+    ]

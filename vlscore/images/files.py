@@ -1,0 +1,69 @@
+"""Opening image files, and telling from their first bytes what they are."""
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from vlscore.errors import UnreadableImage
+
+PNG, JPEG = b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff"
+_HEAD = 4096
+
+
+@contextlib.contextmanager
+def opened(path: Path) -> Iterator[BinaryIO]:
+    """The file, open for reading; raises UnreadableImage where it cannot be, or is no file."""
+    try:
+        if path.is_dir():
+            raise UnreadableImage(_is_folder(path))
+        # Opening a pipe or a device may wait for ever.
+        if path.exists() and not path.is_file():
+            raise UnreadableImage(f"{path}: is no regular file; give the image file itself")
+        stream = path.open("rb")
+    except FileNotFoundError:
+        raise UnreadableImage(
+            f"{path}: no such file; check the path and the image root it is relative to"
+        ) from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "the path is malformed"
+        raise UnreadableImage(f"{str(path)!r}: cannot be opened ({reason})") from None
+    with stream:
+        yield stream
+
+
+def head(stream: BinaryIO, name: str) -> bytes:
+    """The first bytes, the stream rewound; raises UnreadableImage where there are none."""
+    try:
+        stream.seek(0)
+        found = stream.read(_HEAD)
+        stream.seek(0)
+    except OSError as error:
+        raise UnreadableImage(f"{name}: cannot be read ({error.strerror})") from None
+    if not found:
+        raise UnreadableImage(f"{name}: the file is empty")
+    return found
+
+
+def is_dicom(head: bytes) -> bool:
+    """Whether a file begins like a DICOM file, with preamble or (older writers) without."""
+    if head[128:132] == b"DICM":
+        return True
+    # Without preamble the first element is one of group 0002 or 0008, in either byte order.
+    little = head[:2] in (b"\x02\x00", b"\x08\x00") and head[3:4] == b"\x00"
+    big = head[:2] in (b"\x00\x02", b"\x00\x08") and head[2:3] == b"\x00"
+    explicit = head[4:6].isalpha() and head[4:6].isupper()
+    implicit = little and int.from_bytes(head[4:8], "little") <= 1024
+    return (little or big) and (explicit or implicit)
+
+
+def _is_folder(path: Path) -> str:
+    files = sum(entry.is_file() for entry in path.iterdir())
+    if files == 0:
+        return f"{path}: is a folder without files; give an image file"
+    if files == 1:
+        return f"{path}: is a folder; give the image file in it"
+    return (
+        f"{path}: is a folder of {files} files; give one of them, or several as the views of one "
+        "study"
+    )

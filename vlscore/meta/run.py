@@ -1,0 +1,399 @@
+"""The sensitivity benchmark over files, resumably, into a folder of results."""
+
+import csv
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from vlscore._files import atomic_write, file_digest, plain, write_json
+from vlscore._record import run_record
+from vlscore._resumable import ResumableFolder
+from vlscore.display import TextTable, markdown
+from vlscore.embedding import StudyEmbedder
+from vlscore.errors import InvalidSetting, InvalidStudy, MissingDependency, VLScoreError
+from vlscore.meta.embedding import STUDIES_AT_ONCE, StudyVectors, embed_images, embed_pairs
+from vlscore.meta.figures import draw_normal_distribution
+from vlscore.meta.image_swap import SwapResult, image_swap
+from vlscore.meta.pairs import Pair, pairs_file, read_pairs, select_pairs
+from vlscore.meta.sensitivity import Sensitivity, sensitivity_of_values, without_rows
+from vlscore.meta.tables import all_tables
+from vlscore.meta.values import PairValues, chosen_metrics, failure_reasons, pair_values
+from vlscore.metrics import EmbeddingTriples, Metric, find_metric
+from vlscore.reports import TextPolicy
+from vlscore.studies import BadRow, StudyImages, StudyTable
+
+_PAIRS_AT_ONCE = 512
+_FIGURE = "normal_reports"
+_FORMATS = ("png", "svg", "pdf")
+_VECTORS, _VALUES, _FAILED = "vectors.npy", "values.npy", "failed.json"
+_RESULTS = (
+    "sensitivity.json",
+    "values.csv",
+    "tables.md",
+    *(f"{_FIGURE}.{format}" for format in _FORMATS),
+)
+
+
+@dataclass(frozen=True)
+class SensitivityRun:
+    """The benchmark and its files.
+
+    Attributes:
+        folder: with sensitivity.json, values.csv, tables.md, the figure, and run.json.
+        content: of sensitivity.json.
+        tables: as they are printed.
+        notes: what a user should know besides.
+        result, swaps: the numbers; None and empty where the run had ended before.
+        unchanged: everything was there already.
+    """
+
+    folder: Path
+    content: dict[str, Any]
+    tables: list[TextTable]
+    notes: tuple[str, ...]
+    result: Sensitivity | None = None
+    swaps: tuple[SwapResult, ...] = ()
+    unchanged: bool = False
+
+    @property
+    def signatures(self) -> list[str]:
+        """What the numbers of each metric depend on."""
+        return [metric["signature"] for metric in self.content["metrics"]]
+
+
+def run_sensitivity(
+    perturbations: str | Path,
+    out: str | Path,
+    *,
+    metrics: Any = None,
+    embedder: StudyEmbedder | None = None,
+    studies: StudyTable | None = None,
+    text_policy: TextPolicy | str | None = None,
+    C: float | None = None,
+    swap_images: bool = False,
+    figure: str = "png",
+    resamples: int = 2000,
+    seed: int = 0,
+    workers: int = 0,
+    overwrite: bool = False,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> SensitivityRun:
+    """Measure which changes of reports metrics notice, and write tables, values and a figure.
+
+    Called again after a stop with the same arguments, it goes on where it was.
+
+    Args:
+        perturbations: folder that `vlscore perturb` wrote, or a file like those in it.
+        out: folder for the results.
+        metrics: names; default: every free metric that can be computed here.
+        embedder: for metrics that look at embeddings.
+        studies: with the images of the perturbed studies, for metrics that look at them.
+        text_policy: what of the reports is compared, by every metric.
+        C: constant of VLScore; default: the encoder's.
+        swap_images: also measure whether the image counts.
+        figure: "png", "svg" or "pdf".
+        resamples, seed: of the bootstrap; `seed` of the swap too.
+        workers: processes that decode images.
+        overwrite: compute anew, and replace results when the new ones are complete.
+        on_progress: called with (images and pairs done, how many of them failed).
+
+    Raises: InvalidTable, InvalidSetting, MissingDependency, FolderInUse.
+    """
+    if figure not in _FORMATS:
+        raise InvalidSetting(f"figure is one of {', '.join(_FORMATS)}, not {figure!r}")
+    if swap_images and (studies is None or embedder is None):
+        raise InvalidSetting("swapping images needs images: give a table of studies (--studies)")
+    if studies is not None and embedder is None:
+        raise InvalidSetting("studies are of use to an encoder only; name one")
+    policy = TextPolicy.named(text_policy)
+    run = _Run(
+        read_pairs(perturbations), policy, embedder, studies, C, resamples, seed, swap_images
+    )
+    run.choose(metrics)
+    key = {
+        "perturbations_sha256": file_digest(pairs_file(perturbations)),
+        "studies_sha256": studies.sha256 if studies is not None else None,
+        "metrics": {str(m): str(s) for m, s in run.signatures.items()},
+        "embeddings": str(embedder.signature) if embedder is not None else None,
+        "swap_images": swap_images,
+        "resamples": resamples,
+        "seed": seed,
+        "figure": figure,
+    }
+    with ResumableFolder(out, key, results=_RESULTS, overwrite=overwrite) as folder:
+        if folder.record is None:
+            done = run.compute(folder, workers, on_progress or (lambda done, failed: None))
+            ended = run.results(folder)
+
+            def write(place: Path) -> dict[str, Any]:
+                ended.write(place, figure)
+                return run_record(
+                    perturbations=str(Path(perturbations).resolve()),
+                    studies=str(studies.path.resolve()) if studies is not None else None,
+                    notes=ended.notes,
+                )
+
+            folder.finish(write, rows=done)
+            return ended.run(folder.out)
+        return _read(folder.out, folder.record)
+
+
+@dataclass
+class _Ended:
+    """Results that are computed and not written yet."""
+
+    pairs: Sequence[Pair]
+    result: Sensitivity
+    swaps: list[SwapResult]
+    notes: tuple[str, ...]
+
+    @property
+    def tables(self) -> list[TextTable]:
+        return all_tables(self.result, self.swaps)
+
+    def content(self) -> dict[str, Any]:
+        found: dict[str, Any] = plain(
+            {
+                **self.result.to_dict(),
+                "swaps": [swap.to_dict() for swap in self.swaps],
+                "tables": self.tables,
+            }
+        )
+        return found
+
+    def run(self, out: Path) -> SensitivityRun:
+        swaps = tuple(self.swaps)
+        return SensitivityRun(out, self.content(), self.tables, self.notes, self.result, swaps)
+
+    def write(self, place: Path, figure: str) -> None:
+        write_json(place / "sensitivity.json", self.content())
+        signatures = [metric.signature for metric in self.result.metrics]
+        with atomic_write(place / "tables.md") as stream:
+            stream.write(markdown(self.tables, signatures))
+        with atomic_write(place / "values.csv") as stream:
+            self._write_values(csv.writer(stream))
+        if any(metric.normal for metric in self.result.metrics):
+            try:
+                draw_normal_distribution(self.result, place / f"{_FIGURE}.{figure}")
+            except MissingDependency as error:
+                self.notes = (*self.notes, f"no figure: {error}")
+
+    def _write_values(self, writer: Any) -> None:
+        """One row a pair: both values of every metric, and how much worse the second is."""
+        columns = {}
+        for each in self.result.values:
+            name = str(each.metric)
+            columns[f"{name}.original"] = each.originals
+            columns[f"{name}.perturbed"] = each.perturbed
+            columns[f"{name}.drop"] = each.drops
+        writer.writerow(["study_id", "kind", "significant", "category", *columns])
+        for row, pair in enumerate(self.pairs):
+            numbers = [
+                repr(float(values[row])) if np.isfinite(values[row]) else ""
+                for values in columns.values()
+            ]
+            facts = [pair.study_id, pair.kind, pair.is_significant, pair.category or ""]
+            writer.writerow([*facts, *numbers])
+
+
+class _Run:
+    """Embeds images and computes values in chunks, and joins them at the end."""
+
+    def __init__(
+        self,
+        pairs: list[Pair],
+        policy: TextPolicy,
+        embedder: StudyEmbedder | None,
+        studies: StudyTable | None,
+        C: float | None,
+        resamples: int,
+        seed: int,
+        swap: bool,
+    ) -> None:
+        self._pairs, self._policy, self._embedder = pairs, policy, embedder
+        self._selected, self._unselected = select_pairs(pairs, policy)
+        self._C, self._resamples, self._seed, self._swap = C, resamples, seed, swap
+        self._images, self._notes = _images_of(studies, {pair.study_id for pair in pairs})
+        self._has_images = studies is not None
+        self._metrics: list[Metric] = []
+        self._left_out: dict[str, str] = {}
+        self.signatures: dict[Metric, Any] = {}
+
+    def choose(self, names: Any) -> None:
+        """Settle the metrics; raises InvalidSetting or MissingDependency for those that cannot."""
+        self._metrics, self._left_out = chosen_metrics(names, self._example())
+        self.signatures = {
+            each.metric: each.signature for each in self._values([], StudyVectors())[0]
+        }
+
+    def compute(
+        self, folder: ResumableFolder, workers: int, on_progress: Callable[[int, int], None]
+    ) -> int:
+        """Compute what no chunk holds yet; returns rows of all chunks: studies, then pairs."""
+        done, failed = folder.rows, sum(chunk.note["failed"] for chunk in folder.chunks())
+        on_progress(done, failed)
+        left = dict(islice(self._images.items(), min(done, len(self._images)), None))
+        if self._embedder is not None and left:
+            for names, part in zip(
+                _stretches(list(left), STUDIES_AT_ONCE),
+                embed_images(self._embedder, left, workers=workers),
+                strict=True,
+            ):
+                paths = [path for name in names for path in left[name].images]
+                note = {"kind": "images", "failed": len(part.failures)}
+                with folder.append(len(names), note, inputs=paths) as place:
+                    _write_vectors(place, names, part, self._embedder.dim)
+                done, failed = done + len(names), failed + len(part.failures)
+                on_progress(done, failed)
+        studies = self._vectors(folder)
+        start = done - len(self._images)
+        for begin in range(start, len(self._pairs), _PAIRS_AT_ONCE):
+            chunk = range(begin, min(begin + _PAIRS_AT_ONCE, len(self._pairs)))
+            values, failures, truncated = self._values([self._selected[k] for k in chunk], studies)
+            for position in chunk:
+                if position in self._unselected:
+                    failures[position - begin] = self._unselected[position]
+            values = [without_rows(each, failures) for each in values]
+            note = {"kind": "pairs", "failed": len(failures), "truncated": truncated}
+            with folder.append(len(chunk), note) as place:
+                _write_values(place, values)
+                reasons = {str(begin + k): str(error) for k, error in failures.items()}
+                write_json(place / _FAILED, reasons)
+            done, failed = done + len(chunk), failed + len(failures)
+            on_progress(done, failed)
+        return done
+
+    def results(self, folder: ResumableFolder) -> _Ended:
+        """The benchmark from the values of all chunks."""
+        chunks = [chunk for chunk in folder.chunks() if chunk.note["kind"] == "pairs"]
+        arrays = np.concatenate([np.load(chunk.path / _VALUES) for chunk in chunks], axis=2)
+        values = [
+            PairValues(metric, self.signatures[metric], arrays[k, 0], arrays[k, 1])
+            for k, metric in enumerate(self._metrics)
+        ]
+        failures: dict[int, VLScoreError] = {}
+        for chunk in chunks:
+            found = json.loads((chunk.path / _FAILED).read_text(encoding="utf-8"))
+            failures |= {int(k): InvalidStudy(reason) for k, reason in found.items()}
+        result = sensitivity_of_values(
+            self._pairs,
+            values,
+            left_out=self._left_out,
+            failures=failure_reasons(failures, self._pairs),
+            truncated=sum(chunk.note["truncated"] for chunk in chunks),
+            resamples=self._resamples,
+            seed=self._seed,
+        )
+        swaps = self._swaps(self._vectors(folder)) if self._swap else []
+        return _Ended(self._pairs, result, swaps, tuple(self._notes))
+
+    def _swaps(self, studies: StudyVectors) -> list[SwapResult]:
+        assert self._embedder is not None
+        embedded = embed_pairs(self._selected, self._embedder, studies, C=self._C)
+        chosen = [m for m in self._metrics if m.uses_embeddings and m.uses_image]
+        # Cosine cannot move: it shows what a metric of texts looks like in the same table.
+        control = [m for m in self._metrics if m.name == "cosine"] or [find_metric("cosine")]
+        return image_swap(
+            self._selected,
+            embedded,
+            [*chosen, *control],
+            text=self._policy.signature(),
+            resamples=self._resamples,
+            seed=self._seed,
+        )
+
+    def _values(
+        self, pairs: Sequence[Pair], studies: StudyVectors
+    ) -> tuple[list[PairValues], dict[int, VLScoreError], int]:
+        text = self._policy.signature()
+        if self._embedder is None:
+            return pair_values(pairs, self._metrics, text=text), {}, 0
+        shown = studies if self._has_images else None
+        embedded = embed_pairs(pairs, self._embedder, shown, C=self._C)
+        values = pair_values(pairs, self._metrics, embedded, text=text)
+        return values, embedded.failures, embedded.truncated
+
+    def _example(self) -> EmbeddingTriples | None:
+        """No embeddings at all, of the kind that there will be."""
+        if self._embedder is None:
+            return None
+        none = torch.empty(0, self._embedder.dim)
+        C = self._embedder.C if self._C is None else self._C
+        i = none if self._has_images else None
+        return EmbeddingTriples(i, none, none, self._embedder.signature, C)
+
+    def _vectors(self, folder: ResumableFolder) -> StudyVectors:
+        if self._embedder is None or not self._has_images:
+            return StudyVectors()
+        studies = StudyVectors(black=self._embedder.embed_black())
+        for chunk in folder.chunks():
+            if chunk.note["kind"] == "images":
+                studies.update(_read_vectors(chunk.path))
+        return studies
+
+
+def _images_of(
+    studies: StudyTable | None, wanted: set[str]
+) -> tuple[dict[str, StudyImages], list[str]]:
+    """The images of the studies that were perturbed, and what to say of the table."""
+    found: dict[str, StudyImages] = {}
+    if studies is None:
+        return found, []
+    notes = list(studies.notes)
+    for row in studies:
+        if isinstance(row, BadRow):
+            notes.append(f"{studies.path}, row {row.row}: {row.reason}")
+        elif row.id in wanted:
+            found[row.id] = StudyImages(row.id, row.images, row.views)
+    if not found:
+        raise InvalidSetting(
+            f"{studies.path}: none of its studies has the id of a perturbed report"
+        )
+    return found, notes
+
+
+def _stretches(names: list[str], size: int) -> Iterator[list[str]]:
+    return (names[start : start + size] for start in range(0, len(names), size))
+
+
+def _write_vectors(place: Path, names: Sequence[str], part: StudyVectors, dim: int) -> None:
+    nothing = torch.full((dim,), torch.nan)
+    vectors = torch.stack([part.vectors.get(name, nothing) for name in names])
+    np.save(place / _VECTORS, vectors.numpy(), allow_pickle=False)
+    failed = {name: str(error) for name, error in part.failures.items()}
+    write_json(place / _FAILED, {"names": list(names), "failed": failed})
+
+
+def _read_vectors(place: Path) -> StudyVectors:
+    content = json.loads((place / _FAILED).read_text(encoding="utf-8"))
+    vectors = torch.from_numpy(np.load(place / _VECTORS, allow_pickle=False))
+    failed: Mapping[str, str] = content["failed"]
+    return StudyVectors(
+        {name: vectors[k] for k, name in enumerate(content["names"]) if name not in failed},
+        {name: InvalidStudy(reason) for name, reason in failed.items()},
+    )
+
+
+def _write_values(place: Path, values: Sequence[PairValues]) -> None:
+    """(metrics, 2, n): originals and perturbed of each."""
+    arrays: NDArray[np.float64] = np.stack(
+        [np.stack([each.originals, each.perturbed]) for each in values]
+    )
+    np.save(place / _VALUES, arrays, allow_pickle=False)
+
+
+def _read(out: Path, record: Mapping[str, Any]) -> SensitivityRun:
+    """A finished run, from its files."""
+    content = json.loads((out / "sensitivity.json").read_text(encoding="utf-8"))
+    tables = [
+        TextTable(t["title"], tuple(t["columns"]), tuple(map(tuple, t["rows"])), t["caption"])
+        for t in content["tables"]
+    ]
+    return SensitivityRun(out, content, tables, tuple(record["notes"]), unchanged=True)

@@ -1,0 +1,66 @@
+"""What is made of a text once, for every metric that needs it.
+
+An artefact is a name and a function from texts to one value each. A new one is a function and one
+line. Embeddings, which need images as well, come from the embedder instead.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from vlscore._registry import Registry
+
+# Distinct texts whose artefacts are kept from batch to batch; references repeat across generators.
+_REMEMBERED = 10_000
+
+
+@dataclass(frozen=True)
+class Artefact:
+    """What is made of a text.
+
+    Attributes:
+        name: as metrics name it.
+        make: n texts -> n values, in order; the value of a text does not depend on its neighbours.
+    """
+
+    name: str
+    make: Callable[[Sequence[str]], Sequence[Any]]
+
+
+ARTEFACTS: Registry[Artefact] = Registry("artefact", group="vlscore.artefacts")
+
+
+def _chexpert_labels(texts: Sequence[str]) -> list[dict[str, int | None]]:
+    from vlscore.findings import chexpert_labels
+
+    return [chexpert_labels(text) for text in texts]
+
+
+ARTEFACTS.register(Artefact("chexpert-labels", _chexpert_labels))
+
+
+class ArtefactStore:
+    """Makes each artefact of each distinct text once, while it is among the latest used."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[tuple[str, str], Any] = OrderedDict()
+        self.made = 0
+
+    def of(self, name: str, texts: Iterable[str]) -> list[Any]:
+        """The artefact of each text, in order."""
+        wanted = list(texts)
+        here: dict[str, Any] = {}
+        for text in dict.fromkeys(wanted):
+            if (name, text) in self._known:
+                self._known.move_to_end((name, text))
+                here[text] = self._known[name, text]
+        new = [text for text in dict.fromkeys(wanted) if text not in here]
+        if new:
+            self.made += len(new)
+            here.update(zip(new, ARTEFACTS.find(name).make(new), strict=True))
+        for text in new:
+            self._known[name, text] = here[text]
+        while len(self._known) > _REMEMBERED:
+            self._known.popitem(last=False)
+        return [here[text] for text in wanted]

@@ -1,0 +1,118 @@
+"""What a metric is given, and what it gives."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vlscore._signature import Signature
+from vlscore.errors import InvalidReport, InvalidSetting, VLScoreError
+from vlscore.metrics.embeddings import EmbeddingTriples
+from vlscore.metrics.metric import Metric
+
+Values = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """n studies as metrics see them; one text policy has been applied to all texts already.
+
+    Attributes:
+        candidates: n generated reports; an empty one is scored, not refused.
+        references: n reference reports; None where no metric looks at them.
+        embeddings: of the same studies; None where no metric looks at them.
+        artefacts: name -> one value for each candidate and one for each reference.
+        values: metric -> its values, for metrics that are computed from others.
+
+    Raises: InvalidReport naming the position of what is no text; InvalidSetting where lengths
+        differ.
+    """
+
+    candidates: Sequence[str]
+    references: Sequence[str] | None = None
+    embeddings: EmbeddingTriples | None = None
+    artefacts: Mapping[str, tuple[Sequence[Any], Sequence[Any]]] = field(default_factory=dict)
+    values: Mapping[str, "MetricValues"] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        lengths = {"candidates": len(self.candidates)}
+        if self.references is not None:
+            lengths["references"] = len(self.references)
+        if self.embeddings is not None:
+            lengths["embeddings"] = len(self.embeddings)
+        if len(set(lengths.values())) > 1:
+            shown = ", ".join(f"{name} {length}" for name, length in lengths.items())
+            raise InvalidSetting(f"lengths must be equal; these are {shown}")
+
+    def __len__(self) -> int:
+        return len(self.candidates)
+
+    def pairs(self) -> list[tuple[str, str]]:
+        """(candidate, reference) of each study; a metric that needs references has them."""
+        assert self.references is not None
+        return list(zip(self.candidates, self.references, strict=True))
+
+
+@dataclass(frozen=True, eq=False)
+class Computed:
+    """What a provider computed for n candidates.
+
+    Attributes:
+        columns: one (n,) array for each output of the metric, in their order.
+        statistics: (n, s) sums that corpus values are computed from; None where there are none.
+        failures: row -> why it has no value; its numbers are ignored.
+    """
+
+    columns: Sequence[Values]
+    statistics: Values | None = None
+    failures: Mapping[int, VLScoreError] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class MetricValues:
+    """Values of one metric for n candidates.
+
+    Attributes:
+        metric: which metric.
+        columns: column name -> (n,) float64; nan where the candidate has no value. The first
+            column is the metric's own.
+        statistics: (n, s) float64, additive over candidates; None where the metric has no corpus
+            value. Rows without a value are 0.
+        failures: row -> why it has no value.
+        signature: what the numbers depend on.
+    """
+
+    metric: Metric
+    columns: Mapping[str, Values]
+    statistics: Values | None
+    failures: Mapping[int, VLScoreError]
+    signature: Signature
+
+    @property
+    def headline(self) -> Values:
+        """(n,) the metric's first number."""
+        return self.columns[str(self.metric)]
+
+    def __len__(self) -> int:
+        return len(self.headline)
+
+
+def as_texts(name: str, texts: Any) -> list[str]:
+    """A list of texts from a list, tuple, numpy array or pandas Series of them.
+
+    Raises: InvalidReport where it is one text, or holds something else than texts.
+    """
+    if isinstance(texts, str | bytes):
+        raise InvalidReport(f"{name} is a list of reports, not one text")
+    try:
+        found = texts.tolist() if hasattr(texts, "tolist") else list(texts)
+    except TypeError:
+        raise InvalidReport(f"{name} is a {type(texts).__name__}, not a list of reports") from None
+    for position, text in enumerate(found):
+        if not isinstance(text, str):
+            raise InvalidReport(
+                f"{name}[{position}] is a {type(text).__name__}; a report is a text"
+            )
+    return [str(text) for text in found]

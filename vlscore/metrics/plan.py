@@ -1,0 +1,252 @@
+"""The way from studies to values: what the chosen metrics need, and in which order they run.
+
+A plan resolves names, adds the metrics that others are computed from, says before anything is
+computed what is missing, makes each artefact of a text once, and gives every metric the same rows.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from vlscore._signature import Signature
+from vlscore._version import __version__
+from vlscore.errors import InvalidSetting, MissingDependency, VLScoreError
+from vlscore.metrics.artefacts import ARTEFACTS, ArtefactStore
+from vlscore.metrics.batch import Batch, Computed, MetricValues, Values
+from vlscore.metrics.embeddings import EmbeddingTriples
+from vlscore.metrics.metric import EMBEDDINGS, Metric
+from vlscore.metrics.providers import Provider
+from vlscore.metrics.providers.similarity_provider import constant_of
+from vlscore.metrics.registry import METRICS, find_metric, find_metrics, provider_of
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What studies must bring for a plan.
+
+    Attributes:
+        images, references, embeddings: whether any metric looks at them.
+    """
+
+    images: bool
+    references: bool
+    embeddings: bool
+
+
+class Plan:
+    """Computes metrics over batches of studies.
+
+    Args:
+        metrics: names, as in "bleu-4(smoothing=exp)", separated by commas or in a list; or Metrics.
+        text: how the text policy that was applied to all texts is printed in signatures; None
+            where texts are taken as they come.
+
+    Attributes:
+        metrics: those asked for, in order.
+        steps: those and their inputs, each behind what it is computed from.
+        needs: what studies must bring.
+
+    Raises: UnknownName, InvalidSetting for metrics that are not there, or depend on themselves.
+    """
+
+    def __init__(self, metrics: Any, *, text: str | None = None) -> None:
+        self.metrics = find_metrics(metrics)
+        self.steps = _in_order(self.metrics)
+        self.needs = Needs(
+            images=any(metric.uses_image for metric in self.steps),
+            references=any(metric.uses_reference for metric in self.steps),
+            embeddings=any(metric.uses_embeddings for metric in self.steps),
+        )
+        self._text = text
+        self._providers: dict[Metric, Provider] = {m: provider_of(m) for m in self.steps}
+        self._artefacts = ArtefactStore()
+
+    def require(self) -> None:
+        """Raises MissingDependency where a metric cannot run here, naming what to install."""
+        for metric in self.steps:
+            reason = self._providers[metric].missing(metric)
+            if reason is not None:
+                raise MissingDependency(f"{metric}: {reason}")
+
+    def signature(
+        self, metric: Metric, embeddings: Signature | None = None, C: float | None = None
+    ) -> Signature:
+        """What a metric's numbers depend on.
+
+        Args:
+            embeddings: what the embeddings depend on, for a metric that looks at them.
+            C: the encoder's constant.
+        """
+        provider = self._providers[metric]
+        inputs = [self.signature(find_metric(name), embeddings, C) for name in metric.inputs]
+        signature = Signature(metric.name)
+        settings = dict(metric.settings)
+        if "C" in settings and metric.uses_embeddings:
+            settings["C"] = constant_of(metric, C)
+        signature = signature.plus(settings).plus(provider.facts(metric, inputs))
+        if inputs:
+            signature = signature.plus(of=" + ".join(str(s).replace("|", ",") for s in inputs))
+        if self._text is not None:
+            signature = signature.plus(txt=self._text)
+        flags: list[str] = []
+        if metric.uses_embeddings and embeddings is not None:
+            facts = embeddings if metric.uses_image else embeddings.without("img", "views")
+            flags = [name for name, value in facts if value is None]
+            signature = signature.plus(facts.without(*flags))
+        return signature.plus(v=__version__).flagged(*flags)
+
+    def values(self, batch: Batch) -> dict[Metric, MetricValues]:
+        """Values of every metric asked for, in order; all cover the same rows."""
+        self._check(batch)
+        batch = replace(batch, artefacts=self._made(batch))
+        found: dict[str, MetricValues] = {}
+        for metric in self.steps:
+            computed = self._providers[metric].compute(metric, replace(batch, values=found))
+            found[str(metric)] = self._finished(metric, computed, batch)
+        return {metric: found[str(metric)] for metric in self.metrics}
+
+    def corpus(self, values: MetricValues, weights: Values | None = None) -> dict[str, Values]:
+        """Corpus values of one metric.
+
+        Args:
+            weights: (k, n) how often each candidate counts in each of k resamples; default: every
+                candidate once.
+        Returns: name of each corpus value -> (k,) float64, (1,) by default.
+        """
+        if values.statistics is None:
+            return {}
+        weights = np.ones((1, len(values))) if weights is None else weights
+        return corpus_of_sums(values.metric, weights @ values.statistics)
+
+    def _check(self, batch: Batch) -> None:
+        if self.needs.references and batch.references is None:
+            raise InvalidSetting("these metrics look at references, and there are none")
+        if not self.needs.embeddings:
+            return
+        named = next(metric for metric in self.steps if metric.uses_embeddings)
+        if batch.embeddings is None:
+            raise InvalidSetting(
+                f"{named} looks at embeddings: give embeddings=EmbeddingTriples(...), or an encoder"
+            )
+
+    def _made(self, batch: Batch) -> Mapping[str, tuple[Sequence[Any], Sequence[Any]]]:
+        names = {name for metric in self.steps for name in metric.artefacts} - {EMBEDDINGS}
+        references = batch.references if batch.references is not None else ()
+        return {
+            name: (
+                self._artefacts.of(name, batch.candidates),
+                self._artefacts.of(name, references),
+            )
+            for name in sorted(names)
+        }
+
+    def _finished(self, metric: Metric, computed: Computed, batch: Batch) -> MetricValues:
+        """Checked columns; nan, and no statistics, where a candidate has no value."""
+        columns = [np.array(column, dtype=np.float64) for column in computed.columns]
+        if len(columns) != len(metric.columns) or any(len(c) != len(batch) for c in columns):
+            raise InvalidSetting(
+                f"the provider of {metric.name} gave {[len(c) for c in columns]} values for "
+                f"{len(batch)} candidates; it states {len(metric.columns)} columns"
+            )
+        failures = dict(computed.failures)
+        for row in np.flatnonzero(~np.isfinite(columns[0])).tolist():
+            failures.setdefault(row, _not_finite(metric))
+        rows = list(failures)
+        statistics = computed.statistics
+        for column in columns:
+            column[rows] = np.nan
+        if statistics is not None:
+            statistics = np.array(statistics, dtype=np.float64)
+            statistics[rows] = 0.0
+        embeddings = batch.embeddings
+        return MetricValues(
+            metric=metric,
+            columns=dict(zip(metric.columns, columns, strict=True)),
+            statistics=statistics,
+            failures=dict(sorted(failures.items())),
+            signature=self.signature(
+                metric,
+                embeddings.facts if embeddings is not None else None,
+                embeddings.C if embeddings is not None else None,
+            ),
+        )
+
+
+def corpus_of_sums(metric: Metric, sums: Values) -> dict[str, Values]:
+    """Corpus values from statistics summed over candidates, (k, s) -> name -> (k,)."""
+    if not metric.corpus:
+        return {}
+    found = provider_of(metric).corpus(metric, sums)
+    return {output.name: np.asarray(found[output.name], np.float64) for output in metric.corpus}
+
+
+def usable_metrics(
+    embeddings: EmbeddingTriples | None = None,
+) -> tuple[list[Metric], dict[str, str]]:
+    """The free metrics that can run here without further settings, and why others cannot.
+
+    Args: embeddings: where there are some, of any length; metrics of embeddings can run then.
+    Returns: metrics, and name -> reason of those that are left out.
+    """
+    usable: list[Metric] = []
+    left_out: dict[str, str] = {}
+    for name, metric in METRICS.items():
+        try:
+            reason = provider_of(metric).missing(metric)
+        except VLScoreError as error:
+            reason = str(error)
+        if metric.cost != "free":
+            left_out[name] = f"it is not free ({metric.cost}); name it to run it"
+        elif reason is not None:
+            left_out[name] = reason
+        elif (why := lacks(metric, embeddings)) is not None:
+            left_out[name] = why
+        else:
+            usable.append(metric)
+    return usable, left_out
+
+
+def lacks(metric: Metric, embeddings: EmbeddingTriples | None) -> str | None:
+    """What a metric of embeddings lacks, in words; None where it lacks nothing."""
+    if not metric.uses_embeddings:
+        return None
+    if embeddings is None:
+        return "it looks at embeddings, and there is no encoder"
+    if metric.uses_image and embeddings.images is None:
+        return "it looks at the image, and there are no images"
+    if "C" in metric.settings:
+        try:
+            constant_of(metric, embeddings.C)
+        except InvalidSetting as error:
+            return str(error)
+    return None
+
+
+def _in_order(metrics: Sequence[Metric]) -> tuple[Metric, ...]:
+    ordered: dict[Metric, None] = {}
+
+    def visit(metric: Metric, above: tuple[Metric, ...]) -> None:
+        if metric in above:
+            names = " -> ".join(str(each) for each in (*above, metric))
+            raise InvalidSetting(f"a metric is computed from itself: {names}")
+        for name in metric.inputs:
+            visit(find_metric(name), (*above, metric))
+        for name in metric.artefacts:
+            if name != EMBEDDINGS:
+                ARTEFACTS.find(name)
+        ordered.setdefault(metric)
+
+    for metric in metrics:
+        visit(metric, ())
+    return tuple(ordered)
+
+
+def _not_finite(metric: Metric) -> VLScoreError:
+    if metric.uses_embeddings:
+        return VLScoreError(
+            f"{metric.name} is not a finite number here: the encoder returned an embedding that "
+            "is not finite"
+        )
+    return VLScoreError(f"{metric.name} is not a finite number here")
