@@ -15,7 +15,7 @@ from vlscore.phantom.dataset import sample_studies
 from vlscore.phantom.errors import count_errors
 from vlscore.phantom.grammar import phrasings
 from vlscore.phantom.scene import KINDS as PHANTOM_KINDS
-from vlscore.phantom.scene import Finding
+from vlscore.phantom.scene import PhantomFinding
 
 DENIAL = re.compile(
     r"\b(?:no|not|neither|clear|normal|intact|within normal limits)\b", re.IGNORECASE
@@ -65,7 +65,7 @@ def _first(table: dict, said: str):
     return next((value for value, words in table.items() if re.search(words, said)), None)
 
 
-def stated(report: str) -> list[Finding]:
+def stated(report: str) -> list[PhantomFinding]:
     """The findings that a report states, by the phantom's vocabulary."""
     found = []
     for sentence in re.split(r"(?<=[A-Za-z])\.(?:\s+|$)", report):
@@ -77,7 +77,7 @@ def stated(report: str) -> list[Finding]:
             continue
         of = PHANTOM_KINDS[kind]
         found.append(
-            Finding(
+            PhantomFinding(
                 kind,
                 _first(SIDES, said) if of.sides else None,
                 _first(ZONES, said) if of.zones else None,
@@ -117,7 +117,7 @@ def test_the_oracle_reads_what_the_scene_holds(studies):
 
 
 @pytest.fixture(scope="module")
-def changes(studies) -> dict[str, list[tuple[tuple[Finding, ...], Perturbation]]]:
+def changes(studies) -> dict[str, list[tuple[tuple[PhantomFinding, ...], Perturbation]]]:
     found = defaultdict(list)
     for findings, report in studies:
         source = read(report)
