@@ -1,9 +1,12 @@
 """Nothing that a report says elsewhere belies a change: in sentences of our own, by their words."""
 
+import json
+
 import pytest
 
-from tests.perturb.contract import made
-from vlscore.perturb import KINDS
+from tests.perturb.contract import made, read
+from vlscore.perturb import KINDS, Change, Edit, Effect, Meaning, perturb_table
+from vlscore.perturb.consistency import consistent
 
 
 def texts(kind: str, report: str) -> set[str]:
@@ -226,3 +229,50 @@ def test_a_change_that_the_report_belies_is_refused(kind, report, never):
         assert never not in {" ".join(t.split()).rstrip(".") for t in texts(kind, report)}
         return
     assert not [text for text in texts(kind, report) if never in text]
+
+
+def test_a_refusal_tells_why(tmp_path):
+    """In skipped.jsonl: not that the kind found nothing, but what stands in the way."""
+    table = tmp_path / "t.jsonl"
+    report = "Normal chest. No pneumothorax."
+    table.write_text(json.dumps({"id": "a", "report": report}) + "\n")
+    perturb_table(table, tmp_path / "out", ["affirm-finding", "change-location"])
+    (skipped,) = (tmp_path / "out" / "skipped.jsonl").read_text().splitlines()
+    reasons = json.loads(skipped)["reasons"]
+    assert reasons["affirm-finding"] == "the report says elsewhere: 'normal chest.'"
+    assert reasons["change-location"] == KINDS["change-location"].nothing
+
+
+def test_another_change_is_chosen_where_the_first_is_refused():
+    """Of two places, the one that the conclusion does not deny beforehand."""
+    report = "No acute disease. Mild scoliosis. Heart size is normal."
+    added = {
+        p.rule for seed in range(40) for p in made(KINDS["add-false-finding"], report, seed, 1)
+    }
+    assert "added:pneumothorax" not in added
+    assert len(added) > 5
+
+
+def test_a_change_without_a_meaning_is_checked_for_repetition_alone():
+    source = read("Left effusion. Right effusion. No acute disease.")
+    twice = consistent(source, Change((Edit(0, 4, "Right"),), "own"))
+    assert twice.change is None
+    assert "twice" in twice.reason
+    edit = Edit(0, 4, "Basal")
+    assert consistent(source, Change((edit,), "own")).change == Change((edit,), "own")
+
+
+def test_an_observation_that_no_topic_knows_is_checked_against_the_whole_film():
+    source = read("Ribs seen. IMPRESSION: Normal chest. No acute disease.")
+    meaning = Meaning(Effect.STATED, ("of-a-users-own",))
+    change, _ = consistent(source, Change((Edit(0, 0, "Oddity. "),), "own", meaning))
+    assert [edit.replacement for edit in change.edits] == ["Oddity. ", "Otherwise n"]
+
+
+def test_what_goes_along_is_no_part_of_the_claim():
+    """Edits that make room stand in other sentences than the change."""
+    (p,) = made(KINDS["affirm-finding"], "No pneumothorax. No acute disease.", per_report=1)
+    assert [p.original[e.start : e.end] + ">" + e.replacement for e in p.edits] == [
+        "No pneumothorax>There is a pneumothorax",
+        ">other ",
+    ]
