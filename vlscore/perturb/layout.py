@@ -7,9 +7,10 @@ so have those of organs ("LUNGS:"), which must stay where they are.
 """
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from itertools import chain
+from itertools import accumulate, chain
 from typing import NamedTuple
 
 from vlscore.perturb.perturbation import Edit
@@ -116,14 +117,15 @@ def harm(original: str, perturbed: str, edits: Sequence[Edit]) -> str | None:
 
 
 def _harm_to_a_form(original: str, perturbed: str, edits: Sequence[Edit]) -> str | None:
-    for edit in edits:
-        for start, end in _rows(original):
-            if _meets(edit, start, end) and not _is_word_for_word(original, edit, start, end):
-                return "the change would break a row of the report's form"
-        for answer in answers(original):
-            meets = _meets(edit, answer.start, answer.end + 1)
-            if meets and not _is_word_for_word(original, edit, answer.start, answer.end):
-                return f"the change would garble the answer to {answer.label!r}"
+    rows = sorted(_rows(original))
+    for edit, (start, end) in _meeting(edits, rows):
+        if not _is_word_for_word(original, edit, start, end):
+            return "the change would break a row of the report's form"
+    answered = {(a.start, a.end + 1): a for a in answers(original)}
+    for edit, span in _meeting(edits, sorted(answered)):
+        answer = answered[span]
+        if not _is_word_for_word(original, edit, answer.start, answer.end):
+            return f"the change would garble the answer to {answer.label!r}"
     if labels(original) != labels(perturbed):
         return "the change would break the report's labels"
     if _LETTER.findall(original) != _LETTER.findall(perturbed):
@@ -147,8 +149,19 @@ def _rows(text: str) -> tuple[tuple[int, int], ...]:
     return found
 
 
-def _meets(edit: Edit, start: int, end: int) -> bool:
-    return edit.start <= end and start <= edit.end
+def _meeting(
+    edits: Sequence[Edit], spans: Sequence[tuple[int, int]]
+) -> Iterator[tuple[Edit, tuple[int, int]]]:
+    """Each edit with each span that it touches; linear, but for spans that lie in one another."""
+    starts = [start for start, _ in spans]
+    # Where the spans up to each end at the latest.
+    ends = list(accumulate((end for _, end in spans), max))
+    for edit in edits:
+        for k in range(bisect_right(starts, edit.end) - 1, -1, -1):
+            if ends[k] < edit.start:
+                break
+            if edit.start <= spans[k][1]:
+                yield edit, spans[k]
 
 
 def _is_word_for_word(text: str, edit: Edit, start: int, end: int) -> bool:

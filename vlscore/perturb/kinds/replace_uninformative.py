@@ -1,8 +1,10 @@
 """Replace a word that says nothing by [UNK]."""
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator
 from functools import cache
+from itertools import accumulate
 
 from vlscore.findings import Sentence
 from vlscore.perturb.chance import Chance
@@ -30,11 +32,15 @@ class ReplaceUninformative(Kind):
 
 def _idle(source: ReadReport, sentence: Sentence) -> Iterator[re.Match[str]]:
     """Words of the list that stand outside every finding, attribute and rule of the sentence."""
-    taken = [finding.cue for finding in sentence.findings]
+    taken: list[tuple[int, int]] = [finding.cue for finding in sentence.findings]
     taken += [a.span for finding in sentence.findings for a in finding.attributes]
     taken += [rule.span for finding in sentence.findings for rule in finding.rules]
+    taken.sort()
+    # The furthest end of the spans up to each, so that one look tells whether a word is free.
+    ends = list(accumulate((end for _, end in taken), max))
     for word in _words().finditer(source.text, *sentence.span):
-        if not any(start < word.end() and word.start() < end for start, end in taken):
+        before = bisect_left(taken, (word.end(), -1))
+        if not before or ends[before - 1] <= word.start():
             yield word
 
 
