@@ -143,6 +143,11 @@ def evaluate(
     roles |= {"reference"} if needs.references else set()
     names = columns or ColumnNames()
     studies = open_studies(Path(table), needs=roles, image_root=image_root, columns=names)
+    if scorer.plan.needs_fit:
+        # A pass over the references alone; the run itself then reads the table again.
+        scorer = scorer.fit(
+            Item("", s.reference, parts=s.parts) for s in studies if isinstance(s, Study)
+        )
     run = _Run(studies, scorer, format, names, image_root)
     with ResumableFolder(
         out,

@@ -96,6 +96,9 @@ def pair_values(
     Raises: InvalidSetting where a metric needs an encoder, or images, that are not there.
     """
     plan = Plan(metrics, text=text)
+    if plan.needs_fit:
+        # Each study's report counts once, however many changes were made of it.
+        plan = plan.fit({pair.study_id: pair.original for pair in pairs}.values())
     # An original is compared with itself once a study, however many changes were made of it.
     keys = [(p.study_id, p.original, p.original) for p in pairs]
     keys += [(p.study_id, p.perturbed, p.original) for p in pairs]

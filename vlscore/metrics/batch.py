@@ -25,6 +25,8 @@ class Batch:
         embeddings: of the same studies; None where no metric looks at them.
         artefacts: name -> one value for each candidate and one for each reference.
         values: metric -> its values, for metrics that are computed from others.
+        fitted: what the metric at hand was fitted to, as its provider's `fit` returned it; None
+            for a metric that is not fitted.
 
     Raises: InvalidReport naming the position of what is no text; InvalidSetting where lengths
         differ.
@@ -35,6 +37,7 @@ class Batch:
     embeddings: EmbeddingTriples | None = None
     artefacts: Mapping[str, tuple[Sequence[Any], Sequence[Any]]] = field(default_factory=dict)
     values: Mapping[str, "MetricValues"] = field(default_factory=dict)
+    fitted: Any = None
 
     def __post_init__(self) -> None:
         lengths = {"candidates": len(self.candidates)}

@@ -1,7 +1,8 @@
 """Studies in, scores out."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Literal, overload
@@ -99,9 +100,7 @@ class Scorer:
                 weights=weights,
                 tokenizer=tokenizer,
             )
-        self.signatures: dict[str, Signature] = {
-            str(metric): self._signature(metric) for metric in self.plan.metrics
-        }
+        self.signatures = self._signatures()
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
@@ -115,11 +114,22 @@ class Scorer:
 
     def with_metrics(self, metrics: Sequence[Metric]) -> "Scorer":
         """A scorer of other metrics with the same encoder and policies; nothing is loaded again."""
-        return Scorer(
+        other = Scorer(
             self.embedder if self.embedder is not None else None,
             metrics=metrics,
             text_policy=self.text_policy,
         )
+        return other._with_plan(other.plan.fitted_as(self.plan.fits))
+
+    def fit(self, references: Iterable[str | Item]) -> "Scorer":
+        """The same scorer, its metrics fitted to the references of a whole run.
+
+        Metrics such as CIDEr-D weigh words by how many references hold them; without this they
+        are fitted to each batch by itself. The text policy is applied here.
+
+        Args: references: of every study, read once; those that cannot be read are left out.
+        """
+        return self._with_plan(self.plan.fit(self._references_of(references)))
 
     @overload
     def score(
@@ -190,6 +200,23 @@ class Scorer:
         values = self.plan.values(Batch(texts, against, triples))
         numbers = geometry(triples) if triples is not None else {}
         return _spread(values, {**numbers, **flags}, rows, failures, len(items))
+
+    def _references_of(self, references: Iterable[str | Item]) -> Iterator[str]:
+        for each in references:
+            item = each if isinstance(each, Item) else Item("", each)
+            try:
+                yield self._reference(item)
+            except VLScoreError:
+                continue
+
+    def _with_plan(self, plan: Plan) -> "Scorer":
+        other = copy(self)
+        other.plan = plan
+        other.signatures = other._signatures()
+        return other
+
+    def _signatures(self) -> dict[str, Signature]:
+        return {str(metric): self._signature(metric) for metric in self.plan.metrics}
 
     def _signature(self, metric: Metric) -> Signature:
         embedder = self.embedder
