@@ -28,9 +28,6 @@ class _RareWords(Provider):
             count += 1
         return words, count
 
-    def fit_digest(self, metric, state):
-        return f"{sum(state[0].values())}"
-
     def compute(self, metric, batch):
         words, count = batch.fitted
         return Computed(
@@ -67,14 +64,17 @@ def test_a_plan_is_fitted_to_all_references_not_to_the_batch():
     assert plan.needs_fit
     (alone,) = fitted.values(Batch(["clear heart"], ["clear heart"]))[RARE].headline
     assert alone == 0.5
-    assert fitted.signature(RARE).get("fit") == "4-references@8"
+    assert fitted.signature(RARE).get("fit").startswith("4-references@")
     assert not Plan("rouge-l").needs_fit
+    backwards = plan.fit(REFERENCES[::-1])
+    assert backwards.signature(RARE) == fitted.signature(RARE)
+    assert plan.fit([*REFERENCES[1:], "x"]).signature(RARE) != fitted.signature(RARE)
 
 
 def test_a_plan_that_was_not_fitted_fits_to_each_batch_and_says_so():
     values = compute_values([RARE], ["clear heart"], ["clear heart"])[RARE]
     assert values.headline.tolist() == [0.0]
-    assert values.signature.get("fit") == "1-references@2"
+    assert values.signature.get("fit").startswith("1-references@")
     assert Plan([RARE]).signature(RARE).get("fit") == "each-batch"
     assert compute([RARE], [], [])["rare-words"].shape == (0,)
 
@@ -94,7 +94,7 @@ def test_evaluate_fits_to_the_whole_table_before_it_computes(table, tmp_path, mo
     monkeypatch.setattr("vlscore.evaluation.run._TEXTS_IN_CHUNK", 2)
     result = evaluate(table, tmp_path / "out", Scorer(metrics=[RARE]))
     signature = result.summary.metrics["rare-words"].signature
-    assert signature.get("fit") == "4-references@8"
+    assert signature.get("fit").startswith("4-references@")
     scores = [row["rare-words"] for row in result.first_scores(5)]
     assert scores == [0.5, 0.5, 0.5, 0.5, None]
 
@@ -102,7 +102,7 @@ def test_evaluate_fits_to_the_whole_table_before_it_computes(table, tmp_path, mo
 def test_further_metrics_keep_the_fit_and_other_references_are_another_run(table, tmp_path):
     evaluate(table, tmp_path / "out", Scorer(metrics="rouge-l"))
     result = evaluate(table, tmp_path / "out", Scorer(metrics=["rouge-l", RARE]))
-    assert result.summary.metrics["rare-words"].signature.get("fit") == "4-references@8"
+    assert result.summary.metrics["rare-words"].signature.get("fit").startswith("4-references@")
     elsewhere = Scorer(metrics=[RARE]).fit(["clear", "no"])
-    with pytest.raises(InvalidSetting, match="fit: 4-references@8 against 2-references@2"):
+    with pytest.raises(InvalidSetting, match=r"fit: 4-references@8 against 2-references@2"):
         evaluate(table, tmp_path / "out", elsewhere)

@@ -28,6 +28,8 @@ OTHERS = (*REFERENCES[2:], *REFERENCES[:2])
 UNUSUAL = ("", "x", "effusion " * 50, "\x00 \u00e9 \U0001f600", "... !!")
 _DIM = 16
 _SAME = 1e-12
+# A network adds up in float32, and in another order where a text is padded to a longer neighbour.
+_SAME_OF_MODELS = 1e-5
 
 Check = Callable[[Metric], None]
 
@@ -114,11 +116,12 @@ def check_neighbours(metric: Metric) -> None:
     """A pair's number does not depend on the order or on the other pairs."""
     together = _values(metric, OTHERS, REFERENCES).headline
     backwards = _values(metric, OTHERS[::-1], REFERENCES[::-1]).headline[::-1]
-    _require(bool(np.allclose(backwards, together, rtol=_SAME)), "its values depend on the order")
+    same = _SAME_OF_MODELS if metric.cost == "model" else _SAME
+    _require(bool(np.allclose(backwards, together, rtol=same)), "its values depend on the order")
     for row, (candidate, reference) in enumerate(zip(OTHERS, REFERENCES, strict=True)):
         alone = _values(metric, [candidate], [reference]).headline
         _require(
-            bool(np.allclose(alone, together[row], rtol=_SAME)),
+            bool(np.allclose(alone, together[row], rtol=same)),
             "the value of a pair depends on its neighbours",
         )
 
@@ -194,7 +197,9 @@ def check_name(metric: Metric) -> None:
 
 def _values(metric: Metric, candidates: Sequence[str], references: Sequence[str]) -> MetricValues:
     embedded = _embedded(candidates, references)
-    return Plan([metric]).values(Batch(list(candidates), list(references), embedded))[metric]
+    # A fitted metric is fitted once, as in a run; its numbers may not depend on the batch either.
+    plan = Plan([metric]).fit(REFERENCES)
+    return plan.values(Batch(list(candidates), list(references), embedded))[metric]
 
 
 def _embedded(candidates: Sequence[str], references: Sequence[str]) -> EmbeddingTriples:

@@ -9,6 +9,8 @@ from typing import Any
 from vlscore._registry import Registry, split_call
 from vlscore.errors import InvalidSetting, UnknownName
 from vlscore.metrics.definitions.bleu import BLEU
+from vlscore.metrics.definitions.chrf import CHRF
+from vlscore.metrics.definitions.cider_d import CIDER_D
 from vlscore.metrics.definitions.embedded import EMBEDDED
 from vlscore.metrics.definitions.findings_f1 import FINDINGS_F1
 from vlscore.metrics.definitions.meteor import METEOR
@@ -24,6 +26,8 @@ def _check(member: Any) -> None:
 
 METRICS: Registry[Metric] = Registry("metric", group="vlscore.metrics", check=_check)
 for _metric in (*EMBEDDED, *BLEU, ROUGE_L, METEOR, FINDINGS_F1):
+    METRICS.register(_metric)
+for _metric in (*CHRF, CIDER_D):
     METRICS.register(_metric)
 
 

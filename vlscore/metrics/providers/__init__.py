@@ -1,6 +1,8 @@
 """Libraries that compute metrics. A new one is one file and one line here."""
 
 from vlscore.metrics.providers.base import Provider, one_column
+from vlscore.metrics.providers.chrf_provider import ChrfProvider
+from vlscore.metrics.providers.cider_provider import CiderProvider
 from vlscore.metrics.providers.findings_provider import FindingsProvider
 from vlscore.metrics.providers.nltk_provider import NltkProvider
 from vlscore.metrics.providers.rouge_score_provider import RougeScoreProvider
@@ -10,6 +12,8 @@ from vlscore.metrics.providers.similarity_provider import SimilarityProvider
 PROVIDERS: tuple[Provider, ...] = (
     SimilarityProvider(),
     SacrebleuProvider(),
+    ChrfProvider(),
+    CiderProvider(),
     RougeScoreProvider(),
     NltkProvider(),
     FindingsProvider(),

@@ -52,10 +52,6 @@ class Provider(ABC):
         """
         raise NotImplementedError(f"{metric.name} is not fitted on references")
 
-    def fit_digest(self, metric: Metric, state: Any) -> str:
-        """Digest of what was fitted, equal for the same references in any order."""
-        raise NotImplementedError(f"{metric.name} is not fitted on references")
-
     def missing(self, metric: Metric) -> str | None:
         """What is absent on this machine and how to get it; None where the metric can run.
 
