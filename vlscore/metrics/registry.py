@@ -8,6 +8,7 @@ from typing import Any
 
 from vlscore._registry import Registry, split_call
 from vlscore.errors import InvalidSetting, UnknownName
+from vlscore.metrics.definitions.bert_score import BERT_SCORE
 from vlscore.metrics.definitions.bleu import BLEU
 from vlscore.metrics.definitions.chrf import CHRF
 from vlscore.metrics.definitions.cider_d import CIDER_D
@@ -27,7 +28,7 @@ def _check(member: Any) -> None:
 METRICS: Registry[Metric] = Registry("metric", group="vlscore.metrics", check=_check)
 for _metric in (*EMBEDDED, *BLEU, ROUGE_L, METEOR, FINDINGS_F1):
     METRICS.register(_metric)
-for _metric in (*CHRF, CIDER_D):
+for _metric in (*CHRF, CIDER_D, BERT_SCORE):
     METRICS.register(_metric)
 
 

@@ -1,6 +1,7 @@
 """Libraries that compute metrics. A new one is one file and one line here."""
 
 from vlscore.metrics.providers.base import Provider, one_column
+from vlscore.metrics.providers.bert_score_provider import BertScoreProvider
 from vlscore.metrics.providers.chrf_provider import ChrfProvider
 from vlscore.metrics.providers.cider_provider import CiderProvider
 from vlscore.metrics.providers.findings_provider import FindingsProvider
@@ -14,6 +15,7 @@ PROVIDERS: tuple[Provider, ...] = (
     SacrebleuProvider(),
     ChrfProvider(),
     CiderProvider(),
+    BertScoreProvider(),
     RougeScoreProvider(),
     NltkProvider(),
     FindingsProvider(),
