@@ -5,6 +5,7 @@ from vlscore.metrics.providers.bert_score_provider import BertScoreProvider
 from vlscore.metrics.providers.chrf_provider import ChrfProvider
 from vlscore.metrics.providers.cider_provider import CiderProvider
 from vlscore.metrics.providers.findings_provider import FindingsProvider
+from vlscore.metrics.providers.mirqi_provider import MirqiProvider
 from vlscore.metrics.providers.nltk_provider import NltkProvider
 from vlscore.metrics.providers.rouge_score_provider import RougeScoreProvider
 from vlscore.metrics.providers.sacrebleu_provider import SacrebleuProvider
@@ -19,6 +20,7 @@ PROVIDERS: tuple[Provider, ...] = (
     RougeScoreProvider(),
     NltkProvider(),
     FindingsProvider(),
+    MirqiProvider(),
 )
 
 __all__ = ["PROVIDERS", "Provider", "one_column"]
