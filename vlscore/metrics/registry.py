@@ -16,6 +16,7 @@ from vlscore.metrics.definitions.embedded import EMBEDDED
 from vlscore.metrics.definitions.findings_f1 import FINDINGS_F1
 from vlscore.metrics.definitions.meteor import METEOR
 from vlscore.metrics.definitions.mirqi import MIRQI
+from vlscore.metrics.definitions.readability import READABILITY
 from vlscore.metrics.definitions.rouge_l import ROUGE_L
 from vlscore.metrics.metric import Metric
 from vlscore.metrics.providers import PROVIDERS, Provider
@@ -29,7 +30,7 @@ def _check(member: Any) -> None:
 METRICS: Registry[Metric] = Registry("metric", group="vlscore.metrics", check=_check)
 for _metric in (*EMBEDDED, *BLEU, ROUGE_L, METEOR, FINDINGS_F1):
     METRICS.register(_metric)
-for _metric in (*CHRF, CIDER_D, BERT_SCORE, MIRQI):
+for _metric in (*CHRF, CIDER_D, BERT_SCORE, MIRQI, *READABILITY):
     METRICS.register(_metric)
 
 

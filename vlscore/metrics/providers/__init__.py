@@ -10,6 +10,7 @@ from vlscore.metrics.providers.nltk_provider import NltkProvider
 from vlscore.metrics.providers.rouge_score_provider import RougeScoreProvider
 from vlscore.metrics.providers.sacrebleu_provider import SacrebleuProvider
 from vlscore.metrics.providers.similarity_provider import SimilarityProvider
+from vlscore.metrics.providers.textstat_provider import TextstatProvider
 
 PROVIDERS: tuple[Provider, ...] = (
     SimilarityProvider(),
@@ -21,6 +22,7 @@ PROVIDERS: tuple[Provider, ...] = (
     NltkProvider(),
     FindingsProvider(),
     MirqiProvider(),
+    TextstatProvider(),
 )
 
 __all__ = ["PROVIDERS", "Provider", "one_column"]
