@@ -6,10 +6,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 OUT := out/demo
 
-.PHONY: demo test lint types unit perturbations clean
+.PHONY: demo test lint types unit docs perturbations lowest wheel clean
 
 demo: $(VENV)/.installed
-	$(BIN)/vlscore evaluate weights/phantom/demo/studies.jsonl --out $(OUT) --overwrite --show 12
+	$(BIN)/vlscore evaluate weights/phantom/demo/studies.jsonl --out $(OUT) --overwrite --show 12 --metrics vlscore,cosine,bleu-4,rouge-l
 
 test: lint types unit
 
@@ -30,6 +30,28 @@ types: $(VENV)/.installed-dev
 # One thread a worker, a file at a time: what a file prepares is prepared once.
 unit: $(VENV)/.installed-dev
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
+
+# The examples of README.md and docs/, run as printed.
+docs: $(VENV)/.installed-dev
+	$(BIN)/python -m pytest tests/test_docs.py
+
+# All tests with the oldest dependencies that pyproject.toml admits, in out/lowest.
+lowest: $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	$(BIN)/uv venv --clear --python $(BIN)/python out/lowest
+	$(BIN)/uv pip compile --quiet --resolution lowest-direct --extra dev \
+		--constraint .github/lowest.txt pyproject.toml --output-file out/lowest.txt
+	$(BIN)/uv pip install --python out/lowest -r out/lowest.txt
+	PYTHONPATH=$(CURDIR) OMP_NUM_THREADS=1 out/lowest/bin/python -m pytest -n auto \
+		--maxprocesses 4 --dist loadfile
+
+# Builds the wheel, installs it with its dependencies into out/clean, and tries it from elsewhere.
+wheel: $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check build
+	rm -rf out/dist && $(BIN)/python -m build --outdir out/dist
+	$(BIN)/python -m venv --clear out/clean
+	out/clean/bin/python -m pip install --quiet --disable-pip-version-check out/dist/*.whl
+	.github/smoke.sh out/clean/bin
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

@@ -12,6 +12,12 @@ report n + 1: median and maximum of four. Every row is independent: rows that --
 are kept, and their encoders not measured again. With pseudo-random weights that says how rounding
 spreads through the towers, not what it does to a trained encoder.
 
+Where neither is at hand: `vlscore weights list` names each encoder's checkpoint, its page, licence
+and checksum, and `vlscore weights fetch` downloads those that may be; give them as NAME=PATH. The
+manifests and fill.py of the committed result (sha256 4b142bca07c94e6b) are not part of the project:
+a manifest is `{"tensors": [{"key": ..., "shape": [...], "dtype": ...}, ...]}`, `fill.py` has
+`state_dict(manifest, salt)`, which returns those tensors with any numbers in them.
+
 Run: python benchmarks/encoder_speed.py --manifests DIR [--only NAME ...]
      --out benchmarks/results/encoder_speed.md
      python benchmarks/encoder_speed.py biovil=FOLDER ... --tokenizer PATH --out FILE
@@ -78,8 +84,11 @@ LAYOUTS = {
 def write_checkpoint(name: str, manifests: Path, folder: Path) -> Path:
     """Fill the checkpoint of one encoder, in its container, a vocabulary of its size beside it."""
     spec = importlib.util.spec_from_file_location("fill", manifests / "fill.py")
-    if spec is None or spec.loader is None:
-        raise SystemExit(f"{manifests} holds no fill.py")
+    if spec is None or spec.loader is None or not (manifests / "fill.py").is_file():
+        raise SystemExit(
+            f"{manifests} holds no fill.py; see the head of this script, or give a checkpoint as "
+            "NAME=PATH (`vlscore weights list` says where to get one)"
+        )
     filler = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(filler)
     layout = LAYOUTS[name]

@@ -10,7 +10,7 @@ to `vlscore index add`, where the first half of the table is the index and the w
 half of it is there already. Printed: the kills by what they interrupted, as the folder shows it
 after the kill, and how many rounds ended with equal bytes.
 
-The table is --table, or --reports synthetic reports.
+The table is --table (any table of reports; its digest is printed), or --reports synthetic reports.
 
 Run: OMP_NUM_THREADS=1 python benchmarks/oracle_resume.py [--table FILE.jsonl | --reports 6000]
     [--rounds 4] [--seed 0] [--out FILE]
@@ -28,6 +28,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+from data import describe_file
 from machine import describe_machine, publish
 
 from vlscore.phantom import write_report
@@ -182,7 +183,7 @@ def main() -> None:
             source = "synthetic reports"
         else:
             shutil.copyfile(options.table, table)
-            source = f"rows of `{options.table.name}`"
+            source = f"rows of {describe_file(options.table)}"
         lines = table.read_text(encoding="utf-8").splitlines(keepends=True)
         half = work / "half.jsonl"
         half.write_text("".join(lines[: len(lines) // 2]), encoding="utf-8")

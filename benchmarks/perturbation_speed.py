@@ -7,7 +7,9 @@ the written data set, with its first pass that makes the standard normal report;
 all kinds on reports in memory; (3) reading reports, and then kind by kind, one change a report, on
 what was read, the order of kinds turned by one every round. Every timing takes reports of its own,
 because what a sentence says is remembered; sentences that reports share are read once, as in any
-run. One report is perturbed before the clock starts, to load the lexicons.
+run. One report is perturbed before the clock starts, to load the lexicons. The table of the
+committed result is `data.INDIANA_REPORTS`, which the project may not carry: `data.py` says where it
+comes from. Without --table, phantom reports are measured alone.
 
 Run: OMP_NUM_THREADS=1 python benchmarks/perturbation_speed.py [--rounds 5] [--reports 500]
      [--table FILE --name "What its reports are"] [--out FILE]
@@ -23,6 +25,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+from data import describe_file
 from machine import describe_machine, publish
 
 from vlscore.perturb import KINDS, default_standard_normal, perturb, perturb_table
@@ -129,6 +132,7 @@ def main() -> None:
     texts = list(itertools.islice(phantom_reports(), 3 * rounds * count))
     lines += measure("Phantom reports", texts, rounds, count)
     if options.table is not None:
+        lines += [f"Table: {describe_file(options.table)}.", ""]
         texts = table_reports(options.table)
         lines += measure(options.name, texts, rounds, min(count, len(texts) // (3 * rounds)))
     report = "\n".join(lines)

@@ -5,9 +5,10 @@ with a candidate of 0 to 6 errors, reference and candidate in held-out phrasings
 saw. Kendall's tau_b between each metric and the total number of errors (signed so that higher is
 better alignment), with a 95 % bootstrap interval over studies. The error counts are tied, so no
 untied score can reach 1: the largest tau_b that any score can reach is printed, and each tau_b as
-a share of it. BLEU-2 and ROUGE-L see the same pairs. Retrieval: rank of a study's own report among
-those of the first 350 studies, by Euclidean distance to its image; reports that state the same
-findings count as the same report. Black image: every radiograph replaced by a black one.
+a share of it. The BLEU-2 and ROUGE-L of `vlscore.metrics` see the same pairs. Retrieval: rank of a
+study's own report among those of the first 350 studies, by Euclidean distance to its image; reports
+that state the same findings count as the same report. Black image: every radiograph replaced by a
+black one.
 
 Run: python benchmarks/phantom_alignment.py [--out benchmarks/results/phantom_alignment.md]
 """
@@ -19,11 +20,10 @@ import numpy as np
 import torch
 from machine import describe_machine, publish
 from numpy.typing import NDArray
-from rouge_score.rouge_scorer import RougeScorer
-from sacrebleu.metrics import BLEU
 
 from vlscore.encoders import load_encoder
 from vlscore.encoders.base import JointEncoder
+from vlscore.metrics import compute
 from vlscore.phantom import render
 from vlscore.phantom.dataset import PhantomStudy, sample_studies
 from vlscore.similarity import SIMILARITIES
@@ -37,16 +37,9 @@ def pictures(studies: list[PhantomStudy]) -> list[NDArray[np.float32]]:
 
 
 def text_metrics(studies: list[PhantomStudy]) -> dict[str, NDArray[np.float64]]:
-    bleu = BLEU(max_ngram_order=2, effective_order=True, lowercase=True)
-    rouge = RougeScorer(["rougeL"])
-    return {
-        "BLEU-2": np.array(
-            [bleu.sentence_score(s.candidate, [s.reference]).score for s in studies]
-        ),
-        "ROUGE-L": np.array(
-            [rouge.score(s.reference, s.candidate)["rougeL"].fmeasure for s in studies]
-        ),
-    }
+    candidates = [study.candidate for study in studies]
+    references = [study.reference for study in studies]
+    return compute(["bleu-2", "rouge-l"], candidates, references)
 
 
 def image_metrics(

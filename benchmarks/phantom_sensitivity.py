@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 from machine import describe_machine, publish
+from vlscore.display.printing import markdown
 from vlscore.display.sensitivity import (
     kinds_table,
     normal_table,
@@ -25,7 +26,6 @@ from vlscore.display.sensitivity import (
     word_table,
 )
 
-from vlscore.display.printing import markdown
 from vlscore.meta import Pair, embed_pairs, image_swap, sensitivity
 from vlscore.perturb import Expected, perturb, standard_normal_of
 from vlscore.phantom import Scene, render, write_report

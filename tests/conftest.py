@@ -3,6 +3,11 @@
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# Examples are timed by nobody: beside other work a sound test takes longer than 200 ms.
+settings.register_profile("vlscore", deadline=None)
+settings.load_profile("vlscore")
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 SHARED = REPOSITORY.parent / "shared"

@@ -13,6 +13,25 @@ from typing import TYPE_CHECKING, Any
 from vlscore._version import __version__
 
 if TYPE_CHECKING:
+    # Rooms, so that `vlscore.similarity` is known after a plain `import vlscore`.
+    from vlscore import display as display
+    from vlscore import embedding as embedding
+    from vlscore import encoders as encoders
+    from vlscore import evaluation as evaluation
+    from vlscore import findings as findings
+    from vlscore import images as images
+    from vlscore import index as index
+    from vlscore import meta as meta
+    from vlscore import metrics as metrics
+    from vlscore import oracle as oracle
+    from vlscore import perturb as perturb
+    from vlscore import phantom as phantom
+    from vlscore import reports as reports
+    from vlscore import scorer as scorer
+    from vlscore import search as search
+    from vlscore import similarity as similarity
+    from vlscore import stats as stats
+    from vlscore import studies as studies
     from vlscore._signature import Signature
     from vlscore.encoders import encoder_cards, load_encoder
     from vlscore.evaluation import evaluate
@@ -55,16 +74,19 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
-    # Rooms are reachable as attributes: `vlscore.similarity` after a plain `import vlscore`.
-    try:
-        return import_module(f"{__name__}.{name}")
-    except ModuleNotFoundError as error:
-        if error.name != f"{__name__}.{name}":
-            raise
-        raise AttributeError(f"module 'vlscore' has no attribute {name!r}") from None
+# A type checker sees the names above instead, so that a misspelt one is an error to it.
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        if name in _HOMES:
+            return getattr(import_module(_HOMES[name]), name)
+        # Rooms are reachable as attributes: `vlscore.similarity` after a plain `import vlscore`.
+        try:
+            return import_module(f"{__name__}.{name}")
+        except ModuleNotFoundError as error:
+            if error.name != f"{__name__}.{name}":
+                raise
+            raise AttributeError(f"module 'vlscore' has no attribute {name!r}") from None
 
 
 def __dir__() -> list[str]:

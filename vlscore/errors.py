@@ -1,6 +1,8 @@
-"""Every error that vlscore raises on purpose, in one tree a user can catch.
+"""The tree of errors that a user can catch, by `except VLScoreError` or one by one.
 
-A message names the file or row, says what was found there, and says what to do.
+What a user can cause (files, tables, names, settings) ends in one of these; a room may subclass
+one. A message names the file or row, says what was found there, and says what to do. Slips that
+only code can make (an argument of a wrong type) raise Python's own TypeError or ValueError.
 """
 
 

@@ -1,4 +1,4 @@
-"""The documentation quotes the results file, and shows what the code prints."""
+"""The documentation quotes the results file."""
 
 from pathlib import Path
 
@@ -11,12 +11,3 @@ def test_quoted_table_is_the_one_measured() -> None:
     quoted = page.split("<!-- held out: begin -->")[1].split("<!-- held out: end -->")[0].strip()
     assert quoted.startswith("| observation |")
     assert quoted in results
-
-
-def test_example_prints_what_the_page_says(capsys) -> None:
-    page = (ROOT / "docs" / "findings.md").read_text(encoding="utf-8")
-    code = page.split("```python\n")[1].split("```")[0]
-    exec(compile(code, "docs/findings.md", "exec"), {})
-    stated = [line[2:] for line in code.splitlines() if line.startswith("# ")]
-    assert stated
-    assert capsys.readouterr().out.splitlines() == stated

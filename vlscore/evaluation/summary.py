@@ -167,14 +167,21 @@ def read_summary(path: Path) -> Summary:
             )
             for column, value in each["values"].items()
         }
-        corpus = {which: Interval(**found) for which, found in each["corpus"].items()}
+        corpus = {
+            which: interval
+            for which, found in each["corpus"].items()
+            if (interval := _interval(found)) is not None
+        }
         signature = Signature.parse(each["signature"])
         metrics[name] = MetricSummary(signature, each["scored"], each["failed"], values, corpus)
     return Summary(**{**content, "metrics": metrics})
 
 
-def _interval(found: dict[str, float] | None) -> Interval | None:
-    return None if found is None else Interval(**found)
+def _interval(found: dict[str, float | None] | None) -> Interval | None:
+    """json has no nan: an interval that is not defined was written as null."""
+    if found is None:
+        return None
+    return Interval(**{name: np.nan if v is None else v for name, v in found.items()})
 
 
 def _of_metric(

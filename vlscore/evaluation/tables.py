@@ -1,5 +1,6 @@
 """The summary of a run as tables to read and to paste."""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -71,4 +72,6 @@ def _facts(summary: Summary) -> dict[str, str]:
 def _cells(value: Interval | None) -> tuple[str, str]:
     if value is None:
         return "-", ""
-    return number(value.estimate, 4), f"[{value.low:.4f}, {value.high:.4f}]"
+    has_interval = math.isfinite(value.low)
+    shown = f"[{value.low:.4f}, {value.high:.4f}]" if has_interval else ""
+    return number(value.estimate, 4), shown

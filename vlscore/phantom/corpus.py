@@ -16,4 +16,5 @@ def thumbnail(scene: Scene, side: int) -> NDArray[np.uint8]:
     """(side, side) grey levels: the picture at twice that size, averaged two by two."""
     picture = render(scene, 2 * side).astype(np.float32)
     means = picture.reshape(side, 2, side, 2).mean(axis=(1, 3))
-    return np.rint(means * np.float32(255 / 4095)).astype(np.uint8)
+    levels: NDArray[np.float32] = np.rint(means * np.float32(255 / 4095))
+    return levels.astype(np.uint8)

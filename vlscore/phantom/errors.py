@@ -82,7 +82,8 @@ def pair_errors(stated: Sequence[Iterable[Finding]]) -> NDArray[np.float32]:
     errors += both & (differs[..., 1] | differs[..., 2])
     errors += both & differs[..., 3]
     errors += both & differs[..., 4]
-    return errors.sum(-1, dtype=np.float32)
+    total: NDArray[np.float32] = errors.sum(-1, dtype=np.float32)
+    return total
 
 
 def _codes(findings: Iterable[Finding]) -> NDArray[np.int8]:

@@ -32,7 +32,8 @@ def render(scene: Scene, size: int = 256) -> NDArray[np.uint16]:
 
 def _smooth_step(signed_distance: Field, softness: float) -> Field:
     """1 inside (negative distance), 0 outside, with an edge of that softness."""
-    return np.float32(0.5) - np.float32(0.5) * np.tanh(signed_distance * np.float32(0.5 / softness))
+    edge: Field = np.tanh(signed_distance * np.float32(0.5 / softness))
+    return np.float32(0.5) - np.float32(0.5) * edge
 
 
 class _Canvas:
@@ -100,10 +101,11 @@ class _Canvas:
 
     def texture(self, grain: float) -> Field:
         """Smooth random field of mean 0 and deviation 1."""
-        noise = gaussian_filter(
+        noise: Field = gaussian_filter(
             self.rng.standard_normal(self.x.shape, dtype=np.float32), grain, truncate=2.5
         )
-        return noise / noise.std()
+        unit: Field = noise / noise.std()
+        return unit
 
     def draw_body(self) -> None:
         trunk = self.blob(0, 0.35, 0.97, 1.5, 0.03)
@@ -145,7 +147,8 @@ class _Canvas:
         light = light + self.rng.standard_normal(light.shape, dtype=np.float32) * np.float32(
             self.acquisition.noise
         )
-        return np.rint(np.clip(0.06 + light, 0, 1) * _LEVELS).astype(np.uint16)
+        levels: NDArray[np.float32] = np.rint(np.clip(0.06 + light, 0, 1) * _LEVELS)
+        return levels.astype(np.uint16)
 
 
 def _severity(finding: Finding | None) -> float:

@@ -272,7 +272,16 @@ class Scorer:
         return triples, flags
 
 
-def score(image: Any, candidate: Any, reference: Any = None, **options: Any) -> Any:
+@overload
+def score(image: Any, candidate: str, reference: str | None = None, **options: Any) -> Score: ...
+@overload
+def score(
+    image: Any,
+    candidate: Sequence[str],
+    reference: Sequence[str] | str | None = None,
+    **options: Any,
+) -> ScoreTable: ...
+def score(image: Any, candidate: Any, reference: Any = None, **options: Any) -> Score | ScoreTable:
     """Score generated reports against image and reference.
 
     Args:
@@ -291,7 +300,8 @@ def score(image: Any, candidate: Any, reference: Any = None, **options: Any) -> 
     default = os.environ.get("VLSCORE_ENCODER")
     frozen = {n: tuple(v) if isinstance(v, list) else v for n, v in sorted(options.items())}
     scorer = _shared_scorer(default, **frozen)
-    return scorer.score(image, candidate, reference, on_error=on_error)
+    found: Score | ScoreTable = scorer.score(image, candidate, reference, on_error=on_error)
+    return found
 
 
 @lru_cache(maxsize=_KEPT)

@@ -19,7 +19,7 @@ def as_rows(x: ArrayLike) -> Tensor:
         rows = rows.double()
     if rows.ndim not in (1, 2):
         raise InvalidSetting(f"embeddings have shape (n, d) or (d,), not {tuple(rows.shape)}")
-    return torch.atleast_2d(rows)
+    return rows if rows.ndim == 2 else rows[None]
 
 
 def triples(*points: ArrayLike) -> tuple[Tensor, ...]:

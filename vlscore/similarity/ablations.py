@@ -81,5 +81,5 @@ def refclipscore(
 
 def _cosine(x: Tensor, y: Tensor) -> Tensor:
     lengths = torch.linalg.vector_norm(x, dim=-1) * torch.linalg.vector_norm(y, dim=-1)
-    cosines = torch.linalg.vecdot(x, y) / torch.where(lengths > 0, lengths, 1)
+    cosines: Tensor = torch.linalg.vecdot(x, y) / torch.where(lengths > 0, lengths, 1)
     return cosines.clamp(-1, 1)

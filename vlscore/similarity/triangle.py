@@ -137,7 +137,8 @@ def _area_by_residual(i: Tensor, g: Tensor, r: Tensor) -> Tensor:
     length = torch.linalg.vector_norm(edge, dim=-1)
     direction = edge / torch.where(length > 0, length, 1)[:, None]
     along = torch.linalg.vecdot(nearest, direction)[:, None] * direction
-    return 0.5 * length * torch.linalg.vector_norm(nearest - along, dim=-1)
+    area: Tensor = 0.5 * length * torch.linalg.vector_norm(nearest - along, dim=-1)
+    return area
 
 
 def _nearest_vertex(edge: Tensor, from_i: Tensor, from_r: Tensor) -> tuple[Tensor, Tensor, Tensor]:

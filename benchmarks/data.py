@@ -1,0 +1,72 @@
+"""Where the data of real people that some benchmarks need come from; the project carries none.
+
+A script names its file's entry here, hands the path that the user gave to `DataFile.check`, and
+prints the line that comes back, so that every result says what it was measured on.
+"""
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """A file of others that a benchmark reads.
+
+    Attributes:
+        title: what it holds, and whose it is.
+        url: where to get it, or what it is made of.
+        licence: as stated by its owners.
+        sha256: of the file behind the committed result.
+        obtain: what to do in order to have it, in words.
+    """
+
+    title: str
+    url: str
+    licence: str
+    sha256: str
+    obtain: str
+
+    def check(self, path: Path) -> str:
+        """A line for the report: the file, its origin, and whether it is the recorded one.
+
+        Raises: SystemExit that says what to get, and where, if there is no such file.
+        """
+        if not path.is_file():
+            raise SystemExit(f"{path} is no file. Needed: {self.title} ({self.url}). {self.obtain}")
+        other = "" if _sha256(path) == self.sha256 else "; not the file of the committed result"
+        return f"Data: {describe_file(path)}{other}: {self.title}, {self.url}, {self.licence}."
+
+
+def describe_file(path: Path) -> str:
+    """Name and digest of a table that the user gave, whatever it holds.
+
+    Raises: SystemExit where there is no such file.
+    """
+    if not path.is_file():
+        raise SystemExit(f"{path} is no file; give the path of a table")
+    return f"`{path.name}` (sha256 {_sha256(path)[:16]})"
+
+
+def _sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+INDIANA_REPORTS = DataFile(
+    title="reports of the Indiana University chest X-ray collection with their manual codings "
+    "(Demner-Fushman et al. 2016)",
+    url="https://openi.nlm.nih.gov/imgs/collections/NLMCXR_reports.tgz",
+    licence="CC BY-NC-ND 4.0",
+    sha256="247a7d9103a7ea4289104e1d71dbe34915b6f0b2952cd8ad1469464aaf27b32e",
+    obtain="Write one JSON object a line for each report of that archive: `id` (its number), "
+    "`findings` and `impression` (their texts), `mesh` (the major MeSH terms, joined by ';'). The "
+    "committed results are of 2,708 of the 3,826 reports that have a text.",
+)
+NEGEX_TEST_SET = DataFile(
+    title="NegEx's published test set, Annotations-1-120.txt (Chapman et al. 2001)",
+    url="https://raw.githubusercontent.com/chapmanbe/negex/"
+    "d136b972b5d214959807ad5de1881a3225541fe7/negex.python/Annotations-1-120.txt",
+    licence="Apache-2.0",
+    sha256="7e844c5ea0a0ef0d16f1308fa1074c00e0fb31cfbe38a61999d34a56a2d98dc7",
+    obtain="Download it and give its path.",
+)

@@ -1,0 +1,208 @@
+"""README and every page of the documentation: their examples run as printed, their links lead on.
+
+A page's blocks run in their order, in a folder that holds the files which the pages name and no
+others. Python stands in fences marked `python` and shares one namespace per page; where a block
+ends in comments, it must print exactly those. Of shell blocks the lines that begin with `vlscore`
+run, in this process. What needs a download, a GPU or several processes has the comment
+`<!-- not run: reason -->` above it.
+"""
+
+import contextlib
+import io
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from tests.conftest import REPOSITORY
+from tests.pages import PAGES, Block, blocks
+from vlscore.cli import app
+
+DEMO = REPOSITORY / "weights" / "phantom" / "demo"
+
+
+@pytest.fixture(scope="session")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the tables and pictures that the pages speak of, made of the demonstration."""
+    from vlscore.phantom import render
+    from vlscore.phantom.corpus import scene_at
+    from vlscore.phantom.dataset import sample_studies, write_png
+
+    folder = tmp_path_factory.mktemp("pages")
+    rows = [json.loads(line) for line in (DEMO / "studies.jsonl").read_text().splitlines()][:4]
+    files = folder / "files"
+    files.mkdir()
+    for row in rows:
+        for place in (folder, files):
+            shutil.copyfile(DEMO / row["image"], place / row["image"])
+    shutil.copyfile(DEMO / rows[0]["image"], folder / "chest.dcm")
+    write_png(folder / "chest.png", render(scene_at(1, 0)))
+
+    corpus = [
+        {"id": f"t{number}", "report": f"FINDINGS: {study.reference} IMPRESSION: As above."}
+        for number, study in enumerate(sample_studies(5, 80))
+    ]
+    _write_jsonl(folder / "train.jsonl", corpus)
+    _write_jsonl(folder / "more.jsonl", [{"id": "m", "report": "FINDINGS: Old fracture."}])
+    studies = [
+        {
+            "id": row["id"],
+            "image": row["image"],
+            "reference": f"FINDINGS: {row['reference']}",
+            "candidate": row["candidate"],
+            "patient_reports": f"t{number};t{number + 40}",
+        }
+        for number, row in enumerate(rows)
+    ]
+    _write_jsonl(folder / "studies.jsonl", studies)
+    _write_csv(folder / "studies.csv", studies)
+    reports = [{"id": row["id"], "report": row["reference"]} for row in rows]
+    _write_jsonl(folder / "test.jsonl", reports)
+    _write_csv(
+        folder / "reports.csv", [{"id": row["id"], "findings": row["report"]} for row in reports]
+    )
+    _write_csv(
+        folder / "mimic_cxr_test.csv",
+        [{"study_id": row["id"], "report": row["report"]} for row in reports],
+    )
+    return folder
+
+
+def _write_jsonl(path: Path, rows: list[dict[str, Any]]) -> None:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+
+def _write_csv(path: Path, rows: list[dict[str, Any]]) -> None:
+    import csv
+
+    with path.open("w", newline="", encoding="utf-8") as stream:
+        table = csv.DictWriter(stream, list(rows[0]))
+        table.writeheader()
+        table.writerows(rows)
+
+
+def _run_commands(block: Block) -> None:
+    for command in block.commands():
+        done = CliRunner().invoke(app, command, env={"COLUMNS": "100"})
+        assert done.exit_code == 0, (block.place, command, done.output, done.exception)
+
+
+def _run_python(block: Block, names: dict[str, Any]) -> None:
+    printed = io.StringIO()
+    # As many empty lines in front as make a traceback show the page's own line numbers.
+    code = compile("\n" * (block.line - 1) + block.text, str(block.page), "exec")
+    with contextlib.redirect_stdout(printed):
+        exec(code, names)
+    if block.said():
+        assert printed.getvalue().splitlines() == block.said(), block.place
+
+
+def _name(page: Path) -> str:
+    return str(page.relative_to(REPOSITORY))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_name)
+def test_the_examples_run_as_printed(
+    page: Path, prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(shutil.copytree(prepared, tmp_path / "folder"))
+    # In a module, as a reader's script is one: what travels to other processes is found by it.
+    script = ModuleType(f"page_{page.stem}")
+    monkeypatch.setitem(sys.modules, script.__name__, script)
+    names = vars(script)
+    for block in blocks(page):
+        if block.not_run is not None:
+            continue
+        if block.language == "python":
+            _run_python(block, names)
+        else:
+            _run_commands(block)
+
+
+def test_most_examples_are_run() -> None:
+    """The mechanism finds them: it did not fall silent, nor is everything excused."""
+    found = [block for page in PAGES for block in blocks(page)]
+    run = [block for block in found if block.not_run is None]
+    assert sum(block.language == "python" for block in run) >= 8
+    assert sum(len(block.commands()) for block in run) >= 25
+    excused = [block for block in found if block.not_run is not None]
+    assert len(excused) <= 6, [block.place for block in excused]
+
+
+def test_python_stands_in_fences_that_say_so() -> None:
+    for page in PAGES:
+        for block in blocks(page):
+            if block.language not in ("python", "toml"):
+                assert not re.search(r"^(import|from) \w+", block.text, re.MULTILINE), block.place
+
+
+def test_readme_shows_what_make_demo_prints(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every score to its last printed digit: a golden of the whole way, decoder to table."""
+    recipe = (REPOSITORY / "Makefile").read_text(encoding="utf-8")
+    found = re.search(r"^demo:.*\n\t\$\(BIN\)/vlscore (.*)$", recipe, re.MULTILINE)
+    assert found is not None
+    shutil.copytree(DEMO, tmp_path / "weights" / "phantom" / "demo")
+    monkeypatch.chdir(tmp_path)
+    command = found[1].replace("$(OUT)", "out/demo").split()
+    done = CliRunner().invoke(app, command, env={"COLUMNS": "120"})
+    assert done.exit_code == 0, done.output
+    (shown,) = [b for b in blocks(REPOSITORY / "README.md") if b.text.startswith("$ make demo")]
+    printed = [line.rstrip() for line in done.stdout.splitlines() if line.strip()]
+    assert printed == [line.rstrip() for line in shown.text.splitlines()[1:] if line.strip()]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_name)
+def test_links_lead_somewhere(page: Path) -> None:
+    text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        if re.match(r"[a-z]+:", target):
+            continue
+        name, _, anchor = target.partition("#")
+        file = (page.parent / name).resolve() if name else page
+        assert file.exists(), f"{_name(page)} links to {target}"
+        if anchor:
+            headings = re.findall(r"^#+ (.+)$", file.read_text(encoding="utf-8"), re.MULTILINE)
+            assert anchor in {_anchor(heading) for heading in headings}, f"{_name(page)}: {target}"
+
+
+def _anchor(heading: str) -> str:
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+def test_readme_type_checks(tmp_path: Path) -> None:
+    """What a user copies from the README passes a type checker, and slips in it do not."""
+    text = "\n".join(
+        block.text for block in blocks(REPOSITORY / "README.md") if block.language == "python"
+    )
+    rooms = [path.parent.name for path in (REPOSITORY / "vlscore").glob("[a-z]*/__init__.py")]
+    good = [text, *(f"vlscore.{room}.__name__" for room in rooms if room != "cli")]
+    slips = [
+        "import vlscore",
+        "vlscore.scorre",
+        "vlscore.score('', '', '').scores",
+        "vlscore.score()",
+    ]
+    for name, lines in (("readme_examples", good), ("readme_slips", slips)):
+        (tmp_path / f"{name}.py").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    # The cache is the one that `make types` has just filled.
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "--config-file", "pyproject.toml", *tmp_path.glob("*.py")],
+        cwd=REPOSITORY,
+        env={"MYPYPATH": str(REPOSITORY), "PATH": ""},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 1, done.stdout + done.stderr
+    # The package's own types are checked by `make types`, against the newest stubs alone. From its
+    # cache mypy may name a file by an earlier run's folder, so the name alone decides.
+    wrong = re.findall(r"^\S*/(readme_\w+)\.py:(\d+): error", done.stdout, re.MULTILINE)
+    assert wrong == [("readme_slips", str(number)) for number in range(2, len(slips) + 1)], done
