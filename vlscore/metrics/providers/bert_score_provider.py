@@ -147,9 +147,10 @@ class BertScoreProvider(Provider):
                 "as in bert-score(model=FOLDER,layer=9)"
             )
         count = _config(folder).get("num_hidden_layers")
-        if isinstance(count, int) and layer > count:
-            raise InvalidSetting(f"{folder} has {count} layers; there is no layer {layer}")
-        return int(layer)
+        number = int(layer)
+        if isinstance(count, int) and number > count:
+            raise InvalidSetting(f"{folder} has {count} layers; there is no layer {number}")
+        return number
 
     def _pieces(self, loaded: _Loaded, text: str) -> list[int]:
         if not text.strip():
