@@ -24,8 +24,14 @@ from vlscore.meta.image_swap import SwapResult, image_swap
 from vlscore.meta.pairs import Pair, pairs_file, read_pairs, select_pairs
 from vlscore.meta.sensitivity import Sensitivity, sensitivity_of_values, without_rows
 from vlscore.meta.tables import all_tables
-from vlscore.meta.values import PairValues, chosen_metrics, failure_reasons, pair_values
-from vlscore.metrics import EmbeddingTriples, Metric, find_metric
+from vlscore.meta.values import (
+    PairValues,
+    chosen_metrics,
+    failure_reasons,
+    fit_metrics,
+    pair_values,
+)
+from vlscore.metrics import EmbeddingTriples, Fit, Metric, find_metric
 from vlscore.reports import TextPolicy
 from vlscore.studies import BadRow, StudyImages, StudyTable
 
@@ -223,12 +229,16 @@ class _Run:
         self._images, self._notes = _images_of(studies, {pair.study_id for pair in pairs})
         self._has_images = studies is not None
         self._metrics: list[Metric] = []
+        self._fits: Mapping[Metric, Fit] = {}
         self._left_out: dict[str, str] = {}
         self.signatures: dict[Metric, Any] = {}
 
     def choose(self, names: Any) -> None:
         """Settle the metrics; raises InvalidSetting or MissingDependency for those that cannot."""
         self._metrics, self._left_out = chosen_metrics(names, self._example())
+        # To all pairs, whichever of them a chunk holds.
+        there = [p for k, p in enumerate(self._selected) if k not in self._unselected]
+        self._fits = fit_metrics(there, self._metrics)
         self.signatures = {
             each.metric: each.signature for each in self._values([], StudyVectors())[0]
         }
@@ -314,10 +324,10 @@ class _Run:
     ) -> tuple[list[PairValues], dict[int, VLScoreError], int]:
         text = self._policy.signature()
         if self._embedder is None:
-            return pair_values(pairs, self._metrics, text=text), {}, 0
+            return pair_values(pairs, self._metrics, text=text, fits=self._fits), {}, 0
         shown = studies if self._has_images else None
         embedded = embed_pairs(pairs, self._embedder, shown, C=self._C)
-        values = pair_values(pairs, self._metrics, embedded, text=text)
+        values = pair_values(pairs, self._metrics, embedded, text=text, fits=self._fits)
         return values, embedded.failures, embedded.truncated
 
     def _example(self) -> EmbeddingTriples | None:
