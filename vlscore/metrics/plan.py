@@ -15,7 +15,7 @@ import numpy as np
 
 from vlscore._signature import Signature
 from vlscore._version import __version__
-from vlscore.errors import InvalidSetting, MissingDependency, VLScoreError
+from vlscore.errors import InvalidReport, InvalidSetting, MissingDependency, VLScoreError
 from vlscore.metrics.artefacts import ARTEFACTS, ArtefactStore
 from vlscore.metrics.batch import Batch, Computed, MetricValues, Values
 from vlscore.metrics.embeddings import EmbeddingTriples
@@ -99,12 +99,15 @@ class Plan:
         """The same plan, its metrics fitted to the references of a run.
 
         Args: references: of every study, the text policy applied; read once, a part at a time.
+        Raises: InvalidReport naming the position of what is no text.
         """
+        if isinstance(references, str | bytes):
+            raise InvalidReport("references is a list of reports, not one text")
         states = {metric: self._providers[metric].fit(metric, []) for metric in self._fitted}
         rest, seen, total = iter(references), 0, 0
         while self._fitted and (part := list(islice(rest, _FITTED_AT_ONCE))):
+            total += sum(_number_of(text, seen + k) for k, text in enumerate(part))
             seen += len(part)
-            total += sum(_number_of(text) for text in part)
             for metric, state in states.items():
                 states[metric] = self._providers[metric].fit(metric, part, state)
         digest = f"{total % 2**64:016x}"[:12]
@@ -306,7 +309,11 @@ def _in_order(metrics: Sequence[Metric]) -> tuple[Metric, ...]:
     return tuple(ordered)
 
 
-def _number_of(text: str) -> int:
+def _number_of(text: str, position: int) -> int:
+    if not isinstance(text, str):
+        raise InvalidReport(
+            f"references[{position}] is a {type(text).__name__}; a report is a text"
+        )
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
     return int.from_bytes(digest[:8], "big")
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from vlscore._signature import Signature
 from vlscore.embedding import EmbeddedRows, ImageDecoder, StudyEmbedder, StudyViews
 from vlscore.encoders import JointEncoder, Precision
-from vlscore.errors import InvalidSetting, VLScoreError
+from vlscore.errors import InvalidReport, InvalidSetting, VLScoreError
 from vlscore.images import ImagePolicy
 from vlscore.metrics import Batch, EmbeddingTriples, Metric, MetricValues, Plan, find_metrics
 from vlscore.reports import TextPolicy, select, select_from_parts
@@ -128,7 +128,10 @@ class Scorer:
         are fitted to each batch by itself. The text policy is applied here.
 
         Args: references: of every study, read once; those that cannot be read are left out.
+        Raises: InvalidReport for one text instead of several.
         """
+        if isinstance(references, str | bytes):
+            raise InvalidReport("references is a list of reports, not one text")
         return self._with_plan(self.plan.fit(self._references_of(references)))
 
     @overload
