@@ -91,7 +91,7 @@ def table(tmp_path):
 
 
 def test_evaluate_fits_to_the_whole_table_before_it_computes(table, tmp_path, monkeypatch):
-    monkeypatch.setattr("vlscore.evaluation.run._TEXTS_IN_CHUNK", 2)
+    monkeypatch.setattr("vlscore.evaluation.computing._TEXTS_IN_CHUNK", 2)
     result = evaluate(table, tmp_path / "out", Scorer(metrics=[RARE]))
     signature = result.summary.metrics["rare-words"].signature
     assert signature.get("fit").startswith("4-references@")

@@ -1,7 +1,7 @@
 """Values of every metric for originals and perturbed reports."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,12 +32,14 @@ class PairValues:
         signature: what its numbers depend on.
         originals: (n,) values of the original report as the candidate, itself the reference.
         perturbed: (n,) values of the perturbed report, the original being the reference.
+        failures: position of a pair -> why it lacks one of the two.
     """
 
     metric: Metric
     signature: Signature
     originals: NDArray[np.float64]
     perturbed: NDArray[np.float64]
+    failures: Mapping[int, VLScoreError] = field(default_factory=dict)
 
     @property
     def drops(self) -> NDArray[np.float64]:
@@ -120,10 +122,15 @@ def pair_values(
     place = {key: k for k, key in enumerate(first)}
     spread = [place[key] for key in keys]
     found = []
+    half = len(pairs)
     for metric, values in plan.values(batch).items():
         full = values.headline[spread]
-        half = len(pairs)
-        found.append(PairValues(metric, values.signature, full[:half], full[half:]))
+        failures: dict[int, VLScoreError] = {}
+        for row, k in enumerate(spread):
+            if k in values.failures:
+                failures.setdefault(row % half, values.failures[k])
+        failures = dict(sorted(failures.items()))
+        found.append(PairValues(metric, values.signature, full[:half], full[half:], failures))
     return found
 
 
@@ -140,6 +147,26 @@ def on_common_rows(values: Sequence[PairValues]) -> list[PairValues]:
         )
         for each in values
     ]
+
+
+def without_rows(values: PairValues, failures: Mapping[int, VLScoreError]) -> PairValues:
+    """The values, nan where a pair failed for a reason of its own."""
+    originals, perturbed = values.originals.copy(), values.perturbed.copy()
+    originals[list(failures)] = perturbed[list(failures)] = np.nan
+    return replace(
+        values,
+        originals=originals,
+        perturbed=perturbed,
+        failures=dict(sorted({**values.failures, **failures}.items())),
+    )
+
+
+def all_failures(values: Iterable[PairValues]) -> dict[int, VLScoreError]:
+    """Position of a pair -> why the first metric that lacks a value for it has none."""
+    found: dict[int, VLScoreError] = {}
+    for each in values:
+        found = {**each.failures, **found}
+    return dict(sorted(found.items()))
 
 
 def failure_reasons(failures: Mapping[int, VLScoreError], pairs: Sequence[Pair]) -> dict[str, str]:

@@ -38,7 +38,7 @@ class MirqiProvider(Provider):
         f = np.where(total > 0, 2 * precision * recall / np.where(total > 0, total, 1.0), 0.0)
         return Computed([f, precision, recall])
 
-    def facts(self, metric: Metric, inputs: Any = ()) -> dict[str, Any]:
+    def facts(self, metric: Metric) -> dict[str, Any]:
         for name in ("positive", "attributes"):
             _weight(metric, name)
         return {"mentions": f"vlscore.findings@{__version__}"}
