@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from tests.cli.conftest import read_jsonl, write_jsonl
-from tests.doubles import HashEncoder
+from tests.doubles import HashEncoder, Sociable
 from vlscore.embedding import StudyEmbedder
 from vlscore.errors import FolderInUse, InvalidIndex, InvalidSetting, InvalidTable
 from vlscore.index import add_to_index, build_index
@@ -112,13 +112,6 @@ def test_a_stopped_run_goes_on_to_the_same_bytes(index, studies, tmp_path, stop_
     unchanged = find_oracles(studies, out, index.index, embedder())
     assert unchanged.unchanged
     assert unchanged.summary == whole.summary
-
-
-class Sociable(HashEncoder):
-    """A report's embedding depends on its company, as the last digits of every real encoder's."""
-
-    def embed_reports(self, tokens):
-        return super().embed_reports(tokens) * (1 + 1e-6 * len(tokens))
 
 
 def test_embeddings_do_not_depend_on_where_a_run_was_stopped(index, studies, tmp_path):

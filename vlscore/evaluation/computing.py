@@ -148,6 +148,10 @@ def _scored(chunk: Sequence[_Prepared], scorer: Scorer, schema: pa.Schema) -> pa
     number = count()
     studies = [row if isinstance(row, Study) else None for row, _ in chunk]
     said = [study.suspicious if study is not None else () for study in studies]
+    if scorer.embedder is not None:
+        # A chunk may not depend on whether those before it were computed by this process: an
+        # embedding differs in its last digits with the company in which it was computed.
+        scorer.embedder.engine.forget()
     return chunk_table(
         schema,
         [row.row for row, _ in chunk],
