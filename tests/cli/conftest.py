@@ -17,9 +17,9 @@ from vlscore.cli import app
 @pytest.fixture
 def hash_encoder(monkeypatch):
     """Every command loads the hash encoder, whatever it is asked for."""
-    from vlscore.scorer import scorer
+    from vlscore.embedding import studies
 
-    monkeypatch.setattr(scorer, "load_encoder", lambda *_, **__: HashEncoder())
+    monkeypatch.setattr(studies, "load_encoder", lambda *_, **__: HashEncoder())
 
 
 @pytest.fixture
