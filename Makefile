@@ -9,14 +9,14 @@ OUT := out/demo
 .PHONY: demo test lint types unit docs perturbations lowest wheel clean
 
 demo: $(VENV)/.installed
-	$(BIN)/vlscore evaluate weights/phantom/demo/studies.jsonl --out $(OUT) --overwrite --show 12
+	$(BIN)/vlscore evaluate weights/phantom/demo/studies.jsonl --out $(OUT) --overwrite --show 12 --metrics vlscore,cosine,bleu-4,rouge-l
 
 test: lint types unit
 
 # Makes the data set under perturbations/phantom again, and shows which of its changes metrics notice.
 perturbations: $(VENV)/.installed-dev
 	$(BIN)/python -m vlscore.phantom out/phantom --studies 40 --seed 11 --phrasings held_out
-	$(BIN)/vlscore perturb out/phantom/studies.jsonl --out perturbations/phantom
+	$(BIN)/vlscore perturb out/phantom/studies.jsonl --out perturbations/phantom --overwrite
 	$(BIN)/vlscore sensitivity --perturbations perturbations/phantom \
 		--studies out/phantom/studies.jsonl --out out/sensitivity
 

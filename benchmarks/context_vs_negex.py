@@ -9,20 +9,25 @@ The triggers were written for chest radiographs; two were changed after seeing t
 no longer negates; "not consistent with" does).
 
     python benchmarks/context_vs_negex.py Annotations-1-120.txt
+
+The file: https://raw.githubusercontent.com/chapmanbe/negex/master/negex.python/Annotations-1-120.txt
+(Apache-2.0).
 """
 
 import argparse
 import csv
-import sys
+import hashlib
 from pathlib import Path
 
-from vlscore._files import atomic_write
+from machine import describe_machine, publish
+
 from vlscore.findings import Polarity, Span, assert_span
 
+SOURCE = "github.com/chapmanbe/negex, negex.python/Annotations-1-120.txt, Apache-2.0"
 RESULTS = Path(__file__).parent / "results" / "context_vs_negex.md"
 
 
-def main() -> int:
+def main() -> None:
     parser = argparse.ArgumentParser(description="Run the ConText rules on NegEx's test set.")
     parser.add_argument("annotations", type=Path)
     parser.add_argument("--out", type=Path, default=RESULTS)
@@ -39,20 +44,19 @@ def main() -> int:
             polarity, _ = assert_span(sentence, Span(start, start + len(concept)))
             counts[gold == "Negated", polarity is Polarity.NEGATIVE] += 1
     hits, missed, extra = counts[True, True], counts[True, False], counts[False, True]
+    digest = hashlib.sha256(arguments.annotations.read_bytes()).hexdigest()
     text = (
         "# ConText rules on NegEx's published test set\n\n"
-        f"`benchmarks/context_vs_negex.py {arguments.annotations.name}`, 2026-11-21: "
+        f"`benchmarks/context_vs_negex.py {arguments.annotations.name}`: {describe_machine()}\n"
+        f"Data: {SOURCE}, sha256 {digest}.\n\n"
         f"{sum(counts.values())} conditions ({unplaced} whose words are not in their sentence left "
         "out).\n\n| | negated by hand | affirmed by hand |\n|---|---:|---:|\n"
         f"| negated by the rules | {hits} | {extra} |\n"
         f"| not negated by the rules | {missed} | {counts[False, False]} |\n\n"
         f"Precision {hits / (hits + extra):.3f}, recall {hits / (hits + missed):.3f}.\n"
     )
-    with atomic_write(arguments.out) as stream:
-        stream.write(text)
-    print(text)
-    return 0
+    publish(text, arguments.out)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

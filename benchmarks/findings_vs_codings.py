@@ -11,16 +11,20 @@ scar", but not "may represent atelectasis". So a finding counts where it is stat
 and with every uncertain one.
 
 Development and held-out. The lexicons were developed on reports whose hashed id falls in the first
-60 of 100 buckets; the other 40 % were scored, but their texts and disagreements were not looked at.
+60 of 100 buckets; the texts and disagreements of the other 40 % were not looked at, and they are
+scored only when the results file is made: `--development` leaves them out, and so do the tests.
 
 Side: of the reports where both say an observation is present and the coding names a side, how
 often the sets of sides are equal; a side that the report's words do not name counts as wrong
 here, and the column "where named" leaves those out. Zone: likewise, every coded place must be among
 ours, matched by level (a coded "base" may be our lower lobe, lower zone or retrocardiac).
 
-    python benchmarks/findings_vs_codings.py ../shared/data/iu_reports.jsonl [--disagreements 60]
+    python benchmarks/findings_vs_codings.py iu_reports.jsonl [--development] [--disagreements 60]
 
-The option prints so many random disagreements of the development part, to read and classify.
+The last option prints so many random disagreements of the development part, to read and classify.
+The file is made of `indiana_reports.csv` of the collection (https://openi.nlm.nih.gov, CC BY-NC-ND
+4.0; also kaggle.com/datasets/raddar/chest-xrays-indiana-university), columns uid, indication,
+comparison, findings, impression, MeSH and Problems, one JSON line a report.
 """
 
 import argparse
@@ -28,15 +32,16 @@ import hashlib
 import json
 import random
 import re
-import sys
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from vlscore._files import atomic_write
+from machine import describe_machine, publish
+
 from vlscore.findings import Finding, Polarity, ReportFindings, Side, Status, extract
 
+SOURCE = "Indiana University chest X-ray collection (Open-i), CC BY-NC-ND 4.0"
 RESULTS = Path(__file__).parent / "results" / "findings_vs_codings.md"
 DEVELOPMENT_BUCKETS = 60
 
@@ -231,12 +236,17 @@ class Report:
 
     @property
     def is_development(self) -> bool:
-        digest = hashlib.sha256(self.id.encode()).hexdigest()
-        return int(digest, 16) % 100 < DEVELOPMENT_BUCKETS
+        return is_development(self.id)
 
 
-def read_reports(path: Path) -> list[Report]:
-    """The coded reports of the file, with their findings."""
+def is_development(id: str) -> bool:
+    """Whether the report of that id belongs to the part that the lexicons were developed on."""
+    digest = hashlib.sha256(id.encode()).hexdigest()
+    return int(digest, 16) % 100 < DEVELOPMENT_BUCKETS
+
+
+def read_reports(path: Path, development_only: bool = False) -> list[Report]:
+    """The coded reports of the file, with their findings; held-out ones unread where asked."""
     reports = []
     with path.open(encoding="utf-8") as lines:
         for line in lines:
@@ -244,7 +254,7 @@ def read_reports(path: Path) -> list[Report]:
             codes = tuple(
                 tuple(part.strip() for part in code.split("/")) for code in row["mesh"].split(";")
             )
-            if ("No Indexing",) in codes:
+            if ("No Indexing",) in codes or (development_only and not is_development(row["id"])):
                 continue
             text = "\n".join(row[part] for part in ("findings", "impression") if row[part])
             reports.append(Report(row["id"], codes, extract(text)))
@@ -370,24 +380,28 @@ def _share(part: int, whole: int) -> str:
     return f"{part / whole:.3f} of {whole}" if whole else ""
 
 
-def render(reports: list[Report], seconds: float, name: str) -> str:
-    """The whole result as markdown."""
+def render(reports: list[Report], seconds: float, path: Path) -> str:
+    """The whole result as markdown; parts without reports are left out."""
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
     development = [r for r in reports if r.is_development]
     kept_aside = [r for r in reports if not r.is_development]
     lines = [
         "# Findings against independent manual codings",
         "",
-        f"`benchmarks/findings_vs_codings.py {name}`: {len(reports)} coded reports, "
-        f"{1000 * seconds / max(len(reports), 1):.2f} ms of CPU time a report on one core (2-core "
-        "x86-64 with AVX-512), 2026-11-21. Stated and likely findings count as present (the "
-        "script's protocol says what that means and why).",
+        f"`benchmarks/findings_vs_codings.py {path.name}`: {describe_machine()}",
+        f"Data: {SOURCE}; {path.name}, sha256 {digest}.",
+        "",
+        f"{len(reports)} coded reports, {1000 * seconds / max(len(reports), 1):.2f} ms of CPU time "
+        "a report on one core. Stated and likely findings count as present (the script's protocol "
+        "says what that means and why).",
     ]
     for title, part in (
         (f"Held out ({len(kept_aside)} reports, not looked at)", kept_aside),
         (f"Development ({len(development)} reports)", development),
         (f"All ({len(reports)} reports)", reports),
     ):
-        lines += ["", f"## {title}", "", *table(part, CLEAN)]
+        if part:
+            lines += ["", f"## {title}", "", *table(part, CLEAN)]
     lines += ["", "Where one row pools several codings:", ""]
     lines += [f"- {row.name}: {row.note}" for row in CLEAN if row.note]
     lines += ["", "## Codings that do not map cleanly (all reports)", ""]
@@ -410,23 +424,20 @@ def disagreements(reports: list[Report], count: int) -> list[str]:
     return random.Random(0).sample(lines, min(count, len(lines)))
 
 
-def main() -> int:
+def main() -> None:
     parser = argparse.ArgumentParser(description="Compare findings with manual codings.")
     parser.add_argument("reports", type=Path, help="JSON lines with findings, impression and mesh")
     parser.add_argument("--out", type=Path, default=RESULTS)
+    parser.add_argument("--development", action="store_true", help="read no held-out report")
     parser.add_argument("--disagreements", type=int, default=0, metavar="N")
     arguments = parser.parse_args()
     extract("Warm up the lexicons.")
     start = time.process_time()
-    reports = read_reports(arguments.reports)
-    text = render(reports, time.process_time() - start, arguments.reports.name)
-    arguments.out.parent.mkdir(parents=True, exist_ok=True)
-    with atomic_write(arguments.out) as stream:
-        stream.write(text)
-    print(text)
+    reports = read_reports(arguments.reports, arguments.development)
+    text = render(reports, time.process_time() - start, arguments.reports)
+    publish(text, None if arguments.development else arguments.out)
     print("\n".join(disagreements(reports, arguments.disagreements)))
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -51,13 +51,15 @@ class Block:
         ]
 
     def said(self) -> list[str]:
-        """What a block of Python says that it prints: the comments at its end, without the sign."""
-        lines: list[str] = []
-        for line in reversed(self.text.splitlines()):
-            if not line.startswith("# "):
-                break
-            lines.insert(0, line.removeprefix("# "))
-        return lines
+        """What a block of Python says that it prints: the comments right below each `print`."""
+        found: list[str] = []
+        below_print = False
+        for line in self.text.splitlines():
+            if below_print and line.startswith("# "):
+                found.append(line.removeprefix("# "))
+            else:
+                below_print = line.lstrip().startswith("print(")
+        return found
 
 
 def blocks(page: Path) -> Iterator[Block]:

@@ -45,8 +45,8 @@ class Recent(Generic[Key, Value]):
             while len(self._values) > self._room:
                 self._values.popitem(last=False)
 
-    def forget(self) -> None:
-        """Keep nothing."""
+    def clear(self) -> None:
+        """Forget everything."""
         with self._lock:
             self._values.clear()
 

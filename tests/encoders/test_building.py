@@ -65,13 +65,22 @@ def test_a_long_list_of_misfits_is_cut_short() -> None:
 def test_parts_declared_unused_may_be_there_or_not() -> None:
     given = tensors() | {"net.head.0.weight": torch.zeros(7)}
     for tensors_given in (given, tensors()):
-        fill(Small(), tensors_given, source=SOURCE, key_of=in_container, unused=["net.head.*"])
+        module = Small()
+        fill(module, tensors_given, source=SOURCE, key_of=in_container, unused=["net.head.*"])
+        assert all((value == 2).all() for value in module.state_dict().values())
+    with pytest.raises(IncompatibleCheckpoint, match=r"1 unexpected \(net\.head\.0\.weight\)"):
+        fill(Small(), given, source=SOURCE, key_of=in_container)
 
 
 def test_buffers_that_some_versions_rebuild_may_be_missing_or_left_over() -> None:
     given = tensors() | {"net.position_ids": torch.arange(4)}
     del given["net.norm.num_batches_tracked"]
-    fill(Small(), given, source=SOURCE, key_of=in_container)
+    module = Small()
+    fill(module, given, source=SOURCE, key_of=in_container)
+    filled = module.state_dict()
+    # Left as the module made it: no batch has been seen.
+    assert filled.pop("norm.num_batches_tracked") == 0
+    assert all((value == 2).all() for value in filled.values())
 
 
 def test_initialisation_returns_afterwards() -> None:

@@ -17,7 +17,7 @@ from tests.encoders.goldens import (
 )
 from vlscore.encoders import JointEncoder, load_encoder
 from vlscore.encoders.openclip import BIOMEDCLIP_CONFIG
-from vlscore.errors import UnknownName, WeightsNotFound
+from vlscore.errors import IncompatibleCheckpoint, UnknownName, WeightsNotFound
 
 CONFIG = "open_clip_config.json"
 HUB_ID = "microsoft/BiomedCLIP-PubMedBERT_256-vit_base_patch16_224"
@@ -99,3 +99,10 @@ def test_folder_without_configuration(tmp_path: Path) -> None:
     (tmp_path / "open_clip_pytorch_model.bin").write_bytes(b"")
     with pytest.raises(WeightsNotFound, match=r"open_clip_config\.json is not there"):
         load_encoder("openclip", weights=tmp_path)
+
+
+def test_a_larger_vocabulary_than_the_models_is_refused(folder: Path, tmp_path: Path) -> None:
+    more = (folder / "vocab.txt").read_text() + "further\n"
+    (tmp_path / "vocab.txt").write_text(more)
+    with pytest.raises(IncompatibleCheckpoint, match="but the vocabulary has 30523"):
+        load_encoder("biomedclip", weights=folder, tokenizer=tmp_path)

@@ -5,11 +5,13 @@ import shutil
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.encoders.goldens import DATA, row_error
 from vlscore._resources import resource_path
 from vlscore.encoders import load_encoder
 from vlscore.encoders.phantom import MAX_TOKENS, PAD, STOP, WordTokenizer, split_sentences
@@ -39,6 +41,31 @@ def test_the_bundle_is_small_and_its_constant_is_the_calibrated_one(encoder):
     assert encoder.checksum == facts["sha256"]
     assert facts["C"] == encoder.card.C
     assert float(encoder.gap) == facts["gap"]
+
+
+# Of another machine or version of a library; a changed weight or pixel changes far more.
+SAME = 1e-5
+
+
+def demo(folder):
+    """The demonstration's studies, as its table lists them."""
+    rows = (folder / "studies.jsonl").read_text(encoding="utf-8").splitlines()
+    return [json.loads(row) for row in rows]
+
+
+def test_the_demonstration_has_the_embeddings_it_had(encoder):
+    """Stored when they were right; regenerate with tests/encoders/data/make_demo.py."""
+    folder = resource_path("weights", "phantom") / "demo"
+    studies = demo(folder)
+    with np.load(DATA / "demo.npz") as stored:
+        assert str(stored["checksum"]) == encoder.checksum
+        found = {
+            "image": encoder.encode_images([folder / study["image"] for study in studies]),
+            "reference": encoder.encode_reports([study["reference"] for study in studies]),
+            "candidate": encoder.encode_reports([study["candidate"] for study in studies]),
+        }
+        for name, vectors in found.items():
+            assert row_error(vectors, stored[name]) <= SAME, name
 
 
 def test_changed_weights_are_refused(tmp_path):

@@ -1,11 +1,18 @@
 """Image pipelines on images that no radiograph should look like."""
 
+import contextlib
+import logging
 import pickle
+import re
+import struct
+import warnings
+import zlib
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 
 from vlscore.encoders import ImagePipeline
 from vlscore.encoders.biovil import ResizeCropPipeline
@@ -14,8 +21,9 @@ from vlscore.encoders.blocks.pad_crop import PadCropPipeline
 from vlscore.encoders.chexzero import CanvasPipeline
 from vlscore.encoders.convirt import StretchPipeline
 from vlscore.encoders.medclip import SquareCanvasPipeline
+from vlscore.encoders.phantom import PhantomPipeline
 from vlscore.errors import UnreadableImage
-from vlscore.images import Provenance, Radiograph
+from vlscore.images import ImagePolicy, Provenance, Radiograph
 
 PIPELINES: dict[str, tuple[ImagePipeline, tuple[int, ...]]] = {
     "pad and crop": (PadCropPipeline(), (3, 224, 224)),
@@ -61,6 +69,98 @@ def test_a_constant_image_has_pixels(pipeline: ImagePipeline, shape: tuple[int, 
 def test_a_strip_is_refused_by_name(pipeline: ImagePipeline) -> None:
     with pytest.raises(UnreadableImage, match=r"film: 1200×1 pixels are too elongated"):
         pipeline(film(1, 1200))
+
+
+MAKES_SQUARES = [PhantomPipeline(), SquareCanvasPipeline()]
+
+
+@pytest.mark.parametrize("pipeline", MAKES_SQUARES, ids=lambda p: type(p).__name__)
+@pytest.mark.parametrize("size", [(40_000, 1), (1, 65_000), (2_000, 20_000)])
+def test_a_strip_is_refused_before_a_square_of_gigabytes(
+    pipeline: ImagePipeline, size: tuple[int, int]
+) -> None:
+    height, width = size
+    strip = Radiograph(np.zeros(size, np.float32), Provenance("array", 8), name="film")
+    with pytest.raises(UnreadableImage, match=f"film: {width}×{height} pixels are too elongated"):
+        pipeline(strip)
+
+
+def picture_of(folder: Path, kind: str) -> Path:
+    """Files that make the authors' readers fail in their own ways."""
+    path = folder / f"{kind}.png"
+    if kind == "bomb":
+        Image.new("1", (20_000, 9_000)).save(path)
+    elif kind == "too many for OpenCV":
+        row = zlib.compress(b"\0" * 100)
+        header = struct.pack(">IIBBBBB", 65_000, 65_000, 8, 0, 0, 0, 0)
+        chunks = ((b"IHDR", header), (b"IDAT", row), (b"IEND", b""))
+        path.write_bytes(
+            b"\x89PNG\r\n\x1a\n"
+            + b"".join(
+                struct.pack(">I", len(data)) + name + data
+                + struct.pack(">I", zlib.crc32(name + data))
+                for name, data in chunks
+            )
+        )  # fmt: skip
+    elif kind == "grey and alpha":
+        Image.new("LA", (300, 300)).save(path)
+    else:
+        path.mkdir()
+    return path
+
+
+@pytest.mark.parametrize("kind", ["bomb", "too many for OpenCV", "grey and alpha", "a folder"])
+@pytest.mark.parametrize(
+    "pipeline", [pipeline for pipeline, _ in PIPELINES.values()], ids=lambda p: type(p).__name__
+)
+def test_the_authors_way_reads_or_refuses_by_name(
+    pipeline: ImagePipeline, kind: str, tmp_path: Path
+) -> None:
+    path = picture_of(tmp_path, kind)
+    if kind == "bomb" and isinstance(pipeline, PadCropPipeline | CanvasPipeline):
+        pytest.skip("OpenCV reads as many pixels, in half a gigabyte")
+    policy = ImagePolicy(as_authors=True)
+    if kind in ("bomb", "too many for OpenCV", "a folder"):
+        with pytest.raises(UnreadableImage, match=re.escape(str(path))):
+            pipeline.load(path, policy)
+        return
+    # Which reader takes this is its authors' choice.
+    with contextlib.suppress(UnreadableImage):
+        assert pipeline.load(path, policy).isfinite().all()
+
+
+def test_the_authors_way_logs_nothing_of_a_header(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A damaged DICOM whose values pydicom quotes in its log."""
+    import pydicom
+    from pydicom.dataset import FileMetaDataset
+
+    meta = FileMetaDataset()
+    meta.MediaStorageSOPClassUID = pydicom.uid.DigitalXRayImageStorageForPresentation
+    meta.MediaStorageSOPInstanceUID = "1.2.3"
+    meta.TransferSyntaxUID = pydicom.uid.ExplicitVRLittleEndian
+    picture = pydicom.Dataset()
+    picture.file_meta = meta
+    picture.PatientName = "ZZNAME^PLANTED"
+    picture.SpecificCharacterSet = "ZZPLANTED"
+    picture.Rows = picture.Columns = 4
+    picture.BitsAllocated, picture.BitsStored, picture.HighBit = 8, 8, 7
+    picture.PixelRepresentation, picture.SamplesPerPixel = 0, 1
+    picture.PhotometricInterpretation = "ZZPLANTED"
+    picture.PixelData = bytes(range(16))
+    path = tmp_path / "planted.dcm"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        picture.save_as(path, enforce_file_format=True)
+    caplog.clear()
+    caplog.set_level(logging.DEBUG)
+    said = ""
+    try:
+        ResizeCropPipeline(480).load(path, ImagePolicy(as_authors=True))
+    except UnreadableImage as refused:
+        said = str(refused)
+    assert "ZZ" not in said + caplog.text
 
 
 def test_minimum_to_maximum_makes_exposure_vanish() -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from vlscore.encoders import load_encoder
 from vlscore.encoders.checkpoints import convert, load_checkpoint, tensors_digest
 from vlscore.errors import IncompatibleCheckpoint, InvalidSetting, UnsafeCheckpoint
 
@@ -341,3 +342,74 @@ def test_a_refused_checkpoint_leaves_no_converted_file(tmp_path, trace):
     with pytest.raises(UnsafeCheckpoint):
         convert(path, tmp_path / "m.safetensors")
     assert not (tmp_path / "m.safetensors").exists()
+
+
+def pickled(content: object) -> bytes:
+    return pickle.dumps(content, 4)
+
+
+def shared_dicts(levels: int) -> bytes:
+    """One dictionary under all three names of the next: 3^levels ways lead to the innermost."""
+    inner: dict[str, object] = {}
+    for _ in range(levels):
+        inner = {"state_dict": inner, "model_state_dict": inner, "model": inner}
+    return pickled(inner)
+
+
+def deep_dicts(levels: int) -> bytes:
+    start = b"\x80\x04" + (b"}" + text("model")) * levels
+    return start + b"}" + b"s" * levels + b"."
+
+
+NESTED = {
+    "shared": shared_dicts(40),
+    "within itself": b"\x80\x04}q\x00" + text("model") + b"h\x00s.",
+    "deep": deep_dicts(3000),
+}
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("nested", NESTED)
+@pytest.mark.parametrize("write", [archive, legacy])
+def test_dictionaries_in_dictionaries_end(write, nested, tmp_path):
+    path = write(tmp_path / "m.pt", NESTED[nested])
+    with pytest.raises((UnsafeCheckpoint, IncompatibleCheckpoint), match=r"m\.pt"):
+        load_checkpoint(path)
+
+
+@pytest.mark.timeout(20)
+def test_the_same_numbers_named_again_and_again_are_refused(tmp_path):
+    """A few megabytes that would take a hundred gigabytes to hash or to write."""
+    big = torch.zeros(1 << 18)
+    torch.save({f"name{n}": big for n in range(2000)}, tmp_path / "m.pt")
+    for use in (load_checkpoint, lambda path: convert(path, tmp_path / "m.safetensors")):
+        with pytest.raises(UnsafeCheckpoint, match="naming the same numbers again and again"):
+            use(tmp_path / "m.pt")
+    torch.save({f"name{n}": big for n in range(8)}, tmp_path / "tied.pt")
+    assert len(load_checkpoint(tmp_path / "tied.pt")) == 8
+
+
+def test_a_name_that_is_no_text_is_refused(tmp_path):
+    """Half a surrogate pair, which pickle can hold and no file name can."""
+    path = tmp_path / "m.pt"
+    torch.save({"a\ud800b": torch.ones(1)}, path)
+    with pytest.raises(UnsafeCheckpoint, match=r"whose name is no text: 'a\\ud800b'"):
+        load_checkpoint(path)
+
+
+@pytest.mark.parametrize(
+    ("content", "found"),
+    [
+        (b"<!DOCTYPE html><html><title>Google Drive - Virus scan warning", "a web page"),
+        (b"\xef\xbb\xbf\n <HTML><body>Log in", "a web page"),
+        (b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1\n", "Git LFS"),
+    ],
+)
+@pytest.mark.parametrize("name", ["model.ckpt", "model.safetensors"])
+def test_a_download_gone_wrong_is_called_so(name, content, found, tmp_path):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(IncompatibleCheckpoint, match=found):
+        load_checkpoint(tmp_path / name)
+    # Before anything that is missing beside it.
+    with pytest.raises(IncompatibleCheckpoint, match=found):
+        load_encoder("gloria", weights=tmp_path / name)

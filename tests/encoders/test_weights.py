@@ -1,17 +1,26 @@
 """The manifest, and where checkpoints are looked for by name."""
 
 import hashlib
-import json
+import os
+import re
+import subprocess
+import sys
+import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 from typer.testing import CliRunner
 
+from vlscore._resources import resource_path
 from vlscore.cli import app
-from vlscore.encoders import encoder_card, encoder_cards
+from vlscore.cli.weights import path as path_command
+from vlscore.encoders import encoder_card, encoder_cards, load_encoder
 from vlscore.encoders import weights as module
+from vlscore.encoders.cards import PublishedFile
 from vlscore.encoders.weights import (
+    Fetched,
     cache_folder,
     fetch,
     find_weights,
@@ -41,31 +50,13 @@ def write(path: Path, content: bytes = b"x") -> Path:
     return path
 
 
-def test_manifest_and_cards_agree():
-    cards = {card.name: card for card in encoder_cards()}
-    assert published_weights().keys() == cards.keys()
+def test_every_encoder_says_where_its_weights_come_from():
+    assert list(published_weights()) == [card.name for card in encoder_cards()]
     for name, entry in published_weights().items():
-        assert entry.licence == cards[name].licence, name
         assert entry.status in ("bundled", "published", "unpublished")
         assert entry.obtain
-        if entry.status != "bundled":
-            assert entry.C == cards[name].C, name
-            assert (entry.C is None) == (entry.calibrated_on is None), name
-            assert entry.source != "-", name
-
-
-def test_the_manifest_names_files_that_encoders_look_for():
-    from vlscore.encoders.registry import _find
-
-    for name, entry in published_weights().items():
-        encoder = _find(name)[0]
-        wanted = {
-            file_name
-            for attribute in ("checkpoint_names", "image_names", "report_names")
-            for file_name in getattr(encoder, attribute, ())
-        }
-        if wanted:
-            assert {file.name for file in entry.files} <= wanted, name
+        assert entry.status == "bundled" or entry.source != "-", name
+        assert entry.files or name in ("phantom", "openclip")
 
 
 def test_limitr_has_no_weights_and_says_so():
@@ -115,14 +106,21 @@ def test_another_models_file_is_not_taken_from_a_common_folder(monkeypatch, tmp_
         find_weights("gloria", None, NAMES)
 
 
-def test_what_the_hub_cache_holds_is_found(monkeypatch, tmp_path):
-    snapshot = write(tmp_path / "hub" / "snapshot" / "pytorch_model.bin")
-    monkeypatch.setattr(
-        "huggingface_hub.try_to_load_from_cache",
-        lambda hub, name, revision: str(snapshot) if name == snapshot.name else None,
-    )
+def test_what_the_hub_cache_holds_is_found(tmp_path):
+    """In the layout that the hub's own client reads."""
+    from huggingface_hub import try_to_load_from_cache
+
+    entry = weights_of("biovil")
+    place = tmp_path / "hub" / f"models--{entry.hub.replace('/', '--')}"
+    commit = "0123456789abcdef0123456789abcdef01234567"
+    write(place / "refs" / entry.revision, commit.encode())
+    snapshot = write(place / "snapshots" / commit / "pytorch_model.bin")
+    theirs = try_to_load_from_cache(entry.hub, snapshot.name, revision=entry.revision)
+    assert Path(theirs) == snapshot
     found = find_weights("biovil", None, ("pytorch_model.bin",), guess=False)
     assert found == snapshot
+    with pytest.raises(WeightsNotFound):
+        find_weights("biovil", None, ("another.bin",), guess=False)
 
 
 def test_a_found_file_must_have_the_published_checksum(monkeypatch, tmp_path):
@@ -132,8 +130,7 @@ def test_a_found_file_must_have_the_published_checksum(monkeypatch, tmp_path):
         find_weights("biovil", None, (BIOVIL_IMAGE,), guess=False)
     assert find_weights("biovil", path, (BIOVIL_IMAGE,)) == path
     entry = weights_of("biovil")
-    right = module.PublishedFile(BIOVIL_IMAGE, md5=found)
-    changed = module.PublishedWeights(**(vars(entry) | {"files": (right,)}))
+    changed = replace(entry, files=(PublishedFile(BIOVIL_IMAGE, md5=found),))
     monkeypatch.setitem(published_weights(), "biovil", changed)
     assert find_weights("biovil", None, (BIOVIL_IMAGE,)) == path
 
@@ -147,13 +144,28 @@ def test_fetch_says_what_is_left_and_downloads_nothing_unasked(monkeypatch, tmp_
     assert asked == ["emilyalsentzer/Bio_ClinicalBERT"]
     with pytest.raises(WeightsNotFound, match="could not be had from huggingface"):
         fetch("biovil")
-    with pytest.raises(UnknownName, match="it lists phantom, limitr"):
+    with pytest.raises(UnknownName, match="no encoder is called 'nonsense'"):
         fetch("nonsense")
+    assert fetch("phantom") == Fetched((), "")
+
+
+def test_a_hub_that_is_not_there_costs_seconds_and_one_line(monkeypatch, capfd):
+    """The client alone tries for most of a minute, and says so each time."""
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
+    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")
+    for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    start = time.monotonic()
+    with pytest.raises(WeightsNotFound, match="is the network there"):
+        fetch("biovil")
+    assert time.monotonic() - start < 8
+    shown = capfd.readouterr()
+    assert shown.out + shown.err == ""
 
 
 def test_fetch_stops_at_a_wrong_checksum(monkeypatch, tmp_path):
     path = write(tmp_path / BIOVIL_IMAGE)
-    monkeypatch.setattr("huggingface_hub.hf_hub_download", lambda *_, **__: str(path))
+    monkeypatch.setattr(module, "download", lambda *_, **__: path)
     with pytest.raises(ChecksumMismatch, match=BIOVIL_IMAGE):
         fetch("biovil")
 
@@ -183,11 +195,31 @@ def test_commands(tmp_path):
     assert run(app, ["weights", "path", "gloria"]).output.strip() == str(cache_folder() / "gloria")
     listed = run(app, ["weights", "list"]).output
     assert all(name in listed for name in published_weights())
-    assert "890 (ReXVal" in listed
-    table = run(app, ["encoders"], env={"COLUMNS": "120"}).output
-    assert all(card.name in table for card in encoder_cards())
-    assert json.loads(run(app, ["encoders", "gloria", "--json"]).output)["C"] == 1155
-    assert "416466a" in run(app, ["encoders", "gloria"], env={"COLUMNS": "120"}).output
+    assert "890 (largest triangle area over ReXVal" in listed
+    assert "ships with vlscore" in run(app, ["weights", "fetch", "phantom"]).output
+    refused = run(app, ["weights", "convert", f"{tmp_path}/a.pt", f"{tmp_path}/b.safetensors"])
+    assert "--overwrite" in str(refused.exception)
+
+
+def test_verify_prints_what_signatures_show():
+    folder = resource_path("weights", "phantom")
+    encoder = load_encoder("phantom")
+    shown = CliRunner().invoke(app, ["weights", "verify", str(folder), "-e", "phantom"]).output
+    assert shown.count(encoder.weights_digest) == 2
+    assert shown.count(encoder.checksum) == 1
+    assert encoder.checksum != encoder.weights_digest
+
+
+def test_the_example_of_weights_path_works(tmp_path):
+    """As printed in its help, with a program of this name in the path."""
+    example = re.search(r"Example: (.*)", path_command.__doc__)[1]
+    (tmp_path / "vlscore").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m vlscore "$@"\n')
+    (tmp_path / "vlscore").chmod(0o755)
+    write(tmp_path / "chexpert_resnet50.ckpt")
+    paths = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "XDG_CACHE_HOME": str(tmp_path / "c")}
+    subprocess.run(["sh", "-ec", example], cwd=tmp_path, env=os.environ | paths, check=True)
+    found = list((tmp_path / "c").rglob("*.ckpt"))
+    assert [path.parent.name for path in found] == ["gloria"]
 
 
 def test_commands_refuse(tmp_path):

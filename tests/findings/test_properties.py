@@ -2,6 +2,7 @@
 
 import time
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,6 +14,7 @@ _PHRASES = [
     "2.5 cm", "nodule", "in the", "upper lobe", "is", "not seen", "but", "there is", "XXXX",
     "lungs are clear", "calcified", "granuloma", "hilar", "aorta", "tortuous",
     "cannot be excluded", ";", "unchanged",
+    "none", ":", "\n-", "\n|", "|", "\t", "[x]", "[ ]", "☐", "?", "\nSide: left", "\nAbsent:\n",
     "this", "consider CT", "views", "discussed with Dr. Smith", "1.", "history of",
 ]  # fmt: skip
 sentences = st.lists(st.sampled_from(_PHRASES), min_size=1, max_size=14).map(
@@ -79,9 +81,24 @@ def test_findings_are_found_in_any_letter_case() -> None:
     assert summary(extract(text.lower())) == expected
 
 
-def test_time_is_linear_even_without_a_full_stop() -> None:
-    clause = "no effusion and mild left basilar atelectasis or enlarged heart normal aorta , "
-
+@pytest.mark.parametrize(
+    "clause",
+    [
+        "no effusion and mild left basilar atelectasis or enlarged heart normal aorta , ",
+        "Effusion: none, edema: mild; [ ] nodule ",
+        "Effusion: none\n- Edema\n  Side: left\n| Mass | no |\n",
+        "Effusion\t",
+        "[x] edema ",
+        "HISTORY: Cough\n",
+        "a " * 30 + ": \n",
+        "\t" * 40,
+        " " * 40,
+        "effusion:" + " " * 40,
+        "[" + " " * 40,
+        "a" + "\t" * 40 + "\n",
+    ],
+)
+def test_time_is_linear(clause: str) -> None:
     def seconds(repeats: int) -> float:
         text = clause * repeats
         start = time.process_time()

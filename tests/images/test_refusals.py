@@ -38,6 +38,17 @@ def test_other_modalities_are_refused_unless_accepted(tmp_path: Path, modality: 
     assert read_image(path, ACCEPT).provenance.modality == modality
 
 
+def test_messages_say_how_python_and_the_command_accept_it(tmp_path: Path) -> None:
+    path = save(chest(GREY, Modality="CT", NumberOfFrames=2), tmp_path / "x.dcm")
+    with pytest.raises(UnreadableImage, match="--image-policy other_modalities=accept") as caught:
+        read_image(path)
+    assert 'ImagePolicy(other_modalities="accept")' in str(caught.value)
+    with pytest.raises(UnreadableImage, match="--image-policy frame=NUMBER"):
+        read_image(path, ACCEPT)
+    with pytest.raises(UnreadableImage, match="--image-policy max_pixels=NUMBER"):
+        read_image(path, ImagePolicy(other_modalities="accept", max_pixels=9))
+
+
 @pytest.mark.parametrize("modality", ["CR", "DX", "DR", "RF", "XA", "OT", "SC", ""])
 def test_projection_radiography_is_read(tmp_path: Path, modality: str) -> None:
     assert read_image(save(chest(GREY, Modality=modality), tmp_path / "x.dcm")).shape == (8, 8)
@@ -183,7 +194,7 @@ SECRETS = {
     "InstitutionName": "St Elsewhere",
     "AccessionNumber": "ACC-0815",
 }
-WORDS = ("Doe", "Jane", "4711", "1952", "Elsewhere", "0815")
+WORDS = ("Doe", "Jane", "DOE", "JANE", "4711", "1952", "Elsewhere", "0815")
 
 
 @pytest.mark.parametrize(
@@ -197,6 +208,12 @@ WORDS = ("Doe", "Jane", "4711", "1952", "Elsewhere", "0815")
         {"PhotometricInterpretation": "Doe^Jane"},
         {"Modality": "Doe^Jane^Q"},
         {"BodyPartExamined": "HAND of Jane^Doe, born 1952"},
+        {"BodyPartExamined": "HAND JANE DOE"},
+        {"BodyPartExamined": "HAND Jane Doe"},
+        {"Modality": "JANE DOE"},
+        {"Modality": "Jane"},
+        {"PhotometricInterpretation": "Jane"},
+        {"ViewPosition": "Jane Doe"},
         {"ViewPosition": "Jane^Doe"},
         {"PatientBirthDate": "Doe-1952"},  # an invalid date: pydicom warns and quotes it
         {"WindowCenter": 1, "WindowWidth": 0},

@@ -70,7 +70,7 @@ def test_embedded_metrics_equal_the_kernels():
 
 @pytest.mark.parametrize("name", ["bleu", "no such metric", "bleu-4,rouge-l"])
 def test_unknown_names_are_refused_with_a_list(name):
-    with pytest.raises(UnknownName, match="Known: .*rouge-l"):
+    with pytest.raises(UnknownName, match=r"Known: .*rouge-l"):
         find_metric(name)
 
 

@@ -62,6 +62,14 @@ class EmbeddingEngine:
         self._remembered: Recent[str, tuple[Tensor, bool]] = Recent(_REMEMBERED_REPORTS)
         self._counting = threading.Lock()
 
+    def forget(self) -> None:
+        """Forget the embeddings of earlier calls.
+
+        An embedding differs in its last digits with the company in which it was computed. After
+        this, what follows depends on nothing that came before, as in a new process.
+        """
+        self._remembered.clear()
+
     def embed_reports(self, reports: Sequence[str]) -> Embedded:
         """Embed texts; equal texts share one embedding."""
         distinct = dict.fromkeys(reports)
@@ -71,14 +79,6 @@ class EmbeddingEngine:
             **self._embed_distinct([text for text in distinct if text not in known]),
         }
         return self._assemble([outcome[text] for text in reports])
-
-    def forget_reports(self) -> None:
-        """Embed every report anew from here on.
-
-        An embedding's last digit may depend on which reports went through the encoder with it.
-        Where a run that goes on must give the same bytes, each chunk begins with this.
-        """
-        self._remembered.forget()
 
     def embed_images(
         self, images: Sequence[Any], *, lateral: bool = False, decoder: ImageDecoder | None = None

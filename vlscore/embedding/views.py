@@ -6,7 +6,7 @@ from typing import Any
 
 from vlscore.encoders import JointEncoder
 from vlscore.errors import InvalidSetting, InvalidStudy
-from vlscore.images.views import is_lateral, stored_view
+from vlscore.images.views import is_lateral, projection, stored_view
 
 VIEW_POLICIES = ("first-frontal", "mean", "frontal+lateral")
 
@@ -69,7 +69,7 @@ def choose_views(
             'give a frontal one, or choose views="mean" (--views mean)'
         )
     # A frontal image whose view is stated goes before one whose view is unknown.
-    stated = [image for image, view in frontal if view is not None]
+    stated = [image for image, view in frontal if projection(view) != "unknown"]
     chosen = stated[0] if stated else frontal[0][0]
     return ChosenViews(
         [chosen],

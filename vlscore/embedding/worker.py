@@ -63,7 +63,7 @@ class Worker:
         self.is_ready = False
         try:
             self._process = subprocess.Popen(
-                [sys.executable, str(_CHILD), str(os.getpid()), str(_SECONDS_TO_START)],
+                [sys.executable, "-P", str(_CHILD), str(os.getpid()), str(_SECONDS_TO_START)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 env={**os.environ, "OMP_NUM_THREADS": "1"},

@@ -35,7 +35,7 @@ def main() -> None:
         _send(replies, {"cannot_start": f"{type(error).__name__}: {error}"})
         return
     # What C libraries print about damaged files belongs on nobody's screen.
-    os.dup2(nowhere.fileno(), sys.stderr.fileno())
+    os.dup2(nowhere.fileno(), 2)
     faulthandler.cancel_dump_traceback_later()
     _send(replies, {"ready": True})
     for line in requests:

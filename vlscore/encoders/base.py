@@ -185,8 +185,10 @@ class JointEncoder(nn.Module, ABC):
         Returns: (n, d) float32, on the CPU, in the order given.
         Raises: InvalidReport where an item is not a text; BrokenContract in training mode.
         """
+        if not len(check_texts(reports)):
+            return torch.empty(0, self.card.dim)
         return self.encode_tokens(
-            self.tokenize(check_texts(reports)), batch_size=batch_size, precision=precision
+            self.tokenize(reports), batch_size=batch_size, precision=precision
         )
 
     def encode_tokens(

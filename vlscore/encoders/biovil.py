@@ -66,7 +66,8 @@ def stretch(stored: NDArray[np.generic]) -> NDArray[np.uint8]:
     highest = shifted.max()
     if highest == 0:
         return np.zeros(stored.shape, np.uint8)
-    return (shifted / highest * 255).astype(np.uint8)
+    found: NDArray[np.uint8] = (shifted / highest * 255).astype(np.uint8)
+    return found
 
 
 class Projector(nn.Module):
@@ -82,7 +83,8 @@ class Projector(nn.Module):
         )
 
     def forward(self, feature_map: Tensor) -> Tensor:
-        return self.model(feature_map)
+        found: Tensor = self.model(feature_map)
+        return found
 
 
 class Backbone(nn.Module):
@@ -119,7 +121,8 @@ class TemporalBackbone(nn.Module):
         return torch.cat([current, difference.to(current.dtype)], dim=1)
 
     def _patches(self, pixels: Tensor) -> Tensor:
-        return self.backbone_to_vit(feature_maps(self.encoder, pixels)[1])
+        found: Tensor = self.backbone_to_vit(feature_maps(self.encoder, pixels)[1])
+        return found
 
 
 class ImageTower(nn.Module):
@@ -134,7 +137,8 @@ class ImageTower(nn.Module):
         return self.embed_patches(pixels, *previous).mean(dim=(2, 3))
 
     def embed_patches(self, pixels: Tensor, *previous: Tensor) -> Tensor:
-        return self.projector(self.encoder(pixels, *previous))
+        found: Tensor = self.projector(self.encoder(pixels, *previous))
+        return found
 
 
 class ReportHead(nn.Module):
@@ -148,7 +152,8 @@ class ReportHead(nn.Module):
 
     def forward(self, state: Tensor) -> Tensor:
         hidden = self.LayerNorm(functional.gelu(self.dense_to_hidden(state)))
-        return self.dense_to_output(hidden)
+        found: Tensor = self.dense_to_output(hidden)
+        return found
 
 
 class ReportTower(nn.Module):
@@ -160,7 +165,8 @@ class ReportTower(nn.Module):
         self.cls_projection_head = ReportHead()
 
     def forward(self, tokens: Tokens) -> Tensor:
-        return self.cls_projection_head(last_layer(self.bert, tokens)[:, 0])
+        found: Tensor = self.cls_projection_head(last_layer(self.bert, tokens)[:, 0])
+        return found
 
 
 class BiovilEncoder(PublishedEncoder):
@@ -184,7 +190,8 @@ class BiovilEncoder(PublishedEncoder):
         self.report_tower = ReportTower()
 
     def tokenize(self, reports: Sequence[str]) -> Tokens:
-        return self.tokenizer([r.rstrip("!?.") for r in reports], max_tokens=MAX_TOKENS)
+        found: Tokens = self.tokenizer([r.rstrip("!?.") for r in reports], max_tokens=MAX_TOKENS)
+        return found
 
     def embed_images(self, pixels: Tensor) -> Tensor:
         return functional.normalize(self.image_tower(pixels).float(), dim=-1)

@@ -81,7 +81,8 @@ class ChexzeroEncoder(PublishedEncoder):
         return ClipTokenizer(None if given is None else Path(given))
 
     def tokenize(self, reports: Sequence[str]) -> Tokens:
-        return self.tokenizer(reports)
+        found: Tokens = self.tokenizer(reports)
+        return found
 
     def embed_images(self, pixels: Tensor) -> Tensor:
         return functional.normalize(self.clip.encode_image(pixels).float(), dim=-1)

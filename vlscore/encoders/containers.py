@@ -61,7 +61,8 @@ class _Part:
         self._bytes = torch.UntypedStorage.from_file(str(path), False, self.size)
 
     def storage(self, start: int, length: int) -> torch.UntypedStorage:
-        return self._bytes[start : start + length]
+        found: torch.UntypedStorage = self._bytes[start : start + length]
+        return found
 
     def content(self, start: int, length: int) -> bytes:
         held = torch.empty(0, dtype=torch.uint8).set_(self.storage(start, length))
@@ -169,7 +170,8 @@ class _Legacy:
                 f"{self._path}: storage {key} is said to hold {count} numbers of {dtype}, which "
                 "cannot be; it was not loaded"
             )
-        nowhere = torch.UntypedStorage(count * dtype.itemsize, device="meta")
+        size = count * dtype.itemsize
+        nowhere = torch.UntypedStorage(size, device="meta")  # type: ignore[no-untyped-call]
         return Storage(nowhere, dtype)
 
     def _find_storages(self) -> None:

@@ -6,22 +6,24 @@
 """
 
 import pickle
+import traceback
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import fields
+from pathlib import Path
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from vlscore.encoders.base import JointEncoder, Precision
+from vlscore.encoders.base import JointEncoder, Precision, check_ready
 from vlscore.encoders.card import EncoderCard
 from vlscore.errors import BrokenContract, InvalidReport, UnreadableImage
-from vlscore.images import as_radiograph
+from vlscore.images import ImagePolicy, Radiograph, as_radiograph
 
 INDEPENDENCE = 1e-5
-CPU_AND_GPU = 1e-3
+CPU_AND_GPU = 1e-5
 HALF_PRECISION = 0.1
 _UNIT_LENGTH = 1e-5
 _CHECKSUM_LENGTH = 64
@@ -58,7 +60,10 @@ def check_encoder(encoder: JointEncoder) -> None:
         except BrokenContract as problem:
             problems.append(str(problem))
         except Exception as error:  # a check may run into any fault of the model
-            problems.append(f"{check.__name__}: {type(error).__name__}: {error}")
+            problems.append(
+                f"{encoder.card.name}: {check.__name__}: {type(error).__name__}: {error}"
+                f"{_line_of(error)}"
+            )
     if problems:
         raise BrokenContract("\n".join(problems))
 
@@ -92,7 +97,7 @@ def check_card(encoder: JointEncoder) -> None:
     for name in ("dim", "image_size", "max_tokens"):
         _require(getattr(card, name) > 0, encoder, f"its card's {name} is {getattr(card, name)}")
     _require(card.C is None or card.C > 0, encoder, f"its card's C is {card.C}")
-    _require(not encoder.training, encoder, "it is in training mode: call eval()")
+    check_ready(encoder)
 
 
 def check_checksum(encoder: JointEncoder) -> None:
@@ -146,7 +151,7 @@ def check_pipeline_travels(encoder: JointEncoder) -> None:
 
 def check_image_embeddings(encoder: JointEncoder) -> None:
     """(n, d) float32, finite, as long as the card says, whatever the batch and the order."""
-    pictures = [_picture(300, 200), _picture(1, 1), _picture(180, 260)]
+    pictures = [_radiograph(size) for size in ((300, 200), (1, 1), (180, 260))]
     together = encoder.encode_images(pictures)
     _check_embeddings(encoder, together, len(pictures))
     alone = encoder.encode_images(pictures[::-1], batch_size=1).flip(0)
@@ -156,6 +161,7 @@ def check_image_embeddings(encoder: JointEncoder) -> None:
 
 def check_report_embeddings(encoder: JointEncoder) -> None:
     """(n, d) float32, finite, as long as the card says, whatever the batch and the order."""
+    _check_each_report(encoder, REPORTS)
     together = encoder.encode_reports(REPORTS)
     _check_embeddings(encoder, together, len(REPORTS))
     _require(
@@ -178,6 +184,7 @@ def check_padding(encoder: JointEncoder) -> None:
 
 def check_unusual_reports(encoder: JointEncoder) -> None:
     """Any characters are embedded."""
+    _check_each_report(encoder, UNUSUAL_REPORTS)
     _check_embeddings(encoder, encoder.encode_reports(UNUSUAL_REPORTS), len(UNUSUAL_REPORTS))
 
 
@@ -236,6 +243,31 @@ def check_devices(encoder: JointEncoder) -> None:
     _check_close(encoder, there[1], here[1], CPU_AND_GPU, "reports on CPU and GPU")
 
 
+def _check_each_report(encoder: JointEncoder, reports: Sequence[str]) -> None:
+    """Name the report that an encoder cannot take, where it cannot take all together."""
+    failed = []
+    for report in reports:
+        try:
+            encoder.encode_reports([report])
+        except Exception as error:  # tokenizers and models raise many types
+            shown = ascii(report) if len(report) <= 60 else f"{report[:60]!a}..."
+            failed.append(f"the report {shown} ends in {_described(error)}")
+    _require(not failed, encoder, "; ".join(failed))
+
+
+def _described(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}{_line_of(error)}"
+
+
+def _line_of(error: BaseException) -> str:
+    """Where in the encoder's own file an error arose, or where in a library."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if "site-packages" not in frame.filename]
+    outside = [frame for frame in own if Path(frame.filename).parent != Path(__file__).parent]
+    frame = (outside or frames)[-1]
+    return f" ({Path(frame.filename).name}, line {frame.lineno})"
+
+
 _PRECISIONS: tuple[Precision, ...] = ("fp32", "bf16")
 
 
@@ -244,11 +276,17 @@ def _picture(height: int, width: int) -> NDArray[np.uint8]:
     rows, columns = np.linspace(0, 1, height)[:, None], np.linspace(0, 1, width)
     values = rows + 0.5 * np.sin(20 * columns + 5 * rows) + columns**2
     span = values.max() - values.min()
-    return ((values - values.min()) / (span or 1) * 255).astype(np.uint8)
+    found: NDArray[np.uint8] = ((values - values.min()) / (span or 1) * 255).astype(np.uint8)
+    return found
+
+
+def _radiograph(size: tuple[int, int]) -> Radiograph:
+    # One pixel shows nothing, but an encoder must take it.
+    return as_radiograph(_picture(*size), ImagePolicy(other_modalities="accept"))
 
 
 def _pixels(encoder: JointEncoder, picture: NDArray[np.generic]) -> Tensor:
-    return encoder.preprocess(as_radiograph(picture, encoder.image_policy))
+    return encoder.preprocess(as_radiograph(picture, ImagePolicy(other_modalities="accept")))
 
 
 def _long_report(encoder: JointEncoder, tail: str) -> str:

@@ -66,12 +66,15 @@ class ConvirtEncoder(PublishedEncoder):
 
     def tokenize(self, reports: Sequence[str]) -> Tokens:
         texts = [report.replace("\n", "") for report in reports]
-        return self.tokenizer(texts, max_tokens=MAX_TOKENS)
+        found: Tokens = self.tokenizer(texts, max_tokens=MAX_TOKENS)
+        return found
 
     def embed_images(self, pixels: Tensor) -> Tensor:
         pooled = self.res_features(pixels).flatten(1)
-        return self.res_l2(functional.relu(self.res_l1(pooled)))
+        found: Tensor = self.res_l2(functional.relu(self.res_l1(pooled)))
+        return found
 
     def embed_reports(self, tokens: Tokens) -> Tensor:
         pooled = mean_over_tokens(last_layer(self.bert_model, tokens), tokens.mask)
-        return self.bert_l2(functional.relu(self.bert_l1(pooled)))
+        found: Tensor = self.bert_l2(functional.relu(self.bert_l1(pooled)))
+        return found

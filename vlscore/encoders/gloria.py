@@ -32,13 +32,16 @@ class GloriaEncoder(PublishedEncoder):
 
     def tokenize(self, reports: Sequence[str]) -> Tokens:
         clean = [clean_gloria(report) for report in reports]
-        return self.tokenizer(clean, max_tokens=POSITIONS, pad_to=POSITIONS)
+        found: Tokens = self.tokenizer(clean, max_tokens=POSITIONS, pad_to=POSITIONS)
+        return found
 
     def embed_images(self, pixels: Tensor) -> Tensor:
-        return self.img_encoder(pixels)
+        found: Tensor = self.img_encoder(pixels)
+        return found
 
     def embed_reports(self, tokens: Tokens) -> Tensor:
-        return self.text_encoder(tokens)
+        found: Tensor = self.text_encoder(tokens)
+        return found
 
     def embed_patches(self, pixels: Tensor) -> Tensor:
         """(n, 3, 224, 224) -> (n, 768, 19, 19), one vector for each place."""

@@ -48,16 +48,20 @@ class LimitrEncoder(PublishedEncoder):
 
     def tokenize(self, reports: Sequence[str]) -> Tokens:
         clean = [clean_limitr(report) for report in reports]
-        return self.tokenizer(clean, max_tokens=POSITIONS, pad_to=POSITIONS)
+        found: Tokens = self.tokenizer(clean, max_tokens=POSITIONS, pad_to=POSITIONS)
+        return found
 
     def embed_images(self, pixels: Tensor) -> Tensor:
-        return self.img_encoder_f(pixels)
+        found: Tensor = self.img_encoder_f(pixels)
+        return found
 
     def embed_lateral_images(self, pixels: Tensor) -> Tensor:
-        return self.img_encoder_l(pixels)
+        found: Tensor = self.img_encoder_l(pixels)
+        return found
 
     def embed_reports(self, tokens: Tokens) -> Tensor:
-        return self.text_encoder(tokens)
+        found: Tensor = self.text_encoder(tokens)
+        return found
 
     def embed_patches(self, pixels: Tensor) -> Tensor:
         """Frontal views (n, 3, 224, 224) -> (n, 768, 19, 19), one vector for each place."""

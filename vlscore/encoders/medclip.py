@@ -65,7 +65,8 @@ class ResNetTower(nn.Module):
         self.model.fc = nn.Linear(POOLED_WIDTH, DIM, bias=False)
 
     def forward(self, pixels: Tensor) -> Tensor:
-        return self.model(pixels)
+        found: Tensor = self.model(pixels)
+        return found
 
 
 class SwinTower(nn.Module):
@@ -77,7 +78,8 @@ class SwinTower(nn.Module):
         self.projection_head = nn.Linear(self.model.width, DIM, bias=False)
 
     def forward(self, pixels: Tensor) -> Tensor:
-        return self.projection_head(self.model(pixels))
+        found: Tensor = self.projection_head(self.model(pixels))
+        return found
 
 
 class ReportTower(nn.Module):
@@ -95,7 +97,8 @@ class ReportTower(nn.Module):
     def forward(self, tokens: Tokens) -> Tensor:
         layers = all_layers(self.model, tokens)
         means = [mean_over_tokens(layers[number], tokens.mask) for number in (1, 2, -1)]
-        return self.projection_head(torch.stack(means).mean(dim=0))
+        found: Tensor = self.projection_head(torch.stack(means).mean(dim=0))
+        return found
 
 
 class _MedclipFamily(PublishedEncoder):
@@ -111,7 +114,8 @@ class _MedclipFamily(PublishedEncoder):
         self.text_model = ReportTower()
 
     def tokenize(self, reports: Sequence[str]) -> Tokens:
-        return self.tokenizer(reports, max_tokens=MAX_TOKENS)
+        found: Tokens = self.tokenizer(reports, max_tokens=MAX_TOKENS)
+        return found
 
     def embed_images(self, pixels: Tensor) -> Tensor:
         return functional.normalize(self.vision_model(pixels.expand(-1, 3, -1, -1)).float(), dim=-1)

@@ -43,7 +43,8 @@ class ProjectionHead(nn.Module):
         )
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.head(x)
+        found: Tensor = self.head(x)
+        return found
 
 
 class ResNetTower(nn.Module):
@@ -55,7 +56,8 @@ class ResNetTower(nn.Module):
         self.global_embed = ProjectionHead(POOLED_WIDTH)
 
     def forward(self, pixels: Tensor) -> Tensor:
-        return self.global_embed(pool(feature_maps(self.model, enlarge_to_299(pixels))[1]))
+        found: Tensor = self.global_embed(pool(feature_maps(self.model, enlarge_to_299(pixels))[1]))
+        return found
 
 
 class VisionTransformerTower(nn.Module):
@@ -67,7 +69,8 @@ class VisionTransformerTower(nn.Module):
         self.global_embed = ProjectionHead(self.model.num_features)
 
     def forward(self, pixels: Tensor) -> Tensor:
-        return self.global_embed(self.model.forward_features(pixels)[:, 0])
+        found: Tensor = self.global_embed(self.model.forward_features(pixels)[:, 0])
+        return found
 
 
 class ReportTower(nn.Module):
@@ -83,7 +86,8 @@ class ReportTower(nn.Module):
         self.global_embed = ProjectionHead(_BERT_WIDTH)
 
     def forward(self, tokens: Tokens) -> Tensor:
-        return self.global_embed(self.bert_states(tokens)[:, 0])
+        found: Tensor = self.global_embed(self.bert_states(tokens)[:, 0])
+        return found
 
     def bert_states(self, tokens: Tokens) -> Tensor:
         """(n, L, 768): the last layer's state at each token."""
@@ -123,7 +127,8 @@ class _MgcaFamily(PublishedEncoder):
 
     def tokenize(self, reports: Sequence[str]) -> Tokens:
         clean = [clean_mgca(report) for report in reports]
-        return self.tokenizer(clean, max_tokens=MAX_TOKENS, pad_to=MAX_TOKENS)
+        found: Tokens = self.tokenizer(clean, max_tokens=MAX_TOKENS, pad_to=MAX_TOKENS)
+        return found
 
     def embed_images(self, pixels: Tensor) -> Tensor:
         return self._finish(self.img_encoder(pixels))

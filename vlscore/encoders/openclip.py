@@ -18,6 +18,7 @@ from vlscore.encoders.blocks.hub import cached_file, download, is_hub_id
 from vlscore.encoders.blocks.json_tokenizer import TOKENIZER_FILES, JsonTokenizer
 from vlscore.encoders.blocks.openclip_config import CONFIG_NAME, check_fits, read_config
 from vlscore.encoders.blocks.openclip_model import (
+    BERT_WORDS,
     CleaningWordPieces,
     OpenClipModel,
     OpenClipPipeline,
@@ -30,7 +31,7 @@ from vlscore.encoders.cards import card_of
 from vlscore.encoders.checkpoints import load_checkpoint, tensors_digest
 from vlscore.encoders.tokens import Tokens
 from vlscore.encoders.weights import find_weights
-from vlscore.errors import UnknownName, WeightsNotFound
+from vlscore.errors import IncompatibleCheckpoint, UnknownName, WeightsNotFound
 
 _REPORT_CONFIG = "config.json"
 CHECKPOINT_NAMES = ("open_clip_model.safetensors", "open_clip_pytorch_model.bin")
@@ -93,7 +94,7 @@ class OpenClipEncoder(JointEncoder):
     """
 
     card = card_of("openclip")
-    variants = None
+    variants: ClassVar[tuple[str, ...] | None] = None
     default_variant: ClassVar[str | None] = None
     default_config: ClassVar[dict[str, Any] | None] = None
 
@@ -126,10 +127,19 @@ class OpenClipEncoder(JointEncoder):
         source = cls._find(variant or cls.default_variant, weights)
         model_config = source.config["model_cfg"]
         tensors = load_checkpoint(source.checkpoint)
-        check_fits(model_config, tensors, source.name)
+        check_fits(model_config, tensors, source.checkpoint)
         pieces = _tokenizer(model_config["text_cfg"], tokenizer, source)
+        if isinstance(pieces, CleaningWordPieces) and BERT_WORDS in tensors:
+            known = len(tensors[BERT_WORDS])
+            if pieces.size > known:
+                raise IncompatibleCheckpoint(
+                    f"{source.checkpoint} knows {known} word pieces, but the vocabulary has "
+                    f"{pieces.size}: give the one that it was trained with as tokenizer="
+                )
         with without_initialisation():
-            model = build_model(model_config, tensors, source.report_config)
+            model = build_model(
+                model_config, tensors, source.report_config, source=str(source.checkpoint)
+            )
         prefix = "module." if all(key.startswith("module.") for key in tensors) else ""
         fill(model, tensors, source=source.checkpoint, key_of=lambda name: prefix + name)
         size: int | tuple[int, int] = model.visual.image_size
@@ -221,7 +231,8 @@ def _architecture(name: str) -> dict[str, Any]:
             f"open_clip has no architecture {name!r}; it has {known}, ... "
             "(open_clip.list_models() lists all)"
         )
-    return config
+    found: dict[str, Any] = config
+    return found
 
 
 def _find_on_hub(hub_id: str) -> _Source:

@@ -135,7 +135,8 @@ class ImageTower(nn.Module):
     def forward(self, pixels: Tensor) -> Tensor:
         x = torch.relu(self.norm(self.stem(pixels)))
         x = torch.relu(self.squeeze(self.blocks(x)))
-        return self.out(x.flatten(1))
+        found: Tensor = self.out(x.flatten(1))
+        return found
 
 
 class ReportTower(nn.Module):
@@ -184,7 +185,8 @@ class ReportTower(nn.Module):
         x = self.words(sentences) + self.places.weight[: sentences.shape[1]]
         x = self.layers(x, src_key_padding_mask=~used)
         mean = (x * used[..., None]).sum(1) / used.sum(1, keepdim=True)
-        return self.sentence(mean).float()
+        found: Tensor = self.sentence(mean).float()
+        return found
 
 
 def split_sentences(ids: Tensor) -> tuple[Tensor, Tensor]:

@@ -13,32 +13,55 @@ _PATTERN_LAYERS = ("opening", "pattern")
 _ABOUT_THE_EXAMINATION = (Category.TECHNIQUE, Category.COMPARISON)
 
 
-def heading(
-    text: str, after: int, span: Span, section: Category, lexicon: Lexicon
-) -> tuple[Category, bool] | None:
-    """Category of the section title before or at the start of a sentence, and whether it governs.
+class Sections:
+    """The category of each sentence of a report by the section titles, asked in text order."""
 
-    `after` is where the previous sentence ends. A title in capitals governs the sentences up to
-    the next title; any other only its own. A title that names a finding or a part of the chest
-    ends a `section` of history or technique.
-    """
-    between = list(_HEADING.finditer(text, after, span.start))
-    title = between[-1] if between else _HEADING.match(text, span.start, span.end)
-    if title is None:
-        return None
-    name = title.group(1)
-    category = lexicon.headings.get(name.lower())
-    if category is None and section is not Category.CLINICAL:
-        found = lexicon.trie.find(tokenize(name))
-        if "mention" in found or "subject" in found:
-            category = Category.CLINICAL
-    return None if category is None else (category, name.isupper())
+    def __init__(self, report: str, lexicon: Lexicon) -> None:
+        self._report = report
+        self._lexicon = lexicon
+        self._section = Category.CLINICAL
+        self._last_title: int | None = None
+        self._has_titles = ":" in report
 
+    def category(self, after: int, span: Span) -> Category:
+        """Category of the sentence at `span`; `after` is where the one before ends.
 
-def last_heading(text: str, lexicon: Lexicon) -> int:
-    """Where the last section title of a report begins; -1 where there is none."""
-    starts = (m.start() for m in _HEADING.finditer(text) if m.group(1).lower() in lexicon.headings)
-    return max(starts, default=-1)
+        A title in capitals governs the sentences up to the next title; any other only its own.
+        """
+        title = self._title(after, span) if self._has_titles else None
+        if title is not None:
+            category, governs = title
+            self._section = category if governs else Category.CLINICAL
+            return category
+        if self._section is not Category.CLINICAL and self._ends_with_its_line(after, span):
+            self._section = Category.CLINICAL
+        return self._section
+
+    def _title(self, after: int, span: Span) -> tuple[Category, bool] | None:
+        """Category of the title before or at the start of a sentence, and whether it governs."""
+        between = list(_HEADING.finditer(self._report, after, span.start))
+        title = between[-1] if between else _HEADING.match(self._report, span.start, span.end)
+        if title is None:
+            return None
+        name = title.group(1)
+        category = self._lexicon.headings.get(name.lower())
+        if category is None and self._section is not Category.CLINICAL:
+            # "LUNGS:" ends a section of history or technique as "FINDINGS:" does.
+            found = self._lexicon.trie.find(tokenize(name))
+            if "mention" in found or "subject" in found:
+                category = Category.CLINICAL
+        return None if category is None else (category, name.isupper())
+
+    def _ends_with_its_line(self, after: int, span: Span) -> bool:
+        """Whether "HISTORY:" or the like governs its own line only, since no title follows."""
+        if "\n" not in self._report[after : span.start]:
+            return False
+        if self._last_title is None:
+            known = self._lexicon.headings
+            titles = _HEADING.finditer(self._report)
+            starts = (m.start() for m in titles if m.group(1).lower() in known)
+            self._last_title = max(starts, default=-1)
+        return self._last_title < after
 
 
 def pattern_category(

@@ -6,14 +6,21 @@ triggers they contain.
 """
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
+from vlscore.findings.lexicon import Trigger
 from vlscore.findings.phrases import Match
 from vlscore.findings.tokens import Token
 from vlscore.findings.types import Polarity, Status
 
 _DOUBT = ("uncertain", "probable")
 _NEW_STATEMENT = (*_DOUBT, "asserted")
+_ALTERNATIVE = Trigger("probable", True, 0, False)
+_LOOKALIKE = Trigger("negated", False, 0, False)
+_HEDGED_LOOKALIKE = Trigger("uncertain", False, 0, False)
+_LONGEST_ALTERNATIVE = 5
+_PARTING = frozenset((",", ";", ".", ":", "is", "are", "no", "not", "with", "without", "but"))
 _VERBS = frozenset(("is", "are", "was", "were", "remain", "remains", "persist", "persists", "has"))
 _STATUSES = {
     "historical": Status.HISTORICAL,
@@ -97,6 +104,37 @@ def _forward_end(
     return len(tokens)
 
 
+def lookalikes(found: dict[str, list[Match]], triggers: Sequence[Match]) -> list[Scope]:
+    """What is said to be an artifact or a shadow: denied, or in doubt where a hedge says so."""
+    result = []
+    for match in found.get("lookalike", ()):
+        before = [t for t in triggers if t.last <= match.first]
+        hedged = any(
+            t.entry.effect in _DOUBT and match.first - 1 <= t.last and t.first < match.last
+            for t in triggers
+        )
+        trigger = match._replace(entry=_HEDGED_LOOKALIKE if hedged else _LOOKALIKE)
+        result.append(Scope(_backward_start([*before, match], len(before)), match.first, trigger))
+    return result
+
+
+def alternatives(tokens: Sequence[Token], places: Sequence[tuple[int, int]]) -> list[Scope]:
+    """Findings joined by "or" or "and/or": one of them is there, so each is in doubt.
+
+    `places` are the token ranges of the findings, in text order.
+    """
+    result = []
+    for (first, last), (next_first, next_last) in pairwise(places):
+        joint = [tokens[p].form for p in range(last, next_first)]
+        if "or" not in joint or len(joint) > _LONGEST_ALTERNATIVE or not _PARTING.isdisjoint(joint):
+            continue
+        at = last + joint.index("or")
+        begin = at - 1 if at > last and joint[at - last - 1] == "and" else at
+        trigger = Match(begin, at + 1, "trigger", _ALTERNATIVE)
+        result += [Scope(first, last, trigger), Scope(next_first, next_last, trigger)]
+    return result
+
+
 def _clause_end(tokens: Sequence[Token], triggers: Sequence[Match], first: int) -> int:
     """Where an opening "without ..." ends if a clause with a verb follows its comma."""
     comma = next((p for p in range(first, len(tokens)) if tokens[p].form == ","), len(tokens))
@@ -111,7 +149,7 @@ def _backward_start(triggers: Sequence[Match], position: int) -> int:
         if earlier.last <= triggers[position].first and (
             rule.effect == "terminate" or rule.ends_scope
         ):
-            return earlier.last
+            return int(earlier.last)
     return 0
 
 

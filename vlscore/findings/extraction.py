@@ -5,12 +5,12 @@ from functools import lru_cache
 
 from vlscore.errors import InvalidReport
 from vlscore.findings.attributes import places_of
-from vlscore.findings.classify import heading, last_heading
+from vlscore.findings.classify import Sections
 from vlscore.findings.lexicon import Lexicon, load_lexicon
 from vlscore.findings.reading import read_sentence
-from vlscore.findings.setting import PLAIN, with_details
+from vlscore.findings.setting import PLAIN, ends_block, is_detail, with_details
 from vlscore.findings.tokens import tokenize
-from vlscore.findings.types import Category, Layout, ReportFindings, Sentence, Span
+from vlscore.findings.types import Layout, ReportFindings, Sentence, Span
 from vlscore.reports.sentences import split_sentences
 
 # Characters that hold the first two words of a sentence which speaks of the one before.
@@ -33,32 +33,26 @@ def extract(report: str, lexicon: Lexicon | None = None) -> ReportFindings:
         raise InvalidReport(f"a report must be a str, not {type(report).__name__}")
     lexicon = lexicon or load_lexicon()
     sentences: list[Sentence] = []
-    section = Category.CLINICAL
+    sections = Sections(report, lexicon)
     setting = PLAIN
-    last_title: int | None = None
+    anchor: int | None = None
     end = 0
     for index, found in enumerate(split_sentences(report)):
-        span = Span(found.start, found.end)
-        title = heading(report, end, span, section, lexicon)
-        category = section
-        if title is not None:
-            category, governs = title
-            section = category if governs else Category.CLINICAL
         between = report[end : found.start]
-        if section is not Category.CLINICAL and title is None and "\n" in between:
-            # A title such as "HISTORY:" governs the lines below it only where another follows.
-            last_title = last_heading(report, lexicon) if last_title is None else last_title
-            if last_title < end:
-                category = section = Category.CLINICAL
+        span = Span(found.start, found.end)
         setting = setting.across(between)
+        category = sections.category(end, span)
         sentence = read_sentence(found.text, category, lexicon, setting).at(index, found.start)
         setting = setting.after(found.text, bool(sentence.findings), lexicon)
-        end = found.end
+        if sentence.layout is not Layout.PROSE and is_detail(found.text, lexicon):
+            if anchor is not None and not sentence.findings and not ends_block(between):
+                sentences[anchor] = with_details(report, sentences[anchor], span, lexicon)
+        else:
+            anchor = index if sentence.findings else None
         if sentences:
-            if sentence.layout is not Layout.PROSE and not sentence.findings:
-                sentences[-1] = with_details(report, sentences[-1], span, lexicon)
             sentence = _with_antecedent(report, sentence, sentences[-1], lexicon)
         sentences.append(sentence)
+        end = found.end
     return ReportFindings(report, tuple(sentences))
 
 

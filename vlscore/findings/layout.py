@@ -7,6 +7,7 @@ prose and templates. The forms follow the templates of RSNA's reporting initiati
 """
 
 import re
+from bisect import bisect_left
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -17,16 +18,18 @@ from vlscore.findings.types import Layout, Span
 
 # A text without any of these is prose; most sentences are, so this is asked first.
 _MARKS = re.compile(
-    r"[:|=→☐☑☒□■▢✓✔✗✘\t?]|\s[-–—]\s|\S[^\S\n]{3,}\S|\.{4}|\[\s*[xX✓✔]?\s*\]|\(\s*[xX✓✔]?\s*\)"
+    r"[:|=→☐☑☒□■▢✓✔✗✘\t?]|\s[-–—]\s|\S[^\S\n]{3,}\S|\.{4}|\[\s{0,3}[xX✓✔]?\s{0,3}\]|\(\s{0,3}[xX✓✔]?\s{0,3}\)"
 )
 #: A box to tick; the first group holds what ticks it.
-BOX = re.compile(r"\[\s*([xX✓✔]?)\s*\]|\(\s*([xX✓✔]?)\s*\)|([☑☒■✓✔])|[☐□▢✗✘]")
-_CELL = re.compile(r"\s*[|\t]\s*|(?<=\S)[^\S\n]{3,}(?=\S)")
+BOX = re.compile(r"\[\s{0,3}([xX✓✔]?)\s{0,3}\]|\(\s{0,3}([xX✓✔]?)\s{0,3}\)|([☑☒■✓✔])|[☐□▢✗✘]")
+_CELL = re.compile(r"(?<![^\S\t\n])[^\S\t\n]*+[|\t]|(?<=\S)[^\S\n]{3,}(?=\S)")
 _TICKS = frozenset("xX✓✔☑☒■")
 _DASHES = frozenset("-–—=→?")
+_SIDES = {"r": "right", "l": "left"}
 _CLAUSE_ENDS = frozenset((",", ";", "."))
 _BULLETS = frozenset("-–—*•●▪◦·+([")
 _LONGEST_LABEL = 8
+_FARTHEST = 2 * _LONGEST_LABEL
 _LEADER = 4
 
 
@@ -55,7 +58,7 @@ def divide(
         return Divided(Layout.PROSE, [Part(tokens)])
     reader = _Reader(text, tokens, lexicon)
     boxes = list(BOX.finditer(text))
-    if boxes and (cells := cells_of(text)) is None:
+    if boxes and "|" not in text:
         return Divided(Layout.CHECKBOX, reader.boxed(boxes))
     if (cells := cells_of(text)) is not None and (row := reader.row(cells, columns)) is not None:
         return Divided(Layout.TABLE, [row])
@@ -89,9 +92,11 @@ class _Reader:
         self._tokens = tokens
         self._lexicon = lexicon
         self._grammar = lexicon.grammar
+        self._starts = [token.start for token in tokens]
 
     def _within(self, span: Span) -> list[Token]:
-        return [t for t in self._tokens if span.start <= t.start and t.end <= span.end]
+        first = bisect_left(self._starts, span.start)
+        return self._tokens[first : bisect_left(self._starts, span.end)]
 
     # -- ticked boxes -------------------------------------------------------------------------
 
@@ -135,7 +140,10 @@ class _Reader:
             if not words:
                 continue
             mark = Span(words[0].start, words[-1].end)
-            if mark.of(self._text) in _TICKS:
+            box = BOX.fullmatch(mark.of(self._text))
+            if box is not None and not any(box.groups()):
+                continue
+            if box is not None or mark.of(self._text) in _TICKS:
                 title = columns[number] if number < len(columns) else "present"
                 words = [Token(t.form, *mark) for t in tokenize(title)]
             if value:
@@ -167,15 +175,21 @@ class _Reader:
             if token.form != ":" or self._text[token.end : token.end + 1].isdecimal():
                 continue
             first = least
-            if cuts or not self._is_label(tokens[first:at]):
-                stops = (p for p in range(at - 1, least - 1, -1) if tokens[p].form in _CLAUSE_ENDS)
-                first = next(stops, least - 1) + 1
-                if cuts and first == least:
-                    continue
+            if cuts or at > _FARTHEST or not self._is_label(tokens[first:at]):
+                nearest = range(at - 1, max(least, at - _FARTHEST) - 1, -1)
+                stop = next((p for p in nearest if tokens[p].form in _CLAUSE_ENDS), None)
+                first = self._name_before(tokens, least, at) if stop is None else stop + 1
             if self._is_label(tokens[first:at], must_name=bool(cuts)):
                 cuts.append((first, at, at + 1))
                 least = at + 1
         return cuts
+
+    def _name_before(self, tokens: Sequence[Token], least: int, at: int) -> int:
+        """Where the name that ends before `at` begins ("effusion: none edema: none")."""
+        least = max(least, at - _LONGEST_LABEL)
+        found = self._lexicon.trie.find(tokens[least:at])
+        named = (*found.get("mention", ()), *found.get("subject", ()))
+        return least + min((m.first for m in named if m.last == at - least), default=at - least)
 
     def _dashes(self, tokens: Sequence[Token]) -> list[tuple[int, int, int]]:
         """The one label that ends in a dash, a question mark or a line of dots."""
@@ -195,6 +209,8 @@ class _Reader:
         return []
 
     def _is_label(self, tokens: Sequence[Token], must_name: bool = False) -> bool:
+        if len(tokens) > _FARTHEST:
+            return False
         words = [t.form for t in tokens if t.form[0].isalnum()]
         if " ".join(words) in self._grammar["labels_of_absence"]:
             return True
@@ -212,6 +228,8 @@ class _Reader:
     def _statement(self, label: list[Token], separator: Token, value: list[Token]) -> Part:
         span = Span(label[0].start, label[-1].end)
         value = self._plain(value)
+        if len(label) > 1 and label[0].form in _SIDES:
+            label = [label[0]._replace(form=_SIDES[label[0].form]), *label[1:]]
         words = " ".join(t.form for t in label)
         if words in self._grammar["labels_of_absence"]:
             # "no effusion, cardiomegaly" would deny the first only.
@@ -222,7 +240,7 @@ class _Reader:
         if words in self._grammar["labels_of_devices"]:
             label = [Token("device", *span)]
         found = self._lexicon.trie.find(label)
-        if not any(t.form[0].isalnum() or t.form in "+-" for t in value):
+        if not any(t.form[0].isalnum() or t.form in "+-?" for t in value):
             # Nothing is said of the label, or what is said stands in another place.
             return Part([], span)
         told = self._lexicon.trie.find(value)

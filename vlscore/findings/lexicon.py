@@ -67,6 +67,7 @@ _GRAMMAR = {
     "labels_of_presence",
     "labels_of_detail",
     "labels_of_devices",
+    "labels_of_answers",
     "clause_joints",
     "answers_no",
     "answers_yes",
@@ -208,19 +209,19 @@ def _load_observations(
 def _load_triggers(data: dict[str, Any], trie: PhraseTrie) -> None:
     for entry in data["trigger"]:
         effect, direction = entry["effect"], entry.get("direction", "forward")
-        if effect not in _EFFECTS or direction not in ("forward", "backward", "both"):
+        if effect not in _EFFECTS or direction not in ("forward", "backward"):
             raise InvalidLexicon(
                 f"context.toml: no such effect or direction: {effect!r}, {direction!r}"
             )
         layer = "boundary" if effect == "terminate" else "trigger"
-        for way in ("forward", "backward") if direction == "both" else (direction,):
-            trigger = Trigger(
-                effect,
-                way == "forward",
-                int(entry.get("scope", 0)),
-                entry.get("ends_scope", False),
-            )
-            _add(trie, layer, entry["phrases"], trigger)
+        trigger = Trigger(
+            effect,
+            direction == "forward",
+            int(entry.get("scope", 0)),
+            entry.get("ends_scope", False),
+        )
+        _add(trie, layer, entry["phrases"], trigger)
+    _add(trie, "lookalike", data["lookalike"]["phrases"], "lookalike")
     _add(trie, "unanswered", data["unanswered"]["phrases"], "unanswered")
 
 

@@ -66,7 +66,7 @@ def read_sentence(
 
 def _read(text: str, section: Category, lexicon: Lexicon, setting: Setting) -> Sentence:
     tokens = tokenize(text)
-    if setting.denied and tokens:
+    if setting.denied and tokens and ":" not in text:
         tokens = [Token("no", tokens[0].start, tokens[0].end), *tokens]
     layout, parts = divide(text, tokens, lexicon, setting.columns)
     pieces = [
@@ -120,6 +120,8 @@ def _read_piece(text: str, tokens: list[Token], lexicon: Lexicon) -> _Piece:
     if "trigger" in found or "boundary" in found:
         triggers = context.find_triggers(found)
         scopes = context.scopes(tokens, triggers, lexicon.breaks_before_hedge)
+    if "lookalike" in found:
+        scopes = [*scopes, *context.lookalikes(found, triggers)]
     findings = _findings(text, tokens, found, mentions, modifiers, triggers, scopes, lexicon)
     changes = tuple(a for m in modifiers for a in m.attributes(tokens) if a.axis is Axis.CHANGE)
     denials = find_denials(tokens, found, scopes, well, lexicon)
@@ -162,6 +164,9 @@ def _findings(
     attributes = attach(
         text, tokens, mentions, modifiers, triggers, found.get("subject", ()), lexicon
     )
+    if any(token.form == "or" for token in tokens):
+        stated = [m.core for m in mentions if not m.normal]
+        scopes = [*scopes, *context.alternatives(tokens, stated)]
     findings = []
     for mention, own in zip(mentions, attributes, strict=True):
         assertion = context.assess(scopes, *mention.core)

@@ -8,10 +8,16 @@ from vlscore.findings.layout import cells_of, divide
 from vlscore.findings.lexicon import Lexicon
 from vlscore.findings.modifiers import find_modifiers
 from vlscore.findings.tokens import tokenize
-from vlscore.findings.types import Finding, Polarity, Sentence, Span
+from vlscore.findings.types import Finding, Polarity, Rule, Sentence, Span
 
 _LIST_LABEL = re.compile(r"\s*([A-Za-z ]{3,40}?)[ \t]*:[ \t]*\n")
+_BLANK_LINE = re.compile(r"\n[ \t\r]*\n")
 _BETWEEN_ITEMS = re.compile(r"[ \t\r]*\n[^\n:]*")
+
+
+def ends_block(between: str) -> bool:
+    """Whether a blank line stands in the text between two sentences."""
+    return _BLANK_LINE.search(between) is not None
 
 
 class Setting(NamedTuple):
@@ -26,8 +32,8 @@ class Setting(NamedTuple):
 
     def across(self, between: str) -> "Setting":
         """What is left of it after the text between two sentences."""
-        if self is PLAIN:
-            return self
+        if self is PLAIN or ends_block(between):
+            return PLAIN
         item = _BETWEEN_ITEMS.fullmatch(between) is not None
         return self if item or self.columns else PLAIN
 
@@ -47,12 +53,27 @@ class Setting(NamedTuple):
 PLAIN = Setting()
 
 
+def is_detail(line: str, lexicon: Lexicon) -> bool:
+    """Whether a line of a template says more of the finding above it ("Side: left")."""
+    label = line.partition(":")[0].strip().lower()
+    grammar = lexicon.grammar
+    return label in grammar["labels_of_detail"] or label in grammar["labels_of_answers"]
+
+
 def with_details(text: str, sentence: Sentence, line: Span, lexicon: Lexicon) -> Sentence:
-    """The sentence with what the line after it says of its findings ("Location: left base")."""
-    label, _, _ = line.of(text).partition(":")
-    if label.strip().lower() not in lexicon.grammar["labels_of_detail"]:
-        return sentence
+    """The sentence with what a line below says of its findings ("Location: left base")."""
     words = line.of(text)
+    label, _, answer = words.partition(":")
+    if label.strip().lower() in lexicon.grammar["labels_of_answers"]:
+        forms = [t.form for t in tokenize(answer)]
+        if not forms or forms[0] not in lexicon.grammar["answers_no"]:
+            return sentence
+        rule = Rule("context:negated", line)
+        denied = (
+            replace(f, polarity=Polarity.NEGATIVE, rules=(*f.rules, rule))
+            for f in sentence.findings
+        )
+        return replace(sentence, findings=tuple(denied), normal=True)
     details = [
         attribute.moved(line.start)._replace(inherited=True)
         for part in divide(words, tokenize(words), lexicon).parts

@@ -162,7 +162,7 @@ class Finding:
             sentence,
             self.chexpert,
             self.status,
-            tuple([a.moved(offset) for a in self.attributes]),
+            self.attributes and tuple([a.moved(offset) for a in self.attributes]),
             tuple([r.moved(offset) for r in self.rules]),
             self.normal,
         )
@@ -251,12 +251,12 @@ class Sentence:
             index,
             self.span.moved(offset),
             self.category,
-            tuple([f.at(index, offset) for f in self.findings]),
+            self.findings and tuple([f.at(index, offset) for f in self.findings]),
             self.rule and self.rule.moved(offset),
             self.normal,
-            tuple([a.moved(offset) for a in self.changes]),
+            self.changes and tuple([a.moved(offset) for a in self.changes]),
             self.layout,
-            tuple([d.moved(offset) for d in self.denials]),
+            self.denials and tuple([d.moved(offset) for d in self.denials]),
         )
 
     @property

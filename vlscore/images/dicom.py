@@ -7,7 +7,9 @@ transfer syntax, the modality and the body part, never a value that could identi
 from collections.abc import Callable
 from typing import BinaryIO
 
-from pydicom import Dataset
+from pydicom import DataElement, Dataset
+from pydicom.dataelem import RawDataElement
+from pydicom.tag import BaseTag
 
 from vlscore.errors import UnreadableImage
 from vlscore.images.arrays import to_grey
@@ -64,9 +66,13 @@ def _guarded(header: Callable[[], Dataset], policy: ImagePolicy, name: str) -> R
 
 def _copied(dataset: Dataset) -> Dataset:
     """A data set of the same elements; reading removes empty ones and adds a transfer syntax."""
-    elements = {tag: dataset.get_item(tag) for tag in dataset.keys()}  # noqa: SIM118
+    elements: dict[BaseTag, DataElement | RawDataElement] = {
+        tag: dataset.get_item(tag)
+        for tag in dataset.keys()  # noqa: SIM118  to iterate over it decodes every value
+    }
     copy = Dataset(elements)
-    copy.set_original_encoding(*dataset.original_encoding, dataset.original_character_set)
+    implicit, little = dataset.original_encoding
+    copy.set_original_encoding(implicit, little, dataset.original_character_set)
     if hasattr(dataset, "file_meta"):
         copy.file_meta = dataset.file_meta
     return copy

@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 from pydicom import Dataset
 from pydicom.dataset import FileMetaDataset
 from pydicom.encaps import get_frame
-from pydicom.pixels import apply_color_lut, get_decoder
-from pydicom.pixels.decoders.base import Decoder
+from pydicom.pixels.decoders.base import Decoder, get_decoder
+from pydicom.pixels.processing import apply_color_lut
 from pydicom.uid import (
     UID,
     ExplicitVRBigEndian,
@@ -156,4 +156,5 @@ def _aligned(values: NDArray[Any], dataset: Dataset) -> NDArray[Any]:
     """Stored bits moved down to bit 0, the sign kept, all others cleared."""
     size, bits = values.dtype.itemsize * 8, bits_stored(dataset)
     above = max(0, size - bits - _shift(dataset))
-    return np.right_shift(np.left_shift(values, above), size - bits)
+    aligned: NDArray[Any] = np.right_shift(np.left_shift(values, above), size - bits)
+    return aligned

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from pydicom import Dataset
-from pydicom.pixels import apply_modality_lut
-from pydicom.pixels.processing import apply_voi
+from pydicom.pixels.processing import apply_modality_lut, apply_voi
 
 from vlscore.errors import UnreadableImage
 from vlscore.images.dicom_header import bits_stored, photometric

@@ -1,10 +1,11 @@
 """Decodes one grey frame with GDCM in a process of its own; run by `gdcm_frames`, never imported.
 
-Reads one line of json (rows, columns, allocated, stored, signed, syntax) and the frame from
-standard input, and writes the decoded values to standard output.
+Reads one line of json (rows, columns, allocated, stored, signed, syntax, seconds) and the frame
+from standard input, and writes the decoded values to standard output.
 """
 
 import json
+import signal
 import sys
 
 import gdcm
@@ -13,6 +14,9 @@ import gdcm
 def main() -> None:
     """Decode standard input to standard output."""
     stated = json.loads(sys.stdin.buffer.readline())
+    if hasattr(signal, "alarm"):
+        # Whoever started this process may have ended since.
+        signal.alarm(stated["seconds"])
     fragment = gdcm.Fragment()
     fragment.SetByteStringValue(sys.stdin.buffer.read())
     fragments = gdcm.SequenceOfFragments.New()

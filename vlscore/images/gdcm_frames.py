@@ -19,7 +19,8 @@ from pydicom.uid import UID, JPEGExtended12Bit, JPEGLossless, JPEGLosslessSV1
 from vlscore.images.dicom_header import bits_stored
 
 _CHILD = Path(__file__).with_name("gdcm_child.py")
-_TIMEOUT = 120
+# Less than an image may take altogether, so that the message is about the frame.
+_TIMEOUT = 90
 
 
 def needs_gdcm(dataset: Dataset, syntax: UID) -> bool:
@@ -50,6 +51,7 @@ def decode_with_gdcm(frame: bytes, dataset: Dataset, syntax: UID) -> NDArray[Any
         "stored": bits_stored(dataset),
         "signed": signed,
         "syntax": str(syntax),
+        "seconds": _TIMEOUT,
     }
     try:
         decoded = subprocess.run(
@@ -63,4 +65,5 @@ def decode_with_gdcm(frame: bytes, dataset: Dataset, syntax: UID) -> NDArray[Any
         raise ValueError("GDCM could not decode the frame") from None
     values = np.frombuffer(decoded, f"<{'i' if signed else 'u'}{allocated // 8}")
     spare = allocated - bits_stored(dataset)
-    return np.right_shift(np.left_shift(values, spare), spare).reshape(rows, columns)
+    extended: NDArray[Any] = np.right_shift(np.left_shift(values, spare), spare)
+    return extended.reshape(rows, columns)

@@ -57,7 +57,8 @@ class Radiograph:
 
     def to_uint8(self) -> NDArray[np.uint8]:
         """(height, width) grey levels 0 to 255, rounded; exact for images stored in 8 bits."""
-        return np.rint(self.pixels * np.float32(255)).astype(np.uint8)
+        levels: NDArray[np.uint8] = np.rint(self.pixels * np.float32(255)).astype(np.uint8)
+        return levels
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         return np.array(self.pixels, dtype=dtype, copy=True if copy is None else copy)

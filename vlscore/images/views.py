@@ -1,9 +1,10 @@
 """Which view of the chest an image shows, as far as its file or table says."""
 
+import io
 import os
 import re
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, BinaryIO, Literal
 
 from pydicom import Dataset
 
@@ -51,7 +52,7 @@ def stored_view(image: Any) -> str | None:
     reading the image says what is wrong with it. Costs about a millisecond.
 
     Args:
-        image: whatever `as_radiograph` takes.
+        image: whatever `as_radiograph` takes; an open file is not looked into.
     """
     provenance = getattr(image, "provenance", None)
     if provenance is not None:
@@ -61,8 +62,11 @@ def stored_view(image: Any) -> str | None:
         with hushed():
             if isinstance(image, Dataset):
                 return known_code(image, "ViewPosition", VIEWS)
+            if isinstance(image, bytes | bytearray | memoryview):
+                return _view_in(io.BytesIO(image), "bytes")
             if isinstance(image, str | os.PathLike):
-                return _view_of_file(Path(image))
+                with opened(Path(image)) as stream:
+                    return _view_in(stream, str(image))
     except UnreadableImage:
         return None
     except Exception:  # a header is untrusted bytes: pydicom raises whatever it likes
@@ -70,15 +74,10 @@ def stored_view(image: Any) -> str | None:
     return None
 
 
-def _view_of_file(path: Path) -> str | None:
-    with opened(path) as stream:
-        if not is_dicom(head(stream, str(path))):
-            return None
-        header = read_header(
-            stream,
-            ImagePolicy(),
-            str(path),
-            stop_before_pixels=True,
-            specific_tags=["ViewPosition"],
-        )
-        return known_code(header, "ViewPosition", VIEWS)
+def _view_in(stream: BinaryIO, name: str) -> str | None:
+    if not is_dicom(head(stream, name)):
+        return None
+    header = read_header(
+        stream, ImagePolicy(), name, stop_before_pixels=True, specific_tags=["ViewPosition"]
+    )
+    return known_code(header, "ViewPosition", VIEWS)

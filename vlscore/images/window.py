@@ -12,7 +12,9 @@ def full_range(values: NDArray[Any], low: float, high: float) -> NDArray[np.floa
     wide = values.dtype.itemsize > 2 and values.dtype != np.float32
     scaled = np.subtract(values, low, dtype=np.float64 if wide else np.float32)
     np.divide(scaled, high - low, out=scaled)
-    return np.clip(scaled, 0, 1, out=scaled).astype(np.float32, copy=False)
+    np.clip(scaled, 0, 1, out=scaled)
+    pixels: NDArray[np.float32] = scaled.astype(np.float32, copy=False)
+    return pixels
 
 
 def apply_window(

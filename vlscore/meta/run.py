@@ -318,8 +318,8 @@ class _Run:
         if self._embedder is None:
             return pair_values(pairs, self._metrics, text=text), 0
         shown = studies if self._has_images else None
-        # A chunk's values depend on its pairs alone, in a run that was stopped as in any other.
-        self._embedder.engine.forget_reports()
+        # What a chunk holds may not depend on whether the chunks before it were computed just now.
+        self._embedder.engine.forget()
         embedded = embed_pairs(pairs, self._embedder, shown, C=self._C)
         return pair_values(pairs, self._metrics, embedded, text=text), embedded.truncated
 

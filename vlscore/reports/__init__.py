@@ -2,13 +2,13 @@
 
 from vlscore.reports.policy import SECTIONS, TextPolicy, select, select_from_parts
 from vlscore.reports.sections import ReportSections, Section, split_sections
-from vlscore.reports.sentences import Sentence, split_sentences
+from vlscore.reports.sentences import SentenceSpan, split_sentences
 
 __all__ = [
     "SECTIONS",
     "ReportSections",
     "Section",
-    "Sentence",
+    "SentenceSpan",
     "TextPolicy",
     "select",
     "select_from_parts",

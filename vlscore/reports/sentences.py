@@ -28,8 +28,8 @@ _LAST_WORD = re.compile(r"[^\s(\[\"']+$")
 _BULLET = r"[-–—*•●▪◦‣·+]"
 _NUMBER = re.compile(rf"\s*(?:\(?Q?\d{{1,2}}[.)](?=\s|[A-Za-z])|{_BULLET}(?=\s))\s*")
 # A box to tick, and a line that begins with one.
-_BOX = r"(?:\[[ \t]*[xX✓✔]?[ \t]*\]|\([ \t]*[xX✓✔]?[ \t]*\)|[☐☑☒□■▢✓✔])"
-_BOXED = re.compile(rf"\s*(?:{_BULLET}\s)?\s*{_BOX}")
+_BOX = r"(?:\[[ \t]{0,3}[xX✓✔]?[ \t]{0,3}\]|\([ \t]{0,3}[xX✓✔]?[ \t]{0,3}\)|[☐☑☒□■▢✓✔])"
+_BOXED = re.compile(rf"\s*+(?:{_BULLET}\s++)?{_BOX}")
 _NEXT_BOX = re.compile(rf"\s(?={_BOX})")
 # A title and a colon; that of a section is no part of a sentence, one inside a section is.
 _HEADER = re.compile(r"[ \t\n]*([A-Za-z][A-Za-z /&,()\-]{2,40}?)[ \t]*:(?!\d)")
@@ -39,10 +39,15 @@ _TITLE = re.compile(r"(?<=[.!?\s])(?<![A-Z,] )(?=[A-Z][A-Z /&,]{3,40}:)")
 # a table or of boxes; and lines that are a whole row, so that the next line begins one as well.
 _WORDS = r"(?:[\w/&()]+[ \t]+){0,4}[\w/&()]+"
 _LINE = re.compile(
-    rf"[ \t]*(?:(?P<row>\||(?:{_BULLET}[ \t])?[ \t]*{_BOX}|\S[^\n]*\t[ \t]*\S|{_WORDS}[ ]{{3,}}\S"
+    rf"[ \t]*+(?:(?P<row>\||(?:{_BULLET}[ \t]++)?{_BOX}|\S[^\n\t]*\t[ \t]*\S|{_WORDS}[ ]{{3,}}\S"
     rf"|{_WORDS}(?:[ \t]+[-–—=→][ \t]|\.{{4,}})|{_WORDS}[ \t]*\|)"
     rf"|(?P<item>\(?Q?\d{{1,2}}[.)]\s|{_BULLET}\s"
     rf"|[A-Z][A-Za-z /&,()\-]{{2,40}}:(?!\d)|{_WORDS}:(?!\d)))"
+)
+_LOWER = re.compile(r"[ \t]*[a-z]")
+# A finding alone on its line, above labels that describe it ("Effusion", then "Side: left").
+_BARE = re.compile(
+    r"[ \t]*[A-Z][\w/]*(?:[ \t]+[\w/]+){0,3}[ \t\r]*\n(?=[ \t]+[A-Z][A-Za-z ]{2,30}:(?!\d))"
 )
 _BLANK = re.compile(r"[ \t\r]*(?:\n|$)")
 # A short answer to a question ("Effusion? None."), which ends no sentence.
@@ -56,7 +61,7 @@ _ELLIPSIS = 3
 
 
 @dataclass(frozen=True)
-class Sentence:
+class SentenceSpan:
     """One sentence; `text` is exactly report[start:end]."""
 
     text: str
@@ -64,7 +69,7 @@ class Sentence:
     end: int
 
 
-def split_sentences(report: str) -> list[Sentence]:
+def split_sentences(report: str) -> list[SentenceSpan]:
     """The sentences of a report, in order, without list numbers and section headers.
 
     Decimals ("2.5 cm"), abbreviations ("Dr.", "e.g."), times, masks ("XXXX", "___") and wrapped
@@ -74,7 +79,7 @@ def split_sentences(report: str) -> list[Sentence]:
     >>> [s.text for s in split_sentences("1. Nodule of 2.5 cm.\\n2. no effusion . heart normal")]
     ['Nodule of 2.5 cm.', 'no effusion .', 'heart normal']
     """
-    sentences: list[Sentence] = []
+    sentences: list[SentenceSpan] = []
     for start, end in _blocks(report):
         sentences += _sentences_of_block(report, start, end)
     return sentences
@@ -82,31 +87,35 @@ def split_sentences(report: str) -> list[Sentence]:
 
 def _blocks(report: str) -> list[tuple[int, int]]:
     """Paragraphs, list items, rows and what follows headers."""
-    cuts = sorted(
-        {0, *(m.end() for m in _TITLE.finditer(report)), *_line_cuts(report), len(report)}
-    )
-    return [(a, b) for a, b in pairwise(cuts) if a < b]
+    cuts = {0, *_line_cuts(report), len(report)}
+    if ":" in report:
+        cuts.update(title.end() for title in _TITLE.finditer(report))
+    return [(a, b) for a, b in pairwise(sorted(cuts)) if a < b]
 
 
 def _line_cuts(report: str) -> list[int]:
     """The starts of the lines that begin a new sentence."""
     cuts: list[int] = []
     end = report.find("\n")
-    was_row = end >= 0 and _is_row(_LINE.match(report, 0, end))
+    before = _LINE.match(report, 0, end) if end >= 0 else None
     while end >= 0:
         start = end + 1
         end = report.find("\n", start)
         line = _LINE.match(report, start, end if end >= 0 else len(report))
-        is_row = _is_row(line)
-        if _BLANK.match(report, start) or was_row or line is not None:
-            # A label that ends its line takes what stands below it along.
+        if line is None and before is not None:
+            line = _BARE.match(report, start)
+        if line is not None and before is None and _LOWER.match(report, start):
+            # A wrapped line of prose may hold a colon or a dash as well.
+            line = None
+        if line is not None or _is_row(before) or _BLANK.match(report, start):
             cuts.append(start)
-        was_row = is_row
+        before = line
+    # A label that ends its line takes what stands below it along.
     return [cut for cut in cuts if not _is_open(report, cut)]
 
 
 def _is_row(line: re.Match[str] | None) -> bool:
-    return line is not None and line["row"] is not None
+    return line is not None and line.lastgroup == "row"
 
 
 def _is_open(report: str, cut: int) -> bool:
@@ -114,8 +123,8 @@ def _is_open(report: str, cut: int) -> bool:
     return report[max(0, cut - 80) : cut].rstrip().endswith(":")
 
 
-def _sentences_of_block(report: str, start: int, end: int) -> list[Sentence]:
-    found: list[Sentence] = []
+def _sentences_of_block(report: str, start: int, end: int) -> list[SentenceSpan]:
+    found: list[SentenceSpan] = []
     header = _HEADER.match(report, start, end)
     begin = header.end() if header and section_name(header.group(1)) else start
     if _BOXED.match(report, begin, end):
@@ -167,7 +176,7 @@ def _is_item_number(report: str, begin: int, number: re.Match[str] | None, after
     return number is not None and not report[begin : number.start()].strip() and bool(after)
 
 
-def _append(found: list[Sentence], report: str, start: int, end: int) -> None:
+def _append(found: list[SentenceSpan], report: str, start: int, end: int) -> None:
     number = _NUMBER.match(report, start, end)
     if number:
         start = number.end()
@@ -175,4 +184,4 @@ def _append(found: list[Sentence], report: str, start: int, end: int) -> None:
     start += len(text) - len(text.lstrip())
     end -= len(text) - len(text.rstrip())
     if end > start and any(character.isalnum() for character in report[start:end]):
-        found.append(Sentence(report[start:end], start, end))
+        found.append(SentenceSpan(report[start:end], start, end))

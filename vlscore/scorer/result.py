@@ -11,10 +11,11 @@ from vlscore._files import plain
 from vlscore._signature import Signature
 from vlscore.errors import MissingDependency, VLScoreError
 from vlscore.metrics import Metric, MetricValues
-from vlscore.stats import Interval, bootstrap_mean
 
 if TYPE_CHECKING:
     import pandas
+
+    from vlscore.stats import Interval
 
 _ROWS_SHOWN = 20
 _SHORT = {"image_candidate": "|i-g|", "image_reference": "|i-r|", "candidate_reference": "|g-r|"}
@@ -184,8 +185,10 @@ class ScoreTable(Sequence[Score]):
         valid = self.scores[np.isfinite(self.scores)]
         return float(valid.mean()) if len(valid) else float("nan")
 
-    def interval(self, *, seed: int = 0) -> Interval | None:
+    def interval(self, *, seed: int = 0) -> "Interval | None":
         """Mean of the first metric with a 95 % bootstrap interval; None if nothing has a value."""
+        from vlscore.stats import bootstrap_mean
+
         valid = self.scores[np.isfinite(self.scores)]
         return bootstrap_mean(valid, seed=seed) if len(valid) else None
 

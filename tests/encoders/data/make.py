@@ -23,20 +23,10 @@ ENCODERS = (
     "medclip_resnet", "medclip_vit", "mgca_resnet50", "mgca_vit",
 )  # fmt: skip
 # Words of the other tests of these encoders.
-_MORE_WORDS = [
-    "lungs",
-    "are",
-    "clear",
-    "cl",
-    "##ear",
-    "##are",
-    "lung",
-    "##s",
-    "normal",
-    "no",
-    "effusion",
+_MORE_WORDS = (
+    "lungs", "are", "clear", "cl", "##ear", "##are", "lung", "##s", "normal", "no", "effusion",
     "large",
-]
+)  # fmt: skip
 # The vectors that tests compare; those of MedCLIP's reports are the ones that depend on no batch.
 _VECTORS = {
     "image": ("img_global",),

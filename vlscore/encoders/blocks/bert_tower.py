@@ -29,13 +29,15 @@ def last_layer(bert: BertModel, tokens: Tokens, **inputs: Tensor) -> Tensor:
         inputs: further tensors of shape (n, L) that BertModel takes, such as position_ids.
     """
     output = bert(input_ids=tokens.ids, attention_mask=tokens.mask, **inputs)
-    return output.last_hidden_state.float()
+    found: Tensor = output.last_hidden_state.float()
+    return found
 
 
 def all_layers(bert: BertModel, tokens: Tokens) -> tuple[Tensor, ...]:
     """(n, L, hidden) for the embedding layer and for each transformer layer after it."""
     output = bert(input_ids=tokens.ids, attention_mask=tokens.mask, output_hidden_states=True)
-    return output.hidden_states
+    found: tuple[Tensor, ...] = output.hidden_states
+    return found
 
 
 def sum_over_tokens(states: Tensor, mask: Tensor) -> Tensor:

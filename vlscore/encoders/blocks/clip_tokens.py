@@ -71,7 +71,8 @@ def _check_merges(path: Path) -> None:
             content = file.read(_LARGEST_MERGES + 1)
         if len(content) > _LARGEST_MERGES:
             raise ValueError("it is too large")
-        if any(len(line.split()) != 2 for line in content.decode("utf-8").split("\n")[1:_MERGES]):
+        pairs = content.decode("utf-8").split("\n")[1:_MERGES]
+        if not pairs or any(len(line.split()) != 2 for line in pairs):
             raise ValueError("it has a line that is no pair")
     except (OSError, EOFError, ValueError, zlib.error) as error:
         raise IncompatibleCheckpoint(f"{path} is no list of merges: {error}") from None

@@ -81,11 +81,15 @@ class EnlargedResNet(nn.Module):
 
     def forward(self, pixels: Tensor) -> Tensor:
         """(n, 3, 224, 224) -> (n, 768), not normalised."""
-        return self.global_embedder(pool(feature_maps(self.model, enlarge_to_299(pixels))[1]))
+        found: Tensor = self.global_embedder(
+            pool(feature_maps(self.model, enlarge_to_299(pixels))[1])
+        )
+        return found
 
     def embed_patches(self, pixels: Tensor) -> Tensor:
         """(n, 3, 224, 224) -> (n, 768, 19, 19)."""
-        return self.local_embedder(feature_maps(self.model, enlarge_to_299(pixels))[0])
+        found: Tensor = self.local_embedder(feature_maps(self.model, enlarge_to_299(pixels))[0])
+        return found
 
 
 def pool_report(layers: Sequence[Tensor], mask: Tensor) -> Tensor:

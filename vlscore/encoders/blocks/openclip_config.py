@@ -49,7 +49,7 @@ def check_config(config: Mapping[str, Any], source: str) -> None:
     _check(config, _ALLOWED, source, "")
 
 
-def check_fits(config: Mapping[str, Any], tensors: Mapping[str, Tensor], source: str) -> None:
+def check_fits(config: Mapping[str, Any], tensors: Mapping[str, Tensor], source: Path) -> None:
     """Refuse a configuration of a larger model than its checkpoint can fill, before building it.
 
     Raises: IncompatibleCheckpoint.
@@ -71,8 +71,8 @@ def check_fits(config: Mapping[str, Any], tensors: Mapping[str, Tensor], source:
             needed += (tower.get("vocab_size", 49408) + tower.get("context_length", 77)) * width
     if needed > held:
         raise IncompatibleCheckpoint(
-            f"{source} describes a model of at least {needed:,} numbers, but its checkpoint holds "
-            f"{held:,}: is it the configuration of another model?"
+            f"{source}: its configuration describes a model of at least {needed:,} numbers, but "
+            f"the checkpoint holds {held:,}; is it the configuration of another model?"
         )
 
 

@@ -27,8 +27,9 @@ OpenClipModel: TypeAlias = open_clip.CLIP | open_clip.CustomTextCLIP | open_clip
 
 _MOST_ELONGATED = 1000
 _LAYER = ".encoder.layer."
+BERT_WORDS = "text.transformer.embeddings.word_embeddings.weight"
 _BERT_KEYS = (
-    "text.transformer.embeddings.word_embeddings.weight",
+    BERT_WORDS,
     "text.transformer.embeddings.position_embeddings.weight",
     "text.transformer.embeddings.token_type_embeddings.weight",
     "text.transformer.encoder.layer.0.intermediate.dense.weight",
@@ -71,7 +72,11 @@ _REPORT_SETTINGS = (
 
 
 def build_model(
-    config: Mapping[str, Any], tensors: Mapping[str, Tensor], described: Path | None = None
+    config: Mapping[str, Any],
+    tensors: Mapping[str, Tensor],
+    described: Path | None = None,
+    *,
+    source: str = "open_clip",
 ) -> OpenClipModel:
     """The model of an open_clip configuration, its weights not yet set.
 
@@ -79,6 +84,7 @@ def build_model(
         config: the "model_cfg" of an open_clip_config.json, which `check_config` let pass.
         tensors: its checkpoint, from whose shapes a BERT report tower is sized.
         described: the config.json of a report tower of another kind.
+        source: the checkpoint, for messages.
 
     Raises: WeightsNotFound where a report tower needs a config.json and there is none;
         IncompatibleCheckpoint; UnsafeCheckpoint.
@@ -103,7 +109,7 @@ def build_model(
             return kind(**settings)
         except Exception as error:  # open_clip, timm and transformers raise any type on bad sizes
             raise IncompatibleCheckpoint(
-                f"the configuration describes no model that open_clip can build "
+                f"{source}: its configuration describes no model that open_clip can build "
                 f"({type(error).__name__}: {error})"
             ) from None
 
@@ -134,7 +140,8 @@ class OpenClipPipeline(ImagePipeline):
     def _tensor(self, image: Image.Image, name: str) -> Tensor:
         if max(image.size) > _MOST_ELONGATED * min(image.size):
             raise too_elongated(image.height, image.width, name)
-        return self._transform(image)
+        found: Tensor = self._transform(image)
+        return found
 
 
 class CleaningWordPieces:
@@ -145,6 +152,7 @@ class CleaningWordPieces:
         self.pad = tokenizer.pad
         self.context = context
         self.digest = tokenizer.digest
+        self.size = tokenizer.size
 
     def __call__(self, texts: Sequence[str]) -> Tokens:
         clean = [whitespace_clean(basic_clean(text)) for text in texts]

@@ -34,7 +34,8 @@ class TemporalPooler(nn.Module):
         for block in self.blocks:
             tokens = block(tokens, offsets)
         changed = self.norm_post(tokens)[:, : height * columns]
-        return changed.transpose(1, 2).unflatten(2, (height, columns))
+        found: Tensor = changed.transpose(1, 2).unflatten(2, (height, columns))
+        return found
 
 
 class _Attention(nn.Module):
@@ -51,7 +52,8 @@ class _Attention(nn.Module):
             for projection in (self.proj_q, self.proj_k, self.proj_v)
         )
         mixed = functional.scaled_dot_product_attention(q, k, v)
-        return self.proj(mixed.transpose(1, 2).flatten(2))
+        found: Tensor = self.proj(mixed.transpose(1, 2).flatten(2))
+        return found
 
 
 class _Mlp(nn.Module):
@@ -61,7 +63,8 @@ class _Mlp(nn.Module):
         self.fc2 = nn.Linear(width, width)
 
     def forward(self, tokens: Tensor) -> Tensor:
-        return self.fc2(functional.gelu(self.fc1(tokens)))
+        found: Tensor = self.fc2(functional.gelu(self.fc1(tokens)))
+        return found
 
 
 class _Block(nn.Module):
@@ -75,7 +78,8 @@ class _Block(nn.Module):
     def forward(self, tokens: Tensor, offsets: Tensor) -> Tensor:
         # Positions enter queries, keys and values alike, in every block.
         tokens = tokens + self.attn(self.norm1(tokens) + offsets)
-        return tokens + self.mlp(self.norm2(tokens))
+        found: Tensor = tokens + self.mlp(self.norm2(tokens))
+        return found
 
 
 def sine_positions(height: int, width: int, channels: int) -> Tensor:

@@ -36,6 +36,7 @@ class WordPieceTokenizer:
         self._tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
         self._tokenizer.add_special_tokens([token for token in _SPECIAL if token in vocabulary])
         self.pad, self.start, self.end = (vocabulary[t] for t in ("[PAD]", "[CLS]", "[SEP]"))
+        self.size = len(vocabulary)
         in_order = sorted(vocabulary, key=vocabulary.__getitem__)
         self.digest = hashlib.sha256(
             "\n".join(in_order).encode("utf-8", "surrogatepass")

@@ -1,0 +1,101 @@
+"""Cards are data: printed at once, without torch, and whole at 80 columns."""
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from vlscore.display.encoders import card_text, cards_text
+
+from vlscore._resources import resource_path
+from vlscore.encoders import encoder_card, encoder_cards
+from vlscore.encoders.cards import entry_of
+
+COMMANDS = [
+    ("encoders",),
+    ("encoders", "GLoRIA"),
+    ("encoders", "--json"),
+    ("weights", "list"),
+    ("weights", "path", "BioViL"),
+    ("encoders", "--help"),
+    ("weights", "verify", "--help"),
+]
+# Half a second on a quiet machine; a machine that runs other tests may take five times as long.
+SECONDS = 2.5
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_it_answers_at_once_without_torch(command):
+    program = (
+        "import sys\n"
+        "from vlscore.cli import app\n"
+        "try:\n"
+        "    app(standalone_mode=False)\n"
+        "except SystemExit:\n"
+        "    pass\n"
+        "heavy = {'torch', 'transformers', 'open_clip', 'timm', 'pyarrow', 'cv2'}\n"
+        "print(sorted(heavy & set(sys.modules)), file=sys.stderr)\n"
+    )
+    start = time.monotonic()
+    done = subprocess.run(
+        [sys.executable, "-c", program, *command], capture_output=True, text=True, check=True
+    )
+    assert time.monotonic() - start < SECONDS
+    assert done.stderr.strip() == "[]"
+    assert done.stdout.strip()
+
+
+def test_the_table_fits_80_columns_and_breaks_nothing(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = cards_text(encoder_cards()).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert [line.split()[0] for line in lines[1:]] == [card.name for card in encoder_cards()]
+    assert "demonstration only" in lines[1]
+
+
+def test_a_card_says_all_and_fits_80_columns(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    for card in encoder_cards():
+        shown = card_text(card)
+        assert max(map(len, shown.splitlines())) <= 80
+        together = " ".join(shown.split())
+        for fact in (
+            card.name,
+            card.title,
+            card.citation,
+            card.licence,
+            card.C_source,
+            *card.notes,
+        ):
+            assert " ".join(fact.split()) in together
+
+
+def test_every_file_of_cards_is_an_encoder():
+    folder = resource_path("weights", "cards")
+    files = {path.stem for path in folder.glob("*.toml")}
+    assert files == {card.name for card in encoder_cards()}
+
+
+def test_cards_are_complete():
+    for card in encoder_cards():
+        assert card.dim > 0
+        assert all((card.title, card.C_source, card.licence, card.citation, card.reference_code))
+        json.dumps(card.to_dict())
+
+
+def test_variants_differ_where_the_file_says_so():
+    raw = encoder_card("convirt-mgca:raw")
+    assert (raw.C, raw.normalised, raw.dim) == (124, False, 128)
+    assert encoder_card("convirt-mgca").C is None
+    assert entry_of("mgca-vit").variants["raw"].name == "mgca-vit:raw"
+
+
+def test_licence_and_constant_stand_in_one_place():
+    """The text of a card stands in its file alone, not in code beside it."""
+    code = Path(__file__).resolve().parents[2] / "vlscore" / "encoders"
+    written = "\n".join(path.read_text(encoding="utf-8") for path in code.rglob("*.py"))
+    for card in encoder_cards():
+        assert card.citation not in written
+        assert not card.C_source or card.C_source not in written

@@ -1,0 +1,74 @@
+"""Image policies have short texts, that say what the fields say."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vlscore.errors import InvalidSetting
+from vlscore.images import ImagePolicy
+from vlscore.images.policy import WINDOWS
+
+
+@pytest.mark.parametrize(
+    ("text", "policy"),
+    [
+        (None, ImagePolicy()),
+        ("auto", ImagePolicy()),
+        ("percentile", ImagePolicy(window="percentile")),
+        ("authors", ImagePolicy(as_authors=True)),
+        ("other_modalities=accept", ImagePolicy(other_modalities="accept")),
+        ("other-modalities=accept", ImagePolicy(other_modalities="accept")),
+        (
+            "auto,other_modalities=accept,frame=2",
+            ImagePolicy(other_modalities="accept", frame=2),
+        ),
+        (" minmax , frame = 0 ", ImagePolicy(window="minmax", frame=0)),
+        ("max_pixels=1_000_000_000", ImagePolicy(max_pixels=10**9)),
+        (ImagePolicy(frame=3), ImagePolicy(frame=3)),
+    ],
+)
+def test_short_texts(text: str | None, policy: ImagePolicy) -> None:
+    assert ImagePolicy.named(text) == policy
+
+
+@given(
+    st.sampled_from(WINDOWS),
+    st.one_of(st.none(), st.integers(0, 99)),
+    st.sampled_from(["refuse", "accept"]),
+    st.booleans(),
+)
+def test_a_signature_names_its_policy(
+    window: str, frame: int | None, other: str, as_authors: bool
+) -> None:
+    policy = ImagePolicy(window=window, frame=frame, other_modalities=other)
+    if as_authors:
+        policy = ImagePolicy(as_authors=True)
+    assert ImagePolicy.named(policy.signature()) == policy
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("bright", "window is one of auto, header.*not 'bright'"),
+        ("", "window is one of"),
+        ("auto,frame", "'frame' is none of these"),
+        ("auto,frames=2", "'frames=2' is none of these"),
+        ("auto,as_authors=1", "'as_authors=1' is none of these"),
+        ("frame=two", "frame is a whole number, not 'two'"),
+        ("frame=-1", "frame is a whole number, counted from 0, not -1"),
+        ("max_pixels=0", "max_pixels is a whole number above 0"),
+        ("frame=1,frame=2", "states frame twice"),
+        ("other_modalities=all", '"refuse" or "accept", not \'all\''),
+        ("authors,frame=1", "takes no further fields, not 'frame=1'"),
+        (3, "a text, not a int"),
+    ],
+)
+def test_what_is_not_understood_is_named(text: object, reason: str) -> None:
+    with pytest.raises(InvalidSetting, match=reason):
+        ImagePolicy.named(text)
+
+
+@pytest.mark.parametrize("wrong", [{"frame": True}, {"frame": 1.0}, {"max_pixels": 1e8}])
+def test_numbers_are_whole(wrong: dict[str, object]) -> None:
+    with pytest.raises(InvalidSetting, match="whole number"):
+        ImagePolicy(**wrong)
