@@ -1,4 +1,4 @@
-"""No digit of a table is lost, on whatever terminal; numbers are never shown as what they are not."""
+"""No digit of a table is lost on any terminal; numbers are never shown as what they are not."""
 
 import re
 

@@ -1,8 +1,8 @@
 """The demonstration table of README scores what it scored when the values were kept.
 
 `data/demo.json` holds every number of the twelve studies. Those of embeddings and their geometry
-were computed by the first release's code as well, and came out the same to the last digit. A changed
-encoder, image reader, tokenizer or kernel shows here.
+were computed by the first release's code as well, and came out the same to the last digit. A
+changed encoder, image reader, tokenizer or kernel shows here.
 """
 
 import json

@@ -77,7 +77,8 @@ def test_stopped_after_any_chunk_it_goes_on_and_writes_the_same_bytes(tmp_path, 
         result = run_into(out, pairs, table)
         assert results_of(out) == results_of(tmp_path / "whole")
         assert result.content == whole.content
-        assert json.loads((out / "run.json").read_text())["results"].keys() == results_of(out).keys()
+        record = json.loads((out / "run.json").read_text())
+        assert record["results"].keys() == results_of(out).keys()
 
 
 @pytest.mark.usefixtures("small_chunks")
