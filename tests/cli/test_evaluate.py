@@ -1,80 +1,277 @@
-"""The commands as a person uses them."""
+"""`vlscore evaluate` as a person uses it."""
 
 import csv
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests.cli.conftest import write_jsonl
+from tests.evaluation.samples import results_of
 from vlscore._resources import resource_path
+from vlscore.errors import InvalidSetting, InvalidTable, UnknownName, VLScoreError
 
 DEMO = resource_path("weights", "phantom", "demo") / "studies.jsonl"
 
 
-def vlscore(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+def vlscore(*arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "vlscore", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300)
+    return subprocess.run(
+        command, capture_output=True, text=True, timeout=300, env={**os.environ, **environment}
+    )
 
 
-@pytest.fixture(scope="module")
-def table(tmp_path_factory):
+@pytest.fixture
+def table(tmp_path):
     """Three demo studies, the second with an image that is not there."""
     records = [json.loads(line) for line in DEMO.read_text().splitlines()[:3]]
     for record in records:
         record["image"] = str(DEMO.parent / record["image"])
     records[1]["image"] = "absent.dcm"
-    path = tmp_path_factory.mktemp("studies") / "studies.jsonl"
-    path.write_text("".join(json.dumps(record) + "\n" for record in records))
-    return path
+    return write_jsonl(tmp_path / "studies.jsonl", records)
 
 
-def test_evaluate_prints_writes_and_reports_the_bad_row(table, tmp_path):
-    done = vlscore("evaluate", table, "--out", tmp_path, "--format", "csv", "--workers", "0")
+@pytest.fixture
+def evaluate(command, table, tmp_path):
+    """Evaluate the table in this process into a folder of its own."""
+
+    def run(*arguments, out="out", studies=table):
+        return command("evaluate", studies, "--out", tmp_path / out, "--workers", 0, *arguments)
+
+    return run
+
+
+def refused(done, kind=VLScoreError):
+    """The message of a command that ended with an error of ours; `main` prints it in one line."""
+    assert isinstance(done.exception, kind), done.output
+    return str(done.exception)
+
+
+def test_a_real_process_prints_writes_and_reports_the_bad_row(table, tmp_path):
+    out = tmp_path / "out"
+    options = ("--out", out, "--format", "csv", "--workers", "0", "--metrics", "vlscore,bleu-4")
+    done = vlscore("evaluate", table, *options)
     assert done.returncode == 1
     assert "row 2 (phantom-2026-00001)" in done.stderr
     assert "absent.dcm: no such file" in done.stderr
     assert "trained on synthetic phantoms" in done.stderr
+    assert "--retry-failed" in done.stderr
     assert "2 of 3" in done.stdout
-    assert str(tmp_path / "scores.csv") in done.stdout
-    with (tmp_path / "scores.csv").open() as stream:
+    assert str(out / "scores.csv") in done.stdout
+    with (out / "scores.csv").open() as stream:
         rows = list(csv.DictReader(stream))
-    assert [row["id"] for row in rows] == ["phantom-2026-00000", "phantom-2026-00002"]
-    assert json.loads((tmp_path / "summary.json").read_text())["failed"] == 1
-    assert (
-        "DEMONSTRATION" in json.loads((tmp_path / "run.json").read_text())["signature"]["signature"]
-    )
+    assert [row["id"][-1] for row in rows] == ["0", "1", "2"]
+    assert [bool(row["vlscore"]) for row in rows] == [True, False, True]
+    assert all(row["bleu-4"] for row in rows)
+    assert json.loads((out / "summary.json").read_text())["failed"] == 1
+    record = json.loads((out / "run.json").read_text())
+    assert record["signatures"]["vlscore"]["DEMONSTRATION-ENCODER"] is True
+    before = results_of(out)
 
-    again = vlscore("evaluate", table, "--out", tmp_path, "--format", "csv", "--workers", "0")
-    assert again.returncode == 2
-    assert "--overwrite" in again.stderr
-    keep = ("--overwrite", "--keep-going", "--show", "2", "--workers", "0", "--format", "csv")
-    third = vlscore("evaluate", table, "--out", tmp_path, *keep)
-    assert third.returncode == 0
-    assert "phantom-2026-00002" in third.stdout
+    again = vlscore("evaluate", table, *options, "--keep-going", "--show", "2")
+    assert again.returncode == 0
+    assert "holds these results already; nothing was computed" in again.stderr
+    assert "phantom-2026-00001" in again.stdout
+    assert results_of(out) == before
 
 
-def test_score_prints_one_study(table):
-    record = json.loads(table.read_text().splitlines()[0])
-    done = vlscore("score", "-i", record["image"], "-g", "Normal.", "-r", "Edema.", "--json")
-    assert done.returncode == 0
-    result = json.loads(done.stdout)
-    assert 0 <= result["score"] <= 1
-    assert result["signature"].startswith("vlscore|enc:phantom@")
+@pytest.mark.usefixtures("hash_encoder")
+class TestInThisProcess:
+    def test_a_finished_run_exits_as_it_did_and_says_so(self, evaluate, tmp_path):
+        assert evaluate().exit_code == 1
+        again = evaluate()
+        assert again.exit_code == 1
+        assert "nothing was computed" in again.stderr
+        assert evaluate("--keep-going").exit_code == 0
+
+    def test_failed_rows_are_retried(self, evaluate, table, tmp_path):
+        evaluate()
+        (tmp_path / "absent.dcm").write_bytes((DEMO.parent / "phantom-2026-00001.dcm").read_bytes())
+        assert evaluate().exit_code == 1
+        done = evaluate("--retry-failed")
+        assert done.exit_code == 0, done.output
+        assert "3 of 3" in done.stdout
+        evaluate(out="at once")
+        assert results_of(tmp_path / "out") == results_of(tmp_path / "at once")
+
+    def test_metrics_are_added_and_several_named(self, evaluate, tmp_path):
+        evaluate("--metrics", "vlscore", "--keep-going")
+        done = evaluate("-m", "VLScore, BLEU_4(smoothing=exp)", "--keep-going")
+        assert done.exit_code == 0, done.output
+        evaluate("-m", "vlscore,bleu-4(smoothing=exp)", "--keep-going", out="at once")
+        assert results_of(tmp_path / "out") == results_of(tmp_path / "at once")
+        assert "bleu-4(smoothing=exp)|smoothing:exp" not in done.stdout
+        assert "bleu-4|smoothing:exp|" in done.stdout
+
+    def test_a_metric_of_ones_own_without_touching_the_package(self, evaluate, tmp_path):
+        name = "tests.metrics.own:length_ratio"
+        done = evaluate("-m", f"{name},vlscore,tests.metrics.own:COMPOSITE", "--keep-going")
+        assert done.exit_code == 0, done.output
+        assert "length-ratio" in done.stdout
+        assert "composite|mine:2|of:bleu-1," in done.stdout
+        # A plain function from a file of one's own, in another process.
+        (tmp_path / "mine.py").write_text(
+            "from vlscore.metrics import text_metric\n"
+            "@text_metric('same', 'whether both are equal')\n"
+            "def same(candidate, reference):\n    return float(candidate == reference)\n"
+        )
+        path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+        other = vlscore(
+            *("evaluate", tmp_path / "studies.jsonl", "-o", tmp_path / "other"),
+            *("-m", "mine:same", "--json"),
+            PYTHONPATH=path,
+        )
+        assert other.returncode == 0, other.stderr
+        content = json.loads(other.stdout)
+        assert content["metrics"]["same"]["values"]["same"]["mean"]["estimate"] == 0.0
+
+    def test_json_is_the_only_output(self, evaluate, tmp_path):
+        done = evaluate("--json", "--keep-going")
+        assert json.loads(done.stdout) == json.loads((tmp_path / "out/summary.json").read_text())
+
+    def test_quiet_says_nothing_but_what_is_wrong(self, evaluate):
+        done = evaluate("--quiet", "-m", "bleu-1")
+        assert done.exit_code == 0
+        assert done.output == ""
+        assert "row 2" in evaluate("--quiet", out="other").stderr
+
+    def test_tables_fit_a_terminal_of_80_columns(self, evaluate):
+        done = evaluate("-m", "vlscore,cosine,bleu-1,findings-f1", "--show", 3, "--keep-going")
+        lines = done.stdout.splitlines()
+        # Signatures and paths are copied, not wrapped.
+        tables = [line for line in lines if "|" not in line and not line.startswith("wrote")]
+        assert max(map(len, tables)) <= 250
+        assert "…" not in done.stdout
+
+    def test_directions_and_corpus_values_are_printed(self, evaluate):
+        done = evaluate("-m", "bounding-sphere,bleu-2", "--keep-going")
+        assert "bounding-sphere (lower is better)" in done.stdout
+        assert "bleu-2 corpus" in done.stdout
+
+    def test_sections_of_each_side(self, command, tmp_path):
+        rows = [
+            {"id": "a", "reference": "FINDINGS: clear lungs.", "candidate": "clear lungs."},
+            {"id": "b", "reference": "FINDINGS: left effusion.", "candidate": "left effusion."},
+        ]
+        table = write_jsonl(tmp_path / "headed.jsonl", rows)
+        run = ("evaluate", table, "-m", "bleu-1", "--json")
+        both = command(*run, "-o", tmp_path / "both", "--section", "findings")
+        assert both.exit_code == 1
+        assert "the candidate has no section for 'findings'" in both.stderr
+        one = command(*run, "-o", tmp_path / "one", "--reference-section", "findings")
+        assert one.exit_code == 0, one.output
+        found = json.loads(one.stdout)["metrics"]["bleu-1"]
+        assert found["values"]["bleu-1"]["mean"]["estimate"] == 1.0
+        assert "txt:ref=findings,cand=all" in found["signature"]
+
+    def test_other_columns(self, command, tmp_path):
+        rows = [{"study": "a", "truth": "clear", "said": "clear"}]
+        table = write_jsonl(tmp_path / "renamed.jsonl", rows)
+        run = ("evaluate", table, "-m", "bleu-1", "-o", tmp_path / "out")
+        names = ("--id-column", "study", "--reference-column", "truth")
+        assert "--candidate-column" in refused(command(*run, *names), InvalidTable)
+        done = command(*run, *names, "--candidate-column", "said", "--show", 1)
+        assert done.exit_code == 0, done.output
+        assert done.stdout.splitlines()[1].split()[0] == "a"
+        without = command(*run[:-1], tmp_path / "o2", *names[2:], "--candidate-column", "said")
+        assert 'no column "id", so row numbers stand for the ids' in without.stderr
+
+    def test_ctrl_c_says_what_is_true(self, evaluate, monkeypatch, tmp_path):
+        from vlscore.evaluation import computing
+
+        real = computing.write_chunk
+
+        def interrupted(place, rows):
+            real(place, rows)
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(computing, "write_chunk", interrupted)
+        done = evaluate("--overwrite")
+        assert done.exit_code == 130
+        assert "The same command goes on from there" in done.stderr
+        monkeypatch.undo()
+
+
+@pytest.fixture
+def no_encoder(monkeypatch):
+    """Loading an encoder fails the test."""
+    from vlscore.embedding import studies
+
+    def load(*_, **__):
+        raise AssertionError("an encoder was loaded before the slip was found")
+
+    monkeypatch.setattr(studies, "load_encoder", load)
+
+
+@pytest.mark.usefixtures("no_encoder")
+@pytest.mark.parametrize(
+    ("options", "kind", "message"),
+    [
+        (("--image-column", "picture"), InvalidTable, "picture"),
+        (("--id-column", "study_id"), InvalidTable, "study_id"),
+        (("--image-root", "/no/such/folder"), InvalidSetting, "no such folder"),
+        (("--metrics", "vlscor"), UnknownName, "did you mean vlscore"),
+        (("--metrics", "vlscore(C=0)"), InvalidSetting, "greater than 0"),
+        (("--C", "0"), InvalidSetting, "greater than 0"),
+        (("--metrics", "cosine", "--C", "5"), InvalidSetting, "none of these metrics takes it"),
+        (("--section", "conclusion"), InvalidSetting, "impression"),
+        (("--metrics", "tests.metrics.own:nothing"), UnknownName, "cannot be imported"),
+    ],
+)
+def test_slips_are_found_before_an_encoder_is_loaded(evaluate, tmp_path, options, kind, message):
+    assert message in refused(evaluate(*options), kind)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.usefixtures("no_encoder")
+def test_an_absent_or_empty_table_is_found_before_an_encoder_is_loaded(evaluate, tmp_path):
+    assert "no such file" in refused(evaluate(studies=tmp_path / "absent.csv"), InvalidTable)
+    empty = write_jsonl(tmp_path / "empty.jsonl", [])
+    assert "holds no rows" in refused(evaluate(studies=empty), InvalidTable)
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("options", "message"),
     [
-        (("evaluate", "absent.csv", "--out", "x"), "absent.csv: no such file"),
-        (("evaluate", DEMO, "--out", "x", "--encoder", "no-such"), "no encoder is called"),
-        (("score", "-i", "a.png", "-g", "x", "-r", "y", "--similarity", "euclid"), "known:"),
+        (("--encoder", "no-such"), "no encoder is called"),
+        (("--encoder", "GLORIA"), "VLSCORE_WEIGHTS is"),
+        (("--weights", "gloria.ckpt"), "--encoder"),
+        (("--tokenizer", "/nope"), "--encoder"),
+        (("--encoder", "phantom:x"), "variant"),
+        (("--encoder", "phantom", "--tokenizer", "/nope"), "brings its own"),
+        (("--device", "gpu"), "no device is called"),
+        (("--device", "cuda:77"), "there is no device"),
+        (("--precision", "fp8"), "fp32"),
+        (("--views", "all"), "first-frontal"),
+        (("--image-policy", "authors"), "authors"),
+        (("--image-policy", "brightest"), "percentile"),
+        (("--format", "xlsx"), "parquet or csv"),
+        (("--metrics", "bleu-1", "--encoder", "gloria", "--weights", "x"), "looks at embeddings"),
     ],
 )
-def test_mistakes_are_one_line_and_status_2(arguments, message, tmp_path, monkeypatch):
+def test_settings_that_cannot_be_honoured_are_one_sentence(
+    evaluate, tmp_path, options, message, monkeypatch
+):
+    monkeypatch.delenv("VLSCORE_ENCODER", raising=False)
+    monkeypatch.setenv("VLSCORE_WEIGHTS", str(tmp_path / "none"))
+    done = evaluate(*options)
+    assert message in refused(done)
+    # The demonstration's warning is no part of an error.
+    assert "phantoms" not in done.output
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("place", ["studies.jsonl", "studies.jsonl/below"])
+def test_an_output_folder_that_is_a_file_is_said(evaluate, place):
+    assert "is a file" in refused(evaluate("-m", "bleu-1", out=place))
+
+
+def test_mistakes_are_one_line_and_status_2(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    done = vlscore(*arguments)
+    done = vlscore("evaluate", "absent.csv", "--out", "x")
     assert done.returncode == 2
-    assert message in done.stderr
-    assert "Traceback" not in done.stderr
+    assert done.stderr.strip().splitlines() == [done.stderr.strip()]
+    assert "absent.csv: no such file" in done.stderr

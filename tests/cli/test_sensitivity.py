@@ -1,83 +1,58 @@
 """`vlscore sensitivity` from the command line."""
 
-import csv
 import json
 import re
-from dataclasses import asdict
 
-import numpy as np
 import pytest
-from PIL import Image
 from typer.testing import CliRunner
 
-from tests.doubles import HashEncoder
-from tests.meta.samples import make_pairs
+from tests.evaluation.samples import results_of
+from tests.meta.samples import make_pairs, write_pairs, write_studies
 from vlscore.cli import app
-from vlscore.cli.sensitivity import _names
+from vlscore.errors import InvalidSetting, InvalidTable
 
 
 @pytest.fixture
 def perturbed(tmp_path):
-    with (tmp_path / "perturbations.jsonl").open("w", encoding="utf-8") as stream:
-        for pair in make_pairs():
-            record = asdict(pair)
-            significant = record.pop("is_significant")
-            record["expected"] = "significant" if significant else "insignificant"
-            stream.write(json.dumps(record) + "\n")
-    return tmp_path
+    return write_pairs(tmp_path / "perturbed", make_pairs())
 
 
 @pytest.fixture
 def studies(tmp_path):
-    rng = np.random.default_rng(3)
-    rows = ["id,image"]
-    for k in range(8):
-        Image.fromarray(rng.integers(0, 256, (32, 32), dtype=np.uint8)).save(tmp_path / f"{k}.png")
-        rows.append(f"{k},{k}.png")
-    table = tmp_path / "studies.csv"
-    table.write_text("\n".join(rows) + "\n", encoding="utf-8")
-    return table
+    return write_studies(tmp_path)
 
 
-@pytest.fixture
-def hash_encoder(monkeypatch):
-    from vlscore.scorer import scorer
-
-    monkeypatch.setattr(scorer, "load_encoder", lambda *_, **__: HashEncoder())
-
-
-def _run(*arguments):
-    return CliRunner().invoke(app, ["sensitivity", *map(str, arguments)], env={"COLUMNS": "60"})
+def _run(*arguments, columns="60"):
+    arguments = ["sensitivity", *map(str, arguments), "--resamples", "50"]
+    return CliRunner().invoke(app, arguments, env={"COLUMNS": columns})
 
 
 def test_texts_alone(perturbed, tmp_path):
     out = tmp_path / "out"
-    done = _run("-p", perturbed, "-o", out, "--metrics", "bleu-1,rouge-l", "--resamples", 50)
+    done = _run("-p", perturbed, "-o", out, "--metrics", "bleu-1,rouge-l")
     assert done.exit_code == 0, done.output
     for shown in ("Table 2", "Table 3", "Standard normal report", "rouge-score:"):
         assert shown in done.output
-    assert (out / "normal_reports.png").read_bytes().startswith(b"\x89PNG")
-    with (out / "values.csv").open(encoding="utf-8", newline="") as stream:
-        rows = list(csv.DictReader(stream))
-    assert len(rows) == len(make_pairs())
-    assert {float(row["rouge-l original"]) for row in rows} == {1.0}
     content = json.loads((out / "sensitivity.json").read_text(encoding="utf-8"))
     assert [metric["name"] for metric in content["metrics"]] == ["bleu-1", "rouge-l"]
     assert content["swaps"] == []
     tables = (out / "tables.md").read_text(encoding="utf-8")
-    numbers = re.findall(r"\d\.\d{3} \[\d\.\d{3}, \d\.\d{3}\]", tables)
-    assert numbers
+    numbers = re.findall(r"-?\d\.\d{3} \[-?\d\.\d{3}, -?\d\.\d{3}\]", tables)
+    assert len(numbers) > 30
+    # However narrow the terminal, no number is cut; and no line is longer than 80.
     assert all(number in done.output for number in numbers)
+    lines = [line for line in done.stdout.splitlines() if "|" not in line and "wrote" not in line]
+    assert max(map(len, lines)) <= 80
+    assert all(metric["signature"] in done.output for metric in content["metrics"])
 
 
 @pytest.mark.usefixtures("hash_encoder")
 def test_images_and_their_swap(perturbed, studies, tmp_path):
-    out = tmp_path / "out"
-    options = ("--studies", studies, "--swap-images", "--resamples", 50)
-    done = _run("-p", perturbed, "-o", out, *options, "--metrics", "vlscore,cosine")
+    options = ("--studies", studies, "--swap-images", "--metrics", "vlscore,cosine")
+    done = _run("-p", perturbed, "-o", tmp_path / "out", *options)
     assert done.exit_code == 0, done.output
     assert "Does the image count?" in done.output
-    content = json.loads((out / "sensitivity.json").read_text(encoding="utf-8"))
+    content = json.loads((tmp_path / "out" / "sensitivity.json").read_text(encoding="utf-8"))
     assert [(swap["metric"], swap["image"]) for swap in content["swaps"]] == [
         ("vlscore", "other study"),
         ("vlscore", "black"),
@@ -89,21 +64,89 @@ def test_images_and_their_swap(perturbed, studies, tmp_path):
 @pytest.mark.usefixtures("hash_encoder")
 def test_an_unreadable_image_is_named_and_the_status_tells(perturbed, studies, tmp_path):
     (tmp_path / "3.png").write_bytes(b"no image")
-    done = _run(
-        "-p", perturbed, "-o", tmp_path / "out", "--studies", studies, "--metrics", "vlscore"
-    )
+    run = ("-p", perturbed, "-o", tmp_path / "out", "--studies", studies, "--metrics", "vlscore")
+    done = _run(*run)
     assert done.exit_code == 1
-    assert "3.png" in done.output
+    assert "3.png" in done.stderr
+    again = _run(*run, "--keep-going")
+    assert again.exit_code == 0
+    assert "nothing was computed" in again.stderr
 
 
-def test_swapping_without_studies_is_refused(perturbed, tmp_path):
-    done = _run("-p", perturbed, "-o", tmp_path / "out", "--swap-images")
-    assert done.exit_code != 0
-    assert "--studies" in str(done.exception)
+@pytest.mark.usefixtures("hash_encoder")
+def test_ctrl_c_says_what_is_true(perturbed, studies, tmp_path, monkeypatch):
+    from vlscore.meta import run
+
+    run_once = ("-p", perturbed, "--studies", studies, "--metrics", "vlscore")
+    monkeypatch.setattr(run, "write_values", _interrupt)
+    done = _run(*run_once, "-o", tmp_path / "out")
+    assert done.exit_code == 130
+    assert "The same command goes on from there" in done.stderr
+    monkeypatch.undo()
 
 
-def test_commas_inside_parentheses_separate_parameters():
-    assert _names("vlscore, bleu-4(smoothing=exp,tokens=cxr),") == [
-        "vlscore",
-        "bleu-4(smoothing=exp,tokens=cxr)",
+def _interrupt(*_):
+    raise KeyboardInterrupt
+
+
+def test_the_section_is_that_of_every_metric(tmp_path):
+    pairs = [
+        pair.__class__(
+            **{
+                **vars(pair),
+                "original": "FINDINGS: clear.\nIMPRESSION: effusion.",
+                "perturbed": "FINDINGS: clear.\nIMPRESSION: no effusion.",
+            }
+        )
+        for pair in make_pairs()
     ]
+    folder = write_pairs(tmp_path / "headed", pairs)
+    run = ("-p", folder, "--metrics", "bleu-1,rouge-l", "--json", "--section", "findings")
+    content = json.loads(_run(*run, "-o", tmp_path / "out").stdout)
+    for metric in content["metrics"]:
+        assert {kind["drop"]["estimate"] for kind in metric["kinds"]} == {0.0}
+        assert "|txt:findings" in metric["signature"]
+
+
+def test_json_and_quiet(perturbed, tmp_path):
+    run = ("-p", perturbed, "-o", tmp_path / "out", "--metrics", "bleu-1")
+    done = _run(*run, "--json")
+    file = (tmp_path / "out" / "sensitivity.json").read_text(encoding="utf-8")
+    assert json.loads(done.stdout) == json.loads(file)
+    assert _run(*run, "--quiet").stdout == ""
+
+
+def test_metrics_that_cannot_run_are_named_with_the_option_that_helps(perturbed, tmp_path):
+    done = _run("-p", perturbed, "-o", tmp_path / "out", "--quiet")
+    assert done.exit_code == 0
+    assert "left out vlscore: it looks at embeddings, and there is no encoder" in done.stderr
+    asked = _run("-p", perturbed, "-o", tmp_path / "other", "--metrics", "vlscore")
+    assert isinstance(asked.exception, InvalidSetting)
+    assert "(--studies)" in str(asked.exception)
+    assert "(--encoder)" in str(asked.exception)
+
+
+def test_slips_are_errors_of_ours(perturbed, studies, tmp_path):
+    out = tmp_path / "out"
+    for options, kind, message in (
+        (("-p", perturbed, "--swap-images"), InvalidSetting, "--studies"),
+        (("-p", tmp_path / "absent"), InvalidTable, "vlscore perturb"),
+        (("-p", perturbed, "--studies", studies, "--image-column", "x"), InvalidTable, "x"),
+        (("-p", perturbed, "--figure", "bmp"), InvalidSetting, "png, svg, pdf"),
+        (("-p", perturbed, "--metrics", "bleu-1", "--section", "x"), InvalidSetting, "section"),
+    ):
+        done = _run(*options, "-o", out)
+        assert isinstance(done.exception, kind), done.output
+        assert message in str(done.exception)
+        assert not out.exists()
+
+
+def test_a_folder_of_other_settings_is_refused_and_overwritten_on_demand(perturbed, tmp_path):
+    run = ("-p", perturbed, "-o", tmp_path / "out", "--quiet", "--metrics")
+    _run(*run, "bleu-1")
+    before = results_of(tmp_path / "out")
+    refused = _run(*run, "rouge-l")
+    assert "--overwrite" in str(refused.exception)
+    assert results_of(tmp_path / "out") == before
+    assert _run(*run, "rouge-l", "--overwrite").exit_code == 0
+    assert results_of(tmp_path / "out") != before

@@ -168,7 +168,7 @@ def test_metrics_asked_for_that_cannot_run_are_refused(pairs, monkeypatch):
     from vlscore.metrics.providers import nltk_provider
 
     monkeypatch.setattr(nltk_provider, "_has_wordnet", lambda: False)
-    with pytest.raises(MissingDependency, match="nltk.downloader wordnet"):
+    with pytest.raises(MissingDependency, match=r"nltk\.downloader wordnet"):
         sensitivity(pairs, ["meteor"])
     assert "wordnet" in sensitivity(pairs, resamples=20).left_out["meteor"]
 
@@ -207,8 +207,8 @@ def test_pairs_without_the_section_are_said_and_left_out(pairs):
 
 @pytest.mark.parametrize("C", [0, -1.0, float("nan")])
 def test_a_constant_that_is_no_positive_number_is_refused(pairs, C):
+    embedded = embed_pairs(pairs, StudyEmbedder(HashEncoder()), make_images(), C=C)
     with pytest.raises(InvalidSetting, match="C must be a positive number"):
-        embedded = embed_pairs(pairs, StudyEmbedder(HashEncoder()), make_images(), C=C)
         sensitivity(pairs, ["vlscore"], embedded, resamples=20)
 
 

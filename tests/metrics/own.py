@@ -9,7 +9,7 @@ from vlscore.metrics import Batch, Computed, Metric, Provider, one_column, text_
 
 @text_metric("length-ratio", "words of the candidate for each of the reference", version="7")
 def length_ratio(candidate: str, reference: str) -> float:
-    return len(candidate.split()) / len(reference.split())
+    return len(candidate.split()) / max(len(reference.split()), 1)
 
 
 class MeanOfInputs(Provider):

@@ -250,6 +250,10 @@ def test_every_check_is_run_and_can_fail():
     }
 
 
+def test_a_metric_that_looks_at_lengths_alone_looks_at_the_reference():
+    check_metric("tests.metrics.own:length_ratio")
+
+
 def test_unknown_and_absent_metrics_are_not_called_broken():
     with pytest.raises(UnknownName):
         check_metric("no-such-metric")

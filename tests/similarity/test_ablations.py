@@ -9,16 +9,25 @@ from hypothesis.extra import numpy as hnp
 from scipy.optimize import minimize
 from scipy.spatial.distance import cosine as scipy_cosine_distance
 
-from vlscore.errors import UnknownName
+from vlscore.metrics import METRICS
 from vlscore.similarity import (
-    SIMILARITIES,
     bounding_sphere_radius,
     clipscore,
     cosine,
-    find_similarity,
     image_centred_cosine,
     refclipscore,
+    vlscore,
 )
+
+# Name -> function of images, candidates, references and C.
+SIMILARITIES = {
+    "vlscore": vlscore,
+    "cosine": lambda i, g, r, C: cosine(g, r),
+    "image-centred-cosine": lambda i, g, r, C: image_centred_cosine(i, g, r),
+    "bounding-sphere": lambda i, g, r, C: bounding_sphere_radius(i, g, r),
+    "clipscore": lambda i, g, r, C: clipscore(i, g),
+    "refclipscore": lambda i, g, r, C: refclipscore(i, g, r),
+}
 
 points = hnp.arrays(np.float64, (3, 4, 3), elements=st.floats(-10, 10, width=32))
 laws = settings(max_examples=60, deadline=None)
@@ -110,12 +119,11 @@ def test_clipscore_and_its_harmonic_mean():
 @pytest.mark.parametrize("name", SIMILARITIES)
 @laws
 @given(x=points)
-def test_every_similarity_keeps_its_bounds_shape_and_dtype(name, x):
-    similarity = find_similarity(name)
-    value = similarity.compute(*torch.from_numpy(x), 3.0)
+def test_every_similarity_keeps_its_metrics_bounds_shape_and_dtype(name, x):
+    value = SIMILARITIES[name](*torch.from_numpy(x), 3.0)
     assert value.shape == (4,)
     assert value.dtype == torch.float64
-    low, high = similarity.bounds
+    low, high = METRICS[name].bounds
     if low is not None:
         assert (value >= low).all()
     if high is not None:
@@ -123,18 +131,17 @@ def test_every_similarity_keeps_its_bounds_shape_and_dtype(name, x):
 
 
 @pytest.mark.parametrize("name", SIMILARITIES)
-def test_every_similarity_uses_what_it_says(name):
-    similarity = find_similarity(name)
+def test_every_similarity_uses_what_its_metric_says(name):
+    metric, similarity = METRICS[name], SIMILARITIES[name]
     i, g, r = torch.from_numpy(_random(7))
     other = torch.from_numpy(_random(8)[0])
-    value = similarity.compute(i, g, r, 50.0)
-    assert similarity.uses_image == (not torch.equal(value, similarity.compute(other, g, r, 50.0)))
-    assert similarity.uses_reference == (
-        not torch.equal(value, similarity.compute(i, g, other, 50.0))
-    )
-    assert similarity.uses_C == (not torch.equal(value, similarity.compute(i, g, r, 25.0)))
+    value = similarity(i, g, r, 50.0)
+    assert metric.uses_image == (not torch.equal(value, similarity(other, g, r, 50.0)))
+    assert metric.uses_reference == (not torch.equal(value, similarity(i, g, other, 50.0)))
+    uses_C = not torch.equal(value, similarity(i, g, r, 25.0))
+    assert uses_C == ("C" in metric.settings)
 
 
-def test_an_unknown_similarity_lists_those_there_are():
-    with pytest.raises(UnknownName, match="vlscore, cosine"):
-        find_similarity("euclid")
+def test_every_metric_of_embeddings_of_ours_is_tested_here():
+    ours = {name for name, m in METRICS.items() if m.uses_embeddings and m.provider is None}
+    assert ours == set(SIMILARITIES)

@@ -121,7 +121,10 @@ def path(
 def convert(
     source: Annotated[Path, typer.Argument(help="Checkpoint of any container.")],
     target: Annotated[Path, typer.Argument(help="File to write, *.safetensors.")],
-    overwrite: Annotated[bool, typer.Option(help="Replace the file if it exists.")] = False,
+    overwrite: Annotated[
+        bool,
+        typer.Option("--overwrite", help="Replace the file if it exists.", show_default=False),
+    ] = False,
 ) -> None:
     """Write a checkpoint's tensors as safetensors, which every library reads without pickle.
 

@@ -43,8 +43,8 @@ from vlscore.meta.embedding import STUDIES_AT_ONCE, StudyVectors, embed_images
 from vlscore.metrics import Metric
 from vlscore.perturb import standard_normal_of
 from vlscore.reports import TextPolicy, select
-from vlscore.scorer import Scorer
-from vlscore.studies import BadRow, ColumnNames, ReportTable, StudyImages, StudyTable, open_studies
+from vlscore.scorer import Item, Scorer
+from vlscore.studies import BadRow, ColumnNames, ReportTable, StudyImages, open_studies
 
 _STUDIES_IN_CHUNK = 512
 
@@ -138,7 +138,6 @@ def compare(
         metrics are lacking; FolderInUse.
     """
     sources = _sources(systems, columns)
-    signatures = _signatures(sources, scorer, baselines)
     images = None
     computes = scorer is not None and (baselines or any(s.run is None for s in sources))
     if computes and scorer is not None and scorer.plan.needs.images:
@@ -149,7 +148,13 @@ def compare(
             image_root=image_root,
             columns=holder.table.columns,
         )
-    run = _Run(sources, signatures, scorer, images, baselines, train, seed)
+    joined = join(sources, images)
+    if scorer is not None and scorer.plan.needs_fit:
+        scorer = scorer.fit(
+            Item("", study.reference, None, study.parts) for study in joined.studies
+        )
+    signatures = _signatures(sources, scorer, baselines)
+    run = _Run(sources, joined, signatures, scorer, images is not None, baselines, train, seed)
     key = {
         "systems": {
             source.name: {
@@ -205,18 +210,19 @@ class _Run:
     def __init__(
         self,
         sources: Sequence[Source],
+        systems: Systems,
         signatures: Mapping[Metric, Signature],
         scorer: Scorer | None,
-        images: StudyTable | None,
+        has_images: bool,
         baselines: bool,
         train: ReportTable | None,
         seed: int,
     ) -> None:
-        self.systems: Systems = join(sources, images)
+        self.systems = systems
         self.notes = list(self.systems.notes)
         self._signatures, self._scorer, self._seed = signatures, scorer, seed
         self._policy = scorer.text_policy if scorer is not None else TextPolicy()
-        self._has_images = images is not None
+        self._has_images = has_images
         self._references = [self._reference(k) for k in range(len(self.systems.studies))]
         self._train = self._read_train(train)
         self._computed = {

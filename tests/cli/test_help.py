@@ -1,0 +1,168 @@
+"""Help of every command on a terminal of 80 columns; what commands share, they spell alike."""
+
+import re
+import subprocess
+import sys
+import time
+from itertools import pairwise
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from vlscore.cli import app
+
+ROOT = typer.main.get_command(app)
+
+
+def _commands(group, names=()):
+    for name, command in group.commands.items():
+        if isinstance(command, type(ROOT)):
+            yield from _commands(command, (*names, name))
+        else:
+            yield (*names, name), command
+
+
+COMMANDS = dict(_commands(ROOT))
+# Commands that make a folder of results.
+WRITERS = [("evaluate",), ("sensitivity",), ("perturb",), ("oracle",), ("retrieval",)]
+
+
+def help_of(names, columns="80"):
+    done = CliRunner().invoke(app, [*names, "--help"], env={"COLUMNS": columns})
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+@pytest.fixture(params=sorted(COMMANDS), ids=" ".join)
+def names(request):
+    return request.param
+
+
+@pytest.mark.parametrize("columns", ["60", "80", "200"])
+def test_no_option_name_or_value_is_cut(names, columns):
+    shown = help_of(names, columns)
+    assert "…" not in shown
+    for parameter in COMMANDS[names].params:
+        for option in (*parameter.opts, *parameter.secondary_opts):
+            if option.startswith("-") and not parameter.hidden:
+                assert re.search(rf"(^|[\s,]){re.escape(option)}([\s,]|$)", shown, re.MULTILINE)
+
+
+def test_80_columns_are_enough(names):
+    assert max(map(len, help_of(names).splitlines())) <= 80
+
+
+def test_no_paragraph_is_wrapped_twice(names):
+    """Docstrings are wrapped at 100 columns; at 80 no line may be a stub of the one above."""
+    shown = help_of(names).split("\n\n")
+    prose = [block for block in shown if block.startswith("  ") and "--" not in block]
+    for block in prose:
+        lines = block.splitlines()
+        for line, following in pairwise(lines):
+            first_word = following.split()[0]
+            assert len(line) + 1 + len(first_word) > 70, block
+
+
+def test_booleans_are_no_values(names):
+    shown = help_of(names)
+    assert "<bool>" not in shown
+    assert "default: no-" not in shown
+    assert "default: False" not in shown
+
+
+def test_every_option_is_described(names):
+    for parameter in COMMANDS[names].params:
+        if parameter.param_type_name == "option" and not parameter.hidden:
+            assert parameter.help, (names, parameter.name)
+
+
+@pytest.mark.parametrize("names", [("evaluate",), ("sensitivity",), ("score",)], ids=" ".join)
+def test_options_stand_in_groups(names):
+    shown = help_of(names)
+    headings = re.findall(r"^(\w[\w ]+):$", shown, re.MULTILINE)
+    expected = ["Options", "Table", "Encoder", "Images and reports", "Results"]
+    if names == ("score",):
+        expected.remove("Table")
+    if names == ("evaluate",):
+        expected = ["Arguments", *expected]
+    assert sorted(headings) == sorted(expected)
+    assert headings[: headings.index("Options") + 1] == expected[: expected.index("Options") + 1]
+
+
+def test_a_short_name_means_the_same_in_every_command():
+    long_of: dict[str, set[str]] = {}
+    for command in COMMANDS.values():
+        for parameter in command.params:
+            longs = [option for option in parameter.opts if option.startswith("--")]
+            for short in parameter.opts:
+                if longs and not short.startswith("--"):
+                    long_of.setdefault(short, set()).add(longs[0])
+    assert long_of["-o"] == {"--out"}
+    assert long_of["-e"] == {"--encoder"}
+    assert long_of["-q"] == {"--quiet"}
+    # One metric, or several.
+    assert long_of["-m"] == {"--metric", "--metrics"}
+
+
+@pytest.mark.parametrize("names", WRITERS, ids=" ".join)
+def test_commands_that_write_a_folder_share_its_options(names):
+    options = {option for parameter in COMMANDS[names].params for option in parameter.opts}
+    assert {"--out", "-o", "--overwrite", "--keep-going"} <= options
+    out = next(p for p in COMMANDS[names].params if "--out" in p.opts)
+    assert out.metavar == "FOLDER"
+
+
+def test_help_and_lists_answer_at_once():
+    for arguments in (("evaluate", "--help"), ("metrics",), ("metrics", "bleu-4")):
+        seconds = []
+        for _ in range(3):
+            start = time.process_time(), time.perf_counter()
+            done = subprocess.run(
+                [sys.executable, "-X", "importtime", "-m", "vlscore", *arguments],
+                capture_output=True,
+                text=True,
+                check=True,
+            )
+            seconds.append(time.perf_counter() - start[1])
+            loaded = {line.split("|")[-1].strip() for line in done.stderr.splitlines()}
+            assert not {"torch", "nltk", "sacrebleu", "scipy", "pyarrow"} & loaded
+            if seconds[-1] < 1:
+                break
+        # Half a second on a quiet machine.
+        assert min(seconds) < 2
+
+
+def test_metrics_lists_every_metric_within_80_columns(command):
+    from vlscore.metrics import METRICS
+
+    done = command("metrics")
+    lines = done.stdout.splitlines()
+    assert max(map(len, lines)) <= 80
+    listed = [line.split()[0] for line in lines if not line.startswith(" ")]
+    assert listed == list(METRICS)
+    text = " ".join(done.stdout.split())
+    for metric in METRICS.values():
+        assert metric.description in text
+
+
+def test_one_metric_is_shown_with_everything_that_can_be_set(command):
+    shown = command("metrics", "BLEU_4(smoothing=exp)").stdout
+    assert shown.startswith("bleu-4(smoothing=exp)\n")
+    for part in ("smoothing: ", "none, exp, add-k, floor", "corpus corpus: ", "Papineni"):
+        assert part in shown
+    assert max(map(len, shown.splitlines())) <= 80
+    own = command("metrics", "tests.metrics.own:COMPOSITE").stdout
+    assert "from BLEU_1, rouge-l, length-ratio" in " ".join(own.split())
+    lower = command("metrics", "bounding-sphere").stdout
+    assert "lower is better" in lower
+
+
+def test_an_unknown_metric_is_suggested(command):
+    done = command("metrics", "rogue-l")
+    assert "did you mean rouge-l" in str(done.exception)
+
+
+def test_an_unknown_option_or_command_is_status_2(command):
+    assert command("evaluate", "x.csv", "--nonsense").exit_code == 2
+    assert command("evalute").exit_code == 2

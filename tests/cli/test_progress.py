@@ -1,0 +1,58 @@
+"""Progress of long work: signs of life in a log, nothing where nothing was asked for."""
+
+import sys
+
+import pytest
+
+from vlscore.cli import progress
+from vlscore.cli.progress import row_progress
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """A clock that tests set."""
+
+    class Clock:
+        now = 0.0
+
+    monkeypatch.setattr(progress.time, "monotonic", lambda: Clock.now)
+    return Clock
+
+
+def test_a_log_gets_a_line_now_and_then(clock, capsys):
+    with row_progress(1000, "scoring") as on_progress:
+        on_progress(100, 0)  # an earlier call had done these
+        for second in range(1, 101):
+            clock.now = float(second)
+            on_progress(100 + 2 * second, second // 50)
+    lines = capsys.readouterr().err.splitlines()
+    assert lines == [
+        "scoring: 160 of 1000 rows, 0 failed, 2.0/s, 7 min left",
+        "scoring: 220 of 1000 rows, 1 failed, 2.0/s, 6 min left",
+        "scoring: 280 of 1000 rows, 1 failed, 2.0/s, 6 min left",
+    ]
+
+
+def test_an_unknown_total_is_not_guessed(clock, capsys):
+    with row_progress(None, "embedding") as on_progress:
+        on_progress(0, 0)
+        clock.now = 40.0
+        on_progress(20, 3)
+    assert capsys.readouterr().err == "embedding: 20 rows, 3 failed, 0.5/s\n"
+
+
+def test_quiet_is_quiet(clock, capsys):
+    with row_progress(10, quiet=True) as on_progress:
+        clock.now = 100.0
+        on_progress(5, 1)
+    assert capsys.readouterr().err == ""
+
+
+def test_a_terminal_gets_a_bar(monkeypatch, capsys):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    with row_progress(3, "scoring") as on_progress:
+        for done in range(4):
+            on_progress(done, 1 if done > 1 else 0)
+    shown = capsys.readouterr().err
+    assert "scoring" in shown
+    assert "3/3" in shown

@@ -1,0 +1,86 @@
+"""`vlscore score`: one study."""
+
+import json
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from tests.doubles import HashEncoder
+from vlscore.errors import InvalidReport, InvalidSetting, InvalidStudy, UnknownName, UnreadableImage
+from vlscore.scorer import Scorer
+
+CANDIDATE, REFERENCE = "Small left effusion.", "Left pleural effusion."
+
+
+@pytest.fixture
+def image(tmp_path):
+    pixels = np.random.default_rng(0).integers(0, 256, (16, 12), dtype=np.uint8)
+    Image.fromarray(pixels).save(tmp_path / "chest.png")
+    return tmp_path / "chest.png"
+
+
+@pytest.fixture
+def score(command):
+    def run(*arguments):
+        return command("score", "-g", CANDIDATE, *arguments)
+
+    return run
+
+
+@pytest.mark.usefixtures("hash_encoder")
+def test_it_prints_what_the_scorer_gives(score, image):
+    expected = Scorer(HashEncoder(), metrics="vlscore,bleu-1").score(image, CANDIDATE, REFERENCE)
+    shown = score("-i", image, "-r", REFERENCE, "-m", "vlscore,bleu-1")
+    assert shown.exit_code == 0, shown.output
+    assert shown.stdout == f"{expected}\n"
+    as_json = score("-i", image, "-r", REFERENCE, "-m", "vlscore,bleu-1", "--json")
+    assert json.loads(as_json.stdout) == expected.to_dict()
+
+
+@pytest.mark.usefixtures("hash_encoder")
+def test_several_images_are_views_of_one_study(score, image):
+    done = score("-i", image, "-i", image, "-r", REFERENCE, "--views", "mean", "--json")
+    one = score("-i", image, "-r", REFERENCE, "--json")
+    assert json.loads(done.stdout)["score"] == pytest.approx(json.loads(one.stdout)["score"])
+
+
+@pytest.mark.usefixtures("hash_encoder")
+def test_an_empty_candidate_is_scored(command, image):
+    done = command("score", "-g", "", "-i", image, "-r", REFERENCE, "--json")
+    expected = Scorer(HashEncoder()).score(image, "", REFERENCE)
+    assert json.loads(done.stdout)["score"] == float(expected)
+
+
+def test_metrics_of_texts_need_no_image(score):
+    done = score("-r", CANDIDATE, "-m", "bleu-1,rouge-l", "--json")
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["rouge-l"] == 1.0
+    # No encoder, no warning of the demonstration.
+    assert done.stderr == ""
+
+
+def test_the_demonstration_is_said_with_the_result_and_in_it(score, image):
+    done = score("-i", image, "-r", REFERENCE, "--device", "cpu")
+    assert done.exit_code == 0, done.output
+    assert "trained on synthetic phantoms" in done.stderr
+    assert "DEMONSTRATION-ENCODER" in done.stdout
+
+
+@pytest.mark.usefixtures("hash_encoder")
+@pytest.mark.parametrize(
+    ("options", "kind", "message"),
+    [
+        (("-r", REFERENCE), InvalidStudy, "looks at the image"),
+        (("-i", "absent.png", "-r", REFERENCE), UnreadableImage, "absent.png: no such file"),
+        (("-i", "x.png", "-r", REFERENCE, "-m", "euclid"), UnknownName, "Known: vlscore"),
+        (("-i", "x.png", "-r", REFERENCE, "--C", "0"), InvalidSetting, "greater than 0"),
+        (("-i", "x.png", "-r", REFERENCE, "--section", "findings"), InvalidReport, "no section"),
+        (("-i", "x.png"), InvalidStudy, "looks at the reference"),
+    ],
+)
+def test_slips_are_errors_of_ours_without_the_demonstrations_warning(score, options, kind, message):
+    done = score(*options)
+    assert isinstance(done.exception, kind), done.output
+    assert message in str(done.exception)
+    assert done.output == ""

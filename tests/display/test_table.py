@@ -1,0 +1,128 @@
+"""No digit of a table is lost on any terminal; numbers are never shown as what they are not."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vlscore.display import TextTable, interval, markdown, number, p_value
+from vlscore.stats import Interval
+
+CELLS = tuple(f"0.{k}23 [0.{k}00, 0.{k}99]" for k in range(8))
+COLUMNS = ("metric", *(f"column {k}" for k in range(8)))
+
+
+@pytest.fixture
+def table():
+    rows = (("vlscore", *CELLS), ("bleu-4(smoothing=exp)", *reversed(CELLS)))
+    return TextTable("Table 2. Removed sentences", COLUMNS, rows, "Δ: a difference. " * 12)
+
+
+@pytest.mark.parametrize("width", [20, 60, 80, 118, 400])
+def test_nothing_is_cut_and_every_line_fits_where_it_can(table, width):
+    shown = table.text(width)
+    for row in table.rows:
+        for cell in row:
+            assert cell in shown
+    for column in table.columns:
+        assert column in shown
+    # Two columns stand beside each other at least, so that a row has its name.
+    widest = max(map(len, (row[0] for row in table.rows))) + 2 + max(map(len, CELLS))
+    assert max(map(len, shown.splitlines())) <= max(width, widest)
+    assert "…" not in shown
+    assert shown.splitlines()[0] == table.title
+    assert not any(line != line.rstrip() for line in shown.splitlines())
+
+
+def test_what_does_not_fit_stands_below_beside_the_names_again(table):
+    wide, narrow = table.text(400), table.text(60)
+    assert wide.count("vlscore") == 1
+    blocks = narrow.split("\n\n")
+    assert len(blocks) == narrow.count("vlscore") > 1
+    # Cells keep their column: the k-th number of a row stands under the k-th heading.
+    pairs = []
+    for block in blocks:
+        heads = next(
+            cells
+            for cells in (re.split(r" {2,}", line) for line in block.splitlines())
+            if cells[0] == "metric"
+        )
+        line = next(line for line in block.splitlines() if line.startswith("vlscore"))
+        pairs += list(zip(heads[1:], re.split(r" {2,}", line)[1:], strict=True))
+    assert pairs == list(zip(COLUMNS[1:], CELLS, strict=True))
+
+
+words = st.text(
+    st.characters(blacklist_categories=("Cs", "Cc", "Zl", "Zp", "Zs")), min_size=1, max_size=9
+)
+
+
+@given(
+    st.integers(1, 5).flatmap(
+        lambda n: st.tuples(
+            st.tuples(*[words] * n), st.lists(st.tuples(*[words] * n), min_size=1, max_size=4)
+        )
+    ),
+    st.integers(5, 100),
+)
+def test_every_cell_of_every_table_is_there(content, width):
+    columns, rows = content
+    table = TextTable("", columns, tuple(rows))
+    shown = table.text(width)
+    for cells in (columns, *rows):
+        assert all(cell in shown for cell in cells)
+
+
+def test_markdown_has_a_row_a_line(table):
+    text = markdown([table, table], ["signature|C:1"])
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in text.splitlines()
+        if line.startswith("|")
+    ]
+    assert len(rows) == 8
+    assert rows[:4] == rows[4:]
+    assert rows[0] == list(COLUMNS)
+    assert all(set(cell) <= set("-: ") for cell in rows[1])
+    assert rows[2] == ["vlscore", *CELLS]
+    assert text.count("Δ: a difference.") == 24
+    assert text.count("**Table 2. Removed sentences**") == 2
+    assert "- `signature|C:1`" in text
+
+
+def test_a_bar_in_a_cell_makes_no_column():
+    table = TextTable("", ("a", "b"), (("x|y", "1"),))
+    assert r"x\|y" in table.markdown()
+
+
+def test_latex_escapes_what_has_a_meaning_there():
+    cells = (("50 %", r"a_b & c\d ~ ^ {e} # $ < > |"),)
+    shown = TextTable("100 % of Δ", ("n", "x"), cells, "a_b").latex()
+    assert r"50 \% & a\_b \& c\textbackslash{}d \textasciitilde{} \textasciicircum{} \{e\}" in shown
+    assert r"\# \$ $<$ $>$ \textbar{} \\" in shown
+    assert r"\caption{100 \% of $\Delta$ a\_b}" in shown
+    assert shown.count(r"\begin") == shown.count(r"\end") == 2
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (Interval(0.5, 0.4, 0.6), "0.500 [0.400, 0.600]"),
+        (Interval(0.5, float("nan"), float("nan")), "0.500"),
+        (Interval(float("nan"), float("nan"), float("nan")), "-"),
+        (None, "-"),
+    ],
+)
+def test_intervals(value, shown):
+    assert interval(value) == shown
+
+
+def test_numbers_and_p_values():
+    assert (number(0.12345, 4), number(float("nan")), number(None)) == ("0.1235", "-", "-")
+    assert (p_value(0.0), p_value(0.0009), p_value(0.001), p_value(float("nan"))) == (
+        "< 0.001",
+        "< 0.001",
+        "0.001",
+        "-",
+    )
