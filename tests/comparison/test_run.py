@@ -304,3 +304,17 @@ def test_the_files(write, tmp_path):
         assert signature in markdown
         assert f"% {signature}" in latex
     assert latex.count(r"\begin{table}") == len(run.tables)
+
+
+def test_a_metric_of_the_whole_run_is_fitted_to_all_references(write, tmp_path, monkeypatch):
+    """As `evaluate` fits it, however the studies are cut into chunks."""
+    monkeypatch.setattr("vlscore.comparison.run._STUDIES_IN_CHUNK", 7)
+    paths = [write("good", GOOD), write("bad", list(reversed(GOOD)))]
+    scorer = Scorer(metrics="cider-d")
+    evaluated = evaluate(paths[0], tmp_path / "evaluated", scorer)
+    run = compare([tmp_path / "evaluated", *paths], tmp_path / "out", scorer, **QUICK)
+    values = _measured(run)["cider-d"]["values"]
+    mean = evaluated.summary.metrics["cider-d"].values["cider-d"].mean
+    assert values["evaluated"]["estimate"] == pytest.approx(mean.estimate)
+    assert values["good"] == values["evaluated"]
+    assert values["bad"]["estimate"] < values["good"]["estimate"]
