@@ -34,6 +34,7 @@ ROOMS = [
     "findings",
     "perturb",
     "encoders",
+    "annotators",
     "embedding",
     "metrics",
     "scorer",
