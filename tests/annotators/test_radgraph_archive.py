@@ -31,7 +31,7 @@ def test_an_archive_that_is_not_there(tmp_path):
     with pytest.raises(WeightsNotFound, match=r"no config\.json, weights\.th, vocabulary"):
         read_radgraph(tmp_path)
     (tmp_path / "weights.th").write_bytes(b"")
-    with pytest.raises(WeightsNotFound, match="give the .tar.gz"):
+    with pytest.raises(WeightsNotFound, match=r"give the \.tar\.gz"):
         read_radgraph(tmp_path / "weights.th")
 
 
@@ -119,5 +119,5 @@ def test_an_archive_of_something_else_is_refused(tmp_path):
     other.mkdir()
     (other / "config.json").write_text("{}")
     archive = pack(other, tmp_path / "model.tar.gz")
-    with pytest.raises(IncompatibleCheckpoint, match="model.tar.gz holds no RadGraph model"):
+    with pytest.raises(IncompatibleCheckpoint, match=r"model\.tar\.gz holds no RadGraph model"):
         read_radgraph(archive)

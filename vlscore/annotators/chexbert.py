@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from vlscore.annotators.batches import groups_of_like_length
+from vlscore.annotators.batches import groups_of_like_length, tokens_at_once
 from vlscore.annotators.bert import bert_of, part_of
 from vlscore.annotators.places import chexbert_files
 from vlscore.encoders.blocks.building import fill
@@ -89,6 +89,7 @@ class CheXbert:
         self._tokenizer = WordPieceTokenizer.from_file(words, size=self._bert.config.vocab_size)
         self._longest = min(_MAX_TOKENS, self._bert.config.max_position_embeddings)
         self._device = check_device(device)
+        self._tokens = tokens_at_once(self._device.type)
         self._bert.to(self._device)
         self._heads.float().eval().to(self._device)
 
@@ -116,7 +117,7 @@ class CheXbert:
         )
         found = torch.empty(len(reports), self._bert.config.hidden_size)
         with inference(self._device, "fp32"):
-            for rows in groups_of_like_length(tokens.lengths.tolist()):
+            for rows in groups_of_like_length(tokens.lengths.tolist(), self._tokens):
                 part = tokens.take(rows).to(self._device)
                 states = self._bert(input_ids=part.ids, attention_mask=part.mask)
                 found[rows] = states.last_hidden_state[:, 0].float().cpu()

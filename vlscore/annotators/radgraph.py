@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from vlscore.annotators.batches import groups_of_like_length
+from vlscore.annotators.batches import groups_of_like_length, tokens_at_once
 from vlscore.annotators.places import radgraph_files
 from vlscore.annotators.radgraph_archive import read_radgraph
 from vlscore.annotators.radgraph_model import RadGraphModel, RadGraphScores
@@ -111,6 +111,7 @@ class RadGraph:
         first: Splitting = "radgraph" if files.dataset in _FIRST else "radgraph-xl"
         self.splitting = splitting or first
         self._device = check_device(device)
+        self._tokens = tokens_at_once(self._device.type)
         self._model.to(self._device)
 
     def annotate(self, reports: Sequence[str]) -> list[RadGraphAnnotation]:
@@ -133,7 +134,7 @@ class RadGraph:
         rows = [row for row, each in enumerate(pieces) if any(each)]
         lengths = [sum(map(len, pieces[row])) for row in rows]
         with inference(self._device, "fp32"):
-            for group in groups_of_like_length(lengths):
+            for group in groups_of_like_length(lengths, self._tokens):
                 here = [rows[position] for position in group]
                 vectors = self._vectors([pieces[row] for row in here])
                 for row, of_words in zip(here, vectors, strict=True):
@@ -180,7 +181,7 @@ class RadGraph:
     def _states(self, ids: Sequence[Sequence[int]]) -> list[Tensor]:
         """(pieces, hidden) of the last layer for each row of ids, special tokens left out."""
         states: list[Tensor] = [torch.empty(0)] * len(ids)
-        for rows in groups_of_like_length([len(row) for row in ids]):
+        for rows in groups_of_like_length([len(row) for row in ids], self._tokens):
             longest = max(len(ids[row]) for row in rows)
             padded = torch.full((len(rows), longest), self._tokenizer.pad)
             mask = torch.zeros_like(padded)

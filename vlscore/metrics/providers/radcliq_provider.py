@@ -42,7 +42,11 @@ class RadCliQProvider(Provider):
         own = ", ".join(f"{parameter.name}=PATH" for parameter in metric.parameters)
         return f"{'; '.join(absent)}. In one: {metric.name}({own})"
 
-    def facts(self, metric: Metric, inputs: Sequence[Signature] = ()) -> dict[str, Any]:
+    def conventions(self, metric: Metric) -> dict[str, str]:
+        self.require(metric)
         # Where the models lie says nothing; which they are stands in the inputs' signatures.
         named = {name: "given" for name, value in metric.settings.items() if value is not None}
         return {**named, "regression": f"CXR-Report-Metric@9c9ecad,vlscore@{__version__}"}
+
+    def facts(self, metric: Metric, inputs: Sequence[Signature] = ()) -> dict[str, Any]:
+        return self.conventions(metric)

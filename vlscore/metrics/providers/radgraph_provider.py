@@ -46,12 +46,16 @@ class RadGraphProvider(Provider):
             return str(error)
         return None
 
-    def facts(self, metric: Metric, inputs: Sequence[Signature] = ()) -> dict[str, Any]:
+    def conventions(self, metric: Metric) -> dict[str, str]:
+        self.require(metric)
         weights, vocabulary = _files(metric)
         return {
             "weights": name_and_digest(weights, beside=(vocabulary.name,)),
             "vocabulary": name_and_digest(vocabulary),
         }
+
+    def facts(self, metric: Metric, inputs: Sequence[Signature] = ()) -> dict[str, Any]:
+        return self.conventions(metric)
 
 
 def _files(metric: Metric) -> tuple[Path, Path]:
