@@ -33,7 +33,7 @@ def combined(
     Where neither report has relations their F1 is 0, so that a report without relations reaches .5
     at most, also against itself.
     """
-    entities = f1(*({_named(e) for e in a.entities} for a in (candidate, reference)))
+    entities = f1(_facts(candidate, "simple"), _facts(reference, "simple"))
     relations = f1(_relations(candidate), _relations(reference))
     return (entities + relations) / 2, entities, relations
 

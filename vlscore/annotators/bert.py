@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from torch import Tensor
+from torch.nn import Module
 from transformers import BertConfig, BertModel
 
 from vlscore.encoders.blocks.building import fill, without_initialisation
@@ -51,7 +52,10 @@ def bert_of(tensors: Mapping[str, Tensor], source: Path) -> BertModel:
     with without_initialisation():
         bert = BertModel(config, add_pooling_layer=False)
     fill(bert, tensors, source=source, unused=_UNUSED)
-    return bert.float().eval()
+    # Checkpoints of any precision are read in float32.
+    Module.float(bert)
+    bert.eval()
+    return bert
 
 
 def part_of(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:

@@ -90,7 +90,7 @@ class CheXbert:
         self._longest = min(_MAX_TOKENS, self._bert.config.max_position_embeddings)
         self._device = check_device(device)
         self._tokens = tokens_at_once(self._device.type)
-        self._bert.to(self._device)
+        nn.Module.to(self._bert, self._device)
         self._heads.float().eval().to(self._device)
 
     def annotate(self, reports: Sequence[str]) -> list[CheXbertAnnotation]:

@@ -168,7 +168,7 @@ def _layers(tensors: Mapping[str, Tensor], name: str) -> list[tuple[Tensor, Tens
 
 
 def _stack(tensors: Mapping[str, Tensor], name: str) -> list[tuple[Tensor, Tensor]]:
-    found = []
+    found: list[tuple[Tensor, Tensor]] = []
     while f"{name}._linear_layers.{len(found)}.weight" in tensors:
         found.append(_linear(tensors, f"{name}._linear_layers.{len(found)}"))
     return found

@@ -7,6 +7,7 @@ import numpy as np
 
 from vlscore._signature import Signature
 from vlscore._version import __version__
+from vlscore.errors import VLScoreError
 from vlscore.metrics.batch import Batch, Computed
 from vlscore.metrics.definitions.radcliq import REGRESSIONS
 from vlscore.metrics.metric import Metric
@@ -21,7 +22,7 @@ class RadCliQProvider(Provider):
 
     def compute(self, metric: Metric, batch: Batch) -> Computed:
         regression = REGRESSIONS[metric.name]
-        failures = {}
+        failures: dict[int, VLScoreError] = {}
         for name in reversed(metric.inputs):
             failures.update(batch.values[name].failures)
         inputs = np.stack([batch.values[name].headline for name in metric.inputs], axis=1)
