@@ -100,7 +100,7 @@ def main() -> None:
             peaks[size] = found["peak_mib"]
     smallest, largest = min(peaks), max(peaks)
     growth = peaks[largest] / peaks[smallest] - 1
-    lines += ["", f"From {smallest:,} to {largest:,} studies memory grows by {growth:.1%}."]
+    lines += ["", f"From {smallest:,} to {largest:,} studies memory changes by {growth:+.1%}."]
     report = "\n".join(lines) + "\n"
     publish(report, options.out)
 

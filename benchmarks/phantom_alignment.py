@@ -21,12 +21,12 @@ import torch
 from machine import describe_machine, publish
 from numpy.typing import NDArray
 
+from vlscore.embedding import StudyEmbedder
 from vlscore.encoders import load_encoder
 from vlscore.encoders.base import JointEncoder
-from vlscore.metrics import compute
+from vlscore.metrics import METRICS, EmbeddingTriples, compute
 from vlscore.phantom import render
 from vlscore.phantom.dataset import PhantomStudy, sample_studies
-from vlscore.similarity import SIMILARITIES
 from vlscore.stats import bootstrap, kendall_tau_b, largest_tau_b
 
 SEEDS, STUDIES, RETRIEVED = (101, 102, 103), 400, 350
@@ -47,13 +47,12 @@ def image_metrics(
 ) -> dict[str, NDArray[np.float64]]:
     candidates = encoder.encode_reports([study.candidate for study in studies])
     references = encoder.encode_reports([study.reference for study in studies])
-    constant = encoder.card.C
-    assert constant is not None
-    return {
-        name: (1 if similarity.higher_is_better else -1)
-        * similarity.compute(images, candidates, references, constant).numpy()
-        for name, similarity in SIMILARITIES.items()
-    }
+    signature = f"enc:{encoder.card.name}@{encoder.checksum[:12]}"
+    triples = EmbeddingTriples(images, candidates, references, signature, encoder.card.C)
+    metrics = [metric for metric in METRICS.values() if metric.uses_embeddings]
+    texts = [""] * len(studies)
+    values = compute(metrics, texts, texts, embeddings=triples)
+    return {str(metric): metric.sign * values[str(metric)] for metric in metrics}
 
 
 def recall(
@@ -80,7 +79,7 @@ def main() -> None:
     for seed in SEEDS:
         studies = list(sample_studies(seed, STUDIES, split="held_out"))
         images = encoder.encode_images(pictures(studies))
-        black = encoder.encode_images([np.zeros((256, 256), np.float32)] * STUDIES)
+        black = StudyEmbedder(encoder).embed_black().expand(STUDIES, -1)
         columns = image_metrics(encoder, images, studies) | text_metrics(studies)
         columns["vlscore, black image"] = image_metrics(encoder, black, studies)["vlscore"]
         for name, values in columns.items():

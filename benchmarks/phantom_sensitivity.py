@@ -17,26 +17,20 @@ from pathlib import Path
 
 import numpy as np
 from machine import describe_machine, publish
-from vlscore.display.printing import markdown
-from vlscore.display.sensitivity import (
-    kinds_table,
-    normal_table,
-    removal_table,
-    swap_table,
-    word_table,
-)
 
+from vlscore.display import markdown
+from vlscore.embedding import StudyEmbedder
 from vlscore.meta import Pair, embed_pairs, image_swap, sensitivity
+from vlscore.meta.tables import all_tables
 from vlscore.perturb import Expected, perturb, standard_normal_of
 from vlscore.phantom import Scene, render, write_report
 from vlscore.phantom.corpus import scene_at
-from vlscore.scorer import Scorer
 from vlscore.studies import StudyImages
 
 SEED = 201
 # Of so many scenes one has no finding; chance would give fewer.
 ONE_NORMAL_IN = 4
-METRICS = ["vlscore", "cosine", "image_centred_cosine", "bounding_sphere", "clipscore"]
+METRICS = ["vlscore", "cosine", "image-centred-cosine", "bounding-sphere", "clipscore"]
 METRICS += ["refclipscore", "bleu-1", "bleu-4", "rouge-l"]
 
 
@@ -88,19 +82,16 @@ def main() -> None:
         picture = render(scene).astype(np.float32) / np.float32(4095)
         images[study_id] = StudyImages(study_id, (picture,))
     pairs = pairs_of(reports)
-    scorer = Scorer("phantom", weights=options.weights)
-    embedded = embed_pairs(pairs, scorer, images)
+    embedder = StudyEmbedder("phantom", weights=options.weights)
+    embedded = embed_pairs(pairs, embedder, images)
     result = sensitivity(pairs, METRICS, embedded)
-    makers = (removal_table, word_table, normal_table, kinds_table)
-    tables = [make(result) for make in makers]
-    tables.append(swap_table(image_swap(pairs, embedded)))
+    tables = all_tables(result, image_swap(pairs, embedded))
     report = "\n\n".join(
         [
             "# What metrics notice, on phantoms",
             f"{len(pairs):,} changes of {len(images)} held-out phantom studies. "
             f"{describe_machine()}",
-            markdown(tables),
-            *(f"    {metric.signature}" for metric in result.metrics),
+            markdown(tables, [metric.signature for metric in result.metrics]),
         ]
     )
     report += "\n"

@@ -13,40 +13,57 @@ from typing import TYPE_CHECKING, Any
 from vlscore._version import __version__
 
 if TYPE_CHECKING:
-    # Rooms, so that `vlscore.similarity` is known after a plain `import vlscore`.
-    from vlscore import display as display
-    from vlscore import embedding as embedding
-    from vlscore import encoders as encoders
-    from vlscore import evaluation as evaluation
-    from vlscore import findings as findings
-    from vlscore import images as images
-    from vlscore import index as index
-    from vlscore import meta as meta
-    from vlscore import metrics as metrics
-    from vlscore import oracle as oracle
-    from vlscore import perturb as perturb
-    from vlscore import phantom as phantom
-    from vlscore import reports as reports
-    from vlscore import scorer as scorer
-    from vlscore import search as search
-    from vlscore import similarity as similarity
-    from vlscore import stats as stats
-    from vlscore import studies as studies
+    # What type checkers see: these names, and no others.
+    from vlscore import (
+        display,
+        embedding,
+        encoders,
+        errors,
+        evaluation,
+        findings,
+        images,
+        index,
+        meta,
+        metrics,
+        oracle,
+        perturb,
+        phantom,
+        reports,
+        scorer,
+        search,
+        similarity,
+        stats,
+        studies,
+    )
     from vlscore._signature import Signature
+    from vlscore.embedding import StudyEmbedder
     from vlscore.encoders import encoder_cards, load_encoder
     from vlscore.evaluation import evaluate
     from vlscore.images import ImagePolicy, read_image
+    from vlscore.metrics import Metric
     from vlscore.reports import TextPolicy
     from vlscore.scorer import Score, Scorer, ScoreTable, score
     from vlscore.studies import Study, read_studies
+else:
 
+    def __getattr__(name: str) -> Any:
+        if name in _HOMES:
+            return getattr(import_module(_HOMES[name]), name)
+        if name in _ROOMS:
+            return import_module(f"{__name__}.{name}")
+        raise AttributeError(f"module 'vlscore' has no attribute {name!r}")
+
+
+# Name -> room; loaded on first use, and torch with most of them.
 _HOMES = {
     "ImagePolicy": "vlscore.images",
+    "Metric": "vlscore.metrics",
     "Score": "vlscore.scorer",
     "ScoreTable": "vlscore.scorer",
     "Scorer": "vlscore.scorer",
     "Signature": "vlscore._signature",
     "Study": "vlscore.studies",
+    "StudyEmbedder": "vlscore.embedding",
     "TextPolicy": "vlscore.reports",
     "encoder_cards": "vlscore.encoders",
     "evaluate": "vlscore.evaluation",
@@ -55,38 +72,66 @@ _HOMES = {
     "read_studies": "vlscore.studies",
     "score": "vlscore.scorer",
 }
+# Reachable as attributes after a plain `import vlscore`.
+_ROOMS = (
+    "display",
+    "embedding",
+    "encoders",
+    "errors",
+    "evaluation",
+    "findings",
+    "images",
+    "index",
+    "meta",
+    "metrics",
+    "oracle",
+    "perturb",
+    "phantom",
+    "reports",
+    "scorer",
+    "search",
+    "similarity",
+    "stats",
+    "studies",
+)
 
 __all__ = [
     "ImagePolicy",
+    "Metric",
     "Score",
     "ScoreTable",
     "Scorer",
     "Signature",
     "Study",
+    "StudyEmbedder",
     "TextPolicy",
     "__version__",
+    "display",
+    "embedding",
     "encoder_cards",
+    "encoders",
+    "errors",
     "evaluate",
+    "evaluation",
+    "findings",
+    "images",
+    "index",
     "load_encoder",
+    "meta",
+    "metrics",
+    "oracle",
+    "perturb",
+    "phantom",
     "read_image",
     "read_studies",
+    "reports",
     "score",
+    "scorer",
+    "search",
+    "similarity",
+    "stats",
+    "studies",
 ]
-
-
-# A type checker sees the names above instead, so that a misspelt one is an error to it.
-if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> Any:
-        if name in _HOMES:
-            return getattr(import_module(_HOMES[name]), name)
-        # Rooms are reachable as attributes: `vlscore.similarity` after a plain `import vlscore`.
-        try:
-            return import_module(f"{__name__}.{name}")
-        except ModuleNotFoundError as error:
-            if error.name != f"{__name__}.{name}":
-                raise
-            raise AttributeError(f"module 'vlscore' has no attribute {name!r}") from None
 
 
 def __dir__() -> list[str]:

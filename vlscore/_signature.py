@@ -34,6 +34,9 @@ class Signature:
         for text in (self.subject, *(part for fact in self.facts for part in fact if part)):
             if "|" in text or "\n" in text:
                 raise InvalidSetting(f"a signature holds no '|' and no line break: {text!r}")
+        for name, _ in self.facts:
+            if ":" in name:
+                raise InvalidSetting(f"a fact's name holds no ':': {name!r}")
 
     def plus(
         self, facts: "Mapping[str, Any] | Signature | None" = None, **more: Any
@@ -46,7 +49,7 @@ class Signature:
             added = list(facts.facts)
         else:
             given = {**(facts or {}), **more}
-            added = [(name, _shown(value)) for name, value in given.items() if value is not None]
+            added = [(name, written(value)) for name, value in given.items() if value is not None]
         known = dict(self.facts)
         known.update(added)
         return Signature(self.subject, tuple(known.items()))
@@ -109,7 +112,15 @@ def _flags_as_yes(signature: Signature) -> dict[str, str]:
     return {name: "yes" if value is None else value for name, value in signature.facts}
 
 
-def _shown(value: Any) -> str:
+def written(value: Any) -> str:
+    """A value as signatures and names of metrics show it; different numbers never look alike.
+
+    >>> written(20.0), written(1 / 3), written(True), written("exp")
+    ('20', '0.3333333333333333', 'true', 'exp')
+    """
     if isinstance(value, bool):
         return str(value).lower()
-    return f"{value:.10g}" if isinstance(value, float) else str(value)
+    if not isinstance(value, float):
+        return str(value)
+    short = f"{value:.10g}"
+    return short if float(short) == value else repr(value)

@@ -1,5 +1,8 @@
 """The engine embeds each thing once, in any order, and loses nothing to one bad item."""
 
+import sys
+import threading
+
 import numpy as np
 import pytest
 import torch
@@ -9,7 +12,7 @@ from hypothesis import strategies as st
 from tests.doubles import MAX_TOKENS, HashEncoder
 from vlscore.embedding import EmbeddingEngine
 from vlscore.embedding.engine import _REMEMBERED_REPORTS
-from vlscore.errors import InvalidReport, UnreadableImage
+from vlscore.errors import BrokenContract, InvalidReport, UnreadableImage
 
 words = st.sampled_from(["no", "effusion", "left", "right", "heart", "normal", "."])
 reports = st.lists(st.lists(words, max_size=MAX_TOKENS + 4).map(" ".join), min_size=1, max_size=20)
@@ -39,10 +42,56 @@ def test_equal_reports_are_embedded_once():
 
 
 def test_memory_of_reports_is_bounded():
-    engine = EmbeddingEngine(HashEncoder(), batch_size=512)
+    encoder = HashEncoder()
+    engine = EmbeddingEngine(encoder, batch_size=512)
     texts = [f"word{k}" for k in range(_REMEMBERED_REPORTS + 100)]
     engine.embed_reports(texts)
     assert len(engine._remembered) == _REMEMBERED_REPORTS
+    engine.embed_reports(texts[-_REMEMBERED_REPORTS:])
+    assert encoder.report_rows == len(texts)
+
+
+def test_threads_share_the_memory_of_reports(monkeypatch):
+    """With room for a few texts, one thread forgets what another is about to look up."""
+    monkeypatch.setattr("vlscore.embedding.engine._REMEMBERED_REPORTS", 20)
+    texts = [f"word{k}" for k in range(60)]
+    expected = HashEncoder().encode_reports(texts)
+    engine = EmbeddingEngine(HashEncoder(), batch_size=8)
+    problems: list[BaseException] = []
+
+    def work(seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        try:
+            for _ in range(40):
+                rows = rng.integers(len(texts), size=25).tolist()
+                embedded = engine.embed_reports([texts[row] for row in rows])
+                torch.testing.assert_close(embedded.vectors, expected[rows])
+        except BaseException as error:
+            problems.append(error)
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(8)]
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert problems == []
+    assert engine.reports_embedded >= len(texts)
+
+
+def test_a_model_in_training_mode_is_refused():
+    encoder = HashEncoder().train()
+    image = np.arange(16, dtype=np.uint8).reshape(4, 4)
+    for embed in (
+        lambda: EmbeddingEngine(encoder).embed_reports(["a"]),
+        lambda: EmbeddingEngine(encoder).embed_images([image]),
+    ):
+        with pytest.raises(BrokenContract, match="training mode"):
+            embed()
 
 
 def test_one_text_that_cannot_be_tokenized_fails_alone():

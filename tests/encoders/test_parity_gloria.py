@@ -1,4 +1,4 @@
-"""GLoRIA against what its authors' code returned."""
+"""GLoRIA and LIMITR, which has its towers, against what their authors' code returned."""
 
 from pathlib import Path
 
@@ -19,9 +19,9 @@ from tests.encoders.goldens import (
 from vlscore.encoders import JointEncoder
 
 
-@pytest.fixture(scope="module")
-def golden() -> Golden:
-    return Golden.of("gloria")
+@pytest.fixture(scope="module", params=["gloria", "limitr"])
+def golden(request: pytest.FixtureRequest) -> Golden:
+    return Golden.of(request.param)
 
 
 @pytest.fixture(scope="module")
@@ -31,9 +31,9 @@ def whole(golden: Golden, shared: Path) -> Golden:
 
 @pytest.fixture(scope="module")
 def encoder(golden: Golden, checkpoints: Path) -> JointEncoder:
-    path = save_lightning(checkpoints / "gloria.ckpt", golden.tensors(), omegaconf_dict())
+    path = save_lightning(checkpoints / "model.ckpt", golden.tensors(), omegaconf_dict())
     forget_foreign_classes()
-    return load_as_authors("gloria", path, golden.vocabulary(checkpoints))
+    return load_as_authors(golden.name, path, golden.vocabulary(checkpoints))
 
 
 def test_parity(encoder: JointEncoder, golden: Golden) -> None:
@@ -74,3 +74,13 @@ def test_report_without_words(encoder: JointEncoder) -> None:
     tokens = encoder.tokenize(["", " 1. ", "."])
     assert tokens.lengths.tolist() == [2, 2, 2]
     assert encoder.encode_tokens(tokens).isfinite().all()
+
+
+@pytest.mark.parametrize("golden", ["limitr"], indirect=True)
+def test_frontal_and_lateral_mean(encoder: JointEncoder, whole: Golden) -> None:
+    pixels = torch.stack([encoder.image_pipeline.as_authors(path) for path in whole.images])
+    with torch.inference_mode():
+        lateral = encoder.embed_lateral_images(pixels.roll(-1, dims=0))
+        lateral[torch.from_numpy(whole["lateral_missing"])] = 0
+        both = (encoder.embed_images(pixels) + lateral) / 2
+    assert row_error(both, whole["img_global_lateral"]) <= TOLERANCE

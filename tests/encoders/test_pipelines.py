@@ -1,11 +1,10 @@
 """Image pipelines on images that no radiograph should look like."""
 
 import contextlib
+import logging
 import pickle
 import re
 import struct
-import subprocess
-import sys
 import warnings
 import zlib
 from pathlib import Path
@@ -90,7 +89,7 @@ def picture_of(folder: Path, kind: str) -> Path:
     """Files that make the authors' readers fail in their own ways."""
     path = folder / f"{kind}.png"
     if kind == "bomb":
-        Image.new("1", (20_000, 20_000)).save(path)
+        Image.new("1", (20_000, 9_000)).save(path)
     elif kind == "too many for OpenCV":
         row = zlib.compress(b"\0" * 100)
         header = struct.pack(">IIBBBBB", 65_000, 65_000, 8, 0, 0, 0, 0)
@@ -118,17 +117,21 @@ def test_the_authors_way_reads_or_refuses_by_name(
     pipeline: ImagePipeline, kind: str, tmp_path: Path
 ) -> None:
     path = picture_of(tmp_path, kind)
+    if kind == "bomb" and isinstance(pipeline, PadCropPipeline | CanvasPipeline):
+        pytest.skip("OpenCV reads as many pixels, in half a gigabyte")
     policy = ImagePolicy(as_authors=True)
-    if kind in ("too many for OpenCV", "a folder"):
+    if kind in ("bomb", "too many for OpenCV", "a folder"):
         with pytest.raises(UnreadableImage, match=re.escape(str(path))):
             pipeline.load(path, policy)
         return
-    # Which reader takes these is its authors' choice.
+    # Which reader takes this is its authors' choice.
     with contextlib.suppress(UnreadableImage):
         assert pipeline.load(path, policy).isfinite().all()
 
 
-def test_the_authors_way_logs_nothing_of_a_header(tmp_path: Path) -> None:
+def test_the_authors_way_logs_nothing_of_a_header(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     """A damaged DICOM whose values pydicom quotes in its log."""
     import pydicom
     from pydicom.dataset import FileMetaDataset
@@ -150,21 +153,14 @@ def test_the_authors_way_logs_nothing_of_a_header(tmp_path: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         picture.save_as(path, enforce_file_format=True)
-    program = (
-        "import logging, sys\n"
-        "logging.basicConfig(level=logging.DEBUG)\n"
-        "from pathlib import Path\n"
-        "from vlscore.encoders.biovil import ResizeCropPipeline\n"
-        "from vlscore.images import ImagePolicy\n"
-        "try:\n"
-        "    ResizeCropPipeline(480).load(Path(sys.argv[1]), ImagePolicy(as_authors=True))\n"
-        "except Exception as error:\n"
-        "    print(type(error).__name__, error)\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program, str(path)], capture_output=True, text=True, check=True
-    )
-    assert "ZZ" not in done.stdout + done.stderr
+    caplog.clear()
+    caplog.set_level(logging.DEBUG)
+    said = ""
+    try:
+        ResizeCropPipeline(480).load(path, ImagePolicy(as_authors=True))
+    except UnreadableImage as refused:
+        said = str(refused)
+    assert "ZZ" not in said + caplog.text
 
 
 def test_minimum_to_maximum_makes_exposure_vanish() -> None:

@@ -93,6 +93,9 @@ UNCERTAIN = [
     "Not certain if there is [consolidation].",
     "No effusion, possible [consolidation].",
     "[Consolidation] should be considered.",
+    "[Pneumonia] is less likely.",
+    "Maybe a small [effusion].",
+    "The previously noted [nodule] is not as well seen.",
 ]
 NEGATED = [
     "No effusion, pneumothorax or [consolidation].",
@@ -111,6 +114,12 @@ NEGATED = [
     "No definite [pleural effusion] seen.",
     "Negative for [pneumothorax] or effusion.",
     "Emphysema without superimposed [pneumonia].",
+    "Interval clearing of the left basilar [pneumonia].",
+    "Cleared right upper lobe [pneumonia].",
+    "A skin fold simulating a [pneumothorax].",
+    "Without [pneumothorax], effusions are small.",
+    "Without focal consolidation, effusion, or [pneumothorax].",
+    "Nil [pneumothorax].",
 ]
 STATED = [
     "No change in the left [effusion].",
@@ -122,6 +131,9 @@ STATED = [
     "Airspace [opacity], not seen on the prior exam.",
     "[Opacity] in the left base, which may represent atelectasis.",
     "There is [cardiomegaly] without edema.",
+    "Without pneumothorax, [effusions] are small.",
+    "Partial clearing of the left basilar [pneumonia].",
+    "Right basilar [opacity], atelectasis versus pneumonia.",
 ]
 
 

@@ -185,6 +185,42 @@ def test_size_is_in_millimetres() -> None:
     assert [a.value for a in finding.on(Axis.SIZE)] == ["25"]
 
 
+@pytest.mark.parametrize(
+    ("report", "observation", "polarity"),
+    [
+        ("The opacity at the right apex is a summation artifact.", "opacity", "negative"),
+        ("Rounded density is a nipple shadow.", "nodular_opacity", "negative"),
+        ("The opacity may represent overlapping structures.", "opacity", "uncertain"),
+        ("The opacity is likely artifactual.", "opacity", "uncertain"),
+        ("Left basilar atelectasis or pneumonia.", "atelectasis", "uncertain"),
+        ("Left basilar atelectasis and/or pneumonia.", "pneumonia", "uncertain"),
+        ("No atelectasis or pneumonia.", "pneumonia", "negative"),
+        ("Stable effusion, no edema or pneumonia.", "pleural_effusion", "positive"),
+        ("Lungs are hypoinflated but clear.", "opacity", "negative"),
+        ("Lungs are hyperexpanded, otherwise clear.", "opacity", "negative"),
+        ("The heart is enlarged but otherwise unremarkable.", "cardiomegaly", "positive"),
+        ("Haemothorax.", "hemothorax", "positive"),
+        ("Bilateral hilar lymphadenopathy and oedema.", "edema", "positive"),
+    ],
+)
+def test_polarity(report: str, observation: str, polarity: str) -> None:
+    assert only(report, observation).polarity == polarity
+
+
+def test_a_mediastinum_in_the_midline_is_not_shifted_and_may_be_wide() -> None:
+    found = extract("The mediastinum is midline.")
+    assert [(f.observation, f.polarity) for f in found] == [
+        ("mediastinal_shift", Polarity.NEGATIVE)
+    ]
+
+
+def test_a_history_in_capitals_ends_with_its_line_where_no_title_follows() -> None:
+    report = "HISTORY: PNEUMONIA.\nSMALL LEFT EFFUSION. NO EDEMA."
+    assert [f.observation for f in extract(report).present] == ["pleural_effusion"]
+    governed = f"{report}\nFINDINGS: CLEAR LUNGS."
+    assert not extract(governed).present
+
+
 def test_rules_say_what_fired() -> None:
     text = "No pleural effusion."
     rules = [(r.name, r.span.of(text)) for r in only(text, "pleural_effusion").rules]

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from vlscore import errors
 from vlscore._resources import resource_path
 from vlscore.findings import InvalidLexicon, extract, load_lexicon, severity_level
 from vlscore.findings.phrases import PhraseTrie
@@ -56,6 +57,10 @@ def test_a_trigger_is_one_line(folder: Path) -> None:
         ("change", 'value = "new"', 'value = "novel"', "is not a valid Change"),
         ("grammar", "copulas =", "cupolas =", "copulas missing"),
         ("severity", "rank = 1", "rang = 1", "rank"),
+        ("coverage", '"opacity", "airspace', '"opaqueness", "airspace', "no such observation"),
+        ("coverage", '"asthma", "hyperlucency", "bulla", "nodule",', '"bulla",', "in no scope"),
+        ("coverage", 'subjects = ["lungs"]', 'subjects = ["loins"]', "unknown subject"),
+        ("coverage", '"lungs", "pleura", "vessels"]', '"lungs", "belly"]', "unknown part"),
     ],
 )
 def test_a_broken_lexicon_is_named(
@@ -64,6 +69,10 @@ def test_a_broken_lexicon_is_named(
     edit(folder / f"{name}.toml", old, new)
     with pytest.raises(InvalidLexicon, match=message):
         load_lexicon(folder)
+
+
+def test_the_error_is_one_of_the_tree() -> None:
+    assert InvalidLexicon is errors.InvalidLexicon
 
 
 def test_a_missing_lexicon_is_named(folder: Path) -> None:

@@ -127,6 +127,8 @@ def test_sides_are_read() -> None:
         ("Pneumothorax: right - none, left - small", 1),
         ("Negative: effusion, pneumothorax, cardiomegaly", 0),
         ("Consolidation: none, pneumothorax: small", 1),
+        ("Consolidation: none pneumothorax: none", 0),
+        ("Pneumothorax none, consolidation absent.", 0),
         ("Consolidation: small, pneumothorax: none", 0),
     ],
 )

@@ -5,10 +5,32 @@ import sys
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from vlscore._signature import Signature
 from vlscore.errors import InvalidReport, InvalidSetting, MissingDependency, UnknownName
-from vlscore.metrics import METRICS, EmbeddingTriples, compute, find_metric, signature
+from vlscore.metrics import (
+    METRICS,
+    Batch,
+    EmbeddingTriples,
+    Plan,
+    compute,
+    find_metric,
+    find_metrics,
+    signature,
+)
 from vlscore.metrics.providers import base
+
+
+class Series:
+    """What a pandas Series looks like to us."""
+
+    def __init__(self, values):
+        self._values = values
+
+    def tolist(self):
+        return list(self._values)
 
 
 def _triples(count: int, C: float | None = 2.0) -> EmbeddingTriples:
@@ -31,19 +53,60 @@ def test_embedded_metrics_equal_the_kernels():
 
     triples = _triples(6)
     i, g, r = triples.images, triples.candidates, triples.references
-    names = ["vlscore", "bounding_sphere", "clipscore"]
-    values = compute(names, [""] * 6, [""] * 6, embeddings=triples)
-    np.testing.assert_array_equal(values["vlscore"], similarity.vlscore(i, g, r, 2.0))
-    np.testing.assert_array_equal(
-        values["bounding_sphere"], similarity.bounding_sphere_radius(i, g, r)
-    )
-    np.testing.assert_array_equal(values["clipscore"], similarity.clipscore(i, g))
+    expected = {
+        "vlscore": similarity.vlscore(i, g, r, 2.0),
+        "vlscore(C=5)": similarity.vlscore(i, g, r, 5.0),
+        "cosine": similarity.cosine(g, r),
+        "image-centred-cosine": similarity.image_centred_cosine(i, g, r),
+        "bounding-sphere": similarity.bounding_sphere_radius(i, g, r),
+        "clipscore": similarity.clipscore(i, g),
+        "refclipscore": similarity.refclipscore(i, g, r),
+    }
+    values = compute(list(expected), [""] * 6, [""] * 6, embeddings=triples)
+    assert list(values) == list(expected)
+    for name, numbers in expected.items():
+        np.testing.assert_array_equal(values[name], numbers)
 
 
-@pytest.mark.parametrize("name", ["", "bleu", "BLEU-4", "bleu-4(", "no such metric", "(x=1)"])
+@pytest.mark.parametrize("name", ["bleu", "no such metric", "bleu-4,rouge-l"])
 def test_unknown_names_are_refused_with_a_list(name):
-    with pytest.raises(UnknownName, match="rouge-l"):
+    with pytest.raises(UnknownName, match=r"Known: .*rouge-l"):
         find_metric(name)
+
+
+@pytest.mark.parametrize("name", ["", "bleu-4(", "(x=1)", "bleu-4(smoothing=exp) twice"])
+def test_what_is_no_name_is_refused_with_how_to_write_one(name):
+    with pytest.raises(InvalidSetting, match=r"is no name|name\(setting=value\)"):
+        find_metric(name)
+
+
+@pytest.mark.parametrize("name", ["BLEU-4", "bleu_4", " Bleu 4 ", "BLEU_4()"])
+def test_names_are_found_in_any_spelling(name):
+    assert find_metric(name) is METRICS.find("bleu-4") or find_metric(name) == find_metric("bleu-4")
+
+
+def test_what_may_have_been_meant_is_said():
+    with pytest.raises(UnknownName, match="did you mean rouge-l"):
+        find_metric("rogue-l")
+    with pytest.raises(UnknownName, match="did you mean bleu-1 or bleu-2 or bleu-3"):
+        find_metric("bleu")
+
+
+@pytest.mark.parametrize("names", ["", [], ",", 5, None])
+def test_no_name_at_all_is_refused(names):
+    with pytest.raises(InvalidSetting, match=r"no metric is named|is a vlscore\.metrics\.Metric"):
+        find_metrics(names)
+
+
+def test_metrics_are_named_in_one_text_or_a_list_each_once():
+    expected = [find_metric("cosine"), find_metric("bleu-4(smoothing=exp,tokens=cxr)")]
+    for names in (
+        "cosine, bleu-4(smoothing=exp,tokens=cxr),COSINE",
+        ["cosine", expected[1], "cosine"],
+        (expected[0], "bleu_4(tokens=cxr,smoothing=exp)"),
+    ):
+        assert list(find_metrics(names)) == expected
+    assert list(find_metrics(expected[0])) == expected[:1]
 
 
 @pytest.mark.parametrize(
@@ -54,12 +117,41 @@ def test_unknown_names_are_refused_with_a_list(name):
         ("rouge-l(beta=high)", "beta is a float"),
         ("rouge-l(stemming=perhaps)", "stemming is a bool"),
         ("rouge-l(beta)", 'written "name=value"'),
-        ("vlscore(C=1)", "no parameter 'C'; it has: none"),
+        ("cosine(C=1)", "no parameter 'C'; it has: none"),
+        ("rouge-l(beta=nan)", "finite number, not 'nan'"),
+        ("rouge-l(beta=inf)", "finite number"),
+        ("rouge-l(beta=0)", "greater than 0"),
+        ("meteor(alpha=nan)", "finite number"),
+        ("vlscore(C=0)", "C must be greater than 0"),
+        ("vlscore(C=-1)", "C must be greater than 0"),
+        ("vlscore(C=nan)", "finite number"),
+        ("vlscore(C=true)", "C is a float"),
     ],
 )
 def test_wrong_parameters_are_refused_with_what_would_do(name, message):
     with pytest.raises(InvalidSetting, match=message):
         find_metric(name)
+
+
+@pytest.mark.parametrize("C", [0, -2.0, float("nan"), float("inf"), True, "3"])
+def test_a_constant_that_is_no_positive_number_is_refused_beside_embeddings(C):
+    i, g, r = np.zeros((3, 1, 2))
+    with pytest.raises(InvalidSetting, match="C must be a positive number"):
+        EmbeddingTriples(i, g, r, "enc:test@0", C)
+
+
+def test_metrics_are_values():
+    one, other = find_metric("bleu-4(smoothing=exp)"), METRICS["BLEU-4"](smoothing="exp")
+    assert one == other
+    assert hash(one) == hash(other)
+    assert {one: "x"}[other] == "x"
+    assert one != METRICS["bleu-4"]
+
+
+@given(st.floats(min_value=1e-300, allow_infinity=False))
+def test_a_metric_is_found_by_what_it_prints_whatever_its_parameter(C):
+    metric = METRICS["vlscore"](C=C)
+    assert find_metric(str(metric)) == metric
 
 
 def test_parameters_set_twice_keep_what_was_set_before():
@@ -96,8 +188,13 @@ def test_absent_library_is_named_with_its_extra(monkeypatch):
         raise ImportError(name)
 
     monkeypatch.setattr(base, "import_module", absent)
-    for name, library in (("bleu-1", "sacrebleu"), ("rouge-l", "rouge-score"), ("meteor", "nltk")):
-        with pytest.raises(MissingDependency, match=rf"{library} .*vlscore\[metrics\]"):
+    monkeypatch.setattr(base, "find_spec", absent)
+    for name, library, package in (
+        ("bleu-1", "sacrebleu", "sacrebleu"),
+        ("rouge-l", "rouge-score", "rouge-score"),
+        ("meteor", "nltk", r"vlscore\[metrics\]"),
+    ):
+        with pytest.raises(MissingDependency, match=rf"{library} .*pip install '{package}'"):
             compute([name], ["a"], ["b"])
 
 
@@ -108,7 +205,101 @@ def test_libraries_are_imported_only_when_used():
 
 
 def test_signature_tells_settings_and_library():
-    assert "|smoothing:exp|tokens:13a|level:sentence|case:lower|sacrebleu:" in signature(
-        "bleu-4(smoothing=exp)"
+    bleu = signature("bleu-4(smoothing=exp)")
+    assert str(bleu).startswith(
+        "bleu-4|smoothing:exp|tokens:13a|level:sentence|case:lower|sacrebleu:"
     )
-    assert signature("vlscore", _triples(1)).startswith("vlscore|enc:test@0|C:2|v:")
+    assert str(signature("vlscore", _triples(1))).startswith("vlscore|C:2|enc:test@0|v:")
+    assert signature("vlscore(C=7)", _triples(1)).get("C") == "7"
+    assert not signature("vlscore").has("enc")
+
+
+def test_every_signature_parses_back():
+    for name in METRICS:
+        try:
+            found = signature(name, _triples(1))
+        except MissingDependency:
+            continue
+        assert Signature.parse(str(found)) == found
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ("a b", "c"),
+        np.array(["a b", "c"]),
+        np.array(["a b", "c"], dtype=object),
+        Series(["a b", "c"]),
+        iter(["a b", "c"]),
+    ],
+    ids=["tuple", "array", "objects", "series", "iterator"],
+)
+def test_texts_come_in_any_list(texts):
+    assert compute("bleu-1", texts, ["a b", "d"])["bleu-1"].tolist() == [1.0, 0.0]
+
+
+def test_references_are_needed_only_by_metrics_that_look_at_them():
+    triples = _triples(2)
+    without = EmbeddingTriples(triples.images, triples.candidates, None, "enc:test@0")
+    alone = compute("clipscore", ["a", "b"], None, embeddings=without)["clipscore"]
+    both = compute("clipscore", ["a", "b"], ["c", "d"], embeddings=triples)["clipscore"]
+    assert alone.tobytes() == both.tobytes()
+    with pytest.raises(InvalidSetting, match="look at references, and there are none"):
+        compute("bleu-1", ["a"], None)
+
+
+def test_corpus_values_are_those_of_pooled_counts():
+    from sacrebleu.metrics.bleu import BLEU
+
+    candidates = ["no effusion is seen today", "small left effusion", "clear lungs are seen here"]
+    references = ["no effusion is seen", "small right effusion", "the lungs are seen clear here"]
+    plan = Plan("bleu-2,findings-f1")
+    values = plan.values(Batch(candidates, references))
+    bleu, f1 = values.values()
+    expected = BLEU(lowercase=True, max_ngram_order=2, smooth_method="none")
+    score = expected.corpus_score(candidates, [references]).score / 100
+    assert plan.corpus(bleu)["corpus"] == pytest.approx([score], rel=1e-12)
+    assert bleu.headline.mean() != pytest.approx(score, rel=1e-3)
+    assert {"micro", "macro"} <= set(plan.corpus(f1))
+    # A resample in which the first candidate counts twice and the last not at all.
+    twice = plan.corpus(bleu, np.array([[2.0, 1.0, 0.0]]))["corpus"]
+    pooled = expected.corpus_score(
+        [candidates[0], candidates[0], candidates[1]],
+        [[references[0], references[0], references[1]]],
+    )
+    assert twice == pytest.approx([pooled.score / 100], rel=1e-12)
+
+
+def test_findings_f1_counts_observations():
+    from vlscore.findings import chexpert_labels
+
+    candidates = ["Small left effusion.", "Clear lungs.", "Pneumothorax and cardiomegaly.", ""]
+    references = ["Effusion and edema.", "No effusion.", "Small pneumothorax.", "Pneumonia."]
+
+    def stated(text):
+        return {name for name, label in chexpert_labels(text).items() if label in (1, -1)}
+
+    def f1(hits, of_candidate, of_reference):
+        return 2 * hits / (of_candidate + of_reference) if of_candidate + of_reference else 1.0
+
+    pairs = [(stated(g), stated(r)) for g, r in zip(candidates, references, strict=True)]
+    values = compute("findings-f1", candidates, references)
+    assert values["findings-f1"] == pytest.approx(
+        [f1(len(g & r), len(g), len(r)) for g, r in pairs]
+    )
+    plan = Plan("findings-f1")
+    (of_all,) = plan.values(Batch(candidates, references)).values()
+    corpus = plan.corpus(of_all)
+    sizes = [sum(map(len, side)) for side in zip(*pairs, strict=True)]
+    assert corpus["micro"] == pytest.approx([f1(sum(len(g & r) for g, r in pairs), *sizes)])
+    names = set().union(*(g | r for g, r in pairs))
+    of_names = [
+        f1(
+            sum(name in g & r for g, r in pairs),
+            sum(name in g for g, _ in pairs),
+            sum(name in r for _, r in pairs),
+        )
+        for name in names
+    ]
+    assert corpus["macro"] == pytest.approx([np.mean(of_names)])
+    assert 0 < corpus["micro"][0] < 1

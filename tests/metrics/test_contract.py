@@ -1,122 +1,272 @@
-"""What every registered metric must do; a new one is tested here without another line."""
+"""Every registered metric keeps the contract, and the contract catches metrics that do not."""
+
+import dataclasses
 
 import numpy as np
 import pytest
 
-from vlscore.errors import MissingDependency
-from vlscore.metrics import METRICS, EmbeddingTriples, compute, find_metric, provider_of, signature
+from vlscore.errors import BrokenContract, MissingDependency, UnknownName
+from vlscore.metrics import (
+    METRICS,
+    Batch,
+    Computed,
+    Metric,
+    Output,
+    Plan,
+    Provider,
+    check_metric,
+    text_metric,
+)
+from vlscore.metrics.contract import metric_checks
 
-REFERENCES = [
-    "There is a small left pleural effusion. The heart is normal in size.",
-    "No focal consolidation, effusion or pneumothorax. The lungs are clear.",
-    "Large right pneumothorax with collapse of the right lung. Chest tube in place.",
-    "Mild cardiomegaly. Vascular congestion without overt pulmonary edema is seen.",
-    "A 2.5 cm nodule projects over the right upper lobe; CT is recommended.",
-]
-# Reports about something else, so that every metric must prefer the references themselves.
-OTHERS = REFERENCES[2:] + REFERENCES[:2]
-DIM = 16
 
-
-@pytest.fixture(params=sorted(METRICS))
-def metric(request):
-    found = METRICS[request.param]
+@pytest.fixture(params=[*METRICS, "bleu-2(smoothing=exp,tokens=cxr)", "rouge-l(stemming=true)"])
+def name(request):
     try:
-        provider_of(found).conventions(found)
+        Plan(request.param).require()
     except MissingDependency as error:
         pytest.skip(str(error))
-    return found
+    return request.param
 
 
-def _vector(text: str) -> np.ndarray:
-    seed = int.from_bytes(text.encode("utf-8")[:40].ljust(40, b"\0"), "little")
-    direction = np.random.default_rng(seed).normal(size=DIM)
-    return direction / np.linalg.norm(direction)
+def test_every_registered_metric_keeps_the_contract(name):
+    check_metric(name)
 
 
-def _embedded(candidates: list[str], references: list[str]) -> EmbeddingTriples:
-    """An image lies near its reference; another text has nothing to do with either."""
-    towards = np.random.default_rng(5).normal(size=DIM) * 0.05
-    r = np.array([_vector(text) for text in references]).reshape(-1, DIM)
-    g = np.array([_vector(text) for text in candidates]).reshape(-1, DIM)
-    return EmbeddingTriples(r + towards, g, r, "enc:test", C=1.0)
-
-
-def _values(metric, candidates, references):
-    embeddings = _embedded(candidates, references)
-    return compute([metric], candidates, references, embeddings=embeddings)[str(metric)]
-
-
-def test_gives_one_float64_for_each_report(metric):
-    values = _values(metric, OTHERS, REFERENCES)
-    assert values.dtype == np.float64
-    assert values.shape == (len(REFERENCES),)
-    assert np.isfinite(values).all()
-
-
-def test_scores_the_reference_itself_best(metric):
-    sign = 1 if metric.higher_is_better else -1
-    itself = sign * _values(metric, REFERENCES, REFERENCES)
-    other = sign * _values(metric, OTHERS, REFERENCES)
-    assert (itself > other).all()
-
-
-def test_keeps_its_bounds(metric):
-    texts = [*REFERENCES, "", "x", "effusion " * 50, "\x00 \u00e9 \U0001f600", "... !!"]
-    low, high = metric.bounds
-    for reference in texts:
-        values = _values(metric, texts, [reference] * len(texts))
-        assert low is None or (values >= low).all()
-        assert high is None or (values <= high).all()
-
-
-def test_scores_an_empty_candidate_no_better_than_the_reference(metric):
-    sign = 1 if metric.higher_is_better else -1
-    empty = sign * _values(metric, [""] * len(REFERENCES), REFERENCES)
-    assert (empty < sign * _values(metric, REFERENCES, REFERENCES)).all()
-
-
-def test_is_deterministic(metric):
-    first = _values(metric, OTHERS, REFERENCES)
-    assert first.tobytes() == _values(metric, OTHERS, REFERENCES).tobytes()
-
-
-def test_does_not_depend_on_order_or_neighbours(metric):
-    together = _values(metric, OTHERS, REFERENCES)
-    backwards = _values(metric, OTHERS[::-1], REFERENCES[::-1])[::-1]
-    alone = [_values(metric, [g], [r])[0] for g, r in zip(OTHERS, REFERENCES, strict=True)]
-    np.testing.assert_allclose(backwards, together, rtol=1e-12)
-    np.testing.assert_allclose(alone, together, rtol=1e-12)
-
-
-def test_takes_no_reports_at_all(metric):
-    assert _values(metric, [], []).shape == (0,)
-
-
-def test_ignores_what_it_says_it_does_not_use(metric):
-    if not metric.uses_embeddings:
-        assert not metric.uses_image
-        return
-    triples = _embedded(OTHERS, REFERENCES)
-    noise = np.random.default_rng(6).normal(size=triples.images.shape)
-    for name, used in (("images", metric.uses_image), ("references", metric.uses_reference)):
-        points = {part: getattr(triples, part) for part in ("images", "candidates", "references")}
-        moved = EmbeddingTriples(**{**points, name: noise}, signature="enc:test", C=1.0)
-        before = compute([metric], OTHERS, REFERENCES, embeddings=triples)[str(metric)]
-        after = compute([metric], OTHERS, REFERENCES, embeddings=moved)[str(metric)]
-        assert (before.tobytes() != after.tobytes()) == used
-
-
-def test_signature_names_the_metric_its_settings_and_the_version(metric):
-    text = signature(metric, _embedded(OTHERS, REFERENCES))
-    assert text.startswith(metric.name)
-    assert "|v:" in text
-    for name, value in metric.settings.items():
-        assert f"|{name}:{value}" in text
-    assert ("enc:test" in text) == metric.uses_embeddings
-
-
-def test_is_found_by_what_it_prints(metric):
-    assert find_metric(str(metric)) == metric
+def test_every_registered_metric_is_described_and_cited(name):
+    (metric,) = Plan(name).metrics
     assert metric.description
     assert metric.citation
+
+
+class Lengths(Provider):
+    """A sound metric: words of the candidate that the reference has, of all of its words."""
+
+    library = "lengths"
+
+    def missing(self, metric):
+        return None
+
+    def version(self):
+        return "1"
+
+    def value(self, candidate, reference):
+        words = candidate.split()
+        return len({*words} & {*reference.split()}) / max(len({*words}), 1)
+
+    def compute(self, metric, batch):
+        return Computed([np.array([self.value(g, r) for g, r in batch.pairs()])])
+
+
+def made(provider, **changes):
+    sound = Metric(
+        name="shared-words",
+        description="words that both have",
+        higher_is_better=True,
+        bounds=(0.0, 1.0),
+        uses_image=False,
+        uses_reference=True,
+        reference_scores_best=True,
+        citation="none",
+        provider=provider,
+    )
+    return dataclasses.replace(sound, **changes)
+
+
+def test_a_sound_metric_of_ones_own_passes():
+    check_metric(made(Lengths()))
+
+
+class Endless(Lengths):
+    def value(self, candidate, reference):
+        return float("inf") if "effusion" in candidate else 0.5
+
+
+class Beyond(Lengths):
+    def value(self, candidate, reference):
+        return super().value(candidate, reference) + len(candidate) / 100
+
+
+class LovesSilence(Lengths):
+    def value(self, candidate, reference):
+        return 1.0 if not candidate else super().value(candidate, reference)
+
+
+class LovesOthers(Lengths):
+    def value(self, candidate, reference):
+        return 1 - super().value(candidate, reference)
+
+
+class Moody(Lengths):
+    calls = 0
+
+    def value(self, candidate, reference):
+        Moody.calls += 1
+        return super().value(candidate, reference) / (1 + Moody.calls % 7)
+
+
+class Jealous(Lengths):
+    """The first pair of a batch is taken for better than the others."""
+
+    def compute(self, metric, batch):
+        (column,) = super().compute(metric, batch).columns
+        return Computed([column / (1 + np.arange(len(batch)))])
+
+
+class Relative(Lengths):
+    """A value depends on the best of the batch, in whatever order."""
+
+    def compute(self, metric, batch):
+        (column,) = super().compute(metric, batch).columns
+        return Computed([column / (1 + max(map(len, batch.candidates), default=0))])
+
+
+class NeedsSome(Lengths):
+    def compute(self, metric, batch):
+        if not len(batch):
+            raise ValueError("nothing to do")
+        return super().compute(metric, batch)
+
+
+class Blind(Lengths):
+    def value(self, candidate, reference):
+        return min(len(candidate) / 1000, 1.0)
+
+
+class Short(Lengths):
+    def compute(self, metric, batch):
+        return Computed([np.zeros(max(len(batch) - 1, 0))])
+
+
+class NoSums(Lengths):
+    def corpus(self, metric, sums):
+        return {"corpus": sums[:, 0]}
+
+
+class GrowingSums(NoSums):
+    def compute(self, metric, batch):
+        computed = super().compute(metric, batch)
+        return Computed(computed.columns, statistics=np.ones((len(batch), 1)) / 100)
+
+
+CORPUS = {"corpus": (Output("corpus", "sum"),), "statistics": 1}
+
+
+@pytest.mark.parametrize(
+    ("metric", "problem"),
+    [
+        (made(Endless()), "not finite for ordinary reports"),
+        (made(Short()), "states 1 columns"),
+        (made(Beyond()), "leaves its bounds"),
+        (made(LovesSilence()), "an empty report scores as well"),
+        (made(LovesOthers()), "another report scores as well"),
+        (made(Moody()), "differ from call to call"),
+        (made(Jealous()), "depend on the order"),
+        (made(Relative()), "depends on its neighbours"),
+        (made(NeedsSome()), "nothing to do"),
+        (made(Blind(), reference_scores_best=False), "ignores the references"),
+        (made(Lengths(), uses_reference=False), "looks at the references"),
+        (made(Lengths(), uses_image=True), "nothing shows it one"),
+        (made(NoSums(), **CORPUS), "states 1 statistics"),
+        (made(GrowingSums(), **CORPUS), "counted twice"),
+        (made(Lengths(), description=" "), "no description"),
+    ],
+)
+def test_a_broken_metric_is_caught_by_name(metric, problem):
+    with pytest.raises(BrokenContract, match=problem) as caught:
+        check_metric(metric)
+    assert str(caught.value).startswith("shared-words: ")
+
+
+def test_statistics_without_a_corpus_value_are_caught():
+    class Sums(Lengths):
+        def compute(self, metric, batch):
+            return Computed(super().compute(metric, batch).columns, np.ones((len(batch), 1)))
+
+    with pytest.raises(BrokenContract, match="states no corpus value"):
+        check_metric(made(Sums()))
+
+
+class WithEmbeddings(Lengths):
+    """A sound metric of embeddings: how near candidate and image lie."""
+
+    def compute(self, metric, batch):
+        assert batch.embeddings is not None
+        apart = np.asarray(batch.embeddings.images) - np.asarray(batch.embeddings.candidates)
+        return Computed([-np.abs(apart).sum(1)])
+
+
+EMBEDDED = {
+    "bounds": (None, 0.0),
+    "uses_image": True,
+    "uses_reference": False,
+    "artefacts": ("embeddings",),
+}
+
+
+def test_embedded_metrics_of_ones_own_are_checked_for_what_they_look_at():
+    check_metric(made(WithEmbeddings(), **EMBEDDED))
+    with pytest.raises(BrokenContract, match="ignores the references"):
+        check_metric(made(WithEmbeddings(), **{**EMBEDDED, "uses_reference": True}))
+    with pytest.raises(BrokenContract, match="looks at the images"):
+        check_metric(made(WithEmbeddings(), **{**EMBEDDED, "uses_image": False}))
+
+
+def test_a_metric_that_is_not_found_again_is_caught(monkeypatch):
+    other = made(Lengths())
+    METRICS.register(made(Blind(), description="another"))
+    try:
+        with pytest.raises(BrokenContract, match="does not find it again"):
+            check_metric(other)
+    finally:
+        METRICS.unregister("shared-words")
+
+
+def test_a_metric_whose_signature_hides_a_parameter_is_caught(monkeypatch):
+    """The plan states every parameter; the check guards the plan."""
+    plan_signature = Plan.signature
+
+    def without(self, metric, *rest):
+        return plan_signature(self, metric, *rest).without("smoothing")
+
+    monkeypatch.setattr(Plan, "signature", without)
+    with pytest.raises(BrokenContract, match="does not state its parameter smoothing"):
+        check_metric("bleu-1")
+
+
+def test_every_check_is_run_and_can_fail():
+    names = {check.__name__ for check in metric_checks()}
+    assert names == {
+        "check_columns",
+        "check_bounds",
+        "check_reference",
+        "check_repeats",
+        "check_neighbours",
+        "check_nothing",
+        "check_uses",
+        "check_statistics",
+        "check_signature",
+        "check_name",
+    }
+
+
+def test_unknown_and_absent_metrics_are_not_called_broken():
+    with pytest.raises(UnknownName):
+        check_metric("no-such-metric")
+
+    class Absent(Lengths):
+        def missing(self, metric):
+            return "lengths is not installed: pip install lengths"
+
+    with pytest.raises(MissingDependency, match="pip install lengths"):
+        check_metric(made(Absent()))
+
+
+def test_a_function_of_two_texts_keeps_the_contract():
+    @text_metric("first-words", "whether both begin alike", bounds=(0.0, 1.0))
+    def first_words(candidate, reference):
+        return float(candidate.split()[:1] == reference.split()[:1])
+
+    check_metric(first_words)
+    batch = Batch(["a b", "c"], ["a", "d"])
+    assert Plan(first_words).values(batch)[first_words].headline.tolist() == [1.0, 0.0]

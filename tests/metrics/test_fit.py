@@ -6,7 +6,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from vlscore.errors import InvalidSetting
+from vlscore.errors import InvalidReport, InvalidSetting
 from vlscore.evaluation import evaluate
 from vlscore.metrics import Computed, Metric, Plan, Provider, compute, compute_values
 from vlscore.metrics.batch import Batch
@@ -91,7 +91,7 @@ def table(tmp_path):
 
 
 def test_evaluate_fits_to_the_whole_table_before_it_computes(table, tmp_path, monkeypatch):
-    monkeypatch.setattr("vlscore.evaluation.run._TEXTS_IN_CHUNK", 2)
+    monkeypatch.setattr("vlscore.evaluation.computing._TEXTS_IN_CHUNK", 2)
     result = evaluate(table, tmp_path / "out", Scorer(metrics=[RARE]))
     signature = result.summary.metrics["rare-words"].signature
     assert signature.get("fit").startswith("4-references@")
@@ -106,3 +106,12 @@ def test_further_metrics_keep_the_fit_and_other_references_are_another_run(table
     elsewhere = Scorer(metrics=[RARE]).fit(["clear", "no"])
     with pytest.raises(InvalidSetting, match=r"fit: 4-references@[0-9a-f]{12} against 2-ref"):
         evaluate(table, tmp_path / "out", elsewhere)
+
+
+def test_what_is_no_list_of_texts_is_refused():
+    with pytest.raises(InvalidReport, match="not one text"):
+        Plan([RARE]).fit("no effusion")
+    with pytest.raises(InvalidReport, match="not one text"):
+        Scorer(metrics=[RARE]).fit("no effusion")
+    with pytest.raises(InvalidReport, match=r"references\[1\] is a float"):
+        Plan([RARE]).fit(["no effusion", 0.5])

@@ -26,7 +26,7 @@ class Given(Provider):
     def missing(self, metric):
         return None
 
-    def facts(self, metric, inputs=()):
+    def facts(self, metric):
         return {"given": 1}
 
 

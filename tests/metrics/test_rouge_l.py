@@ -45,4 +45,4 @@ def test_stemming_joins_forms_of_a_word():
     plain = compute(["rouge-l"], ["effusions"], ["effusion"])["rouge-l"]
     stemmed = compute(["rouge-l(stemming=true)"], ["effusions"], ["effusion"])
     assert plain.tolist() == [0.0]
-    assert stemmed["rouge-l(stemming=True)"].tolist() == [1.0]
+    assert stemmed["rouge-l(stemming=true)"].tolist() == [1.0]

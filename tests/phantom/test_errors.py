@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vlscore.phantom import KINDS, Finding, corrupt, count_errors, pair_errors, sample_scene
+from vlscore.phantom import KINDS, PhantomFinding, corrupt, count_errors, pair_errors, sample_scene
 
 seeds = st.integers(0, 2**32 - 1)
 laws = settings(deadline=None, max_examples=60)
@@ -57,28 +57,36 @@ def test_the_table_of_pairs_equals_counting_each(several):
 @pytest.mark.parametrize(
     ("candidate", "reference", "category"),
     [
-        ([Finding("edema", severity=1)], [], "false_finding"),
-        ([], [Finding("edema", severity=1)], "omitted_finding"),
-        ([Finding("chest_tube", "left")], [Finding("chest_tube", "right")], "wrong_location"),
+        ([PhantomFinding("edema", severity=1)], [], "false_finding"),
+        ([], [PhantomFinding("edema", severity=1)], "omitted_finding"),
         (
-            [Finding("nodule", "left", "upper", 1)],
-            [Finding("nodule", "right", "lower", 1)],
+            [PhantomFinding("chest_tube", "left")],
+            [PhantomFinding("chest_tube", "right")],
             "wrong_location",
         ),
-        ([Finding("edema", severity=1)], [Finding("edema", severity=3)], "wrong_severity"),
         (
-            [Finding("edema", severity=1, change="new")],
-            [Finding("edema", severity=1)],
+            [PhantomFinding("nodule", "left", "upper", 1)],
+            [PhantomFinding("nodule", "right", "lower", 1)],
+            "wrong_location",
+        ),
+        (
+            [PhantomFinding("edema", severity=1)],
+            [PhantomFinding("edema", severity=3)],
+            "wrong_severity",
+        ),
+        (
+            [PhantomFinding("edema", severity=1, change="new")],
+            [PhantomFinding("edema", severity=1)],
             "false_comparison",
         ),
         (
-            [Finding("edema", severity=1, change="new")],
-            [Finding("edema", severity=1, change="unchanged")],
+            [PhantomFinding("edema", severity=1, change="new")],
+            [PhantomFinding("edema", severity=1, change="unchanged")],
             "false_comparison",
         ),
         (
-            [Finding("edema", severity=1)],
-            [Finding("edema", severity=1, change="new")],
+            [PhantomFinding("edema", severity=1)],
+            [PhantomFinding("edema", severity=1, change="new")],
             "omitted_comparison",
         ),
     ],

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vlscore.phantom import KINDS, Finding, sample_scene, sentence_for, write_report
+from vlscore.phantom import KINDS, PhantomFinding, sample_scene, sentence_for, write_report
 from vlscore.phantom.grammar import phrasings
 
 seeds = st.integers(0, 2**32 - 1)
@@ -20,7 +20,7 @@ def all_findings():
         for side, zone, severity in itertools.product(
             spec.sides or (None,), spec.zones or (None,), spec.severities or (None,)
         ):
-            yield Finding(kind, side, zone, severity)
+            yield PhantomFinding(kind, side, zone, severity)
 
 
 @laws

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from vlscore.images import read_image
-from vlscore.phantom import KINDS, Acquisition, Finding, Scene, render, sample_scene
+from vlscore.phantom import KINDS, Acquisition, PhantomFinding, Scene, render, sample_scene
 from vlscore.phantom.corpus import scene_at, thumbnail
 from vlscore.phantom.dataset import sample_studies, write_dataset, write_dicom, write_png
 
@@ -20,7 +20,7 @@ def change(finding):
 
 def one_of(kind, **attributes):
     spec = KINDS[kind]
-    return Finding(
+    return PhantomFinding(
         kind,
         attributes.get("side", spec.sides[0] if spec.sides else None),
         attributes.get("zone", spec.zones[-1] if spec.zones else None),

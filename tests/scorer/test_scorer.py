@@ -1,6 +1,8 @@
 """Scores equal the kernels on the embeddings, and carry what a reader needs to trust them."""
 
 import json
+import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,9 +11,21 @@ from PIL import Image
 
 import vlscore
 from tests.doubles import HashEncoder
-from vlscore.errors import InvalidSetting, InvalidStudy, UnknownName, UnreadableImage
+from tests.metrics import own
+from vlscore import similarity
+from vlscore._signature import Signature
+from vlscore.embedding import StudyEmbedder
+from vlscore.errors import (
+    InvalidReport,
+    InvalidSetting,
+    InvalidStudy,
+    MissingDependency,
+    UnknownName,
+    UnreadableImage,
+    VLScoreError,
+)
+from vlscore.metrics import compute
 from vlscore.scorer import Scorer
-from vlscore.similarity import SIMILARITIES, find_similarity, foot, sides, triangle_area
 
 REPORTS = ["no effusion", "left effusion is large", "heart size is normal", ""]
 
@@ -25,10 +39,21 @@ def scorer():
     return Scorer(HashEncoder(), device="cpu")
 
 
-@pytest.mark.parametrize("similarity", SIMILARITIES)
-def test_a_batch_equals_the_kernels_on_its_embeddings(similarity):
+KERNELS = {
+    "vlscore": lambda i, g, r: similarity.vlscore(i, g, r, 20.0),
+    "vlscore(C=30)": lambda i, g, r: similarity.vlscore(i, g, r, 30.0),
+    "cosine": lambda i, g, r: similarity.cosine(g, r),
+    "image-centred-cosine": similarity.image_centred_cosine,
+    "bounding-sphere": similarity.bounding_sphere_radius,
+    "clipscore": lambda i, g, r: similarity.clipscore(i, g),
+    "refclipscore": similarity.refclipscore,
+}
+
+
+@pytest.mark.parametrize("metric", KERNELS)
+def test_a_batch_equals_the_kernels_on_its_embeddings(metric):
     encoder = HashEncoder()
-    scorer = Scorer(encoder, similarity=similarity, device="cpu", batch_size=2)
+    scorer = Scorer(encoder, metrics=metric, device="cpu", batch_size=2)
     images = [picture(k) for k in range(3)]
     table = scorer.score(images, REPORTS[:3], REPORTS[1:4])
     i, g, r = (
@@ -36,13 +61,66 @@ def test_a_batch_equals_the_kernels_on_its_embeddings(similarity):
         encoder.encode_reports(REPORTS[:3]),
         encoder.encode_reports(REPORTS[1:4]),
     )
-    expected = find_similarity(similarity).compute(i, g, r, 20.0).numpy()
-    np.testing.assert_allclose(table.scores, expected, rtol=1e-12)
-    np.testing.assert_allclose(table.columns["area"], triangle_area(i, g, r), rtol=1e-12)
-    np.testing.assert_allclose(table.columns["foot"], foot(i, g, r), rtol=1e-12)
-    names = ("image_candidate", "image_reference", "candidate_reference")
-    for name, expected in zip(names, sides(i, g, r), strict=True):
-        np.testing.assert_allclose(table.columns[name], expected, rtol=1e-12)
+    np.testing.assert_allclose(table.scores, KERNELS[metric](i, g, r).numpy(), rtol=1e-12)
+    geometry = {
+        "area": similarity.triangle_area(i, g, r),
+        "foot": similarity.foot(i, g, r),
+        **dict(
+            zip(
+                ("image_candidate", "image_reference", "candidate_reference"),
+                similarity.sides(i, g, r),
+                strict=True,
+            )
+        ),
+    }
+    looked_at = {
+        "cosine": {"candidate_reference"},
+        "clipscore": {"image_candidate"},
+    }.get(metric, set(geometry))
+    flags = {"candidate_truncated", "reference_truncated"}
+    if metric == "clipscore":
+        flags = {"candidate_truncated"}
+    assert set(table.geometry) == looked_at | flags
+    for name in looked_at:
+        np.testing.assert_allclose(table.columns[name], geometry[name], rtol=1e-12)
+
+
+def test_several_metrics_are_those_computed_one_by_one():
+    names = ["bleu-1", "vlscore", "findings-f1", "cosine"]
+    images = [picture(k) for k in range(3)]
+    table = Scorer(HashEncoder(), metrics=names).score(images, REPORTS[:3], REPORTS[1:4])
+    assert [str(metric) for metric in table.metrics] == names
+    for name in names:
+        alone = Scorer(HashEncoder(), metrics=name).score(images, REPORTS[:3], REPORTS[1:4])
+        np.testing.assert_array_equal(table.columns[name], alone.scores)
+        assert table.signatures[name] == alone.signature
+    texts = compute(["bleu-1", "findings-f1"], REPORTS[:3], REPORTS[1:4])
+    for name, values in texts.items():
+        np.testing.assert_array_equal(table.columns[name], values)
+    np.testing.assert_array_equal(table.scores, texts["bleu-1"])
+
+
+def test_metrics_of_texts_need_neither_encoder_nor_image(monkeypatch):
+    from vlscore.embedding import studies
+
+    monkeypatch.setattr(studies, "load_encoder", None)
+    scorer = Scorer(metrics="bleu-1,rouge-l")
+    assert scorer.embedder is None
+    score = scorer.score(None, "no effusion", "no effusion")
+    assert (score.score, score.values["rouge-l"], score.geometry) == (1.0, 1.0, {})
+    assert np.isnan(score.area)
+    table = vlscore.score(None, ["no effusion", "x"], "no effusion", metrics=["bleu-1"])
+    assert table.scores.tolist() == [1.0, 0.0]
+
+
+def test_metrics_of_ones_own_and_composites_score_like_the_others():
+    scorer = Scorer(HashEncoder(), metrics=[own.COMPOSITE, "vlscore"])
+    score = scorer.score(picture(0), REPORTS[0], REPORTS[1])
+    parts = compute(["bleu-1", "rouge-l", own.length_ratio], [REPORTS[0]], [REPORTS[1]])
+    assert score.score == np.mean([values[0] for values in parts.values()])
+    assert "rouge-l,beta:1" in score.signature.get("of")
+    alone = Scorer(HashEncoder()).score(picture(0), REPORTS[0], REPORTS[1])
+    assert score.values["vlscore"] == alone.score
 
 
 def test_one_study_is_the_batch_of_one(scorer):
@@ -88,6 +166,21 @@ def test_truncation_is_said(scorer):
     assert "truncated" not in str(scorer.score(picture(0), REPORTS[1], REPORTS[0]))
 
 
+def test_the_text_policy_is_applied_once_to_each_side():
+    report = "FINDINGS: left effusion is large.\nIMPRESSION: no effusion"
+    for policy, candidate, reference in (
+        ("impression", report, report),
+        (vlscore.TextPolicy(reference_section="impression"), "no effusion", report),
+    ):
+        scorer = Scorer(HashEncoder(), metrics="vlscore,bleu-1", text_policy=policy)
+        score = scorer.score(picture(0), candidate, reference)
+        expected = Scorer(HashEncoder(), metrics="vlscore,bleu-1").score(
+            picture(0), "no effusion", "no effusion"
+        )
+        assert score.values == expected.values == {"vlscore": 1.0, "bleu-1": 1.0}
+        assert {s.get("txt") for s in score.signatures.values()} == {scorer.text_policy.signature()}
+
+
 def test_the_signature_names_every_choice():
     scorer = Scorer(
         HashEncoder(), C=7, device="cpu", image_policy="minmax", text_policy="impression"
@@ -95,9 +188,9 @@ def test_the_signature_names_every_choice():
     shown = str(scorer.signature)
     checksum = HashEncoder.checksum[:12]
     for part in (
+        "vlscore",
         f"enc:hash@{checksum}",
         "C:7",
-        "sim:vlscore",
         "img:minmax",
         "views:first-frontal",
         "txt:impression",
@@ -105,28 +198,94 @@ def test_the_signature_names_every_choice():
         f"v:{vlscore.__version__}",
     ):
         assert part in shown.split("|")
-    assert str(Scorer(HashEncoder(), similarity="cosine", device="cpu").signature).count("C:") == 0
+    assert Signature.parse(shown) == scorer.signature
+    cosine = Scorer(HashEncoder(), metrics="cosine").signature
+    # What a metric does not look at is no part of what its numbers depend on.
+    assert not any(cosine.has(name) for name in ("C", "img", "views"))
 
 
 def test_results_are_plain_data(scorer):
     table = scorer.score([picture(0), picture(1)], REPORTS[:2], REPORTS[1:3])
-    assert json.loads(json.dumps(table.to_dict()))["score"] == table.scores.tolist()
+    assert json.loads(json.dumps(table.to_dict()))["vlscore"] == table.scores.tolist()
     assert json.loads(json.dumps(table[0].to_dict()))["signature"] == str(table.signature)
     assert f"{table.mean():.4f}" in str(table)
     assert [float(score) for score in table] == table.scores.tolist()
     assert [float(score) for score in table[:1]] == table.scores[:1].tolist()
     with pytest.raises(IndexError, match="no score 2"):
         table[2]
+    assert table[-1] == table[1]
+
+
+def test_json_holds_no_nan(scorer, tmp_path):
+    # An image and a reference that coincide have a line with no direction: no foot.
+    encoder = HashEncoder()
+    encoder.scale.fill_(0.0)
+    flat = Scorer(encoder, metrics="vlscore").score(picture(0), REPORTS[0], REPORTS[1])
+    assert np.isnan(flat.foot)
+    table = scorer.score([tmp_path / "absent.png"], REPORTS[:1], REPORTS[:1], on_error="keep")
+    for result in (flat, table, table[0]):
+        content = json.loads(json.dumps(result.to_dict(), allow_nan=False))
+        assert None in content.values() or [None] in content.values()
+
+
+def test_a_failed_row_is_no_number(scorer, tmp_path):
+    table = scorer.score(
+        [picture(0), tmp_path / "absent.png"], REPORTS[:2], REPORTS[:2], on_error="keep"
+    )
+    failed = table[1]
+    assert np.isnan(failed.score)
+    with pytest.raises(UnreadableImage, match="absent"):
+        float(failed)
+    assert str(failed).startswith("failed: ")
+    assert "absent.png" in failed.to_dict()["error"]
+    assert table[0].error is None
+    assert "1 failed" in str(table)
+
+
+def test_the_mean_has_an_interval_and_its_n(scorer):
+    table = scorer.score([picture(k) for k in range(4)], REPORTS, REPORTS[:1] * 4)
+    interval = table.interval()
+    assert interval.estimate == table.mean() == pytest.approx(table.scores.mean())
+    assert interval.low < interval.estimate < interval.high
+    assert f"{table.mean():.4f} [{interval.low:.4f}, {interval.high:.4f}] of 4" in str(table)
+
+
+def test_a_table_is_no_number(scorer):
+    table = scorer.score([picture(0)], REPORTS[:1], REPORTS[:1])
+    with pytest.raises(TypeError, match="several views of one study are a tuple"):
+        float(table)
+
+
+def test_tables_become_data_frames(monkeypatch, tmp_path):
+    class DataFrame(dict):
+        """As much of pandas as is used here; vlscore does not need pandas."""
+
+        def __init__(self, columns):
+            super().__init__(columns)
+            self.attrs = {}
+
+    monkeypatch.setitem(sys.modules, "pandas", SimpleNamespace(DataFrame=DataFrame))
+    scorer = Scorer(HashEncoder(), metrics="vlscore,bleu-1")
+    images = [picture(0), tmp_path / "absent.png"]
+    table = scorer.score(images, REPORTS[:2], REPORTS[1:3], on_error="keep")
+    frame = table.to_pandas()
+    assert {"vlscore", "bleu-1", "area"} <= set(frame)
+    assert frame["error"][0] is None
+    assert "absent.png" in frame["error"][1]
+    assert frame.attrs["signatures"]["vlscore"] == str(scorer.signature)
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(MissingDependency, match="pip install pandas"):
+        table.to_pandas()
 
 
 def test_a_bad_study_raises_or_is_listed(scorer, tmp_path):
     images = [picture(0), tmp_path / "absent.png", picture(1)]
     with pytest.raises(UnreadableImage, match=r"study 1: .*absent\.png"):
-        scorer.score(images, REPORTS[:3], REPORTS[0])
-    table = scorer.score(images, REPORTS[:3], REPORTS[0], on_error="keep")
+        scorer.score(images, REPORTS[:3], REPORTS[:1] * 3)
+    table = scorer.score(images, REPORTS[:3], REPORTS[:1] * 3, on_error="keep")
     assert list(table.failures) == [1]
     assert np.isnan(table.scores).tolist() == [False, True, False]
-    alone = scorer.score([images[0], images[2]], [REPORTS[0], REPORTS[2]], REPORTS[0])
+    alone = scorer.score([images[0], images[2]], [REPORTS[0], REPORTS[2]], REPORTS[:1] * 2)
     np.testing.assert_allclose(table.scores[[0, 2]], alone.scores, rtol=1e-12)
 
 
@@ -147,14 +306,302 @@ def test_an_embedding_that_is_not_finite_is_a_failure_not_a_score():
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"similarity": "euclid"}, UnknownName, "known: vlscore"),
+        ({"similarity": "euclid"}, UnknownName, "Known: vlscore"),
+        ({"metrics": "vlscor"}, UnknownName, "did you mean vlscore"),
+        ({"metrics": []}, InvalidSetting, "no metric is named"),
+        ({"metrics": "cosine", "similarity": "cosine"}, InvalidSetting, "give one of them"),
         ({"precision": "fp8"}, InvalidSetting, "fp32"),
         ({"views": "all"}, InvalidSetting, "first-frontal"),
         ({"views": "frontal+lateral"}, InvalidSetting, "no tower for lateral"),
-        ({"C": -1.0}, InvalidSetting, "positive"),
-        ({"image_policy": "brightest"}, InvalidSetting, "window is one of"),
+        ({"C": -1.0}, InvalidSetting, "greater than 0"),
+        ({"C": 0}, InvalidSetting, "greater than 0"),
+        ({"C": "a"}, InvalidSetting, "C is a float"),
+        ({"C": float("nan")}, InvalidSetting, "finite"),
+        ({"C": 5, "similarity": "cosine"}, InvalidSetting, "none of these metrics takes it"),
+        ({"C": 5, "metrics": "vlscore(C=3)"}, InvalidSetting, "none of these metrics takes it"),
+        ({"image_policy": "brightest"}, InvalidSetting, "percentile"),
+        ({"text_policy": "conclusion"}, InvalidSetting, "impression"),
+        ({"weights": "/no/such"}, InvalidSetting, "given as an object"),
+        ({"device": "gpu"}, InvalidSetting, "no device is called"),
+        ({"batch_size": 0}, InvalidSetting, "batch_size"),
     ],
 )
 def test_settings_that_cannot_be_honoured_are_refused(options, error, message):
     with pytest.raises(error, match=message):
-        Scorer(HashEncoder(), device="cpu", **options)
+        Scorer(HashEncoder(), **options)
+
+
+def test_settings_without_a_use_are_refused():
+    embedder = StudyEmbedder(HashEncoder())
+    with pytest.raises(InvalidSetting, match="views=mean was given, but the StudyEmbedder"):
+        Scorer(embedder, views="mean")
+    with pytest.raises(InvalidSetting, match="none of the metrics looks at embeddings"):
+        Scorer("gloria", weights="/no/such.ckpt", metrics="bleu-1")
+
+
+def test_C_goes_to_the_metrics_that_leave_it_open():
+    scorer = Scorer(HashEncoder(), metrics="vlscore,vlscore(C=3),cosine", C=7)
+    assert [str(metric) for metric in scorer.metrics] == ["vlscore(C=7)", "vlscore(C=3)", "cosine"]
+    assert [s.get("C") for s in scorer.signatures.values()] == ["7", "3", None]
+
+
+def test_an_encoder_without_C_asks_for_one():
+    class Unknown(HashEncoder):
+        card = HashEncoder.card.__class__(**{**vars(HashEncoder.card), "C": None})
+
+    with pytest.raises(InvalidSetting, match=r"needs the encoder's constant C.*--C 20"):
+        Scorer(Unknown())
+    assert float(Scorer(Unknown(), C=20).score(picture(0), "a", "b")) == float(
+        Scorer(HashEncoder()).score(picture(0), "a", "b")
+    )
+
+
+def test_scorers_share_an_encoder_and_change_nothing_in_each_other():
+    encoder = HashEncoder()
+    deep = np.random.default_rng(1).integers(0, 60_000, (16, 12)).astype(np.uint16)
+    first = Scorer(encoder, image_policy="percentile")
+    before = float(first.score(deep, REPORTS[0], REPORTS[1]))
+    other = Scorer(encoder, image_policy="full")
+    assert float(other.score(deep, REPORTS[0], REPORTS[1])) != before
+    assert float(first.score(deep, REPORTS[0], REPORTS[1])) == before
+    default = Scorer(encoder)
+    assert default.signature == Scorer(HashEncoder()).signature
+
+
+@pytest.mark.parametrize("value", ["ignore", "", None, True])
+def test_what_happens_on_errors_is_one_of_two(scorer, value):
+    with pytest.raises(InvalidSetting, match='on_error is "raise" or "keep"'):
+        scorer.score(picture(0), REPORTS[0], REPORTS[1], on_error=value)
+
+
+class Series:
+    """What a pandas Series looks like to us."""
+
+    def __init__(self, values):
+        self._values = list(values)
+        self.shape = (len(self._values),)
+
+    def tolist(self):
+        return list(self._values)
+
+
+@pytest.mark.parametrize("kind", [list, tuple, np.array, Series])
+def test_lists_of_texts_and_paths_come_in_any_kind(scorer, tmp_path, kind):
+    paths = []
+    for k in range(3):
+        paths.append(tmp_path / f"{k}.png")
+        Image.fromarray(picture(k)).save(paths[-1])
+    expected = scorer.score(paths, REPORTS[:3], REPORTS[1:4]).scores
+    texts = kind(REPORTS[:3]), kind(REPORTS[1:4])
+    np.testing.assert_array_equal(scorer.score(paths, *texts).scores, expected)
+    if kind is not tuple:
+        column = kind([str(path) for path in paths])
+        np.testing.assert_array_equal(scorer.score(column, *texts).scores, expected)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize("tensor", [False, True])
+@pytest.mark.parametrize("channels", [False, True])
+def test_a_batch_of_patients_is_never_blended_into_one(scorer, count, tensor, channels):
+    images = [picture(k) for k in range(count)]
+    candidates = [f"candidate {k}" for k in range(count)]
+    references = [f"reference {k}" for k in range(count)]
+    expected = scorer.score(images, candidates, references).scores
+    batch = np.stack(images)[:, None] if channels else np.stack(images)
+    batch = torch.from_numpy(batch) if tensor else batch
+    if count in (3, 4) and not channels:
+        # Three or four grey images may also be one in colour: nobody can tell.
+        with pytest.raises(InvalidStudy, match=r"give list\(batch\)"):
+            scorer.score(batch, candidates, references)
+    else:
+        found = scorer.score(batch, candidates, references).scores
+        np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(
+        scorer.score(list(batch), candidates, references).scores, expected
+    )
+
+
+@pytest.mark.parametrize("count", [3, 4])
+def test_a_batch_of_patients_is_not_one_study_either(scorer, count):
+    batch = np.stack([picture(k) for k in range(count)])
+    with pytest.raises(UnreadableImage, match=r"give list\(batch\)"):
+        scorer.score(batch, REPORTS[0], REPORTS[1])
+
+
+def test_equal_channels_are_one_grey_picture(scorer):
+    expected = scorer.score(picture(0), REPORTS[:3], REPORTS[1:4]).scores
+    stacked = np.stack([picture(0)] * 3)
+    np.testing.assert_array_equal(scorer.score(stacked, REPORTS[:3], REPORTS[1:4]).scores, expected)
+
+
+def test_colour_batches_are_refused_with_what_to_do(scorer):
+    batch = np.zeros((2, 3, 16, 12), dtype=np.uint8)
+    with pytest.raises(InvalidStudy, match=r"list\(batch\)"):
+        scorer.score(batch, REPORTS[:2], REPORTS[:2])
+
+
+def test_two_images_with_one_candidate_and_one_reference_are_no_batch(scorer):
+    views = [picture(0), picture(1)]
+    with pytest.raises(InvalidStudy, match="several views of one study are a tuple"):
+        scorer.score(views, REPORTS[0], REPORTS[1])
+    assert isinstance(scorer.score(tuple(views), REPORTS[0], REPORTS[1]), vlscore.Score)
+
+
+def test_one_text_for_several_patients_is_warned_of(scorer):
+    views = [picture(0), picture(1)]
+    with pytest.warns(UserWarning, match="2 studies share one reference") as caught:
+        scorer.score(views, REPORTS[:2], REPORTS[1])
+    assert caught[0].filename == __file__
+    with pytest.warns(UserWarning, match="2 studies share one candidate"):
+        scorer.score(views, REPORTS[0], REPORTS[:2])
+
+
+def test_an_empty_batch_is_an_empty_table(scorer):
+    table = scorer.score([], [], [])
+    assert len(table) == 0
+    assert table.interval() is None
+    assert np.isnan(table.mean())
+    assert "nothing was scored" in str(table)
+
+
+def test_what_is_needed_and_absent_is_said(scorer):
+    with pytest.raises(InvalidStudy, match="looks at the image"):
+        scorer.score(None, REPORTS[0], REPORTS[1])
+    with pytest.raises(InvalidStudy, match="looks at the reference"):
+        scorer.score(picture(0), REPORTS[0])
+    clipscore = Scorer(HashEncoder(), metrics="clipscore")
+    assert 0 <= float(clipscore.score(picture(0), REPORTS[0])) <= 2.5
+
+
+@pytest.mark.parametrize("candidate", [5, None, b"bytes", ["no", 5], ["no", float("nan")]])
+def test_what_is_no_text_is_named(scorer, candidate):
+    images = [picture(0), picture(1)] if isinstance(candidate, list) else picture(0)
+    references = REPORTS[:2] if isinstance(candidate, list) else REPORTS[0]
+    with pytest.raises(InvalidReport, match=r"candidates\[1\] is a|is a text, not a"):
+        scorer.score(images, candidate, references)
+
+
+def test_a_candidate_without_the_section_fails_alone_for_every_metric():
+    scorer = Scorer(HashEncoder(), metrics="vlscore,bleu-1", text_policy="impression")
+    good = "IMPRESSION: no effusion"
+    images = [picture(k) for k in range(3)]
+    table = scorer.score(images, [good, "no heading", ""], [good] * 3, on_error="keep")
+    assert list(table.failures) == [1]
+    assert "the candidate has no section for 'impression'" in str(table.failures[1])
+    for values in table.values.values():
+        assert np.isnan(values.headline).tolist() == [False, True, False]
+    # Silence is an answer, and is scored under every policy.
+    empty = Scorer(HashEncoder()).score(picture(2), "", "no effusion")
+    assert table.scores[2] == float(empty)
+
+
+def test_one_metrics_failure_leaves_the_others(scorer, tmp_path):
+    both = Scorer(HashEncoder(), metrics="vlscore,bleu-1")
+    images = [picture(0), tmp_path / "absent.png"]
+    table = both.score(images, REPORTS[:2], REPORTS[:2], on_error="keep")
+    assert np.isnan(table.columns["vlscore"]).tolist() == [False, True]
+    assert table.columns["bleu-1"].tolist() == [1.0, 1.0]
+    assert table[1].values["bleu-1"] == 1.0
+
+
+class TestTheFace:
+    """`vlscore.score`."""
+
+    @pytest.fixture(autouse=True)
+    def fresh(self):
+        from vlscore.scorer import scorer
+
+        scorer._shared_scorer.cache_clear()
+        yield
+        scorer._shared_scorer.cache_clear()
+
+    @pytest.fixture
+    def loaded(self, monkeypatch):
+        """Names under which an encoder was loaded."""
+        from vlscore.embedding import studies
+
+        names = []
+
+        def load(name, **_):
+            names.append(name)
+            return HashEncoder()
+
+        monkeypatch.setattr(studies, "load_encoder", load)
+        return names
+
+    def test_it_takes_what_the_scorer_takes(self, loaded, tmp_path):
+        absent = tmp_path / "absent.png"
+        table = vlscore.score(
+            [picture(0), absent], REPORTS[:2], REPORTS[1:3], on_error="keep", metrics=["vlscore"]
+        )
+        assert list(table.failures) == [1]
+        with pytest.raises(InvalidSetting, match="on_error"):
+            vlscore.score(picture(0), "a", "b", on_error="ignore")
+        keyword = vlscore.score(image=picture(0), candidate="a", reference="b")
+        assert float(keyword) == float(Scorer(HashEncoder()).score(picture(0), "a", "b"))
+
+    def test_an_encoder_is_loaded_once_for_equal_options(self, loaded):
+        for metrics in (["vlscore", "cosine"], ("vlscore", "cosine"), ["vlscore", "cosine"]):
+            vlscore.score(picture(0), "a", "b", encoder="one", metrics=metrics)
+        assert loaded == ["one"]
+
+    def test_few_scorers_are_kept(self, loaded):
+        for C in range(1, 7):
+            vlscore.score(picture(0), "a", "b", C=C)
+        assert len(loaded) == 6
+        vlscore.score(picture(0), "a", "b", C=6)
+        assert len(loaded) == 6
+        vlscore.score(picture(0), "a", "b", C=1)
+        assert len(loaded) == 7
+
+    def test_a_changed_environment_is_another_default(self, loaded, monkeypatch):
+        for name in ("one", "two", "two"):
+            monkeypatch.setenv("VLSCORE_ENCODER", name)
+            vlscore.score(picture(0), "a", "b")
+        assert len(loaded) == 2
+
+
+def test_sensitivity_signs_as_the_scorer_does():
+    """One number has one signature, whichever way it was computed."""
+    from vlscore.meta import Pair, embed_pairs, sensitivity
+    from vlscore.studies import StudyImages
+
+    embedder = StudyEmbedder(HashEncoder())
+    pairs = [Pair("s", "remove-pathology", True, "left effusion", "effusion")]
+    images = {"s": StudyImages("s", (picture(0),))}
+    names = ["vlscore", "cosine", "bleu-1"]
+    result = sensitivity(pairs, names, embed_pairs(pairs, embedder, images), resamples=10)
+    scorer = Scorer(embedder, metrics=names)
+    table = scorer.score([picture(0)], ["effusion"], ["left effusion"])
+    for each, signature in zip(result.metrics, scorer.signatures.values(), strict=True):
+        assert each.signature == str(signature)
+    for values in result.values:
+        assert values.perturbed[0] == table.columns[str(values.metric)][0]
+
+
+def test_threads_share_a_scorer():
+    import threading
+
+    scorer = Scorer(HashEncoder(), metrics="vlscore,findings-f1")
+    expected = [float(scorer.score(picture(k), REPORTS[k], REPORTS[1])) for k in range(4)]
+    found: dict[int, float] = {}
+
+    def work(k):
+        found[k] = float(scorer.score(picture(k % 4), REPORTS[k % 4], REPORTS[1]))
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [found[k] for k in range(16)] == expected * 4
+
+
+def test_errors_of_ours_are_of_one_tree(scorer):
+    for call in (
+        lambda: scorer.score("/no/such.png", "a", "b"),
+        lambda: Scorer(metrics="x"),
+        lambda: Scorer(HashEncoder(), C="a"),
+    ):
+        with pytest.raises(VLScoreError):
+            call()

@@ -70,7 +70,7 @@ def _inputs(metric: Metric) -> str:
         *(["the reference"] if metric.uses_reference else []),
     ]
     by = " by an encoder" if metric.uses_embeddings else ""
-    of = f" (from {', '.join(metric.inputs)})" if metric.inputs else ""
+    of = f" (from {', '.join(map(str, metric.inputs))})" if metric.inputs else ""
     return ", ".join(parts) + by + of
 
 

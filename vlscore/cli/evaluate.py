@@ -9,6 +9,7 @@ import typer
 from vlscore.cli.options import (
     INTERRUPTED,
     OUTPUT,
+    SHOWN_FAILURES,
     TABLE_HELP,
     BatchSizeOption,
     CandidateColumnOption,
@@ -43,8 +44,6 @@ from vlscore.cli.options import (
     text_policy,
     worker_count,
 )
-
-_SHOWN_FAILURES = 11
 
 
 def evaluate(
@@ -107,7 +106,8 @@ def evaluate(
 
     The table has one study a row: id, image (one path, or several), reference, candidate, as far as
     the metrics look at them. A row that lacks a value is listed in failures.csv with its number and
-    the reason, and the exit status is 1 unless --keep-going is given.
+    the reason, and the exit status is 1 unless --keep-going is given. Where the first hundred rows
+    all fail for one reason, the run ends at once; with --keep-going it goes on.
 
     Stop with Ctrl-C and start the same command again to go on where it was. Start it again with
     further metrics to add their columns to a finished run.
@@ -117,9 +117,22 @@ def evaluate(
     from vlscore.cli.progress import row_progress
     from vlscore.evaluation import evaluate as run
     from vlscore.evaluation import scores_table, summary_text
-    from vlscore.studies import count_rows
+    from vlscore.metrics import Plan
+    from vlscore.studies import open_studies
 
-    total = count_rows(studies)
+    # The table first: a slip in it is found before seconds go into loading an encoder.
+    table = open_studies(
+        studies,
+        needs=Plan(metrics).needs.roles,
+        image_root=image_root,
+        columns=column_names(
+            id=id_column,
+            image=image_column,
+            reference=reference_column,
+            candidate=candidate_column,
+            view=view_column,
+        ),
+    )
     scorer = make_scorer(
         encoder,
         weights,
@@ -134,23 +147,16 @@ def evaluate(
         views=views,
     )
     try:
-        with row_progress(total, quiet=quiet or as_json) as on_progress:
+        with row_progress(table.count(), quiet=quiet or as_json) as on_progress:
             result = run(
-                studies,
+                table,
                 out,
                 scorer,
-                image_root=image_root,
-                columns=column_names(
-                    id=id_column,
-                    image=image_column,
-                    reference=reference_column,
-                    candidate=candidate_column,
-                    view=view_column,
-                ),
                 format=format,
                 workers=worker_count(workers),
                 overwrite=overwrite,
                 retry_failed=retry_failed,
+                keep_going=keep_going,
                 on_progress=on_progress,
             )
     except KeyboardInterrupt:
@@ -177,7 +183,7 @@ def evaluate(
             typer.echo(f"wrote {name}")
     if summary.failed:
         what = "rows lack a value" if summary.failed > 1 else "row lacks a value"
-        say_of_failures(result.first_failures(_SHOWN_FAILURES), summary.failed, what)
+        say_of_failures(result.first_failures(SHOWN_FAILURES), summary.failed, what)
         typer.echo(f"all of them: {result.failures}; --retry-failed computes them again", err=True)
         if not keep_going:
             raise typer.Exit(1)

@@ -18,7 +18,7 @@ TABLE, ENCODER, READING, OUTPUT = "Table", "Encoder", "Images and reports", "Res
 TABLE_HELP = "Table: .jsonl, .json, .csv, .tsv or .parquet."
 # Exit status of a command that Ctrl-C stopped, by the convention of shells.
 INTERRUPTED = 130
-_SHOWN_FAILURES = 10
+SHOWN_FAILURES = 10
 
 ImageRootOption = Annotated[
     Path | None,
@@ -258,7 +258,7 @@ def make_embedder(
     from vlscore.embedding import StudyEmbedder
 
     with _warnings_kept():
-        return StudyEmbedder(encoder, **_paths(encoder, weights, tokenizer), **options)
+        return StudyEmbedder(encoder, **_paths(weights, tokenizer), **options)
 
 
 def make_scorer(
@@ -268,7 +268,7 @@ def make_scorer(
     from vlscore.scorer import Scorer
 
     with _warnings_kept():
-        return Scorer(encoder, **_paths(encoder, weights, tokenizer), **options)
+        return Scorer(encoder, **_paths(weights, tokenizer), **options)
 
 
 def say_of_encoder(embedder: "StudyEmbedder | None") -> None:
@@ -284,28 +284,25 @@ def say_of_encoder(embedder: "StudyEmbedder | None") -> None:
 
 
 def say_of_failures(shown: "list[tuple[int, str, str]]", count: int, what: str) -> None:
-    """List the first failed rows on stderr."""
+    """List the first failed rows on stderr.
+
+    Args:
+        shown: (row, id, reason), SHOWN_FAILURES of them where there are so many.
+        count: of all failed rows.
+        what: they are, as in "rows lack a value".
+    """
     if not count:
         return
     typer.secho(f"{count} {what}:", fg="red", err=True)
-    for row, study_id, error in shown[:_SHOWN_FAILURES]:
-        typer.echo(f"  row {row} ({study_id}): {error}", err=True)
-    if len(shown) > _SHOWN_FAILURES or count > len(shown):
+    for row, study_id, error in shown[:SHOWN_FAILURES]:
+        name = f"row {row} ({study_id})" if study_id else f"row {row}"
+        typer.echo(f"  {name}: {error}", err=True)
+    if len({row for row, _, _ in shown[:SHOWN_FAILURES]}) < count:
         typer.echo("  ... and more", err=True)
 
 
-def _paths(encoder: str | None, weights: Path | None, tokenizer: Path | None) -> dict[str, Any]:
-    import os
-
-    from vlscore.errors import InvalidSetting
-
+def _paths(weights: Path | None, tokenizer: Path | None) -> dict[str, Any]:
     given = {"weights": weights, "tokenizer": tokenizer}
-    for name, value in given.items():
-        if value is not None and encoder is None and not os.environ.get("VLSCORE_ENCODER"):
-            raise InvalidSetting(
-                f"--{name} was given, but the encoder is the bundled one; name the encoder that it "
-                "belongs to with --encoder"
-            )
     return {name: None if value is None else str(value) for name, value in given.items()}
 
 

@@ -1,5 +1,6 @@
 """A table as data, and how it is printed and pasted: nothing is ever cut."""
 
+import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -95,8 +96,6 @@ def _aligned(rows: Sequence[Sequence[str]], columns: Sequence[int]) -> list[str]
 
 
 def _wrapped(text: str, width: int) -> str:
-    import textwrap
-
     return textwrap.fill(text, width, break_long_words=False, break_on_hyphens=False)
 
 
@@ -104,7 +103,19 @@ def _pipes(cells: Sequence[str]) -> str:
     return "| " + " | ".join(cell.replace("|", "\\|") or " " for cell in cells) + " |"
 
 
+_LATEX = str.maketrans(
+    {
+        **{letter: "\\" + letter for letter in "&%$#_{}"},
+        "\\": r"\textbackslash{}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        "|": r"\textbar{}",
+        "<": "$<$",
+        ">": "$>$",
+        "Δ": r"$\Delta$",
+    }
+)
+
+
 def _escaped(text: str) -> str:
-    for letter in "&%$#_{}":
-        text = text.replace(letter, "\\" + letter)
-    return text.replace("<", r"$<$").replace(">", r"$>$").replace("Δ", r"$\Delta$")
+    return text.translate(_LATEX)

@@ -1,15 +1,16 @@
 """From images and texts to embeddings: deduplicated, bucketed, batched, failing item by item."""
 
-from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+import threading
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from vlscore._recent import Recent
 from vlscore.embedding.decoding import ImageDecoder, PendingPixels
-from vlscore.encoders import JointEncoder, Precision
+from vlscore.encoders import JointEncoder, Precision, check_ready
 from vlscore.encoders.base import inference
 from vlscore.errors import VLScoreError
 
@@ -33,8 +34,12 @@ class Embedded:
     truncated: Tensor = field(default_factory=lambda: torch.zeros(0, dtype=torch.bool))
 
 
+# An embedding and whether the text was cut, or why there is none.
+_Outcome = tuple[Tensor, bool] | VLScoreError
+
+
 class EmbeddingEngine:
-    """Embeds with one encoder at one precision.
+    """Embeds with one encoder at one precision; threads may share it.
 
     Each distinct report is embedded once: within a call, and across calls while it is among the
     most recently used.
@@ -54,17 +59,25 @@ class EmbeddingEngine:
         self.precision = precision
         self.reports_embedded = 0
         self.images_embedded = 0
-        self._remembered: OrderedDict[str, tuple[Tensor, bool]] = OrderedDict()
+        self._remembered: Recent[str, tuple[Tensor, bool]] = Recent(_REMEMBERED_REPORTS)
+        self._counting = threading.Lock()
+
+    def forget(self) -> None:
+        """Forget the embeddings of earlier calls.
+
+        An embedding differs in its last digits with the company in which it was computed. After
+        this, what follows depends on nothing that came before, as in a new process.
+        """
+        self._remembered.clear()
 
     def embed_reports(self, reports: Sequence[str]) -> Embedded:
         """Embed texts; equal texts share one embedding."""
-        outcome: dict[str, tuple[Tensor, bool] | VLScoreError] = {}
-        for text in dict.fromkeys(reports):
-            if text in self._remembered:
-                self._remembered.move_to_end(text)
-                outcome[text] = self._remembered[text]
-        new = [text for text in dict.fromkeys(reports) if text not in outcome]
-        outcome.update(self._embed_distinct(new))
+        distinct = dict.fromkeys(reports)
+        known = self._remembered.known(distinct)
+        outcome: dict[str, _Outcome] = {
+            **known,
+            **self._embed_distinct([text for text in distinct if text not in known]),
+        }
         return self._assemble([outcome[text] for text in reports])
 
     def embed_images(
@@ -75,7 +88,11 @@ class EmbeddingEngine:
         return self.embed_pending([decoder.submit(image) for image in images], lateral=lateral)
 
     def embed_pending(self, pending: Sequence[PendingPixels], *, lateral: bool = False) -> Embedded:
-        """Embed images whose decoding has begun; `lateral` takes the lateral views' tower."""
+        """Embed images whose decoding has begun; `lateral` takes the lateral views' tower.
+
+        Raises: BrokenContract where the encoder is in training mode.
+        """
+        check_ready(self.encoder)
         vectors = torch.full((len(pending), self.encoder.card.dim), torch.nan)
         failures: dict[int, VLScoreError] = {}
         embed = self.encoder.embed_lateral_images if lateral else self.encoder.embed_images
@@ -91,39 +108,33 @@ class EmbeddingEngine:
                 with inference(self.encoder.device, self.precision):
                     batch = torch.stack(pixels).to(self.encoder.device)
                     vectors[positions] = embed(batch).float().cpu()
-        self.images_embedded += len(pending) - len(failures)
+        with self._counting:
+            self.images_embedded += len(pending) - len(failures)
         return Embedded(vectors, failures)
 
-    def _embed_distinct(
-        self, texts: list[str]
-    ) -> Iterator[tuple[str, tuple[Tensor, bool] | VLScoreError]]:
+    def _embed_distinct(self, texts: list[str]) -> dict[str, _Outcome]:
         if not texts:
-            return
+            return {}
         try:
             tokens = self.encoder.tokenize(texts)
         except VLScoreError as error:
             # One text that cannot be tokenized must not take the others with it.
             if len(texts) == 1:
-                yield texts[0], error
-                return
+                return {texts[0]: error}
             middle = len(texts) // 2
-            yield from self._embed_distinct(texts[:middle])
-            yield from self._embed_distinct(texts[middle:])
-            return
+            return self._embed_distinct(texts[:middle]) | self._embed_distinct(texts[middle:])
         vectors = self.encoder.encode_tokens(
             tokens, batch_size=2 * self.batch_size, precision=self.precision
         )
-        self.reports_embedded += len(texts)
-        for text, vector, truncated in zip(texts, vectors, tokens.truncated.tolist(), strict=True):
-            self._remember(text, (vector.clone(), truncated))
-            yield text, (vector, truncated)
+        flags = tokens.truncated.tolist()
+        # Rows are copied: a row would keep the memory of its whole batch.
+        new = {text: (vectors[row].clone(), flags[row]) for row, text in enumerate(texts)}
+        self._remembered.add(new)
+        with self._counting:
+            self.reports_embedded += len(texts)
+        return dict(new)
 
-    def _remember(self, text: str, embedded: tuple[Tensor, bool]) -> None:
-        self._remembered[text] = embedded
-        if len(self._remembered) > _REMEMBERED_REPORTS:
-            self._remembered.popitem(last=False)
-
-    def _assemble(self, items: list[tuple[Tensor, bool] | VLScoreError]) -> Embedded:
+    def _assemble(self, items: list[_Outcome]) -> Embedded:
         vectors = torch.full((len(items), self.encoder.card.dim), torch.nan)
         truncated = torch.zeros(len(items), dtype=torch.bool)
         failures: dict[int, VLScoreError] = {}

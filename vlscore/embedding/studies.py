@@ -17,7 +17,15 @@ from vlscore._signature import Signature
 from vlscore.embedding.decoding import ImageDecoder, PendingPixels
 from vlscore.embedding.engine import EmbeddingEngine
 from vlscore.embedding.views import check_view_policy, choose_views
-from vlscore.encoders import JointEncoder, Precision, load_encoder
+from vlscore.encoders import (
+    ImagePipeline,
+    JointEncoder,
+    Precision,
+    check_alone,
+    check_device,
+    check_ready,
+    load_encoder,
+)
 from vlscore.errors import DemonstrationEncoderWarning, InvalidSetting, VLScoreError
 from vlscore.images import ImagePolicy, Provenance, Radiograph
 
@@ -67,15 +75,16 @@ class StudyEmbedder:
     Args:
         encoder: name, or a loaded JointEncoder; default: VLSCORE_ENCODER, else the bundled
             demonstration encoder, which warns.
-        device: "cpu", "cuda", ...; default: a GPU where there is one.
+        device: "cpu", "cuda", ...; default: a GPU where there is one, or where a loaded encoder is.
         precision: "fp32" or "bf16".
-        batch_size: images per forward pass.
+        batch_size: images per forward pass, at least 1.
         image_policy: what of image files is read; see ImagePolicy.
         views: "first-frontal", "mean" or "frontal+lateral".
         weights, tokenizer: as in `load_encoder`; only for an encoder given by name.
 
     Raises:
         UnknownName, InvalidSetting: a name or value that cannot be honoured.
+        BrokenContract: a loaded encoder is in training mode.
         WeightsNotFound and others of `load_encoder`.
     """
 
@@ -93,9 +102,11 @@ class StudyEmbedder:
     ) -> None:
         if precision not in ("fp32", "bf16"):
             raise InvalidSetting(f'precision is "fp32" or "bf16", not {precision!r}')
+        if not isinstance(batch_size, int) or batch_size < 1:
+            raise InvalidSetting(f"batch_size is a number from 1 on, not {batch_size!r}")
         policy = ImagePolicy.named(image_policy) if image_policy is not None else None
         self.encoder = _ready(encoder, device, weights, tokenizer)
-        self.image_policy = policy or self.encoder.image_policy
+        self.image_policy = _check_policy(policy or self.encoder.image_policy, self.encoder)
         self.views = check_view_policy(views, self.encoder)
         self.engine = EmbeddingEngine(self.encoder, batch_size=batch_size, precision=precision)
         if self.encoder.card.demonstration:
@@ -208,15 +219,23 @@ def _ready(
     weights: str | None,
     tokenizer: str | None,
 ) -> JointEncoder:
-    device = device or ("cuda" if torch.cuda.is_available() else "cpu")
     if isinstance(encoder, JointEncoder):
-        for name, value in (("weights", weights), ("tokenizer", tokenizer)):
-            if value is not None:
-                raise InvalidSetting(
-                    f"{name} belongs to an encoder given by name; this one is loaded already"
-                )
-        return encoder.to(device)
+        check_alone(weights=weights, tokenizer=tokenizer)
+        check_ready(encoder)
+        return encoder if device is None else encoder.to(check_device(device))
+    device = device or ("cuda" if torch.cuda.is_available() else "cpu")
     return load_encoder(encoder, weights=weights, tokenizer=tokenizer, device=device)
+
+
+def _check_policy(policy: ImagePolicy, encoder: JointEncoder) -> ImagePolicy:
+    """The policy itself; what no image can be read by is said before the first one."""
+    pipeline = type(encoder.image_pipeline)
+    if policy.as_authors and pipeline.as_authors is ImagePipeline.as_authors:
+        raise InvalidSetting(
+            f"{encoder.card.name} has no reader of its authors' here, which the image policy "
+            '"authors" asks for; use the default policy'
+        )
+    return policy
 
 
 def _black_radiograph() -> Radiograph:

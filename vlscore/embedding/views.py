@@ -49,10 +49,12 @@ def choose_views(
         policy: "first-frontal": the first frontal image. "mean": all images, as frontal ones.
             "frontal+lateral": the first of each; the lateral may be missing.
 
-    Raises: InvalidStudy where no image is left; UnreadableImage for a header that cannot be read.
+    Raises: InvalidStudy where no image is left, or `views` are not as many as the images.
     """
     if not images:
         raise InvalidStudy("the study has no image")
+    if views is not None and len(views) != len(images):
+        raise InvalidStudy(f"the study has {len(images)} images and {len(views)} views")
     if policy == "mean":
         return ChosenViews(list(images), [])
     given = list(views) if views is not None else [None] * len(images)

@@ -28,7 +28,11 @@ from vlscore.evaluation.rows import (
     reasons_of,
 )
 from vlscore.metrics import Metric
+from vlscore.scorer import Scorer
 from vlscore.scorer.geometry import FLAGS, NUMBERS
+
+# Rows that are written and read at once.
+_ROWS_IN_GROUP = 10_000
 
 FORMATS = ("parquet", "csv")
 DETAILS, FAILURES, SUMMARY = "details.parquet", "failures.csv", "summary.json"
@@ -43,10 +47,21 @@ class Layout:
     Attributes:
         metrics: in the order of the columns, each with what its numbers depend on.
         geometry: names of the columns that describe the embedded triangles.
+
+    Raises: InvalidSetting for a metric whose column has the name of one of ours.
     """
 
     metrics: tuple[tuple[Metric, Signature], ...]
     geometry: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        taken = {ROW, ID, ERROR, REASONS, *NUMBERS, *FLAGS, *COUNTED}
+        for metric, _ in self.metrics:
+            if unlucky := taken & set(metric.columns):
+                raise InvalidSetting(
+                    f"the metric {metric} has the column {min(unlucky)}, which every table of "
+                    "scores has already; give the metric another name"
+                )
 
     @property
     def names(self) -> list[str]:
@@ -78,48 +93,65 @@ def check_format(format: str) -> str:
     return format
 
 
-def read_rows_of(run: FinishedRun, layout: Layout) -> pa.Table:
-    """All rows of a finished run, as they stood in its chunks."""
-    scores = _read_scores(run)
-    details = pq.read_table(run.file(DETAILS))
-    arrays = [
-        (details if field.name in details.column_names else scores)[field.name].cast(field.type)
-        for field in layout.schema()
-    ]
-    return pa.Table.from_arrays(arrays, schema=layout.schema())
+def layout_of(scorer: Scorer) -> Layout:
+    """The columns that a scorer's rows have."""
+    needs = scorer.plan.needs
+    geometry: tuple[str, ...] = ()
+    if needs.embeddings:
+        numbers = {
+            (True, True): NUMBERS,
+            (False, True): ("candidate_reference",),
+            (True, False): ("image_candidate",),
+            (False, False): (),
+        }[needs.images, needs.references]
+        geometry = (*numbers, *(FLAGS if needs.references else FLAGS[:1]))
+    return Layout(tuple((m, scorer.signatures[str(m)]) for m in scorer.metrics), geometry)
+
+
+def read_rows_of(run: FinishedRun, layout: Layout) -> Iterator[pa.Table]:
+    """The rows of a finished run, as they stood in its chunks."""
+    scores = _Rows(_score_batches(run, layout))
+    for details in _Rows(_parquet_batches(run.file(DETAILS))).groups():
+        part = scores.take(len(details))
+        arrays = [
+            (details if field.name in details.column_names else part)[field.name].cast(field.type)
+            for field in layout.schema()
+        ]
+        yield pa.Table.from_arrays(arrays, schema=layout.schema())
 
 
 def with_more_columns(
-    earlier: pa.Table, chunks: Iterable[pa.Table], layout: Layout
+    earlier: Iterable[pa.Table], chunks: Iterable[pa.Table], layout: Layout
 ) -> Iterator[pa.Table]:
     """The earlier rows with the numbers of further metrics beside them."""
-    start = 0
-    for chunk in chunks:
-        before = earlier.slice(start, len(chunk))
-        start += len(chunk)
+    new = _Rows(chunks)
+    for before in earlier:
+        after = new.take(len(before))
         yield pa.Table.from_arrays(
-            [_joined_column(field.name, before, chunk) for field in layout.schema()],
+            [_joined_column(field.name, before, after) for field in layout.schema()],
             schema=layout.schema(),
         )
 
 
-def with_rows_replaced(earlier: pa.Table, chunks: Iterable[pa.Table]) -> pa.Table:
-    """The earlier rows, those that were computed again replaced."""
-    new = pa.concat_tables([earlier.schema.empty_table(), *chunks])
-    place = {row: k for k, row in enumerate(new[ROW].to_pylist())}
-    order = [
-        len(earlier) + place[row] if row in place else k
-        for k, row in enumerate(earlier[ROW].to_pylist())
-    ]
-    return pa.concat_tables([earlier, new]).take(pa.array(order, pa.int64()))
+def with_rows_replaced(
+    earlier: Iterable[pa.Table], chunks: Iterable[pa.Table]
+) -> Iterator[pa.Table]:
+    """The earlier rows; those that lacked a value replaced by the rows of `chunks`, in order."""
+    again = _Rows(chunks)
+    for before in earlier:
+        failed = before[REASONS].is_valid().to_numpy()
+        after = again.take(int(failed.sum()))
+        order = np.arange(len(before))
+        order[failed] = len(before) + np.arange(len(after))
+        yield pa.concat_tables([before, after]).take(pa.array(order))
 
 
 def write_results(
     folder: Path, tables: Callable[[], Iterable[pa.Table]], layout: Layout, format: str
 ) -> None:
-    """Write scores, details and failures, row by row.
+    """Write scores, details and failures.
 
-    Args: tables: called once a file, so that nothing need be kept in memory.
+    Args: tables: the rows; called once a file, so that nothing need be kept in memory.
     """
     _WRITERS[format](folder / f"scores.{format}", tables(), layout.scores_schema())
     kept = {*layout.scores_schema().names} - {ROW}
@@ -143,27 +175,62 @@ def read_failures(path: Path, count: int) -> list[tuple[int, str, str]]:
 
 def read_scores(path: Path, count: int) -> list[dict[str, Any]]:
     """The first `count` rows of the scores, column by name."""
-    if path.suffix == ".csv":
-        return _read_csv(path).slice(0, count).to_pylist()
-    rows = (row for batch in pq.ParquetFile(path).iter_batches(1024) for row in batch.to_pylist())
-    return list(islice(rows, count))
+    batches = _csv_batches(path) if path.suffix == ".csv" else _parquet_batches(path)
+    found: list[dict[str, Any]] = _Rows(batches).take(count).to_pylist()
+    return found
 
 
-def _read_scores(run: FinishedRun) -> pa.Table:
-    for format in FORMATS:
-        if (name := f"scores.{format}") in run.digests:
-            path = run.file(name)
-            return _read_csv(path) if format == "csv" else pq.read_table(path)
-    raise InvalidSetting(f"{run.folder} holds no scores; give --overwrite to compute them anew")
+class _Rows:
+    """Rows from tables of any lengths, taken in other lengths."""
+
+    def __init__(self, tables: Iterable[pa.Table]) -> None:
+        self._tables = iter(tables)
+        self._left: pa.Table | None = None
+
+    def take(self, count: int) -> pa.Table:
+        """The next rows, fewer at the end."""
+        parts = [] if self._left is None else [self._left]
+        while sum(map(len, parts)) < count or not parts:
+            following = next(self._tables, None)
+            if following is None:
+                break
+            parts.append(following)
+        if not parts:
+            return pa.table({})
+        joined = pa.concat_tables(parts)
+        self._left = joined.slice(count)
+        return joined.slice(0, count).combine_chunks()
+
+    def groups(self) -> Iterator[pa.Table]:
+        """All rows, in the lengths in which results are written and read."""
+        while len(group := self.take(_ROWS_IN_GROUP)):
+            yield group
 
 
-def _read_csv(path: Path) -> pa.Table:
-    texts = dict.fromkeys((ID, ERROR), pa.string())
+def _score_batches(run: FinishedRun, layout: Layout) -> Iterator[pa.Table]:
+    if "scores.csv" in run.digests:
+        return _csv_batches(run.file("scores.csv"), layout.scores_schema())
+    return _parquet_batches(run.file("scores.parquet"))
+
+
+def _parquet_batches(path: Path) -> Iterator[pa.Table]:
+    with pq.ParquetFile(path) as file:
+        for batch in file.iter_batches(_ROWS_IN_GROUP):
+            yield pa.Table.from_batches([batch])
+
+
+def _csv_batches(path: Path, schema: pa.Schema | None = None) -> Iterator[pa.Table]:
+    """Args: schema: types of the columns; guessed without, of ids and errors excepted."""
+    types = {ID: pa.string(), ERROR: pa.string()}
+    if schema is not None:
+        types = {field.name: field.type for field in schema}
     options = pyarrow.csv.ConvertOptions(
-        column_types=texts, strings_can_be_null=True, quoted_strings_can_be_null=False
+        column_types=types, strings_can_be_null=True, quoted_strings_can_be_null=False
     )
     parse = pyarrow.csv.ParseOptions(newlines_in_values=True)
-    return pyarrow.csv.read_csv(path, parse_options=parse, convert_options=options)
+    with pyarrow.csv.open_csv(path, parse_options=parse, convert_options=options) as reader:
+        for batch in reader:
+            yield pa.Table.from_batches([batch])
 
 
 def _joined_column(name: str, before: pa.Table, chunk: pa.Table) -> Any:
@@ -181,8 +248,9 @@ def _joined_column(name: str, before: pa.Table, chunk: pa.Table) -> Any:
 
 def _write_parquet(path: Path, tables: Iterable[pa.Table], schema: pa.Schema) -> None:
     with pq.ParquetWriter(path, schema) as writer:
-        for table in tables:
-            writer.write_table(_cut(table, schema))
+        # Groups of one length: how rows were computed in chunks does not show in the bytes.
+        for group in _Rows(tables).groups():
+            writer.write_table(_cut(group, schema))
 
 
 def _write_csv(path: Path, tables: Iterable[pa.Table], schema: pa.Schema) -> None:

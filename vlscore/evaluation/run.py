@@ -1,11 +1,8 @@
 """A table of studies through a scorer, row by row, into a folder of results."""
 
 import time
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
@@ -13,16 +10,18 @@ import pyarrow as pa
 
 from vlscore._files import write_json
 from vlscore._record import run_record
+from vlscore._registry import split_call
 from vlscore._resumable import FinishedRun, ResumableFolder
 from vlscore._signature import Signature, difference
-from vlscore.embedding import ImageDecoder, StudyViews
-from vlscore.errors import InvalidSetting, UnknownName
+from vlscore.errors import ChecksumMismatch, InvalidSetting
+from vlscore.evaluation.computing import OnProgress, Row, chunk_tables, compute_rows
 from vlscore.evaluation.results import (
     FAILURES,
     RESULTS,
     SUMMARY,
     Layout,
     check_format,
+    layout_of,
     read_failures,
     read_rows_of,
     read_scores,
@@ -30,27 +29,13 @@ from vlscore.evaluation.results import (
     with_rows_replaced,
     write_results,
 )
-from vlscore.evaluation.rows import (
-    REASONS,
-    chunk_table,
-    read_chunk,
-    reasons_of,
-    write_chunk,
-)
+from vlscore.evaluation.rows import reasons_of
 from vlscore.evaluation.summary import Summary, read_summary, summarise
-from vlscore.metrics import Metric, find_metric
-from vlscore.scorer import Item, Scorer
-from vlscore.scorer.geometry import FLAGS, NUMBERS
-from vlscore.studies import BadRow, ColumnNames, Study, StudyTable, open_studies
+from vlscore.metrics import METRICS, Metric, Plan, find_metric
+from vlscore.scorer import DEFAULT_METRIC, Item, Scorer
+from vlscore.studies import ColumnNames, Study, StudyTable, open_studies
 
-# Batches in one chunk: enough for equal reports to meet and for lengths to be bucketed.
-_BATCHES_IN_CHUNK = 8
-# Rows of a chunk where nothing is embedded.
-_TEXTS_IN_CHUNK = 1000
-# So many rows that all fail for one reason are no accident of the data.
-_ALL_ALIKE = 100
-
-Row = Study | BadRow
+Tables = Callable[[], Iterable[pa.Table]]
 
 
 @dataclass(frozen=True)
@@ -99,7 +84,7 @@ class RunResult:
 
 
 def evaluate(
-    table: str | Path,
+    table: str | Path | StudyTable,
     out: str | Path,
     scorer: Scorer | None = None,
     *,
@@ -109,18 +94,22 @@ def evaluate(
     workers: int = 0,
     overwrite: bool = False,
     retry_failed: bool = False,
-    on_progress: Callable[[int, int], None] | None = None,
+    keep_going: bool = False,
+    on_progress: OnProgress | None = None,
 ) -> RunResult:
-    """Compute the metrics of a scorer for every study of a table, in constant memory.
+    """Compute the metrics of a scorer for every study of a table.
+
+    Memory holds some chunks of rows, and of every row its numbers alone (eight bytes each), for the
+    intervals of the summary.
 
     Called again after a stop with the same arguments, a run goes on where it was. Called again when
     it has ended, it changes nothing. With further metrics, only these are computed, and their
-    columns join the others.
+    columns join the others; with another format, the scores are written in that.
 
     Args:
         table: .jsonl, .csv, ... with columns id, image, reference, candidate, as far as the metrics
-            look at them; docs/tables.md has the rules.
-        out: folder for the results.
+            look at them; docs/tables.md has the rules. Or what `open_studies` returned.
+        out: folder for the results; docs/results.md describes them.
         scorer: what scores; default: VLScore by the default encoder.
         image_root: folder that image paths are relative to; default: the table's.
         columns: other column names.
@@ -128,6 +117,7 @@ def evaluate(
         workers: processes that decode images; 0 decodes in this one.
         overwrite: compute anew; earlier results stay until the new ones are complete.
         retry_failed: compute the rows without a value again, in a run that has ended.
+        keep_going: go on even where the first hundred rows all fail for one reason.
         on_progress: called after every chunk with (rows done, rows failed).
 
     Raises:
@@ -137,18 +127,15 @@ def evaluate(
         A row that cannot be scored raises nothing: it is listed in failures.csv.
     """
     check_format(format)
+    studies = _opened(table, scorer, image_root, columns)
     scorer = scorer if scorer is not None else Scorer()
-    needs = scorer.plan.needs
-    roles = {"candidate", *(["image"] if needs.images else [])}
-    roles |= {"reference"} if needs.references else set()
-    names = columns or ColumnNames()
-    studies = open_studies(Path(table), needs=roles, image_root=image_root, columns=names)
     if scorer.plan.needs_fit:
         # A pass over the references alone; the run itself then reads the table again.
         scorer = scorer.fit(
             Item("", s.reference, parts=s.parts) for s in studies if isinstance(s, Study)
         )
-    run = _Run(studies, scorer, format, names, image_root)
+    wanted = layout_of(scorer)
+    run = _Run(studies, scorer, format)
     with ResumableFolder(
         out,
         run.key(),
@@ -157,129 +144,112 @@ def evaluate(
         extends={"metrics", "format"},
         retry=retry_failed,
     ) as folder:
-        return run.into(folder, workers, on_progress or (lambda done, failed: None), retry_failed)
+
+        def compute(which: Scorer, rows: Iterable[Row], *, stops: bool = True) -> int:
+            return compute_rows(
+                folder,
+                which,
+                rows,
+                workers=workers,
+                on_progress=on_progress or (lambda done, failed: None),
+                stops_if_alike=stops and not keep_going,
+            )
+
+        if folder.record is not None:
+            return run.ended(folder, folder.record, unchanged=folder.unchanged)
+        if folder.previous is not None:
+            take_up = run.retry if retry_failed else run.extend
+            return take_up(folder, folder.previous, compute)
+        done = compute(scorer, studies)
+        return run.finish(folder, lambda: chunk_tables(folder), wanted, done)
+
+
+def _opened(
+    table: str | Path | StudyTable,
+    scorer: Scorer | None,
+    image_root: str | Path | None,
+    columns: ColumnNames | None,
+) -> StudyTable:
+    plan = Plan(DEFAULT_METRIC) if scorer is None else scorer.plan
+    roles = plan.needs.roles
+    if not isinstance(table, StudyTable):
+        return open_studies(table, needs=roles, image_root=image_root, columns=columns)
+    if image_root is not None or columns is not None:
+        raise InvalidSetting("image_root and columns belong to open_studies: the table is open")
+    if lacking := roles - table.needs:
+        raise InvalidSetting(
+            f"the metrics look at {', '.join(sorted(lacking))}, which the table was opened without"
+        )
+    return table
 
 
 class _Run:
     """One table on its way into one folder."""
 
-    def __init__(
-        self,
-        studies: StudyTable,
-        scorer: Scorer,
-        format: str,
-        columns: ColumnNames,
-        image_root: str | Path | None,
-    ) -> None:
+    def __init__(self, studies: StudyTable, scorer: Scorer, format: str) -> None:
         self._studies, self._scorer, self._format = studies, scorer, format
-        self._columns, self._image_root = columns, image_root
         self._began = time.monotonic()
 
     def key(self) -> dict[str, Any]:
         """What must be equal for a stopped run to go on."""
-        root = str(Path(self._image_root).resolve()) if self._image_root is not None else None
+        root, beside = self._studies.root, self._studies.path.parent
         return {
             "table_sha256": self._studies.sha256,
-            "columns": self._columns.to_dict(),
-            "image_root": root,
+            "columns": self._studies.columns.to_dict(),
+            "image_root": str(root.resolve()) if root != beside else None,
             "format": self._format,
             "metrics": {name: str(s) for name, s in self._scorer.signatures.items()},
         }
 
-    def into(
-        self,
-        folder: ResumableFolder,
-        workers: int,
-        on_progress: Callable[[int, int], None],
-        retry_failed: bool,
+    def extend(
+        self, folder: ResumableFolder, earlier: FinishedRun, compute: Callable[..., int]
     ) -> RunResult:
-        """Compute what the folder lacks, and write the results."""
-        wanted = _layout(self._scorer)
-        if folder.record is not None:
-            return self._ended(folder, folder.record, unchanged=folder.unchanged)
-        earlier = folder.previous
-        if earlier is None:
-            done = self._compute(folder, self._scorer, self._studies, workers, on_progress)
-            return self._finish(folder, lambda: _tables(folder), wanted, done)
+        """Add the metrics that a finished run lacks, or write its scores in another format."""
         before = self._earlier_layout(earlier)
-        if retry_failed:
-            return self._retry(folder, earlier, before, workers, on_progress)
         missing = [m for m in self._scorer.metrics if str(m) not in before.names]
-        if not missing:
-            earlier.check()
-            return self._ended(folder, earlier.record, unchanged=True)
-        more = self._scorer.with_metrics(missing)
-        done = self._compute(folder, more, self._studies, workers, on_progress)
-        rows = read_rows_of(earlier, before)
-        joined = before.joined(_layout(more))
-        return self._finish(
-            folder, lambda: with_more_columns(rows, _tables(folder), joined), joined, done
-        )
+        if missing:
+            scorer = self._scorer.of_some(missing)
+            joined = before.joined(layout_of(scorer))
+            done = compute(scorer, self._studies)
+            return self.finish(
+                folder,
+                lambda: with_more_columns(
+                    read_rows_of(earlier, before), chunk_tables(folder), joined
+                ),
+                joined,
+                done,
+            )
+        if earlier.key["format"] == self._format:
+            return self.ended(folder, earlier.record, unchanged=True)
+        return self.finish(folder, lambda: read_rows_of(earlier, before), before, 0)
 
-    def _retry(
-        self,
-        folder: ResumableFolder,
-        earlier: FinishedRun,
-        before: Layout,
-        workers: int,
-        on_progress: Callable[[int, int], None],
+    def retry(
+        self, folder: ResumableFolder, earlier: FinishedRun, compute: Callable[..., int]
     ) -> RunResult:
+        """Compute the rows of a finished run that lack a value, and no others."""
+        before = self._earlier_layout(earlier)
         if lacking := set(before.names) ^ {str(m) for m in self._scorer.metrics}:
             raise InvalidSetting(
                 f"{folder.out}: name the metrics of the run whose rows are retried, "
                 f"{', '.join(before.names)}; {', '.join(sorted(lacking))} differ"
             )
-        rows = read_rows_of(earlier, before)
-        failed = {row for row, _, _ in reasons_of(rows)}
+        failed = {row for table in read_rows_of(earlier, before) for row, _, _ in reasons_of(table)}
         if not failed:
-            return self._ended(folder, earlier.record, unchanged=True)
+            return self.extend(folder, earlier, compute)
         again = (row for row in self._studies if row.row in failed)
-        done = self._compute(folder, self._scorer, again, workers, on_progress, alike=False)
-        return self._finish(
-            folder, lambda: [with_rows_replaced(rows, _tables(folder))], before, done
+        done = compute(self._scorer, again, stops=False)
+        return self.finish(
+            folder,
+            lambda: with_rows_replaced(read_rows_of(earlier, before), chunk_tables(folder)),
+            before,
+            done,
         )
 
-    def _compute(
-        self,
-        folder: ResumableFolder,
-        scorer: Scorer,
-        studies: Iterable[Row],
-        workers: int,
-        on_progress: Callable[[int, int], None],
-        *,
-        alike: bool = True,
-    ) -> int:
-        """Compute the rows that no chunk holds yet; returns how many rows there are."""
-        schema = _layout(scorer).schema()
-        done = folder.rows
-        failed = sum(len(t) - t[REASONS].null_count for t in _tables(folder))
-        on_progress(done, failed)
-        embedder = scorer.embedder if scorer.plan.needs.images else None
-        size = _TEXTS_IN_CHUNK
-        if scorer.plan.needs.embeddings and scorer.embedder is not None:
-            size = _BATCHES_IN_CHUNK * scorer.embedder.engine.batch_size
-        rest = islice(studies, folder.rows, None)
-        check = _AllAlike() if alike and not folder.rows else None
-        with embedder.decoder(workers) if embedder is not None else nullcontext() as decoder:
-            for chunk in _decoding_ahead(_chunks(rest, size), scorer, decoder):
-                rows = _rows(chunk, scorer, schema)
-                if check is not None:
-                    check.see(rows)
-                inputs = [p for row, _ in chunk if isinstance(row, Study) for p in row.images]
-                with folder.append(len(rows), inputs=inputs) as place:
-                    write_chunk(place, rows)
-                done += len(rows)
-                failed += len(rows) - rows[REASONS].null_count
-                on_progress(done, failed)
-        return done
-
-    def _finish(
-        self,
-        folder: ResumableFolder,
-        tables: Callable[[], Iterable[pa.Table]],
-        layout: Layout,
-        rows: int,
+    def finish(
+        self, folder: ResumableFolder, tables: Tables, layout: Layout, rows: int
     ) -> RunResult:
+        """Write the results from the rows of `tables`, and forget the chunks, `rows` rows."""
+
         def write(place: Path) -> dict[str, Any]:
             write_results(place, tables, layout, self._format)
             summary = summarise(tables(), layout.metrics)
@@ -287,26 +257,12 @@ class _Run:
             return self._record(folder, layout)
 
         key = {**folder.key, "metrics": {str(m): str(s) for m, s in layout.metrics}}
-        record = folder.finish(write, rows=rows, key=key)
-        return self._ended(folder, record)
+        return self.ended(folder, folder.finish(write, rows=rows, key=key))
 
-    def _record(self, folder: ResumableFolder, layout: Layout) -> dict[str, Any]:
-        embedder = self._scorer.embedder
-        return run_record(
-            geometry=list(layout.geometry),
-            table=str(self._studies.path.resolve()),
-            image_root=folder.key["image_root"],
-            signatures={str(m): s.to_dict() for m, s in layout.metrics},
-            encoder=embedder.encoder.card.to_dict() if embedder is not None else None,
-            device=str(embedder.encoder.device) if embedder is not None else None,
-            batch_size=embedder.engine.batch_size if embedder is not None else None,
-            seconds=round(time.monotonic() - self._began, 3),
-            resumed_from=folder.resumed_from,
-        )
-
-    def _ended(
+    def ended(
         self, folder: ResumableFolder, record: dict[str, Any], *, unchanged: bool = False
     ) -> RunResult:
+        """What stands in the folder of a run that has ended."""
         format = record["key"]["format"]
         return RunResult(
             folder=folder.out,
@@ -317,12 +273,33 @@ class _Run:
             notes=self._studies.notes,
         )
 
+    def _record(self, folder: ResumableFolder, layout: Layout) -> dict[str, Any]:
+        embedder = self._scorer.embedder
+        return run_record(
+            geometry=list(layout.geometry),
+            table=str(self._studies.path.resolve()),
+            image_root=str(self._studies.root.resolve()),
+            signatures={str(m): s.to_dict() for m, s in layout.metrics},
+            encoder=embedder.encoder.card.to_dict() if embedder is not None else None,
+            device=str(embedder.encoder.device) if embedder is not None else None,
+            batch_size=embedder.engine.batch_size if embedder is not None else None,
+            seconds=round(time.monotonic() - self._began, 3),
+            resumed_from=folder.resumed_from,
+        )
+
     def _earlier_layout(self, run: FinishedRun) -> Layout:
         """The columns of a finished run; raises InvalidSetting where a metric has changed since."""
         own = {str(metric): metric for metric in self._scorer.metrics}
         metrics: list[tuple[Metric, Signature]] = []
-        for name, printed in run.key["metrics"].items():
-            signature = Signature.parse(printed)
+        try:
+            printed = {str(n): Signature.parse(s) for n, s in run.key["metrics"].items()}
+            geometry = tuple(map(str, run.record["geometry"]))
+        except (AttributeError, KeyError, TypeError):
+            raise ChecksumMismatch(
+                f"{run.folder}: run.json is not that of an evaluation; choose another output "
+                "folder, or give --overwrite to replace what is there"
+            ) from None
+        for name, signature in printed.items():
             now = self._scorer.signatures.get(name)
             if now is not None and now != signature:
                 raise InvalidSetting(
@@ -330,117 +307,11 @@ class _Run:
                     f"{difference(signature, now)}. Choose another output folder, or give "
                     "--overwrite to compute it anew"
                 )
-            try:
-                metrics.append((own.get(name) or find_metric(name), signature))
-            except UnknownName:
+            # Only registered names: a file must not name modules to be imported.
+            if name not in own and split_call(name)[0] not in METRICS:
                 raise InvalidSetting(
                     f"{run.folder} holds a metric {name} that is not known here; name it as "
                     '"package.module:METRIC", or choose another output folder'
-                ) from None
-        return Layout(tuple(metrics), tuple(run.record["geometry"]))
-
-
-class _AllAlike:
-    """Stops a run whose first rows all fail for one reason: a setting is wrong, not the rows."""
-
-    def __init__(self) -> None:
-        self._reasons: set[str] | None = set()
-        self._rows = 0
-        self._example = ""
-
-    def see(self, rows: pa.Table) -> None:
-        """Raises InvalidSetting at the first hundred rows without a value."""
-        if self._reasons is None:
-            return
-        found = list(reasons_of(rows))
-        if len(found) < len(rows):
-            self._reasons = None
-            return
-        for row, study_id, reasons in found:
-            for reason in reasons.values():
-                self._reasons.add(_kind_of(reason))
-                self._example = self._example or f"row {row} ({study_id}): {reason}"
-        self._rows += len(rows)
-        if self._rows >= _ALL_ALIKE and len(self._reasons) <= 1:
-            raise InvalidSetting(
-                f"the first {self._rows} rows all fail for one reason, so nothing was written; "
-                f"{self._example}. Look at the settings, above all the image folder and the columns"
-            )
-
-
-def _kind_of(reason: str) -> str:
-    """What of a reason does not name the row: the words behind the path that most begin with."""
-    _, separator, words = reason.partition(": ")
-    return words if separator else reason
-
-
-def _layout(scorer: Scorer) -> Layout:
-    needs = scorer.plan.needs
-    geometry: tuple[str, ...] = ()
-    if needs.embeddings:
-        numbers = {
-            (True, True): NUMBERS,
-            (False, True): ("candidate_reference",),
-            (True, False): ("image_candidate",),
-            (False, False): (),
-        }[needs.images, needs.references]
-        geometry = (*numbers, *(FLAGS if needs.references else FLAGS[:1]))
-    return Layout(tuple((m, scorer.signatures[str(m)]) for m in scorer.metrics), geometry)
-
-
-def _tables(folder: ResumableFolder) -> Iterator[pa.Table]:
-    return (read_chunk(chunk.path) for chunk in folder.chunks())
-
-
-_PreparedRow = tuple[Row, Item | None]
-
-
-def _chunks(rows: Iterator[Row], size: int) -> Iterator[list[Row]]:
-    while chunk := list(islice(rows, size)):
-        yield chunk
-
-
-def _decoding_ahead(
-    chunks: Iterator[list[Row]], scorer: Scorer, decoder: ImageDecoder | None
-) -> Iterator[list[_PreparedRow]]:
-    """Begin decoding one chunk while the one before it is being scored."""
-    ahead: deque[list[_PreparedRow]] = deque()
-    for chunk in chunks:
-        ahead.append([(row, _prepare(row, scorer, decoder)) for row in chunk])
-        if len(ahead) > 1:
-            yield ahead.popleft()
-    yield from ahead
-
-
-def _prepare(row: Row, scorer: Scorer, decoder: ImageDecoder | None) -> Item | None:
-    if isinstance(row, BadRow):
-        return None
-    shown = StudyViews(row.images, row.views) if decoder is not None else None
-    item = Item(row.candidate or "", row.reference, shown, row.parts)
-    return scorer.begin_decoding(item, decoder) if decoder is not None else item
-
-
-def _rows(chunk: Sequence[_PreparedRow], scorer: Scorer, schema: pa.Schema) -> pa.Table:
-    items = [item for _, item in chunk if item is not None]
-    scores = scorer.score_items(items) if items else None
-    number = count()
-    places = [None if item is None else next(number) for _, item in chunk]
-    studies = [row if isinstance(row, Study) else None for row, _ in chunk]
-    said = [study.suspicious if study is not None else () for study in studies]
-    return chunk_table(
-        schema,
-        [row.row for row, _ in chunk],
-        [row.id for row, _ in chunk],
-        scores,
-        places,
-        {k: row.reason for k, (row, _) in enumerate(chunk) if isinstance(row, BadRow)},
-        {
-            "empty_candidate": [s is not None and not (s.candidate or "").strip() for s in studies],
-            "candidate_says_missing": ["candidate" in each for each in said],
-            "reference_says_missing": ["reference" in each for each in said],
-            "view_guessed": [
-                item is not None and item.shown is not None and item.shown.guessed
-                for _, item in chunk
-            ],
-        },
-    )
+                )
+            metrics.append((own[name] if name in own else find_metric(name), signature))
+        return Layout(tuple(metrics), geometry)

@@ -65,8 +65,8 @@ class Summary:
         rows: rows of the table.
         scored: rows that every metric has a value for; the others are `failed`.
         metrics: name -> summary, in the order asked for.
-        common: metric -> mean over the `scored` rows, where some metric has values for more rows
-            than another; else None.
+        common: metric -> mean over the `scored` rows (None where there are none), where some metric
+            has values for more rows than another; else None.
         candidates_truncated, references_truncated: studies in which the encoder did not see the
             text's tail; None where nothing was embedded.
         foot_far_outside: studies whose candidate projects below -0.5 or above 1.5 on the line from
@@ -82,7 +82,7 @@ class Summary:
     scored: int
     failed: int
     metrics: dict[str, MetricSummary]
-    common: dict[str, float] | None
+    common: dict[str, float | None] | None
     candidates_truncated: int | None
     references_truncated: int | None
     foot_far_outside: int | None
@@ -221,12 +221,12 @@ def _corpus_value(metric: Metric, name: str, sums: NDArray[np.float64]) -> NDArr
 
 def _common(
     names: Sequence[str], joined: dict[str, NDArray[np.float64]]
-) -> dict[str, float] | None:
+) -> dict[str, float | None] | None:
     present = np.array([np.isfinite(joined[name]) for name in names])
     if (present == present[:1]).all():
         return None
     rows = present.all(0)
-    return {name: float(joined[name][rows].mean()) if rows.any() else np.nan for name in names}
+    return {name: float(joined[name][rows].mean()) if rows.any() else None for name in names}
 
 
 def _if_there(counts: dict[str, int], name: str, there: set[str]) -> int | None:

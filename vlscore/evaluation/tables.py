@@ -44,7 +44,9 @@ def scores_table(rows: Sequence[Mapping[str, Any]]) -> TextTable:
     for row in rows:
         cut = [name.partition("_")[0] for name in FLAGS if row.get(name)]
         remark = row[ERROR] or (f"truncated: {', '.join(cut)}" if cut else "")
-        shown.append((str(row[ID]), *(number(row[name], 4) for name in names), remark))
+        shown.append(
+            (row[ID] or f"row {row[ROW]}", *(number(row[name], 4) for name in names), remark)
+        )
     return TextTable("", ("study", *names, ""), tuple(shown))
 
 
@@ -64,7 +66,7 @@ def _facts(summary: Summary) -> dict[str, str]:
     }
     facts |= {name: str(count) for name, count in said.items() if count}
     if summary.common is not None:
-        means = ", ".join(f"{name} {mean:.4f}" for name, mean in summary.common.items())
+        means = ", ".join(f"{name} {number(mean, 4)}" for name, mean in summary.common.items())
         facts[f"means over the {summary.scored} rows that every metric has"] = means
     return facts
 

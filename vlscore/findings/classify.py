@@ -21,13 +21,14 @@ class Sections:
         self._lexicon = lexicon
         self._section = Category.CLINICAL
         self._last_title: int | None = None
+        self._has_titles = ":" in report
 
     def category(self, after: int, span: Span) -> Category:
         """Category of the sentence at `span`; `after` is where the one before ends.
 
         A title in capitals governs the sentences up to the next title; any other only its own.
         """
-        title = self._title(after, span)
+        title = self._title(after, span) if self._has_titles else None
         if title is not None:
             category, governs = title
             self._section = category if governs else Category.CLINICAL

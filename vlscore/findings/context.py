@@ -149,7 +149,7 @@ def _backward_start(triggers: Sequence[Match], position: int) -> int:
         if earlier.last <= triggers[position].first and (
             rule.effect == "terminate" or rule.ends_scope
         ):
-            return earlier.last
+            return int(earlier.last)
     return 0
 
 

@@ -41,7 +41,8 @@ def find_denials(
     for match in found.get("statement", ()):
         if _stated(scopes, match.first, match.last):
             add(match.entry, match.first, match.last, acute=False)
-    for governed in scopes:
+    sums_up = any(token.form in lexicon.coverage.nouns for token in tokens)
+    for governed in scopes if sums_up else ():
         trigger = governed.trigger
         if trigger.entry.effect != "negated" or not trigger.entry.forward:
             continue

@@ -178,13 +178,18 @@ class _Reader:
             if cuts or at > _FARTHEST or not self._is_label(tokens[first:at]):
                 nearest = range(at - 1, max(least, at - _FARTHEST) - 1, -1)
                 stop = next((p for p in nearest if tokens[p].form in _CLAUSE_ENDS), None)
-                if stop is None:
-                    continue
-                first = stop + 1
+                first = self._name_before(tokens, least, at) if stop is None else stop + 1
             if self._is_label(tokens[first:at], must_name=bool(cuts)):
                 cuts.append((first, at, at + 1))
                 least = at + 1
         return cuts
+
+    def _name_before(self, tokens: Sequence[Token], least: int, at: int) -> int:
+        """Where the name that ends before `at` begins ("effusion: none edema: none")."""
+        least = max(least, at - _LONGEST_LABEL)
+        found = self._lexicon.trie.find(tokens[least:at])
+        named = (*found.get("mention", ()), *found.get("subject", ()))
+        return least + min((m.first for m in named if m.last == at - least), default=at - least)
 
     def _dashes(self, tokens: Sequence[Token]) -> list[tuple[int, int, int]]:
         """The one label that ends in a dash, a question mark or a line of dots."""

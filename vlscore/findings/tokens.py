@@ -124,12 +124,16 @@ def tokenize(text: str, start: int = 0, end: int | None = None) -> list[Token]:
     end = len(text) if end is None else end
     tokens = []
     for match in _TOKEN.finditer(text, start, end):
-        word = match.group()
-        first = word[0]
-        if first in "-/":
-            a, b = match.start(), match.end()
-            if a > start and b < end and text[a - 1].isalnum() and text[b].isalnum():
-                continue
-        form = "xxxx" if first == "_" else _forms[word]
-        tokens.append(Token(form, match.start(), match.end()))
+        word = match[0]
+        first, last = match.span()
+        initial = word[0]
+        if (
+            initial in "-/"
+            and start < first
+            and last < end
+            and text[first - 1].isalnum()
+            and text[last].isalnum()
+        ):
+            continue
+        tokens.append(Token("xxxx" if initial == "_" else _forms[word], first, last))
     return tokens

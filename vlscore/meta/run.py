@@ -10,29 +10,36 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from vlscore._files import atomic_write, file_digest, plain, write_json
 from vlscore._record import run_record
 from vlscore._resumable import ResumableFolder
 from vlscore.display import TextTable, markdown
 from vlscore.embedding import StudyEmbedder
-from vlscore.errors import InvalidSetting, InvalidStudy, MissingDependency, VLScoreError
+from vlscore.errors import InvalidSetting, MissingDependency
+from vlscore.meta.chunks import read_values, read_vectors, write_values, write_vectors
 from vlscore.meta.embedding import STUDIES_AT_ONCE, StudyVectors, embed_images, embed_pairs
 from vlscore.meta.figures import draw_normal_distribution
 from vlscore.meta.image_swap import SwapResult, image_swap
 from vlscore.meta.pairs import Pair, pairs_file, read_pairs, select_pairs
-from vlscore.meta.sensitivity import Sensitivity, sensitivity_of_values, without_rows
+from vlscore.meta.sensitivity import Sensitivity, sensitivity_of_values
 from vlscore.meta.tables import all_tables
-from vlscore.meta.values import PairValues, chosen_metrics, failure_reasons, pair_values
-from vlscore.metrics import EmbeddingTriples, Metric, find_metric
+from vlscore.meta.values import (
+    PairValues,
+    all_failures,
+    chosen_metrics,
+    failure_reasons,
+    fit_metrics,
+    pair_values,
+    without_rows,
+)
+from vlscore.metrics import EmbeddingTriples, Fit, Metric, find_metric
 from vlscore.reports import TextPolicy
 from vlscore.studies import BadRow, StudyImages, StudyTable
 
 _PAIRS_AT_ONCE = 512
 _FIGURE = "normal_reports"
 _FORMATS = ("png", "svg", "pdf")
-_VECTORS, _VALUES, _FAILED = "vectors.npy", "values.npy", "failed.json"
 _RESULTS = (
     "sensitivity.json",
     "values.csv",
@@ -120,6 +127,8 @@ def run_sensitivity(
     key = {
         "perturbations_sha256": file_digest(pairs_file(perturbations)),
         "studies_sha256": studies.sha256 if studies is not None else None,
+        "columns": studies.columns.to_dict() if studies is not None else None,
+        "image_root": str(studies.root.resolve()) if studies is not None else None,
         "metrics": {str(m): str(s) for m, s in run.signatures.items()},
         "embeddings": str(embedder.signature) if embedder is not None else None,
         "swap_images": swap_images,
@@ -223,12 +232,16 @@ class _Run:
         self._images, self._notes = _images_of(studies, {pair.study_id for pair in pairs})
         self._has_images = studies is not None
         self._metrics: list[Metric] = []
+        self._fits: Mapping[Metric, Fit] = {}
         self._left_out: dict[str, str] = {}
         self.signatures: dict[Metric, Any] = {}
 
     def choose(self, names: Any) -> None:
         """Settle the metrics; raises InvalidSetting or MissingDependency for those that cannot."""
         self._metrics, self._left_out = chosen_metrics(names, self._example())
+        # To all pairs, whichever of them a chunk holds.
+        there = [p for k, p in enumerate(self._selected) if k not in self._unselected]
+        self._fits = fit_metrics(there, self._metrics)
         self.signatures = {
             each.metric: each.signature for each in self._values([], StudyVectors())[0]
         }
@@ -249,23 +262,20 @@ class _Run:
                 paths = [path for name in names for path in left[name].images]
                 note = {"kind": "images", "failed": len(part.failures)}
                 with folder.append(len(names), note, inputs=paths) as place:
-                    _write_vectors(place, names, part, self._embedder.dim)
+                    write_vectors(place, names, part, self._embedder.dim)
                 done, failed = done + len(names), failed + len(part.failures)
                 on_progress(done, failed)
         studies = self._vectors(folder)
         start = done - len(self._images)
         for begin in range(start, len(self._pairs), _PAIRS_AT_ONCE):
             chunk = range(begin, min(begin + _PAIRS_AT_ONCE, len(self._pairs)))
-            values, failures, truncated = self._values([self._selected[k] for k in chunk], studies)
-            for position in chunk:
-                if position in self._unselected:
-                    failures[position - begin] = self._unselected[position]
-            values = [without_rows(each, failures) for each in values]
+            values, truncated = self._values([self._selected[k] for k in chunk], studies)
+            unselected = {k - begin: self._unselected[k] for k in chunk if k in self._unselected}
+            values = [without_rows(each, unselected) for each in values]
+            failures = all_failures(values)
             note = {"kind": "pairs", "failed": len(failures), "truncated": truncated}
             with folder.append(len(chunk), note) as place:
-                _write_values(place, values)
-                reasons = {str(begin + k): str(error) for k, error in failures.items()}
-                write_json(place / _FAILED, reasons)
+                write_values(place, values, {begin + k: e for k, e in failures.items()})
             done, failed = done + len(chunk), failed + len(failures)
             on_progress(done, failed)
         return done
@@ -273,15 +283,13 @@ class _Run:
     def results(self, folder: ResumableFolder) -> _Ended:
         """The benchmark from the values of all chunks."""
         chunks = [chunk for chunk in folder.chunks() if chunk.note["kind"] == "pairs"]
-        arrays = np.concatenate([np.load(chunk.path / _VALUES) for chunk in chunks], axis=2)
+        parts = [read_values(chunk.path) for chunk in chunks]
+        arrays = np.concatenate([numbers for numbers, _ in parts], axis=2)
         values = [
             PairValues(metric, self.signatures[metric], arrays[k, 0], arrays[k, 1])
             for k, metric in enumerate(self._metrics)
         ]
-        failures: dict[int, VLScoreError] = {}
-        for chunk in chunks:
-            found = json.loads((chunk.path / _FAILED).read_text(encoding="utf-8"))
-            failures |= {int(k): InvalidStudy(reason) for k, reason in found.items()}
+        failures = {k: error for _, found in parts for k, error in found.items()}
         result = sensitivity_of_values(
             self._pairs,
             values,
@@ -296,12 +304,13 @@ class _Run:
 
     def _swaps(self, studies: StudyVectors) -> list[SwapResult]:
         assert self._embedder is not None
-        embedded = embed_pairs(self._selected, self._embedder, studies, C=self._C)
+        pairs = [p for k, p in enumerate(self._selected) if k not in self._unselected]
+        embedded = embed_pairs(pairs, self._embedder, studies, C=self._C)
         chosen = [m for m in self._metrics if m.uses_embeddings and m.uses_image]
         # Cosine cannot move: it shows what a metric of texts looks like in the same table.
         control = [m for m in self._metrics if m.name == "cosine"] or [find_metric("cosine")]
         return image_swap(
-            self._selected,
+            pairs,
             embedded,
             [*chosen, *control],
             text=self._policy.signature(),
@@ -309,16 +318,17 @@ class _Run:
             seed=self._seed,
         )
 
-    def _values(
-        self, pairs: Sequence[Pair], studies: StudyVectors
-    ) -> tuple[list[PairValues], dict[int, VLScoreError], int]:
+    def _values(self, pairs: Sequence[Pair], studies: StudyVectors) -> tuple[list[PairValues], int]:
         text = self._policy.signature()
         if self._embedder is None:
-            return pair_values(pairs, self._metrics, text=text), {}, 0
+            return pair_values(pairs, self._metrics, text=text, fits=self._fits), 0
         shown = studies if self._has_images else None
+        # What a chunk holds may not depend on whether the chunks before it were computed just now.
+        self._embedder.engine.forget()
         embedded = embed_pairs(pairs, self._embedder, shown, C=self._C)
-        values = pair_values(pairs, self._metrics, embedded, text=text)
-        return values, embedded.failures, embedded.truncated
+        return pair_values(
+            pairs, self._metrics, embedded, text=text, fits=self._fits
+        ), embedded.truncated
 
     def _example(self) -> EmbeddingTriples | None:
         """No embeddings at all, of the kind that there will be."""
@@ -335,7 +345,7 @@ class _Run:
         studies = StudyVectors(black=self._embedder.embed_black())
         for chunk in folder.chunks():
             if chunk.note["kind"] == "images":
-                studies.update(_read_vectors(chunk.path))
+                studies.update(read_vectors(chunk.path))
         return studies
 
 
@@ -361,32 +371,6 @@ def _images_of(
 
 def _stretches(names: list[str], size: int) -> Iterator[list[str]]:
     return (names[start : start + size] for start in range(0, len(names), size))
-
-
-def _write_vectors(place: Path, names: Sequence[str], part: StudyVectors, dim: int) -> None:
-    nothing = torch.full((dim,), torch.nan)
-    vectors = torch.stack([part.vectors.get(name, nothing) for name in names])
-    np.save(place / _VECTORS, vectors.numpy(), allow_pickle=False)
-    failed = {name: str(error) for name, error in part.failures.items()}
-    write_json(place / _FAILED, {"names": list(names), "failed": failed})
-
-
-def _read_vectors(place: Path) -> StudyVectors:
-    content = json.loads((place / _FAILED).read_text(encoding="utf-8"))
-    vectors = torch.from_numpy(np.load(place / _VECTORS, allow_pickle=False))
-    failed: Mapping[str, str] = content["failed"]
-    return StudyVectors(
-        {name: vectors[k] for k, name in enumerate(content["names"]) if name not in failed},
-        {name: InvalidStudy(reason) for name, reason in failed.items()},
-    )
-
-
-def _write_values(place: Path, values: Sequence[PairValues]) -> None:
-    """(metrics, 2, n): originals and perturbed of each."""
-    arrays: NDArray[np.float64] = np.stack(
-        [np.stack([each.originals, each.perturbed]) for each in values]
-    )
-    np.save(place / _VALUES, arrays, allow_pickle=False)
 
 
 def _read(out: Path, record: Mapping[str, Any]) -> SensitivityRun:

@@ -13,15 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vlscore._files import plain
-from vlscore.errors import VLScoreError
 from vlscore.meta.embedding import EmbeddedPairs
 from vlscore.meta.pairs import Pair, kinds_of, select_pairs
 from vlscore.meta.values import (
     PairValues,
+    all_failures,
     chosen_metrics,
     failure_reasons,
     on_common_rows,
     pair_values,
+    without_rows,
 )
 from vlscore.reports import TextPolicy
 from vlscore.stats import Interval, auc, benjamini_hochberg, paired_test, two_sample_test
@@ -163,27 +164,18 @@ def sensitivity(
     policy = TextPolicy.named(text_policy)
     triples = embedded.triples(embedded.perturbed) if embedded is not None else None
     chosen, left_out = chosen_metrics(metrics, triples)
-    selected, failures = select_pairs(pairs, policy)
+    selected, unselected = select_pairs(pairs, policy)
     values = pair_values(selected, chosen, embedded, text=policy.signature())
-    if embedded is not None:
-        failures = {**embedded.failures, **failures}
-    truncated = embedded.truncated if embedded is not None else 0
+    values = [without_rows(each, unselected) for each in values]
     return sensitivity_of_values(
         pairs,
-        [without_rows(each, failures) for each in values],
+        values,
         left_out=left_out,
-        failures=failure_reasons(failures, pairs),
-        truncated=truncated,
+        failures=failure_reasons(all_failures(values), pairs),
+        truncated=embedded.truncated if embedded is not None else 0,
         resamples=resamples,
         seed=seed,
     )
-
-
-def without_rows(values: PairValues, failures: Mapping[int, VLScoreError]) -> PairValues:
-    """The values, nan where a pair failed."""
-    originals, perturbed = values.originals.copy(), values.perturbed.copy()
-    originals[list(failures)] = perturbed[list(failures)] = np.nan
-    return replace(values, originals=originals, perturbed=perturbed)
 
 
 def sensitivity_of_values(

@@ -56,7 +56,7 @@ def kinds_table(result: Sensitivity) -> TextTable:
     rows = []
     for kind in ordered:
         cells = [
-            number(found.drop.estimate) if (found := drops[m.name].get(kind.kind)) else "-"
+            interval(found.drop if (found := drops[m.name].get(kind.kind)) else None)
             for m in result.metrics
         ]
         meaning = "significant" if kind.is_significant else "insignificant"

@@ -1,7 +1,7 @@
 """Values of every metric for originals and perturbed reports."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from vlscore.meta.pairs import Pair
 from vlscore.metrics import (
     Batch,
     EmbeddingTriples,
+    Fit,
     Metric,
     Plan,
     find_metrics,
@@ -31,12 +32,14 @@ class PairValues:
         signature: what its numbers depend on.
         originals: (n,) values of the original report as the candidate, itself the reference.
         perturbed: (n,) values of the perturbed report, the original being the reference.
+        failures: position of a pair -> why it lacks one of the two.
     """
 
     metric: Metric
     signature: Signature
     originals: NDArray[np.float64]
     perturbed: NDArray[np.float64]
+    failures: Mapping[int, VLScoreError] = field(default_factory=dict)
 
     @property
     def drops(self) -> NDArray[np.float64]:
@@ -78,6 +81,12 @@ def chosen_metrics(
     return list(found), {}
 
 
+def fit_metrics(pairs: Sequence[Pair], metrics: Sequence[Metric]) -> Mapping[Metric, Fit]:
+    """The metrics that need it, fitted to the original reports: each study's counts once."""
+    originals = {pair.study_id: pair.original for pair in pairs}
+    return Plan(metrics).fit(originals.values()).fits
+
+
 def pair_values(
     pairs: Sequence[Pair],
     metrics: Sequence[Metric],
@@ -85,6 +94,7 @@ def pair_values(
     *,
     text: str | None = None,
     images: Tensor | None = None,
+    fits: Mapping[Metric, Fit] | None = None,
 ) -> list[PairValues]:
     """Values of each metric; what is equal for several pairs is computed once.
 
@@ -92,13 +102,12 @@ def pair_values(
         pairs: as selected by the text policy.
         text: how that policy is printed.
         images: (n, d) to show instead of each study's own.
+        fits: what metrics such as CIDEr-D were fitted to; default: these pairs' originals.
 
     Raises: InvalidSetting where a metric needs an encoder, or images, that are not there.
     """
     plan = Plan(metrics, text=text)
-    if plan.needs_fit:
-        # Each study's report counts once, however many changes were made of it.
-        plan = plan.fit({pair.study_id: pair.original for pair in pairs}.values())
+    plan = plan.fitted_as(fit_metrics(pairs, metrics) if fits is None else fits)
     # An original is compared with itself once a study, however many changes were made of it.
     keys = [(p.study_id, p.original, p.original) for p in pairs]
     keys += [(p.study_id, p.perturbed, p.original) for p in pairs]
@@ -113,10 +122,15 @@ def pair_values(
     place = {key: k for k, key in enumerate(first)}
     spread = [place[key] for key in keys]
     found = []
+    half = len(pairs)
     for metric, values in plan.values(batch).items():
         full = values.headline[spread]
-        half = len(pairs)
-        found.append(PairValues(metric, values.signature, full[:half], full[half:]))
+        failures: dict[int, VLScoreError] = {}
+        for row, k in enumerate(spread):
+            if k in values.failures:
+                failures.setdefault(row % half, values.failures[k])
+        failures = dict(sorted(failures.items()))
+        found.append(PairValues(metric, values.signature, full[:half], full[half:], failures))
     return found
 
 
@@ -133,6 +147,26 @@ def on_common_rows(values: Sequence[PairValues]) -> list[PairValues]:
         )
         for each in values
     ]
+
+
+def without_rows(values: PairValues, failures: Mapping[int, VLScoreError]) -> PairValues:
+    """The values, nan where a pair failed for a reason of its own."""
+    originals, perturbed = values.originals.copy(), values.perturbed.copy()
+    originals[list(failures)] = perturbed[list(failures)] = np.nan
+    return replace(
+        values,
+        originals=originals,
+        perturbed=perturbed,
+        failures=dict(sorted({**values.failures, **failures}.items())),
+    )
+
+
+def all_failures(values: Iterable[PairValues]) -> dict[int, VLScoreError]:
+    """Position of a pair -> why the first metric that lacks a value for it has none."""
+    found: dict[int, VLScoreError] = {}
+    for each in values:
+        found = {**each.failures, **found}
+    return dict(sorted(found.items()))
 
 
 def failure_reasons(failures: Mapping[int, VLScoreError], pairs: Sequence[Pair]) -> dict[str, str]:

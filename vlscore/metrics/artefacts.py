@@ -4,12 +4,12 @@ An artefact is a name and a function from texts to one value each. A new one is 
 line. Embeddings, which need images as well, come from the embedder instead.
 """
 
-from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from vlscore._recent import Recent
 from vlscore._registry import Registry
 
 if TYPE_CHECKING:
@@ -84,26 +84,24 @@ ARTEFACTS.register(Artefact("finding-mentions", _finding_mentions))
 
 
 class ArtefactStore:
-    """Makes each artefact of each distinct text once, while it is among the latest used."""
+    """Makes each artefact of each distinct text once, while it is among the latest used.
+
+    Attributes:
+        made: how many artefacts were made so far.
+    """
 
     def __init__(self) -> None:
-        self._known: OrderedDict[tuple[str, str], Any] = OrderedDict()
+        self._recent: Recent[tuple[str, str], Any] = Recent(_REMEMBERED)
         self.made = 0
 
-    def of(self, name: str, texts: Iterable[str]) -> list[Any]:
+    def of(self, name: str, texts: Sequence[str]) -> list[Any]:
         """The artefact of each text, in order."""
-        wanted = list(texts)
-        here: dict[str, Any] = {}
-        for text in dict.fromkeys(wanted):
-            if (name, text) in self._known:
-                self._known.move_to_end((name, text))
-                here[text] = self._known[name, text]
-        new = [text for text in dict.fromkeys(wanted) if text not in here]
+        found = self._recent.known(dict.fromkeys((name, text) for text in texts))
+        new = [text for text in dict.fromkeys(texts) if (name, text) not in found]
         if new:
-            self.made += len(new)
-            here.update(zip(new, ARTEFACTS.find(name).make(new), strict=True))
-        for text in new:
-            self._known[name, text] = here[text]
-        while len(self._known) > _REMEMBERED:
-            self._known.popitem(last=False)
-        return [here[text] for text in wanted]
+            values = ARTEFACTS.find(name).make(new)
+            made = {(name, text): value for text, value in zip(new, values, strict=True)}
+            self._recent.add(made)
+            self.made += len(made)
+            found |= made
+        return [found[name, text] for text in texts]

@@ -24,19 +24,19 @@ class Batch:
         references: n reference reports; None where no metric looks at them.
         embeddings: of the same studies; None where no metric looks at them.
         artefacts: name -> one value for each candidate and one for each reference.
-        values: metric -> its values, for metrics that are computed from others.
+        values: for a metric that is computed from others, the values of each of its `inputs`,
+            under what stands there.
         fitted: what the metric at hand was fitted to, as its provider's `fit` returned it; None
             for a metric that is not fitted.
 
-    Raises: InvalidReport naming the position of what is no text; InvalidSetting where lengths
-        differ.
+    Raises: InvalidSetting where lengths differ.
     """
 
     candidates: Sequence[str]
     references: Sequence[str] | None = None
     embeddings: EmbeddingTriples | None = None
     artefacts: Mapping[str, tuple[Sequence[Any], Sequence[Any]]] = field(default_factory=dict)
-    values: Mapping[str, "MetricValues"] = field(default_factory=dict)
+    values: Mapping[str | Metric, "MetricValues"] = field(default_factory=dict)
     fitted: Any = None
 
     def __post_init__(self) -> None:
@@ -53,8 +53,12 @@ class Batch:
         return len(self.candidates)
 
     def pairs(self) -> list[tuple[str, str]]:
-        """(candidate, reference) of each study; a metric that needs references has them."""
-        assert self.references is not None
+        """(candidate, reference) of each study; raises InvalidSetting where there are none."""
+        if self.references is None:
+            raise InvalidSetting(
+                "this metric looks at references, and there are none; its definition must say so: "
+                "uses_reference=True"
+            )
         return list(zip(self.candidates, self.references, strict=True))
 
 
@@ -112,7 +116,9 @@ def as_texts(name: str, texts: Any) -> list[str]:
     try:
         found = texts.tolist() if hasattr(texts, "tolist") else list(texts)
     except TypeError:
-        raise InvalidReport(f"{name} is a {type(texts).__name__}, not a list of reports") from None
+        found = None
+    if not isinstance(found, list):
+        raise InvalidReport(f"{name} is a {type(texts).__name__}, not a list of reports")
     for position, text in enumerate(found):
         if not isinstance(text, str):
             raise InvalidReport(

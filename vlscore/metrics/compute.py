@@ -24,7 +24,7 @@ def compute(
     Args:
         metrics: names, as in "bleu-4" or "bleu-4(smoothing=exp)", or Metrics; one or several.
         candidates: n generated reports; an empty one is scored, not refused.
-        references: n reference reports.
+        references: n reference reports; None where no metric looks at them.
         embeddings: of the same n studies, where a metric looks at embeddings.
 
     Returns: column -> (n,) float64, in the order of `metrics`; a metric of several numbers has
@@ -49,9 +49,8 @@ def compute_values(
     """As `compute`, with signatures, failures and what corpus values are computed from."""
     plan = Plan(metrics)
     plan.require()
-    texts = as_texts("references", references)
-    batch = Batch(as_texts("candidates", candidates), texts, embeddings)
-    return plan.values(batch)
+    texts = None if references is None else as_texts("references", references)
+    return plan.values(Batch(as_texts("candidates", candidates), texts, embeddings))
 
 
 def signature(metric: str | Metric, embeddings: EmbeddingTriples | None = None) -> Signature:
@@ -64,9 +63,5 @@ def signature(metric: str | Metric, embeddings: EmbeddingTriples | None = None) 
     plan.require()
     (found,) = plan.metrics
     if embeddings is None:
-        return (
-            plan.signature(found, C=1.0).without("C")
-            if found.uses_embeddings
-            else (plan.signature(found))
-        )
+        return plan.signature(found)
     return plan.signature(found, embeddings.facts, embeddings.C)

@@ -1,9 +1,10 @@
 """What a metric is, apart from the library that computes it."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NoReturn
 
+from vlscore._signature import written
 from vlscore.errors import InvalidSetting
 
 Bounds = tuple[float | None, float | None]
@@ -38,8 +39,8 @@ class Parameter:
         if value is None and self.default is None:
             return None
         try:
-            parsed = _boolean(value) if kind is bool else kind(value)
-        except (TypeError, ValueError):
+            parsed = _boolean(value) if kind is bool else _number_or_text(kind, value)
+        except (TypeError, ValueError, OverflowError):
             raise InvalidSetting(f"{self.name} is a {kind.__name__}, not {value!r}") from None
         if self.choices and parsed not in self.choices:
             known = ", ".join(map(str, self.choices))
@@ -68,6 +69,9 @@ class Output:
     bounds: Bounds = (0.0, 1.0)
 
 
+_TUPLES = ("bounds", "artefacts", "inputs", "parameters", "further", "corpus", "chosen")
+
+
 @dataclass(frozen=True)
 class Metric:
     """One number, or several, for a candidate report.
@@ -83,7 +87,7 @@ class Metric:
         citation: where it was published.
         artefacts: what is made of texts or images before it, each once: "embeddings", or a name in
             `vlscore.metrics.artefacts`.
-        inputs: other metrics whose values it is computed from.
+        inputs: other metrics whose values it is computed from, by name or as objects.
         passed: (input, its parameter, parameter of this metric): what is chosen for this metric's
             parameter is chosen for the input's.
         parameters: what can be set; `chosen` holds the values that differ from the defaults.
@@ -105,7 +109,7 @@ class Metric:
     uses_reference: bool
     citation: str
     artefacts: tuple[str, ...] = ()
-    inputs: tuple[str, ...] = ()
+    inputs: tuple["str | Metric", ...] = ()
     passed: tuple[tuple[str, str, str], ...] = ()
     parameters: tuple[Parameter, ...] = ()
     further: tuple[Output, ...] = ()
@@ -113,10 +117,16 @@ class Metric:
     corpus: tuple[Output, ...] = ()
     reference_scores_best: bool = False
     cost: Literal["free", "model", "paid"] = "free"
-    provider: Any = None
+    # Equal metrics have equal providers; whether a user's provider can be hashed does not matter.
+    provider: Any = field(default=None, hash=False)
     chosen: tuple[tuple[str, Setting], ...] = ()
 
     def __post_init__(self) -> None:
+        for name in _TUPLES:
+            value = getattr(self, name)
+            if isinstance(value, str):
+                raise InvalidSetting(f"{self.name}: {name} is a tuple, not a text: ({value!r},)")
+            object.__setattr__(self, name, tuple(value))
         if not self.name or set(self.name) & set("|(),: \n"):
             raise InvalidSetting(
                 f"{self.name!r} is no name of a metric: no blanks, commas, colons, bars or "
@@ -165,7 +175,7 @@ class Metric:
         """The name that finds it again: "bleu-4(smoothing=exp)"."""
         if not self.chosen:
             return self.name
-        values = ",".join(f"{name}={_written(value)}" for name, value in self.chosen)
+        values = ",".join(f"{name}={written(value)}" for name, value in self.chosen)
         return f"{self.name}({values})"
 
     def _refuse(self, name: str) -> NoReturn:
@@ -173,10 +183,11 @@ class Metric:
         raise InvalidSetting(f"{self.name} has no parameter {name!r}; it has: {offered}")
 
 
-def _written(value: Setting) -> str:
+def _number_or_text(kind: type, value: Any) -> Any:
     if isinstance(value, bool):
-        return str(value).lower()
-    return f"{value:.10g}" if isinstance(value, float) else str(value)
+        # True would become 1.0 without a word.
+        raise ValueError(value)
+    return kind(value)
 
 
 def _boolean(value: Any) -> bool:

@@ -3,9 +3,12 @@
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
+from vlscore.errors import VLScoreError
 from vlscore.metrics.batch import Batch, Computed
 from vlscore.metrics.metric import Bounds, Metric
-from vlscore.metrics.providers import Provider, one_column
+from vlscore.metrics.providers import Provider
 
 TextFunction = Callable[[str, str], float]
 
@@ -29,7 +32,8 @@ def text_metric(
         version: to be changed whenever the function gives other numbers; signatures show it.
         citation: where it was published.
 
-    Returns: what turns the function into the metric.
+    Returns: what turns the function into the metric. A candidate for which the function raises has
+        no value, and the others keep theirs.
 
     >>> @text_metric("length-ratio", "words of the candidate for each of the reference")
     ... def length_ratio(candidate, reference):
@@ -61,13 +65,17 @@ class _FunctionProvider(Provider):
         self._function, self._version = function, version
 
     def compute(self, metric: Metric, batch: Batch) -> Computed:
-        return one_column([self._function(g, r) for g, r in batch.pairs()])
+        values = np.full(len(batch), np.nan)
+        failures: dict[int, VLScoreError] = {}
+        for row, (candidate, reference) in enumerate(batch.pairs()):
+            try:
+                values[row] = float(self._function(candidate, reference))
+            except Exception as error:  # a user's function may raise whatever it likes
+                failures[row] = VLScoreError(f"{metric.name}: {type(error).__name__}: {error}")
+        return Computed([values], failures=failures)
 
     def missing(self, metric: Metric) -> str | None:
         return None
 
-    def version(self) -> str:
-        return self._version
-
-    def facts(self, metric: Metric, inputs: Any = ()) -> dict[str, Any]:
+    def facts(self, metric: Metric) -> dict[str, Any]:
         return {"own": self._version}

@@ -15,7 +15,7 @@ import numpy as np
 
 from vlscore._signature import Signature
 from vlscore._version import __version__
-from vlscore.errors import InvalidSetting, MissingDependency, VLScoreError
+from vlscore.errors import InvalidReport, InvalidSetting, MissingDependency, VLScoreError
 from vlscore.metrics.artefacts import ARTEFACTS, ArtefactStore
 from vlscore.metrics.batch import Batch, Computed, MetricValues, Values
 from vlscore.metrics.embeddings import EmbeddingTriples
@@ -58,6 +58,13 @@ class Needs:
     references: bool
     embeddings: bool
 
+    @property
+    def roles(self) -> set[str]:
+        """What every row of a table of studies must have, as `open_studies` takes it."""
+        images = {"image"} if self.images else set()
+        references = {"reference"} if self.references else set()
+        return {"candidate"} | images | references
+
 
 class Plan:
     """Computes metrics over batches of studies.
@@ -73,7 +80,8 @@ class Plan:
         needs: what studies must bring.
         fits: what the metrics that need it were fitted to.
 
-    Raises: UnknownName, InvalidSetting for metrics that are not there, or depend on themselves.
+    Raises: UnknownName, InvalidSetting for metrics that are not there, depend on themselves, or
+        have columns of one name.
     """
 
     def __init__(self, metrics: Any, *, text: str | None = None) -> None:
@@ -89,6 +97,7 @@ class Plan:
             references=any(m.uses_reference for m in self.steps) or bool(self._fitted),
             embeddings=any(metric.uses_embeddings for metric in self.steps),
         )
+        _check_names(self.steps)
 
     @property
     def needs_fit(self) -> bool:
@@ -99,12 +108,15 @@ class Plan:
         """The same plan, its metrics fitted to the references of a run.
 
         Args: references: of every study, the text policy applied; read once, a part at a time.
+        Raises: InvalidReport naming the position of what is no text.
         """
+        if isinstance(references, str | bytes):
+            raise InvalidReport("references is a list of reports, not one text")
         states = {metric: self._providers[metric].fit(metric, []) for metric in self._fitted}
         rest, seen, total = iter(references), 0, 0
         while self._fitted and (part := list(islice(rest, _FITTED_AT_ONCE))):
+            total += sum(_number_of(text, seen + k) for k, text in enumerate(part))
             seen += len(part)
-            total += sum(_number_of(text) for text in part)
             for metric, state in states.items():
                 states[metric] = self._providers[metric].fit(metric, part, state)
         digest = f"{total % 2**64:016x}"[:12]
@@ -131,25 +143,28 @@ class Plan:
         Args:
             embeddings: what the embeddings depend on, for a metric that looks at them.
             C: the encoder's constant.
+
+        Raises: InvalidSetting for embeddings without a constant that the metric needs.
         """
-        provider = self._providers[metric]
         inputs = [self.signature(m, embeddings, C) for m in inputs_of(metric).values()]
-        signature = Signature(metric.name)
         settings = dict(metric.settings)
-        if "C" in settings and metric.uses_embeddings:
-            settings["C"] = constant_of(metric, C)
-        signature = signature.plus(settings).plus(provider.facts(metric, inputs))
+        facts: list[tuple[str, str | None]] = []
+        if metric.uses_embeddings and embeddings is not None:
+            if "C" in settings:
+                settings["C"] = constant_of(metric, C)
+            used = embeddings if metric.uses_image else embeddings.without("img", "views")
+            facts = list(used)
+        signature = Signature(metric.name).plus(settings)
+        signature = signature.plus(self._providers[metric].facts(metric))
         if metric in self._fitted:
             signature = signature.plus(fit=self.fits.get(metric, "each-batch"))
         if inputs:
             signature = signature.plus(of=" + ".join(str(s).replace("|", ",") for s in inputs))
-        if self._text is not None:
-            signature = signature.plus(txt=self._text)
-        flags: list[str] = []
-        if metric.uses_embeddings and embeddings is not None:
-            facts = embeddings if metric.uses_image else embeddings.without("img", "views")
-            flags = [name for name, value in facts if value is None]
-            signature = signature.plus(facts.without(*flags))
+        signature = signature.plus(txt=self._text)
+        signature = signature.plus(Signature("", tuple(f for f in facts if f[1] is not None)))
+        # A flag such as DEMONSTRATION-ENCODER holds for what is computed from others as well.
+        every = [*facts, *(fact for each in inputs for fact in each)]
+        flags = [name for name, value in every if value is None]
         return signature.plus(v=__version__).flagged(*flags)
 
     def values(self, batch: Batch) -> dict[Metric, MetricValues]:
@@ -164,11 +179,11 @@ class Plan:
         batch = replace(batch, artefacts=self._made(batch))
         found: dict[str, MetricValues] = {}
         for metric in self.steps:
-            fitted = self.fits[metric].state if metric in self.fits else None
             inputs = {name: found[str(m)] for name, m in inputs_of(metric).items()}
-            given = replace(batch, values={**found, **inputs}, fitted=fitted)
+            fitted = self.fits[metric].state if metric in self.fits else None
+            given = replace(batch, values=inputs, fitted=fitted)
             computed = self._providers[metric].compute(metric, given)
-            found[str(metric)] = self._finished(metric, computed, batch)
+            found[str(metric)] = self._finished(metric, computed, given)
         return {metric: found[str(metric)] for metric in self.metrics}
 
     def corpus(self, values: MetricValues, weights: Values | None = None) -> dict[str, Values]:
@@ -216,7 +231,8 @@ class Plan:
             )
         failures = dict(computed.failures)
         for row in np.flatnonzero(~np.isfinite(columns[0])).tolist():
-            failures.setdefault(row, _not_finite(metric))
+            of_inputs = (v.failures[row] for v in batch.values.values() if row in v.failures)
+            failures.setdefault(row, next(of_inputs, None) or _not_finite(metric))
         rows = list(failures)
         statistics = computed.statistics
         for column in columns:
@@ -307,9 +323,23 @@ def _in_order(metrics: Sequence[Metric]) -> tuple[Metric, ...]:
     return tuple(ordered)
 
 
-def _number_of(text: str) -> int:
+def _number_of(text: str, position: int) -> int:
+    if not isinstance(text, str):
+        raise InvalidReport(
+            f"references[{position}] is a {type(text).__name__}; a report is a text"
+        )
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
     return int.from_bytes(digest[:8], "big")
+
+
+def _check_names(metrics: Sequence[Metric]) -> None:
+    """Two metrics of one name would overwrite each other's columns."""
+    holders: dict[str, Metric] = {}
+    for metric in metrics:
+        for column in metric.columns:
+            if column in holders:
+                raise InvalidSetting(f"two different metrics have a column {column!r}: rename one")
+            holders[column] = metric
 
 
 def _not_finite(metric: Metric) -> VLScoreError:

@@ -4,9 +4,10 @@ A metric of a user's own carries its provider: `register(metric)` finds it by na
 entry point of the group "vlscore.metrics" everywhere, and "package.module:METRIC" without either.
 """
 
+from collections.abc import Iterable
 from typing import Any
 
-from vlscore._registry import Registry, split_call
+from vlscore._registry import Registry, split_call, split_names
 from vlscore.errors import InvalidSetting, UnknownName
 from vlscore.metrics.definitions.bert_score import BERT_SCORE
 from vlscore.metrics.definitions.bleu import BLEU
@@ -67,13 +68,13 @@ def find_metric(name: str | Metric) -> Metric:
 def find_metrics(names: Any) -> tuple[Metric, ...]:
     """Metrics from one name or Metric, or several; each once, in order.
 
+    Raises: as `find_metric`; InvalidSetting for no name at all.
+
     >>> [str(metric) for metric in find_metrics("cosine,bleu-4(smoothing=exp,tokens=cxr)")]
     ['cosine', 'bleu-4(smoothing=exp,tokens=cxr)']
     """
-    from vlscore._registry import split_names
-
     given = split_names(names) if isinstance(names, str) else names
-    if isinstance(given, Metric):
+    if not isinstance(given, Iterable):
         given = [given]
     found = tuple(dict.fromkeys(find_metric(name) for name in given))
     if not found:
@@ -81,9 +82,9 @@ def find_metrics(names: Any) -> tuple[Metric, ...]:
     return found
 
 
-def inputs_of(metric: Metric) -> dict[str, Metric]:
+def inputs_of(metric: Metric) -> dict[str | Metric, Metric]:
     """The metrics that one is computed from, by the names under which it lists them."""
-    found = {}
+    found: dict[str | Metric, Metric] = {}
     for name in metric.inputs:
         given = {
             parameter: metric.settings[own]

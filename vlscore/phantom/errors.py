@@ -15,7 +15,7 @@ from vlscore.phantom.scene import (
     CHANGES,
     KINDS,
     ZONES,
-    Finding,
+    PhantomFinding,
     compatible,
     sample_finding,
 )
@@ -49,12 +49,15 @@ class ErrorCounts:
         return asdict(self)
 
 
-def count_errors(candidate: Iterable[Finding], reference: Iterable[Finding]) -> ErrorCounts:
+def count_errors(
+    candidate: Iterable[PhantomFinding], reference: Iterable[PhantomFinding]
+) -> ErrorCounts:
     """Errors of the findings a candidate states against those the reference states.
 
     A finding that only one of them states is one error, whatever attributes it has.
 
-    >>> left, right = Finding("effusion", "left", None, 1), Finding("effusion", "right", None, 3)
+    >>> left = PhantomFinding("effusion", "left", None, 1)
+    >>> right = PhantomFinding("effusion", "right", None, 3)
     >>> count_errors([left], [right]).wrong_location, count_errors([left], [right]).total
     (1, 2)
     """
@@ -71,7 +74,7 @@ def count_errors(candidate: Iterable[Finding], reference: Iterable[Finding]) -> 
     )
 
 
-def pair_errors(stated: Sequence[Iterable[Finding]]) -> NDArray[np.float32]:
+def pair_errors(stated: Sequence[Iterable[PhantomFinding]]) -> NDArray[np.float32]:
     """Total errors between every two of n sets of findings, (n, n), candidate by row."""
     table = np.stack([_codes(findings) for findings in stated])
     candidate, reference = table[:, None], table[None]
@@ -86,7 +89,7 @@ def pair_errors(stated: Sequence[Iterable[Finding]]) -> NDArray[np.float32]:
     return total
 
 
-def _codes(findings: Iterable[Finding]) -> NDArray[np.int8]:
+def _codes(findings: Iterable[PhantomFinding]) -> NDArray[np.int8]:
     """(kinds, 5) numbers: presence, side, zone, severity, change; 0 where there is none."""
     codes = np.zeros((len(KINDS), 5), dtype=np.int8)
     for f in findings:
@@ -108,8 +111,8 @@ _POSITION = {kind: position for position, kind in enumerate(KINDS)}
 
 
 def corrupt(
-    rng: np.random.Generator, reference: Iterable[Finding], errors: int
-) -> tuple[Finding, ...]:
+    rng: np.random.Generator, reference: Iterable[PhantomFinding], errors: int
+) -> tuple[PhantomFinding, ...]:
     """Findings that differ from the reference by exactly `errors` errors, of random categories.
 
     Raises ValueError if the reference is too small for that many errors.
@@ -127,7 +130,9 @@ def corrupt(
     raise ValueError(f"cannot make {errors} errors from {len(true)} findings")
 
 
-def _edit(rng: np.random.Generator, findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
+def _edit(
+    rng: np.random.Generator, findings: tuple[PhantomFinding, ...]
+) -> tuple[PhantomFinding, ...]:
     """One random change of a set of findings: add, drop, or alter an attribute of one."""
     action = rng.choice(["add", "drop", "location", "severity", "change"])
     if action == "add" or not findings:
@@ -139,7 +144,9 @@ def _edit(rng: np.random.Generator, findings: tuple[Finding, ...]) -> tuple[Find
     return tuple(sorted((*rest, _alter(rng, findings[position], action)), key=lambda f: f.kind))
 
 
-def _add(rng: np.random.Generator, findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
+def _add(
+    rng: np.random.Generator, findings: tuple[PhantomFinding, ...]
+) -> tuple[PhantomFinding, ...]:
     present = {finding.kind for finding in findings}
     absent = [kind for kind in KINDS if kind not in present and compatible(present | {kind})]
     if not absent:
@@ -148,7 +155,7 @@ def _add(rng: np.random.Generator, findings: tuple[Finding, ...]) -> tuple[Findi
     return tuple(sorted((*findings, added), key=lambda f: f.kind))
 
 
-def _alter(rng: np.random.Generator, finding: Finding, attribute: str) -> Finding:
+def _alter(rng: np.random.Generator, finding: PhantomFinding, attribute: str) -> PhantomFinding:
     other = sample_finding(rng, finding.kind)
     side, zone, severity, change = finding.side, finding.zone, finding.severity, finding.change
     if attribute == "location":
@@ -158,4 +165,4 @@ def _alter(rng: np.random.Generator, finding: Finding, attribute: str) -> Findin
     elif not KINDS[finding.kind].device:
         changes = (None, *CHANGES)
         change = changes[int(rng.integers(len(changes)))]
-    return Finding(finding.kind, side, zone, severity, change)
+    return PhantomFinding(finding.kind, side, zone, severity, change)

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from vlscore.phantom.scene import Finding
+from vlscore.phantom.scene import PhantomFinding
 
 Split = Literal["train", "held_out"]
 
@@ -23,7 +23,7 @@ def phrasings() -> dict[str, Any]:
 
 def write_report(
     rng: np.random.Generator,
-    findings: Iterable[Finding],
+    findings: Iterable[PhantomFinding],
     *,
     split: Split = "train",
     negatives: float = 0.35,
@@ -46,7 +46,7 @@ def write_report(
     return " ".join(sentences[k] for k in order)
 
 
-def sentence_for(rng: np.random.Generator, finding: Finding, split: Split = "train") -> str:
+def sentence_for(rng: np.random.Generator, finding: PhantomFinding, split: Split = "train") -> str:
     """One sentence that states the finding with all its attributes."""
     table = phrasings()
     entry = table[finding.kind]

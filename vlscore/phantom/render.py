@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter
 
-from vlscore.phantom.scene import Acquisition, Finding, Scene
+from vlscore.phantom.scene import Acquisition, PhantomFinding, Scene
 
 Field = NDArray[np.float32]
 
@@ -39,7 +39,9 @@ def _smooth_step(signed_distance: Field, softness: float) -> Field:
 class _Canvas:
     """The attenuation map while it is being drawn, and where the organs lie in it."""
 
-    def __init__(self, acquisition: Acquisition, size: int, findings: dict[str, Finding]) -> None:
+    def __init__(
+        self, acquisition: Acquisition, size: int, findings: dict[str, PhantomFinding]
+    ) -> None:
         self.acquisition = acquisition
         self.rng = np.random.default_rng(acquisition.seed)
         axis = np.linspace(-1, 1, size, dtype=np.float32)
@@ -151,15 +153,15 @@ class _Canvas:
         return levels.astype(np.uint16)
 
 
-def _severity(finding: Finding | None) -> float:
+def _severity(finding: PhantomFinding | None) -> float:
     return float(finding.severity or 0) if finding is not None else 0.0
 
 
-def _sides(finding: Finding) -> tuple[str, ...]:
+def _sides(finding: PhantomFinding) -> tuple[str, ...]:
     return ("left", "right") if finding.side == "bilateral" else (str(finding.side),)
 
 
-def _draw_effusion(canvas: _Canvas, finding: Finding) -> None:
+def _draw_effusion(canvas: _Canvas, finding: PhantomFinding) -> None:
     for side in _sides(finding):
         u = canvas.sign(side) * (canvas.x - canvas.shift)
         height = {1: 0.13, 2: 0.33, 3: 0.62}[int(_severity(finding))]
@@ -169,7 +171,7 @@ def _draw_effusion(canvas: _Canvas, finding: Finding) -> None:
         canvas.add(below * chest * np.maximum(canvas.lung(side), 0.15), 0.34)
 
 
-def _draw_pneumothorax(canvas: _Canvas, finding: Finding) -> None:
+def _draw_pneumothorax(canvas: _Canvas, finding: PhantomFinding) -> None:
     side = str(finding.side)
     depth = {1: 0.08, 2: 0.15, 3: 0.23}[int(_severity(finding))]
     u = canvas.sign(side) * (canvas.x - canvas.shift)
@@ -182,7 +184,7 @@ def _draw_pneumothorax(canvas: _Canvas, finding: Finding) -> None:
     canvas.add(edge, 0.1)
 
 
-def _draw_consolidation(canvas: _Canvas, finding: Finding) -> None:
+def _draw_consolidation(canvas: _Canvas, finding: PhantomFinding) -> None:
     side = str(finding.side)
     x, y = canvas.point(side, str(finding.zone))
     radius = {1: 0.11, 2: 0.17, 3: 0.24}[int(_severity(finding))]
@@ -190,13 +192,13 @@ def _draw_consolidation(canvas: _Canvas, finding: Finding) -> None:
     canvas.add(patch * canvas.lung(side), 0.16 + 0.04 * _severity(finding))
 
 
-def _draw_nodule(canvas: _Canvas, finding: Finding) -> None:
+def _draw_nodule(canvas: _Canvas, finding: PhantomFinding) -> None:
     x, y = canvas.point(str(finding.side), str(finding.zone))
     radius = {1: 0.028, 2: 0.048, 3: 0.075}[int(_severity(finding))]
     canvas.add(canvas.blob(x, y, radius, radius, 0.12), 0.22)
 
 
-def _draw_atelectasis(canvas: _Canvas, finding: Finding) -> None:
+def _draw_atelectasis(canvas: _Canvas, finding: PhantomFinding) -> None:
     side = str(finding.side)
     x, y = canvas.point(side, str(finding.zone))
     tilt = canvas.rng.uniform(-0.03, 0.03)
@@ -205,7 +207,7 @@ def _draw_atelectasis(canvas: _Canvas, finding: Finding) -> None:
     canvas.add(band * canvas.lung(side), 0.2)
 
 
-def _draw_edema(canvas: _Canvas, finding: Finding) -> None:
+def _draw_edema(canvas: _Canvas, finding: PhantomFinding) -> None:
     strength = _severity(finding) / 3
     for side in ("left", "right"):
         hilum = canvas.sign(side) * 0.27 + canvas.shift
@@ -214,7 +216,7 @@ def _draw_edema(canvas: _Canvas, finding: Finding) -> None:
         canvas.add(haze * lines * canvas.lung(side), 0.24 * strength)
 
 
-def _draw_fracture(canvas: _Canvas, finding: Finding) -> None:
+def _draw_fracture(canvas: _Canvas, finding: PhantomFinding) -> None:
     sign = canvas.sign(str(finding.side))
     y = _ZONE_HEIGHT[str(finding.zone)] + canvas.rng.uniform(-0.05, 0.05)
     x = sign * (0.7 + canvas.rng.uniform(-0.02, 0.02)) + canvas.shift
@@ -223,24 +225,24 @@ def _draw_fracture(canvas: _Canvas, finding: Finding) -> None:
     canvas.add(canvas.stroke([(x - 0.03, y + 0.035), (x + 0.04, y + 0.01)], 0.008), -0.2)
 
 
-def _draw_endotracheal_tube(canvas: _Canvas, finding: Finding) -> None:
+def _draw_endotracheal_tube(canvas: _Canvas, finding: PhantomFinding) -> None:
     x = canvas.shift
     canvas.add(canvas.stroke([(x, -1.0), (x, -0.32)], 0.012), 0.25)
 
 
-def _draw_nasogastric_tube(canvas: _Canvas, finding: Finding) -> None:
+def _draw_nasogastric_tube(canvas: _Canvas, finding: PhantomFinding) -> None:
     x = canvas.shift + 0.05
     path = [(x, -1.0), (x, 0.45), (0.25, 0.68), (0.42, 0.72)]
     canvas.add(canvas.stroke(path, 0.009), 0.25)
 
 
-def _draw_central_line(canvas: _Canvas, finding: Finding) -> None:
+def _draw_central_line(canvas: _Canvas, finding: PhantomFinding) -> None:
     sign = canvas.sign(str(finding.side))
     path = [(0.5 * sign, -1.0), (0.32 * sign, -0.66), (-0.09, -0.5), (-0.1, -0.05)]
     canvas.add(canvas.stroke(path, 0.009), 0.25)
 
 
-def _draw_pacemaker(canvas: _Canvas, finding: Finding) -> None:
+def _draw_pacemaker(canvas: _Canvas, finding: PhantomFinding) -> None:
     sign = canvas.sign(str(finding.side))
     x, y = 0.55 * sign, -0.5
     box = np.maximum(np.abs(canvas.x - x) - 0.09, np.abs(canvas.y - y) - 0.075)
@@ -249,13 +251,13 @@ def _draw_pacemaker(canvas: _Canvas, finding: Finding) -> None:
     canvas.add(canvas.stroke(lead, 0.009), 0.25)
 
 
-def _draw_chest_tube(canvas: _Canvas, finding: Finding) -> None:
+def _draw_chest_tube(canvas: _Canvas, finding: PhantomFinding) -> None:
     sign = canvas.sign(str(finding.side))
     path = [(0.98 * sign, 0.3), (0.6 * sign, 0.16), (0.42 * sign, -0.42)]
     canvas.add(canvas.stroke(path, 0.018), 0.22)
 
 
-def _is_in_the_anatomy(canvas: _Canvas, finding: Finding) -> None:
+def _is_in_the_anatomy(canvas: _Canvas, finding: PhantomFinding) -> None:
     """Cardiomegaly and hyperinflation shape the heart and lungs themselves."""
 
 

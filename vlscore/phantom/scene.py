@@ -54,7 +54,7 @@ _EXCLUSIVE = ({"cardiomegaly", "hyperinflation"}, {"edema", "hyperinflation"})
 
 
 @dataclass(frozen=True, order=True)
-class Finding:
+class PhantomFinding:
     """One finding, as a report states it.
 
     Attributes:
@@ -98,20 +98,22 @@ class Acquisition:
 class Scene:
     """A synthetic chest film: at most one finding of each kind, sorted by kind."""
 
-    findings: tuple[Finding, ...]
+    findings: tuple[PhantomFinding, ...]
     acquisition: Acquisition
 
-    def with_findings(self, findings: tuple[Finding, ...]) -> "Scene":
+    def with_findings(self, findings: tuple[PhantomFinding, ...]) -> "Scene":
         return replace(self, findings=tuple(sorted(findings, key=lambda f: f.kind)))
 
 
-def sample_finding(rng: np.random.Generator, kind: str, *, compared: bool = False) -> Finding:
+def sample_finding(
+    rng: np.random.Generator, kind: str, *, compared: bool = False
+) -> PhantomFinding:
     """A finding of that kind with random attributes; `compared` states a change half the time."""
     spec = KINDS[kind]
     change = None
     if compared and not spec.device and rng.random() < 0.5:
         change = _choose(rng, CHANGES)
-    return Finding(
+    return PhantomFinding(
         kind,
         side=_choose(rng, spec.sides),
         zone=_choose(rng, spec.zones),
@@ -122,7 +124,7 @@ def sample_finding(rng: np.random.Generator, kind: str, *, compared: bool = Fals
 
 def sample_scene(rng: np.random.Generator, *, normal: float = 0.15) -> Scene:
     """A random scene; a share `normal` of them has no finding, the rest one to six."""
-    findings: list[Finding] = []
+    findings: list[PhantomFinding] = []
     if rng.random() >= normal:
         compared = rng.random() < 0.4
         kinds = _sample_kinds(rng, int(rng.integers(1, 7)))

@@ -87,10 +87,10 @@ def split_sentences(report: str) -> list[SentenceSpan]:
 
 def _blocks(report: str) -> list[tuple[int, int]]:
     """Paragraphs, list items, rows and what follows headers."""
-    cuts = sorted(
-        {0, *(m.end() for m in _TITLE.finditer(report)), *_line_cuts(report), len(report)}
-    )
-    return [(a, b) for a, b in pairwise(cuts) if a < b]
+    cuts = {0, *_line_cuts(report), len(report)}
+    if ":" in report:
+        cuts.update(title.end() for title in _TITLE.finditer(report))
+    return [(a, b) for a, b in pairwise(sorted(cuts)) if a < b]
 
 
 def _line_cuts(report: str) -> list[int]:

@@ -1,6 +1,6 @@
 """Scoring: studies to embeddings to metrics to a Score with its signature."""
 
 from vlscore.scorer.result import Score, ScoreTable
-from vlscore.scorer.scorer import Item, Scorer, score
+from vlscore.scorer.scorer import DEFAULT_METRIC, Item, Scorer, score
 
-__all__ = ["Item", "Score", "ScoreTable", "Scorer", "score"]
+__all__ = ["DEFAULT_METRIC", "Item", "Score", "ScoreTable", "Scorer", "score"]

@@ -3,8 +3,6 @@
 import warnings
 from typing import Any
 
-import numpy as np
-
 from vlscore.errors import InvalidStudy
 from vlscore.metrics.batch import as_texts
 from vlscore.metrics.plan import Needs
@@ -58,10 +56,11 @@ def _check_texts_of_several(
             f"{count} images share one candidate and one reference: a list of images is a batch of "
             "studies; several views of one study are a tuple"
         )
-    if references is None and needs.references:
-        warnings.warn(
-            f"{count} studies are compared with one and the same reference", UserWarning, 4
-        )
+    looked_at = {"candidate": candidates, "reference": references if needs.references else ()}
+    for role, texts in looked_at.items():
+        if texts is None:
+            # The warning points at the call of `Scorer.score`.
+            warnings.warn(f"{count} studies share one {role}", UserWarning, stacklevel=4)
 
 
 def _is_many(texts: Any) -> bool:
@@ -79,11 +78,14 @@ def _views(image: Any) -> tuple[Any, ...] | None:
 def _images(image: Any, texts: set[int]) -> list[Any] | None:
     """Several images, one a study; None where it is one study's.
 
-    An array (n, height, width) beside n texts is a batch, never one picture of n channels.
+    An array (n, height, width) beside n texts is a batch, never one picture of n channels. A
+    column of a table holds paths.
     """
     if isinstance(image, list):
         return image
-    shape = tuple(np.shape(image)) if hasattr(image, "shape") else ()
+    shape = tuple(image.shape) if hasattr(image, "shape") else ()
+    if len(shape) == 1 and hasattr(image, "tolist"):
+        return list(image.tolist())
     if len(shape) == 4:
         if len(texts) == 1 and shape[0] in texts and shape[1] == 1:
             return [image[k, 0] for k in range(shape[0])]
@@ -105,5 +107,4 @@ def _images(image: Any, texts: set[int]) -> list[Any] | None:
 
 
 def _channels_are_equal(image: Any) -> bool:
-    array = np.asarray(image)
-    return bool((array == array[:1]).all())
+    return bool((image == image[:1]).all())

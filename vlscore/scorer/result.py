@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from vlscore._files import plain
 from vlscore._signature import Signature
-from vlscore.errors import VLScoreError
+from vlscore.errors import MissingDependency, VLScoreError
 from vlscore.metrics import Metric, MetricValues
 
 if TYPE_CHECKING:
@@ -133,7 +133,6 @@ class ScoreTable(Sequence[Score]):
     Attributes:
         values: metric -> its values, in the order asked for.
         geometry: name -> (n,) array, of the embedded triangles; empty without embeddings.
-        failures: row -> why the first metric that failed has no value; other metrics may have one.
     """
 
     values: Mapping[Metric, MetricValues]
@@ -151,7 +150,7 @@ class ScoreTable(Sequence[Score]):
 
     @property
     def failures(self) -> dict[int, VLScoreError]:
-        """Row -> why a metric has no value there, of the first such metric."""
+        """Row -> why the first metric that has no value there has none; others may have one."""
         found: dict[int, VLScoreError] = {}
         for each in self.values.values():
             for row, error in each.failures.items():
@@ -227,15 +226,17 @@ class ScoreTable(Sequence[Score]):
         )
 
     def to_pandas(self) -> "pandas.DataFrame":
-        """A DataFrame with one row a study; signatures are in its `attrs`."""
+        """A DataFrame with one row a study; signatures are in its `attrs`.
+
+        Raises: MissingDependency where pandas is absent.
+        """
         try:
             import pandas
         except ImportError:
-            from vlscore.errors import MissingDependency
-
             raise MissingDependency("pandas is not installed: pip install pandas") from None
         frame = pandas.DataFrame(self.columns)
-        frame["error"] = [str(self.failures.get(row, "")) or None for row in range(len(self))]
+        failures = self.failures
+        frame["error"] = [str(failures[k]) if k in failures else None for k in range(len(self))]
         frame.attrs["signatures"] = {name: str(each) for name, each in self.signatures.items()}
         return frame
 
@@ -260,10 +261,7 @@ class ScoreTable(Sequence[Score]):
         head = "study  " + "  ".join(f"{n:>{w}}" for n, w in zip(names, widths, strict=True))
         shown = [
             f"{k:5d}  "
-            + "  ".join(
-                f"{columns[n][k]:{w}.4f}" if n in names[: len(names)] else ""
-                for n, w in zip(names, widths, strict=True)
-            )
+            + "  ".join(f"{columns[n][k]:{w}.4f}" for n, w in zip(names, widths, strict=True))
             for k in range(min(len(self), _ROWS_SHOWN))
         ]
         more = len(self) - _ROWS_SHOWN

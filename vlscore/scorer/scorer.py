@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from vlscore._signature import Signature
 from vlscore.embedding import EmbeddedRows, ImageDecoder, StudyEmbedder, StudyViews
 from vlscore.encoders import JointEncoder, Precision
-from vlscore.errors import InvalidSetting, VLScoreError
+from vlscore.errors import InvalidReport, InvalidSetting, VLScoreError
 from vlscore.images import ImagePolicy
 from vlscore.metrics import Batch, EmbeddingTriples, Metric, MetricValues, Plan, find_metrics
 from vlscore.reports import TextPolicy, select, select_from_parts
@@ -21,8 +21,10 @@ from vlscore.scorer.arguments import items_of
 from vlscore.scorer.geometry import FLAGS, geometry
 from vlscore.scorer.result import Score, ScoreTable
 
+DEFAULT_METRIC = "vlscore"
 OnError = Literal["raise", "keep"]
 
+_DEFAULTS = {"precision": "fp32", "batch_size": 16, "views": "first-frontal"}
 # Options whose scorers `vlscore.score` keeps loaded; each may hold an encoder.
 _KEPT = 4
 
@@ -48,8 +50,8 @@ class Scorer:
 
     Args:
         encoder: name, or a loaded JointEncoder or StudyEmbedder; default: VLSCORE_ENCODER, else
-            the bundled demonstration encoder, which warns. No encoder is loaded where no metric
-            looks at embeddings.
+            the bundled demonstration encoder, which warns. None is loaded where no metric looks at
+            embeddings.
         metrics: one metric or several, as in "vlscore" (Eq. 2) or "vlscore,cosine,bleu-4"; the
             first is the score.
         similarity: the same for one metric of embeddings, under its older name.
@@ -86,20 +88,25 @@ class Scorer:
         self.text_policy = TextPolicy.named(text_policy)
         self.plan = Plan(_chosen(metrics, similarity, C), text=self.text_policy.signature())
         self.plan.require()
+        options: dict[str, Any] = {
+            "device": device,
+            "precision": precision,
+            "batch_size": batch_size,
+            "image_policy": image_policy,
+            "views": views,
+            "weights": weights,
+            "tokenizer": tokenizer,
+        }
         self.embedder: StudyEmbedder | None = None
         if isinstance(encoder, StudyEmbedder):
-            self.embedder = encoder
+            _refuse_options(options, "the StudyEmbedder was made with its own")
+            if self.plan.needs.embeddings:
+                self.embedder = encoder
         elif self.plan.needs.embeddings:
-            self.embedder = StudyEmbedder(
-                encoder,
-                device=device,
-                precision=precision,
-                batch_size=batch_size,
-                image_policy=image_policy,
-                views=views,
-                weights=weights,
-                tokenizer=tokenizer,
-            )
+            self.embedder = StudyEmbedder(encoder, **options)
+        else:
+            of_encoder = {name: options[name] for name in ("weights", "tokenizer")}
+            _refuse_options(of_encoder, "none of the metrics looks at embeddings")
         self.signatures = self._signatures()
 
     @property
@@ -112,13 +119,9 @@ class Scorer:
         """What the first metric's values depend on."""
         return next(iter(self.signatures.values()))
 
-    def with_metrics(self, metrics: Sequence[Metric]) -> "Scorer":
-        """A scorer of other metrics with the same encoder and policies; nothing is loaded again."""
-        other = Scorer(
-            self.embedder if self.embedder is not None else None,
-            metrics=metrics,
-            text_policy=self.text_policy,
-        )
+    def of_some(self, metrics: Sequence[Metric]) -> "Scorer":
+        """A scorer of some of these metrics, with the same encoder and policies."""
+        other = Scorer(self.embedder, metrics=metrics, text_policy=self.text_policy)
         return other._with_plan(other.plan.fitted_as(self.plan.fits))
 
     def fit(self, references: Iterable[str | Item]) -> "Scorer":
@@ -128,21 +131,33 @@ class Scorer:
         are fitted to each batch by itself. The text policy is applied here.
 
         Args: references: of every study, read once; those that cannot be read are left out.
+        Raises: InvalidReport for one text instead of several.
         """
+        if isinstance(references, str | bytes):
+            raise InvalidReport("references is a list of reports, not one text")
         return self._with_plan(self.plan.fit(self._references_of(references)))
 
     @overload
     def score(
-        self, image: Any, candidate: str, reference: str | None = None, *, on_error: OnError = ...
-    ) -> Score: ...
+        self,
+        image: list[Any],
+        candidate: Any,
+        reference: Any = None,
+        *,
+        on_error: OnError = "raise",
+    ) -> ScoreTable: ...
     @overload
     def score(
         self,
         image: Any,
-        candidate: Sequence[str],
-        reference: Sequence[str] | str | None = None,
+        candidate: str,
+        reference: str | None = None,
         *,
-        on_error: OnError = ...,
+        on_error: OnError = "raise",
+    ) -> Score: ...
+    @overload
+    def score(
+        self, image: Any, candidate: Any, reference: Any = None, *, on_error: OnError = "raise"
     ) -> ScoreTable: ...
     def score(
         self,
@@ -273,15 +288,40 @@ class Scorer:
 
 
 @overload
-def score(image: Any, candidate: str, reference: str | None = None, **options: Any) -> Score: ...
+def score(
+    image: list[Any],
+    candidate: Any,
+    reference: Any = None,
+    *,
+    on_error: OnError = "raise",
+    **options: Any,
+) -> ScoreTable: ...
 @overload
 def score(
     image: Any,
-    candidate: Sequence[str],
-    reference: Sequence[str] | str | None = None,
+    candidate: str,
+    reference: str | None = None,
+    *,
+    on_error: OnError = "raise",
+    **options: Any,
+) -> Score: ...
+@overload
+def score(
+    image: Any,
+    candidate: Any,
+    reference: Any = None,
+    *,
+    on_error: OnError = "raise",
     **options: Any,
 ) -> ScoreTable: ...
-def score(image: Any, candidate: Any, reference: Any = None, **options: Any) -> Score | ScoreTable:
+def score(
+    image: Any,
+    candidate: Any,
+    reference: Any = None,
+    *,
+    on_error: OnError = "raise",
+    **options: Any,
+) -> Score | ScoreTable:
     """Score generated reports against image and reference.
 
     Args:
@@ -289,13 +329,13 @@ def score(image: Any, candidate: Any, reference: Any = None, **options: Any) -> 
             study of several views; a list is a batch. None for metrics of texts alone.
         candidate: generated report, or several.
         reference: reference report, or several.
-        options: as in `Scorer` (encoder, metrics, device, precision, ...), and `on_error` as in
-            `Scorer.score`. The encoders of the latest four combinations of options stay loaded.
+        on_error: as in `Scorer.score`.
+        options: as in `Scorer` (encoder, metrics, device, precision, ...). The scorers of the
+            latest four combinations of options stay loaded.
 
     Returns: a Score, or a ScoreTable for a batch.
     Raises: UnreadableImage, InvalidReport, InvalidStudy and those of `Scorer`.
     """
-    on_error = options.pop("on_error", "raise")
     # A changed environment variable is another default.
     default = os.environ.get("VLSCORE_ENCODER")
     frozen = {n: tuple(v) if isinstance(v, list) else v for n, v in sorted(options.items())}
@@ -313,16 +353,21 @@ def _chosen(metrics: Any, similarity: str | Metric | None, C: float | None) -> t
     if metrics is not None and similarity is not None:
         raise InvalidSetting("similarity is the older name of metrics; give one of them")
     named = metrics if metrics is not None else similarity
-    found = find_metrics("vlscore" if named is None else named)
+    found = find_metrics(DEFAULT_METRIC if named is None else named)
     if C is None:
         return found
-    if not any(_has_C(metric) for metric in found):
-        raise InvalidSetting(f"none of {', '.join(map(str, found))} has a constant C")
-    return tuple(metric(C=C) if _has_C(metric) else metric for metric in found)
+    # What a metric states itself, as in "vlscore(C=20)", stays.
+    undecided = [metric for metric in found if metric.settings.get("C", C) is None]
+    if not undecided:
+        names = ", ".join(map(str, found))
+        raise InvalidSetting(f"C={C} was given, and none of these metrics takes it: {names}")
+    return tuple(metric(C=C) if metric in undecided else metric for metric in found)
 
 
-def _has_C(metric: Metric) -> bool:
-    return "C" in metric.settings
+def _refuse_options(options: Mapping[str, Any], reason: str) -> None:
+    for name, value in options.items():
+        if value != _DEFAULTS.get(name):
+            raise InvalidSetting(f"{name}={value} was given, but {reason}; leave it out")
 
 
 def _spread(
@@ -341,24 +386,17 @@ def _spread(
         full[rows] = column
         return full
 
-    wide = {
-        metric: replace(
-            each,
-            columns={name: numbers(column) for name, column in each.columns.items()},
-            statistics=None
-            if each.statistics is None
-            else np.nan_to_num(numbers(each.statistics), nan=0.0),
-            failures=dict(
-                sorted(
-                    {
-                        **failures,
-                        **{rows[k]: error for k, error in each.failures.items()},
-                    }.items()
-                )
-            ),
+    def of_all(values: MetricValues) -> MetricValues:
+        own = {rows[k]: error for k, error in values.failures.items()}
+        sums = values.statistics
+        return replace(
+            values,
+            columns={name: numbers(column) for name, column in values.columns.items()},
+            statistics=None if sums is None else np.nan_to_num(numbers(sums), nan=0.0),
+            failures=dict(sorted({**failures, **own}.items())),
         )
-        for metric, each in values.items()
-    }
+
+    wide = {metric: of_all(each) for metric, each in values.items()}
     described: dict[str, NDArray[Any]] = {}
     for name, column in extra.items():
         if name in FLAGS:

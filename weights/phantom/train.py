@@ -41,7 +41,7 @@ from vlscore.encoders.phantom import (
     pretokenize,
     standardise,
 )
-from vlscore.phantom import Finding, corrupt, pair_errors, sample_scene, write_report
+from vlscore.phantom import PhantomFinding, corrupt, pair_errors, sample_scene, write_report
 from vlscore.phantom.corpus import scene_at, thumbnail
 from vlscore.phantom.dataset import sample_studies
 from vlscore.similarity import triangle_area
@@ -93,7 +93,7 @@ def report_batches(
     generator = torch.Generator().manual_seed(int(refine))
     fillers = torch.tensor([encoder.tokenizer.ids_of(word)[0] for word in FILLERS])
     while True:
-        stated: list[tuple[Finding, ...]] = []
+        stated: list[tuple[PhantomFinding, ...]] = []
         for _ in range(batch):
             findings = sample_scene(rng).findings
             stated += [findings, corrupt(rng, findings, int(rng.integers(0, 6)))]

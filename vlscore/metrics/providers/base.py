@@ -1,7 +1,7 @@
 """What a provider is: a library that computes metrics."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from vlscore._signature import Signature
 from vlscore.errors import MissingDependency
 from vlscore.metrics.batch import Batch, Computed, Values
 from vlscore.metrics.metric import Metric
@@ -58,10 +57,7 @@ class Provider(ABC):
         Loads no library.
         """
         name = self.module or self.library.replace("-", "_")
-        if _is_importable(name):
-            return None
-        extra = f"vlscore[{self.extra}]" if self.extra else self.library
-        return f"{self.library} is not installed: pip install '{extra}'"
+        return None if _is_importable(name) else self._how_to_install()
 
     def conventions(self, metric: Metric) -> dict[str, str]:
         """What else the number depends on, besides the metric's parameters."""
@@ -80,26 +76,21 @@ class Provider(ABC):
         try:
             return version(self.library)
         except PackageNotFoundError:
-            raise MissingDependency(f"{self.library} is not installed") from None
+            raise MissingDependency(self._how_to_install()) from None
 
-    def facts(self, metric: Metric, inputs: Sequence[Signature] = ()) -> dict[str, Any]:
-        """What the signature says of the metric itself: conventions, library and version."""
+    def facts(self, metric: Metric) -> dict[str, Any]:
+        """What the signature says of the metric beside its parameters."""
         return {**self.conventions(metric), self.library: self.version()}
-
-    def require(self, metric: Metric) -> None:
-        """Raises MissingDependency where the metric cannot run here."""
-        reason = self.missing(metric)
-        if reason is not None:
-            raise MissingDependency(reason)
 
     def _module(self, name: str) -> Any:
         try:
             return import_module(name)
         except ImportError:
-            extra = f"vlscore[{self.extra}]" if self.extra else self.library
-            raise MissingDependency(
-                f"{self.library} is not installed: pip install '{extra}'"
-            ) from None
+            raise MissingDependency(self._how_to_install()) from None
+
+    def _how_to_install(self) -> str:
+        package = f"vlscore[{self.extra}]" if self.extra else self.library
+        return f"{self.library} is not installed: pip install '{package}'"
 
 
 def one_column(values: Any) -> Computed:

@@ -134,7 +134,8 @@ class BertScoreProvider(Provider):
 
     def _loaded(self, metric: Metric) -> _Loaded:
         self._module("bert_score")
-        return _load(_folder(metric), self._layer(metric))
+        folder = _folder(metric)
+        return _load(folder, self._layer(metric), _digest(folder))
 
     def _layer(self, metric: Metric) -> int:
         chosen = metric.settings["layer"]
@@ -147,9 +148,10 @@ class BertScoreProvider(Provider):
                 "as in bert-score(model=FOLDER,layer=9)"
             )
         count = _config(folder).get("num_hidden_layers")
-        if isinstance(count, int) and layer > count:
-            raise InvalidSetting(f"{folder} has {count} layers; there is no layer {layer}")
-        return int(layer)
+        number = int(layer)
+        if isinstance(count, int) and number > count:
+            raise InvalidSetting(f"{folder} has {count} layers; there is no layer {number}")
+        return number
 
     def _pieces(self, loaded: _Loaded, text: str) -> list[int]:
         if not text.strip():
@@ -219,8 +221,9 @@ def _config(folder: Path) -> dict[str, Any]:
     return content
 
 
-@lru_cache(maxsize=1)
-def _load(folder: Path, layer: int) -> _Loaded:
+@lru_cache(maxsize=2)
+def _load(folder: Path, layer: int, digest: str) -> _Loaded:
+    """The model up to a layer; loaded again where the digest of its files has changed."""
     import torch
     from bert_score.utils import get_model
     from transformers import AutoTokenizer

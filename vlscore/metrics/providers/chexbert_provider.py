@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vlscore._signature import Signature
 from vlscore.errors import MissingDependency, WeightsNotFound
 from vlscore.metrics.batch import Batch, Computed, Values
 from vlscore.metrics.definitions.chexbert import WEIGHTS_VARIABLE
@@ -68,11 +67,12 @@ class CheXbertProvider(Provider):
         return None
 
     def conventions(self, metric: Metric) -> dict[str, str]:
-        self.require(metric)
+        if (reason := self.missing(metric)) is not None:
+            raise MissingDependency(reason)
         weights, vocabulary = _files(metric)
         return {"weights": name_and_digest(weights), "vocabulary": name_and_digest(vocabulary)}
 
-    def facts(self, metric: Metric, inputs: Sequence[Signature] = ()) -> dict[str, Any]:
+    def facts(self, metric: Metric) -> dict[str, Any]:
         return self.conventions(metric)
 
 

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 
-from vlscore._signature import Signature
 from vlscore._version import __version__
 from vlscore.findings import CHEXPERT_LABELS
 from vlscore.metrics.batch import Batch, Computed, Values
@@ -53,10 +52,7 @@ class FindingsProvider(Provider):
         names = (output.name for output in metric.corpus[-len(five) :])
         return {**found, **{name: f1[:, k] for name, k in zip(names, five, strict=True)}}
 
-    def missing(self, metric: Metric) -> str | None:
-        return None
-
-    def facts(self, metric: Metric, inputs: Sequence[Signature] = ()) -> dict[str, Any]:
+    def facts(self, metric: Metric) -> dict[str, Any]:
         return {"labels": f"vlscore.findings@{__version__}"}
 
 

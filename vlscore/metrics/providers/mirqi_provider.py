@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from vlscore._signature import Signature
 from vlscore._version import __version__
 from vlscore.errors import InvalidSetting
 from vlscore.metrics.artefacts import Mention
@@ -39,10 +38,7 @@ class MirqiProvider(Provider):
         f = np.where(total > 0, 2 * precision * recall / np.where(total > 0, total, 1.0), 0.0)
         return Computed([f, precision, recall])
 
-    def missing(self, metric: Metric) -> str | None:
-        return None
-
-    def facts(self, metric: Metric, inputs: Sequence[Signature] = ()) -> dict[str, Any]:
+    def facts(self, metric: Metric) -> dict[str, Any]:
         for name in ("positive", "attributes"):
             _weight(metric, name)
         return {"mentions": f"vlscore.findings@{__version__}"}

@@ -1,6 +1,9 @@
 """METEOR by NLTK, which needs the WordNet corpus on this machine; nothing is fetched."""
 
+import os
 import re
+import sys
+from pathlib import Path
 from typing import Any
 
 from vlscore.errors import MissingDependency
@@ -8,6 +11,10 @@ from vlscore.metrics.batch import Batch, Computed
 from vlscore.metrics.metric import Metric
 from vlscore.metrics.providers.base import Provider, one_column
 
+_HOW_TO_GET_WORDNET = (
+    "METEOR needs the WordNet corpus: python -m nltk.downloader wordnet; on a machine without a "
+    "network, set NLTK_DATA to a folder that holds corpora/wordnet"
+)
 _TOKEN = re.compile(r"\w+(?:[.'-]\w+)*|[^\w\s]")
 
 
@@ -29,14 +36,8 @@ class NltkProvider(Provider):
         )
 
     def missing(self, metric: Metric) -> str | None:
-        reason = super().missing(metric)
-        if reason is not None:
-            return reason
-        try:
-            self._wordnet()
-        except MissingDependency as error:
-            return str(error)
-        return None
+        # NLTK takes seconds to import; whether its corpus is there can be told without.
+        return super().missing(metric) or (None if _has_wordnet() else _HOW_TO_GET_WORDNET)
 
     def conventions(self, metric: Metric) -> dict[str, str]:
         return {"tokens": "words+marks", "case": "lower", "wordnet": self._wordnet().get_version()}
@@ -46,11 +47,29 @@ class NltkProvider(Provider):
         try:
             corpus.ensure_loaded()
         except (LookupError, OSError):
-            raise MissingDependency(
-                "METEOR needs the WordNet corpus: python -m nltk.downloader wordnet; on a machine "
-                "without a network, set NLTK_DATA to a folder that holds corpora/wordnet"
-            ) from None
+            raise MissingDependency(_HOW_TO_GET_WORDNET) from None
         return corpus
+
+
+def _has_wordnet() -> bool:
+    """Whether a folder that NLTK searches holds the corpus, unpacked or not."""
+    loaded = sys.modules.get("nltk.data")
+    folders = loaded.path if loaded is not None else _searched_folders()
+    return any(
+        (Path(folder) / "corpora" / name).exists()
+        for folder in folders
+        for name in ("wordnet", "wordnet.zip")
+    )
+
+
+def _searched_folders() -> list[str]:
+    """As in nltk.data, whose documentation lists them."""
+    named = [folder for folder in os.environ.get("NLTK_DATA", "").split(os.pathsep) if folder]
+    places = [os.path.expanduser("~"), *(f"{sys.prefix}{part}" for part in ("", "/share", "/lib"))]
+    places += ["/usr/share", "/usr/local/share", "/usr/lib", "/usr/local/lib"]
+    if sys.platform == "win32":
+        places += [os.environ.get("APPDATA", "C:\\"), "C:\\", "D:\\", "E:\\"]
+    return [*named, *(os.path.join(place, "nltk_data") for place in places)]
 
 
 def _tokens(text: str) -> list[str]:

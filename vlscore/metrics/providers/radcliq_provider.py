@@ -1,13 +1,11 @@
 """RadCliQ from its inputs' values."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from vlscore._signature import Signature
 from vlscore._version import __version__
-from vlscore.errors import VLScoreError
+from vlscore.errors import MissingDependency, VLScoreError
 from vlscore.metrics.batch import Batch, Computed
 from vlscore.metrics.definitions.radcliq import REGRESSIONS
 from vlscore.metrics.metric import Metric
@@ -44,10 +42,11 @@ class RadCliQProvider(Provider):
         return f"{'; '.join(absent)}. In one: {metric.name}({own})"
 
     def conventions(self, metric: Metric) -> dict[str, str]:
-        self.require(metric)
+        if (reason := self.missing(metric)) is not None:
+            raise MissingDependency(reason)
         # Where the models lie says nothing; which they are stands in the inputs' signatures.
         named = {name: "given" for name, value in metric.settings.items() if value is not None}
         return {**named, "regression": f"CXR-Report-Metric@9c9ecad,vlscore@{__version__}"}
 
-    def facts(self, metric: Metric, inputs: Sequence[Signature] = ()) -> dict[str, Any]:
+    def facts(self, metric: Metric) -> dict[str, Any]:
         return self.conventions(metric)

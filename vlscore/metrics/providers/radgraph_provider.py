@@ -1,12 +1,10 @@
 """Agreement of RadGraph annotations, by our own inference over a published archive."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from vlscore._signature import Signature
 from vlscore.errors import MissingDependency, WeightsNotFound
 from vlscore.metrics.batch import Batch, Computed
 from vlscore.metrics.definitions.radgraph import WEIGHTS_VARIABLE
@@ -47,14 +45,15 @@ class RadGraphProvider(Provider):
         return None
 
     def conventions(self, metric: Metric) -> dict[str, str]:
-        self.require(metric)
+        if (reason := self.missing(metric)) is not None:
+            raise MissingDependency(reason)
         weights, vocabulary = _files(metric)
         return {
             "weights": name_and_digest(weights, beside=(vocabulary.name,)),
             "vocabulary": name_and_digest(vocabulary),
         }
 
-    def facts(self, metric: Metric, inputs: Sequence[Signature] = ()) -> dict[str, Any]:
+    def facts(self, metric: Metric) -> dict[str, Any]:
         return self.conventions(metric)
 
 

@@ -16,7 +16,7 @@ class RougeScoreProvider(Provider):
     def compute(self, metric: Metric, batch: Batch) -> Computed:
         module = self._module("rouge_score.rouge_scorer")
         scorer = module.RougeScorer(["rougeL"], use_stemmer=metric.settings["stemming"])
-        beta = float(metric.settings["beta"] or 0.0)
+        beta = metric.settings["beta"]
         return one_column(
             [_f_measure(scorer.score(r, g)["rougeL"], beta) for g, r in batch.pairs()]
         )
@@ -25,7 +25,7 @@ class RougeScoreProvider(Provider):
         return {"tokens": "a-z0-9", "case": "lower"}
 
 
-def _f_measure(score: Any, beta: float) -> float:
+def _f_measure(score: Any, beta: Any) -> float:
     precision, recall = score.precision, score.recall
     weighted = recall + beta**2 * precision
     return float((1 + beta**2) * precision * recall / weighted) if weighted > 0 else 0.0

@@ -1,11 +1,10 @@
 """Metrics of embedded triples, by the similarity room."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vlscore._signature import Signature
 from vlscore.errors import InvalidSetting
 from vlscore.metrics.batch import Batch, Computed
 from vlscore.metrics.embeddings import EmbeddingTriples
@@ -53,10 +52,7 @@ class SimilarityProvider(Provider):
         reasons = {row: triples.failures[row] for row in undefined if row in triples.failures}
         return Computed([np.array(values)], failures=reasons)
 
-    def missing(self, metric: Metric) -> str | None:
-        return None
-
-    def facts(self, metric: Metric, inputs: Sequence[Signature] = ()) -> dict[str, Any]:
+    def facts(self, metric: Metric) -> dict[str, Any]:
         return {}
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from vlscore._files import file_digest
-from vlscore.errors import InvalidSetting
+from vlscore.errors import InvalidSetting, MissingDependency
 from vlscore.metrics.batch import Batch, Computed
 from vlscore.metrics.metric import Metric
 from vlscore.metrics.providers.base import Provider, one_column
@@ -78,7 +78,9 @@ class TextstatProvider(Provider):
 
     def _grade(self, metric: Metric, fitted: Any) -> Callable[[str], float]:
         if metric.name in _WITH_SYLLABLES:
-            self.require(metric)
+            if (reason := self.missing(metric)) is not None:
+                # textstat itself would fetch the corpus.
+                raise MissingDependency(reason)
             counted: Callable[[str], float] = getattr(
                 self._module("textstat").textstat, _WITH_SYLLABLES[metric.name]
             )
@@ -96,8 +98,8 @@ class TextstatProvider(Provider):
         if not words:
             return 0.0
         hard = 100 * sum(word.lower() not in familiar for word in words) / len(words)
-        sentences = self._module("textstat").textstat.sentence_count(text)
-        grade = 0.1579 * hard + 0.0496 * len(words) / sentences
+        sentences: int = self._module("textstat").textstat.sentence_count(text)
+        grade: float = 0.1579 * hard + 0.0496 * len(words) / sentences
         return grade + 3.6365 if hard > 5 else grade
 
     def _words(self, text: str) -> list[str]:

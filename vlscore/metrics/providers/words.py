@@ -27,5 +27,5 @@ def splitter(tokens: str) -> Callable[[str], list[str]]:
         raise MissingDependency(
             "sacrebleu is not installed: pip install 'vlscore[metrics]'"
         ) from None
-    tokenize = Tokenizer13a()
-    return lambda text: str(tokenize(text.lower().rstrip())).split()
+    tokenize: Callable[[str], str] = Tokenizer13a()  # type: ignore[no-untyped-call]
+    return lambda text: tokenize(text.lower().rstrip()).split()

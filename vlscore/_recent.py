@@ -1,0 +1,54 @@
+"""A bounded memory of what was computed last, which several threads may share."""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Hashable, Iterable, Mapping
+from typing import Generic, TypeVar
+
+Key = TypeVar("Key", bound=Hashable)
+Value = TypeVar("Value")
+
+
+class Recent(Generic[Key, Value]):
+    """The values of the keys that were asked for or added last, at most `room` of them.
+
+    >>> recent = Recent[str, int](room=2)
+    >>> recent.add({"a": 1, "b": 2})
+    >>> recent.known(["a", "z"])
+    {'a': 1}
+    >>> recent.add({"c": 3})
+    >>> recent.known("abc")
+    {'a': 1, 'c': 3}
+    """
+
+    def __init__(self, room: int) -> None:
+        self._room = room
+        self._values: OrderedDict[Key, Value] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def known(self, keys: Iterable[Key]) -> dict[Key, Value]:
+        """Key -> value of those keys whose value is still here."""
+        found: dict[Key, Value] = {}
+        with self._lock:
+            for key in keys:
+                if key in self._values:
+                    self._values.move_to_end(key)
+                    found[key] = self._values[key]
+        return found
+
+    def add(self, values: Mapping[Key, Value]) -> None:
+        """Keep these values, and forget the oldest beyond the room there is."""
+        with self._lock:
+            for key, value in values.items():
+                self._values[key] = value
+                self._values.move_to_end(key)
+            while len(self._values) > self._room:
+                self._values.popitem(last=False)
+
+    def clear(self) -> None:
+        """Forget everything."""
+        with self._lock:
+            self._values.clear()
+
+    def __len__(self) -> int:
+        return len(self._values)
