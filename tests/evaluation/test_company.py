@@ -3,7 +3,7 @@
 import pytest
 
 from tests.doubles import Sociable
-from tests.evaluation.test_run import BATCH, CHUNK, make_table
+from tests.evaluation.samples import BATCH, CHUNK, make_table
 from vlscore.evaluation import evaluate
 from vlscore.scorer import Scorer
 

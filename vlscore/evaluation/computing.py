@@ -81,6 +81,9 @@ def _computed(
         size = _BATCHES_IN_CHUNK * scorer.embedder.engine.batch_size
     for chunk in _decoding_ahead(_chunks(studies, size), scorer, decoder):
         images = [path for row, _ in chunk if isinstance(row, Study) for path in row.images]
+        if scorer.embedder is not None:
+            # A chunk's numbers depend on its rows alone, in a run that was stopped as in any other.
+            scorer.embedder.engine.forget()
         yield _scored(chunk, scorer, schema), images
 
 
@@ -148,10 +151,6 @@ def _scored(chunk: Sequence[_Prepared], scorer: Scorer, schema: pa.Schema) -> pa
     number = count()
     studies = [row if isinstance(row, Study) else None for row, _ in chunk]
     said = [study.suspicious if study is not None else () for study in studies]
-    if scorer.embedder is not None:
-        # A chunk may not depend on whether those before it were computed by this process: an
-        # embedding differs in its last digits with the company in which it was computed.
-        scorer.embedder.engine.forget()
     return chunk_table(
         schema,
         [row.row for row, _ in chunk],

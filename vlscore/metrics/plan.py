@@ -52,11 +52,13 @@ class Needs:
 
     Attributes:
         images, references, embeddings: whether any metric looks at them.
+        embedded_references: whether any metric looks at the references' embeddings.
     """
 
     images: bool
     references: bool
     embeddings: bool
+    embedded_references: bool
 
     @property
     def roles(self) -> set[str]:
@@ -96,6 +98,7 @@ class Plan:
             images=any(metric.uses_image for metric in self.steps),
             references=any(m.uses_reference for m in self.steps) or bool(self._fitted),
             embeddings=any(metric.uses_embeddings for metric in self.steps),
+            embedded_references=any(m.uses_embeddings and m.uses_reference for m in self.steps),
         )
         _check_names(self.steps)
 
