@@ -1,14 +1,14 @@
 """RadGraph and CheXbert of full size: our batches against the released packages.
 
 Protocol. Both sides read the same constructed checkpoint (BERT-base over bert-base-uncased's
-vocabulary, random numbers; RadGraph's heads are shifted so that about one span in twenty is an entity
-and one pair in thirty a relation, near what it finds in real reports). Both run in this process, in
-float32, on the threads stated, over the same distinct reports: the package as it runs by itself,
-one report at a time, and ours in batches. Rounds alternate; rates are of the processor's time, so
-that other work on the machine does not count, and the ratio is the median over the rounds. "BERT
-alone" is the rate of the bare network, the same for both sides, over our batches: what no reading
-of reports through it in float32 can exceed. That both find the same is checked first: entities and
-relations, or labels, of every report.
+vocabulary, random numbers; RadGraph's heads are shifted so that about one span in twenty is an
+entity and one pair in thirty a relation, near what it finds in real reports). Both run in this
+process, in float32, on the threads stated, over the same distinct reports: the package as it runs
+by itself, one report at a time, and ours in batches. Rounds alternate; rates are of the processor's
+time, so that other work on the machine does not count, and the ratio is the median over the rounds.
+"BERT alone" is the rate of the bare network, the same for both sides, over our batches: what no
+reading of reports through it in float32 can exceed. That both find the same is checked first:
+entities and relations, or labels, of every report.
 
 The packages run under transformers 4 only:
 

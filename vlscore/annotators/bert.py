@@ -54,7 +54,7 @@ def bert_of(tensors: Mapping[str, Tensor], source: Path) -> BertModel:
     fill(bert, tensors, source=source, unused=_UNUSED)
     # Checkpoints of any precision are read in float32.
     Module.float(bert)
-    bert.eval()
+    Module.eval(bert)
     return bert
 
 
