@@ -2,7 +2,7 @@
 
 Protocol. Both sides read the same constructed checkpoint (BERT-base over bert-base-uncased's
 vocabulary, random numbers; RadGraph's heads are shifted so that about one span in twenty is an
-entity and one pair in thirty a relation, near what it finds in real reports). Both run in this
+entity and one pair of spans in thirty a relation, of which few join two entities). Both run in this
 process, in float32, on the threads stated, over the same distinct reports: the package as it runs
 by itself, one report at a time, and ours in batches. Rounds alternate; rates are of the processor's
 time, so that other work on the machine does not count, and the ratio is the median over the rounds.
