@@ -35,6 +35,7 @@ ROOMS = [
     "findings",
     "perturb",
     "encoders",
+    "annotators",
     "embedding",
     "metrics",
     "scorer",
