@@ -41,6 +41,7 @@ ROOMS = [
     "index",
     "oracle",
     "meta",
+    "alignment",
     "cli",
 ]
 LIFTED_OUT = {
@@ -178,6 +179,7 @@ def test_help_lists_the_commands():
         "retrieval",
         "perturb",
         "sensitivity",
+        "align",
     }
 
 

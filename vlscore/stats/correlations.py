@@ -5,6 +5,8 @@ every correlation is computed from those weights exactly, as if the rows had bee
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -175,7 +177,7 @@ def _is_constant(values: Array) -> bool:
 
 
 class _Variable:
-    """One variable, and what resamples make of it; the latest mask's numbers are kept."""
+    """One variable of n rows, and what one set of resamples makes of it."""
 
     def __init__(self, values: ArrayLike) -> None:
         self.values = np.asarray(values, dtype=np.float64)
@@ -188,7 +190,7 @@ class _Variable:
         self._order = np.argsort(self.codes, kind="stable")
         self._starts = np.flatnonzero(np.diff(self.codes[self._order], prepend=-1))
         self._signs: NDArray[np.int8] | None = None
-        self._key: tuple[bytes, int] | None = None
+        self._mask: NDArray[np.bool_] | None = None
         self._weighed: _Weighed | None = None
 
     def signs(self) -> NDArray[np.int8]:
@@ -198,22 +200,23 @@ class _Variable:
             self._signs = above.astype(np.int8) - above.T.astype(np.int8)
         return self._signs
 
+    def counted(self, weights: Array) -> Array:
+        """(B, values) how often each distinct value appears."""
+        return np.add.reduceat(weights[:, self._order], self._starts, axis=1)
+
     def weighed(self, weights: Array, mask: NDArray[np.bool_]) -> "_Weighed":
-        """Counts under weights that are 0 outside the mask."""
-        key = (mask.tobytes(), id(weights))
-        if self._weighed is None or self._key != key:
-            masked = weights if mask.all() else weights * mask
-            groups = np.add.reduceat(masked[:, self._order], self._starts, axis=1)
-            self._key, self._weighed = key, _Weighed(groups, self.codes)
+        """The variable under weights that are 0 outside the mask; one mask at a time is kept."""
+        if self._weighed is None or self._mask is None or (self._mask != mask).any():
+            self._mask, self._weighed = mask, _Weighed(self, weights, mask)
         return self._weighed
 
     def forget(self) -> None:
         """Free what can be computed again."""
-        self._signs = self._key = self._weighed = None
+        self._signs = self._mask = self._weighed = None
 
 
 class _Weighed:
-    """A variable's distinct values as B resamples count them.
+    """A variable as B resamples of n rows weigh it.
 
     Attributes:
         sizes: (B,) rows of each resample.
@@ -221,17 +224,49 @@ class _Weighed:
         untied: (B,) ordered pairs of rows whose values differ.
     """
 
-    def __init__(self, groups: Array, codes: NDArray[np.intp]) -> None:
-        self._groups, self._codes = groups, codes
-        self.sizes = groups.sum(axis=1)
-        self.distinct = (groups > 0).sum(axis=1)
-        self.untied = self.sizes**2 - (groups**2).sum(axis=1)
+    def __init__(self, variable: "_Variable", masked: Array, mask: NDArray[np.bool_]) -> None:
+        self._variable, self._masked, self._mask = variable, masked, mask
+        self._groups = variable.counted(masked)
+        self.sizes = self._groups.sum(axis=1)
+        self.distinct = (self._groups > 0).sum(axis=1)
+        self.untied = self.sizes**2 - (self._groups**2).sum(axis=1)
 
-    def ranks(self) -> Array:
-        """(B, n) mean rank of each row among the rows of its resample, less the mean of all."""
+    @cached_property
+    def ranks(self) -> "_Deviations":
+        """Mean rank of each row among the rows of its resample."""
         ends = np.cumsum(self._groups, axis=1)
         ranks = ends - (self._groups - 1) / 2 - (self.sizes[:, None] + 1) / 2
-        return np.asarray(ranks[:, self._codes])
+        return _Deviations.of(np.asarray(ranks[:, self._variable.codes]), self._masked)
+
+    @cached_property
+    def centred(self) -> "_Deviations":
+        """Values less their mean in each resample."""
+        values = np.zeros(len(self._mask))
+        if self._mask.any():
+            # Centred as a whole first, so that a large mean costs no digits.
+            own = self._variable.values[self._mask]
+            values[self._mask] = own - own.mean()
+        means = (self._masked @ values) / np.maximum(self.sizes, 1)
+        return _Deviations.of(values[None, :] - means[:, None], self._masked)
+
+
+@dataclass(frozen=True, eq=False)
+class _Deviations:
+    """(B, n) deviations from the mean of a resample, the same weighed, and (B,) their norms."""
+
+    values: Array
+    weighed: Array
+    norms: Array
+
+    @classmethod
+    def of(cls, values: Array, weights: Array) -> "_Deviations":
+        weighed = weights * values
+        return cls(values, weighed, np.sqrt(np.einsum("bn,bn->b", weighed, values)))
+
+    def correlation(self, other: "_Deviations", defined: NDArray[np.bool_]) -> Array:
+        """(B,) weighed correlation."""
+        product = np.einsum("bn,bn->b", self.weighed, other.values)
+        return np.clip(_ratio(product, self.norms * other.norms, defined), -1.0, 1.0)
 
 
 def _correlate(
@@ -239,37 +274,21 @@ def _correlate(
 ) -> dict[str, Array]:
     mask = x.present & y.present
     masked = weights if mask.all() else weights * mask
-    of_x, of_y = x.weighed(weights, mask), y.weighed(weights, mask)
+    of_x, of_y = x.weighed(masked, mask), y.weighed(masked, mask)
     fewer = np.minimum(of_x.distinct, of_y.distinct)
     defined = fewer >= 2
     found: dict[str, Array] = {}
     if "tau_b" in kinds or "tau_c" in kinds:
-        scale = np.sqrt(of_x.untied) * np.sqrt(of_y.untied)
+        scale = np.sqrt(of_x.untied * of_y.untied)
         concordance = _concordance(x, y, masked, scale, defined)
         found["tau_b"] = _ratio(concordance, scale, defined)
         most = of_x.sizes**2 * (fewer - 1) / np.maximum(fewer, 1)
         found["tau_c"] = _ratio(concordance, most, defined)
     if "spearman" in kinds:
-        found["spearman"] = _weighed_pearson(of_x.ranks(), of_y.ranks(), masked, defined)
+        found["spearman"] = of_x.ranks.correlation(of_y.ranks, defined)
     if "pearson" in kinds:
-        sizes = np.maximum(of_x.sizes, 1)[:, None]
-        centred = []
-        for variable in (x, y):
-            # Centred as a whole first, so that a large mean costs no digits.
-            values = np.where(mask, variable.values, 0.0)
-            values = np.where(mask, values - values[mask].mean() if mask.any() else 0.0, 0.0)
-            centred.append(values[None, :] - (masked @ values)[:, None] / sizes)
-        found["pearson"] = _weighed_pearson(centred[0], centred[1], masked, defined)
+        found["pearson"] = of_x.centred.correlation(of_y.centred, defined)
     return {kind: found[kind] for kind in kinds}
-
-
-def _weighed_pearson(a: Array, b: Array, weights: Array, defined: NDArray[np.bool_]) -> Array:
-    """Correlation of (B, n) deviations from their means under (B, n) weights."""
-    covariance = np.einsum("bn,bn,bn->b", weights, a, b)
-    first = np.einsum("bn,bn,bn->b", weights, a, a)
-    second = np.einsum("bn,bn,bn->b", weights, b, b)
-    found = _ratio(covariance, np.sqrt(first) * np.sqrt(second), defined)
-    return np.asarray(np.clip(found, -1.0, 1.0))
 
 
 def _concordance(
@@ -286,7 +305,7 @@ def _concordance(
     # Entries of the product are integers far below 2^24, so float32 holds them exactly.
     products = (x.signs() * y.signs()).astype(np.float32)
     summed = weights.astype(np.float32) @ products
-    return np.asarray(np.einsum("bn,bn->b", summed, weights, dtype=np.float64))
+    return np.asarray(np.einsum("bn,bn->b", summed, weights))
 
 
 def _ratio(above: Array, below: Array, defined: NDArray[np.bool_]) -> Array:
