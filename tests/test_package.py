@@ -17,6 +17,7 @@ PACKAGE = Path(vlscore.__file__).parent
 ROOMS = [
     "errors",
     "_version",
+    "_recent",
     "_record",
     "_files",
     "_resumable",
@@ -47,10 +48,19 @@ ROOMS = [
 LIFTED_OUT = {
     "similarity": {"errors"},
     "stats": {"errors"},
-    "search": {"errors", "_files"},
+    "search": {"errors", "_files", "_registry", "similarity"},
     "phantom": {"errors", "_files", "images", "reports"},
     "findings": {"errors", "_files", "_resources", "reports"},
-    "perturb": {"errors", "_files", "_resources", "_version", "reports", "studies", "findings"},
+    "perturb": {
+        "errors",
+        "_files",
+        "_resumable",
+        "_resources",
+        "_version",
+        "reports",
+        "studies",
+        "findings",
+    },
 }
 # What takes long to import, or not everybody has.
 HEAVY = {

@@ -45,5 +45,10 @@ class Recent(Generic[Key, Value]):
             while len(self._values) > self._room:
                 self._values.popitem(last=False)
 
+    def clear(self) -> None:
+        """Forget everything."""
+        with self._lock:
+            self._values.clear()
+
     def __len__(self) -> int:
         return len(self._values)

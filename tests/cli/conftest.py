@@ -16,10 +16,12 @@ from vlscore.cli import app
 
 @pytest.fixture
 def hash_encoder(monkeypatch):
-    """Every command loads the hash encoder, whatever it is asked for."""
-    from vlscore.scorer import scorer
+    """Every command loads the hash encoder, and decodes images here: to start workers is slow."""
+    from vlscore.embedding import studies
 
-    monkeypatch.setattr(scorer, "load_encoder", lambda *_, **__: HashEncoder())
+    decoder = studies.StudyEmbedder.decoder
+    monkeypatch.setattr(studies, "load_encoder", lambda *_, **__: HashEncoder())
+    monkeypatch.setattr(studies.StudyEmbedder, "decoder", lambda self, workers=0: decoder(self))
 
 
 @pytest.fixture

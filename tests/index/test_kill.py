@@ -9,7 +9,7 @@ import pytest
 
 from tests.doubles import HashEncoder
 from vlscore._resumable import sole_writer
-from vlscore.embedding import EmbeddingEngine
+from vlscore.embedding import StudyEmbedder
 from vlscore.errors import FolderInUse, InvalidIndex
 from vlscore.index import add_to_index, build_index, load_index
 
@@ -61,22 +61,22 @@ def test_sigkill_costs_the_part_in_work_and_nothing_else(tmp_path):
 def test_two_writers_are_kept_apart_and_a_dead_one_blocks_nobody(tmp_path):
     table = write_reports(tmp_path / "reports.jsonl", 10)
     out = tmp_path / "index"
-    engine = EmbeddingEngine(HashEncoder())
-    build_index(table, out, engine)
+    embedder = StudyEmbedder(HashEncoder(), device="cpu")
+    build_index(table, out, embedder)
     more = write_reports(tmp_path / "more.jsonl", 20)
     holder = subprocess.Popen(
         [sys.executable, "-c", HOLDER, str(out)], stdout=subprocess.PIPE, text=True
     )
     assert holder.stdout.readline() == "held\n"
     for work in (
-        lambda: build_index(more, out, engine, overwrite=True),
-        lambda: add_to_index(more, out, engine),
+        lambda: build_index(more, out, embedder, overwrite=True),
+        lambda: add_to_index(more, out, embedder),
     ):
         with pytest.raises(FolderInUse, match="another run is writing this folder"):
             work()
     assert len(load_index(out)) == 10  # readers are not kept out
     holder.kill()
     holder.wait()
-    assert len(add_to_index(more, out, engine).index) == 20
+    assert len(add_to_index(more, out, embedder).index) == 20
     with sole_writer(out), pytest.raises(FolderInUse):
-        add_to_index(more, out, engine)
+        add_to_index(more, out, embedder)

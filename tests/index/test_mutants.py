@@ -9,7 +9,7 @@ import pytest
 from tests.doubles import HashEncoder
 from tests.index import mutants
 from tests.index.test_index import write_table
-from vlscore.embedding import EmbeddingEngine
+from vlscore.embedding import StudyEmbedder
 from vlscore.index import build_index
 
 
@@ -17,8 +17,8 @@ from vlscore.index import build_index
 def test_a_mutated_index_with_right_digests_is_read_or_refused(tmp_path, approximate):
     rows = [{"id": f"s{k}", "text": f"finding {k} {k * 7 % 17} of the lung"} for k in range(40)]
     table = write_table(tmp_path / "corpus.jsonl", [*rows, {"id": "bad", "text": ""}])
-    engine = EmbeddingEngine(HashEncoder())
-    index = build_index(table, tmp_path / "index", engine, approximate=approximate)
+    embedder = StudyEmbedder(HashEncoder(), device="cpu")
+    index = build_index(table, tmp_path / "index", embedder, approximate=approximate)
     command = [sys.executable, mutants.__file__, str(index.index.path), "250"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-2_000:]

@@ -10,7 +10,7 @@ import pytest
 from tests.doubles import HashEncoder
 from tests.index.test_index import write_table
 from tests.search.test_exact import clustered
-from vlscore.embedding import EmbeddingEngine
+from vlscore.embedding import StudyEmbedder
 from vlscore.errors import InvalidIndex, InvalidSetting
 from vlscore.index import build_index, load_index, verify_index
 from vlscore.index.store import TABLE_SCHEMA, record_file, write_manifest
@@ -57,7 +57,7 @@ def index(tmp_path):
     rows = [{"id": f"s{k}", "text": f"finding {k % 4}"} for k in range(6)]
     rows.append({"id": "bad", "text": ""})
     table = write_table(tmp_path / "corpus.jsonl", rows)
-    return build_index(table, tmp_path / "index", EmbeddingEngine(HashEncoder())).index
+    return build_index(table, tmp_path / "index", StudyEmbedder(HashEncoder(), device="cpu")).index
 
 
 def commit(index, **changed):
@@ -126,7 +126,7 @@ def test_a_reader_that_meets_a_new_generation_takes_it(tmp_path, index, monkeypa
             once.append(add_to_index)
             with monkeypatch.context() as patch:
                 patch.setattr(store, "_check_file", check)
-                add_to_index(more, index.path, EmbeddingEngine(HashEncoder()))
+                add_to_index(more, index.path, StudyEmbedder(HashEncoder(), device="cpu"))
         check(path, record, full)
 
     monkeypatch.setattr(store, "_check_file", replaced_meanwhile)

@@ -1,10 +1,15 @@
 """Perturbed reports and images for the benchmarks' tests, with the hash encoder."""
 
+import json
+from dataclasses import asdict
+from pathlib import Path
+
 import numpy as np
+from PIL import Image
 
 from tests.doubles import HashEncoder
+from vlscore.embedding import StudyEmbedder
 from vlscore.meta import EmbeddedPairs, Pair, embed_pairs
-from vlscore.scorer import Scorer
 from vlscore.studies import StudyImages
 
 WORDS = ["small", "large", "left", "right", "effusion", "the", "heart", "normal", "lung", "clear"]
@@ -42,4 +47,28 @@ def make_images(studies: int = 8) -> dict[str, StudyImages]:
 
 
 def embed(pairs: list[Pair], images: dict[str, StudyImages] | None) -> EmbeddedPairs:
-    return embed_pairs(pairs, Scorer(HashEncoder()), images)
+    return embed_pairs(pairs, StudyEmbedder(HashEncoder()), images)
+
+
+def write_pairs(folder: Path, pairs: list[Pair]) -> Path:
+    """The folder as `vlscore perturb` would leave it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "perturbations.jsonl").open("w", encoding="utf-8") as stream:
+        for pair in pairs:
+            record = asdict(pair)
+            significant = record.pop("is_significant")
+            record["expected"] = "significant" if significant else "insignificant"
+            stream.write(json.dumps(record) + "\n")
+    return folder
+
+
+def write_studies(folder: Path, studies: int = 8) -> Path:
+    """A table of the pairs' studies, with their images beside it."""
+    rng = np.random.default_rng(3)
+    rows = ["id,image"]
+    for k in range(studies):
+        Image.fromarray(rng.integers(0, 256, (32, 32), dtype=np.uint8)).save(folder / f"{k}.png")
+        rows.append(f"{k},{k}.png")
+    table = folder / "studies.csv"
+    table.write_text("\n".join(rows) + "\n", encoding="utf-8")
+    return table

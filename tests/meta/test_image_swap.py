@@ -46,7 +46,7 @@ def test_values_are_those_of_the_kernel(pairs, embedded):
     _, black = image_swap(pairs, embedded, ["vlscore"], resamples=50)
     g, r = embedded.perturbed, embedded.originals
     right = vlscore(embedded.images, g, r, embedded.C).numpy()
-    wrong = vlscore(embedded.black, g, r, embedded.C).numpy()
+    wrong = vlscore(embedded.studies.black, g, r, embedded.C).numpy()
     assert black.right.estimate == pytest.approx(right.mean(), rel=1e-12)
     assert black.wrong.estimate == pytest.approx(wrong.mean(), rel=1e-12)
     assert black.shift.estimate == pytest.approx(np.abs(right - wrong).mean(), rel=1e-12)

@@ -5,26 +5,28 @@ import pytest
 
 from vlscore.errors import InvalidSetting
 from vlscore.meta import evaluate_retrieval
+from vlscore.stats import Interval
 
 
 def test_a_perfect_and_a_blind_encoder():
     vectors = np.eye(20)
     texts = [str(k) for k in range(20)]
     for direction in evaluate_retrieval(vectors, vectors, texts):
-        assert direction.recall == {1: 1.0, 5: 1.0, 10: 1.0}
-        assert direction.median_rank == 1
+        assert direction.recall == {k: Interval(1.0, 1.0, 1.0) for k in (1, 5, 10)}
+        assert direction.median_rank == Interval(1.0, 1.0, 1.0)
     for direction in evaluate_retrieval(np.ones((20, 3)), np.ones((20, 3)), texts):
-        assert direction.recall == pytest.approx({1: 0.05, 5: 0.25, 10: 0.5})
-        assert direction.median_rank == 10.5
+        shares = {k: share.estimate for k, share in direction.recall.items()}
+        assert shares == pytest.approx({1: 0.05, 5: 0.25, 10: 0.5})
+        assert direction.median_rank.estimate == 10.5
 
 
 def test_equal_reports_are_one():
     images = np.array([[1.0, 0.0], [1.0, 0.1], [0.0, 1.0]])
     reports = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
     to_text, to_image = evaluate_retrieval(images, reports, ["normal", "normal", "effusion"])
-    assert to_text.recall[1] == 1
+    assert to_text.recall[1].estimate == 1
     assert (to_text.gallery, to_image.gallery, to_image.queries) == (2, 3, 2)
-    assert to_image.recall[1] == 1
+    assert to_image.recall[1].estimate == 1
 
 
 def test_ties_agree_with_shuffling():
@@ -40,7 +42,23 @@ def test_ties_agree_with_shuffling():
     for _ in range(3_000):
         order = np.argsort(-(similarity + 1e-9 * rng.random(similarity.shape)), axis=1)
         hits.append(np.mean([k in order[k, :5] for k in range(12)]))
-    assert to_text.recall[5] == pytest.approx(np.mean(hits), abs=0.01)
+    assert to_text.recall[5].estimate == pytest.approx(np.mean(hits), abs=0.01)
+
+
+def test_the_interval_is_that_of_queries_drawn_again():
+    rng = np.random.default_rng(1)
+    images, reports = rng.standard_normal((2, 60, 3))
+    to_text, _ = evaluate_retrieval(images, reports, [str(k) for k in range(60)])
+    unit = [x / np.linalg.norm(x, axis=1, keepdims=True) for x in (images, reports)]
+    ranks = np.argsort(-(unit[0] @ unit[1].T), axis=1)
+    found = np.array([k in ranks[k, :10] for k in range(60)])
+    drawn = rng.choice(found, (20_000, 60)).mean(1)
+    share = to_text.recall[10]
+    assert share.estimate == found.mean()
+    assert (share.low, share.high) == pytest.approx(np.quantile(drawn, (0.025, 0.975)), abs=0.02)
+    positions = 1 + np.array([ranks[k].tolist().index(k) for k in range(60)])
+    assert to_text.median_rank.estimate == np.median(positions)
+    assert to_text.median_rank.low < np.median(positions) < to_text.median_rank.high
 
 
 def test_lengths_must_agree():

@@ -1,16 +1,21 @@
 """The sensitivity benchmark against numbers computed here from the same values."""
 
 import json
+import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy import stats
 
+from tests.doubles import HashEncoder
 from tests.meta.samples import KINDS, embed, make_images, make_pairs
+from vlscore.embedding import StudyEmbedder
 from vlscore.errors import InvalidSetting, MissingDependency, UnknownName
-from vlscore.meta import sensitivity
-from vlscore.metrics import compute
+from vlscore.meta import embed_pairs, image_swap, select_pairs, sensitivity
+from vlscore.meta.tables import all_tables
+from vlscore.metrics import compute, text_metric
+from vlscore.reports import TextPolicy
 
 
 @pytest.fixture(scope="module")
@@ -77,16 +82,15 @@ def test_p_values_are_adjusted_over_the_whole_run(pairs):
 
 
 def test_drop_is_loss_whatever_the_direction_of_the_metric(pairs, embedded):
-    result = sensitivity(pairs, ["vlscore", "bounding_sphere"], embedded, resamples=20)
+    result = sensitivity(pairs, ["vlscore", "bounding-sphere"], embedded, resamples=20)
     by_name = {metric.name: metric for metric in result.metrics}
     for metric in by_name.values():
         drops = {kind.kind: kind.drop.estimate for kind in metric.kinds}
         assert drops["remove-pathology"] > drops["remove-insignificant"] > 0
-    assert not by_name["bounding_sphere"].higher_is_better
+    assert not by_name["bounding-sphere"].higher_is_better
 
 
 def test_embedded_values_equal_the_scorers(pairs, embedded):
-    from tests.doubles import HashEncoder
     from vlscore.scorer import Scorer
 
     (values,) = sensitivity(pairs, ["vlscore"], embedded, resamples=20).values
@@ -116,39 +120,155 @@ def test_studies_that_fail_are_named_and_the_rest_scored(pairs):
     result = sensitivity(spoilt, ["vlscore", "rouge-l"], embedded, resamples=20)
     assert sorted(result.failures) == ["3", "5"]
     assert "no image" in result.failures["3"]
-    counts = {metric.name: metric.kinds[0].studies for metric in result.metrics}
-    assert counts == {"vlscore": 6, "rouge-l": 8}
+    # All metrics are compared on the same pairs: the drop of one is not that of easier studies.
+    for metric in result.metrics:
+        assert [kind.studies for kind in metric.kinds] == [6] * len(KINDS)
+        assert [kind.pairs for kind in metric.kinds] == [6] * len(KINDS)
+    rouge = result.metrics[1]
+    left = [pair for pair in spoilt if pair.study_id not in ("3", "5")]
+    (alone,) = sensitivity(left, ["rouge-l"], resamples=20).metrics
+    assert rouge.kinds == alone.kinds
+    assert rouge.contrasts[0].delta == alone.contrasts[0].delta
+    # The values themselves are kept for every pair that has one.
+    assert np.isfinite(result.values[1].perturbed).sum() == len(pairs)
+
+
+def test_what_one_metric_cannot_value_is_said_and_left_out_for_all(pairs):
+    @text_metric("fragile", "cannot stand the study")
+    def fragile(candidate, reference):
+        if reference == pairs[0].original:
+            raise ValueError("that one")
+        return 1.0
+
+    result = sensitivity(pairs, [fragile, "rouge-l"], resamples=20)
+    assert result.failures == {"0": "fragile: ValueError: that one"}
+    assert [metric.kinds[0].studies for metric in result.metrics] == [7, 7]
 
 
 def test_without_an_encoder_text_metrics_run_and_the_others_are_named(pairs):
     result = sensitivity(pairs, resamples=20)
     names = [metric.name for metric in result.metrics]
-    assert names[:4] == ["bleu-1", "bleu-2", "bleu-4", "rouge-l"]
-    assert "name an encoder" in result.left_out["vlscore"]
+    assert names[:5] == ["bleu-1", "bleu-2", "bleu-3", "bleu-4", "rouge-l"]
+    assert "there is no encoder" in result.left_out["vlscore"]
 
 
 def test_without_images_only_cosine_looks_at_embeddings(pairs):
     embedded = embed(pairs, None)
     result = sensitivity(pairs, resamples=20, embedded=embedded)
     assert result.metrics[0].name == "cosine"
-    assert "give the studies' images" in result.left_out["vlscore"]
+    assert "there are no images" in result.left_out["vlscore"]
     assert "img:" not in result.metrics[0].signature
 
 
 def test_metrics_asked_for_that_cannot_run_are_refused(pairs, monkeypatch):
-    with pytest.raises(InvalidSetting, match="name an encoder"):
+    with pytest.raises(InvalidSetting, match=r"--studies.*--encoder"):
         sensitivity(pairs, ["vlscore"])
     with pytest.raises(UnknownName):
         sensitivity(pairs, ["nonsense"])
     from vlscore.metrics.providers import nltk_provider
 
-    def absent(self):
-        raise MissingDependency("no WordNet")
-
-    monkeypatch.setattr(nltk_provider.NltkProvider, "_wordnet", absent)
-    with pytest.raises(MissingDependency, match="no WordNet"):
+    monkeypatch.setattr(nltk_provider, "_has_wordnet", lambda: False)
+    with pytest.raises(MissingDependency, match="nltk.downloader wordnet"):
         sensitivity(pairs, ["meteor"])
-    assert sensitivity(pairs, resamples=20).left_out["meteor"] == "no WordNet"
+    assert "wordnet" in sensitivity(pairs, resamples=20).left_out["meteor"]
+
+
+def test_one_text_policy_for_every_metric(pairs):
+    """A change in the impression is none for those who compare findings."""
+    report = "FINDINGS: small left effusion.\nIMPRESSION: {}."
+    changed = [
+        replace(pair, original=report.format("effusion"), perturbed=report.format("no effusion"))
+        for pair in pairs
+    ]
+    selected, _ = select_pairs(changed, TextPolicy("findings"))
+    embedded = embed(selected, make_images())
+    names = ["vlscore", "cosine", "bleu-1", "rouge-l", "findings-f1"]
+    result = sensitivity(changed, names, embedded, text_policy="findings", resamples=20)
+    for metric in result.metrics:
+        assert {kind.drop.estimate for kind in metric.kinds} == {0.0}
+        assert "|txt:findings" in metric.signature
+    whole = sensitivity(changed, ["bleu-1"], resamples=20).metrics[0]
+    assert whole.kinds[0].drop.estimate > 0
+    assert "|txt:all" in whole.signature
+
+
+def test_pairs_without_the_section_are_said_and_left_out(pairs):
+    with_header = [
+        replace(p, original=f"FINDINGS: {p.original}", perturbed=f"FINDINGS: {p.perturbed}")
+        if p.study_id != "2"
+        else p
+        for p in pairs
+    ]
+    result = sensitivity(with_header, ["bleu-1"], text_policy="findings", resamples=20)
+    assert list(result.failures) == ["2"]
+    assert "no section for 'findings'" in result.failures["2"]
+    assert [kind.studies for kind in result.metrics[0].kinds] == [7] * len(KINDS)
+
+
+@pytest.mark.parametrize("C", [0, -1.0, float("nan")])
+def test_a_constant_that_is_no_positive_number_is_refused(pairs, C):
+    with pytest.raises(InvalidSetting, match="C must be a positive number"):
+        embedded = embed_pairs(pairs, StudyEmbedder(HashEncoder()), make_images(), C=C)
+        sensitivity(pairs, ["vlscore"], embedded, resamples=20)
+
+
+def test_C_moves_vlscore_and_stands_in_its_signature(pairs):
+    results = []
+    for C in (20.0, 40.0):
+        embedded = embed_pairs(pairs, StudyEmbedder(HashEncoder()), make_images(), C=C)
+        (result,) = sensitivity(pairs, ["vlscore"], embedded, resamples=20).metrics
+        results.append(result.kinds[0].drop.estimate)
+        assert f"|C:{C:g}|" in result.signature
+    assert results[0] > results[1] > 0
+
+
+def test_every_image_and_text_is_embedded_once(pairs):
+    encoder = HashEncoder()
+    embedder = StudyEmbedder(encoder, batch_size=1)
+    embed_pairs(pairs, embedder, make_images())
+    texts = {text for pair in pairs for text in (pair.original, pair.perturbed)}
+    assert embedder.engine.reports_embedded == encoder.report_rows == len(texts)
+    # Eight studies, and the black image.
+    assert embedder.engine.images_embedded == 9
+
+
+def test_more_texts_than_are_remembered_are_embedded_once_all_the_same(pairs, monkeypatch):
+    monkeypatch.setattr("vlscore.embedding.engine._REMEMBERED_REPORTS", 5)
+    encoder = HashEncoder()
+    embed_pairs(pairs, StudyEmbedder(encoder), make_images())
+    texts = {text for pair in pairs for text in (pair.original, pair.perturbed)}
+    assert encoder.report_rows == len(texts)
+
+
+def test_a_ratio_of_almost_nothing_is_not_printed(pairs):
+    (result,) = sensitivity(pairs, ["findings-f1"], resamples=50).metrics
+    for contrast in result.contrasts:
+        around_zero = contrast.control_drop.low <= 0 <= contrast.control_drop.high
+        assert np.isnan(contrast.ratio) == around_zero
+    assert any(np.isnan(contrast.ratio) for contrast in result.contrasts)
+
+
+def test_tables_tell_n_and_intervals_and_nothing_is_cut(pairs, embedded):
+    result = sensitivity(pairs, ["vlscore", "bleu-4(smoothing=exp)"], embedded, resamples=50)
+    swaps = image_swap(pairs, embedded, ["vlscore"], resamples=20)
+    tables = all_tables(result, swaps)
+    assert [table.title.partition(".")[0] for table in tables[:2]] == ["Table 2", "Table 3"]
+    kinds = next(table for table in tables if table.title.startswith("Mean drop"))
+    # Significant kinds first, each in the registry's order.
+    assert [row[1] for row in kinds.rows] == sorted((r[1] for r in kinds.rows), reverse=True)
+    assert all(re.fullmatch(r"-?\d\.\d{3} \[.*\]", cell) for row in kinds.rows for cell in row[4:])
+    assert {(row[2], row[3]) for row in kinds.rows} == {("8", "8")}
+    removal = tables[0]
+    for row in removal.rows:
+        cells = dict(zip(removal.columns, row, strict=True))
+        assert cells["n"] == "8 / 8"
+        delta = float(cells["Δ"].split()[0])
+        drops = float(cells["drop"]) - float(cells["control's drop"])
+        assert delta == pytest.approx(drops, abs=0.0011)
+    for table in tables:
+        shown = table.text(80)
+        for row in table.rows:
+            assert all(cell in shown for cell in row)
 
 
 def test_result_is_json_and_the_same_again(pairs, embedded):

@@ -13,12 +13,11 @@ import torch
 from tests.doubles import HashEncoder
 from tests.index.test_index import content
 from vlscore import metrics
-from vlscore.embedding import EmbeddingEngine
+from vlscore.embedding import StudyEmbedder
 from vlscore.encoders import load_encoder
 from vlscore.index import add_to_index, build_index, load_index, verify_index
 from vlscore.oracle import OracleRun, OracleSettings
-from vlscore.scorer import Scorer
-from vlscore.search import METRICS
+from vlscore.search import OBJECTIVES
 from vlscore.similarity import foot, triangle_area
 
 K = 5
@@ -40,7 +39,7 @@ def built(shared, encoder, tmp_path_factory):
     """An index over all reports of the collection."""
     out = tmp_path_factory.mktemp("iu") / "index"
     table = shared / "data" / "iu_reports.jsonl"
-    return build_index(table, out, EmbeddingEngine(encoder))
+    return build_index(table, out, StudyEmbedder(encoder, device="cpu"))
 
 
 @pytest.fixture(scope="module")
@@ -84,22 +83,22 @@ def test_csv_and_parquet_hold_the_same_reports(iu_rows, shared, tmp_path):
         writer.writerows(iu_rows)
     pq.write_table(pa.Table.from_pylist(iu_rows), tmp_path / "iu.parquet")
     tables = (shared / "data" / "iu_reports.jsonl", tmp_path / "iu.csv", tmp_path / "iu.parquet")
+    embedder = StudyEmbedder(HashEncoder(), device="cpu")
     first, *others = [
-        content(build_index(table, tmp_path / table.suffix, EmbeddingEngine(HashEncoder())).index)
-        for table in tables
+        content(build_index(table, tmp_path / table.suffix, embedder).index) for table in tables
     ]
     assert first[3] == 20
     assert others == [first, first]
 
 
 def test_two_halves_added_are_the_whole(iu_rows, shared, tmp_path):
-    engine = EmbeddingEngine(HashEncoder())
+    embedder = StudyEmbedder(HashEncoder(), device="cpu")
     for name, part in (("a", iu_rows[:1_400]), ("b", iu_rows[1_300:])):
         lines = "".join(json.dumps(row) + "\n" for row in part)
         (tmp_path / f"{name}.jsonl").write_text(lines, encoding="utf-8")
-    build_index(tmp_path / "a.jsonl", tmp_path / "halves", engine)
-    halves = add_to_index(tmp_path / "b.jsonl", tmp_path / "halves", engine).index
-    whole = build_index(shared / "data" / "iu_reports.jsonl", tmp_path / "whole", engine).index
+    build_index(tmp_path / "a.jsonl", tmp_path / "halves", embedder)
+    halves = add_to_index(tmp_path / "b.jsonl", tmp_path / "halves", embedder).index
+    whole = build_index(shared / "data" / "iu_reports.jsonl", tmp_path / "whole", embedder).index
     assert (halves.texts(), halves.all_ids()) == (whole.texts(), whole.all_ids())
     np.testing.assert_array_equal(halves.vectors, whole.vectors)
     verify_index(halves.path)
@@ -115,22 +114,22 @@ def brute_force(metric, vectors, i, r):
     x, y = {
         "image-centred-cosine": (vectors - i, r - i),
         "cosine": (vectors, r),
-        "text-to-text": (vectors, r),
         "clipscore": (vectors, i),
         "image-to-text": (vectors, i),
     }[metric]
     return x @ y / np.linalg.norm(x, axis=1) / np.linalg.norm(y)
 
 
-@pytest.mark.parametrize("metric", [name for name in METRICS if name != "text-to-image"])
+@pytest.mark.parametrize("metric", [name for name in OBJECTIVES if name != "text-to-image"])
 def test_the_oracle_of_real_radiographs_is_brute_force(built, shared, encoder, embedded, metric):
     records, images, references = embedded
-    similarity = "vlscore" if metric == "vlscore" else "cosine"
-    scorer = Scorer(encoder, similarity=similarity, device="cpu")
-    run = OracleRun(built.index, scorer, OracleSettings(metric=metric, k=K))
+    run = OracleRun(
+        built.index, StudyEmbedder(encoder, device="cpu"), OracleSettings(metric=metric, k=K)
+    )
     answers = list(run.answers(shared / "data" / "studies.jsonl"))
     assert [answer.id for answer in answers] == [record["id"] for record in records]
-    assert "DEMONSTRATION-ENCODER" in run.signature
+    assert run.signature.subject == metric
+    assert run.signature.has("DEMONSTRATION-ENCODER")
     vectors = np.array(built.index.vectors, np.float64)
     for answer, i, r in zip(answers, images, references, strict=True):
         scores = brute_force(metric, vectors, i, r)
@@ -146,11 +145,10 @@ def test_the_oracle_of_real_radiographs_is_brute_force(built, shared, encoder, e
                 assert hit.found.score == pytest.approx(
                     max(1 + scores[hit.found.row] / encoder.card.C, 0), abs=1e-9
                 )
-            if metric != "text-to-text":
-                g = vectors[hit.found.row]
-                triangle = [torch.from_numpy(x)[None] for x in (i, g, r)]
-                assert hit.found.area == pytest.approx(float(triangle_area(*triangle)), abs=1e-9)
-                assert hit.found.foot == pytest.approx(float(foot(*triangle)), abs=1e-9)
+            g = vectors[hit.found.row]
+            triangle = [torch.from_numpy(x)[None] for x in (i, g, r)]
+            assert hit.found.area == pytest.approx(float(triangle_area(*triangle)), abs=1e-9)
+            assert hit.found.foot == pytest.approx(float(foot(*triangle)), abs=1e-9)
 
 
 def test_bleu_over_the_whole_collection(built, shared, encoder, embedded, tmp_path):
@@ -158,16 +156,16 @@ def test_bleu_over_the_whole_collection(built, shared, encoder, embedded, tmp_pa
     (tmp_path / "one.jsonl").write_text(
         "".join(json.dumps(record) + "\n" for record in records[:1]), encoding="utf-8"
     )
-    scorer = Scorer(encoder, similarity="cosine", device="cpu")
+    embedder = StudyEmbedder(encoder, device="cpu")
     texts = built.index.texts()
     settings = OracleSettings(metric="bleu-2", k=K, candidates=0)
-    run = OracleRun(built.index, scorer, settings)
+    run = OracleRun(built.index, None, settings)
     for record, answer in zip(records, run.answers(tmp_path / "one.jsonl"), strict=False):
         scores = metrics.compute(["bleu-2"], texts, [record["reference"]] * len(texts))["bleu-2"]
         expected = np.argsort(-scores, kind="stable")[:K]
         assert [hit.found.row for hit in answer.hits] == expected.tolist()
     settings = OracleSettings(metric="bleu-2", k=K, candidates=300)
-    narrowed = list(OracleRun(built.index, scorer, settings).answers(tmp_path / "one.jsonl"))
+    narrowed = list(OracleRun(built.index, embedder, settings).answers(tmp_path / "one.jsonl"))
     assert all(len(answer.hits) == K for answer in narrowed)
 
 
@@ -185,10 +183,10 @@ def test_copies_of_the_reference_can_be_left_out(built, encoder, iu_rows, shared
     ]
     table = tmp_path / "studies.jsonl"
     table.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    scorer = Scorer(encoder, device="cpu")
+    embedder = StudyEmbedder(encoder, device="cpu")
     first = {}
     for options in ({}, {"exclude_exact": True}, {"exclude_ids": "id"}):
-        run = OracleRun(built.index, scorer, OracleSettings(k=1, **options))
+        run = OracleRun(built.index, embedder, OracleSettings(k=1, **options))
         first[str(options)] = [answer.hits[0] for answer in run.answers(table)]
     plain, exact, own = first.values()
     assert all(hit.verbatim and hit.found.score > 0.999 for hit in plain)

@@ -17,6 +17,7 @@ from vlscore.perturb import (
     Edit,
     PerturbedTable,
     apply_edits,
+    dataset,
     default_standard_normal,
     perturb,
     perturb_table,
@@ -56,7 +57,8 @@ def records(out: Path, name: str = PERTURBATIONS_FILE) -> list[dict[str, Any]]:
 
 
 def contents(out: Path) -> dict[str, bytes]:
-    return {file.name: file.read_bytes() for file in sorted(out.iterdir())}
+    files = sorted(file for file in out.iterdir() if file.is_file() and file.name != ".lock")
+    return {file.name: file.read_bytes() for file in files}
 
 
 @pytest.fixture(scope="module")
@@ -292,10 +294,61 @@ def test_a_failure_on_the_way_leaves_the_results_of_before(made, tmp_path):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        perturb_table(table, out, seed=2, on_progress=stop)
+        perturb_table(table, out, seed=2, overwrite=True, on_progress=stop)
     assert contents(out) == before
-    assert perturb_table(table, out, seed=2).reports == len(TABLE)
+    with pytest.raises(InvalidSetting, match="seed: 1 there, 2 now"):
+        perturb_table(table, out, seed=2)
+    assert contents(out) == before
+    assert perturb_table(table, out, seed=2, overwrite=True).reports == len(TABLE)
     assert contents(out) != before
+
+
+def test_the_same_again_changes_nothing_and_says_so(made):
+    before = contents(made.out)
+    table = made.out.parent / "table.jsonl"
+    again = perturb_table(table, made.out, seed=3, per_report=2)
+    assert again.unchanged
+    assert (again.reports, again.counts, again.standard_normal) == (
+        made.reports,
+        made.counts,
+        made.standard_normal,
+    )
+    assert contents(made.out) == before
+
+
+def test_a_stopped_run_goes_on_behind_its_last_chunk_to_the_same_bytes(made, tmp_path, monkeypatch):
+    """Also where it was stopped behind the rows that the standard normal report is made of."""
+    table = made.out.parent / "table.jsonl"
+    whole = contents(made.out)
+    monkeypatch.setattr(dataset, "_ROWS_IN_CHUNK", 3)
+    for stop_at in (1, 4, 7, 8):
+        out = tmp_path / str(stop_at)
+        told: list[tuple[int, int]] = []
+
+        def stop(done: int, bad: int, stop_at: int = stop_at) -> None:
+            if done == stop_at:
+                raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            perturb_table(table, out, seed=3, per_report=2, on_progress=stop)
+        assert not (out / RUN_FILE).exists()
+        went_on = perturb_table(
+            table, out, seed=3, per_report=2, on_progress=lambda *at, told=told: told.append(at)
+        )
+        seen = [done for done, _ in told]
+        assert went_on.resumed_from == seen[0] == (stop_at - 1) // 3 * 3
+        assert seen[1:] == list(range(seen[0] + 1, 9))
+        assert contents(out) == whole
+
+
+def test_bad_rows_alone_in_the_first_chunks_leave_the_others_their_data_set(tmp_path, monkeypatch):
+    monkeypatch.setattr(dataset, "_ROWS_IN_CHUNK", 2)
+    rows = [{"id": f"x{k}", "report": ""} for k in range(5)]
+    made = perturb_table(write(tmp_path / "t.jsonl", [*rows, TABLE[0]]), tmp_path / "out")
+    assert (made.reports, len(made.bad_rows)) == (1, 5)
+    with pytest.raises(InvalidTable, match="holds no report; row 1: no text in report"):
+        perturb_table(write(tmp_path / "u.jsonl", rows), tmp_path / "none")
+    assert contents(tmp_path / "none") == {}
 
 
 def test_progress_counts_rows_and_bad_rows(tmp_path):
@@ -306,4 +359,4 @@ def test_progress_counts_rows_and_bad_rows(tmp_path):
         tmp_path / "out",
         on_progress=lambda done, bad: told.append((done, bad)),
     )
-    assert told == [(1, 0), (2, 1), (3, 1)]
+    assert told == [(0, 0), (1, 0), (2, 1), (3, 1)]

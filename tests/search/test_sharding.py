@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from tests.search.test_exact import clustered
-from vlscore.embedding import EmbeddingEngine
+from vlscore.embedding import StudyEmbedder
 from vlscore.encoders import load_encoder
 from vlscore.encoders.contract import INDEPENDENCE, row_error
 from vlscore.index import SourceSettings, build_index
@@ -48,7 +48,7 @@ def arrays():
 
 @pytest.fixture(scope="module")
 def folder(arrays, tmp_path_factory):
-    """What two processes and one write: found.txt, two.jsonl, one.jsonl.
+    """What two processes and one write: found.txt, and the folders two and one.
 
     One thread each, as torchrun has it where nothing else is said: with another number of threads
     an encoder's sums are rounded otherwise.
@@ -58,10 +58,11 @@ def folder(arrays, tmp_path_factory):
         np.save(folder / f"{name}.npy", array)
     corpus = write_dataset(folder / "corpus", seed=1, count=40, size=32)
     studies = write_dataset(folder / "studies", seed=1, count=9, size=64)
-    engine = EmbeddingEngine(load_encoder("phantom", device="cpu"))
-    build_index(corpus, folder / "index", engine, SourceSettings(text_column="reference"))
+    embedder = StudyEmbedder("phantom", device="cpu")
+    build_index(corpus, folder / "index", embedder, SourceSettings(text_column="reference"))
     (folder / "shard.py").write_text(PROGRAM)
-    command = ["oracle", str(studies), "--index", str(folder / "index"), "--exclude-exact", "--out"]
+    command = ["oracle", str(studies), "--index", str(folder / "index"), "--exclude-exact"]
+    command += ["--workers", "0", "--out"]
     torchrun = ["torch.distributed.run", "--standalone", "--nproc-per-node=2"]
     processes = [
         subprocess.Popen(
@@ -72,8 +73,8 @@ def folder(arrays, tmp_path_factory):
             text=True,
         )
         for arguments in (
-            [*torchrun, str(folder / "shard.py"), str(folder), *command, str(folder / "two.jsonl")],
-            ["vlscore", *command, str(folder / "one.jsonl")],
+            [*torchrun, str(folder / "shard.py"), str(folder), *command, str(folder / "two")],
+            ["vlscore", *command, str(folder / "one")],
         )
     ]
     for process in processes:
@@ -92,8 +93,9 @@ def test_the_merged_result_is_the_unsharded_one(folder, arrays):
 
 def test_two_processes_write_what_one_writes(folder: Path):
     """Radiographs and reports through the command: the files are equal byte for byte."""
-    one = (folder / "one.jsonl").read_bytes()
-    assert (folder / "two.jsonl").read_bytes() == one
+    for name in ("hits.jsonl", "hits.parquet", "summary.json"):
+        assert (folder / "two" / name).read_bytes() == (folder / "one" / name).read_bytes()
+    one = (folder / "one" / "hits.jsonl").read_bytes()
     answers = [json.loads(line) for line in one.splitlines()]
     assert [(answer["error"], len(answer["hits"])) for answer in answers] == [(None, 10)] * 9
     assert len({hit["row"] for answer in answers for hit in answer["hits"]}) > 20

@@ -7,81 +7,83 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from vlscore.cli._help import GroupedCommand
 from vlscore.cli.options import (
+    INTERRUPTED,
+    OUTPUT,
+    TABLE,
+    TABLE_HELP,
     BatchSizeOption,
     DeviceOption,
     EncoderOption,
+    IdColumnOption,
+    ImageColumnOption,
     ImagePolicyOption,
+    ImageRootOption,
+    KeepGoingOption,
+    OutOption,
+    OverwriteOption,
     PrecisionOption,
+    QuietOption,
     SectionOption,
     TokenizerOption,
     WeightsOption,
-    make_scorer,
+    WorkersOption,
+    make_embedder,
+    say_of_encoder,
+    say_of_failures,
+    worker_count,
 )
 
 if TYPE_CHECKING:
-    from vlscore.embedding import EmbeddingEngine
+    from vlscore.embedding import StudyEmbedder
     from vlscore.index import BuildResult
 
 index = typer.Typer(
     help="Build, extend and check indexes: corpora of reports, embedded once, that `vlscore "
     "oracle` searches.",
     no_args_is_help=True,
+    rich_markup_mode=None,
 )
 
-IndexArgument = Annotated[Path, typer.Argument(help="Folder of the index.")]
-TableArgument = Annotated[
-    Path, typer.Argument(help="Table of reports, one a row: .jsonl, .csv or .parquet.")
+IndexArgument = Annotated[Path, typer.Argument(help="Folder of the index.", metavar="INDEX")]
+IndexOption = Annotated[
+    Path,
+    typer.Option(
+        "--index", "-i", metavar="FOLDER", help="Folder of the index.", rich_help_panel=OUTPUT
+    ),
 ]
-IdOption = Annotated[str, typer.Option(help="Column with the report's id.")]
-TextOption = Annotated[
+TableArgument = Annotated[Path, typer.Argument(help=TABLE_HELP, metavar="REPORTS")]
+TextColumnOption = Annotated[
     str | None,
     typer.Option(
+        "--text-column",
+        metavar="NAME",
         help="Column with the report. Default: report, text or reference; else the columns "
         "findings and impression, or that of the two which --section names.",
         show_default=False,
+        rich_help_panel=TABLE,
     ),
 ]
-ImageColumnOption = Annotated[
-    str, typer.Option(help="Column with the image path(s), for an index of radiographs.")
-]
-ImageRootOption = Annotated[
-    Path | None,
-    typer.Option(help="Folder that image paths start from. Default: the table's folder."),
-]
-KeepGoingOption = Annotated[
-    bool, typer.Option(help="Exit with status 0 even if some rows could not be used.")
-]
-_SHOWN_FAILURES = 10
 
 
-@index.command()
+@index.command(cls=GroupedCommand)
 def build(
     corpus: TableArgument,
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the index.")],
-    encoder: EncoderOption = None,
-    weights: WeightsOption = None,
-    tokenizer: TokenizerOption = None,
-    device: DeviceOption = None,
-    precision: PrecisionOption = "fp32",
-    batch_size: BatchSizeOption = 16,
-    section: SectionOption = "all",
-    window: ImagePolicyOption = "auto",
-    id_column: IdOption = "id",
-    text_column: TextOption = None,
+    out: OutOption,
     images: Annotated[
         bool,
         typer.Option(
             "--images",
             help="Index the table's radiographs (the first of each study), not its reports; for "
             "`vlscore oracle --metric text-to-image`.",
+            show_default=False,
         ),
     ] = False,
-    image_column: ImageColumnOption = "image",
-    image_root: ImageRootOption = None,
     approximate: Annotated[
         str | None,
         typer.Option(
+            metavar="FACTORY",
             help='FAISS index for approximate search, such as "IVF1024,Flat", "IVF1024,PQ384x4fs" '
             'or "HNSW32"; worth it beyond a million reports.',
             show_default=False,
@@ -95,11 +97,22 @@ def build(
             "oracle` does not need it.",
         ),
     ] = True,
-    overwrite: Annotated[
-        bool,
-        typer.Option(help="Replace the index in --out, and forget an unfinished build there."),
-    ] = False,
+    id_column: IdColumnOption = "id",
+    text_column: TextColumnOption = None,
+    image_column: ImageColumnOption = "image",
+    image_root: ImageRootOption = None,
+    encoder: EncoderOption = None,
+    weights: WeightsOption = None,
+    tokenizer: TokenizerOption = None,
+    device: DeviceOption = None,
+    precision: PrecisionOption = "fp32",
+    batch_size: BatchSizeOption = 16,
+    workers: WorkersOption = None,
+    image_policy: ImagePolicyOption = "auto",
+    section: SectionOption = "all",
+    overwrite: OverwriteOption = False,
     keep_going: KeepGoingOption = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Embed a corpus into an index; equal texts are embedded once and keep all their ids.
 
@@ -111,14 +124,14 @@ def build(
     """
     from vlscore.index import SourceSettings, build_index
 
-    engine = _engine(
-        encoder=encoder,
-        weights=weights,
-        tokenizer=tokenizer,
+    embedder = make_embedder(
+        encoder,
+        weights,
+        tokenizer,
         device=device,
         precision=precision,
         batch_size=batch_size,
-        image_policy=window,
+        image_policy=image_policy,
     )
     settings = SourceSettings(
         kind="image" if images else "report",
@@ -128,37 +141,40 @@ def build(
         image_column=image_column,
         image_root=image_root,
     )
-    with _resumable(out, corpus) as on_progress:
+    with _stoppable(out, corpus, quiet) as on_progress:
         result = build_index(
             corpus,
             out,
-            engine,
+            embedder,
             settings,
             approximate=approximate,
             flat=faiss,
             overwrite=overwrite,
+            workers=worker_count(workers),
             on_progress=on_progress,
         )
-    _print_result(result, corpus, keep_going)
+    _print_result(result, corpus, embedder, keep_going=keep_going, quiet=quiet)
 
 
-@index.command()
+@index.command(cls=GroupedCommand)
 def add(
     corpus: TableArgument,
-    path: Annotated[Path, typer.Option("--index", "-i", help="Folder of the index.")],
+    path: IndexOption,
+    id_column: IdColumnOption = "id",
+    text_column: TextColumnOption = None,
+    image_column: ImageColumnOption = "image",
+    image_root: ImageRootOption = None,
     encoder: EncoderOption = None,
     weights: WeightsOption = None,
     tokenizer: TokenizerOption = None,
     device: DeviceOption = None,
     precision: PrecisionOption = "fp32",
     batch_size: BatchSizeOption = 16,
+    workers: WorkersOption = None,
+    image_policy: ImagePolicyOption = "auto",
     section: SectionOption = "all",
-    window: ImagePolicyOption = "auto",
-    id_column: IdOption = "id",
-    text_column: TextOption = None,
-    image_column: ImageColumnOption = "image",
-    image_root: ImageRootOption = None,
     keep_going: KeepGoingOption = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Add another table to an index, with the encoder and policies it was built with.
 
@@ -170,14 +186,14 @@ def add(
     from vlscore.index import SourceSettings, add_to_index
     from vlscore.index.manifest import read_manifest
 
-    engine = _engine(
-        encoder=encoder or read_manifest(path).encoder,
-        weights=weights,
-        tokenizer=tokenizer,
+    embedder = make_embedder(
+        encoder or read_manifest(path).encoder,
+        weights,
+        tokenizer,
         device=device,
         precision=precision,
         batch_size=batch_size,
-        image_policy=window,
+        image_policy=image_policy,
     )
     settings = SourceSettings(
         text_policy=section,
@@ -186,12 +202,19 @@ def add(
         image_column=image_column,
         image_root=image_root,
     )
-    with _resumable(path, corpus) as on_progress:
-        result = add_to_index(corpus, path, engine, settings, on_progress=on_progress)
-    _print_result(result, corpus, keep_going)
+    with _stoppable(path, corpus, quiet) as on_progress:
+        result = add_to_index(
+            corpus,
+            path,
+            embedder,
+            settings,
+            workers=worker_count(workers),
+            on_progress=on_progress,
+        )
+    _print_result(result, corpus, embedder, keep_going=keep_going, quiet=quiet)
 
 
-@index.command()
+@index.command(cls=GroupedCommand)
 def info(path: IndexArgument) -> None:
     """Print what an index holds and what it was made with, without reading all of it.
 
@@ -218,7 +241,7 @@ def info(path: IndexArgument) -> None:
         typer.echo("made with the demonstration encoder, trained on synthetic phantoms", err=True)
 
 
-@index.command()
+@index.command(cls=GroupedCommand)
 def verify(
     path: IndexArgument,
     recall: Annotated[
@@ -258,24 +281,20 @@ def verify(
             typer.echo(f"recall@{k} {share:.4f} of {sample} queries made of the corpus's own rows")
 
 
-def _engine(**options: Any) -> "EmbeddingEngine":
-    return make_scorer(similarity="cosine", **options).engine
-
-
 @contextlib.contextmanager
-def _resumable(path: Path, corpus: Path) -> Iterator[Any]:
+def _stoppable(path: Path, corpus: Path, quiet: bool) -> Iterator[Any]:
     from vlscore.cli.progress import row_progress
     from vlscore.studies import count_rows
 
     try:
-        with row_progress(count_rows(corpus), "embedding") as on_progress:
+        with row_progress(count_rows(corpus), "embedding", quiet=quiet) as on_progress:
             yield on_progress
     except KeyboardInterrupt:
         typer.echo(
-            f"\nstopped; what was done is kept in {path}. The same command goes on from there.",
+            f"\nstopped; finished rows are kept in {path}. The same command goes on from there.",
             err=True,
         )
-        raise typer.Exit(130) from None
+        raise typer.Exit(INTERRUPTED) from None
 
 
 def _source_names(sources: list[dict[str, str]]) -> list[str]:
@@ -288,28 +307,36 @@ def _source_names(sources: list[dict[str, str]]) -> list[str]:
     ]
 
 
-def _print_result(result: "BuildResult", corpus: Path, keep_going: bool) -> None:
+def _print_result(
+    result: "BuildResult",
+    corpus: Path,
+    embedder: "StudyEmbedder",
+    *,
+    keep_going: bool,
+    quiet: bool,
+) -> None:
     manifest = result.index.manifest
+    say_of_encoder(embedder)
     if result.unchanged:
         typer.echo(
-            f"{result.index.path} holds this corpus already, nothing was done; `vlscore index "
-            "build --overwrite` builds it anew"
+            f"{result.index.path} holds this corpus already; nothing was done. `vlscore index "
+            "build --overwrite` builds it anew",
+            err=True,
         )
     elif result.resumed_from:
         typer.echo(f"went on after row {result.resumed_from}", err=True)
-    typer.echo(
-        f"{result.added_rows} distinct {manifest.kind}s added, {result.repeated} repeated; "
-        f"the index holds {manifest.rows}"
-    )
-    typer.echo(f"index     {result.index.path}")
-    typer.echo(f"signature {manifest.signature}")
+    if not quiet:
+        typer.echo(
+            f"{result.added_rows} distinct {manifest.kind}s added, {result.repeated} repeated; "
+            f"the index holds {manifest.rows}"
+        )
+        typer.echo(manifest.facts)
+        typer.echo(f"wrote {result.index.path}")
     if result.bad_rows:
         count = len(result.bad_rows)
-        typer.secho(f"{count} rows of {corpus} could not be used:", fg="red", err=True)
-        for bad in result.bad_rows[:_SHOWN_FAILURES]:
-            typer.echo(f"  row {bad.row} ({bad.id}): {bad.reason}", err=True)
-        if count > _SHOWN_FAILURES:
-            typer.echo(f"  ... and {count - _SHOWN_FAILURES} more", err=True)
-        typer.echo(f"all       {result.index.file('bad_rows')}", err=True)
+        rows = "rows" if count > 1 else "row"
+        shown = [(bad.row, str(bad.id), bad.reason) for bad in result.bad_rows]
+        say_of_failures(shown, count, f"{rows} of {corpus} could not be used")
+        typer.echo(f"all of them: {result.index.file('bad_rows')}", err=True)
         if not keep_going:
             raise typer.Exit(1)

@@ -1,90 +1,101 @@
 """`vlscore oracle`: the best reports of a corpus for each study."""
 
-import dataclasses
+import contextlib
 import json
-import math
-from collections.abc import Iterable
+import tempfile
+from itertools import islice
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from vlscore.cli.options import (
+    INTERRUPTED,
+    OUTPUT,
+    TABLE_HELP,
     BatchSizeOption,
     ConstantOption,
     DeviceOption,
     EncoderOption,
+    FormatOption,
+    IdColumnOption,
+    ImageColumnOption,
     ImagePolicyOption,
+    ImageRootOption,
+    JsonOption,
+    KeepGoingOption,
+    OverwriteOption,
     PrecisionOption,
+    QuietOption,
+    ReferenceColumnOption,
     SectionOption,
     TokenizerOption,
+    ViewColumnOption,
     ViewsOption,
     WeightsOption,
-    make_scorer,
+    WorkersOption,
+    column_names,
+    make_embedder,
+    say_of_encoder,
+    say_of_failures,
+    worker_count,
 )
 
 if TYPE_CHECKING:
-    from vlscore.oracle import Answer, OracleRun
+    from vlscore.oracle import OracleResult
 
-StudiesArgument = Annotated[
-    Path, typer.Argument(help="Table of studies, one a row: .jsonl, .csv or .parquet.")
-]
-ImageRootOption = Annotated[
-    Path | None,
-    typer.Option(help="Folder that image paths start from. Default: the table's folder."),
-]
-IdOption = Annotated[str, typer.Option(help="Column with the study's id.")]
-ImageOption = Annotated[str, typer.Option(help="Column with the image path(s).")]
-ReferenceOption = Annotated[str, typer.Option(help="Column with the reference report.")]
-KeepGoingOption = Annotated[
-    bool, typer.Option(help="Exit with status 0 even if some studies failed.")
-]
+SEARCH = "Search"
 
-_SHOWN_FAILURES = 10
-_WIDTH = 100
+_SHOWN_STUDIES = 10
+_SHOWN_FAILURES = 11
 
 
 def oracle(
-    studies: StudiesArgument,
-    index: Annotated[Path, typer.Option("--index", "-i", help="Folder of the index.")],
+    studies: Annotated[Path, typer.Argument(help=TABLE_HELP, metavar="STUDIES")],
+    index: Annotated[
+        Path, typer.Option("--index", "-i", metavar="FOLDER", help="Folder of the index.")
+    ],
     metric: Annotated[
         str,
         typer.Option(
             "--metric",
             "-m",
+            metavar="NAME",
             help="What the hits score highest under: vlscore, cosine, image-centred-cosine, "
-            "clipscore; plain retrieval: image-to-text, text-to-text, text-to-image; or a metric "
-            "of texts, such as bleu-4.",
+            "clipscore; a direction of retrieval: image-to-text, text-to-image; or a metric of "
+            "texts, such as bleu-4. `vlscore metrics` describes them.",
         ),
     ] = "vlscore",
-    top_k: Annotated[int, typer.Option("--top-k", "-k", min=1, help="Reports per study.")] = 10,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", "-o", help="File for the hits, one study a line (jsonl)."),
-    ] = None,
+    k: Annotated[int, typer.Option("--k", "-k", metavar="N", help="Reports a study.")] = 10,
+    top_k: Annotated[int | None, typer.Option("--top-k", hidden=True)] = None,
     guard: Annotated[
         str,
         typer.Option(
+            metavar="NAME",
             help="none: the published score, perfect anywhere on the line through image and "
             "reference. segment: by the distance to the segment between them. window: only "
-            "reports whose foot lies in [0.5, 1.5]; 0 is the image, 1 the reference."
+            "reports whose foot lies in [0.5, 1.5]; 0 is the image, 1 the reference.",
+            rich_help_panel=SEARCH,
         ),
     ] = "none",
     mode: Annotated[
         str,
         typer.Option(
+            metavar="NAME",
             help="exact; approximate, for an index built with --approximate; or auto: exact up to "
-            "a million reports."
+            "a million reports.",
+            rich_help_panel=SEARCH,
         ),
     ] = "auto",
     effort: Annotated[
         int | None,
         typer.Option(
-            min=1,
+            metavar="N",
             help="Approximate mode: lists visited (IVF) or breadth of the graph search (HNSW). "
             "Default: half the lists, or 512; less is faster and finds less, see the recall that "
             "is printed.",
             show_default=False,
+            rich_help_panel=SEARCH,
         ),
     ] = None,
     exclude_exact: Annotated[
@@ -92,6 +103,8 @@ def oracle(
         typer.Option(
             "--exclude-exact",
             help="Never find the reference's own text: copies make the oracle trivially perfect.",
+            show_default=False,
+            rich_help_panel=SEARCH,
         ),
     ] = False,
     exclude_ids: Annotated[
@@ -102,34 +115,48 @@ def oracle(
             "list, or several separated by semicolons. A text stays if an unlisted study has it "
             "too.",
             show_default=False,
+            rich_help_panel=SEARCH,
         ),
     ] = None,
     candidates: Annotated[
         int,
         typer.Option(
-            min=0,
+            metavar="N",
             help="Metrics of texts: re-rank so many reports, the nearest to the reference by "
-            "cosine; 0 scores the whole corpus, which is exact.",
+            "cosine; 0 scores the whole corpus, which is exact and needs no encoder.",
+            rich_help_panel=SEARCH,
         ),
     ] = 200,
     ranks: Annotated[
-        bool, typer.Option(help="Rank each hit by its distance to the reference.")
+        bool,
+        typer.Option(
+            "--ranks/--no-ranks",
+            help="Rank each hit by its distance to the reference.",
+            rich_help_panel=SEARCH,
+        ),
+    ] = True,
+    describe: Annotated[
+        bool,
+        typer.Option(
+            "--describe/--no-describe",
+            help="Read image and reference also where the metric looks at one of them alone, to "
+            "give the hits' area, foot and distance.",
+            rich_help_panel=SEARCH,
+        ),
     ] = True,
     check: Annotated[
-        bool, typer.Option(help="First compare the index with its sha256s, which reads all of it.")
-    ] = True,
-    show: Annotated[
-        int | None,
+        bool,
         typer.Option(
-            min=0,
-            help="Print the hits of the first N studies. Default: of all, or of none with --out.",
-            show_default=False,
+            "--check/--no-check",
+            help="First compare the index with its sha256s, which reads all of it.",
+            rich_help_panel=SEARCH,
         ),
-    ] = None,
+    ] = True,
     image_root: ImageRootOption = None,
-    id_column: IdOption = "id",
-    image_column: ImageOption = "image",
-    reference_column: ReferenceOption = "reference",
+    id_column: IdColumnOption = "id",
+    image_column: ImageColumnOption = "image",
+    reference_column: ReferenceColumnOption = "reference",
+    view_column: ViewColumnOption = "view",
     encoder: EncoderOption = None,
     weights: WeightsOption = None,
     tokenizer: TokenizerOption = None,
@@ -137,10 +164,37 @@ def oracle(
     device: DeviceOption = None,
     precision: PrecisionOption = "fp32",
     batch_size: BatchSizeOption = 16,
-    window: ImagePolicyOption = "auto",
-    section: SectionOption = "all",
+    workers: WorkersOption = None,
+    image_policy: ImagePolicyOption = "auto",
     views: ViewsOption = "first-frontal",
+    section: SectionOption = "all",
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="FOLDER",
+            help="Folder for the results. Default: they are only printed.",
+            show_default=False,
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
+    format: FormatOption = "parquet",
+    overwrite: OverwriteOption = False,
     keep_going: KeepGoingOption = False,
+    show: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            metavar="N",
+            help=f"Print the hits of the first N studies. Default: {_SHOWN_STUDIES}, or none with "
+            "--out.",
+            show_default=False,
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
+    quiet: QuietOption = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Find for every study the reports of a corpus that score highest.
 
@@ -149,22 +203,26 @@ def oracle(
     its rank by that distance, 1 the nearest. Any report on the line scores a perfect 1, however
     far from the reference: look at foot and rank, or choose a --guard.
 
-    The encoder is the index's, and --section, --precision must be as it was built. Started by
+    With --out, hits.jsonl has one study a line, hits.parquet (or .csv) one hit a row. Stop with
+    Ctrl-C and start the same command again to go on where it was.
+
+    The encoder is the index's, and --section and --precision must be as it was built. Started by
     torchrun, each process searches its part of the corpus; for the same embeddings the result is
     the same, bit for bit.
 
-    Example: vlscore oracle studies.jsonl --index train-index --top-k 10 --out oracle.jsonl
+    Example: vlscore oracle studies.jsonl --index train-index --k 10 --out oracle
     """
     import torch
 
+    from vlscore.cli.progress import row_progress
     from vlscore.index import load_index
-    from vlscore.oracle import OracleRun, OracleSettings
+    from vlscore.oracle import OracleSettings, find_oracles, serve_oracles
     from vlscore.search import Shards
-    from vlscore.studies import ColumnNames, count_rows
+    from vlscore.studies import count_rows
 
     settings = OracleSettings(
-        metric=metric,
-        k=top_k,
+        metric=_with_constant(metric, C),
+        k=k if top_k is None else top_k,
         guard=guard,
         mode=mode,
         effort=effort,
@@ -172,154 +230,97 @@ def oracle(
         exclude_ids=exclude_ids,
         candidates=candidates,
         ranks=ranks,
+        describe=describe,
     )
     opened = load_index(index, check=check)
     total = count_rows(studies)
     shards = Shards.from_torchrun(device or ("cuda" if torch.cuda.is_available() else "cpu"))
-    scorer = None
-    if shards.rank == 0:
-        scorer = make_scorer(
-            encoder=encoder or opened.manifest.encoder,
-            weights=weights,
-            tokenizer=tokenizer,
-            similarity="vlscore" if settings.metric == "vlscore" else "cosine",
-            C=C,
-            device=shards.device,
+    if shards.rank > 0:
+        serve_oracles(opened, settings, shards, device=shards.device)
+        shards.close()
+        return
+    embedder = None
+    if settings.uses_embeddings:
+        embedder = make_embedder(
+            encoder or opened.manifest.encoder,
+            weights,
+            tokenizer,
+            device=shards.device if shards.count > 1 else device,
             precision=precision,
             batch_size=batch_size,
-            image_policy=window,
-            text_policy=section,
+            image_policy=image_policy,
             views=views,
         )
-    run = OracleRun(opened, scorer, settings, shards=shards, device=shards.device)
-    columns = ColumnNames.of_options(id=id_column, image=image_column, reference=reference_column)
-    answers = run.answers(studies, columns=columns, image_root=image_root)
-    failed = 0
-    if scorer is None:
-        for _ in answers:
-            pass
-    elif out is None:
-        failed = _print_all(run, answers, show)
-    else:
-        failed = _write_all(run, answers, out, total, show or 0)
-    shards.close()
+    with contextlib.ExitStack() as stack:
+        folder = out or Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        try:
+            with row_progress(total, "searching", quiet=quiet or as_json) as on_progress:
+                result = find_oracles(
+                    studies,
+                    folder,
+                    opened,
+                    embedder,
+                    settings,
+                    text_policy=section,
+                    columns=column_names(
+                        id=id_column,
+                        image=image_column,
+                        reference=reference_column,
+                        view=view_column,
+                    ),
+                    image_root=image_root,
+                    format=format,
+                    workers=worker_count(workers),
+                    overwrite=overwrite,
+                    shards=shards,
+                    device=str(embedder.encoder.device) if embedder is not None else "cpu",
+                    on_progress=on_progress,
+                )
+        except KeyboardInterrupt:
+            kept = f"finished studies are kept in {out}. The same command goes on from there"
+            lost = "nothing was kept; with --out FOLDER, finished studies are"
+            typer.echo(f"\nstopped; {lost if out is None else kept}.", err=True)
+            raise typer.Exit(INTERRUPTED) from None
+        shards.close()
+        say_of_encoder(embedder)
+        _say_of_run(result, out)
+        if as_json:
+            typer.echo(json.dumps(result.summary.to_dict(), indent=2, ensure_ascii=False))
+        elif not quiet:
+            _print(result, (_SHOWN_STUDIES if out is None else 0) if show is None else show, out)
+        failed = result.summary.failed
+        if failed:
+            what = "studies failed" if failed > 1 else "study failed"
+            say_of_failures(result.first_failures(_SHOWN_FAILURES), failed, what)
     if failed and not keep_going:
         raise typer.Exit(1)
 
 
-class _Tally:
-    """What is said of all studies at the end."""
+def _with_constant(metric: str, C: float | None) -> Any:
+    from vlscore.oracle import oracle_metric
 
-    def __init__(self) -> None:
-        self.searched = self.failed = 0
-        self.best: list[float] = []
-        self.verbatim: list[bool] = []
-
-    def add(self, answer: "Answer") -> None:
-        """Count one study."""
-        self.failed += answer.error is not None
-        self.searched += answer.error is None
-        if answer.hits:
-            best = answer.hits[0]
-            self.best.append(best.found.score)
-            if best.verbatim is not None:
-                self.verbatim.append(best.verbatim)
-
-    def print(self, run: "OracleRun") -> None:
-        """Print the summary and the signature."""
-        line = f"\n{self.searched} studies searched, {self.failed} failed"
-        if self.best:
-            mean = math.fsum(self.best) / len(self.best)
-            line += f"; best hits: mean score {mean:.4f}"
-        if self.verbatim:
-            line += f", {sum(self.verbatim)} of {len(self.verbatim)} equal the reference"
-        typer.echo(line)
-        if run.is_approximate:
-            shares = ", ".join(f"recall@{k} {share:.4f}" for k, share in run.recall.items())
-            typer.echo(f"approximate search; on a sample of these studies: {shares or 'unknown'}")
-        typer.echo(f"signature {run.signature}")
+    return metric if C is None else oracle_metric(metric).metric(C=C)
 
 
-def _print_all(run: "OracleRun", answers: Iterable["Answer"], show: int | None) -> int:
-    tally = _Tally()
-    for answer in answers:
-        tally.add(answer)
-        if answer.error is not None or show is None or tally.searched <= show:
-            print_answer(answer)
-    tally.print(run)
-    return tally.failed
+def _say_of_run(result: "OracleResult", out: Path | None) -> None:
+    for note in result.notes:
+        typer.echo(f"note: {note}", err=True)
+    if result.unchanged:
+        typer.echo(f"{out} holds these results already; nothing was searched for", err=True)
+    elif result.resumed_from:
+        typer.echo(f"went on after row {result.resumed_from}", err=True)
 
 
-def _write_all(
-    run: "OracleRun", answers: Iterable["Answer"], out: Path, total: int | None, show: int
-) -> int:
-    from vlscore._files import atomic_write
-    from vlscore.cli.progress import row_progress
+def _print(result: "OracleResult", show: int, out: Path | None) -> None:
+    from vlscore.oracle import answer_text, oracle_text
 
-    tally, shown = _Tally(), []
-    with atomic_write(out) as stream, row_progress(total, "searching") as on_progress:
-        for answer in answers:
-            _write(stream, answer, run.signature)
-            tally.add(answer)
-            few = tally.failed <= _SHOWN_FAILURES if answer.error else tally.searched <= show
-            if few:
-                shown.append(answer)
-            on_progress(tally.searched + tally.failed, tally.failed)
-    for answer in shown:
-        print_answer(answer)
-    if tally.failed > _SHOWN_FAILURES:
-        typer.echo(f"... and {tally.failed - _SHOWN_FAILURES} more failed", err=True)
-    tally.print(run)
-    typer.echo(f"hits      {out}")
-    return tally.failed
-
-
-def print_answer(answer: "Answer") -> None:
-    """Print one study's hits, or on stderr why there are none."""
-    if answer.error is not None:
-        typer.secho(f"row {answer.row} ({answer.id}): {answer.error}", fg="red", err=True)
-        return
-    typer.echo(f"\n{answer.id}")
-    if not answer.hits:
-        typer.echo("  nothing qualifies")
-    for place, hit in enumerate(answer.hits, start=1):
-        found = hit.found
-        facts = [f"score {found.score:.4f}"]
-        for name, value in (
-            ("area", found.area),
-            ("foot", found.foot),
-            ("h/|r-i|", found.height),
-            ("|g-r|", found.distance),
-        ):
-            if not math.isnan(value):
-                facts.append(f"{name} {value:.4g}")
-        if found.distance_rank is not None:
-            facts.append(f"rank {found.distance_rank}")
-        if hit.verbatim:
-            facts.append("VERBATIM")
-        typer.echo(f"  {place:>2}  {'  '.join(facts)}  [{_shortened(', '.join(hit.ids), 30)}]")
-        typer.echo(f"      {_shortened(hit.text, _WIDTH)}")
-
-
-def _write(stream: IO[str], answer: "Answer", signature: str) -> None:
-    """One line of the file; numbers that are not defined are null."""
-    hits = []
-    for hit in answer.hits:
-        numbers = {
-            name: None if isinstance(value, float) and math.isnan(value) else value
-            for name, value in dataclasses.asdict(hit.found).items()
-        }
-        hits.append({**numbers, "ids": hit.ids, "verbatim": hit.verbatim, "text": hit.text})
-    record: dict[str, Any] = {
-        "row": answer.row,
-        "id": answer.id,
-        "error": answer.error,
-        "hits": hits,
-        "signature": signature,
-    }
-    stream.write(json.dumps(record, ensure_ascii=False) + "\n")
-
-
-def _shortened(text: str, width: int) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= width else line[: width - 1] + "…"
+    searched = (answer for answer in result.answers() if answer.error is None)
+    for answer in islice(searched, show):
+        typer.echo(answer_text(answer))
+    rest = result.summary.searched - show
+    if out is None and show and rest > 0:
+        typer.echo(f"\n... and {rest} more; --show N prints more, --out FOLDER writes all")
+    typer.echo(f"\n{oracle_text(result.summary)}")
+    if out is not None:
+        for name in (result.answers_file, result.hits_file, result.summary_file, result.record):
+            typer.echo(f"wrote {name}")

@@ -5,69 +5,84 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from vlscore.cli.options import (
+    INTERRUPTED,
+    TABLE,
+    TABLE_HELP,
+    IdColumnOption,
+    KeepGoingOption,
+    OutOption,
+    OverwriteOption,
+    QuietOption,
+    say_of_failures,
+    terminal_width,
+)
+
 if TYPE_CHECKING:
     from vlscore.perturb import PerturbedTable
-
-_SHOWN_FAILURES = 10
 
 
 def _list_kinds(wanted: bool) -> None:
     if not wanted:
         return
-    from rich.console import Console
-    from rich.table import Table
+    import textwrap
 
     from vlscore.perturb import KINDS
 
-    table = Table()
-    table.add_column("kind", no_wrap=True)
-    for heading in ("a metric should", "error category", "what it does"):
-        table.add_column(heading)
     for kind in KINDS.values():
-        notice = "notice" if kind.expected == "significant" else "not notice"
-        table.add_row(kind.name, notice, kind.category or "", kind.description)
-    Console().print(table)
+        notice = "should notice" if kind.expected == "significant" else "should not notice"
+        category = f"; {kind.category}" if kind.category else ""
+        typer.echo(f"{kind.name}: a metric {notice}{category}")
+        typer.echo(textwrap.indent(textwrap.fill(kind.description, terminal_width() - 2), "  "))
     raise typer.Exit
 
 
 def perturb(
-    reports: Annotated[Path, typer.Argument(help="Table of reports: .jsonl, .csv or .parquet.")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the data set.")],
-    seed: Annotated[int, typer.Option(help="Decides every choice.")] = 0,
+    reports: Annotated[Path, typer.Argument(help=TABLE_HELP, metavar="REPORTS")],
+    out: OutOption,
+    seed: Annotated[int, typer.Option(metavar="N", help="Decides every choice.")] = 0,
     kinds: Annotated[
         str | None,
         typer.Option(
+            metavar="NAMES",
             help='Separated by commas, as in "remove-pathology,change-location". Default: all.',
             show_default=False,
         ),
     ] = None,
     per_report: Annotated[
-        int, typer.Option(min=1, help="Most changes of each kind from one report.")
+        int, typer.Option(min=1, metavar="N", help="Most changes of each kind from one report.")
     ] = 1,
     standard_normal: Annotated[
         Path | None,
         typer.Option(
+            metavar="FILE",
             help="Text file with the report that stands for normal ones. Default: made from the "
             "table's own most common normal sentences.",
             show_default=False,
         ),
     ] = None,
-    id_column: Annotated[str, typer.Option(help="Column with the study's id.")] = "id",
+    id_column: IdColumnOption = "id",
     text_column: Annotated[
         str | None,
         typer.Option(
+            metavar="NAME",
             help="Column with the report. Default: report, text or reference; else findings and "
             "impression.",
             show_default=False,
+            rich_help_panel=TABLE,
         ),
     ] = None,
-    keep_going: Annotated[
-        bool, typer.Option(help="Exit with status 0 even if some rows could not be used.")
-    ] = False,
+    overwrite: OverwriteOption = False,
+    keep_going: KeepGoingOption = False,
+    quiet: QuietOption = False,
     list_kinds: Annotated[
         bool,
         typer.Option(
-            "--list-kinds", callback=_list_kinds, is_eager=True, help="Print the kinds and exit."
+            "--list-kinds",
+            callback=_list_kinds,
+            is_eager=True,
+            help="Print the kinds and exit.",
+            show_default=False,
         ),
     ] = False,
 ) -> None:
@@ -75,7 +90,8 @@ def perturb(
 
     Writes perturbations.jsonl (one change a line: original, perturbed, edits, kind, expected
     effect, error category, rule), skipped.jsonl (why a report allows no change of a kind) and
-    run.json. The same table and seed give the same bytes.
+    run.json. The same table and seed give the same bytes. Stop with Ctrl-C and start the same
+    command again to go on where it was.
 
     Example: vlscore perturb test.jsonl --out perturbed
     """
@@ -83,19 +99,39 @@ def perturb(
     from vlscore.perturb import perturb_table
     from vlscore.studies import count_rows
 
-    with row_progress(count_rows(reports), "perturbing") as on_progress:
-        result = perturb_table(
-            reports,
-            out,
-            _names(kinds),
-            seed,
-            per_report=per_report,
-            standard_normal=_read(standard_normal),
-            id_column=id_column,
-            text_column=text_column,
-            on_progress=on_progress,
+    try:
+        with row_progress(count_rows(reports), "perturbing", quiet=quiet) as on_progress:
+            result = perturb_table(
+                reports,
+                out,
+                _names(kinds),
+                seed,
+                per_report=per_report,
+                standard_normal=_read(standard_normal),
+                id_column=id_column,
+                text_column=text_column,
+                overwrite=overwrite,
+                on_progress=on_progress,
+            )
+    except KeyboardInterrupt:
+        typer.echo(
+            f"\nstopped; finished reports are kept in {out}. The same command goes on from there.",
+            err=True,
         )
-    _print(result)
+        raise typer.Exit(INTERRUPTED) from None
+    for note in result.notes:
+        typer.echo(f"note: {note}", err=True)
+    if result.unchanged:
+        typer.echo(f"{out} holds this data set already; nothing was made", err=True)
+    elif result.resumed_from:
+        typer.echo(f"went on after row {result.resumed_from}", err=True)
+    if not quiet:
+        _print(result)
+    count = len(result.bad_rows)
+    what = "rows could not be used" if count > 1 else "row could not be used"
+    say_of_failures([(r.row, str(r.id), r.reason) for r in result.bad_rows], count, what)
+    if count:
+        typer.echo(f"all of them: {result.out / 'skipped.jsonl'}", err=True)
     if result.bad_rows and not keep_going:
         raise typer.Exit(1)
 
@@ -121,19 +157,11 @@ def _read(path: Path | None) -> str | None:
 
 
 def _print(result: "PerturbedTable") -> None:
-    from rich.console import Console
-    from rich.table import Table
+    from vlscore.display import TextTable
 
-    table = Table("kind", "changes", title=f"{result.reports} reports")
-    for kind, count in result.counts.items():
-        table.add_row(kind, str(count))
-    table.add_row("all", str(sum(result.counts.values())), style="bold")
-    Console().print(table)
+    counts = {**result.counts, "all": sum(result.counts.values())}
+    rows = tuple((kind, str(count)) for kind, count in counts.items())
+    typer.echo(TextTable(f"{result.reports} reports", ("kind", "changes"), rows).text())
     if result.standard_normal is not None:
         typer.echo(f"standard normal report: {result.standard_normal}")
     typer.echo(f"wrote {result.out}")
-    if result.bad_rows:
-        typer.secho(f"{len(result.bad_rows)} rows could not be used:", fg="red", err=True)
-        for bad in result.bad_rows[:_SHOWN_FAILURES]:
-            typer.echo(f"  row {bad.row} ({bad.id}): {bad.reason}", err=True)
-        typer.echo(f"all: {result.out / 'skipped.jsonl'}", err=True)

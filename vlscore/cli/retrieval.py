@@ -1,93 +1,146 @@
 """`vlscore retrieval`: does an encoder find each image's report, and each report's image?"""
 
+import contextlib
+import json
+import tempfile
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from vlscore.cli.options import (
+    INTERRUPTED,
+    OUTPUT,
+    TABLE_HELP,
     BatchSizeOption,
     DeviceOption,
     EncoderOption,
+    IdColumnOption,
+    ImageColumnOption,
     ImagePolicyOption,
+    ImageRootOption,
+    JsonOption,
+    KeepGoingOption,
+    OverwriteOption,
     PrecisionOption,
+    QuietOption,
+    ReferenceColumnOption,
     SectionOption,
     TokenizerOption,
+    ViewColumnOption,
     ViewsOption,
     WeightsOption,
-    make_scorer,
+    WorkersOption,
+    column_names,
+    make_embedder,
+    say_of_encoder,
+    say_of_failures,
+    terminal_width,
+    worker_count,
 )
-from vlscore.cli.oracle import (
-    IdOption,
-    ImageOption,
-    ImageRootOption,
-    KeepGoingOption,
-    StudiesArgument,
-)
-
-ReportOption = Annotated[str, typer.Option(help="Column with the report.")]
 
 
 def retrieval(
-    studies: StudiesArgument,
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="File for the numbers (json).")
-    ] = None,
+    studies: Annotated[Path, typer.Argument(help=TABLE_HELP, metavar="STUDIES")],
     image_root: ImageRootOption = None,
-    id_column: IdOption = "id",
-    image_column: ImageOption = "image",
-    reference_column: ReportOption = "reference",
+    id_column: IdColumnOption = "id",
+    image_column: ImageColumnOption = "image",
+    reference_column: ReferenceColumnOption = "reference",
+    view_column: ViewColumnOption = "view",
     encoder: EncoderOption = None,
     weights: WeightsOption = None,
     tokenizer: TokenizerOption = None,
     device: DeviceOption = None,
     precision: PrecisionOption = "fp32",
     batch_size: BatchSizeOption = 16,
-    window: ImagePolicyOption = "auto",
-    section: SectionOption = "all",
+    workers: WorkersOption = None,
+    image_policy: ImagePolicyOption = "auto",
     views: ViewsOption = "first-frontal",
+    section: SectionOption = "all",
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="FOLDER",
+            help="Folder for the results. Default: they are only printed.",
+            show_default=False,
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
+    overwrite: OverwriteOption = False,
     keep_going: KeepGoingOption = False,
+    quiet: QuietOption = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Evaluate an encoder: does it find each image's report among all, and each report's image?
 
-    Prints R@1, R@5, R@10 and the median rank, both ways. Ties count as chance would break them;
-    equal reports are one, and any study's copy of it is a right answer.
+    Prints R@1, R@5, R@10 and the median rank, both ways, with intervals. Ties count as chance
+    would break them; equal reports are one, and any study's copy of it is a right answer.
+
+    With --out, the numbers are written as retrieval.json and retrieval.md. Stop with Ctrl-C and
+    start the same command again to go on where it was.
 
     Example: vlscore retrieval studies.jsonl --encoder gloria --weights gloria.ckpt
     """
-    from vlscore._files import write_json
     from vlscore.cli.progress import row_progress
-    from vlscore.meta.retrieval import retrieve
-    from vlscore.oracle.queries import QueryTable
-    from vlscore.studies import ColumnNames, count_rows
+    from vlscore.meta import retrieve
+    from vlscore.studies import count_rows
 
     total = count_rows(studies)
-    scorer = make_scorer(
-        encoder=encoder,
-        weights=weights,
-        tokenizer=tokenizer,
-        similarity="cosine",
+    embedder = make_embedder(
+        encoder,
+        weights,
+        tokenizer,
         device=device,
         precision=precision,
         batch_size=batch_size,
-        image_policy=window,
-        text_policy=section,
+        image_policy=image_policy,
         views=views,
     )
-    columns = ColumnNames.of_options(id=id_column, image=image_column, reference=reference_column)
-    with row_progress(total, "embedding") as on_progress:
-        result = retrieve(QueryTable(studies, columns, image_root), scorer, on_progress)
-    for name, direction in result.directions.items():
-        recalls = "  ".join(f"R@{k} {share:.3f}" for k, share in direction.recall.items())
-        typer.echo(
-            f"{name}  {recalls}  median rank {direction.median_rank:g}  "
-            f"({direction.queries} queries, {direction.gallery} to search)"
-        )
-    typer.echo(f"signature {scorer.signature}")
-    if out is not None:
-        write_json(out, result.to_dict(str(scorer.signature)))
-        typer.echo(f"numbers   {out}")
-    for row in result.failed:
-        typer.secho(f"row {row.row} ({row.id}): {row.reason}", fg="red", err=True)
-    if result.failed and not keep_going:
-        raise typer.Exit(1)
+    with contextlib.ExitStack() as stack:
+        folder = out or Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        try:
+            with row_progress(total, "embedding", quiet=quiet or as_json) as on_progress:
+                run = retrieve(
+                    studies,
+                    folder,
+                    embedder,
+                    text_policy=section,
+                    columns=column_names(
+                        id=id_column,
+                        image=image_column,
+                        reference=reference_column,
+                        view=view_column,
+                    ),
+                    image_root=image_root,
+                    workers=worker_count(workers),
+                    overwrite=overwrite,
+                    on_progress=on_progress,
+                )
+        except KeyboardInterrupt:
+            kept = f"embedded rows are kept in {out}. The same command goes on from there"
+            lost = "nothing was kept; with --out FOLDER, embedded rows are"
+            typer.echo(f"\nstopped; {lost if out is None else kept}.", err=True)
+            raise typer.Exit(INTERRUPTED) from None
+    say_of_encoder(embedder)
+    for note in run.notes:
+        typer.echo(f"note: {note}", err=True)
+    if run.unchanged:
+        typer.echo(f"{out} holds these results already; nothing was embedded", err=True)
+    elif run.resumed_from:
+        typer.echo(f"went on after row {run.resumed_from}", err=True)
+    result = run.result
+    if as_json:
+        typer.echo(json.dumps(result.to_dict(), indent=2, ensure_ascii=False))
+    elif not quiet:
+        typer.echo(f"{result.table().text(terminal_width())}\n\n{result.signature}")
+        if out is not None:
+            for name in run.files:
+                typer.echo(f"wrote {name}")
+    if result.failed:
+        count = len(result.failed)
+        what = "rows could not be embedded" if count > 1 else "row could not be embedded"
+        say_of_failures([(r.row, str(r.id), r.reason) for r in result.failed], count, what)
+        if not keep_going:
+            raise typer.Exit(1)

@@ -62,6 +62,14 @@ class EmbeddingEngine:
         self._remembered: Recent[str, tuple[Tensor, bool]] = Recent(_REMEMBERED_REPORTS)
         self._counting = threading.Lock()
 
+    def forget(self) -> None:
+        """Forget the embeddings of earlier calls.
+
+        An embedding differs in its last digits with the company in which it was computed. After
+        this, what follows depends on nothing that came before, as in a new process.
+        """
+        self._remembered.clear()
+
     def embed_reports(self, reports: Sequence[str]) -> Embedded:
         """Embed texts; equal texts share one embedding."""
         distinct = dict.fromkeys(reports)

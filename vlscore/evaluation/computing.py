@@ -81,6 +81,9 @@ def _computed(
         size = _BATCHES_IN_CHUNK * scorer.embedder.engine.batch_size
     for chunk in _decoding_ahead(_chunks(studies, size), scorer, decoder):
         images = [path for row, _ in chunk if isinstance(row, Study) for path in row.images]
+        if scorer.embedder is not None:
+            # A chunk's numbers depend on its rows alone, in a run that was stopped as in any other.
+            scorer.embedder.engine.forget()
         yield _scored(chunk, scorer, schema), images
 
 

@@ -2,7 +2,7 @@
 
 import csv
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -82,8 +82,11 @@ class Layout:
         """These columns, then those of `more` that are not among them."""
         names = self.names
         metrics = (*self.metrics, *((m, s) for m, s in more.metrics if str(m) not in names))
-        geometry = dict.fromkeys((*self.geometry, *more.geometry))
-        return Layout(metrics, tuple(n for n in (*NUMBERS, *FLAGS) if n in geometry))
+        return Layout(metrics, _in_order({*self.geometry, *more.geometry}))
+
+
+def _in_order(geometry: Collection[str]) -> tuple[str, ...]:
+    return tuple(name for name in (*NUMBERS, *FLAGS) if name in geometry)
 
 
 def check_format(format: str) -> str:
@@ -94,18 +97,22 @@ def check_format(format: str) -> str:
 
 
 def layout_of(scorer: Scorer) -> Layout:
-    """The columns that a scorer's rows have."""
-    needs = scorer.plan.needs
-    geometry: tuple[str, ...] = ()
-    if needs.embeddings:
-        numbers = {
-            (True, True): NUMBERS,
-            (False, True): ("candidate_reference",),
-            (True, False): ("image_candidate",),
-            (False, False): (),
-        }[needs.images, needs.references]
-        geometry = (*numbers, *(FLAGS if needs.references else FLAGS[:1]))
-    return Layout(tuple((m, scorer.signatures[str(m)]) for m in scorer.metrics), geometry)
+    """The columns that a scorer's rows have.
+
+    Of the triangle, each metric brings what it looks at itself: columns are the same whether
+    metrics are computed at once or one after the other.
+    """
+    described: set[str] = set()
+    for metric in scorer.plan.steps:
+        if metric.uses_embeddings:
+            described |= {
+                (True, True): {*NUMBERS, *FLAGS},
+                (False, True): {"candidate_reference", *FLAGS},
+                (True, False): {"image_candidate", FLAGS[0]},
+                (False, False): {FLAGS[0]},
+            }[metric.uses_image, metric.uses_reference]
+    metrics = tuple((metric, scorer.signatures[str(metric)]) for metric in scorer.metrics)
+    return Layout(metrics, _in_order(described))
 
 
 def read_rows_of(run: FinishedRun, layout: Layout) -> Iterator[pa.Table]:

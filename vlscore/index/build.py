@@ -14,7 +14,7 @@ from typing import Any
 from vlscore._files import file_digest
 from vlscore._resumable import sole_writer
 from vlscore._resumable.chunks import clear_discarded, discard_chunks, unfinished_key
-from vlscore.embedding import EmbeddingEngine
+from vlscore.embedding import StudyEmbedder
 from vlscore.errors import ChecksumMismatch, InvalidIndex, InvalidSetting, InvalidTable
 from vlscore.index.generation import remove_other_generations, source_number, write_generation
 from vlscore.index.items import Source, SourceSettings, index_signature, open_source
@@ -52,12 +52,13 @@ class BuildResult:
 def build_index(
     table: str | Path,
     out: str | Path,
-    engine: EmbeddingEngine,
+    embedder: StudyEmbedder,
     settings: SourceSettings | None = None,
     *,
     approximate: str | None = None,
     flat: bool = True,
     overwrite: bool = False,
+    workers: int = 0,
     on_progress: Progress | None = None,
 ) -> BuildResult:
     """Embed the reports (or images) of a table into an index.
@@ -71,6 +72,7 @@ def build_index(
             beside the exact one.
         flat: write a flat FAISS file of the vectors where there is no approximate one.
         overwrite: replace the index in `out`, or forget an unfinished build.
+        workers: processes that decode images; 0 decodes in this one.
         on_progress: called with (rows done, rows failed).
 
     Raises:
@@ -83,10 +85,12 @@ def build_index(
     format_of(table)
     flat = flat and has_faiss()
     if approximate is not None:
-        check_factory(approximate, engine.encoder.card.dim)
+        check_factory(approximate, embedder.encoder.card.dim)
     with sole_writer(out):
         clear_discarded(out)
-        job = _Job(table, out, engine, settings, on_progress, flat=flat, anew=overwrite)
+        job = _Job(
+            table, out, embedder, settings, on_progress, workers=workers, flat=flat, anew=overwrite
+        )
         current = None
         if (out / MANIFEST).exists():
             current = _current(out, overwrite)
@@ -102,9 +106,10 @@ def build_index(
 def add_to_index(
     table: str | Path,
     path: str | Path,
-    engine: EmbeddingEngine,
+    embedder: StudyEmbedder,
     settings: SourceSettings | None = None,
     *,
+    workers: int = 0,
     on_progress: Progress | None = None,
 ) -> BuildResult:
     """Add the rows of another table to an index; the same encoder and policies are required.
@@ -112,6 +117,7 @@ def add_to_index(
     A text that is there already gets the new ids and is not embedded again; an id that a text has
     already is not repeated. After a kill, called again with the same arguments, it goes on.
 
+    Args: workers: processes that decode images; 0 decodes in this one.
     Raises: InvalidIndex where encoder or policies differ, or the index is damaged; InvalidTable;
     FolderInUse.
     """
@@ -123,10 +129,12 @@ def add_to_index(
         clear_discarded(path)
         index = load_index(path)
         settings = replace(settings, kind=index.manifest.kind)
-        signature = index_signature(engine, settings.kind, settings.policy)
-        index.check_made_with(engine.encoder.card.name, engine.encoder.checksum, signature)
+        signature = index_signature(embedder, settings.kind, settings.policy)
+        index.check_made_with(embedder.encoder.card.name, embedder.encoder.checksum, signature)
         flat = "flat" in index.manifest.files
-        job = _Job(table, path, engine, settings, on_progress, flat=flat, anew=False)
+        job = _Job(
+            table, path, embedder, settings, on_progress, workers=workers, flat=flat, anew=False
+        )
         return job.finish_committed(index.manifest) or job.extend(index.manifest, index)
 
 
@@ -147,28 +155,29 @@ class _Job:
         self,
         table: Path,
         out: Path,
-        engine: EmbeddingEngine,
+        embedder: StudyEmbedder,
         settings: SourceSettings,
         on_progress: Progress | None,
         *,
+        workers: int,
         flat: bool,
         anew: bool,
     ) -> None:
-        self._table, self._out, self._engine = table, out, engine
-        self._settings, self._flat, self._anew = settings, flat, anew
+        self._table, self._out, self._embedder = table, out, embedder
+        self._settings, self._workers, self._flat, self._anew = settings, workers, flat, anew
         self._on_progress = on_progress or (lambda done, failed: None)
         self._sha256 = file_digest(table)
-        self._signature = index_signature(engine, settings.kind, settings.policy)
+        self._signature = index_signature(embedder, settings.kind, settings.policy)
 
     def empty_manifest(self, approximate: str | None, generation: int) -> Manifest:
         """What a new index starts from; file names of the one it replaces are not used again."""
-        card = self._engine.encoder.card
+        card = self._embedder.encoder.card
         return Manifest(
             kind=self._settings.kind,
             encoder=card.name,
-            checksum=self._engine.encoder.checksum,
+            checksum=self._embedder.encoder.checksum,
             demonstration=card.demonstration,
-            signature=self._signature,
+            signature=str(self._signature),
             dim=card.dim,
             rows=0,
             items=0,
@@ -181,7 +190,7 @@ class _Job:
 
     def extend(self, base: Manifest, index: Index | None) -> BuildResult:
         """Embed what is not embedded yet, and replace the index."""
-        source = open_source(self._table, self._engine, self._settings)
+        source = open_source(self._table, self._embedder, self._settings, self._workers)
         key = self._key(base)
         known = KnownTexts(index.iter_texts() if index is not None else ())
         parts = Parts(self._out, key, base.dim, known, anew=self._anew)
@@ -241,8 +250,8 @@ class _Job:
         return BuildKey(
             table=_readable(self._table.name),
             sha256=self._sha256,
-            checksum=self._engine.encoder.checksum,
-            signature=self._signature,
+            checksum=self._embedder.encoder.checksum,
+            signature=str(self._signature),
             settings=self._settings.to_list(),
             base=[record.sha256 for record in base.files.values()],
             generation=base.generation,
@@ -250,9 +259,10 @@ class _Job:
 
     def _embed(self, source: Source, parts: Parts) -> None:
         rest = islice(source.rows, parts.done, None)
-        while chunk := list(islice(rest, source.at_once)):
-            parts.append(chunk, source)
-            self._on_progress(parts.done, parts.failed)
+        with source.embedding as embed:
+            while chunk := list(islice(rest, source.at_once)):
+                parts.append(chunk, embed, are_paths=source.texts_are_paths)
+                self._on_progress(parts.done, parts.failed)
 
     def _check_any_good(self, parts: Parts) -> None:
         if parts.failed < parts.done:

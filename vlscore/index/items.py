@@ -1,10 +1,12 @@
 """What an index is made of: reports or radiographs of a table, and how they are embedded."""
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
-from vlscore.embedding import EmbeddingEngine
+from vlscore._signature import Signature
+from vlscore.embedding import StudyEmbedder
 from vlscore.embedding.engine import Embedded
 from vlscore.errors import InvalidReport, InvalidSetting
 from vlscore.reports import TextPolicy
@@ -43,40 +45,59 @@ class SourceSettings:
         return [self.id_column, self.text_column, self.image_column, root]
 
 
+Embed = Callable[[Sequence[str]], Embedded]
+
+
 @dataclass
 class Source:
-    """Items to embed, each a text or the path of an image, and how they are embedded."""
+    """Items to embed, each a text or the path of an image, and how they are embedded.
+
+    Attributes:
+        rows: of the table.
+        embedding: gives what embeds items, for as long as it is entered.
+        at_once: rows that are embedded and kept at a time.
+        texts_are_paths: whether the items are paths of images.
+    """
 
     rows: Iterator[Report | BadRow]
-    embed: Callable[[Sequence[str]], Embedded]
+    embedding: AbstractContextManager[Embed]
     at_once: int
     texts_are_paths: bool = False
 
 
-def open_source(table: Path, engine: EmbeddingEngine, settings: SourceSettings) -> Source:
+def open_source(
+    table: Path, embedder: StudyEmbedder, settings: SourceSettings, workers: int = 0
+) -> Source:
     """The items of a table; raises InvalidSetting for a kind that no index holds."""
     if settings.kind == "report":
-        return Source(_reports(table, settings), engine.embed_reports, _REPORTS_AT_ONCE)
+        embedding = nullcontext(embedder.engine.embed_reports)
+        return Source(_reports(table, settings), embedding, _REPORTS_AT_ONCE)
     if settings.kind == "image":
-        images = _images(table, settings)
-        return Source(images, engine.embed_images, _IMAGES_AT_ONCE, texts_are_paths=True)
+        return Source(
+            _images(table, settings),
+            _embedding_images(embedder, workers),
+            _IMAGES_AT_ONCE,
+            texts_are_paths=True,
+        )
     raise InvalidSetting(f'an index holds "report" or "image", not {settings.kind!r}')
 
 
-def index_signature(engine: EmbeddingEngine, kind: str, text_policy: TextPolicy) -> str:
+def index_signature(embedder: StudyEmbedder, kind: str, text_policy: TextPolicy) -> Signature:
     """What the vectors of an index depend on: encoder, text or image policy, precision."""
-    encoder = engine.encoder
+    facts = embedder.signature
     if kind == "report":
-        input = [f"txt:{text_policy.signature()}"]
+        input = {"txt": text_policy.signature()}
     else:
-        input = [f"img:{encoder.image_policy.signature()}", "views:first"]
-    parts = [
-        f"enc:{encoder.card.name}@{encoder.checksum[:12]}",
-        *input,
-        f"prec:{engine.precision}",
-        *(["DEMONSTRATION-ENCODER"] if encoder.card.demonstration else []),
-    ]
-    return "|".join(parts)
+        input = {"img": embedder.image_policy.signature(), "views": "first"}
+    flags = [name for name, value in facts if value is None]
+    signature = Signature("index").plus(enc=facts.get("enc")).plus(input)
+    return signature.plus(prec=facts.get("prec")).flagged(*flags)
+
+
+@contextmanager
+def _embedding_images(embedder: StudyEmbedder, workers: int) -> Iterator[Embed]:
+    with embedder.decoder(workers) as decoder:
+        yield lambda paths: embedder.engine.embed_images(paths, decoder=decoder)
 
 
 def _reports(table: Path, settings: SourceSettings) -> Iterator[Report | BadRow]:

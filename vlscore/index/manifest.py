@@ -7,6 +7,7 @@ import json
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from vlscore._signature import Signature
 from vlscore._version import __version__
 from vlscore.errors import InvalidIndex
 
@@ -64,6 +65,13 @@ class Manifest:
     request: str = ""
     format: int = FORMAT
     version: str = field(default=__version__)
+
+    @property
+    def facts(self) -> Signature:
+        """The signature as a value."""
+        has_subject = self.signature.startswith("index|")
+        # Indexes of earlier versions were printed without what the signature is of.
+        return Signature.parse(self.signature if has_subject else f"index|{self.signature}")
 
 
 def read_manifest(path: Path) -> Manifest:

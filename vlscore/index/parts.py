@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from vlscore._resumable import Chunk, Chunks
 from vlscore._resumable.chunks import damaged
-from vlscore.index.items import Source
+from vlscore.index.items import Embed
 from vlscore.studies import BadRow, Report
 
 _ITEMS, _VECTORS = "items.json", "vectors.npy"
@@ -129,8 +129,13 @@ class Parts:
         """(n, d) float32 of each part."""
         return map(self._vectors, self._chunks)
 
-    def append(self, chunk: Sequence[Report | BadRow], source: Source) -> None:
-        """Embed a stretch of the table and keep it."""
+    def append(
+        self, chunk: Sequence[Report | BadRow], embed: Embed, *, are_paths: bool = False
+    ) -> None:
+        """Embed a stretch of the table and keep it.
+
+        Args: are_paths: the texts are paths of images, whose replacement is to be noticed.
+        """
         bad = [(row.row, row.id, row.reason) for row in chunk if isinstance(row, BadRow)]
         reports = [row for row in chunk if isinstance(row, Report)]
         new = [
@@ -138,7 +143,7 @@ class Parts:
             for text in dict.fromkeys(report.text for report in reports)
             if self._known.get(text) is None
         ]
-        embedded = source.embed(new)
+        embedded = embed(new)
         vectors = embedded.vectors.numpy()
         reasons = {new[k]: str(error) for k, error in embedded.failures.items()}
         for position in np.flatnonzero(~np.isfinite(vectors).all(1)).tolist():
@@ -158,7 +163,7 @@ class Parts:
         bad.sort(key=lambda row: row[0])
         part = Part(texts, owners, bad)
         kept = np.ascontiguousarray(vectors[good], np.float32)
-        files = [report.text for report in reports] if source.texts_are_paths else ()
+        files = [report.text for report in reports] if are_paths else ()
         with self._chunks.append(len(chunk), inputs=files) as folder:
             np.save(folder / _VECTORS, kept, allow_pickle=False)
             (folder / _ITEMS).write_text(json.dumps(asdict(part)), encoding="utf-8")

@@ -18,6 +18,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from vlscore._files import file_digest, write_json
+from vlscore._signature import Signature, difference
 from vlscore.errors import InvalidIndex
 from vlscore.index.manifest import MANIFEST, FileRecord, Manifest, read_manifest
 from vlscore.studies import BadRow
@@ -95,7 +96,13 @@ class Index:
             raise InvalidIndex(f"{path} is damaged; build the index again")
         return records
 
-    def check_made_with(self, name: str, checksum: str, signature: str | None = None) -> None:
+    def check_text_policy(self, printed: str) -> None:
+        """Raises InvalidIndex unless its reports were selected by the policy that is printed so."""
+        there = self.manifest.facts.get("txt")
+        if there != printed:
+            raise self._made_otherwise(f"txt: {there} against {printed}")
+
+    def check_made_with(self, name: str, checksum: str, signature: Signature | None = None) -> None:
         """Raises InvalidIndex unless the index was made with this encoder, in this way.
 
         Args:
@@ -108,14 +115,15 @@ class Index:
                 f"(sha256 {self.manifest.checksum[:12]}), not with {name} ({checksum[:12]}); "
                 "build an index with this encoder, or name the other one"
             )
-        if signature is not None and signature != self.manifest.signature:
-            there, here = self.manifest.signature.split("|"), signature.split("|")
-            was = ", ".join(part for part in there if part not in here) or "nothing else"
-            now = ", ".join(part for part in here if part not in there) or "nothing else"
-            raise InvalidIndex(
-                f"{self.path} was made with {was}; here it is {now}. Give the same policies "
-                "(txt: --section, img: --window, prec: --precision), or build an index with these"
-            )
+        if signature is not None and signature != self.manifest.facts:
+            raise self._made_otherwise(difference(self.manifest.facts, signature))
+
+    def _made_otherwise(self, what: str) -> InvalidIndex:
+        return InvalidIndex(
+            f"{self.path} was made in another way than is asked for now: {what}. Give the same "
+            "policies (txt: --section, img: --image-policy, prec: --precision), or build an index "
+            "with these"
+        )
 
 
 def load_index(path: str | Path, *, check: bool = True) -> Index:

@@ -3,7 +3,8 @@
 from vlscore.meta.embedding import EmbeddedPairs, StudyVectors, embed_pairs
 from vlscore.meta.image_swap import SwapResult, image_swap
 from vlscore.meta.pairs import Pair, pair_of, read_pairs, select_pairs
-from vlscore.meta.retrieval import Retrieval, RetrievalResult, evaluate_retrieval, retrieve
+from vlscore.meta.retrieval import Retrieval, evaluate_retrieval
+from vlscore.meta.retrieval_run import RetrievalResult, RetrievalRun, retrieve
 from vlscore.meta.run import SensitivityRun, run_sensitivity
 from vlscore.meta.sensitivity import COMPARISONS, MetricResult, Sensitivity, sensitivity
 from vlscore.meta.values import PairValues
@@ -16,6 +17,7 @@ __all__ = [
     "PairValues",
     "Retrieval",
     "RetrievalResult",
+    "RetrievalRun",
     "Sensitivity",
     "SensitivityRun",
     "StudyVectors",

@@ -78,7 +78,8 @@ def image_swap(
 ) -> list[SwapResult]:
     """Two results a metric: another study's image, and a black one.
 
-    The perturbed reports are the candidates, the originals the references.
+    The perturbed reports are the candidates, the originals the references. All metrics are compared
+    on the same pairs: those that each has a value for, whatever the image.
 
     Args:
         embedded: from `embed_pairs`, with images.
@@ -100,8 +101,12 @@ def image_swap(
         name: pair_values(pairs, chosen, embedded, text=text, images=images)
         for name, images in others.items()
     }
+    every = [*right, *(values for each in wrong.values() for values in each)]
+    rows = np.flatnonzero(np.all([np.isfinite(values.perturbed) for values in every], axis=0))
+    if not len(rows):
+        raise InvalidSetting("none of the pairs could be embedded")
     results = [
-        _swap(pairs, right[k], name, wrong[name][k].perturbed, resamples, seed)
+        _swap(pairs, rows.tolist(), right[k], name, wrong[name][k].perturbed, resamples, seed)
         for k in range(len(chosen))
         for name in others
     ]
@@ -141,6 +146,7 @@ def _images_of_others(pairs: Sequence[Pair], embedded: EmbeddedPairs, seed: int)
 
 def _swap(
     pairs: Sequence[Pair],
+    rows: list[int],
     values: PairValues,
     image: str,
     wrong: NDArray[np.float64],
@@ -148,11 +154,7 @@ def _swap(
     seed: int,
 ) -> SwapResult:
     metric, sign = values.metric, values.metric.sign
-    right = values.perturbed
-    rows = np.flatnonzero(np.isfinite(right) & np.isfinite(wrong)).tolist()
-    if not rows:
-        raise InvalidSetting("none of the pairs could be embedded")
-    right, wrong = right[rows], wrong[rows]
+    right, wrong = values.perturbed[rows], wrong[rows]
     studies = [pairs[k].study_id for k in rows]
     significant = np.array([pairs[k].is_significant for k in rows])
     options: dict[str, Any] = {"resamples": resamples, "seed": seed}

@@ -4,17 +4,14 @@ Ties are broken by chance in expectation, so an encoder that maps everything to 
 k/n, not 1. Reports with the same text are one report: finding another study's copy of it is right.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from vlscore.errors import InvalidSetting, InvalidTable
-from vlscore.oracle.queries import QueryTable
-from vlscore.scorer import Scorer
+from vlscore.errors import InvalidSetting
 from vlscore.search.kernels import Array
-from vlscore.studies import BadRow
+from vlscore.stats import Interval, bootstrap_mean, bootstrap_median
 
 CUTS = (1, 5, 10)
 
@@ -27,7 +24,7 @@ Counts = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class Retrieval:
-    """One direction of a retrieval evaluation.
+    """One direction of a retrieval evaluation; intervals are 95 % bootstrap ones over queries.
 
     Attributes:
         recall: k -> expected share of queries with a right answer among the first k.
@@ -35,67 +32,22 @@ class Retrieval:
         queries, gallery: how many ask, and among how many they search.
     """
 
-    recall: dict[int, float]
-    median_rank: float
+    recall: dict[int, Interval]
+    median_rank: Interval
     queries: int
     gallery: int
 
 
-@dataclass(frozen=True)
-class RetrievalResult:
-    """Both directions of one table.
-
-    Attributes:
-        directions: "image to text" and "text to image".
-        failed: rows that could not be embedded; they are neither queries nor found.
-    """
-
-    directions: dict[str, Retrieval]
-    failed: list[BadRow]
-
-    def to_dict(self, signature: str) -> dict[str, Any]:
-        """Plain data, with the signature of what embedded."""
-        return {
-            "signature": signature,
-            "failed": len(self.failed),
-            **{name: asdict(direction) for name, direction in self.directions.items()},
-        }
-
-
-def retrieve(
-    table: QueryTable,
-    scorer: Scorer,
-    on_progress: Callable[[int, int], None] | None = None,
-) -> RetrievalResult:
-    """Embed the studies of a table and evaluate the encoder on them.
-
-    Args: on_progress: called with (rows done, rows failed).
-    Raises: InvalidTable, also where no row can be embedded.
-    """
-    images, reports, texts = [], [], []
-    failed: list[BadRow] = []
-    for batch in table.batches(scorer, "vlscore", ("image", "reference")):
-        assert batch.images is not None
-        assert batch.references is not None
-        images.append(batch.images)
-        reports.append(batch.references)
-        texts += [query.reference or "" for query in batch.queries]
-        failed += batch.failed
-        if on_progress is not None:
-            on_progress(len(texts) + len(failed), len(failed))
-    if not texts:
-        reason = f"; row {failed[0].row}: {failed[0].reason}" if failed else ""
-        raise InvalidTable(f"{table.path}: no row can be embedded{reason}")
-    to_text, to_image = evaluate_retrieval(np.concatenate(images), np.concatenate(reports), texts)
-    return RetrievalResult({"image to text": to_text, "text to image": to_image}, failed)
-
-
 def evaluate_retrieval(
-    images: Array, reports: Array, texts: Sequence[str]
+    images: Array, reports: Array, texts: Sequence[str], *, seed: int = 0
 ) -> tuple[Retrieval, Retrieval]:
     """Image to text and text to image, by cosine in float64.
 
-    Args: images, reports: (n, d) embeddings of the same n studies. texts: the n reports.
+    Args:
+        images, reports: (n, d) embeddings of the same n studies.
+        texts: the n reports.
+        seed: of the bootstrap.
+
     Returns: (image to text, text to image).
     Raises: InvalidSetting where the lengths differ.
     """
@@ -111,7 +63,7 @@ def evaluate_retrieval(
     pictures, reports = _unit(images), _unit(reports[distinct])
     to_text = _ranked(pictures, owner, reports, np.arange(len(distinct)))
     to_image = _ranked(reports, np.arange(len(distinct)), pictures, owner)
-    return _summary(to_text, len(distinct)), _summary(to_image, len(texts))
+    return _summary(to_text, len(distinct), seed), _summary(to_image, len(texts), seed)
 
 
 def _ranked(queries: Array, wanted: Array, gallery: Array, owners: Array) -> list[Counts]:
@@ -135,11 +87,11 @@ def _counts(scores: Array, is_right: Array) -> Counts:
     return above, int((level & ~is_right).sum()), int((level & is_right).sum())
 
 
-def _summary(counts: list[Counts], gallery: int) -> Retrieval:
-    recall = {k: float(np.mean([_chance(k, *count) for count in counts])) for k in CUTS}
+def _summary(counts: list[Counts], gallery: int, seed: int) -> Retrieval:
+    recall = {k: bootstrap_mean([_chance(k, *count) for count in counts], seed=seed) for k in CUTS}
     # The first of p right answers among w wrong ones, all level: (w + p + 1) / (p + 1) on average.
     ranks = [above + (wrong + right + 1) / (right + 1) for above, wrong, right in counts]
-    return Retrieval(recall, float(np.median(ranks)), len(counts), gallery)
+    return Retrieval(recall, bootstrap_median(ranks, seed=seed), len(counts), gallery)
 
 
 def _chance(k: int, above: int, wrong: int, right: int) -> float:

@@ -318,6 +318,8 @@ class _Run:
         if self._embedder is None:
             return pair_values(pairs, self._metrics, text=text), 0
         shown = studies if self._has_images else None
+        # What a chunk holds may not depend on whether the chunks before it were computed just now.
+        self._embedder.engine.forget()
         embedded = embed_pairs(pairs, self._embedder, shown, C=self._C)
         return pair_values(pairs, self._metrics, embedded, text=text), embedded.truncated
 

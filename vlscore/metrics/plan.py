@@ -28,11 +28,13 @@ class Needs:
 
     Attributes:
         images, references, embeddings: whether any metric looks at them.
+        embedded_references: whether any metric looks at the references' embeddings.
     """
 
     images: bool
     references: bool
     embeddings: bool
+    embedded_references: bool
 
     @property
     def roles(self) -> set[str]:
@@ -66,6 +68,7 @@ class Plan:
             images=any(metric.uses_image for metric in self.steps),
             references=any(metric.uses_reference for metric in self.steps),
             embeddings=any(metric.uses_embeddings for metric in self.steps),
+            embedded_references=any(m.uses_embeddings and m.uses_reference for m in self.steps),
         )
         self._text = text
         self._providers: dict[Metric, Provider] = {m: provider_of(m) for m in self.steps}

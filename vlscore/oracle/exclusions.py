@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any, TypeVar
 
-from vlscore.errors import InvalidSetting, InvalidStudy
+from vlscore.errors import InvalidStudy
 from vlscore.index.parts import short_digest
 from vlscore.index.store import Index
 from vlscore.oracle.queries import Query
@@ -18,13 +18,9 @@ class Exclusions:
         exact: rows that equal its reference, word for word.
         ids_column: column that lists ids, the study's own or its patient's; a row goes when all the
             studies that hold it are listed, for then nobody else wrote that text.
-
-    Raises: InvalidSetting for exact exclusions from an index of images.
     """
 
     def __init__(self, index: Index, *, exact: bool = False, ids_column: str | None = None) -> None:
-        if exact and index.manifest.kind != "report":
-            raise InvalidSetting(f"{index.path} holds images; only reports equal a reference")
         self._index = index
         self._exact = exact
         self._ids_column = ids_column

@@ -1,28 +1,30 @@
 """Studies on their way into a search: read from a table, embedded as far as a metric looks at them.
 
-A table need not have what a metric does not look at: image to text needs no reference, text to
-text no image. What is there is used all the same, to describe the hits; except that plain
-text-to-text and text-to-image retrieval leave images alone, which take the longest.
+What the metric does not look at may be wanted all the same, to describe the hits. A study without
+it, or whose image cannot be read, is searched for like any other and has nan in its place.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor
 
+from vlscore.embedding import EmbeddedRows, ImageDecoder, StudyEmbedder, StudyViews
 from vlscore.errors import VLScoreError
-from vlscore.reports import select
-from vlscore.scorer import Item, Scorer
+from vlscore.reports import TextPolicy
 from vlscore.search.kernels import Array
-from vlscore.studies import BadRow, ColumnNames, Study, StudyTable, columns_of, open_studies
+from vlscore.studies import BadRow, Study, StudyTable
 
-_STUDIES_AT_ONCE = 128
+STUDIES_AT_ONCE = 128
 
-_LEAVE_IMAGES = ("text-to-text", "text-to-image")
+Begun = list[tuple[Study | BadRow, StudyViews | None]]
 
 
 @dataclass(frozen=True)
@@ -36,25 +38,33 @@ class Query:
     """
 
     row: int
-    id: str | None
+    id: str
     reference: str | None
     record: Mapping[str, Any] | None
 
 
 @dataclass(frozen=True)
 class QueryBatch:
-    """Studies that are embedded, and those that could not be.
+    """A stretch of the table: studies that are embedded, and rows that could not be.
 
     Attributes:
         queries: q studies.
-        images, references: (q, d) float32; None where they are not read.
+        images, references: (q, d) float32; None where they are not read, nan where a study lacks
+            what is only wanted.
         failed: rows that cannot be searched for.
+        inputs: images that were read.
     """
 
     queries: list[Query]
     images: Array | None
     references: Array | None
     failed: list[BadRow]
+    inputs: list[Path]
+
+    @property
+    def rows(self) -> int:
+        """Rows of the table."""
+        return len(self.queries) + len(self.failed)
 
 
 @dataclass(frozen=True)
@@ -62,85 +72,103 @@ class QueryTable:
     """A table of studies to search for.
 
     Attributes:
-        path: .jsonl, .csv or .parquet.
-        columns: names of its columns; there need be no candidate.
-        image_root: folder that image paths start from; default: the table's.
+        studies: as `open_studies` opened it, with what studies must have and may have.
+        embedder: None where nothing is embedded.
+        policy: which section of a reference counts.
     """
 
-    path: Path
-    columns: ColumnNames = field(default_factory=ColumnNames)
-    image_root: Path | None = None
+    studies: StudyTable
+    embedder: StudyEmbedder | None
+    policy: TextPolicy
 
     def batches(
-        self, scorer: Scorer, metric: str, needs: tuple[str, ...], also: Sequence[str] = ()
+        self, *, skip: int = 0, size: int = STUDIES_AT_ONCE, workers: int = 0
     ) -> Iterator[QueryBatch]:
-        """All rows in order, embedded.
+        """The rows in order, embedded `size` at a time.
+
+        The embeddings of a batch do not depend on the batches before it, so that a run which goes
+        on at a batch finds the same bits.
 
         Args:
-            metric: of the search.
-            needs: "image", "reference" or both.
-            also: further columns to hand out.
-
-        Raises: InvalidTable where the table lacks a column that is needed.
+            skip: rows that are left out at the beginning.
+            workers: processes that decode images; 0 decodes in this one.
         """
-        has = self.columns_there()
-        with_images = metric not in _LEAVE_IMAGES and (
-            "image" in needs or self.columns.image in has
+        rows = islice(self.studies, skip, None)
+        reads_images = self.embedder is not None and "image" in self.studies.roles
+        decoder = self.embedder.decoder(workers) if self.embedder and reads_images else None
+        ahead: deque[Begun] = deque()
+        # One batch is decoded while the one before it is searched for.
+        with decoder if decoder is not None else nullcontext():
+            while chunk := list(islice(rows, size)):
+                ahead.append([self._begin(row, decoder) for row in chunk])
+                if len(ahead) > 1:
+                    yield self._embed(ahead.popleft())
+            while ahead:
+                yield self._embed(ahead.popleft())
+
+    def _begin(
+        self, row: Study | BadRow, decoder: ImageDecoder | None
+    ) -> tuple[Study | BadRow, StudyViews | None]:
+        if isinstance(row, BadRow):
+            return row, None
+        try:
+            row = row.selected(self.policy)
+        except VLScoreError as error:
+            if "reference" in self.studies.needs:
+                return BadRow(row.row, row.id, str(error)), None
+            row = replace(row, reference=None, parts=None)
+        if decoder is None or self.embedder is None or not row.images:
+            return row, None
+        return row, self.embedder.begin(StudyViews(row.images, row.views), decoder)
+
+    def _embed(self, begun: Begun) -> QueryBatch:
+        failed = [row for row, _ in begun if isinstance(row, BadRow)]
+        studies = [row for row, _ in begun if isinstance(row, Study)]
+        shown = [views for row, views in begun if isinstance(row, Study)]
+        vectors: dict[str, Tensor] = {}
+        failures: dict[int, VLScoreError] = {}
+        if (embedder := self.embedder) is not None:
+            embedder.engine.forget()
+            roles, count = self.studies.roles, len(studies)
+            if "image" in roles:
+                images = _some(shown, count, embedder.embed_studies, embedder.dim)
+                vectors["image"] = images.vectors
+                failures |= images.failures if "image" in self.studies.needs else {}
+            if "reference" in roles:
+                texts = [study.reference for study in studies]
+                references = _some(texts, count, embedder.embed_texts, embedder.dim)
+                vectors["reference"] = references.vectors
+                if "reference" in self.studies.needs:
+                    failures = {**references.failures, **failures}
+        for position, error in failures.items():
+            study = studies[position]
+            failed.append(BadRow(study.row, study.id, str(error)))
+        good = [position for position in range(len(studies)) if position not in failures]
+        kept = {name: np.array(values[good].numpy()) for name, values in vectors.items()}
+        return QueryBatch(
+            [
+                Query(s.row, s.id, s.reference, s.extra)
+                for s in (studies[position] for position in good)
+            ],
+            kept.get("image"),
+            kept.get("reference"),
+            sorted(failed, key=lambda row: row.row),
+            [path for study in studies for path in study.images],
         )
-        with_references = "reference" in needs or self.columns.reference in has
-        rows = iter(self._open(with_images, with_references, also))
-        while chunk := list(islice(rows, _STUDIES_AT_ONCE)):
-            yield _embed(chunk, scorer, with_images, with_references)
-
-    def columns_there(self) -> set[str]:
-        """Names of the columns that the table has."""
-        return set(columns_of(self.path))
-
-    def _open(self, with_images: bool, with_references: bool, also: Sequence[str]) -> StudyTable:
-        asked = {"image": with_images, "reference": with_references}
-        return open_studies(
-            self.path,
-            needs={role for role, is_asked in asked.items() if is_asked},
-            image_root=self.image_root,
-            columns=self.columns,
-            also=also,
-        )
 
 
-def _embed(
-    chunk: list[Study | BadRow], scorer: Scorer, with_images: bool, with_references: bool
-) -> QueryBatch:
-    failed = [row for row in chunk if isinstance(row, BadRow)]
-    studies = [row for row in chunk if isinstance(row, Study)]
-    vectors, failures = _vectors(studies, scorer, with_images, with_references)
-    queries, good = [], []
-    for position, study in enumerate(studies):
-        failure: VLScoreError | str | None = failures.get(position)
-        if failure is None and not all(
-            bool(v[position].isfinite().all()) for v in vectors.values()
-        ):
-            failure = "the encoder returned an embedding that is not finite"
-        if failure is not None:
-            failed.append(BadRow(study.row, study.id, str(failure)))
-            continue
-        text = study.reference
-        reference = None if text is None else select(text, scorer.text_policy)
-        queries.append(Query(study.row, study.id, reference, study.extra))
-        good.append(position)
-    kept = {name: np.array(values[good].numpy()) for name, values in vectors.items()}
-    return QueryBatch(queries, kept.get("images"), kept.get("references"), failed)
-
-
-def _vectors(
-    studies: list[Study], scorer: Scorer, with_images: bool, with_references: bool
-) -> tuple[dict[str, Tensor], dict[int, VLScoreError]]:
-    if with_images and with_references:
-        images, references, failures = scorer.embed_references(
-            [Item(s.images, "", s.reference or "", s.views) for s in studies]
-        )
-        return {"images": images, "references": references}, failures
-    if with_images:
-        images, failures = scorer.embed_images([Item(s.images, "", "", s.views) for s in studies])
-        return {"images": images}, failures
-    references, _, failures = scorer.embed_texts([(s.reference or "").strip() for s in studies])
-    return {"references": references}, failures
+def _some(
+    items: Sequence[Any],
+    count: int,
+    embed: Callable[[Sequence[Any]], EmbeddedRows],
+    dim: int,
+) -> EmbeddedRows:
+    """Embed the items that are there; the others have nan."""
+    there = [position for position, item in enumerate(items) if item is not None]
+    vectors = torch.full((count, dim), torch.nan)
+    truncated = torch.zeros(count, dtype=torch.bool)
+    if not there:
+        return EmbeddedRows(vectors, {}, truncated)
+    found = embed([items[position] for position in there])
+    vectors[there], truncated[there] = found.vectors, found.truncated
+    return EmbeddedRows(vectors, {there[k]: e for k, e in found.failures.items()}, truncated)

@@ -1,106 +1,38 @@
 """The oracle over a table of studies."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
-from vlscore.errors import InvalidSetting, InvalidTable, VLScoreError
+from vlscore._signature import Signature
+from vlscore.embedding import StudyEmbedder
+from vlscore.errors import InvalidSetting, VLScoreError
 from vlscore.index.items import index_signature
 from vlscore.index.store import Index
-from vlscore.metrics import signature as metric_signature
+from vlscore.oracle.answers import Answer, Hit
 from vlscore.oracle.exclusions import Exclusions, words
-from vlscore.oracle.naming import oracle_metric
-from vlscore.oracle.queries import Query, QueryBatch, QueryTable
-from vlscore.oracle.text_metrics import best_texts
-from vlscore.scorer import Scorer
-from vlscore.search import EXACT_UP_TO, METRICS, Found, Oracle, recall
+from vlscore.oracle.queries import STUDIES_AT_ONCE, Query, QueryBatch, QueryTable
+from vlscore.oracle.settings import OracleSettings
+from vlscore.oracle.text_metrics import TextSearch
+from vlscore.reports import TextPolicy
+from vlscore.search import EXACT_UP_TO, Found, Oracle, recall
 from vlscore.search.approximate import ApproximateIndex
 from vlscore.search.corpus import Corpus
 from vlscore.search.kernels import Array
-from vlscore.search.objectives import GUARDS
 from vlscore.search.sharding import Shards
-from vlscore.studies import BadRow, ColumnNames
+from vlscore.studies import ColumnNames, open_studies
 
-MODES = ("auto", "exact", "approximate")
-
-
-@dataclass(frozen=True)
-class OracleSettings:
-    """What is searched for, and what may not be found.
-
-    Attributes:
-        metric: a name in METRICS, or a metric of texts such as "bleu-4".
-        k: hits per study.
-        guard: for vlscore, see `Line`.
-        mode: "exact", "approximate", or "auto": exact up to a million rows.
-        exclude_exact: never find a report that equals the reference, line breaks aside.
-        exclude_ids: column that lists the ids a study must not find, its own or its patient's;
-            a report goes when all studies that hold it are listed.
-        candidates: metrics of texts: so many nearest by cosine are re-ranked; 0 for the whole
-            corpus.
-        ranks: rank each hit by its distance to the reference.
-        effort: approximate mode: see `ApproximateIndex`; default: chosen for recall.
-        sample: approximate mode: studies on which recall is measured.
-    """
-
-    metric: str = "vlscore"
-    k: int = 10
-    guard: str = "none"
-    mode: str = "auto"
-    exclude_exact: bool = False
-    exclude_ids: str | None = None
-    candidates: int = 200
-    ranks: bool = True
-    effort: int | None = None
-    sample: int = 64
-
-    def __post_init__(self) -> None:
-        if self.mode not in MODES:
-            raise InvalidSetting(f"mode is one of {', '.join(MODES)}, not {self.mode!r}")
-        object.__setattr__(self, "metric", oracle_metric(self.metric))
-        if self.effort is not None and self.effort < 1:
-            raise InvalidSetting(f"effort must be at least 1, not {self.effort}")
-        if self.guard not in GUARDS:
-            raise InvalidSetting(f"guard is one of {', '.join(GUARDS)}, not {self.guard!r}")
-        if self.guard != "none" and self.metric != "vlscore":
-            raise InvalidSetting(f"a guard belongs to vlscore, not to {self.metric}")
-
-    @property
-    def is_text_metric(self) -> bool:
-        """Whether texts are compared, not embeddings."""
-        return self.metric not in METRICS
-
-    @property
-    def search_metric(self) -> str:
-        """The metric of the search by embeddings, which finds candidates for a metric of texts."""
-        return "text-to-text" if self.is_text_metric else self.metric
+# Where every study is compared with a whole corpus of texts, seconds a study.
+_SLOW_AT_ONCE = 16
 
 
 @dataclass(frozen=True)
-class Hit:
-    """A report that was found.
+class Answered:
+    """The answers to a stretch of the table, one a row, and the images that were read for them."""
 
-    Attributes:
-        found: its row and numbers.
-        ids: of all reports that read like it.
-        text: the report; the path, of an image.
-        verbatim: whether it equals the reference, line breaks aside; None where that says nothing.
-    """
-
-    found: Found
-    ids: list[str]
-    text: str
-    verbatim: bool | None
-
-
-@dataclass(frozen=True)
-class Answer:
-    """One study's hits, best first, or why there are none."""
-
-    row: int
-    id: str | None
-    hits: list[Hit] = field(default_factory=list)
-    error: str | None = None
+    answers: list[Answer]
+    inputs: list[Path]
 
 
 @dataclass(frozen=True)
@@ -111,7 +43,6 @@ class _Batch:
     images: Array | None
     references: Array | None
     excluded: dict[int, list[int]]
-    errors: list[Answer]
 
 
 class OracleRun:
@@ -119,8 +50,10 @@ class OracleRun:
 
     Args:
         index: the corpus.
-        scorer: embeds the studies; None in other processes than the first.
+        embedder: embeds the studies, with the encoder and policies that made the index; None in
+            other processes than the first, and where nothing is embedded.
         settings: what is searched for.
+        text_policy: which section of a reference counts, as of the index's reports.
         shards: this process's place, where several share the corpus.
         device: where exact search multiplies.
 
@@ -135,48 +68,70 @@ class OracleRun:
     def __init__(
         self,
         index: Index,
-        scorer: Scorer | None,
-        settings: OracleSettings,
+        embedder: StudyEmbedder | None = None,
+        settings: OracleSettings | None = None,
         *,
+        text_policy: TextPolicy | str | None = None,
         shards: Shards | None = None,
         device: str = "cpu",
     ) -> None:
-        self.index, self.settings = index, settings
+        self.index, self.settings = index, settings or OracleSettings()
+        self.text_policy = TextPolicy.named(text_policy)
         self.shards = shards or Shards()
-        self._scorer = scorer
-        self._check_fit()
-        self._exclusions = Exclusions(
-            index, exact=settings.exclude_exact, ids_column=settings.exclude_ids
-        )
-        self.oracle = self._make_oracle(device)
         self.recall: dict[int, float] = {}
+        self._embedder = embedder if self.settings.uses_embeddings else None
+        self._device = device
+        self._check_index()
+        self.is_approximate = self._searches_approximately()
+        C = None
+        if self.shards.rank == 0:
+            self._check_embedder()
+            C = self.settings.target.constant(embedder)
+        self._C = self.shards.broadcast(C)
 
     @property
-    def is_approximate(self) -> bool:
-        """Whether hits come from approximate search."""
-        return self.oracle.approximate is not None
-
-    @property
-    def signature(self) -> str:
-        """What the hits depend on, in one line; the first process knows it."""
-        assert self._scorer is not None
+    def signature(self) -> Signature:
+        """What the hits depend on; the first process knows it."""
         settings = self.settings
-        excluded = [
-            *(["exact"] if settings.exclude_exact else []),
-            *([f"ids({settings.exclude_ids})"] if settings.exclude_ids is not None else []),
-        ]
+        signature = settings.target.signature(self._embedder, self.text_policy)
+        flags = [name for name, value in signature if value is None]
         effort = f"(effort={settings.effort})" if settings.effort is not None else ""
-        parts = [
-            str(replace(self._scorer.signature, similarity=settings.search_metric)),
-            f"oracle:{'approximate' + effort if self.is_approximate else 'exact'}",
-            *([f"guard:{settings.guard}"] if settings.metric == "vlscore" else []),
-            *([f"excl:{'+'.join(excluded)}"] if excluded else []),
-            f"index:{self.index.manifest.files['vectors'].sha256[:12]}",
-        ]
-        if settings.is_text_metric:
-            depth = settings.candidates or "all"
-            parts += [f"candidates:{depth}", f"metric:{metric_signature(settings.metric)}"]
-        return "|".join(parts)
+        return (
+            signature.without(*flags)
+            .plus(
+                oracle=f"approximate{effort}" if self.is_approximate else "exact",
+                guard=settings.guard if settings.target.searched_by == "vlscore" else None,
+                excl=settings.excluded,
+                index=self.index.manifest.files["vectors"].sha256[:12],
+                candidates=(settings.candidates or "all") if settings.target.is_of_texts else None,
+            )
+            .flagged(*flags)
+        )
+
+    @property
+    def batch_size(self) -> int:
+        """Studies that are searched for at a time."""
+        is_slow = self.settings.target.is_of_texts and not self.settings.candidates
+        return _SLOW_AT_ONCE if is_slow else STUDIES_AT_ONCE
+
+    def open(
+        self,
+        table: str | Path,
+        *,
+        columns: ColumnNames | None = None,
+        image_root: str | Path | None = None,
+    ) -> QueryTable:
+        """The table, with the columns that the settings ask for; raises InvalidTable."""
+        exclude = self.settings.exclude_ids
+        studies = open_studies(
+            table,
+            needs=self.settings.needs,
+            wants=self.settings.wants,
+            image_root=image_root,
+            columns=columns,
+            also=() if exclude is None else (exclude,),
+        )
+        return QueryTable(studies, self._embedder, self.text_policy)
 
     def answers(
         self,
@@ -184,32 +139,96 @@ class OracleRun:
         *,
         columns: ColumnNames | None = None,
         image_root: str | Path | None = None,
+        workers: int = 0,
     ) -> Iterator[Answer]:
-        """One answer a row of the table, in order. Sets `recall` in approximate mode."""
-        root = Path(image_root) if image_root is not None else None
-        queries = QueryTable(Path(table), columns or ColumnNames(), root)
-        for batch in self._batches(queries):
-            yield from sorted([*self._search(batch), *batch.errors], key=lambda a: a.row)
+        """One answer a row of the table, in order. Sets `recall` in approximate mode.
 
-    def _check_fit(self) -> None:
-        manifest, metric = self.index.manifest, self.settings.metric
-        kind = "image" if metric == "text-to-image" else "report"
-        if manifest.kind != kind:
+        Args:
+            columns: other column names.
+            image_root: folder that image paths start from; default: the table's.
+            workers: processes that decode images; 0 decodes in this one.
+        """
+        queries = self.open(table, columns=columns, image_root=image_root)
+        return (a for part in self.batches(queries, workers=workers) for a in part.answers)
+
+    def batches(
+        self, queries: QueryTable, *, skip: int = 0, workers: int = 0
+    ) -> Iterator[Answered]:
+        """The same, a stretch of the table at a time, from the row behind `skip` rows on."""
+        for embedded in queries.batches(skip=skip, size=self.batch_size, workers=workers):
+            errors = [Answer(row.row, row.id, error=row.reason) for row in embedded.failed]
+            batch = self._prepare(embedded, errors)
+            self.shards.broadcast(batch)
+            found = [*self._search(batch), *errors]
+            yield Answered(sorted(found, key=lambda answer: answer.row), embedded.inputs)
+        self.release()
+
+    def release(self) -> None:
+        """Tell the other processes that there is nothing more to search for."""
+        self.shards.broadcast(None)
+
+    def serve(self) -> None:
+        """In other processes than the first: search this part of the corpus for what that asks."""
+        while (batch := self.shards.broadcast(None)) is not None:
+            self._found(batch)
+
+    @cached_property
+    def oracle(self) -> Oracle:
+        """The search by embeddings; made when it is first needed, for it reads the corpus."""
+        part = self.shards.range(len(self.index))
+        corpus = Corpus(self.index.vectors[part], device=self._device, start=part.start)
+        approximate = None
+        if self.is_approximate:
+            path = self.index.file("approximate")
+            approximate = ApproximateIndex(path, corpus, effort=self.settings.effort)
+        return Oracle(
+            corpus,
+            metric=self.settings.target.searched_by,
+            C=self._C,
+            guard=self.settings.guard,
+            approximate=approximate,
+            shards=self.shards,
+        )
+
+    @cached_property
+    def _exclusions(self) -> Exclusions:
+        settings = self.settings
+        return Exclusions(self.index, exact=settings.exclude_exact, ids_column=settings.exclude_ids)
+
+    @cached_property
+    def _texts(self) -> TextSearch:
+        return TextSearch(self.settings.target.metric, _Texts(self.index))
+
+    def _check_index(self) -> None:
+        target, kind = self.settings.target, self.index.manifest.kind
+        if kind != target.rows:
             raise InvalidSetting(
-                f"{metric} searches an index of {kind}s; {self.index.path} holds {manifest.kind}s"
+                f"{target.name} searches an index of {target.rows}s; {self.index.path} holds "
+                f"{kind}s"
             )
-        if self.settings.is_text_metric and self.shards.count > 1:
-            raise InvalidSetting(f"{metric} runs in one process, not under torchrun")
-        if self._scorer is not None:
-            encoder, engine = self._scorer.encoder, self._scorer.engine
-            signature = index_signature(engine, kind, self._scorer.text_policy)
-            self.index.check_made_with(encoder.card.name, encoder.checksum, signature)
+        if target.is_of_texts and self.shards.count > 1:
+            raise InvalidSetting(f"{target.name} runs in one process, not under torchrun")
 
-    def _make_oracle(self, device: str) -> Oracle:
-        settings, part = self.settings, self.shards.range(len(self.index))
+    def _check_embedder(self) -> None:
+        if not self.settings.uses_embeddings:
+            self.index.check_text_policy(self.text_policy.signature())
+            return
+        if self._embedder is None:
+            raise InvalidSetting(
+                f"{self.settings.target.name} looks at embeddings: give a StudyEmbedder of the "
+                f"index's encoder, {self.index.manifest.encoder}"
+            )
+        encoder = self._embedder.encoder
+        signature = index_signature(self._embedder, self.settings.target.rows, self.text_policy)
+        self.index.check_made_with(encoder.card.name, encoder.checksum, signature)
+
+    def _searches_approximately(self) -> bool:
+        mode = self.settings.mode
+        if not self.settings.uses_embeddings:
+            return False
         has_approximate = self.index.manifest.approximate is not None
         is_large = len(self.index) > EXACT_UP_TO and has_approximate
-        approximately = settings.mode == "approximate" or (settings.mode == "auto" and is_large)
+        approximately = mode == "approximate" or (mode == "auto" and is_large)
         if approximately and self.shards.count > 1:
             raise InvalidSetting("shards search exactly; choose mode exact")
         if approximately and not has_approximate:
@@ -217,41 +236,10 @@ class OracleRun:
                 f"{self.index.path} has no approximate index: build one with --approximate, or "
                 "search exactly"
             )
-        corpus = Corpus(self.index.vectors[part], device=device, start=part.start)
-        C = self._scorer.C if self._scorer is not None else None
-        approximate = None
-        if approximately:
-            path = self.index.file("approximate")
-            approximate = ApproximateIndex(path, corpus, effort=settings.effort)
-        return Oracle(
-            corpus,
-            metric=settings.search_metric,
-            C=self.shards.broadcast(C),
-            guard=settings.guard,
-            approximate=approximate,
-            shards=self.shards,
-        )
+        return approximately
 
-    def _batches(self, table: QueryTable) -> Iterator[_Batch]:
-        """The first process reads and embeds; all search for the same batch."""
-        if self._scorer is None:
-            while (received := self.shards.broadcast(None)) is not None:
-                yield received
-            return
-        column = self.settings.exclude_ids
-        if column is not None and column not in (there := table.columns_there()):
-            raise InvalidTable(
-                f"{table.path}: no column {column} to exclude ids by; found: "
-                f"{', '.join(sorted(there))}"
-            )
-        metric = self.settings.search_metric
-        also = () if column is None else (column,)
-        for embedded in table.batches(self._scorer, metric, METRICS[metric], also):
-            yield self.shards.broadcast(self._prepare(embedded))
-        self.shards.broadcast(None)
-
-    def _prepare(self, batch: QueryBatch) -> _Batch:
-        errors = [_failed(row) for row in batch.failed]
+    def _prepare(self, batch: QueryBatch, errors: list[Answer]) -> _Batch:
+        """The studies that can be searched for; the others are added to the errors."""
         excluded: dict[int, list[int]] = {}
         good: list[int] = []
         for position, query in enumerate(batch.queries):
@@ -266,56 +254,51 @@ class OracleRun:
             None if batch.images is None else batch.images[good],
             None if batch.references is None else batch.references[good],
             excluded,
-            errors,
         )
 
     def _search(self, batch: _Batch) -> list[Answer]:
-        if not batch.queries:
-            return []
-        if self.settings.is_text_metric:
-            found = self._search_texts(batch)
-        else:
-            found = self.oracle.search(
-                batch.images,
-                batch.references,
-                k=self.settings.k,
-                excluded=batch.excluded,
-                ranks=self.settings.ranks and self.index.manifest.kind == "report",
-            )
-        if self.is_approximate and not self.recall:
+        found = self._found(batch)
+        if self.is_approximate and batch.queries and not self.recall:
             self.recall = self._measure_recall(batch)
         return [
-            Answer(query.row, query.id, [self._hit(one, query.reference) for one in hits])
+            Answer(query.row, query.id, error=str(hits))
+            if isinstance(hits, VLScoreError)
+            else Answer(query.row, query.id, [self._hit(one, query.reference) for one in hits])
             for query, hits in zip(batch.queries, found, strict=True)
         ]
+
+    def _found(self, batch: _Batch) -> Sequence[list[Found] | VLScoreError]:
+        if not batch.queries:
+            return []
+        if self.settings.target.is_of_texts:
+            return self._search_texts(batch)
+        return self.oracle.search(
+            batch.images,
+            batch.references,
+            k=self.settings.k,
+            excluded=batch.excluded,
+            ranks=self.settings.ranks and self.index.manifest.kind == "report",
+        )
 
     def _measure_recall(self, batch: _Batch) -> dict[int, float]:
         part = slice(0, self.settings.sample)
         sample = [x if x is None else x[part] for x in (batch.images, batch.references)]
         return {k: recall(self.oracle, *sample, k=k) for k in sorted({1, self.settings.k})}
 
-    def _search_texts(self, batch: _Batch) -> list[list[Found]]:
+    def _search_texts(self, batch: _Batch) -> list[list[Found] | VLScoreError]:
         settings = self.settings
-        rows: list[Sequence[int] | None] = [None] * len(batch.queries)
+        rows: list[Sequence[int]] | None = None
         if settings.candidates:
             depth = max(settings.candidates, settings.k)
-            hits = self.oracle.hits(
-                batch.images, batch.references, k=depth, excluded=batch.excluded
-            )
+            hits = self.oracle.hits(None, batch.references, k=depth, excluded=batch.excluded)
             rows = [found[found >= 0].tolist() for found in hits.rows]
+        references = [query.reference or "" for query in batch.queries]
+        ranked = self._texts.search(references, k=settings.k, rows=rows, excluded=batch.excluded)
         return [
-            [
-                Found(row, score)
-                for row, score in best_texts(
-                    settings.metric,
-                    query.reference or "",
-                    _Texts(self.index),
-                    k=settings.k,
-                    rows=rows[position],
-                    excluded=batch.excluded[position],
-                )
-            ]
-            for position, query in enumerate(batch.queries)
+            found
+            if isinstance(found, VLScoreError)
+            else [Found(row, score) for row, score in found]
+            for found in ranked
         ]
 
     def _hit(self, found: Found, reference: str | None) -> Hit:
@@ -336,7 +319,3 @@ class _Texts(Sequence[str]):
 
     def __getitem__(self, row: int) -> str:  # type: ignore[override]
         return self._index.text(row)
-
-
-def _failed(row: BadRow) -> Answer:
-    return Answer(row.row, row.id, error=row.reason)

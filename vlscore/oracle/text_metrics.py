@@ -1,13 +1,119 @@
 """Oracles of metrics that compare texts: re-ranked candidates, or the whole corpus."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
-from vlscore.errors import InvalidSetting
-from vlscore.metrics import Metric, compute, find_metric
+from vlscore.errors import InvalidSetting, VLScoreError
+from vlscore.metrics import Batch, Metric, Plan, find_metric
 
-_AT_ONCE = 10_000
+# Texts scored in one call: fewer than a plan remembers the artefacts of, so that those of a
+# stretch of the corpus are made once for all references that are compared with it.
+_AT_ONCE = 5_000
+
+Ranked = list[tuple[int, float]]
+
+
+class TextSearch:
+    """The best texts of a corpus under a metric of texts.
+
+    What a metric makes of a text (labels, say) is made once for the references of one call, and
+    once for a text of the corpus that several references are compared with.
+
+    Args:
+        metric: name, or Metric, of a metric of texts alone.
+        texts: the whole corpus.
+
+    Raises: UnknownName; InvalidSetting for a metric that looks at images or embeddings;
+        MissingDependency.
+    """
+
+    def __init__(self, metric: str | Metric, texts: Sequence[str]) -> None:
+        self._metric, self._texts = find_metric(metric), texts
+        self._plan = Plan([self._metric])
+        if self._plan.needs.embeddings or self._plan.needs.images:
+            raise InvalidSetting(
+                f"{self._metric} looks at embeddings; search the index with it instead"
+            )
+        self._plan.require()
+
+    def search(
+        self,
+        references: Sequence[str],
+        *,
+        k: int = 10,
+        rows: Sequence[Sequence[int]] | None = None,
+        excluded: Mapping[int, Collection[int]] | None = None,
+    ) -> list[Ranked | VLScoreError]:
+        """For each of q references the k best rows as (row, score), best first.
+
+        Args:
+            rows: q lists of candidates, found by another search; default: the whole corpus, which
+                is exact.
+            excluded: reference -> rows that must not be found.
+
+        Returns: an error in the place of a reference that the metric has no value for. Equal scores
+            keep the order of the corpus; a text without a value is not found.
+        """
+        barred = excluded or {}
+        found = [_Best(k, self._metric.sign) for _ in references]
+        if rows is not None:
+            for number, (reference, offered) in enumerate(zip(references, rows, strict=True)):
+                self._score(found[number], reference, sorted(set(offered)), barred.get(number, ()))
+        else:
+            for start in range(0, len(self._texts), _AT_ONCE):
+                stretch = range(start, min(start + _AT_ONCE, len(self._texts)))
+                texts = {row: self._texts[row] for row in stretch}
+                for number, reference in enumerate(references):
+                    self._score(found[number], reference, stretch, barred.get(number, ()), texts)
+        return [best.result() for best in found]
+
+    def _score(
+        self,
+        best: "_Best",
+        reference: str,
+        offered: Sequence[int],
+        barred: Collection[int],
+        texts: Mapping[int, str] | None = None,
+    ) -> None:
+        excluded = set(barred)
+        source: Mapping[int, str] | Sequence[str] = self._texts if texts is None else texts
+        candidates = [row for row in offered if row not in excluded]
+        for start in range(0, len(candidates), _AT_ONCE):
+            part = candidates[start : start + _AT_ONCE]
+            batch = Batch([source[row] for row in part], [reference] * len(part))
+            (values,) = self._plan.values(batch).values()
+            best.take(np.array(part, np.int64), values.headline, values.failures)
+
+
+class _Best:
+    """The best rows so far of one reference."""
+
+    def __init__(self, k: int, sign: int) -> None:
+        self._k, self._sign = k, sign
+        self._rows: NDArray[np.int64] = np.empty(0, np.int64)
+        self._scores: NDArray[np.float64] = np.empty(0)
+        self._error: VLScoreError | None = None
+
+    def take(
+        self,
+        rows: NDArray[np.int64],
+        scores: NDArray[np.float64],
+        failures: Mapping[int, VLScoreError],
+    ) -> None:
+        if self._error is None and failures:
+            self._error = next(iter(failures.values()))
+        finite = np.isfinite(scores)
+        all_rows = np.concatenate([self._rows, rows[finite]])
+        all_scores = np.concatenate([self._scores, scores[finite]])
+        order = np.lexsort((all_rows, -self._sign * all_scores))[: self._k]
+        self._rows, self._scores = all_rows[order], all_scores[order]
+
+    def result(self) -> Ranked | VLScoreError:
+        if self._error is not None and not len(self._rows):
+            return self._error
+        return list(zip(self._rows.tolist(), self._scores.tolist(), strict=True))
 
 
 def best_texts(
@@ -18,32 +124,15 @@ def best_texts(
     k: int = 10,
     rows: Sequence[int] | None = None,
     excluded: Collection[int] = (),
-) -> list[tuple[int, float]]:
-    """The k texts that score best against a reference, as (row, score), best first.
-
-    Args:
-        metric: any registered metric of texts alone, such as "bleu-4".
-        texts: the whole corpus.
-        rows: candidates among it, found by another search; default: all, which is exact.
-        excluded: rows that must not be found.
-
-    Equal scores keep the order of the corpus. Raises: UnknownName; InvalidSetting for a metric
-    that looks at embeddings.
+) -> Ranked:
+    """The k texts that score best against one reference; see `TextSearch`.
 
     >>> best_texts("bleu-1", "no effusion", ["clear lungs", "no effusion", "effusion"], k=1)
     [(1, 1.0)]
     """
-    metric = find_metric(metric)
-    if metric.uses_embeddings:
-        raise InvalidSetting(f"{metric} looks at embeddings; search the index with it instead")
-    barred = set(excluded)
-    offered = range(len(texts)) if rows is None else sorted(set(rows))
-    candidates = [row for row in offered if row not in barred]
-    scores = np.empty(len(candidates))
-    for start in range(0, len(candidates), _AT_ONCE):
-        part = candidates[start : start + _AT_ONCE]
-        values = compute([metric], [texts[row] for row in part], [reference] * len(part))
-        scores[start : start + len(part)] = values[str(metric)]
-    sign = -1 if metric.higher_is_better else 1
-    order = np.argsort(sign * scores, kind="stable")[:k]
-    return [(candidates[position], float(scores[position])) for position in order]
+    (found,) = TextSearch(metric, texts).search(
+        [reference], k=k, rows=None if rows is None else [rows], excluded={0: excluded}
+    )
+    if isinstance(found, VLScoreError):
+        raise found
+    return found

@@ -1,16 +1,17 @@
 """From a table of reports to a data set of perturbations."""
 
 import hashlib
+import io
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
-from vlscore._files import atomic_write, file_digest, write_json
 from vlscore._resources import resource_path
+from vlscore._resumable import ResumableFolder
 from vlscore._version import __version__
 from vlscore.errors import InvalidTable
 from vlscore.findings import extract
@@ -19,11 +20,15 @@ from vlscore.perturb.kind import Kind, NeedsStandardNormal
 from vlscore.perturb.reading import Source
 from vlscore.perturb.registry import kinds_named
 from vlscore.perturb.standard import NormalSentences
-from vlscore.studies import BadRow, Report, read_reports
+from vlscore.studies import BadRow, Report, ReportTable, open_reports
 
 PERTURBATIONS_FILE = "perturbations.jsonl"
 SKIPPED_FILE = "skipped.jsonl"
 RUN_FILE = "run.json"
+RESULTS = (PERTURBATIONS_FILE, SKIPPED_FILE)
+
+# Rows of a chunk: a few seconds of work, which is what a kill can cost.
+_ROWS_IN_CHUNK = 200
 
 Progress = Callable[[int, int], None]
 
@@ -38,6 +43,9 @@ class PerturbedTable:
         counts: kind -> perturbations.
         bad_rows: rows without a report that can be used.
         standard_normal: the report that stood for normal ones; None where no kind needed it.
+        resumed_from: rows that an earlier, stopped call had done.
+        unchanged: the data set was there already; nothing was made.
+        notes: what a user should know besides, one sentence each.
     """
 
     out: Path
@@ -45,6 +53,9 @@ class PerturbedTable:
     counts: dict[str, int]
     standard_normal: str | None
     bad_rows: list[BadRow] = field(repr=False)
+    resumed_from: int = 0
+    unchanged: bool = False
+    notes: tuple[str, ...] = ()
 
 
 def perturb_table(
@@ -57,44 +68,62 @@ def perturb_table(
     standard_normal: str | None = None,
     id_column: str = "id",
     text_column: str | None = None,
+    overwrite: bool = False,
     on_progress: Progress | None = None,
 ) -> PerturbedTable:
     """Perturb every report of a table; constant memory, the same bytes for the same input and seed.
 
+    Called again after a stop with the same arguments, it goes on where it was; called again when it
+    has ended, it changes nothing.
+
     Args:
-        path: .jsonl, .csv or .parquet; see `read_reports` for the columns.
-        out: folder for the results, which are replaced.
+        path: table of reports; see `open_reports` for the columns.
+        out: folder for the results.
         kinds, seed, per_report: see `perturb`.
         standard_normal: report that stands for normal ones; default: made from the table itself,
             in a first pass over it.
+        id_column, text_column: names of columns; see `open_reports`.
+        overwrite: make anew; earlier results stay until the new ones are complete.
         on_progress: called with (rows done, bad rows).
 
     Raises: InvalidTable where the table cannot be read or holds no report; UnknownName,
-        InvalidSetting as `perturb`.
+        InvalidSetting as `perturb`, and where `out` holds another data set; FolderInUse.
     """
     chosen = kinds_named(kinds)
     check_per_report(per_report)
 
-    def rows() -> Iterator[Report | BadRow]:
-        return read_reports(path, id_column=id_column, text_column=text_column)
+    table = open_reports(path, id_column=id_column, text_column=text_column)
+    key = {
+        "vlscore": __version__,
+        "table_sha256": table.sha256,
+        "columns": [id_column, text_column],
+        "lexicons_sha256": lexicons_digest(),
+        "kinds": [kind.name for kind in chosen],
+        "seed": seed,
+        "per_report": per_report,
+        "standard_normal": standard_normal,
+    }
+    with ResumableFolder(out, key, results=RESULTS, overwrite=overwrite) as folder:
+        record = folder.record
+        if record is None:
+            run = _Run(chosen, seed, per_report, _standard_normal(folder, table, chosen, key))
+            _make(run, folder, table, on_progress or (lambda done, bad: None))
 
-    if not any(isinstance(kind, NeedsStandardNormal) for kind in chosen):
-        standard_normal = None
-    elif standard_normal is None:
-        standard_normal = standard_normal_of(row.text for row in rows() if isinstance(row, Report))
-    run = _Run(chosen, seed, per_report, standard_normal)
-    out = Path(out)
-    with ExitStack() as files:
-        made = files.enter_context(atomic_write(out / PERTURBATIONS_FILE))
-        skipped = files.enter_context(atomic_write(out / SKIPPED_FILE))
-        for done, row in enumerate(rows(), start=1):
-            run.take(row, made, skipped)
-            if on_progress is not None:
-                on_progress(done, len(run.bad_rows))
-        if not run.reports:
-            raise InvalidTable(f"{path}: holds no report; {_first_reason(run.bad_rows)}")
-    write_json(out / RUN_FILE, run.facts(Path(path)))
-    return PerturbedTable(out, run.reports, run.counts_by_kind(), standard_normal, run.bad_rows)
+            def write(place: Path) -> dict[str, Any]:
+                _join(folder, place)
+                return run.facts(table)
+
+            record = folder.finish(write, rows=run.rows)
+        return PerturbedTable(
+            folder.out,
+            record["reports"],
+            record["perturbations"],
+            record["standard_normal"],
+            list(_bad_rows(folder.out / SKIPPED_FILE)),
+            folder.resumed_from,
+            folder.unchanged,
+            table.notes,
+        )
 
 
 def standard_normal_of(reports: Iterable[str]) -> str:
@@ -105,21 +134,107 @@ def standard_normal_of(reports: Iterable[str]) -> str:
     return sentences.report()
 
 
+def _standard_normal(
+    folder: ResumableFolder, table: ReportTable, kinds: list[Kind], key: dict[str, Any]
+) -> str | None:
+    """The report that stands for normal ones: as given, as a stopped run had it, or made anew."""
+    if not any(isinstance(kind, NeedsStandardNormal) for kind in kinds):
+        return None
+    if key["standard_normal"] is not None:
+        return str(key["standard_normal"])
+    for chunk in folder.chunks():
+        return str(chunk.note["standard_normal"])
+    return standard_normal_of(row.text for row in table if isinstance(row, Report))
+
+
+def _make(run: "_Run", folder: ResumableFolder, table: ReportTable, on_progress: Progress) -> None:
+    """Perturb the rows that no chunk holds yet."""
+    for chunk in folder.chunks():
+        run.count(chunk.rows, chunk.note)
+    on_progress(run.rows, run.bad)
+    rows = islice(table, folder.rows, None)
+    for stretch in _stretches(rows, table.path, has_report=run.reports > 0):
+        made, skipped = io.StringIO(), io.StringIO()
+        note = run.perturb(stretch, made, skipped, on_progress)
+        with folder.append(len(stretch), note) as place:
+            (place / PERTURBATIONS_FILE).write_bytes(made.getvalue().encode("utf-8"))
+            (place / SKIPPED_FILE).write_bytes(skipped.getvalue().encode("utf-8"))
+
+
+def _stretches(
+    rows: Iterator[Report | BadRow], path: Path, *, has_report: bool
+) -> Iterator[list[Report | BadRow]]:
+    """The rows of each chunk; the first has a report, for without any there is no data set.
+
+    Raises: InvalidTable where no row is a report.
+    """
+    waiting: list[Report | BadRow] = []
+    while some := list(islice(rows, _ROWS_IN_CHUNK)):
+        waiting += some
+        has_report = has_report or any(isinstance(row, Report) for row in some)
+        if has_report:
+            yield waiting
+            waiting = []
+    for row in waiting:
+        if isinstance(row, BadRow):
+            raise InvalidTable(f"{path}: holds no report; row {row.row}: {row.reason}")
+
+
+def _join(folder: ResumableFolder, place: Path) -> None:
+    for name in RESULTS:
+        with (place / name).open("wb") as joined:
+            for chunk in folder.chunks():
+                joined.write((chunk.path / name).read_bytes())
+
+
+def _bad_rows(path: Path) -> Iterator[BadRow]:
+    """The rows without a report that can be used, from skipped.jsonl."""
+    with path.open(encoding="utf-8") as stream:
+        for record in map(json.loads, stream):
+            if "reason" in record:
+                yield BadRow(record["row"], record["study_id"], record["reason"])
+
+
 class _Run:
-    """Counts what a run makes, and writes it row by row."""
+    """Perturbs rows, and counts what comes of them."""
 
     def __init__(
         self, kinds: list[Kind], seed: int, per_report: int, standard_normal: str | None
     ) -> None:
         self.kinds, self.seed, self.per_report = kinds, seed, per_report
         self.standard_normal = standard_normal
-        self.reports = 0
-        self.bad_rows: list[BadRow] = []
+        self.rows = self.reports = self.bad = 0
         self._counts: Counter[str] = Counter()
 
+    def count(self, rows: int, note: dict[str, Any]) -> None:
+        """Take in what a chunk of an earlier call came to."""
+        self.rows += rows
+        self.reports += note["reports"]
+        self.bad += rows - note["reports"]
+        self._counts.update(note["counts"])
+
+    def perturb(
+        self,
+        rows: list[Report | BadRow],
+        made: IO[str],
+        skipped: IO[str],
+        on_progress: Progress,
+    ) -> dict[str, Any]:
+        """Perturb some rows; returns what `count` takes in again."""
+        reports, counts = self.reports, self._counts.copy()
+        for row in rows:
+            self.take(row, made, skipped)
+            on_progress(self.rows, self.bad)
+        return {
+            "reports": self.reports - reports,
+            "counts": dict(self._counts - counts),
+            "standard_normal": self.standard_normal,
+        }
+
     def take(self, row: Report | BadRow, made: IO[str], skipped: IO[str]) -> None:
+        self.rows += 1
         if isinstance(row, BadRow):
-            self.bad_rows.append(row)
+            self.bad += 1
             _write(skipped, {"row": row.row, "study_id": row.id, "reason": row.reason})
             return
         self.reports += 1
@@ -139,17 +254,17 @@ class _Run:
     def counts_by_kind(self) -> dict[str, int]:
         return {kind.name: self._counts[kind.name] for kind in self.kinds}
 
-    def facts(self, path: Path) -> dict[str, Any]:
+    def facts(self, table: ReportTable) -> dict[str, Any]:
         """What the data set was made of and with; no times or places, so that bytes repeat."""
         return {
             "vlscore": __version__,
-            "table": path.name,
-            "table_sha256": file_digest(path),
+            "table": table.path.name,
+            "table_sha256": table.sha256,
             "lexicons_sha256": lexicons_digest(),
             "seed": self.seed,
             "per_report": self.per_report,
             "reports": self.reports,
-            "bad_rows": len(self.bad_rows),
+            "bad_rows": self.bad,
             "perturbations": self.counts_by_kind(),
             "standard_normal": self.standard_normal,
         }
@@ -158,10 +273,6 @@ class _Run:
 def _write(stream: IO[str], record: dict[str, Any]) -> None:
     stream.write(json.dumps(record, ensure_ascii=False))
     stream.write("\n")
-
-
-def _first_reason(bad_rows: list[BadRow]) -> str:
-    return f"row {bad_rows[0].row}: {bad_rows[0].reason}" if bad_rows else "it is empty"
 
 
 def lexicons_digest() -> str:

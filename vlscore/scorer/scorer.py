@@ -198,7 +198,8 @@ class Scorer:
         triples: EmbeddingTriples | None = None
         flags: dict[str, NDArray[Any]] = {}
         if self.plan.needs.embeddings:
-            triples, flags = self._embed([items[row] for row in rows], texts, against)
+            embedded = against if self.plan.needs.embedded_references else None
+            triples, flags = self._embed([items[row] for row in rows], texts, embedded)
         values = self.plan.values(Batch(texts, against, triples))
         numbers = geometry(triples) if triples is not None else {}
         return _spread(values, {**numbers, **flags}, rows, failures, len(items))

@@ -6,14 +6,15 @@
 from vlscore.search.approximate import ApproximateIndex, build_approximate, line_points
 from vlscore.search.corpus import Corpus
 from vlscore.search.exact import Hits, search
+from vlscore.search.named import OBJECTIVES, Sought
 from vlscore.search.objectives import GUARDS, Cosine, ImageCentredCosine, Line, Objective
-from vlscore.search.oracle import EXACT_UP_TO, METRICS, Found, Oracle, nearer, recall
+from vlscore.search.oracle import EXACT_UP_TO, Found, Oracle, nearer, recall
 from vlscore.search.sharding import Shards
 
 __all__ = [
     "EXACT_UP_TO",
     "GUARDS",
-    "METRICS",
+    "OBJECTIVES",
     "ApproximateIndex",
     "Corpus",
     "Cosine",
@@ -24,6 +25,7 @@ __all__ = [
     "Objective",
     "Oracle",
     "Shards",
+    "Sought",
     "build_approximate",
     "line_points",
     "nearer",

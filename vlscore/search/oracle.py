@@ -1,4 +1,4 @@
-"""The oracle: the best reports of a corpus for a study, under a similarity of embeddings."""
+"""The oracle: the best rows of a corpus for a query, under a metric of embeddings."""
 
 import math
 from collections.abc import Sequence
@@ -8,25 +8,16 @@ from typing import Any
 import numpy as np
 import torch
 
-from vlscore.errors import InvalidSetting, UnknownName
+from vlscore.errors import InvalidSetting
 from vlscore.search.approximate import ApproximateIndex
 from vlscore.search.corpus import Corpus
 from vlscore.search.exact import Excluded, Hits, search
 from vlscore.search.kernels import Array, cosines, dot, feet, norm
+from vlscore.search.named import OBJECTIVES
 from vlscore.search.objectives import Cosine, ImageCentredCosine, Line, Objective
 from vlscore.search.sharding import Shards
+from vlscore.similarity.ablations import CLIPSCORE_WEIGHT
 
-# metric -> which embeddings its queries need
-METRICS = {
-    "vlscore": ("image", "reference"),
-    "cosine": ("reference",),
-    "image-centred-cosine": ("image", "reference"),
-    "clipscore": ("image",),
-    "image-to-text": ("image",),
-    "text-to-text": ("reference",),
-    "text-to-image": ("reference",),
-}
-_CLIPSCORE_WEIGHT = 2.5
 # Below it exact search answers hundreds of queries a second on one core.
 EXACT_UP_TO = 1_000_000
 
@@ -60,7 +51,7 @@ class Oracle:
 
     Args:
         vectors: (n, d) float32, or a Corpus, which may be a shard.
-        metric: a name in METRICS.
+        metric: a name in OBJECTIVES.
         C: the constant of VLScore; needed for metric "vlscore".
         guard: "none" (the published score), "segment" or "window"; for "vlscore".
         approximate: candidates from this index instead of exact search.
@@ -81,8 +72,8 @@ class Oracle:
         device: str = "cpu",
         shards: Shards | None = None,
     ) -> None:
-        if metric not in METRICS:
-            raise UnknownName(f"no oracle metric is called {metric!r}; known: {', '.join(METRICS)}")
+        self._objective = OBJECTIVES.find(metric)
+        metric = self._objective.name
         if metric == "vlscore" and not (C is not None and C > 0):
             raise InvalidSetting(f"vlscore needs C, a positive number, not {C}")
         if guard != "none" and metric != "vlscore":
@@ -104,7 +95,8 @@ class Oracle:
         """The k best rows of each query, best first; fewer where fewer qualify.
 
         Args:
-            images, references: (q, d) embeddings; None where the metric needs none.
+            images, references: (q, d) embeddings; None where the metric needs none. What it does
+                not need describes the hits, and may be nan for some queries.
             excluded: query -> rows it must not find.
             ranks: also rank each hit by its distance to the reference, at the price of another
                 product.
@@ -141,7 +133,7 @@ class Oracle:
         """What a search of these queries minimises."""
         given = {"image": images, "reference": references}
         vectors = []
-        for name in METRICS[self.metric]:
+        for name in self._objective.needs:
             value = given[name]
             if value is None or value.ndim != 2 or value.shape[1] != self.corpus.dim:
                 shape = None if value is None else value.shape
@@ -159,9 +151,7 @@ class Oracle:
     def _found(
         self, row: int, vector: Array, images: Array | None, references: Array | None, query: int
     ) -> Found:
-        g = vector[None]
-        i = None if images is None else np.asarray(images[query], np.float64)
-        r = None if references is None else np.asarray(references[query], np.float64)
+        g, i, r = vector[None], _given(images, query), _given(references, query)
         foot = height = area = distance = np.nan
         if r is not None:
             distance = float(norm(g - r)[0])
@@ -183,17 +173,20 @@ class Oracle:
             assert i is not None
             assert r is not None
             return float(cosines(g - i, r - i)[0])
-        vector = i if METRICS[self.metric] == ("image",) else r
+        vector = i if self._objective.needs == ("image",) else r
         assert vector is not None
         cosine = float(cosines(g, vector)[0])
-        return _CLIPSCORE_WEIGHT * max(cosine, 0.0) if self.metric == "clipscore" else cosine
+        return CLIPSCORE_WEIGHT * max(cosine, 0.0) if self.metric == "clipscore" else cosine
 
     def _with_ranks(self, found: list[list[Found]], references: Array) -> list[list[Found]]:
-        distances = [[hit.distance for hit in hits] for hits in found]
-        counts = self.shards.add(nearer(self.corpus, references, distances))
+        # A query without a reference has nothing to measure its hits' distances from.
+        ranked = [hits if _given(references, q) is not None else [] for q, hits in enumerate(found)]
+        distances = [[hit.distance for hit in hits] for hits in ranked]
+        counts = self.shards.add(nearer(self.corpus, np.nan_to_num(references), distances))
         return [
             [replace(hit, distance_rank=int(n) + 1) for hit, n in zip(hits, count, strict=True)]
-            for hits, count in zip(found, counts, strict=True)
+            or unranked
+            for hits, count, unranked in zip(ranked, counts, found, strict=True)
         ]
 
 
@@ -245,6 +238,13 @@ def recall(oracle: Oracle, images: Any, references: Any, *, k: int = 1) -> float
     pairs = [(set(t[t >= 0].tolist()), set(f.tolist())) for t, f in zip(truth, found, strict=True)]
     total = sum(len(t) for t, _ in pairs)
     return sum(len(t & f) for t, f in pairs) / total if total else float("nan")
+
+
+def _given(vectors: Array | None, query: int) -> Array | None:
+    """(d,) float64 of one query; None where it has none."""
+    if vectors is None or not np.isfinite(vectors[query]).all():
+        return None
+    return np.asarray(vectors[query], np.float64)
 
 
 def _present(hits: Hits) -> list[list[int]]:

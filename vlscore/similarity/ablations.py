@@ -10,7 +10,8 @@ from torch import Tensor
 from vlscore.similarity._arrays import ArrayLike, triples
 from vlscore.similarity.triangle import sides, triangle_area
 
-_CLIPSCORE_WEIGHT = 2.5
+# Of the cosine in CLIPScore's Eq. 1.
+CLIPSCORE_WEIGHT = 2.5
 
 
 def cosine(g: ArrayLike, r: ArrayLike, *, dtype: torch.dtype = torch.float64) -> Tensor:
@@ -62,7 +63,7 @@ def clipscore(i: ArrayLike, g: ArrayLike, *, dtype: torch.dtype = torch.float64)
     >>> clipscore([3.0, 0.0], [4.0, 3.0])
     tensor([2.], dtype=torch.float64)
     """
-    return _CLIPSCORE_WEIGHT * cosine(i, g, dtype=dtype).clamp(min=0)
+    return CLIPSCORE_WEIGHT * cosine(i, g, dtype=dtype).clamp(min=0)
 
 
 def refclipscore(

@@ -4,6 +4,7 @@ Ids, duplicates, missing values, undecodable text and columns are the same for e
 because every command reads through `open_studies` or `open_reports`.
 """
 
+import contextlib
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -114,6 +115,7 @@ class StudyTable(Table[Study]):
     Attributes:
         columns: what they are called.
         needs: which of image, reference and candidate every row must have.
+        wants: which of the others are read where a row has them.
         root: folder that image paths start from.
         also: further columns that are read.
         parts: columns that make the reference where it has none of its own.
@@ -124,28 +126,40 @@ class StudyTable(Table[Study]):
     root: Path
     also: tuple[str, ...] = ()
     parts: tuple[str, ...] = ()
+    wants: frozenset[str] = frozenset()
+
+    @property
+    def roles(self) -> frozenset[str]:
+        """Which of image, reference and candidate are read."""
+        return self.needs | self.wants
 
     def _wanted(self) -> set[str]:
-        names = {getattr(self.columns, role) for role in self.needs} | {self.columns.id}
-        if "image" in self.needs:
+        names = {getattr(self.columns, role) for role in self.roles} | {self.columns.id}
+        if "image" in self.roles:
             names.add(self.columns.view)
-        return names | set(self.also) | (set(self.parts) if "reference" in self.needs else set())
+        return names | set(self.also) | (set(self.parts) if "reference" in self.roles else set())
+
+    def _may_lack(self, role: str) -> contextlib.AbstractContextManager[None]:
+        is_wanted = role in self.wants
+        return contextlib.suppress(InvalidStudy) if is_wanted else contextlib.nullcontext()
 
     def _made(self, id: str, number: int, record: Record) -> Study:
-        names, needs = self.columns, self.needs
+        names, roles = self.columns, self.roles
         images: tuple[Path, ...] = ()
         views = reference = candidate = parts = None
-        if "image" in needs:
-            images = paths_of(record.get(names.image), names.image, self.root)
-            views = views_of(record.get(names.view), len(images), names.view)
-        if "reference" in needs and self.parts:
-            parts = _parts(record, self.parts)
-            reference = " ".join(parts.values())
-        elif "reference" in needs:
-            reference = _text(record, names.reference)
-            if reference is None:
-                raise InvalidStudy(f'column "{names.reference}" is empty')
-        if "candidate" in needs:
+        if "image" in roles:
+            with self._may_lack("image"):
+                found = paths_of(record.get(names.image), names.image, self.root)
+                views = views_of(record.get(names.view), len(found), names.view)
+                images = found
+        if "reference" in roles:
+            with self._may_lack("reference"):
+                if self.parts:
+                    parts = _parts(record, self.parts)
+                    reference = " ".join(parts.values())
+                elif (reference := _text(record, names.reference)) is None:
+                    raise InvalidStudy(f'column "{names.reference}" is empty')
+        if "candidate" in roles:
             # Silence is an answer of the generator and counts; a lost row would not.
             candidate = _text(record, names.candidate) or ""
         extra = {name: record[name] for name in self.also if name in record}
@@ -179,6 +193,7 @@ def open_studies(
     path: str | Path,
     *,
     needs: Collection[str] = ROLES,
+    wants: Collection[str] = (),
     image_root: str | Path | None = None,
     columns: ColumnNames | None = None,
     also: Sequence[str] = (),
@@ -188,6 +203,7 @@ def open_studies(
 
     Args:
         needs: which of "image", "reference" and "candidate" are read and must be there.
+        wants: which of the others are read where they are there; a row without is no bad row.
         image_root: folder that image paths start from; default: the table's.
         columns: other column names.
         also: further columns to read, into `Study.extra`.
@@ -202,7 +218,7 @@ def open_studies(
     path = Path(path)
     names = columns or ColumnNames()
     options = names.options or {role: f"ColumnNames({role}=...)" for role in ("id", "view", *ROLES)}
-    if unknown := set(needs) - set(ROLES):
+    if unknown := {*needs, *wants} - set(ROLES):
         raise InvalidSetting(f"a study has {', '.join(ROLES)}; not {', '.join(sorted(unknown))}")
     found = _columns_found(path)
     parts: tuple[str, ...] = ()
@@ -212,7 +228,8 @@ def open_studies(
     if parts:
         missing.pop("reference", None)
     # A user who names these columns wants them; under their own names they may be absent.
-    named = ("id", "view") if "image" in needs else ("id",)
+    roles = {*needs, *wants}
+    named = ("id", *sorted(wants), *(("view",) if "image" in roles else ()))
     missing |= {
         role: getattr(names, role)
         for role in named
@@ -220,7 +237,7 @@ def open_studies(
     }
     missing |= {name: name for name in also}
     _check_columns(path, found, missing, options)
-    if "image" in needs and image_root is not None and not os.path.isdir(image_root):
+    if "image" in roles and image_root is not None and not os.path.isdir(image_root):
         raise InvalidSetting(f"{image_root}: no such folder, and images are looked for in it")
     root = Path(image_root) if image_root is not None else path.parent
     return StudyTable(
@@ -234,6 +251,11 @@ def open_studies(
         root=root,
         also=tuple(also),
         parts=parts,
+        wants=frozenset(
+            role
+            for role in set(wants) - set(needs)
+            if getattr(names, role) in found or (role == "reference" and parts)
+        ),
     )
 
 

@@ -1,0 +1,65 @@
+"""Tables of studies, and what a run left of them."""
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+from PIL import Image
+
+from vlscore.evaluation import RunResult
+
+BATCH = 2
+CHUNK = 8 * BATCH
+
+
+def make_table(folder: Path, rows: int, suffix: str = ".jsonl") -> tuple[Path, list[dict]]:
+    """`rows` studies with distinct images and texts; returns the table's path and its records."""
+    folder.mkdir(parents=True, exist_ok=True)
+    records = []
+    for k in range(rows):
+        image = folder / f"{k}.png"
+        pixels = np.random.default_rng(k).integers(0, 256, (8, 8), dtype=np.uint8)
+        Image.fromarray(pixels).save(image)
+        records.append(
+            {
+                "id": f"s{k}",
+                "image": image.name,
+                "reference": f"reference {k % 3}",
+                "candidate": f"candidate {k}",
+            }
+        )
+    return write_table(folder / f"studies{suffix}", records), records
+
+
+def write_table(path: Path, records: list[dict]) -> Path:
+    if path.suffix == ".jsonl":
+        path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    elif path.suffix == ".csv":
+        with path.open("w", newline="") as stream:
+            writer = csv.DictWriter(stream, list(records[0]))
+            writer.writeheader()
+            writer.writerows(records)
+    else:
+        pq.write_table(pa.Table.from_pylist(records), path)
+    return path
+
+
+def read_scores(result: RunResult) -> list[dict[str, Any]]:
+    """The rows of the scores, read by the libraries that users read them with."""
+    if result.scores.suffix == ".csv":
+        return pyarrow.csv.read_csv(result.scores).to_pylist()
+    return pq.read_table(result.scores).to_pylist()
+
+
+def results_of(folder: Path) -> dict[str, bytes]:
+    """Name -> bytes of all files but run.json, which has times, and the lock."""
+    return {
+        path.name: path.read_bytes() if path.is_file() else b"a folder"
+        for path in folder.iterdir()
+        if path.name not in (".lock", "run.json")
+    }

@@ -1,0 +1,94 @@
+"""The best texts under a metric of texts."""
+
+import numpy as np
+import pytest
+
+from vlscore.errors import InvalidReport, InvalidSetting, VLScoreError
+from vlscore.metrics import Batch, Computed, Metric, Provider, artefacts, compute
+from vlscore.metrics.artefacts import ARTEFACTS, Artefact
+from vlscore.oracle import TextSearch, best_texts, text_metrics
+
+WORDS = ["lung", "effusion", "clear", "left", "right", "small", "heart", "normal", "edema", "no"]
+
+
+def texts(count, seed):
+    rng = np.random.default_rng(seed)
+    return [" ".join(rng.choice(WORDS, rng.integers(1, 6))) for _ in range(count)]
+
+
+@pytest.mark.parametrize("at_once", [7, 100])
+def test_it_is_brute_force_whatever_the_stretch(monkeypatch, at_once):
+    monkeypatch.setattr(text_metrics, "_AT_ONCE", at_once)
+    corpus, references = texts(40, 0), texts(5, 1)
+    excluded = {1: [3, 4], 4: list(range(38))}
+    found = TextSearch("bleu-1", corpus).search(references, k=4, excluded=excluded)
+    for number, reference in enumerate(references):
+        scores = compute(["bleu-1"], corpus, [reference] * 40)["bleu-1"]
+        left = [row for row in range(40) if row not in excluded.get(number, ())]
+        best = sorted(left, key=lambda row: (-scores[row], row))[:4]
+        assert found[number] == [(row, scores[row]) for row in best]
+    some = TextSearch("bleu-1", corpus).search(references[:1], k=2, rows=[[5, 9, 5, 2]])
+    scores = compute(["bleu-1"], corpus, references[:1] * 40)["bleu-1"]
+    best = sorted([2, 5, 9], key=lambda row: (-scores[row], row))[:2]
+    assert some == [[(row, scores[row]) for row in best]]
+
+
+class CountedWords(Provider):
+    """Shared words, by an artefact of the texts; a reference without words has no value."""
+
+    library = "vlscore"
+
+    def compute(self, metric: Metric, batch: Batch) -> Computed:
+        candidates, references = batch.artefacts["counted-words"]
+        pairs = list(zip(candidates, references, strict=True))
+        failures = {k: InvalidReport("no words") for k, (_, r) in enumerate(pairs) if not r}
+        return Computed([np.array([float(len(c & r)) for c, r in pairs])], failures=failures)
+
+
+@pytest.fixture
+def counted(monkeypatch):
+    """A metric of an artefact, and every text of which that was made."""
+    made: list[str] = []
+
+    def make(wanted):
+        made.extend(wanted)
+        return [set(text.split()) for text in wanted]
+
+    registry = type(ARTEFACTS)("artefact")
+    registry.register(Artefact("counted-words", make))
+    for module in (artefacts, __import__("vlscore.metrics.plan", fromlist=["plan"])):
+        monkeypatch.setattr(module, "ARTEFACTS", registry)
+    metric = Metric(
+        name="shared-words",
+        description="words in common",
+        higher_is_better=True,
+        bounds=(0.0, None),
+        uses_image=False,
+        uses_reference=True,
+        citation="none",
+        artefacts=("counted-words",),
+        provider=CountedWords(),
+    )
+    return metric, made
+
+
+def test_what_is_made_of_a_text_is_made_once(counted):
+    metric, made = counted
+    corpus = list(dict.fromkeys(texts(200, 2)))
+    references = ["lung left", "heart clear", "no edema here"]
+    TextSearch(metric, corpus).search(references)
+    assert sorted(made) == sorted({*corpus, *references})
+
+
+def test_a_reference_without_a_value_fails_alone(counted):
+    metric, _ = counted
+    first, nothing, last = TextSearch(metric, ["lung", "left"]).search(["lung", "", "left"], k=1)
+    assert (first, last) == ([(0, 1.0)], [(1, 1.0)])
+    assert isinstance(nothing, VLScoreError)
+    with pytest.raises(InvalidReport, match="no words"):
+        best_texts(metric, "", ["lung"])
+
+
+def test_a_metric_of_embeddings_is_refused():
+    with pytest.raises(InvalidSetting, match="search the index with it instead"):
+        best_texts("cosine", "a", ["b"])
