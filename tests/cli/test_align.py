@@ -87,7 +87,7 @@ def test_images_by_study_and_missing_ones_set_the_status(command, studies, tmp_p
     folder, _ = make_rexval(tmp_path / "rexval")
     reports = folder / "50_samples_gt_and_candidates.csv"
     text = reports.read_text(encoding="utf-8")
-    for number, name in ((500, "s1"), (501, "s3"), (502, "s9")):
+    for number, name in ((500, "s1"), (501, "s2"), (502, "s9")):
         text = text.replace(str(number), name)
     reports.write_text(text, encoding="utf-8")
     options = ("--studies", studies, "-m", "vlscore,cosine", "--resamples", 50)
