@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from tests.alignment.samples import make_radpref, make_rexval
+from tests.alignment.samples import make_radpref, make_rexval, rated
 from tests.doubles import HashEncoder
 from vlscore.alignment import AlignmentRun, read_ratings, run_alignment
 from vlscore.alignment import run as run_module
@@ -81,6 +81,19 @@ def test_a_second_call_changes_nothing_and_other_settings_are_refused(pairs, tmp
     assert [t.text() for t in again.tables] == [t.text() for t in first.tables]
     with pytest.raises(InvalidSetting, match="resamples"):
         run_alignment(pairs, tmp_path / "out", scorer=scorer, resamples=31)
+
+
+def test_pairs_of_ones_own_need_no_file_and_are_told_apart(tmp_path):
+    texts = ("Clear.", "Edema.", "Clear lungs.")
+    own = rated({"errors": [[0, 2, 1]]}, texts=texts, references=("Clear.",) * 3)
+    scorer = Scorer(metrics="bleu-1")
+    run = run_alignment(own, tmp_path / "out", scorer=scorer, resamples=30)
+    assert run.content["pairs"] == 3
+    changed = rated({"errors": [[0, 2, 3]]}, texts=texts, references=("Clear.",) * 3)
+    with pytest.raises(InvalidSetting, match="pairs_sha256"):
+        run_alignment(changed, tmp_path / "out", scorer=scorer, resamples=30)
+    with pytest.raises(InvalidSetting, match="the rated set brings none"):
+        run_alignment(rated({"errors": [[0, 2]]}), tmp_path / "x", scorer=scorer)
 
 
 def test_a_stopped_run_goes_on_and_ends_alike(pairs, tmp_path, monkeypatch):

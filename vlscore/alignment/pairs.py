@@ -1,5 +1,7 @@
 """Rated pairs as plain data: what raters said of candidate reports."""
 
+import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -52,6 +54,24 @@ class RatedPairs:
 
     def __len__(self) -> int:
         return len(self.studies)
+
+    @property
+    def source(self) -> str:
+        """What to call the set in messages."""
+        return str(self.files[0]) if self.files else "the rated set"
+
+    @cached_property
+    def sha256(self) -> str:
+        """Of ids, reports, image paths and ratings, hexadecimal."""
+        shown = [
+            None if each is None else list(map(str, each.images)) for each in self.images or ()
+        ]
+        texts = [self.studies, self.candidates, self.references, self.texts, shown]
+        facts = json.dumps([*texts, self.raters, list(self.ratings), self.meaning])
+        digest = hashlib.sha256(facts.encode("utf-8"))
+        for values in self.ratings.values():
+            digest.update(np.ascontiguousarray(values, dtype="<f8").tobytes())
+        return digest.hexdigest()
 
     @property
     def sign(self) -> int:

@@ -116,8 +116,6 @@ def run_alignment(
     run = _Run(pairs, scorer, values, lower_is_better, studies)
     key = {
         **run.key(),
-        "meaning": pairs.meaning,
-        "ratings": list(pairs.ratings),
         "level": level,
         "resamples": resamples,
         "seed": seed,
@@ -184,7 +182,7 @@ class _Run:
         scorer, studies = self._scorer, self._studies
         return {
             "files": {file.name: file_digest(file) for file in self.pairs.files},
-            "pairs": [list(self.pairs.studies), list(self.pairs.candidates)],
+            "pairs_sha256": self.pairs.sha256,
             "metrics": {n: str(s) for n, s in scorer.signatures.items()} if scorer else {},
             "values_sha256": file_digest(self._values) if self._values is not None else None,
             "lower_is_better": self._lower,

@@ -28,13 +28,13 @@ def check_inputs(scorer: Scorer, pairs: RatedPairs) -> None:
     names = ", ".join(map(str, scorer.metrics))
     if pairs.texts is None or (needs.references and pairs.references is None):
         raise InvalidSetting(
-            f"{names} look at reports, and {pairs.files[0]} brings none: name their columns "
+            f"{names} look at reports, and {pairs.source} brings none: name their columns "
             "(--reference-column, --candidate-column), or give values that were computed "
             "elsewhere (--values)"
         )
     if needs.images and pairs.images is None:
         raise InvalidSetting(
-            f"{names} look at images, and {pairs.files[0]} names none: give a table of the "
+            f"{names} look at images, and {pairs.source} names none: give a table of the "
             "studies and their images (--studies), or the column of image paths (--image-column)"
         )
 
