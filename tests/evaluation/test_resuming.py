@@ -286,9 +286,9 @@ def test_a_finished_run_called_again_says_so_and_changes_nothing(tmp_path, score
     assert again.unchanged
     assert (encoder.image_calls, encoder.report_rows) == (0, 0)
     assert again.summary == first.summary
-    assert {
-        path: path.stat().st_mtime_ns for path in before if path.name != ".lock"
-    } == {path: when for path, when in before.items() if path.name != ".lock"}
+    assert {path: path.stat().st_mtime_ns for path in before if path.name != ".lock"} == {
+        path: when for path, when in before.items() if path.name != ".lock"
+    }
 
 
 def test_other_settings_are_refused_with_what_differs(tmp_path, scorer):
@@ -421,7 +421,7 @@ def test_a_metric_of_ones_own_stays_where_others_are_added(tmp_path):
     table, _ = make_table(tmp_path, 4)
     evaluate(table, tmp_path / "out", Scorer(metrics=[own.length_ratio]))
     # Not registered here: whoever adds to the run names it again.
-    with pytest.raises(InvalidSetting, match=r'length-ratio that is not known.*package\.module'):
+    with pytest.raises(InvalidSetting, match=r"length-ratio that is not known.*package\.module"):
         evaluate(table, tmp_path / "out", Scorer(metrics="bleu-1"))
     names = "tests.metrics.own:length_ratio,bleu-1"
     evaluate(table, tmp_path / "out", Scorer(metrics=names))

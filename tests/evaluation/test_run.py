@@ -452,9 +452,7 @@ def test_a_run_whose_first_hundred_rows_fail_alike_ends_before_it_writes(tmp_pat
     assert done == [(0, 0)]
     # Nothing stands in the way of the corrected command.
     for k in range(1, 150):
-        (tmp_path / "images" / f"{k}.png").write_bytes(
-            (tmp_path / "images" / "0.png").read_bytes()
-        )
+        (tmp_path / "images" / f"{k}.png").write_bytes((tmp_path / "images" / "0.png").read_bytes())
     result = evaluate(table, tmp_path / "out", scorer, image_root=tmp_path / "images")
     assert result.summary.scored == 150
 

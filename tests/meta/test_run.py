@@ -32,9 +32,7 @@ def table(tmp_path):
 def run_into(out, pairs, table, **options):
     studies = open_studies(table, needs={"image"})
     embedder = StudyEmbedder(HashEncoder(), batch_size=2)
-    return run_sensitivity(
-        pairs, out, embedder=embedder, studies=studies, **{**OPTIONS, **options}
-    )
+    return run_sensitivity(pairs, out, embedder=embedder, studies=studies, **{**OPTIONS, **options})
 
 
 class Stopped(KeyboardInterrupt):
@@ -61,9 +59,7 @@ def test_stopped_after_any_chunk_it_goes_on_and_writes_the_same_bytes(tmp_path, 
     (tmp_path / "3.png").unlink()
     whole = run_into(tmp_path / "whole", pairs, table)
     counts = []
-    run_into(
-        tmp_path / "counted", pairs, table, on_progress=lambda *now: counts.append(now)
-    )
+    run_into(tmp_path / "counted", pairs, table, on_progress=lambda *now: counts.append(now))
     assert counts == [
         *[(0, 0), (3, 0), (6, 1), (8, 1)],
         # Ten pairs at once; study 3 has six of them without an image.
@@ -77,7 +73,9 @@ def test_stopped_after_any_chunk_it_goes_on_and_writes_the_same_bytes(tmp_path, 
         result = run_into(out, pairs, table)
         assert results_of(out) == results_of(tmp_path / "whole")
         assert result.content == whole.content
-        assert json.loads((out / "run.json").read_text())["results"].keys() == results_of(out).keys()
+        assert (
+            json.loads((out / "run.json").read_text())["results"].keys() == results_of(out).keys()
+        )
 
 
 @pytest.mark.usefixtures("small_chunks")
