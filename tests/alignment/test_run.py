@@ -220,3 +220,21 @@ def test_images_come_from_a_table_of_studies(pairs, tmp_path):
         run_alignment(
             pairs, tmp_path / "x", scorer=scorer, studies=open_studies(other, needs={"image"})
         )
+
+
+def test_ranks_of_one_rater_write_every_file(tmp_path):
+    texts = ("Clear lungs.", "Clear.", "Edema.") * 2
+    ranks = rated(
+        {"rank": [[1, 2, 3, 1, 2, 3]]},
+        list("aaabbb"),
+        meaning="ranks",
+        texts=texts,
+        references=("Clear lungs.",) * 6,
+    )
+    run = run_alignment(ranks, tmp_path / "out", scorer=Scorer(metrics="bleu-1"), resamples=30)
+    assert len(run.tables) == 1
+    assert (run.folder / "agreement.csv").read_text(encoding="utf-8").strip() == ""
+    (row,) = _read(run.folder / "rankings.csv")
+    assert (row["metric"], row["comparisons"], row["right"]) == ("bleu-1", "6", "1.0")
+    again = run_alignment(ranks, tmp_path / "out", scorer=Scorer(metrics="bleu-1"), resamples=30)
+    assert again.unchanged
