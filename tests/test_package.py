@@ -43,6 +43,7 @@ ROOMS = [
     "index",
     "oracle",
     "meta",
+    "alignment",
     "cli",
 ]
 LIFTED_OUT = {
@@ -190,6 +191,7 @@ def test_help_lists_the_commands():
         "retrieval",
         "perturb",
         "sensitivity",
+        "align",
     }
 
 
