@@ -30,7 +30,7 @@ from machine import describe_machine, publish
 
 from vlscore.perturb import KINDS, default_standard_normal, perturb, perturb_table
 from vlscore.perturb.generate import perturbations_of
-from vlscore.perturb.reading import Source
+from vlscore.perturb.reading import ReadReport
 from vlscore.phantom.dataset import sample_studies
 from vlscore.studies import Report, read_reports
 
@@ -73,7 +73,7 @@ def in_memory(texts: list[str]) -> float:
 def part_by_part(texts: list[str], round: int) -> dict[str, float]:
     """Seconds a report for reading, and for each kind."""
     start = time.process_time()
-    sources = [Source.read(text, default_standard_normal()) for text in texts]
+    sources = [ReadReport.read(text, default_standard_normal()) for text in texts]
     seconds = {READING: (time.process_time() - start) / len(texts)}
     names = list(KINDS)
     for name in names[round % len(names) :] + names[: round % len(names)]:

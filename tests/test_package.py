@@ -53,6 +53,7 @@ LIFTED_OUT = {
     "perturb": {
         "errors",
         "_files",
+        "_registry",
         "_resumable",
         "_resources",
         "_version",

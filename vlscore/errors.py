@@ -55,7 +55,7 @@ class IncompatibleCheckpoint(VLScoreError):
 
 
 class BrokenContract(VLScoreError):
-    """An encoder does not keep what every joint encoder promises."""
+    """An encoder, or a kind of perturbation, does not keep what every one of them promises."""
 
 
 class InvalidIndex(VLScoreError):

@@ -190,7 +190,7 @@ def test_help_says_what_is_written_and_how_to_choose(command):
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        (("--kinds", "paraphrase,edema"), UnknownName, "called edema; there are remove-pathology"),
+        (("--kinds", "paraphrase,edema"), UnknownName, "called 'edema'; Known: remove-pathology"),
         (("--text-column", "body"), InvalidTable, "no column body; found: id, report"),
         (("--standard-normal", "absent.txt"), InvalidSetting, "absent.txt: cannot be read"),
         (("--standard-normal", "empty.txt"), InvalidSetting, "empty.txt: holds no report"),

@@ -1,6 +1,10 @@
 """What docs/perturbations.md says of kinds, files and fields is so; tests/test_docs.py runs it."""
 
+import os
 import re
+import shlex
+import subprocess
+import sys
 
 import pytest
 from typer.testing import CliRunner
@@ -9,8 +13,6 @@ from tests.cli.conftest import read_jsonl, write_jsonl
 from tests.conftest import REPOSITORY
 from vlscore.cli import app
 from vlscore.perturb import KINDS, Expected, perturb
-from vlscore.perturb.chance import Chance
-from vlscore.perturb.reading import Source
 from vlscore.phantom.dataset import sample_studies
 
 PAGE = (REPOSITORY / "docs" / "perturbations.md").read_text(encoding="utf-8")
@@ -49,12 +51,40 @@ def test_the_table_is_the_registry():
     ]
 
 
-def test_the_second_example_is_a_kind():
-    names: dict = {}
-    exec(EXAMPLES[1], names)
-    source = Source.read("Oedema? No oedema is seen, nor haemothorax.")
-    changes = list(names["AmericanSpelling"]().changes(source, Chance(0, "", "american-spelling")))
-    assert {change.rule for change in changes} == {"spelling:oedema", "spelling:haemothorax"}
+def test_the_second_example_runs_as_printed(tmp_path, monkeypatch):
+    """As a file: alone, by the command, and where the kinds of ours are."""
+    (tmp_path / "my_kinds.py").write_text(EXAMPLES[1])
+    done = subprocess.run(
+        [sys.executable, "my_kinds.py"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "There is edema.\n"
+    write_jsonl(tmp_path / "test.jsonl", [{"id": "a", "report": "There is oedema."}])
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    (command,) = re.findall(r"^    PYTHONPATH=\. (vlscore .*)$", PAGE, re.MULTILINE)
+    done = CliRunner().invoke(app, shlex.split(command)[1:])
+    assert done.exit_code == 0, done.output
+    (made,) = read_jsonl(tmp_path / "spelled" / "perturbations.jsonl")
+    assert made["perturbed"] == "There is edema."
+
+
+def test_a_kind_may_import_from_the_package_wherever_it_lies():
+    """The registry imports no kind before it is asked for, so that no circle arises."""
+    program = (
+        "import sys, vlscore.perturb\n"
+        "assert not [m for m in sys.modules if m.startswith('vlscore.perturb.kinds.')]\n"
+        "vlscore.perturb.KINDS['paraphrase']\n"
+        "print('vlscore.perturb.kinds.paraphrase' in sys.modules)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "True\n"
 
 
 def test_other_rows_and_kinds_do_not_matter(folder):

@@ -260,7 +260,7 @@ def test_corpus_values_are_those_of_pooled_counts():
     score = expected.corpus_score(candidates, [references]).score / 100
     assert plan.corpus(bleu)["corpus"] == pytest.approx([score], rel=1e-12)
     assert bleu.headline.mean() != pytest.approx(score, rel=1e-3)
-    assert set(plan.corpus(f1)) == {"micro", "macro"}
+    assert {"micro", "macro"} <= set(plan.corpus(f1))
     # A resample in which the first candidate counts twice and the last not at all.
     twice = plan.corpus(bleu, np.array([[2.0, 1.0, 0.0]]))["corpus"]
     pooled = expected.corpus_score(

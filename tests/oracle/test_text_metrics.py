@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 
 from vlscore.errors import InvalidReport, InvalidSetting, VLScoreError
-from vlscore.metrics import Batch, Computed, Metric, Provider, artefacts, compute
+from vlscore.metrics import Batch, Computed, Metric, Plan, Provider, artefacts, compute
 from vlscore.metrics.artefacts import ARTEFACTS, Artefact
 from vlscore.oracle import TextSearch, best_texts, text_metrics
+from vlscore.oracle.naming import oracle_metric
+from vlscore.reports import TextPolicy
 
 WORDS = ["lung", "effusion", "clear", "left", "right", "small", "heart", "normal", "edema", "no"]
 
@@ -92,3 +94,16 @@ def test_a_reference_without_a_value_fails_alone(counted):
 def test_a_metric_of_embeddings_is_refused():
     with pytest.raises(InvalidSetting, match="search the index with it instead"):
         best_texts("cosine", "a", ["b"])
+
+
+def test_a_fitted_metric_is_fitted_to_the_corpus():
+    corpus = ["no left effusion", "no small effusion", "the heart is normal", "no left effusion"]
+    plan = Plan("cider-d").fit(corpus)
+    (metric,) = plan.metrics
+    reference = "small effusion"
+    scores = plan.values(Batch(corpus, [reference] * 4))[metric].headline
+    best = sorted(range(4), key=lambda row: (-scores[row], row))[:2]
+    assert best[0] == 1
+    assert best_texts("cider-d", reference, corpus, k=2) == [(row, scores[row]) for row in best]
+    assert oracle_metric("cider-d").signature(None, TextPolicy()).get("fit") == "corpus"
+    assert not oracle_metric("bleu-1").signature(None, TextPolicy()).has("fit")

@@ -7,7 +7,7 @@ from vlscore.findings.lexicon import load_lexicon
 from vlscore.perturb import KINDS
 from vlscore.perturb.chance import Chance
 from vlscore.perturb.lexicons import discourse
-from vlscore.perturb.reading import Source
+from vlscore.perturb.reading import ReadReport
 
 # Kind, report, the sentence that stands in the way.
 BELIED = [
@@ -64,7 +64,7 @@ FREE = [
     (
         "affirm-finding",
         "No pneumothorax. The lungs are clear.",
-        "There is a pneumothorax. The lungs are clear.",
+        "There is a pneumothorax. The lungs are otherwise clear.",
     ),
     ("negate-finding", "There is scoliosis. Atelectasis.", "There is no scoliosis. Atelectasis."),
     (
@@ -91,7 +91,7 @@ def test_otherwise_goes_with_what_it_is_said_of():
 
 
 def test_all_that_goes_is_named():
-    source = Source.read("Cardiomegaly and a pacemaker are seen. The lungs are clear.")
+    source = ReadReport.read("Cardiomegaly and a pacemaker are seen. The lungs are clear.")
     chance = Chance(0, "", "remove-pathology")
     (change,) = KINDS["remove-pathology"].changes(source, chance)
     assert change.rule == "sentence:cardiomegaly+pacemaker"

@@ -18,10 +18,11 @@ from tests.perturb.contract import (
     squeezed,
 )
 from tests.perturb.reports import REPORTS, any_text, reports
+from vlscore.errors import BrokenContract
 from vlscore.perturb import KINDS, Change, Edit, ErrorCategory, Expected, Kind, perturb
 from vlscore.perturb.chance import Chance
 from vlscore.perturb.generate import why_nothing
-from vlscore.perturb.reading import Source
+from vlscore.perturb.reading import ReadReport
 
 NAMES = sorted(KINDS)
 # These change a report in one way or in none.
@@ -38,7 +39,7 @@ class AmericanSpelling(Kind):
     expected = Expected.INSIGNIFICANT
     nothing = "no word is spelled otherwise in America"
 
-    def changes(self, source: Source, chance: Chance) -> Iterator[Change]:
+    def changes(self, source: ReadReport, chance: Chance) -> Iterator[Change]:
         for word in chance.shuffled(re.finditer("oedema|haemothorax", source.text)):
             spelling = re.sub("oe|ae", "e", word.group())
             yield Change((Edit(*word.span(), spelling),), f"spelling:{word.group()}")
@@ -49,7 +50,7 @@ class Careless(AmericanSpelling):
 
     name = "careless"
 
-    def changes(self, source: Source, chance: Chance) -> Iterator[Change]:
+    def changes(self, source: ReadReport, chance: Chance) -> Iterator[Change]:
         place = source.text.index("small")
         yield Change((Edit(place, place + 5, "enormous"),), "size:small")
 
@@ -162,5 +163,5 @@ def test_a_newcomers_kind(report):
 
 
 def test_a_careless_kind_is_found_out():
-    with pytest.raises(AssertionError, match="'a' before a vowel"):
+    with pytest.raises(BrokenContract, match="'a' before a vowel"):
         assert_keeps_contract(Careless(), "There is a small effusion.")

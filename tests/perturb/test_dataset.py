@@ -274,7 +274,11 @@ def test_a_table_without_reports_is_refused_and_nothing_is_written(tmp_path, row
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"kinds": ["change-colour"]}, UnknownName, "change-colour; there are remove-pathology"),
+        (
+            {"kinds": ["change-colour"]},
+            UnknownName,
+            "'change-colour'; did you mean change-location",
+        ),
         ({"per_report": 0}, InvalidSetting, "per_report is at least 1, not 0"),
     ],
 )

@@ -11,7 +11,7 @@ from tests.perturb.reports import REPORTS
 from vlscore.errors import InvalidReport, InvalidSetting, UnknownName
 from vlscore.perturb import KINDS, apply_edits, kinds_named, perturb
 from vlscore.perturb.generate import why_nothing
-from vlscore.perturb.reading import Source
+from vlscore.perturb.reading import ReadReport
 
 REPORT = REPORTS["several findings"]
 
@@ -51,7 +51,7 @@ def test_spans_count_code_points():
 
 def test_nothing_is_generated_before_it_is_asked_for():
     found = perturb("Mild edema.", ["no-such-kind"])
-    with pytest.raises(UnknownName, match="no kind of perturbation is called no-such-kind"):
+    with pytest.raises(UnknownName, match="no kind of perturbation is called 'no-such-kind'"):
         next(found)
 
 
@@ -62,7 +62,7 @@ def test_nothing_is_generated_before_it_is_asked_for():
         ({"report": b"Mild edema."}, InvalidReport),
         ({"report": "Mild edema.", "per_report": 0}, InvalidSetting),
         ({"report": "Mild edema.", "kinds": ["edema"]}, UnknownName),
-        ({"report": "Mild edema.", "kinds": "paraphrase"}, UnknownName),
+        ({"report": "Mild edema.", "kinds": [3]}, InvalidSetting),
     ],
 )
 def test_wrong_arguments_are_refused(arguments, error):
@@ -73,7 +73,7 @@ def test_wrong_arguments_are_refused(arguments, error):
 def test_why_nothing_came_out():
     report, kind = "Heart size is normal. Lungs are clear.", KINDS["standard-normal"]
     assert why_nothing(read("  "), kind) == "the text holds no sentence"
-    assert why_nothing(Source.read(report), kind) == "there is no standard normal report"
+    assert why_nothing(ReadReport.read(report), kind) == "there is no standard normal report"
     assert why_nothing(read(report), KINDS["change-location"]) == KINDS["change-location"].nothing
 
 

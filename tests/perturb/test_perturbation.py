@@ -53,7 +53,7 @@ def test_any_changes_that_are_changes_can_be_applied(text, proposed):
 
 def test_a_change_orders_its_edits_and_needs_some():
     change = change_of([Edit(5, 6, "b"), Edit(0, 1, "a"), Edit(5, 6, "b")], "rule")
-    assert change == ((Edit(0, 1, "a"), Edit(5, 6, "b")), "rule")
+    assert change == ((Edit(0, 1, "a"), Edit(5, 6, "b")), "rule", None)
     assert change_of([], "rule") is None
     assert change_of([Edit(0, 4, "a"), Edit(3, 5, "b")], "rule") is None
 

@@ -32,8 +32,8 @@ from vlscore.evaluation.results import (
 from vlscore.evaluation.rows import reasons_of
 from vlscore.evaluation.summary import Summary, read_summary, summarise
 from vlscore.metrics import METRICS, Metric, Plan, find_metric
-from vlscore.scorer import DEFAULT_METRIC, Scorer
-from vlscore.studies import ColumnNames, StudyTable, open_studies
+from vlscore.scorer import DEFAULT_METRIC, Item, Scorer
+from vlscore.studies import ColumnNames, Study, StudyTable, open_studies
 
 Tables = Callable[[], Iterable[pa.Table]]
 
@@ -129,6 +129,11 @@ def evaluate(
     check_format(format)
     studies = _opened(table, scorer, image_root, columns)
     scorer = scorer if scorer is not None else Scorer()
+    if scorer.plan.needs_fit:
+        # A pass over the references alone; the run itself then reads the table again.
+        scorer = scorer.fit(
+            Item("", s.reference, parts=s.parts) for s in studies if isinstance(s, Study)
+        )
     wanted = layout_of(scorer)
     run = _Run(studies, scorer, format)
     with ResumableFolder(

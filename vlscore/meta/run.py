@@ -29,10 +29,11 @@ from vlscore.meta.values import (
     all_failures,
     chosen_metrics,
     failure_reasons,
+    fit_metrics,
     pair_values,
     without_rows,
 )
-from vlscore.metrics import EmbeddingTriples, Metric, find_metric
+from vlscore.metrics import EmbeddingTriples, Fit, Metric, find_metric
 from vlscore.reports import TextPolicy
 from vlscore.studies import BadRow, StudyImages, StudyTable
 
@@ -231,12 +232,16 @@ class _Run:
         self._images, self._notes = _images_of(studies, {pair.study_id for pair in pairs})
         self._has_images = studies is not None
         self._metrics: list[Metric] = []
+        self._fits: Mapping[Metric, Fit] = {}
         self._left_out: dict[str, str] = {}
         self.signatures: dict[Metric, Any] = {}
 
     def choose(self, names: Any) -> None:
         """Settle the metrics; raises InvalidSetting or MissingDependency for those that cannot."""
         self._metrics, self._left_out = chosen_metrics(names, self._example())
+        # To all pairs, whichever of them a chunk holds.
+        there = [p for k, p in enumerate(self._selected) if k not in self._unselected]
+        self._fits = fit_metrics(there, self._metrics)
         self.signatures = {
             each.metric: each.signature for each in self._values([], StudyVectors())[0]
         }
@@ -316,12 +321,14 @@ class _Run:
     def _values(self, pairs: Sequence[Pair], studies: StudyVectors) -> tuple[list[PairValues], int]:
         text = self._policy.signature()
         if self._embedder is None:
-            return pair_values(pairs, self._metrics, text=text), 0
+            return pair_values(pairs, self._metrics, text=text, fits=self._fits), 0
         shown = studies if self._has_images else None
         # What a chunk holds may not depend on whether the chunks before it were computed just now.
         self._embedder.engine.forget()
         embedded = embed_pairs(pairs, self._embedder, shown, C=self._C)
-        return pair_values(pairs, self._metrics, embedded, text=text), embedded.truncated
+        return pair_values(
+            pairs, self._metrics, embedded, text=text, fits=self._fits
+        ), embedded.truncated
 
     def _example(self) -> EmbeddingTriples | None:
         """No embeddings at all, of the kind that there will be."""

@@ -14,6 +14,7 @@ from vlscore.meta.pairs import Pair
 from vlscore.metrics import (
     Batch,
     EmbeddingTriples,
+    Fit,
     Metric,
     Plan,
     find_metrics,
@@ -80,6 +81,12 @@ def chosen_metrics(
     return list(found), {}
 
 
+def fit_metrics(pairs: Sequence[Pair], metrics: Sequence[Metric]) -> Mapping[Metric, Fit]:
+    """The metrics that need it, fitted to the original reports: each study's counts once."""
+    originals = {pair.study_id: pair.original for pair in pairs}
+    return Plan(metrics).fit(originals.values()).fits
+
+
 def pair_values(
     pairs: Sequence[Pair],
     metrics: Sequence[Metric],
@@ -87,6 +94,7 @@ def pair_values(
     *,
     text: str | None = None,
     images: Tensor | None = None,
+    fits: Mapping[Metric, Fit] | None = None,
 ) -> list[PairValues]:
     """Values of each metric; what is equal for several pairs is computed once.
 
@@ -94,10 +102,12 @@ def pair_values(
         pairs: as selected by the text policy.
         text: how that policy is printed.
         images: (n, d) to show instead of each study's own.
+        fits: what metrics such as CIDEr-D were fitted to; default: these pairs' originals.
 
     Raises: InvalidSetting where a metric needs an encoder, or images, that are not there.
     """
     plan = Plan(metrics, text=text)
+    plan = plan.fitted_as(fit_metrics(pairs, metrics) if fits is None else fits)
     # An original is compared with itself once a study, however many changes were made of it.
     keys = [(p.study_id, p.original, p.original) for p in pairs]
     keys += [(p.study_id, p.perturbed, p.original) for p in pairs]

@@ -10,7 +10,7 @@ from vlscore.metrics.contract import check_metric
 from vlscore.metrics.embeddings import EmbeddingTriples
 from vlscore.metrics.metric import EMBEDDINGS, Metric, Output, Parameter
 from vlscore.metrics.own import text_metric
-from vlscore.metrics.plan import Plan, corpus_of_sums, lacks, usable_metrics
+from vlscore.metrics.plan import Fit, Plan, corpus_of_sums, lacks, usable_metrics
 from vlscore.metrics.providers import Provider, one_column
 from vlscore.metrics.registry import METRICS, find_metric, find_metrics, provider_of, register
 
@@ -20,6 +20,7 @@ __all__ = [
     "Batch",
     "Computed",
     "EmbeddingTriples",
+    "Fit",
     "Metric",
     "MetricValues",
     "Output",

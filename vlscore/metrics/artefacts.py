@@ -6,13 +6,19 @@ line. Embeddings, which need images as well, come from the embedder instead.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from vlscore._recent import Recent
 from vlscore._registry import Registry
 
+if TYPE_CHECKING:
+    from vlscore.findings import ReportFindings
+
 # Distinct texts whose artefacts are kept from batch to batch; references repeat across generators.
 _REMEMBERED = 10_000
+# Candidates and references of one chunk of an evaluation.
+_TEXTS_OF_A_CHUNK = 2048
 
 
 @dataclass(frozen=True)
@@ -31,13 +37,50 @@ class Artefact:
 ARTEFACTS: Registry[Artefact] = Registry("artefact", group="vlscore.artefacts")
 
 
+class Mention(NamedTuple):
+    """One mention of a finding: its CheXpert label, or its own name where it has none.
+
+    `denied` is false for what is stated or doubted; `attributes` are side, place, severity, ...
+    """
+
+    category: str
+    denied: bool
+    attributes: tuple[str, ...]
+
+
+@lru_cache(maxsize=_TEXTS_OF_A_CHUNK)
+def _findings(text: str) -> "ReportFindings":
+    """What a report says, read once for all artefacts that are made of it."""
+    from vlscore.findings import extract
+
+    return extract(text)
+
+
 def _chexpert_labels(texts: Sequence[str]) -> list[dict[str, int | None]]:
     from vlscore.findings import chexpert_labels
 
-    return [chexpert_labels(text) for text in texts]
+    return [chexpert_labels(_findings(text)) for text in texts]
+
+
+def _finding_mentions(texts: Sequence[str]) -> list[tuple[Mention, ...]]:
+    from vlscore.findings import Polarity, Status
+
+    return [
+        tuple(
+            Mention(
+                finding.chexpert or finding.observation,
+                finding.polarity is Polarity.NEGATIVE,
+                tuple(dict.fromkeys(attribute.value for attribute in finding.attributes)),
+            )
+            for finding in _findings(text)
+            if finding.status is Status.CURRENT
+        )
+        for text in texts
+    ]
 
 
 ARTEFACTS.register(Artefact("chexpert-labels", _chexpert_labels))
+ARTEFACTS.register(Artefact("finding-mentions", _finding_mentions))
 
 
 class ArtefactStore:

@@ -26,6 +26,8 @@ class Batch:
         artefacts: name -> one value for each candidate and one for each reference.
         values: for a metric that is computed from others, the values of each of its `inputs`,
             under what stands there.
+        fitted: what the metric at hand was fitted to, as its provider's `fit` returned it; None
+            for a metric that is not fitted.
 
     Raises: InvalidSetting where lengths differ.
     """
@@ -35,6 +37,7 @@ class Batch:
     embeddings: EmbeddingTriples | None = None
     artefacts: Mapping[str, tuple[Sequence[Any], Sequence[Any]]] = field(default_factory=dict)
     values: Mapping[str | Metric, "MetricValues"] = field(default_factory=dict)
+    fitted: Any = None
 
     def __post_init__(self) -> None:
         lengths = {"candidates": len(self.candidates)}

@@ -4,15 +4,18 @@ A plan resolves names, adds the metrics that others are computed from, says befo
 computed what is missing, makes each artefact of a text once, and gives every metric the same rows.
 """
 
-from collections.abc import Mapping, Sequence
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
 from vlscore._signature import Signature
 from vlscore._version import __version__
-from vlscore.errors import InvalidSetting, MissingDependency, VLScoreError
+from vlscore.errors import InvalidReport, InvalidSetting, MissingDependency, VLScoreError
 from vlscore.metrics.artefacts import ARTEFACTS, ArtefactStore
 from vlscore.metrics.batch import Batch, Computed, MetricValues, Values
 from vlscore.metrics.embeddings import EmbeddingTriples
@@ -20,6 +23,27 @@ from vlscore.metrics.metric import EMBEDDINGS, Metric
 from vlscore.metrics.providers import Provider
 from vlscore.metrics.providers.similarity_provider import constant_of
 from vlscore.metrics.registry import METRICS, find_metric, find_metrics, provider_of
+
+# References that a metric is fitted to at a time.
+_FITTED_AT_ONCE = 1000
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """What a metric was fitted to.
+
+    Attributes:
+        state: as its provider's `fit` returned it.
+        references: how many.
+        digest: of the references, equal in whatever order they come.
+    """
+
+    state: Any
+    references: int
+    digest: str
+
+    def __str__(self) -> str:
+        return f"{self.references}-references@{self.digest}"
 
 
 @dataclass(frozen=True)
@@ -56,6 +80,7 @@ class Plan:
         metrics: those asked for, in order.
         steps: those and their inputs, each behind what it is computed from.
         needs: what studies must bring.
+        fits: what the metrics that need it were fitted to.
 
     Raises: UnknownName, InvalidSetting for metrics that are not there, depend on themselves, or
         have columns of one name.
@@ -64,16 +89,47 @@ class Plan:
     def __init__(self, metrics: Any, *, text: str | None = None) -> None:
         self.metrics = find_metrics(metrics)
         self.steps = _in_order(self.metrics)
-        self.needs = Needs(
-            images=any(metric.uses_image for metric in self.steps),
-            references=any(metric.uses_reference for metric in self.steps),
-            embeddings=any(metric.uses_embeddings for metric in self.steps),
-            embedded_references=any(m.uses_embeddings and m.uses_reference for m in self.steps),
-        )
         self._text = text
         self._providers: dict[Metric, Provider] = {m: provider_of(m) for m in self.steps}
         self._artefacts = ArtefactStore()
+        self._fitted = tuple(m for m in self.steps if self._providers[m].is_fitted(m))
+        self.fits: Mapping[Metric, Fit] = {}
+        self.needs = Needs(
+            images=any(metric.uses_image for metric in self.steps),
+            references=any(m.uses_reference for m in self.steps) or bool(self._fitted),
+            embeddings=any(metric.uses_embeddings for metric in self.steps),
+            embedded_references=any(m.uses_embeddings and m.uses_reference for m in self.steps),
+        )
         _check_names(self.steps)
+
+    @property
+    def needs_fit(self) -> bool:
+        """Whether a metric depends on all references of a run, and was not fitted to them."""
+        return any(metric not in self.fits for metric in self._fitted)
+
+    def fit(self, references: Iterable[str]) -> "Plan":
+        """The same plan, its metrics fitted to the references of a run.
+
+        Args: references: of every study, the text policy applied; read once, a part at a time.
+        Raises: InvalidReport naming the position of what is no text.
+        """
+        if isinstance(references, str | bytes):
+            raise InvalidReport("references is a list of reports, not one text")
+        states = {metric: self._providers[metric].fit(metric, []) for metric in self._fitted}
+        rest, seen, total = iter(references), 0, 0
+        while self._fitted and (part := list(islice(rest, _FITTED_AT_ONCE))):
+            total += sum(_number_of(text, seen + k) for k, text in enumerate(part))
+            seen += len(part)
+            for metric, state in states.items():
+                states[metric] = self._providers[metric].fit(metric, part, state)
+        digest = f"{total % 2**64:016x}"[:12]
+        return self.fitted_as({m: Fit(state, seen, digest) for m, state in states.items()})
+
+    def fitted_as(self, fits: Mapping[Metric, Fit]) -> "Plan":
+        """The same plan with what its metrics were fitted to elsewhere."""
+        fitted = copy(self)
+        fitted.fits = {metric: fits[metric] for metric in self._fitted if metric in fits}
+        return fitted
 
     def require(self) -> None:
         """Raises MissingDependency where a metric cannot run here, naming what to install."""
@@ -103,6 +159,8 @@ class Plan:
             facts = list(used)
         signature = Signature(metric.name).plus(settings)
         signature = signature.plus(self._providers[metric].facts(metric))
+        if metric in self._fitted:
+            signature = signature.plus(fit=self.fits.get(metric, "each-batch"))
         if inputs:
             signature = signature.plus(of=" + ".join(str(s).replace("|", ",") for s in inputs))
         signature = signature.plus(txt=self._text)
@@ -113,13 +171,20 @@ class Plan:
         return signature.plus(v=__version__).flagged(*flags)
 
     def values(self, batch: Batch) -> dict[Metric, MetricValues]:
-        """Values of every metric asked for, in order; all cover the same rows."""
+        """Values of every metric asked for, in order; all cover the same rows.
+
+        Metrics that are fitted to references, and were not, are fitted to those of the batch.
+        """
         self._check(batch)
+        if self.needs_fit:
+            assert batch.references is not None
+            return self.fit(batch.references).values(batch)
         batch = replace(batch, artefacts=self._made(batch))
         found: dict[str, MetricValues] = {}
         for metric in self.steps:
             inputs = {name: found[str(find_metric(name))] for name in metric.inputs}
-            given = replace(batch, values=inputs)
+            fitted = self.fits[metric].state if metric in self.fits else None
+            given = replace(batch, values=inputs, fitted=fitted)
             computed = self._providers[metric].compute(metric, given)
             found[str(metric)] = self._finished(metric, computed, given)
         return {metric: found[str(metric)] for metric in self.metrics}
@@ -259,6 +324,15 @@ def _in_order(metrics: Sequence[Metric]) -> tuple[Metric, ...]:
     for metric in metrics:
         visit(metric, ())
     return tuple(ordered)
+
+
+def _number_of(text: str, position: int) -> int:
+    if not isinstance(text, str):
+        raise InvalidReport(
+            f"references[{position}] is a {type(text).__name__}; a report is a text"
+        )
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
+    return int.from_bytes(digest[:8], "big")
 
 
 def _check_names(metrics: Sequence[Metric]) -> None:

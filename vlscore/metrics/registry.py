@@ -9,10 +9,15 @@ from typing import Any
 
 from vlscore._registry import Registry, split_call, split_names
 from vlscore.errors import InvalidSetting, UnknownName
+from vlscore.metrics.definitions.bert_score import BERT_SCORE
 from vlscore.metrics.definitions.bleu import BLEU
+from vlscore.metrics.definitions.chrf import CHRF
+from vlscore.metrics.definitions.cider_d import CIDER_D
 from vlscore.metrics.definitions.embedded import EMBEDDED
 from vlscore.metrics.definitions.findings_f1 import FINDINGS_F1
 from vlscore.metrics.definitions.meteor import METEOR
+from vlscore.metrics.definitions.mirqi import MIRQI
+from vlscore.metrics.definitions.readability import READABILITY
 from vlscore.metrics.definitions.rouge_l import ROUGE_L
 from vlscore.metrics.metric import Metric
 from vlscore.metrics.providers import PROVIDERS, Provider
@@ -25,6 +30,8 @@ def _check(member: Any) -> None:
 
 METRICS: Registry[Metric] = Registry("metric", group="vlscore.metrics", check=_check)
 for _metric in (*EMBEDDED, *BLEU, ROUGE_L, METEOR, FINDINGS_F1):
+    METRICS.register(_metric)
+for _metric in (*CHRF, CIDER_D, BERT_SCORE, MIRQI, *READABILITY):
     METRICS.register(_metric)
 
 

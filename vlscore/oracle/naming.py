@@ -63,9 +63,11 @@ class OracleMetric:
     def signature(self, embedder: StudyEmbedder | None, policy: TextPolicy) -> Signature:
         """What the scores depend on."""
         plan = Plan([self.metric], text=policy.signature())
+        # The corpus is named by its index; `TextSearch` fits to it.
+        fit = "corpus" if plan.needs_fit else None
         if embedder is None:
-            return plan.signature(self.metric)
-        signature = plan.signature(self.metric, embedder.signature, embedder.C)
+            return plan.signature(self.metric).plus(fit=fit)
+        signature = plan.signature(self.metric, embedder.signature, embedder.C).plus(fit=fit)
         if self.sought is None:
             # Which candidates are scored depends on the encoder that found them.
             return _with_encoder(signature, embedder.signature)

@@ -19,7 +19,8 @@ class TextSearch:
     """The best texts of a corpus under a metric of texts.
 
     What a metric makes of a text (labels, say) is made once for the references of one call, and
-    once for a text of the corpus that several references are compared with.
+    once for a text of the corpus that several references are compared with. A metric that is
+    fitted to references, such as CIDEr-D, is fitted to the corpus.
 
     Args:
         metric: name, or Metric, of a metric of texts alone.
@@ -37,6 +38,9 @@ class TextSearch:
                 f"{self._metric} looks at embeddings; search the index with it instead"
             )
         self._plan.require()
+        if self._plan.needs_fit:
+            # References come one at a time; it is the corpus that tells which words are rare.
+            self._plan = self._plan.fit(texts)
 
     def search(
         self,

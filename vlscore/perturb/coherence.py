@@ -4,26 +4,29 @@ import re
 from collections.abc import Collection, Iterator
 
 from vlscore.findings import Attribute, Category, Finding, Polarity, Sentence
+from vlscore.perturb.denial import denial_of
 from vlscore.perturb.lexicons import discourse
-from vlscore.perturb.reading import Source, heights, may_be_one, on_two_sides
+from vlscore.perturb.reading import ReadReport, heights, may_be_one, on_two_sides
 
 
-def told_elsewhere(source: Source, finding: Finding, changed: Collection[int]) -> bool:
+def told_elsewhere(source: ReadReport, finding: Finding, changed: Collection[int]) -> bool:
     """Whether other sentences state or doubt it under another name, or its cause."""
     return any(other.polarity is not Polarity.NEGATIVE for other in _kin(source, finding, changed))
 
 
-def denied_elsewhere(source: Source, finding: Finding, changed: Collection[int]) -> bool:
+def denied_elsewhere(source: ReadReport, finding: Finding, changed: Collection[int]) -> bool:
     """Whether other sentences deny it, or call normal what it would be seen in."""
     denied = (
         other
         for other in source.findings
-        if other.polarity is Polarity.NEGATIVE and other.sentence not in changed
+        if other.polarity is Polarity.NEGATIVE
+        and other.sentence not in changed
+        and not _denies_what_is_acute(source, other.sentence)
     )
     return any(may_be_one(other, finding) or _settles(other, finding) for other in denied)
 
 
-def compared_elsewhere(source: Source, finding: Finding, changed: Collection[int]) -> bool:
+def compared_elsewhere(source: ReadReport, finding: Finding, changed: Collection[int]) -> bool:
     """Whether other sentences compare with a prior, be it bones if it is one, else the chest."""
     is_bone = finding.observation in discourse().bones
     return any(
@@ -33,7 +36,7 @@ def compared_elsewhere(source: Source, finding: Finding, changed: Collection[int
     )
 
 
-def names_side_elsewhere(source: Source, side: str, changed: Collection[int]) -> bool:
+def names_side_elsewhere(source: ReadReport, side: str, changed: Collection[int]) -> bool:
     """Whether other sentences speak of that side: of bones where these do, else of the chest."""
     followers = {follower for index in changed for follower in source.followers(index)}
     speaking = (source.sentences[index] for index in followers.union(changed))
@@ -45,7 +48,7 @@ def names_side_elsewhere(source: Source, side: str, changed: Collection[int]) ->
 
 
 def names_zone_elsewhere(
-    source: Source, finding: Finding, zone: Attribute, changed: Collection[int]
+    source: ReadReport, finding: Finding, zone: Attribute, changed: Collection[int]
 ) -> bool:
     """Whether other sentences speak of that zone in its words, or of its kin at that height."""
     words = zone.span.of(source.text).lower()
@@ -72,19 +75,25 @@ def are_kin(one: Finding, other: Finding) -> bool:
     return not one.zones or not other.zones or not heights(one).isdisjoint(heights(other))
 
 
+def _denies_what_is_acute(source: ReadReport, index: int) -> bool:
+    """Whether a sentence denies what is acute in general: `consistency` makes room in it."""
+    denial = denial_of(source.plain[index])
+    return denial is not None and denial.only_acute
+
+
 def _settles(normal: Finding, finding: Finding) -> bool:
     settled = discourse().settles.get(normal.observation, frozenset())
     return normal.normal and finding.observation in settled
 
 
-def _kin(source: Source, finding: Finding, changed: Collection[int]) -> Iterator[Finding]:
+def _kin(source: ReadReport, finding: Finding, changed: Collection[int]) -> Iterator[Finding]:
     """Mentions in other sentences that may speak of the same thing, at no other place."""
     for other in source.findings:
         if other.sentence not in changed and are_kin(other, finding):
             yield other
 
 
-def _others(source: Source, changed: Collection[int]) -> Iterator[Sentence]:
+def _others(source: ReadReport, changed: Collection[int]) -> Iterator[Sentence]:
     """The sentences besides, without those that merely deny."""
     for sentence in source.sentences:
         is_told = sentence.category is not Category.TECHNIQUE and not sentence.normal
@@ -92,7 +101,7 @@ def _others(source: Source, changed: Collection[int]) -> Iterator[Sentence]:
             yield sentence
 
 
-def _speaks_of(source: Source, sentence: Sentence, side: str) -> bool:
+def _speaks_of(source: ReadReport, sentence: Sentence, side: str) -> bool:
     named = re.search(rf"\b{side}", source.words_of(sentence)) is not None
     return named or any(finding.side == side for finding in sentence.findings)
 

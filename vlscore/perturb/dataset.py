@@ -17,8 +17,8 @@ from vlscore.errors import InvalidTable
 from vlscore.findings import extract
 from vlscore.perturb.generate import check_per_report, perturbations_of, why_nothing
 from vlscore.perturb.kind import Kind, NeedsStandardNormal
-from vlscore.perturb.reading import Source
-from vlscore.perturb.registry import kinds_named
+from vlscore.perturb.reading import ReadReport
+from vlscore.perturb.registry import AnyKind, kinds_named
 from vlscore.perturb.standard import NormalSentences
 from vlscore.studies import BadRow, Report, ReportTable, open_reports
 
@@ -61,7 +61,7 @@ class PerturbedTable:
 def perturb_table(
     path: str | Path,
     out: str | Path,
-    kinds: Iterable[str] | None = None,
+    kinds: Iterable[AnyKind] | AnyKind | None = None,
     seed: int = 0,
     *,
     per_report: int = 1,
@@ -238,16 +238,19 @@ class _Run:
             _write(skipped, {"row": row.row, "study_id": row.id, "reason": row.reason})
             return
         self.reports += 1
-        source = Source.read(row.text, self.standard_normal)
+        source = ReadReport.read(row.text, self.standard_normal)
         reasons = {}
         for kind in self.kinds:
             count = 0
-            for perturbation in perturbations_of(source, kind, self.seed, self.per_report, row.id):
+            refused: list[str] = []
+            for perturbation in perturbations_of(
+                source, kind, self.seed, self.per_report, row.id, refused
+            ):
                 _write(made, perturbation.to_dict())
                 count += 1
             self._counts[kind.name] += count
             if not count:
-                reasons[kind.name] = why_nothing(source, kind)
+                reasons[kind.name] = why_nothing(source, kind, refused)
         if reasons:
             _write(skipped, {"row": row.row, "study_id": row.id, "reasons": reasons})
 

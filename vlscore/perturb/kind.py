@@ -6,11 +6,11 @@ from typing import ClassVar
 
 from vlscore.perturb.chance import Chance
 from vlscore.perturb.perturbation import Change, ErrorCategory, Expected
-from vlscore.perturb.reading import Source
+from vlscore.perturb.reading import ReadReport
 
 
 class Kind(ABC):
-    """A kind of perturbation; one file under `kinds/` and one line in `registry.py`.
+    """A kind of perturbation: derive from it, and hand the object, or its place, to `perturb`.
 
     Attributes:
         name: as users type it.
@@ -29,9 +29,9 @@ class Kind(ABC):
     nothing: ClassVar[str]
 
     @abstractmethod
-    def changes(self, source: Source, chance: Chance) -> Iterator[Change]:
+    def changes(self, source: ReadReport, chance: Chance) -> Iterator[Change]:
         """Changes that the report allows, in an order that `chance` alone decides."""
 
 
 class NeedsStandardNormal(Kind):
-    """A kind that needs `Source.standard_normal`; generators know it by this class."""
+    """A kind that needs `ReadReport.standard_normal`; generators know it by this class."""

@@ -25,6 +25,36 @@ class ErrorCategory(StrEnum):
     OMITTED_COMPARISON = "omitted_comparison"
 
 
+class Effect(StrEnum):
+    """What a change does to what the report says; each has its rule in `consistency`."""
+
+    STATED = "stated"
+    LEFT_OUT = "left out"
+    DENIED = "denied"
+    MOVED = "moved"
+    REGRADED = "regraded"
+    COMPARED = "compared"
+    NOT_COMPARED = "not compared"
+    NORMALITY_LEFT_OUT = "normality left out"
+    NO_CONTENT_LEFT_OUT = "no content left out"
+    REORDERED = "reordered"
+
+
+class Meaning(NamedTuple):
+    """What a change is meant to do, for the check that reads the rest of the report.
+
+    Attributes:
+        effect: what it does.
+        observations: to which, as in `vlscore.findings.Finding.observation`.
+        old, new: the side, zone, grade or comparison before and after, where it has one.
+    """
+
+    effect: Effect
+    observations: tuple[str, ...] = ()
+    old: str | None = None
+    new: str | None = None
+
+
 class Edit(NamedTuple):
     """Characters [start, end) of the original, counted in code points, become `replacement`."""
 
@@ -34,18 +64,23 @@ class Edit(NamedTuple):
 
 
 class Change(NamedTuple):
-    """What a kind proposes: its edits in text order without overlap, and the rule that fired."""
+    """What a kind proposes: its edits in text order without overlap, and the rule that fired.
+
+    `meaning` says what the rest of the report is checked for. Without one, as where the meaning
+    stays the same, only the layout and repetitions are.
+    """
 
     edits: tuple[Edit, ...]
     rule: str
+    meaning: Meaning | None = None
 
 
-def change_of(edits: Iterable[Edit], rule: str) -> Change | None:
+def change_of(edits: Iterable[Edit], rule: str, meaning: Meaning | None = None) -> Change | None:
     """A change with its edits in text order; None where there are none, or two overlap."""
     ordered = tuple(sorted(set(edits)))
     if not ordered or any(one.end > other.start for one, other in pairwise(ordered)):
         return None
-    return Change(ordered, rule)
+    return Change(ordered, rule, meaning)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,8 @@ from vlscore.findings import (
     extract,
 )
 from vlscore.perturb.lexicons import discourse
+from vlscore.perturb.plaintext import PlainSentence, sentences_of
+from vlscore.perturb.plaintext import words as plain_words
 
 _NUMBER = re.compile(r"(?:\(?\d{1,2}[.)],?|[-*•])\s*$")
 _HEADER = re.compile(r"[A-Za-z][A-Za-z /&,()\-]{2,40}?[ \t]*:\s*(?:\(?\d{1,2}[.)]\s*)?$")
@@ -31,7 +33,7 @@ Topic = tuple[str, Side | None, tuple[str, ...]]
 
 
 @dataclass(frozen=True, eq=False)
-class Source:
+class ReadReport:
     """One report, read once for all kinds.
 
     Attributes:
@@ -45,7 +47,7 @@ class Source:
     standard_normal: str | None = None
 
     @classmethod
-    def read(cls, report: str, standard_normal: str | None = None) -> "Source":
+    def read(cls, report: str, standard_normal: str | None = None) -> "ReadReport":
         """Extract the findings of a report. Raises InvalidReport if it is not a str."""
         return cls(report, extract(report), standard_normal)
 
@@ -60,6 +62,11 @@ class Source:
     @cached_property
     def _lower(self) -> list[str]:
         return [sentence.span.of(self.text).lower() for sentence in self.sentences]
+
+    @cached_property
+    def plain(self) -> list[PlainSentence]:
+        """The sentences in plain words, for the check that is apart from the extractor."""
+        return sentences_of(self.text, [sentence.span for sentence in self.sentences])
 
     @cached_property
     def is_lower_case(self) -> bool:
@@ -86,7 +93,7 @@ class Source:
     def styled(self, sentence: str) -> str:
         """A sentence of ours, written as the report is written.
 
-        >>> Source.read("no effusion .").styled("There is edema.")
+        >>> ReadReport.read("no effusion .").styled("There is edema.")
         'there is edema .'
         """
         if self.is_lower_case:
@@ -210,6 +217,7 @@ class Source:
             sentence.category is Category.CLINICAL
             and sentence.normal
             and words.isdisjoint(discourse().not_merely_denying)
+            and plain_words().hedged_normal.search(self.words_of(sentence)) is None
         )
 
     def says_nothing_clinical(self, sentence: Sentence) -> bool:

@@ -1,56 +1,94 @@
 """The kinds of perturbation by name; a new kind is one file under `kinds/` and one line here."""
 
 from collections.abc import Iterable
+from typing import Any
 
-from vlscore.errors import UnknownName
+from vlscore._registry import Registry
+from vlscore.errors import InvalidSetting
 from vlscore.perturb.kind import Kind
-from vlscore.perturb.kinds.add_false_finding import AddFalseFinding
-from vlscore.perturb.kinds.affirm_finding import AffirmFinding
-from vlscore.perturb.kinds.change_location import ChangeLocation
-from vlscore.perturb.kinds.change_severity import ChangeSeverity
-from vlscore.perturb.kinds.drop_comparison import DropComparison
-from vlscore.perturb.kinds.invent_comparison import InventComparison
-from vlscore.perturb.kinds.negate_finding import NegateFinding
-from vlscore.perturb.kinds.paraphrase import Paraphrase
-from vlscore.perturb.kinds.remove_insignificant import RemoveInsignificant
-from vlscore.perturb.kinds.remove_pathology import RemovePathology
-from vlscore.perturb.kinds.replace_uninformative import ReplaceUninformative
-from vlscore.perturb.kinds.shuffle_sentences import ShuffleSentences
-from vlscore.perturb.kinds.standard_normal import StandardNormal
-from vlscore.perturb.kinds.unmention_negatives import UnmentionNegatives
 
-KINDS: dict[str, Kind] = {
-    kind.name: kind
-    for kind in (
-        RemovePathology(),
-        RemoveInsignificant(),
-        ChangeLocation(),
-        ChangeSeverity(),
-        ReplaceUninformative(),
-        StandardNormal(),
-        NegateFinding(),
-        AffirmFinding(),
-        AddFalseFinding(),
-        DropComparison(),
-        InventComparison(),
-        ShuffleSentences(),
-        Paraphrase(),
-        UnmentionNegatives(),
-    )
-}
+AnyKind = str | Kind | type[Kind]
 
 
-def kinds_named(names: Iterable[str] | None) -> list[Kind]:
-    """The kinds with these names, in the order of the registry; all by default.
-
-    Raises: UnknownName listing the kinds there are.
-    """
-    if names is None:
-        return list(KINDS.values())
-    wanted = set(names)
-    unknown = sorted(wanted - KINDS.keys())
-    if unknown:
-        raise UnknownName(
-            f"no kind of perturbation is called {', '.join(unknown)}; there are {', '.join(KINDS)}"
+def _check(kind: Any) -> None:
+    is_class = isinstance(kind, type) and issubclass(kind, Kind)
+    if not is_class and not isinstance(kind, Kind):
+        raise InvalidSetting(
+            f"{kind!r} is no kind of perturbation: it must be of a class derived from "
+            "vlscore.perturb.Kind"
         )
-    return [kind for name, kind in KINDS.items() if name in wanted]
+    if not isinstance(getattr(kind, "name", None), str) or not kind.name:
+        raise InvalidSetting(f"{kind!r} has no name; a kind of perturbation needs one, a text")
+
+
+class _Kinds(Registry[Kind]):
+    """As `Registry`; a member that is a class, as entry points name one, becomes an object."""
+
+    def find(self, name: AnyKind) -> Kind:
+        return _made(super().find(name))  # type: ignore[arg-type]
+
+    def _imported(self, target: str) -> Kind:
+        return _made(super()._imported(target))
+
+
+def _made(kind: Any) -> Kind:
+    """The kind itself, made where it is a class."""
+    if not isinstance(kind, type):
+        found: Kind = kind
+        return found
+    try:
+        made: Kind = kind()
+    except TypeError as error:
+        raise InvalidSetting(f"{kind.__name__} cannot be made without arguments: {error}") from None
+    return made
+
+
+KINDS = _Kinds("kind of perturbation", group="vlscore.kinds", check=_check)
+
+# Imported when first asked for, so that a kind may import what it needs from vlscore.perturb.
+for _name, _target in {
+    "remove-pathology": "remove_pathology:RemovePathology",
+    "remove-insignificant": "remove_insignificant:RemoveInsignificant",
+    "change-location": "change_location:ChangeLocation",
+    "change-severity": "change_severity:ChangeSeverity",
+    "replace-uninformative": "replace_uninformative:ReplaceUninformative",
+    "standard-normal": "standard_normal:StandardNormal",
+    "negate-finding": "negate_finding:NegateFinding",
+    "affirm-finding": "affirm_finding:AffirmFinding",
+    "add-false-finding": "add_false_finding:AddFalseFinding",
+    "drop-comparison": "drop_comparison:DropComparison",
+    "invent-comparison": "invent_comparison:InventComparison",
+    "shuffle-sentences": "shuffle_sentences:ShuffleSentences",
+    "paraphrase": "paraphrase:Paraphrase",
+    "unmention-negatives": "unmention_negatives:UnmentionNegatives",
+}.items():
+    KINDS.register(f"vlscore.perturb.kinds.{_target}", _name)
+
+
+def kinds_named(kinds: Iterable[AnyKind] | AnyKind | None) -> list[Kind]:
+    """The kinds with these names, in the order of the registry, each once; all by default.
+
+    Args:
+        kinds: names in any spelling, "package.module:MyKind", or kinds themselves. Those that are
+            not registered come last, in the order given.
+
+    Raises: UnknownName with what may have been meant; InvalidSetting where something is no kind,
+        or two kinds have one name.
+    """
+    if kinds is None:
+        return KINDS.values()
+    if isinstance(kinds, (str, Kind, type)):
+        kinds = [kinds]
+    found: dict[str, Kind] = {}
+    for kind in map(KINDS.find, kinds):
+        other = found.setdefault(kind.name, kind)
+        if type(other) is not type(kind):
+            raise InvalidSetting(f"two kinds of perturbation are called {kind.name!r}")
+    for name, kind in found.items():
+        if name in KINDS and type(KINDS.find(name)) is not type(kind):
+            raise InvalidSetting(
+                f"the name {name!r} belongs to a kind of perturbation that is registered already"
+            )
+    order = KINDS.names()
+    rank = {name: k for k, name in enumerate(order)}
+    return sorted(found.values(), key=lambda kind: rank.get(kind.name, len(order)))

@@ -5,12 +5,12 @@ from collections.abc import Collection, Sequence
 from itertools import pairwise
 
 from vlscore.perturb.perturbation import Edit
-from vlscore.perturb.reading import Source
+from vlscore.perturb.reading import ReadReport
 
 _DIGITS = re.compile(r"\d{1,2}")
 
 
-def remove_sentences(source: Source, indices: Collection[int]) -> tuple[Edit, ...] | None:
+def remove_sentences(source: ReadReport, indices: Collection[int]) -> tuple[Edit, ...] | None:
     """Edits that remove the sentences with the numbers given.
 
     List numbers go with an item that goes whole, and the items after it are numbered anew. None
@@ -30,7 +30,7 @@ def remove_sentences(source: Source, indices: Collection[int]) -> tuple[Edit, ..
     return tuple(sorted(edits))
 
 
-def _runs(source: Source, gone: Sequence[int]) -> list[tuple[int, int]]:
+def _runs(source: ReadReport, gone: Sequence[int]) -> list[tuple[int, int]]:
     """First and last of each stretch of neighbours within one section."""
     runs = [[gone[0], gone[0]]]
     for before, index in pairwise(gone):
@@ -41,13 +41,13 @@ def _runs(source: Source, gone: Sequence[int]) -> list[tuple[int, int]]:
     return [(first, last) for first, last in runs]
 
 
-def _empties_a_section(source: Source, gone: set[int]) -> bool:
+def _empties_a_section(source: ReadReport, gone: set[int]) -> bool:
     opened = [k for k in range(len(source.sentences)) if source.opens_section(k)]
     bounds = pairwise([*opened, len(source.sentences)])
     return any(gone.issuperset(range(first, last)) for first, last in bounds)
 
 
-def _removal(source: Source, first: int, last: int) -> Edit:
+def _removal(source: ReadReport, first: int, last: int) -> Edit:
     start, end = source.sentences[first].span.start, source.sentences[last].span.end
     following = last + 1
     goes_on = following < len(source.sentences) and not source.opens_section(following)
@@ -61,7 +61,7 @@ def _removal(source: Source, first: int, last: int) -> Edit:
     return Edit(source.before(first), end, "")
 
 
-def _renumbering(source: Source, edits: Sequence[Edit]) -> list[Edit]:
+def _renumbering(source: ReadReport, edits: Sequence[Edit]) -> list[Edit]:
     """New numbers for the items after those that went."""
     found: list[Edit] = []
     lost = 0

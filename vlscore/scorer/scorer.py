@@ -1,7 +1,8 @@
 """Studies in, scores out."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Literal, overload
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from vlscore._signature import Signature
 from vlscore.embedding import EmbeddedRows, ImageDecoder, StudyEmbedder, StudyViews
 from vlscore.encoders import JointEncoder, Precision
-from vlscore.errors import InvalidSetting, VLScoreError
+from vlscore.errors import InvalidReport, InvalidSetting, VLScoreError
 from vlscore.images import ImagePolicy
 from vlscore.metrics import Batch, EmbeddingTriples, Metric, MetricValues, Plan, find_metrics
 from vlscore.reports import TextPolicy, select, select_from_parts
@@ -106,9 +107,7 @@ class Scorer:
         else:
             of_encoder = {name: options[name] for name in ("weights", "tokenizer")}
             _refuse_options(of_encoder, "none of the metrics looks at embeddings")
-        self.signatures: dict[str, Signature] = {
-            str(metric): self._signature(metric) for metric in self.plan.metrics
-        }
+        self.signatures = self._signatures()
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
@@ -122,7 +121,21 @@ class Scorer:
 
     def of_some(self, metrics: Sequence[Metric]) -> "Scorer":
         """A scorer of some of these metrics, with the same encoder and policies."""
-        return Scorer(self.embedder, metrics=metrics, text_policy=self.text_policy)
+        other = Scorer(self.embedder, metrics=metrics, text_policy=self.text_policy)
+        return other._with_plan(other.plan.fitted_as(self.plan.fits))
+
+    def fit(self, references: Iterable[str | Item]) -> "Scorer":
+        """The same scorer, its metrics fitted to the references of a whole run.
+
+        Metrics such as CIDEr-D weigh words by how many references hold them; without this they
+        are fitted to each batch by itself. The text policy is applied here.
+
+        Args: references: of every study, read once; those that cannot be read are left out.
+        Raises: InvalidReport for one text instead of several.
+        """
+        if isinstance(references, str | bytes):
+            raise InvalidReport("references is a list of reports, not one text")
+        return self._with_plan(self.plan.fit(self._references_of(references)))
 
     @overload
     def score(
@@ -203,6 +216,23 @@ class Scorer:
         values = self.plan.values(Batch(texts, against, triples))
         numbers = geometry(triples) if triples is not None else {}
         return _spread(values, {**numbers, **flags}, rows, failures, len(items))
+
+    def _references_of(self, references: Iterable[str | Item]) -> Iterator[str]:
+        for each in references:
+            item = each if isinstance(each, Item) else Item("", each)
+            try:
+                yield self._reference(item)
+            except VLScoreError:
+                continue
+
+    def _with_plan(self, plan: Plan) -> "Scorer":
+        other = copy(self)
+        other.plan = plan
+        other.signatures = other._signatures()
+        return other
+
+    def _signatures(self) -> dict[str, Signature]:
+        return {str(metric): self._signature(metric) for metric in self.plan.metrics}
 
     def _signature(self, metric: Metric) -> Signature:
         embedder = self.embedder

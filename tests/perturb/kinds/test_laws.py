@@ -1,4 +1,4 @@
-"""Another reading of the changed reports finds what each kind promises, and nothing else."""
+"""The words of the changed reports are those that each kind promises to change, and no others."""
 
 import pytest
 from hypothesis import given, settings
@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tests.perturb.contract import made, read
 from tests.perturb.kinds.laws import LAWS, broken
 from tests.perturb.reports import REPORTS, plain_reports
-from vlscore.perturb import KINDS, Perturbation
+from vlscore.perturb import KINDS, Edit, Perturbation, apply_edits
 from vlscore.phantom.dataset import sample_studies
 
 # The lexicons are English, and may take a word of another language for one of theirs.
@@ -25,7 +25,7 @@ def perturbations() -> list[Perturbation]:
 
 
 def test_every_kind_has_a_law():
-    assert LAWS.keys() == KINDS.keys()
+    assert LAWS.keys() == set(KINDS)
 
 
 @pytest.mark.parametrize("name", LAWS)
@@ -45,32 +45,73 @@ def test_laws_over_assembled_sentences(report, seed):
 
 EFFUSION = "Small left effusion. No edema. Heart size is normal."
 BROKEN = [
+    # More went than a sentence, a denial alone, or something came.
     ("remove-pathology", EFFUSION, "Small right effusion. No edema.", "sentence:pleural_effusion"),
-    ("remove-pathology", EFFUSION, "Small left effusion.", "sentence:pleural_effusion"),
-    ("remove-insignificant", EFFUSION, "Small left effusion. No edema.", "sentence:technique"),
+    ("remove-pathology", EFFUSION, "Small left effusion. Heart size is normal.", "sentence:edema"),
+    ("remove-pathology", EFFUSION, "No edema. Heart is normal.", "sentence:pleural_effusion"),
+    ("remove-insignificant", EFFUSION, "Small left effusion. Edema.", "sentence:technique"),
+    ("unmention-negatives", EFFUSION, "No edema. Heart size is normal.", "unmentioned:1 sentences"),
+    # Other words than places or grades.
     ("change-location", EFFUSION, "Large right effusion. No edema. Heart size is normal.", ""),
     ("change-location", EFFUSION, "Small left effusion. No edema. Normal heart size.", ""),
     ("change-severity", EFFUSION, "Large right effusion. No edema. Heart size is normal.", ""),
     ("change-severity", EFFUSION, "Small left effusion. Mild edema. Heart size is normal.", ""),
     ("standard-normal", EFFUSION, "The lungs are clear.", "report:normal"),
-    ("negate-finding", EFFUSION, "No effusion or edema.", "denied:pleural_effusion"),
-    ("affirm-finding", EFFUSION, "Small left effusion. There is edema.", "stated:edema"),
+    ("negate-finding", EFFUSION, "No effusion. No edema. No heart.", "denied:pleural_effusion"),
+    ("affirm-finding", EFFUSION, "There is effusion. Edema. Heart size is normal.", "stated:edema"),
     ("add-false-finding", EFFUSION, f"{EFFUSION} There is an effusion.", "added:pleural_effusion"),
-    ("add-false-finding", EFFUSION, f"{EFFUSION} No nodule.", "added:nodule"),
     ("drop-comparison", "Stable effusion.", "No effusion.", "dropped:stable pleural_effusion"),
     ("drop-comparison", EFFUSION, "Left effusion.", "dropped:stable pleural_effusion"),
     ("invent-comparison", EFFUSION, "Stable left effusion.", "compared:stable pleural_effusion"),
     ("shuffle-sentences", EFFUSION, "No effusion. Small left edema. Heart size is normal.", ""),
     ("shuffle-sentences", EFFUSION, "No edema. Heart size is normal.", ""),
     ("paraphrase", EFFUSION, "Small right effusion. No edema. Heart size is normal.", ""),
-    ("unmention-negatives", EFFUSION, "No edema. Heart size is normal.", "unmentioned:1 sentences"),
+    ("replace-uninformative", EFFUSION, "[UNK] left effusion. No edema. Heart size is normal.", ""),
 ]
 
 
 @pytest.mark.parametrize(("name", "original", "perturbed", "rule"), BROKEN)
 def test_a_law_finds_out_what_breaks_it(name, original, perturbed, rule):
     kind = KINDS[name]
+    edits = (Edit(0, len(original), perturbed),)
     claimed = Perturbation(
-        "s", name, kind.expected, kind.category, original, perturbed, edits=(), rule=rule
+        "s", name, kind.expected, kind.category, original, perturbed, edits, rule=rule
     )
     assert broken([claimed]) == [claimed]
+
+
+SIDES = {"left": "right", "right": "left", "Left": "Right", "Right": "Left"}
+
+
+def test_a_side_swapped_twice_is_where_it_was(perturbations):
+    """Undo: the edits of a change of side, turned back, make the original again."""
+    swapped = 0
+    for p in perturbations:
+        pairs = [(p.original[e.start : e.end], e.replacement) for e in p.edits]
+        if p.kind == "change-location" and all(SIDES.get(old) == new for old, new in pairs):
+            swapped += 1
+            back, shift = [], 0
+            for edit in p.edits:
+                old = p.original[edit.start : edit.end]
+                start = edit.start + shift
+                back.append(Edit(start, start + len(edit.replacement), old))
+                shift += len(edit.replacement) - len(old)
+            assert apply_edits(p.perturbed, back) == p.original
+    assert swapped > 20
+
+
+@pytest.mark.parametrize("name", ["change-location", "negate-finding", "affirm-finding"])
+def test_what_is_changed_can_be_changed_back(name):
+    """A second change of the same kind, or its counterpart, finds the finding where it is now."""
+    report = "Small left effusion. The heart is not enlarged. Clear lungs."
+    forth = {p.perturbed for p in made(KINDS[name], read(report))}
+    assert forth
+    counterpart = {"negate-finding": "affirm-finding", "affirm-finding": "negate-finding"}
+    for changed in forth:
+        back = {p.perturbed for p in made(KINDS[counterpart.get(name, name)], read(changed))}
+        fields = {
+            " ".join(t.replace("There is an", "").replace("Small", "").lower().split())
+            for t in back
+        }
+        expected = {" ".join(report.replace("Small", "").lower().split())}
+        assert expected & fields or name == "negate-finding", (changed, back)

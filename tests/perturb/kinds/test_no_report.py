@@ -11,7 +11,7 @@ from vlscore.perturb.generate import why_nothing
 
 # Words alone: these kinds need no knowledge of what is said.
 OF_WORDS = {"shuffle-sentences", "replace-uninformative"}
-CLINICAL = sorted(KINDS.keys() - OF_WORDS)
+CLINICAL = sorted(set(KINDS) - OF_WORDS)
 
 NOTHING = {
     "empty": "",

@@ -2,6 +2,9 @@
 
 from vlscore.metrics.metric import Metric, Output, Parameter
 
+# The observations of CheXpert's competition (Irvin et al. 2019, section 5).
+COMPETITION = ("Atelectasis", "Cardiomegaly", "Consolidation", "Edema", "Pleural Effusion")
+
 FINDINGS_F1 = Metric(
     name="findings-f1",
     description="F1 of the CheXpert observations that candidate and reference state; 1 where "
@@ -19,6 +22,14 @@ FINDINGS_F1 = Metric(
             "what an uncertain observation counts as",
             ("positive", "negative"),
         ),
+        Parameter(
+            "unmentioned",
+            "negative",
+            "what an observation that the reference does not mention counts as: negative, as if "
+            "it were denied, or ignored, so that the candidate is not judged on it; No Finding is "
+            "always judged, for it follows from the others",
+            ("negative", "ignored"),
+        ),
     ),
     further=(
         Output("precision", "share of the candidate's observations that the reference states"),
@@ -29,5 +40,11 @@ FINDINGS_F1 = Metric(
     corpus=(
         Output("micro", "F1 of the counts of all observations together"),
         Output("macro", "mean F1 over the observations that occur in candidates or references"),
+        Output("micro-5", "micro over the five observations of CheXpert's competition"),
+        Output("macro-5", "macro over the five observations of CheXpert's competition"),
+        *(
+            Output(name.lower().replace(" ", "-"), f"F1 of {name}; 1 where it never occurs")
+            for name in COMPETITION
+        ),
     ),
 )

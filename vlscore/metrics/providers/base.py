@@ -1,7 +1,7 @@
 """What a provider is: a library that computes metrics."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
@@ -17,7 +17,8 @@ from vlscore.metrics.metric import Metric
 class Provider(ABC):
     """Computes metrics, mostly by a library that it wraps.
 
-    A pair of reports gets the same number whatever its neighbours are.
+    A pair of reports gets the same number whatever its neighbours are; what a metric knows of a
+    whole run's references comes to it in `Batch.fitted`. A provider keeps no state of a run.
 
     Attributes:
         library: the distribution whose version the signature states.
@@ -38,6 +39,17 @@ class Provider(ABC):
         Raises: MissingDependency where the library, or data that it needs, is absent. What is
             wrong with one study alone is no exception: it stands in `Computed.failures`.
         """
+
+    def is_fitted(self, metric: Metric) -> bool:
+        """Whether the metric's numbers depend on statistics over all references of a run."""
+        return False
+
+    def fit(self, metric: Metric, references: Iterable[str], state: Any = None) -> Any:
+        """The statistics over some references, added to those over earlier ones.
+
+        Args: state: what an earlier call returned, or None; it may be changed in place.
+        """
+        raise NotImplementedError(f"{metric.name} is not fitted on references")
 
     def missing(self, metric: Metric) -> str | None:
         """What is absent on this machine and how to get it; None where the metric can run.

@@ -1,4 +1,4 @@
-"""BLEU by sacrebleu.
+"""BLEU and chrF by sacrebleu.
 
 Without smoothing the score of a report equals NLTK's sentence_bleu and pycocoevalcap's sentence
 scores on the same tokens wherever every order up to n has a match, and is 0 elsewhere, where those
@@ -13,17 +13,22 @@ import numpy as np
 from vlscore.metrics.batch import Batch, Computed, Values
 from vlscore.metrics.metric import Metric
 from vlscore.metrics.providers.base import Provider
+from vlscore.metrics.providers.words import before_periods
 
 
 class SacrebleuProvider(Provider):
-    """BLEU in [0, 1] rather than sacrebleu's percent."""
+    """BLEU in [0, 1] rather than sacrebleu's percent.
+
+    The corpus value with tokens=cxr is pycocoevalcap's for texts whose words it finds between
+    blanks, as long as every order has a match.
+    """
 
     library = "sacrebleu"
     supports = ("bleu-1", "bleu-2", "bleu-3", "bleu-4")
 
     def compute(self, metric: Metric, batch: Batch) -> Computed:
         bleu = self._bleu(metric)
-        prepare = _before_periods if metric.settings["tokens"] == "cxr" else str
+        prepare = before_periods if metric.settings["tokens"] == "cxr" else str
         values = np.empty(len(batch))
         statistics = np.empty((len(batch), metric.statistics))
         for row, (g, r) in enumerate(batch.pairs()):
@@ -72,7 +77,3 @@ def _order(metric: Metric) -> int:
 def _as_share(percent: Values) -> Values:
     # sacrebleu's exponential of logarithms may end one rounding above 100.
     return np.minimum(percent / 100, 1.0)
-
-
-def _before_periods(text: str) -> str:
-    return " ".join(text.replace(".", " .").split())

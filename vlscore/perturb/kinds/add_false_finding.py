@@ -6,8 +6,8 @@ from vlscore.findings import Category
 from vlscore.perturb.chance import Chance
 from vlscore.perturb.kind import Kind
 from vlscore.perturb.lexicons import FalseFinding, discourse, false_findings
-from vlscore.perturb.perturbation import Change, Edit, ErrorCategory, Expected
-from vlscore.perturb.reading import Source
+from vlscore.perturb.perturbation import Change, Edit, Effect, ErrorCategory, Expected, Meaning
+from vlscore.perturb.reading import ReadReport
 
 
 class AddFalseFinding(Kind):
@@ -19,7 +19,7 @@ class AddFalseFinding(Kind):
     category = ErrorCategory.FALSE_FINDING
     nothing = "the report has no place for another finding, or mentions all of them"
 
-    def changes(self, source: Source, chance: Chance) -> Iterator[Change]:
+    def changes(self, source: ReadReport, chance: Chance) -> Iterator[Change]:
         places = [] if source.has_labels else _places(source)
         if not places:
             return
@@ -27,11 +27,15 @@ class AddFalseFinding(Kind):
             if _is_mentioned(source, finding):
                 continue
             sentence = source.styled(chance.pick(finding.sentences))
-            place = chance.pick(places)
-            yield Change((Edit(place, place, f" {sentence}"),), f"added:{finding.observation}")
+            meaning = Meaning(Effect.STATED, (finding.observation,))
+            for place in chance.shuffled(places):
+                # Where the blank between two sentences was forgotten, ours has one on either side.
+                after = " " if source.text[place : place + 1].isalnum() else ""
+                edit = Edit(place, place, f" {sentence}{after}")
+                yield Change((edit,), f"added:{finding.observation}", meaning)
 
 
-def _is_mentioned(source: Source, finding: FalseFinding) -> bool:
+def _is_mentioned(source: ReadReport, finding: FalseFinding) -> bool:
     related = discourse().families.get(finding.observation, frozenset())
     return any(
         mentioned.observation in finding.unless or mentioned.observation in related
@@ -39,7 +43,7 @@ def _is_mentioned(source: Source, finding: FalseFinding) -> bool:
     )
 
 
-def _places(source: Source) -> list[int]:
+def _places(source: ReadReport) -> list[int]:
     """Ends of clinical sentences after which another may stand; not after a summing up."""
     last = len(source.sentences) - 1
     fit = [

@@ -8,8 +8,8 @@ from vlscore.perturb.chance import Chance
 from vlscore.perturb.coherence import denied_elsewhere
 from vlscore.perturb.kind import Kind
 from vlscore.perturb.lexicons import assertions
-from vlscore.perturb.perturbation import Change, Edit, ErrorCategory, Expected
-from vlscore.perturb.reading import Source
+from vlscore.perturb.perturbation import Change, Edit, Effect, ErrorCategory, Expected, Meaning
+from vlscore.perturb.reading import ReadReport
 from vlscore.perturb.wording import article_for, with_capital
 
 # "The heart is not enlarged."
@@ -27,17 +27,18 @@ class AffirmFinding(Kind):
     category = ErrorCategory.FALSE_FINDING
     nothing = "no sentence denies one finding and nothing else, once"
 
-    def changes(self, source: Source, chance: Chance) -> Iterator[Change]:
+    def changes(self, source: ReadReport, chance: Chance) -> Iterator[Change]:
         for sentence in chance.shuffled(source.sentences):
             finding = _denied_alone(source, sentence)
             if finding is None:
                 continue
             edit = _assertion(source, sentence, finding)
             if edit is not None and _states(source, sentence, finding, edit):
-                yield Change((edit,), f"stated:{finding.observation}")
+                meaning = Meaning(Effect.STATED, (finding.observation,))
+                yield Change((edit,), f"stated:{finding.observation}", meaning)
 
 
-def _denied_alone(source: Source, sentence: Sentence) -> Finding | None:
+def _denied_alone(source: ReadReport, sentence: Sentence) -> Finding | None:
     """The one finding of a sentence, where it is denied there and mentioned nowhere else."""
     if sentence.category is not Category.CLINICAL or len(sentence.findings) != 1:
         return None
@@ -50,7 +51,7 @@ def _denied_alone(source: Source, sentence: Sentence) -> Finding | None:
     return None if source.is_joined(sentence.index) else finding
 
 
-def _assertion(source: Source, sentence: Sentence, finding: Finding) -> Edit | None:
+def _assertion(source: ReadReport, sentence: Sentence, finding: Finding) -> Edit | None:
     text, table = source.text, assertions()
     start = sentence.span.start
     negation = _NOT.search(text, start, finding.cue.start)
@@ -83,7 +84,7 @@ def _stated(opening: str, named: str, tail: str) -> str:
     return f"there {'are' if is_plural else 'is'} {noun}"
 
 
-def _states(source: Source, sentence: Sentence, finding: Finding, edit: Edit) -> bool:
+def _states(source: ReadReport, sentence: Sentence, finding: Finding, edit: Edit) -> bool:
     """Whether the changed sentence reads as a statement of the finding."""
     start = sentence.span.start
     said = sentence.span.of(source.text)

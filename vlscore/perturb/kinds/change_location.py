@@ -12,11 +12,14 @@ from vlscore.perturb.lexicons import location_moves, matching_form
 from vlscore.perturb.perturbation import (
     Change,
     Edit,
+    Effect,
     ErrorCategory,
     Expected,
+    Meaning,
     change_of,
 )
-from vlscore.perturb.reading import Source, topic_of
+from vlscore.perturb.plaintext import heights_in
+from vlscore.perturb.reading import ReadReport, topic_of
 from vlscore.perturb.wording import in_case_of, replaced
 
 _SIDES = re.compile(r"\b(left|right)\b", re.IGNORECASE)
@@ -37,7 +40,7 @@ class ChangeLocation(Kind):
     origin = "VLScore paper, section 4.2, kind 3 (187 of 979)"
     nothing = "no word that can be moved locates a positive finding"
 
-    def changes(self, source: Source, chance: Chance) -> Iterator[Change]:
+    def changes(self, source: ReadReport, chance: Chance) -> Iterator[Change]:
         if source.has_labels:
             return
         places = [
@@ -63,7 +66,7 @@ class ChangeLocation(Kind):
                 yield change
 
 
-def _other_side(source: Source, finding: Finding, attribute: Attribute) -> Change | None:
+def _other_side(source: ReadReport, finding: Finding, attribute: Attribute) -> Change | None:
     words = matching_form(attribute.span.of(source.text))
     side, moves = attribute.value, location_moves()
     if side not in _OTHER or words not in moves.sides or finding.observation in moves.one_sided:
@@ -81,10 +84,11 @@ def _other_side(source: Source, finding: Finding, attribute: Attribute) -> Chang
         if moved is None:
             return None
         edits.update(moved)
-    return change_of(edits, f"side:{words}->{moves.sides[words]} {finding.observation}")
+    meaning = Meaning(Effect.MOVED, (finding.observation,), side, _OTHER[side])
+    return change_of(edits, f"side:{words}->{moves.sides[words]} {finding.observation}", meaning)
 
 
-def _is_on_side(source: Source, finding: Finding, side: str) -> bool:
+def _is_on_side(source: ReadReport, finding: Finding, side: str) -> bool:
     """Whether the report names the finding, or its like, on that side or on both."""
     if any(other.side is Side.BILATERAL for other in source.restatements(finding)):
         return True
@@ -95,7 +99,7 @@ def _is_on_side(source: Source, finding: Finding, side: str) -> bool:
     )
 
 
-def _is_normal(source: Source, side: str) -> bool:
+def _is_normal(source: ReadReport, side: str) -> bool:
     """Whether the report calls something on that side normal ("Right lung is clear")."""
     return any(
         sentence.normal
@@ -105,7 +109,7 @@ def _is_normal(source: Source, side: str) -> bool:
     )
 
 
-def _takes_along(source: Source, side: str, stated: Collection[int]) -> bool:
+def _takes_along(source: ReadReport, side: str, stated: Collection[int]) -> bool:
     """Whether a finding would move along that is told elsewhere, or is on the other side too."""
     along = (f for index in stated for f in source.sentences[index].findings if f.side == side)
     return any(
@@ -116,7 +120,7 @@ def _takes_along(source: Source, side: str, stated: Collection[int]) -> bool:
     )
 
 
-def _moved_sides(source: Source, index: int, side: str) -> set[Edit] | None:
+def _moved_sides(source: ReadReport, index: int, side: str) -> set[Edit] | None:
     """Edits that move all a sentence says from one side to the other; None where it cannot be."""
     span, text = source.sentences[index].span, source.text
     named = list(_SIDES.finditer(text, *span))
@@ -158,7 +162,7 @@ def _one_side_only() -> re.Pattern[str]:
 
 
 def _other_zone(
-    source: Source, finding: Finding, attribute: Attribute, chance: Chance
+    source: ReadReport, finding: Finding, attribute: Attribute, chance: Chance
 ) -> Change | None:
     words = matching_form(attribute.span.of(source.text))
     moves = location_moves()
@@ -176,21 +180,28 @@ def _other_zone(
     new = chance.pick(zones[words])
     edits: set[Edit] = set()
     for index in stated:
-        moved = _moved_zones(source, index, attribute.value, {**zones, words: (new,)})
+        alike = {old: _at_one_height(options, new) for old, options in zones.items()}
+        moved = _moved_zones(source, index, attribute.value, {**alike, words: (new,)})
         if moved is None:
             return None
         edits.update(moved)
-    return change_of(edits, f"zone:{words}->{new} {finding.observation}")
+    meaning = Meaning(Effect.MOVED, (finding.observation,), attribute.value, new)
+    return change_of(edits, f"zone:{words}->{new} {finding.observation}", meaning)
 
 
-def _own_moves(source: Source, finding: Finding) -> dict[str, tuple[str, ...]]:
+def _at_one_height(options: tuple[str, ...], new: str) -> tuple[str, ...]:
+    """The options that are as high as the place chosen, so that no finding goes to two places."""
+    return tuple(option for option in options if heights_in(option) == heights_in(new)) or options
+
+
+def _own_moves(source: ReadReport, finding: Finding) -> dict[str, tuple[str, ...]]:
     """Where zones go for this finding, or for what its sentence says it is."""
     beside = source.sentences[finding.sentence].findings
     tables = (location_moves().zones_of.get(other.observation, {}) for other in beside)
     return {words: options for table in tables for words, options in table.items()}
 
 
-def _is_placed_again(source: Source, stated: Collection[int]) -> bool:
+def _is_placed_again(source: ReadReport, stated: Collection[int]) -> bool:
     """Whether a sentence that speaks of the finding without naming it says where it is."""
     return any(
         _SIDES.search(said) or _zone_words().search(said)
@@ -201,7 +212,7 @@ def _is_placed_again(source: Source, stated: Collection[int]) -> bool:
     )
 
 
-def _is_tied_to_the_base(source: Source, finding: Finding, zone: str) -> bool:
+def _is_tied_to_the_base(source: ReadReport, finding: Finding, zone: str) -> bool:
     """Whether what is found at the base stands beside what happens only there."""
     beside = source.sentences[finding.sentence].findings
     basal = [other for other in beside if other.observation in location_moves().basal]
@@ -209,7 +220,7 @@ def _is_tied_to_the_base(source: Source, finding: Finding, zone: str) -> bool:
 
 
 def _moved_zones(
-    source: Source, index: int, zone: str, zones: Mapping[str, tuple[str, ...]]
+    source: ReadReport, index: int, zone: str, zones: Mapping[str, tuple[str, ...]]
 ) -> set[Edit] | None:
     """Edits that move all a sentence says from one zone to another.
 

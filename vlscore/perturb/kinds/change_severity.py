@@ -11,11 +11,13 @@ from vlscore.perturb.lexicons import matching_form, severity_changes
 from vlscore.perturb.perturbation import (
     Change,
     Edit,
+    Effect,
     ErrorCategory,
     Expected,
+    Meaning,
     change_of,
 )
-from vlscore.perturb.reading import Source, topic_of
+from vlscore.perturb.reading import ReadReport, topic_of
 from vlscore.perturb.wording import in_case_of, replaced
 
 _NEXT_WORD = re.compile(r"\s+([^\W\d_]+)")
@@ -34,7 +36,7 @@ class ChangeSeverity(Kind):
     origin = "VLScore paper, section 4.2, kind 4 (95 of 979)"
     nothing = "no word that can be changed grades a positive finding"
 
-    def changes(self, source: Source, chance: Chance) -> Iterator[Change]:
+    def changes(self, source: ReadReport, chance: Chance) -> Iterator[Change]:
         grades = [
             (finding, attribute)
             for sentence in source.sentences
@@ -69,7 +71,7 @@ def _grades(finding: Finding) -> list[Attribute]:
 
 
 def _regraded(
-    source: Source, finding: Finding, attribute: Attribute, chance: Chance
+    source: ReadReport, finding: Finding, attribute: Attribute, chance: Chance
 ) -> Change | None:
     if not _can_be_regraded(source, finding, attribute) or _is_belied(source, finding):
         return None
@@ -86,10 +88,11 @@ def _regraded(
             edits.update(replaced(source.text, *grade.span, new))
     old = matching_form(attribute.span.of(source.text))
     new = _other_grade(source, finding, attribute, choice)
-    return change_of(edits, f"severity:{old}->{new} {finding.observation}")
+    meaning = Meaning(Effect.REGRADED, (finding.observation,), old, new)
+    return change_of(edits, f"severity:{old}->{new} {finding.observation}", meaning)
 
 
-def _can_be_regraded(source: Source, finding: Finding, grade: Attribute) -> bool:
+def _can_be_regraded(source: ReadReport, finding: Finding, grade: Attribute) -> bool:
     """Whether the word has another grade to become, and grades the finding and nothing else."""
     table, text = severity_changes(), source.text
     words = matching_form(grade.span.of(text))
@@ -112,7 +115,7 @@ def _can_be_regraded(source: Source, finding: Finding, grade: Attribute) -> bool
     return table.copulas.issuperset(between.lower().split())
 
 
-def _is_belied(source: Source, finding: Finding) -> bool:
+def _is_belied(source: ReadReport, finding: Finding) -> bool:
     """Whether the report tells the size or grade of the finding by something else as well."""
     table = severity_changes()
     if _is_measured(source, finding) or _is_doubted_too(source, finding):
@@ -129,7 +132,7 @@ def _is_belied(source: Source, finding: Finding) -> bool:
     return denied_elsewhere(source, finding, stated) or told_elsewhere(source, finding, stated)
 
 
-def _is_graded_by_side(source: Source, finding: Finding) -> bool:
+def _is_graded_by_side(source: ReadReport, finding: Finding) -> bool:
     """Whether left and right are ranked, or stand apart in one sentence and together in another."""
     if finding.side is Side.BILATERAL:
         return any(
@@ -140,7 +143,7 @@ def _is_graded_by_side(source: Source, finding: Finding) -> bool:
     return together or _RANKED.search(source.text.lower()) is not None
 
 
-def _other_grade(source: Source, finding: Finding, grade: Attribute, choice: int) -> str:
+def _other_grade(source: ReadReport, finding: Finding, grade: Attribute, choice: int) -> str:
     table = severity_changes()
     words = matching_form(grade.span.of(source.text))
     change = table.changes[words]
@@ -152,7 +155,7 @@ def _other_grade(source: Source, finding: Finding, grade: Attribute, choice: int
     return change.words[choice % len(change.words)]
 
 
-def _is_doubted_too(source: Source, finding: Finding) -> bool:
+def _is_doubted_too(source: ReadReport, finding: Finding) -> bool:
     """Whether the sentence goes on to interpret the finding, as one that it grades as well."""
     sentence = source.sentences[finding.sentence]
     interprets = _INTERPRETS.search(source.words_of(sentence)) is not None
@@ -165,7 +168,7 @@ def _is_doubted_too(source: Source, finding: Finding) -> bool:
     )
 
 
-def _is_measured(source: Source, finding: Finding) -> bool:
+def _is_measured(source: ReadReport, finding: Finding) -> bool:
     """Whether a sentence that states it, or one of nothing else, gives a size."""
     stated = source.sentences_stating(finding)
     return any(

@@ -12,11 +12,13 @@ from vlscore.perturb.lexicons import comparisons, matching_form
 from vlscore.perturb.perturbation import (
     Change,
     Edit,
+    Effect,
     ErrorCategory,
     Expected,
+    Meaning,
     change_of,
 )
-from vlscore.perturb.reading import Source, topic_of
+from vlscore.perturb.reading import ReadReport, topic_of
 from vlscore.perturb.removal import remove_sentences
 from vlscore.perturb.wording import removed
 
@@ -38,7 +40,7 @@ class DropComparison(Kind):
     category = ErrorCategory.OMITTED_COMPARISON
     nothing = "the report does not compare with a prior examination in words that can go"
 
-    def changes(self, source: Source, chance: Chance) -> Iterator[Change]:
+    def changes(self, source: ReadReport, chance: Chance) -> Iterator[Change]:
         comparing: list[Sentence | Finding] = [
             sentence for sentence in source.sentences if _only_compares(source, sentence)
         ]
@@ -49,14 +51,14 @@ class DropComparison(Kind):
                 if any(s.changes for s in source.sentences if s is not told):
                     continue
                 edits = remove_sentences(source, [told.index])
-                change = change_of(edits or (), "sentence:comparison")
+                change = change_of(edits or (), "sentence:comparison", Meaning(Effect.NOT_COMPARED))
             else:
                 change = _without(source, told)
             if change is not None:
                 yield change
 
 
-def _only_compares(source: Source, sentence: Sentence) -> bool:
+def _only_compares(source: ReadReport, sentence: Sentence) -> bool:
     if sentence.category is not Category.COMPARISON or not sentence.changes or sentence.findings:
         return False
     said, table = source.words_of(sentence), comparisons()
@@ -68,7 +70,7 @@ def _own_changes(finding: Finding) -> list[Attribute]:
     return [change for change in finding.on(Axis.CHANGE) if not change.inherited]
 
 
-def _without(source: Source, finding: Finding) -> Change | None:
+def _without(source: ReadReport, finding: Finding) -> Change | None:
     """The change that drops every comparison of the finding, here and where it is restated."""
     mentions = (finding, *source.restatements(finding))
     telling = {mention.sentence for mention in mentions}
@@ -84,10 +86,11 @@ def _without(source: Source, finding: Finding) -> Change | None:
     if any(_still_compares(source, index, finding, edits) for index in telling):
         return None
     words = matching_form(_own_changes(finding)[0].span.of(source.text))
-    return change_of(edits, f"dropped:{words} {finding.observation}")
+    meaning = Meaning(Effect.NOT_COMPARED, (finding.observation,), words)
+    return change_of(edits, f"dropped:{words} {finding.observation}", meaning)
 
 
-def _still_compares(source: Source, index: int, finding: Finding, edits: set[Edit]) -> bool:
+def _still_compares(source: ReadReport, index: int, finding: Finding, edits: set[Edit]) -> bool:
     """Whether a sentence compares the finding or its kin in other words than those that go."""
     sentence = source.sentences[index]
     words = [Span(*word.span()) for word in _PRIOR.finditer(source.text, *sentence.span)]
@@ -98,7 +101,7 @@ def _still_compares(source: Source, index: int, finding: Finding, edits: set[Edi
     )
 
 
-def _dropped(source: Source, finding: Finding, attribute: Attribute) -> list[Edit] | None:
+def _dropped(source: ReadReport, finding: Finding, attribute: Attribute) -> list[Edit] | None:
     text, table = source.text, comparisons()
     start, end = attribute.span
     words = matching_form(attribute.span.of(text))

@@ -7,8 +7,8 @@ from vlscore.findings import Category, Finding, Sentence
 from vlscore.perturb.chance import Chance
 from vlscore.perturb.kind import Kind
 from vlscore.perturb.lexicons import comparisons, denials
-from vlscore.perturb.perturbation import Change, Edit, ErrorCategory, Expected
-from vlscore.perturb.reading import Source
+from vlscore.perturb.perturbation import Change, Edit, Effect, ErrorCategory, Expected, Meaning
+from vlscore.perturb.reading import ReadReport
 
 _END = re.compile(r"\s*[.]+$")
 
@@ -24,7 +24,7 @@ class InventComparison(Kind):
     category = ErrorCategory.FALSE_COMPARISON
     nothing = "the report compares already, or no sentence states one finding and nothing else"
 
-    def changes(self, source: Source, chance: Chance) -> Iterator[Change]:
+    def changes(self, source: ReadReport, chance: Chance) -> Iterator[Change]:
         if _compares(source):
             return
         for sentence in chance.shuffled(source.sentences):
@@ -35,12 +35,12 @@ class InventComparison(Kind):
             place = sentence.span.end if end is None else end.start()
             words = chance.pick(_words_for(finding))
             comma = " , " if source.is_tokenised else ", "
-            yield Change(
-                (Edit(place, place, comma + words),), f"compared:{words} {finding.observation}"
-            )
+            meaning = Meaning(Effect.COMPARED, (finding.observation,), new=words.split()[0])
+            edit = Edit(place, place, comma + words)
+            yield Change((edit,), f"compared:{words} {finding.observation}", meaning)
 
 
-def _compares(source: Source) -> bool:
+def _compares(source: ReadReport) -> bool:
     return any(
         sentence.changes or sentence.category is Category.COMPARISON
         for sentence in source.sentences
@@ -52,7 +52,7 @@ def _words_for(finding: Finding) -> tuple[str, ...]:
     return table.invented_for_lasting if finding.observation in table.lasting else table.invented
 
 
-def _plain_finding(source: Source, sentence: Sentence) -> Finding | None:
+def _plain_finding(source: ReadReport, sentence: Sentence) -> Finding | None:
     """The one finding of a sentence that a comparison at its end can only mean."""
     if len(sentence.findings) != 1 or not source.pathologies(sentence):
         return None

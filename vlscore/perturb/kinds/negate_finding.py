@@ -9,8 +9,8 @@ from vlscore.perturb.chance import Chance
 from vlscore.perturb.coherence import told_elsewhere
 from vlscore.perturb.kind import Kind
 from vlscore.perturb.lexicons import denials
-from vlscore.perturb.perturbation import Change, Edit, ErrorCategory, Expected
-from vlscore.perturb.reading import Source
+from vlscore.perturb.perturbation import Change, Edit, Effect, ErrorCategory, Expected, Meaning
+from vlscore.perturb.reading import ReadReport
 from vlscore.perturb.wording import with_capital
 
 _WORDS = re.compile(r"[\w'-]+")
@@ -31,7 +31,7 @@ class NegateFinding(Kind):
     category = ErrorCategory.OMITTED_FINDING
     nothing = "no sentence states one finding and nothing else, once"
 
-    def changes(self, source: Source, chance: Chance) -> Iterator[Change]:
+    def changes(self, source: ReadReport, chance: Chance) -> Iterator[Change]:
         for sentence in chance.shuffled(source.sentences):
             if len(sentence.findings) != 1 or not source.pathologies(sentence):
                 continue
@@ -42,10 +42,11 @@ class NegateFinding(Kind):
                 continue
             edits = _denial(source, sentence, finding)
             if edits is not None and _denies(source, sentence, finding, edits):
-                yield Change(edits, f"denied:{finding.observation}")
+                meaning = Meaning(Effect.DENIED, (finding.observation,))
+                yield Change(edits, f"denied:{finding.observation}", meaning)
 
 
-def _denial(source: Source, sentence: Sentence, finding: Finding) -> tuple[Edit, ...] | None:
+def _denial(source: ReadReport, sentence: Sentence, finding: Finding) -> tuple[Edit, ...] | None:
     text = source.text
     after = text[max(finding.cue.end, finding.span.end) : sentence.span.end]
     if "," in after or not denials().more.isdisjoint(_words(after)):
@@ -86,7 +87,9 @@ def _denied_head(head: str) -> str | None:
     return " ".join([table.openings.get(opening, "no"), *kept, ""])
 
 
-def _denies(source: Source, sentence: Sentence, finding: Finding, edits: tuple[Edit, ...]) -> bool:
+def _denies(
+    source: ReadReport, sentence: Sentence, finding: Finding, edits: tuple[Edit, ...]
+) -> bool:
     """Whether the changed sentence reads as a denial of the finding, and of nothing else."""
     start = sentence.span.start
     said = sentence.span.of(source.text)

@@ -10,7 +10,7 @@ from vlscore.perturb.chance import Chance
 from vlscore.perturb.kind import Kind
 from vlscore.perturb.lexicons import Equivalents, equivalents
 from vlscore.perturb.perturbation import Change, Expected
-from vlscore.perturb.reading import Source
+from vlscore.perturb.reading import ReadReport
 from vlscore.perturb.wording import replaced, with_capital
 
 _LAST_WORDS = re.compile(r"[\w-]+ [\w-]+\s*$|[\w-]+\s*$")
@@ -26,7 +26,7 @@ class Paraphrase(Kind):
     expected = Expected.INSIGNIFICANT
     nothing = "the report holds no phrase of the table of equivalents"
 
-    def changes(self, source: Source, chance: Chance) -> Iterator[Change]:
+    def changes(self, source: ReadReport, chance: Chance) -> Iterator[Change]:
         said = source.text.lower()
         found = [
             (group, match)
@@ -47,14 +47,14 @@ class Paraphrase(Kind):
                 yield Change(tuple(edits), f"equivalent:{old.lower()}->{new}")
 
 
-def _may_stand(source: Source, sentence: Sentence, old: str, new: str) -> bool:
+def _may_stand(source: ReadReport, sentence: Sentence, old: str, new: str) -> bool:
     """Whether the phrase is another one, and repeats no word of the sentence."""
     brought = set(new.split()) - set(old.split()) - _FUNCTION_WORDS
     rest = source.words_of(sentence).replace(old, " ", 1)
     return new != old and brought.isdisjoint(re.findall(r"[\w-]+", rest))
 
 
-def _sentence_at(source: Source, place: int) -> Sentence | None:
+def _sentence_at(source: ReadReport, place: int) -> Sentence | None:
     """The sentence that holds a character of the report."""
     before = bisect_right(source.sentences, place, key=lambda sentence: sentence.span.start)
     sentence = source.sentences[before - 1] if before else None

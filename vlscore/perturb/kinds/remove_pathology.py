@@ -7,8 +7,8 @@ from vlscore.findings import Category, Finding, Polarity
 from vlscore.perturb.chance import Chance
 from vlscore.perturb.coherence import told_elsewhere
 from vlscore.perturb.kind import Kind
-from vlscore.perturb.perturbation import Change, Edit, ErrorCategory, Expected
-from vlscore.perturb.reading import Source, topic_of
+from vlscore.perturb.perturbation import Change, Edit, Effect, ErrorCategory, Expected, Meaning
+from vlscore.perturb.reading import ReadReport, topic_of
 from vlscore.perturb.removal import remove_sentences
 
 # A report that says it again and again has no sentence whose loss leaves the finding out.
@@ -29,7 +29,7 @@ class RemovePathology(Kind):
     origin = "VLScore paper, section 4.2, kind 1 (238 of 979)"
     nothing = "no sentence states a positive finding that can be left out"
 
-    def changes(self, source: Source, chance: Chance) -> Iterator[Change]:
+    def changes(self, source: ReadReport, chance: Chance) -> Iterator[Change]:
         if source.has_labels:
             return
         tried = set()
@@ -45,17 +45,19 @@ class RemovePathology(Kind):
             edits = remove_sentences(source, gone)
             if edits is not None:
                 sole = [edit for index in gone for edit in _sole(source, index + 1, gone)]
-                yield Change(tuple(sorted([*edits, *sole])), f"sentence:{_names(source, gone)}")
+                names = tuple(dict.fromkeys(f.observation for f in _told(source, gone)))
+                meaning = Meaning(Effect.LEFT_OUT, names)
+                yield Change(tuple(sorted([*edits, *sole])), f"sentence:{'+'.join(names)}", meaning)
 
 
-def _all_that_tell(source: Source, findings: list[Finding]) -> set[int]:
+def _all_that_tell(source: ReadReport, findings: list[Finding]) -> set[int]:
     """The sentences that state the findings, speak of them, or recommend what to do about them."""
     stating = set[int]().union(*(source.sentences_stating(finding) for finding in findings))
     gone = stating.union(*(source.followers(index) for index in stating))
     return gone | {index + 1 for index in gone if _recommends(source, index + 1)}
 
 
-def _is_missed(source: Source, gone: set[int]) -> bool:
+def _is_missed(source: ReadReport, gone: set[int]) -> bool:
     """Whether what stays speaks of what goes: by another name, or as of something said before."""
     if any(told_elsewhere(source, f, gone) for f in _told(source, gone) if f.is_present):
         return True
@@ -71,7 +73,7 @@ def _is_missed(source: Source, gone: set[int]) -> bool:
     )
 
 
-def _sole(source: Source, index: int, gone: set[int]) -> list[Edit]:
+def _sole(source: ReadReport, index: int, gone: set[int]) -> list[Edit]:
     """Takes "otherwise" from the sentence that follows what went: there is nothing else now."""
     if index in gone or index == len(source.sentences) or source.opens_section(index):
         return []
@@ -85,17 +87,12 @@ def _sole(source: Source, index: int, gone: set[int]) -> list[Edit]:
     return [Edit(start, start + word.end() + 1, first.upper())]
 
 
-def _names(source: Source, gone: set[int]) -> str:
-    """All that the sentences tell, not only what they were removed for."""
-    return "+".join(dict.fromkeys(finding.observation for finding in _told(source, gone)))
-
-
-def _told(source: Source, gone: set[int]) -> list[Finding]:
+def _told(source: ReadReport, gone: set[int]) -> list[Finding]:
     told = [finding for index in sorted(gone) for finding in source.sentences[index].findings]
     return [finding for finding in told if finding.polarity is not Polarity.NEGATIVE]
 
 
-def _recommends(source: Source, index: int) -> bool:
+def _recommends(source: ReadReport, index: int) -> bool:
     if index == len(source.sentences) or source.opens_paragraph(index):
         return False
     return source.sentences[index].category is Category.RECOMMENDATION

@@ -5,8 +5,8 @@ from itertools import pairwise
 
 from vlscore.perturb.chance import Chance
 from vlscore.perturb.kind import Kind
-from vlscore.perturb.perturbation import Change, Edit, Expected
-from vlscore.perturb.reading import Source
+from vlscore.perturb.perturbation import Change, Edit, Effect, Expected, Meaning
+from vlscore.perturb.reading import ReadReport
 
 _TRIES = 4
 
@@ -19,17 +19,18 @@ class ShuffleSentences(Kind):
     expected = Expected.INSIGNIFICANT
     nothing = "no paragraph has two sentences that can change places"
 
-    def changes(self, source: Source, chance: Chance) -> Iterator[Change]:
+    def changes(self, source: ReadReport, chance: Chance) -> Iterator[Change]:
         if source.has_labels or any(source.is_joined(s.index) for s in source.sentences):
             return
         regions = [units for units in _regions(source) if len(units) > 1]
         for _ in range(_TRIES):
             edits = [edit for units in regions if (edit := _shuffled(source, units, chance))]
             if edits:
-                yield Change(tuple(edits), f"order:{sum(map(len, regions))} sentences")
+                order = f"order:{sum(map(len, regions))} sentences"
+                yield Change(tuple(edits), order, Meaning(Effect.REORDERED))
 
 
-def _regions(source: Source) -> list[list[list[int]]]:
+def _regions(source: ReadReport) -> list[list[list[int]]]:
     """For each paragraph or list item its units: sentences that move together."""
     regions: list[list[list[int]]] = []
     for sentence in source.sentences:
@@ -43,12 +44,12 @@ def _regions(source: Source) -> list[list[list[int]]]:
     return regions
 
 
-def _is_tied(source: Source, index: int) -> bool:
+def _is_tied(source: ReadReport, index: int) -> bool:
     before = source.sentences[index - 1].span.of(source.text)
     return not before.endswith((".", "!", "?"))
 
 
-def _shuffled(source: Source, units: list[list[int]], chance: Chance) -> Edit | None:
+def _shuffled(source: ReadReport, units: list[list[int]], chance: Chance) -> Edit | None:
     spans = [
         (source.sentences[unit[0]].span.start, source.sentences[unit[-1]].span.end)
         for unit in units

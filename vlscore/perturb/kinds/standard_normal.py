@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from vlscore.findings import Category
 from vlscore.perturb.chance import Chance
 from vlscore.perturb.kind import NeedsStandardNormal
-from vlscore.perturb.perturbation import Change, Edit, Expected
-from vlscore.perturb.reading import Source
+from vlscore.perturb.perturbation import Change, Edit, Effect, Expected, Meaning
+from vlscore.perturb.reading import ReadReport
 
 _FEWEST = 2
 _SILENT = {Category.TECHNIQUE, Category.COMMUNICATION}
@@ -21,13 +21,14 @@ class StandardNormal(NeedsStandardNormal):
     origin = "VLScore paper, section 4.2, kind 6 (207 of 979)"
     nothing = "the report is not normal throughout, or is the standard normal report"
 
-    def changes(self, source: Source, chance: Chance) -> Iterator[Change]:
+    def changes(self, source: ReadReport, chance: Chance) -> Iterator[Change]:
         if source.standard_normal is not None and is_normal(source):
             standard = source.styled(source.standard_normal)
-            yield Change((Edit(0, len(source.text), standard),), "report:normal")
+            edit = Edit(0, len(source.text), standard)
+            yield Change((edit,), "report:normal", Meaning(Effect.NORMALITY_LEFT_OUT))
 
 
-def is_normal(source: Source) -> bool:
+def is_normal(source: ReadReport) -> bool:
     """Whether every sentence either states normality or is no statement about the patient."""
     normal = [source.merely_denies(sentence) for sentence in source.sentences]
     return sum(normal) >= _FEWEST and all(

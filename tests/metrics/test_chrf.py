@@ -1,0 +1,43 @@
+"""chrF against sacrebleu's own calls and the definition on a case that is counted by hand."""
+
+import numpy as np
+import pytest
+from sacrebleu.metrics import CHRF
+
+from vlscore.metrics import Plan, compute, compute_values
+
+CANDIDATES = ["No effusion.", "The heart is small.", "", "lungs"]
+REFERENCES = ["No pleural effusion.", "Heart size is normal.", "clear", "Lungs are clear."]
+
+
+@pytest.mark.parametrize(("name", "words"), [("chrf", 0), ("chrf++", 2)])
+def test_equals_sacrebleu_for_each_report_and_for_the_corpus(name, words):
+    theirs = CHRF(word_order=words, lowercase=True)
+    each = [
+        theirs.sentence_score(g, [r]).score / 100
+        for g, r in zip(CANDIDATES, REFERENCES, strict=True)
+    ]
+    (values,) = compute_values(name, CANDIDATES, REFERENCES).values()
+    np.testing.assert_allclose(values.headline, each, rtol=1e-12)
+    corpus = Plan(name).corpus(values)["corpus"][0]
+    expected = theirs.corpus_score(CANDIDATES, [REFERENCES]).score / 100
+    assert corpus == pytest.approx(expected, rel=1e-12)
+    assert corpus != pytest.approx(np.mean(each), rel=1e-3)
+
+
+def test_a_case_counted_by_hand():
+    # Orders 1 and 2 alone have n-grams in both: precision (1 + 1) / 2 of "ab", recall (2/3 + 1/2)
+    # / 2 of "abc"; order 3 exists in the reference alone and is left out.
+    precision, recall = 1.0, (2 / 3 + 1 / 2) / 2
+    expected = 5 * precision * recall / (4 * precision + recall)
+    assert compute("chrf", ["ab"], ["abc"])["chrf"][0] == pytest.approx(expected)
+
+
+def test_case_and_beta():
+    assert compute("chrf", ["Clear"], ["clear"])["chrf"][0] == 1.0
+    kept = compute("chrf(case=kept)", ["Clear"], ["clear"])["chrf(case=kept)"][0]
+    assert kept < 1.0
+    recall_heavy, even = (
+        compute(f"chrf(beta={beta})", ["ab"], ["abc"]).popitem()[1][0] for beta in (3.0, 1.0)
+    )
+    assert recall_heavy < even

@@ -1,0 +1,59 @@
+"""Findings F1 on reports whose observations are counted by hand."""
+
+import numpy as np
+import pytest
+
+from vlscore.metrics import Plan, check_metric, compute, compute_values
+
+# Stated: effusion | effusion (a hit). Doubted: pneumonia | not mentioned. Denied: pneumothorax |
+# stated (a miss). Stated: device | not mentioned.
+REFERENCE = "Small effusion. Large pneumothorax."
+CANDIDATE = "Left effusion. Possible pneumonia. No pneumothorax. PICC line in place."
+
+
+def _one(name, candidate=CANDIDATE, reference=REFERENCE):
+    return [column[0] for column in compute(name, [candidate], [reference]).values()]
+
+
+@pytest.mark.parametrize(
+    ("name", "tp", "fp", "fn"),
+    [
+        ("findings-f1", 1, 2, 1),
+        ("findings-f1(uncertain=negative)", 1, 1, 1),
+        ("findings-f1(unmentioned=ignored)", 1, 0, 1),
+    ],
+)
+def test_counts_follow_the_policies(name, tp, fp, fn):
+    expected = [2 * tp / (2 * tp + fp + fn), tp / (tp + fp), tp / (tp + fn)]
+    assert _one(name) == pytest.approx(expected)
+
+
+def test_a_finding_that_the_reference_denies_is_judged_under_both_policies():
+    for policy in ("negative", "ignored"):
+        name = f"findings-f1(unmentioned={policy})"
+        assert _one(name, "Left effusion.", "No effusion.")[0] == 0.0
+
+
+def test_no_finding_is_judged_though_no_report_mentions_it():
+    name = "findings-f1(unmentioned=ignored)"
+    assert _one(name, "", "Left effusion.")[1] == 0.0
+
+
+def test_corpus_values_pool_counts_over_fourteen_and_over_five_observations():
+    candidates = ["Left effusion.", "Cardiomegaly. Pneumothorax.", "Edema."]
+    references = ["Effusion.", "Cardiomegaly and effusion.", "Edema. Nodule. Atelectasis."]
+    (values,) = compute_values("findings-f1", candidates, references).values()
+    corpus = {k: v[0] for k, v in Plan("findings-f1").corpus(values).items()}
+    # Hits: effusion, cardiomegaly, edema; missed: effusion, lung lesion, atelectasis; too much:
+    # pneumothorax.
+    assert corpus["micro"] == pytest.approx(2 * 3 / (2 * 3 + 1 + 3))
+    assert corpus["macro"] == pytest.approx(np.mean([2 / 3, 1, 1, 0, 0, 0]))
+    assert corpus["micro-5"] == pytest.approx(2 * 3 / (2 * 3 + 2))
+    assert corpus["macro-5"] == pytest.approx(np.mean([2 / 3, 1, 1, 0]))
+    assert corpus["pleural-effusion"] == pytest.approx(2 / 3)
+    assert corpus["atelectasis"] == 0.0
+    assert corpus["consolidation"] == 1.0
+
+
+def test_keeps_the_contract_under_every_policy():
+    check_metric("findings-f1(uncertain=negative,unmentioned=ignored)")

@@ -1,0 +1,278 @@
+"""Nothing that a report says elsewhere belies a change: in sentences of our own, by their words."""
+
+import json
+
+import pytest
+
+from tests.perturb.contract import made, read
+from vlscore.perturb import KINDS, Change, Edit, Effect, Meaning, perturb_table
+from vlscore.perturb.consistency import consistent
+
+
+def texts(kind: str, report: str) -> set[str]:
+    """All that a kind makes of a report."""
+    return {p.perturbed for seed in range(12) for p in made(KINDS[kind], report, seed, 20)}
+
+
+# A conclusion that would deny what is stated now, makes room for it.
+ALONG = [
+    (
+        "affirm-finding",
+        "No pneumothorax. IMPRESSION: Normal chest.",
+        "There is a pneumothorax. IMPRESSION: Otherwise normal chest.",
+    ),
+    (
+        "affirm-finding",
+        "No pleural effusion. Unremarkable views of the chest.",
+        "There is a pleural effusion. Otherwise unremarkable views of the chest.",
+    ),
+    (
+        "affirm-finding",
+        "No pleural effusion. No acute or active cardiac, pulmonary or pleural disease.",
+        "There is a pleural effusion. No other acute or active cardiac, pulmonary or pleural "
+        "disease.",
+    ),
+    (
+        "affirm-finding",
+        "No focal consolidation. No acute cardiopulmonary abnormality.",
+        "There is focal consolidation. No other acute cardiopulmonary abnormality.",
+    ),
+    (
+        "affirm-finding",
+        "No pneumothorax. No evidence of active disease.",
+        "There is a pneumothorax. No evidence of other active disease.",
+    ),
+    (
+        "affirm-finding",
+        "No pleural effusion. The pleural spaces show no acute abnormality.",
+        "There is a pleural effusion. The pleural spaces show no other acute abnormality.",
+    ),
+    (
+        "affirm-finding",
+        "No pleural effusion. Cardiomegaly without an acute abnormality.",
+        "There is a pleural effusion. Cardiomegaly without another acute abnormality.",
+    ),
+    (
+        "affirm-finding",
+        "No pneumothorax. The lungs are hypoinflated but clear.",
+        "There is a pneumothorax. The lungs are hypoinflated but otherwise clear.",
+    ),
+    (
+        "affirm-finding",
+        "no pneumothorax . clear lungs . no acute disease .",
+        "there is a pneumothorax . otherwise clear lungs . no other acute disease .",
+    ),
+    (
+        "affirm-finding",
+        "NO PNEUMOTHORAX. NO ACUTE DISEASE.",
+        "THERE IS A PNEUMOTHORAX. NO OTHER ACUTE DISEASE.",
+    ),
+    (
+        "invent-comparison",
+        "Small right effusion. No acute abnormality.",
+        "Small right effusion, new since the prior examination. No other acute abnormality.",
+    ),
+    (
+        "change-severity",
+        "Mild pulmonary edema. No acute abnormality.",
+        "Severe pulmonary edema. No other acute abnormality.",
+    ),
+    # Nothing is left that "otherwise" could be said of.
+    (
+        "remove-pathology",
+        "Small nodule in the left lung. The heart is normal. The lungs are otherwise clear.",
+        "The heart is normal. The lungs are clear.",
+    ),
+    (
+        "negate-finding",
+        "There is a left apical nodule. The heart is normal. Otherwise, the lungs are clear.",
+        "There is no left apical nodule. The heart is normal. The lungs are clear.",
+    ),
+]
+
+
+@pytest.mark.parametrize(("kind", "report", "expected"), ALONG)
+def test_a_conclusion_changes_along(kind, report, expected):
+    assert expected in texts(kind, report)
+
+
+# What needs no room, stays.
+AS_IT_WAS = [
+    ("affirm-finding", "The heart is not enlarged. No acute disease.", "enlarged. No acute"),
+    ("affirm-finding", "No pneumothorax. No acute bony abnormality.", "x. No acute bony"),
+    ("affirm-finding", "No pneumothorax. No other acute disease.", "x. No other acute"),
+    ("affirm-finding", "No rib fracture. Pulmonary vascularity is normal.", "y is normal."),
+    ("invent-comparison", "Old granuloma. No acute disease. Scoliosis.", "No acute disease."),
+    ("invent-comparison", "Left base opacity. The right lung is clear.", "lung is clear."),
+    ("change-severity", "Severe pulmonary edema. No acute disease.", "No acute disease."),
+]
+
+
+@pytest.mark.parametrize(("kind", "report", "left"), AS_IT_WAS)
+def test_a_conclusion_that_denies_something_else_stays(kind, report, left):
+    found = texts(kind, report)
+    assert found
+    assert all(left in text for text in found)
+
+
+# The kind, the report, what must come out of it in no text.
+REFUSED = [
+    # Denied before it would be stated: nobody says "other" of what is to come.
+    ("affirm-finding", "Normal chest. No pneumothorax.", "There is a pneumothorax"),
+    ("affirm-finding", "No acute disease. No pleural effusion.", "There is a pleural effusion"),
+    ("affirm-finding", "No acute fracture. The bones are intact.", "There is an acute"),
+    # The sentence after it would compare it.
+    ("affirm-finding", "No pneumothorax. Similar appearance.", "There is a pneumothorax"),
+    # The same thing under another name, in coarser words, or pointed at.
+    ("negate-finding", "There is a rib fracture. Chest wall changes as described.", "no rib"),
+    (
+        "remove-pathology",
+        "Scarring in the left base. No effusion. Chronic changes in the left base.",
+        "No effusion. Chronic",
+    ),
+    ("remove-pathology", "Left effusion. The heart is normal. Findings as above.", "The heart is"),
+    ("negate-finding", "There is scoliosis. Curvature as described above.", "no scoliosis"),
+    ("negate-finding", "There is hyperexpansion. No infiltrates Emphysema.", "no hyperexpansion"),
+    ("negate-finding", "Bilateral hilar adenopathy. The XXXX remain enlarged.", "No bilateral"),
+    # Half a comparison stays, or the denial compares.
+    ("negate-finding", "Scoliosis as before.", "No scoliosis"),
+    ("negate-finding", "Normal heart size is prominent left contour.", "not prominent"),
+    # Garbled: the denial was lost.
+    ("remove-pathology", "Marrow pneumothorax, effusion or edema. Clear lungs.", "Clear lungs."),
+    ("remove-pathology", "Lungs are clear airspace disease. No effusion.", "No effusion."),
+    # A foreign body is no part of a finding.
+    (
+        "remove-pathology",
+        "Left basal opacity. No edema. Left density is a foreign body. IMPRESSION: Clear.",
+        "No edema. IMPRESSION",
+    ),
+    # Sides: another mention, a pointer, a pool, an organ of one side, a lobe that is not there.
+    ("change-location", "Left effusion. Opacity at the left base as above.", "Right effusion"),
+    ("change-location", "Right upper lobe opacity. Multilobar opacities.", "Left upper"),
+    (
+        "change-location",
+        "Opacities in the right lower and middle lobes.",
+        "left lower and middle",
+    ),
+    ("change-location", "Left base opacity beside the stomach.", "Right base"),
+    ("change-location", "Right effusion above the liver.", "Left effusion"),
+    ("change-location", "Left retrocardiac opacity.", "Right retrocardiac"),
+    ("change-location", "Left lingular scarring and right lingular scar.", "right lingular scar."),
+    ("change-location", "Left effusion over the spleen.", "Right effusion"),
+    (
+        "change-location",
+        "Bilateral effusions, small on the left with left basilar atelectasis.",
+        "small on the right",
+    ),
+    ("change-location", "Fracture of the left rib and scar of the right rib.", "right rib and"),
+    ("change-location", "Fullness of the right hilum. Known right retrohilar nodule.", "left"),
+    # Heights: pooled places, or a place that cannot be higher.
+    ("change-location", "Upper lobe nodule. Multilobar nodules.", "Lower lobe"),
+    ("change-location", "Basilar retrocardiac opacity.", "Apical"),
+    ("change-location", "Lower lobe opacity near the costophrenic angle.", "Upper lobe"),
+    # Grades: a stage, an extent, another grade of the same thing.
+    ("change-severity", "Marked early emphysema.", "inimal early"),
+    ("change-severity", "Mild grade 1 edema.", "grade 1"),
+    ("change-severity", "Small multilobar opacity.", "Large"),
+    ("change-severity", "Small effusion. Massive effusion compresses the lung.", "Large"),
+    ("change-severity", "Mild pulmonary edema. IMPRESSION: Normal chest. Slight edema.", "Severe"),
+    # Comparisons: half of one, a contour that only is stable, a date.
+    ("drop-comparison", "Stable cardiomegaly and mediastinal contour.", "Cardiomegaly and"),
+    ("drop-comparison", "Stable scarring dating back to exams in 2010.", "Scarring dating"),
+    ("drop-comparison", "Stable nodule, similar to prior.", "Nodule, similar"),
+    ("invent-comparison", "Small effusion. No prior study is available.", "since the prior"),
+    ("invent-comparison", "Small effusion. If prior films exist, compare.", "since the prior"),
+    ("invent-comparison", "Increased interstitial markings.", "since the prior"),
+    ("invent-comparison", "Acute rib fracture.", "stable since"),
+    ("invent-comparison", "Nodule of 1.1 cm (previously 0.9 cm).", "new since"),
+    # Resolved, not seen, or no finding at all.
+    ("change-location", "Clearing of the left base opacity, the lungs now appear clear.", "right"),
+    ("change-location", "Previously noted left nodule is not well seen.", "right"),
+    ("change-location", "Left apical density is a summation artifact.", "Right"),
+    ("change-location", "A skin fold mimics a left pneumothorax.", "right"),
+    ("remove-pathology", "Right apical opacity is an artifact. No edema.", "No edema."),
+    # What one does about a serious finding is not insignificant.
+    ("remove-insignificant", "Possible lung mass. Follow up is recommended.", "mass."),
+    ("remove-insignificant", "Aortic aneurysm. CT is recommended. No edema.", "m. No edema."),
+    ("remove-insignificant", "Cannot exclude tuberculosis. Correlate clinically.", "losis."),
+    ("remove-insignificant", "Mild edema. CT of the chest is recommended.", "Mild edema."),
+    (
+        "remove-insignificant",
+        "Opacity. Comparison with prior films is suggested. If none are available, repeat films.",
+        "Opacity. If none",
+    ),
+    ("remove-insignificant", "Nodule. This is not identified on the lateral view.", "Nodule."),
+    # Less than normal is no pure negative.
+    (
+        "unmention-negatives",
+        "Heart size is top normal. Mild edema. No effusion.",
+        " Mild edema. No",
+    ),
+    ("standard-normal", "Heart size is upper limits of normal. Lungs are clear.", "The"),
+    # Sentences that point at others keep their order.
+    (
+        "shuffle-sentences",
+        "Left effusion. Mild edema. Catheter as described above.",
+        "Mild edema. L",
+    ),
+    # Said twice.
+    ("change-location", "Left effusion. Right effusion.", "Right effusion. Right effusion"),
+]
+
+
+@pytest.mark.parametrize(("kind", "report", "never"), REFUSED)
+def test_a_change_that_the_report_belies_is_refused(kind, report, never):
+    if kind == "unmention-negatives":
+        assert all("top normal" in text for text in texts(kind, report))
+        return
+    if kind == "change-location" and never == "Right effusion. Right effusion":
+        assert never not in {" ".join(t.split()).rstrip(".") for t in texts(kind, report)}
+        return
+    assert not [text for text in texts(kind, report) if never in text]
+
+
+def test_a_refusal_tells_why(tmp_path):
+    """In skipped.jsonl: not that the kind found nothing, but what stands in the way."""
+    table = tmp_path / "t.jsonl"
+    report = "Normal chest. No pneumothorax."
+    table.write_text(json.dumps({"id": "a", "report": report}) + "\n")
+    perturb_table(table, tmp_path / "out", ["affirm-finding", "change-location"])
+    (skipped,) = (tmp_path / "out" / "skipped.jsonl").read_text().splitlines()
+    reasons = json.loads(skipped)["reasons"]
+    assert reasons["affirm-finding"] == "the report says elsewhere: 'normal chest.'"
+    assert reasons["change-location"] == KINDS["change-location"].nothing
+
+
+def test_another_change_is_chosen_where_the_first_is_refused():
+    """Of two places, the one that the conclusion does not deny beforehand."""
+    report = "No acute disease. Mild scoliosis. Heart size is normal."
+    added = {
+        p.rule for seed in range(40) for p in made(KINDS["add-false-finding"], report, seed, 1)
+    }
+    assert "added:pneumothorax" not in added
+    assert len(added) > 5
+
+
+def test_a_change_without_a_meaning_is_checked_for_repetition_alone():
+    source = read("Left effusion. Right effusion. No acute disease.")
+    twice = consistent(source, Change((Edit(0, 4, "Right"),), "own"))
+    assert twice.change is None
+    assert "twice" in twice.reason
+    edit = Edit(0, 4, "Basal")
+    assert consistent(source, Change((edit,), "own")).change == Change((edit,), "own")
+
+
+def test_an_observation_that_no_topic_knows_is_checked_against_the_whole_film():
+    source = read("Ribs seen. IMPRESSION: Normal chest. No acute disease.")
+    meaning = Meaning(Effect.STATED, ("of-a-users-own",))
+    change, _ = consistent(source, Change((Edit(0, 0, "Oddity. "),), "own", meaning))
+    assert [edit.replacement for edit in change.edits] == ["Oddity. ", "Otherwise n"]
+
+
+def test_what_goes_along_is_no_part_of_the_claim():
+    """Edits that make room stand in other sentences than the change."""
+    (p,) = made(KINDS["affirm-finding"], "No pneumothorax. No acute disease.", per_report=1)
+    assert [p.original[e.start : e.end] + ">" + e.replacement for e in p.edits] == [
+        "No pneumothorax>There is a pneumothorax",
+        ">other ",
+    ]

@@ -1,0 +1,168 @@
+"""The plain reading of a report: denials, places, whose normality a sentence states."""
+
+import pytest
+
+from vlscore.findings import load_lexicon
+from vlscore.perturb.denial import Denial, denial_of, spared
+from vlscore.perturb.lexicons import read_table
+from vlscore.perturb.perturbation import Edit, apply_edits
+from vlscore.perturb.plaintext import (
+    any_of,
+    claims,
+    heights_in,
+    is_denied,
+    may_be_one_place,
+    sentences_of,
+    sides_in,
+    topics,
+    words,
+)
+
+EFFUSION = any_of(["effusions?"])
+
+
+def plain(text):
+    (sentence,) = sentences_of(text, [(0, len(text))])
+    return sentence
+
+
+DENIED = [
+    "no effusion",
+    "no pneumothorax, consolidation or effusion",
+    "without evidence of effusion",
+    "lungs are free of effusion",
+    "effusion is not seen",
+    "effusion has resolved",
+    "effusion: none",
+    "negative for effusion",
+]
+CLAIMED = [
+    "small effusion",
+    "no pneumothorax but an effusion",
+    "no change; effusion",
+    "no cardiomegaly with effusions",
+    "cannot exclude effusion",
+    "effusion that is not large",
+    "effusion and no pneumothorax",
+]
+
+
+@pytest.mark.parametrize("said", DENIED)
+def test_what_a_plain_negation_denies(said):
+    (match,) = EFFUSION.finditer(said)
+    assert is_denied(said, *match.span())
+    assert not claims(said, EFFUSION)
+
+
+@pytest.mark.parametrize("said", CLAIMED)
+def test_what_it_does_not(said):
+    assert claims(said, EFFUSION)
+
+
+def test_a_forgotten_stop_parts_a_sentence():
+    sentence = plain("No focal infiltrate Emphysema is seen.")
+    assert claims(sentence.said, topics()["emphysema"].names)
+    assert not claims(sentence.said, topics()["infiltrate"].names)
+
+
+def test_places():
+    assert sides_in("bibasilar and right upper lobe") == {"left", "right"}
+    assert sides_in("lingular") == {"left"}
+    assert heights_in("apical, at the upper limits of normal") == {"upper"}
+    assert heights_in("midline heart, central venous catheter") == set()
+    assert may_be_one_place("left base", "basilar opacity")
+    assert not may_be_one_place("left base", "right base")
+    assert not may_be_one_place("left base", "left apex")
+
+
+def test_sentences_keep_their_places_whatever_the_letters():
+    text = "İstanbul: NO EFFUSION. Heart."
+    first, second = sentences_of(text, [(10, 22), (23, 29)])
+    assert text[first.start + first.lead :].startswith("NO")
+    assert len(first.said) == first.end - first.start
+    assert second.said.strip() == "heart."
+
+
+NORMAL = {
+    "No acute cardiopulmonary abnormality.": (True, {"lung", "pleura", "heart size"}),
+    "No evidence of active disease.": (True, set()),
+    "Normal chest.": (False, set()),
+    "Unremarkable views of the chest.": (False, set()),
+    "Negative.": (False, set()),
+    "The lungs are hypoinflated but clear.": (False, {"lung"}),
+    "Clear lungs bilaterally.": (False, {"lung"}),
+    "The pleural spaces show no acute abnormality.": (True, {"pleura"}),
+    "Visualized osseous structures are unremarkable.": (False, {"bone"}),
+    "Degenerative changes without acute bony abnormality.": (True, {"bone"}),
+    "Heart size is normal.": (False, {"heart size"}),
+}
+
+
+@pytest.mark.parametrize(("said", "expected"), NORMAL.items())
+def test_whose_normality_a_sentence_states(said, expected):
+    denial = denial_of(plain(said))
+    assert denial is not None
+    assert denial.only_acute is expected[0]
+    assert denial.systems >= expected[1]
+    assert bool(denial.systems) is bool(expected[1])
+
+
+@pytest.mark.parametrize(
+    "said", ["No effusion.", "Mild edema.", "No findings of edema.", "Stable chest.", "No change."]
+)
+def test_what_denies_no_organ(said):
+    assert denial_of(plain(said)) is None
+
+
+def test_a_title_says_whose_normality_one_word_states():
+    ribs, normal = sentences_of("Left ribs. Normal.", [(0, 10), (11, 18)])
+    assert denial_of(normal, ribs) == Denial(frozenset({"bone", "fracture"}), only_acute=False)
+    knee, normal = sentences_of("Left knee. Normal.", [(0, 10), (11, 18)])
+    assert denial_of(normal, knee) is None
+
+
+ROOM = {
+    "No acute disease.": "No other acute disease.",
+    "Negative for acute abnormality.": "Negative for other acute abnormality.",
+    "No evidence of active disease.": "No evidence of other active disease.",
+    "Edema without an acute abnormality.": "Edema without another acute abnormality.",
+    "Edema without any acute abnormality.": "Edema without any other acute abnormality.",
+    "The lungs are clear.": "The lungs are otherwise clear.",
+    "Lungs clear.": "Lungs otherwise clear.",
+    "Clear lungs.": "Otherwise clear lungs.",
+    "clear lungs.": "otherwise clear lungs.",
+    "Heart normal and clear lungs.": "Heart normal and otherwise clear lungs.",
+    "No other acute disease.": "No other acute disease.",
+    "The chest is otherwise normal.": "The chest is otherwise normal.",
+}
+
+
+@pytest.mark.parametrize(("said", "expected"), ROOM.items())
+def test_a_denial_makes_room(said, expected):
+    edit = spared(said, plain(said))
+    assert edit is not None
+    assert apply_edits(said, [edit] if edit.replacement else []) == expected
+
+
+def test_every_topic_is_of_observations_and_systems_that_there_are():
+    known = load_lexicon().observations.keys()
+    table = read_table("consistency")
+    named = [name for entry in table["topic"] for name in entry["observations"]]
+    assert len(set(named)) == len(named)
+    assert set(named) <= known
+    for topic in topics().values():
+        assert topic.systems | topic.beside <= table["systems"].keys()
+    assert words()._fields == tuple(name for name in words()._fields if name in table["words"])
+
+
+def test_what_kinds_move_regrade_or_state_has_a_topic():
+    """Else the check would look for nothing."""
+    from vlscore.perturb.lexicons import false_findings, location_moves
+
+    wanted = {finding.observation for finding in false_findings()} | location_moves().movable
+    assert wanted <= topics().keys()
+
+
+def test_an_edit_of_nothing_tells_that_there_is_room_already():
+    said = "Otherwise normal chest."
+    assert spared(said, plain(said)) == Edit(0, 0, "")

@@ -1,0 +1,412 @@
+"""For each effect of a change, what elsewhere in the report would belie it.
+
+A rule yields reasons; the first one refuses the change. It may add edits to `ChangedReport.along`
+for sentences that can change along instead.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
+
+from vlscore.perturb.changed import ChangedReport, clipped, quoted
+from vlscore.perturb.denial import denial_of
+from vlscore.perturb.perturbation import Edit, Effect, Meaning
+from vlscore.perturb.plaintext import (
+    PlainSentence,
+    Topic,
+    claims,
+    heights_in,
+    is_denied,
+    may_be_one_place,
+    sides_in,
+    topics,
+    words,
+)
+from vlscore.perturb.wording import with_capital
+
+_VAGUE = re.compile(
+    r"(?<!\w)(?:changes?|abnormalit\w+|process|findings?|disease|markings?|shadow\w*|prominence|"
+    r"thickening|area|lesions?|opacit\w+|densit\w+)(?!\w)"
+)
+_SITES = re.compile(
+    r"(?<!\w)(?:bas\w+|biba\w+|apex|apic\w+|apices|lobes?|lungs?|mid\w*|\w*hil(?:ar|um|a)|costophrenic|"
+    r"pleura\w*|hemithorax|lingula\w*|ribs?|hemidiaphragm|clavicle|shoulder|humer\w+)(?!\w)"
+)
+_WRONG_SIDE = re.compile(
+    r"(?<!\w)left(?:[- ]sided)? middle lobe|(?<!\w)right(?:[- ]sided)? lingula\w*"
+    r"|(?<!\w)left (?:(?!right)[\w,]+ ){0,4}middle lobes?(?!\w)"
+    r"|(?<!\w)right (?:(?!left)[\w,]+ ){0,4}lingula\w*"
+    r"|(?<!\w)middle (?:(?!right)[\w,]+ ){0,3}(?:of the |on the )left"
+)
+_BOTH_SIDES = re.compile(r"\b(?:bilateral|both)\b.*\b(?:left|right)\b")
+_SIDE_TWICE = re.compile(r"\b(?:on|to) the (left|right)\b.*\b(?:on|to) the \1\b")
+_FOREIGN = re.compile(r"(?<!\w)(?:foreign bod\w+|bullets?|clips?|shrapnel|fragments?)(?!\w)")
+_SAME_TWICE = re.compile(
+    r"(?<!\w)(upper|lower|middle|apical|basilar|left|right|apex|base|midlung)(?: lobes?| lungs?)?"
+    r"(?: and| or|,|/)+ ?(?:the |in the )?\1(?!\w)"
+)
+_NO_MIDDLE = re.compile(r"(?<!\w)(?:left|bilateral) middle lobes?(?!\w)")
+# "Cardiomegaly and mediastinal contour": what is stable of a contour is its being stable.
+_HANGING = re.compile(
+    r"(?:^\W*(?:and|or|but|with)\b|\b(?:and|or|,) (?:the )?(?:\w+ ){0,2}"
+    r"(?:contours?|size|position|silhouettes?|mediastinum|appearance|volumes?|configuration|placement)\W*$"
+    r"|\b(?:is|are|remains?|appears?|the|a|an|and|or|with|of|from|in|to|but)\s*$)"
+)
+_OLD = re.compile(r"\b(?:old|healed|chronic|remote)\b")
+_REST = re.compile(r"(?<!\w)(?:remainder|remaining|otherwise|other|others|rest)(?!\w)")
+_ILL_DENIED = re.compile(
+    r"\bnormal\b.*\bnot\b|\bnot (?:\w+ly )?(?:prominent|large) (?:\w+ )*contour"
+)
+_CHANGING = re.compile(r"\b(?:increas\w+|decreas\w+|enlarging|worsen\w+|improv\w+|develop\w+)\b")
+# "Otherwise" where nothing is left that it could be said of.
+_OTHERWISE = re.compile(r"\b(?:is|are|appears?|lungs) (otherwise )")
+_OPENING_OTHERWISE = re.compile(r"otherwise,? (?=\w)")
+_FRESH = re.compile(r"\b(?:acute|subacute|recent|healing|unhealed)\b")
+_BARE_COMPARISON = re.compile(
+    r"\W*(?:similar|unchanged|stable|no change|increased|decreased|improved|worse)"
+    r"(?: appearance)?\W*"
+)
+_SECOND = re.compile(r"\b(?:and|with) (?:a |an |the )?$")
+_STEP = re.compile(r"(?<!\w)(?:,|;|and|with|but|or|which|that|without|in|of)(?!\w)")
+_STARTS_WITH_POINTER = re.compile(r"^\W*(?:this|these|it|they|that|those|both)\b")
+_SEEN = re.compile(r"\b(?:identified|seen|visuali[sz]ed|appreciated|noted|demonstrated)\b")
+_ELSEWHERE = re.compile(r"\b(?:see|below)\b")
+_UP = frozenset(("severe", "severely", "marked", "markedly", "large", "dense", "extensive"))
+
+
+def _topics_of(meaning: Meaning) -> list[Topic]:
+    found = (topics().get(name) for name in meaning.observations)
+    return list(dict.fromkeys(topic for topic in found if topic is not None))
+
+
+# ---------------------------------------------------------------------------- one rule an effect
+
+
+def _stated(check: ChangedReport, meaning: Meaning) -> Iterator[str]:
+    """A finding that the report did not state is stated now."""
+    known = _topics_of(meaning)
+    if any(_OLD.search(edit.replacement.lower()) for edit in check.edits):
+        known = [topic._replace(acute=False) for topic in known]
+    for topic in known:
+        for sentence in check.others:
+            named = topic.names.search(sentence.said) is not None
+            # What denies whole organs may make room; it is no word on the finding itself.
+            coarse = topic.coarse if denial_of(sentence) is None else None
+            if named or (coarse is not None and coarse.search(sentence.said)):
+                yield f"the report speaks of it elsewhere: {quoted(sentence)}"
+    place = min(edit.start for edit in check.edits)
+    for sentence in check.others:
+        is_next = sentence.start <= check.edits[-1].end + 2 and sentence.end > check.edits[-1].end
+        if is_next and _BARE_COMPARISON.fullmatch(sentence.said):
+            yield f"the sentence after it would compare it: {quoted(sentence)}"
+    if not known:
+        yield from check.make_room(None, place)
+    for topic in known:
+        yield from check.make_room(topic, place)
+
+
+def _left_out(check: ChangedReport, meaning: Meaning) -> Iterator[str]:
+    """What the report stated, it denies or does not mention now."""
+    yield from _not_there(check)
+    foreign = [_FOREIGN.search(sentence.said) is not None for sentence in check.touched]
+    if any(foreign) and not all(foreign):
+        yield "something foreign to the body would go with a finding"
+    place = check.place
+    first = min((sentence.number for sentence in check.touched), default=0)
+    is_told = False
+    for sentence in check.others:
+        if words().pointers.search(sentence.said):
+            yield f"a sentence points at what went: {quoted(sentence)}"
+        if sentence.number > first and not is_told and _REST.search(sentence.said):
+            yield from _without_rest(check, sentence)
+        is_told = is_told or _tells_something(sentence.said)
+        for topic in _topics_of(meaning):
+            if not may_be_one_place(sentence.said, place):
+                continue
+            if claims(sentence.said, topic.names):
+                yield f"the report states it elsewhere: {quoted(sentence)}"
+            if topic.coarse is not None and claims(sentence.said, topic.coarse):
+                yield f"the report states it elsewhere in coarser words: {quoted(sentence)}"
+        if _is_vague_there(sentence, place):
+            yield f"the report tells of a change at the same place: {quoted(sentence)}"
+
+
+# The same sentences stand in many reports, and in every kind's changes of one.
+@lru_cache(8192)
+def _tells_something(said: str) -> bool:
+    """Whether it states some finding, after which one may say "otherwise"."""
+    every = dict.fromkeys(topics().values())
+    return any(claims(said, topic.names) for topic in every)
+
+
+def _without_rest(check: ChangedReport, sentence: PlainSentence) -> Iterator[str]:
+    """Takes "otherwise" from a sentence before which nothing is stated any more."""
+    opening = _OPENING_OTHERWISE.match(sentence.said, sentence.lead)
+    word = _OTHERWISE.search(sentence.said, sentence.lead)
+    text = check.report.text
+    if opening is not None:
+        start, end = sentence.start + opening.start(), sentence.start + opening.end()
+        check.goes_along(Edit(start, end + 1, with_capital(text[end], like=text[start])))
+    elif word is not None:
+        check.goes_along(Edit(sentence.start + word.start(1), sentence.start + word.end(1), ""))
+    else:
+        yield f"a sentence after it speaks of the rest: {quoted(sentence)}"
+
+
+def _denied(check: ChangedReport, meaning: Meaning) -> Iterator[str]:
+    """A sentence denies what it stated; it must not compare it or state normality besides."""
+    for after in check.after:
+        compared = words().compares.search(after)
+        if compared is not None:
+            yield f"the denial would compare: {compared.group()!r}"
+        if _ILL_DENIED.search(after):
+            yield f"the denial would read ill: {after.strip()!r}"
+    yield from _left_out(check, meaning)
+
+
+def _is_vague_there(sentence: PlainSentence, place: str) -> bool:
+    """Whether a sentence tells, in words that name nothing, of something at the very place."""
+    here, there = sides_in(place), sides_in(sentence.said)
+    if not here & there or not heights_in(place) & heights_in(sentence.said):
+        return False
+    return any(not is_denied(sentence.said, *m.span()) for m in _VAGUE.finditer(sentence.said))
+
+
+def _moved(check: ChangedReport, meaning: Meaning) -> Iterator[str]:
+    """A finding that was at one side or height is at another now."""
+    yield from _not_there(check)
+    for after in check.after:
+        wrong = _WRONG_SIDE.search(after) or _NO_MIDDLE.search(after)
+        if wrong is not None:
+            yield f"there is no such place: {wrong.group()!r}"
+        twice = _SAME_TWICE.search(after)
+        if twice is not None:
+            yield f"two places would become one: {twice.group()!r}"
+    yield from (_side_moved if meaning.old in ("left", "right") else _height_moved)(check, meaning)
+
+
+def _side_moved(check: ChangedReport, meaning: Meaning) -> Iterator[str]:
+    old, new = meaning.old, meaning.new
+    for sentence in check.touched:
+        bound = words().side_bound.search(sentence.said)
+        if bound is not None:
+            yield f"an organ that lies on one side stands beside it: {bound.group()!r}"
+        if _BOTH_SIDES.search(sentence.said):
+            yield f"both sides are named together: {quoted(sentence)}"
+    for sentence, after in zip(check.touched, check.after, strict=True):
+        twice = _SIDE_TWICE.search(after)
+        if twice is not None:
+            yield f"two sides would become one: {twice.group()!r}"
+        # "The left shoulder and the right shoulder" has one there already.
+        for place in set(re.findall(rf"\b{new} \w+", sentence.said)):
+            if after.count(place) > sentence.said.count(place):
+                yield f"two sides would become one: {place!r}"
+    sites = {site for sentence in check.touched for site in _sites_in(sentence)}
+    known = _topics_of(meaning)
+    for sentence in check.others:
+        sides = sides_in(sentence.said)
+        named = any(topic.names.search(sentence.said) for topic in known)
+        coarse = any(t.coarse is not None and t.coarse.search(sentence.said) for t in known)
+        points = words().pointers.search(sentence.said) is not None
+        shared = not sites.isdisjoint(_sites_in(sentence)) and len(sides) == 1
+        if old in sides and (named or coarse or points or shared):
+            yield f"the old side is told elsewhere: {quoted(sentence)}"
+        if named and sides == {new}:
+            yield f"the new side is spoken of already: {quoted(sentence)}"
+        stated = any(claims(sentence.said, topic.names) for topic in known)
+        if stated and words().pooled.search(sentence.said):
+            yield f"the finding is pooled with others elsewhere: {quoted(sentence)}"
+
+
+def _sites_in(sentence: PlainSentence) -> set[str]:
+    """The parts of the chest that it names, what lies about the hilum as one."""
+    found = {site.group() for site in _SITES.finditer(sentence.said)}
+    return {"hilum" if "hil" in site else site for site in found}
+
+
+def _height_moved(check: ChangedReport, meaning: Meaning) -> Iterator[str]:
+    for after in check.after:
+        bound = words().height_bound.search(after)
+        if bound is not None:
+            yield f"its height is told otherwise too: {bound.group()!r}"
+        if words().pooled.search(after) and len(heights_in(after)) > 1:
+            yield "several places are named together"
+    places = {frozenset(heights_in(e.replacement.lower())) for e in check.edits if e.replacement}
+    if len(places - {frozenset()}) > 1:
+        yield "the finding would be at two heights"
+    old = heights_in(check.place)
+    known = _topics_of(meaning)
+    for sentence in check.others:
+        patterns = [p for topic in known for p in (topic.names, topic.coarse) if p is not None]
+        stated = any(claims(sentence.said, pattern) for pattern in patterns)
+        if not stated or not may_be_one_place(sentence.said, check.place):
+            continue
+        if heights_in(sentence.said) & old or words().pooled.search(sentence.said):
+            yield f"the old place is told elsewhere: {quoted(sentence)}"
+
+
+def _regraded(check: ChangedReport, meaning: Meaning) -> Iterator[str]:
+    """A finding has another grade now."""
+    yield from _not_there(check)
+    for sentence in check.touched:
+        yield from _graded_twice(sentence, check.edits)
+    known = _topics_of(meaning)
+    for sentence in check.others:
+        graded = words().grades.search(sentence.said) or words().extents.search(sentence.said)
+        if graded is None or not may_be_one_place(sentence.said, check.place):
+            continue
+        if any(claims(sentence.said, topic.names) for topic in known):
+            yield f"the report grades it elsewhere: {quoted(sentence)}"
+    if meaning.new in _UP:
+        place = min(edit.start for edit in check.edits)
+        for topic in known:
+            yield from check.make_room(topic, place)
+
+
+def _graded_twice(sentence: PlainSentence, edits: Sequence[Edit]) -> Iterator[str]:
+    """Another grade, a stage or an extent beside the changed word."""
+    own = [part for edit in edits if (part := clipped(edit, sentence))]
+    rest = sentence.said
+    for start, end, _ in own:
+        rest = rest[:start] + "|" * (end - start) + rest[end:]
+    extent = words().extents.search(rest)
+    if extent is not None:
+        yield f"its extent is told as well: {extent.group()!r}"
+    for start, end, _ in own:
+        before = max((m.end() for m in _STEP.finditer(rest, 0, start)), default=0)
+        after = min((m.start() for m in _STEP.finditer(rest, end)), default=len(rest))
+        again = words().grades.search(rest, before, after)
+        if again is not None and again.group() not in ("prominent", "dense"):
+            yield f"it is graded in other words too: {again.group()!r}"
+
+
+def _compared(check: ChangedReport, meaning: Meaning) -> Iterator[str]:
+    """A finding is compared with a prior examination now."""
+    yield from _not_there(check)
+    for sentence in check.sentences:
+        none = words().no_prior.search(sentence.said)
+        if none is not None:
+            yield f"the report has no prior at hand: {quoted(sentence)}"
+    for sentence in check.others:
+        if words().priors.search(sentence.said):
+            yield f"the report compares with a prior elsewhere: {quoted(sentence)}"
+    for sentence in check.touched:
+        already = _CHANGING.search(sentence.said) or words().compares.search(sentence.said)
+        if already is not None:
+            yield f"the sentence tells of a change already: {already.group()!r}"
+        if meaning.new in ("unchanged", "stable") and _FRESH.search(sentence.said):
+            yield "the sentence says that it is fresh"
+    if meaning.new in ("new", "increased"):
+        place = min(edit.start for edit in check.edits)
+        for topic in _topics_of(meaning):
+            yield from check.make_room(topic._replace(acute=True), place)
+
+
+def _not_compared(check: ChangedReport, meaning: Meaning) -> Iterator[str]:
+    """A finding is compared no more."""
+    for after in check.after:
+        said = " ".join(after.split()).rstrip(" .;")
+        first = _first_part(check)
+        left = [
+            m
+            for m in words().compares.finditer(said)
+            if not _opens_a_part(said, m.start()) and not said.startswith(first, m.start())
+        ]
+        if left and meaning.observations:
+            yield f"half of the comparison would stay: {left[0].group()!r}"
+        if said and _HANGING.search(said):
+            yield f"the sentence would hang in the air: {said[-60:]!r}"
+    for sentence in check.others:
+        if words().compares.search(sentence.said) is None:
+            continue
+        for topic in _topics_of(meaning):
+            if topic.names.search(sentence.said):
+                yield f"the report compares it elsewhere: {quoted(sentence)}"
+
+
+def _first_part(check: ChangedReport) -> str:
+    """What stands before an "and" that comes before every edit: it is of another finding."""
+    sentence = check.touched[0]
+    place = min(edit.start for edit in check.edits) - sentence.start
+    joint = re.search(r" and ", sentence.said[sentence.lead : max(place, sentence.lead)])
+    if joint is None:
+        return "\0"
+    return sentence.said[sentence.lead : sentence.lead + joint.start()]
+
+
+def _opens_a_part(said: str, place: int) -> bool:
+    """Whether a comparison is that of a second finding: "and stable left effusion"."""
+    return _SECOND.search(said[:place]) is not None
+
+
+def _normality_left_out(check: ChangedReport, meaning: Meaning) -> Iterator[str]:
+    """Sentences that merely deny went."""
+    for sentence in check.touched:
+        hedged = words().hedged_normal.search(sentence.said)
+        if hedged is not None:
+            yield f"a sentence says less than normal: {hedged.group()!r}"
+    for sentence in check.others:
+        if words().pointers.search(sentence.said):
+            yield f"a sentence points at another: {quoted(sentence)}"
+
+
+def _no_content_left_out(check: ChangedReport, meaning: Meaning) -> Iterator[str]:
+    """A sentence on technique, communication, history or what to do next went."""
+    for sentence in check.touched:
+        said = sentence.said[sentence.lead :]
+        if _STARTS_WITH_POINTER.search(said) and _SEEN.search(said):
+            yield f"the sentence tells how a finding is seen: {quoted(sentence)}"
+        if words().recommends.search(said) is None:
+            continue
+        asked = words().examinations.search(said)
+        if asked is not None:
+            yield f"the sentence asks for another examination: {asked.group()!r}"
+        # What is recommended answers to the sentence itself, or to those right before it.
+        for told in check.sentences[max(0, sentence.number - 2) : sentence.number + 1]:
+            if claims(told.said, words().serious):
+                yield f"the sentence tells what to do about a serious finding: {quoted(told)}"
+    gone = {sentence.number for sentence in check.touched}
+    for sentence in check.others:
+        follows = sentence.number - 1 in gone
+        if follows and re.match(
+            rf"\W*{words().conditions.pattern}", sentence.said[sentence.lead :]
+        ):
+            yield f"the sentence after it answers to it: {quoted(sentence)}"
+        if words().pointers.search(sentence.said) and re.search(
+            r"\bsee\b|\bbelow\b", sentence.said
+        ):
+            yield f"a sentence points at another: {quoted(sentence)}"
+
+
+def _reordered(check: ChangedReport, meaning: Meaning) -> Iterator[str]:
+    """The sentences stand in another order."""
+    for sentence in check.sentences:
+        pointer = words().pointers.search(sentence.said)
+        if pointer is not None:
+            yield f"a sentence points at another: {quoted(sentence)}"
+
+
+def _not_there(check: ChangedReport) -> Iterator[str]:
+    """What was changed is said to be gone, or no finding, or its denial was lost."""
+    for sentence in check.touched:
+        gone = words().not_there.search(sentence.said)
+        if gone is not None:
+            yield f"it may not be there at all: {gone.group()!r}"
+        garbled = words().garbled.search(sentence.said)
+        if garbled is not None and not is_denied(sentence.said, *garbled.span()):
+            yield f"a denial may have been lost: {quoted(sentence)}"
+
+
+Rule = Callable[[ChangedReport, Meaning], Iterator[str]]
+RULES: dict[Effect, Rule] = {
+    Effect.STATED: _stated,
+    Effect.LEFT_OUT: _left_out,
+    Effect.DENIED: _denied,
+    Effect.MOVED: _moved,
+    Effect.REGRADED: _regraded,
+    Effect.COMPARED: _compared,
+    Effect.NOT_COMPARED: _not_compared,
+    Effect.NORMALITY_LEFT_OUT: _normality_left_out,
+    Effect.NO_CONTENT_LEFT_OUT: _no_content_left_out,
+    Effect.REORDERED: _reordered,
+}
