@@ -1,5 +1,5 @@
-"""Claim: one command compares five real generators under every metric of texts; under findings-f1
-none of them beats a report that is always normal.
+"""Claim: one command compares five real generators under every metric of texts; in the mean
+findings-f1 of a study, none of them beats a report that is always normal.
 
 Protocol: the reports of five generators for the same 273 test studies of the Indiana collection,
 each against the study's reference (files and digests in data.py), by `vlscore compare` with

@@ -1,5 +1,7 @@
 """Finding members of a family by name."""
 
+from importlib.metadata import EntryPoint
+
 import pytest
 
 from vlscore._registry import Registry, plain, split_call, split_names
@@ -96,3 +98,27 @@ def test_parameters_are_written_in_parentheses():
             split_call(wrong)
     assert split_names("a, b(c=1,d=2),,e") == ["a", "b(c=1,d=2)", "e"]
     assert plain("BLEU 4") == "bleu-4"
+
+
+def test_a_broken_package_of_a_users_leaves_the_others(monkeypatch):
+    points = [
+        EntryPoint("absent", "no_such_package:MEMBER", "vlscore.test"),
+        EntryPoint("wrong", "math:tau", "vlscore.test"),
+    ]
+    monkeypatch.setattr("vlscore._registry.entry_points", lambda group: points)
+
+    def only_whole(member):
+        if not isinstance(member, int):
+            raise InvalidSetting("a fruit is a whole number")
+
+    fruits = Registry("fruit", group="vlscore.test", check=only_whole)
+    fruits.register(1, "apple")
+    with pytest.warns(UserWarning, match=".") as caught:
+        assert fruits.items() == [("apple", 1)]
+    assert [str(warning.message).split(":")[0] for warning in caught] == [
+        "fruit absent is left out",
+        "fruit wrong is left out",
+    ]
+    assert fruits.names() == ["apple", "absent", "wrong"]
+    with pytest.raises(UnknownName, match="cannot be imported"):
+        fruits.find("absent")

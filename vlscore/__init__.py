@@ -15,6 +15,7 @@ from vlscore._version import __version__
 if TYPE_CHECKING:
     # What type checkers see: these names, and no others.
     from vlscore import (
+        alignment,
         comparison,
         display,
         embedding,
@@ -75,6 +76,7 @@ _HOMES = {
 }
 # Reachable as attributes after a plain `import vlscore`.
 _ROOMS = (
+    "alignment",
     "comparison",
     "display",
     "embedding",
@@ -108,6 +110,7 @@ __all__ = [
     "StudyEmbedder",
     "TextPolicy",
     "__version__",
+    "alignment",
     "comparison",
     "display",
     "embedding",

@@ -8,6 +8,7 @@ of users' own register members by an entry point of the family's group.
 
 import difflib
 import re
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from importlib import import_module
 from importlib.metadata import entry_points
@@ -135,12 +136,22 @@ class Registry(Generic[Member]):
         return self.find(name)
 
     def values(self) -> list[Member]:
-        """All members; imports those that were not imported yet."""
-        return [self.find(name) for name in self.names()]
+        """All members, as `items`."""
+        return [member for _, member in self.items()]
 
     def items(self) -> list[tuple[str, Member]]:
-        """(name, member) of all."""
-        return [(name, self.find(name)) for name in self.names()]
+        """(name, member) of all; imports those that were not imported yet.
+
+        One that cannot be imported, or is none, is left out with a warning: a package of a user's
+        that is broken leaves the others.
+        """
+        found = []
+        for name in self.names():
+            try:
+                found.append((name, self.find(name)))
+            except (UnknownName, InvalidSetting) as error:
+                warnings.warn(f"{self._noun} {name} is left out: {error}", stacklevel=2)
+        return found
 
     def _imported(self, target: str) -> Any:
         module, _, attribute = target.partition(":")

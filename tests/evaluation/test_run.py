@@ -183,6 +183,17 @@ def test_rows_without_an_id_have_none_and_are_told_apart(tmp_path, scorer):
         assert (row, study_id) == (2, "")
 
 
+def test_half_a_surrogate_pair_in_one_row_leaves_the_others(tmp_path, scorer):
+    table, records = make_table(tmp_path, 4)
+    records[1]["id"] = "a\ud800b"
+    records[2]["image"] = "a\udc80b.png"
+    write_table(table, records)
+    for format in ("parquet", "csv"):
+        result = evaluate(table, tmp_path / format, scorer, format=format)
+        assert (result.summary.scored, result.summary.failed) == (2, 2)
+        assert [row for row, _, _ in result.first_failures(9)] == [2, 3]
+
+
 def test_duplicate_ids_are_bad_rows(tmp_path, scorer):
     table, records = make_table(tmp_path, 3)
     records[2]["id"] = "s0"

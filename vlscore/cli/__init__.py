@@ -38,6 +38,7 @@ def _options(
 
 def _register() -> None:
     from vlscore.cli import (
+        align,
         compare,
         encoders,
         evaluate,
@@ -59,6 +60,7 @@ def _register() -> None:
         encoders.encoders,
         perturb.perturb,
         sensitivity.sensitivity,
+        align.align,
         oracle.oracle,
         retrieval.retrieval,
     ):
