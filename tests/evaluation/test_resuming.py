@@ -369,6 +369,8 @@ def test_files_of_somebody_else_are_not_replaced_unasked(tmp_path, scorer):
         ("cosine", "cosine,vlscore,findings-f1"),
         ("clipscore", "clipscore,cosine"),
         ("findings-f1,bleu-1", "findings-f1,bleu-1,rouge-l"),
+        ("cider-d", "cider-d,chrf"),
+        ("vlscore", "vlscore,cider-d"),
     ],
 )
 def test_metrics_added_to_a_run_are_those_computed_at_once(tmp_path, first, then, format):

@@ -167,7 +167,7 @@ def test_metrics_asked_for_that_cannot_run_are_refused(pairs, monkeypatch):
         sensitivity(pairs, ["nonsense"])
     from vlscore.metrics.providers import nltk_provider
 
-    monkeypatch.setattr(nltk_provider, "_has_wordnet", lambda: False)
+    monkeypatch.setattr(nltk_provider, "has_corpus", lambda name: False)
     with pytest.raises(MissingDependency, match=r"nltk\.downloader wordnet"):
         sensitivity(pairs, ["meteor"])
     assert "wordnet" in sensitivity(pairs, resamples=20).left_out["meteor"]

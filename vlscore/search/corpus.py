@@ -66,7 +66,7 @@ class Corpus:
 
     @property
     def dim(self) -> int:
-        return self.vectors.shape[1]
+        return int(self.vectors.shape[1])
 
     def chunks(self) -> list[slice]:
         """Consecutive ranges of local rows."""
@@ -81,7 +81,7 @@ class Corpus:
 
     def rows(self, numbers: NDArray[Any]) -> NDArray[np.float64]:
         """(..., d) float64 of rows by their number (...) in the whole corpus."""
-        return self.vectors[numbers - self.start].astype(np.float64)
+        return np.asarray(self.vectors[numbers - self.start], np.float64)
 
     def _norms(self) -> Norms:
         if not len(self):

@@ -146,7 +146,8 @@ def _settle(
     hits.costs[queries, : order.shape[1]] = best
     hits.rows[queries, : order.shape[1]] = np.where(np.isfinite(best), numbers, -1)
     everything_seen = ~present.all(axis=1) | (size == len(corpus))
-    return queries[~(everything_seen | (bounds[:, -1] > hits.costs[queries, -1]))]
+    open_ones: Array = queries[~(everything_seen | (bounds[:, -1] > hits.costs[queries, -1]))]
+    return open_ones
 
 
 def _cost_blocks(corpus: Corpus, objective: Objective, queries: Array, rows: Array) -> Array:

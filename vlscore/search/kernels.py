@@ -15,7 +15,8 @@ Array = NDArray[Any]
 
 def dot(x: Array, y: Array) -> Array:
     """Inner products of the rows of two broadcastable arrays, each row summed alone."""
-    return np.add.reduce(np.ascontiguousarray(x * y), axis=-1)
+    summed: Array = np.add.reduce(np.ascontiguousarray(x * y), axis=-1)
+    return summed
 
 
 def norm(x: Array) -> Array:

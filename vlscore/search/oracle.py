@@ -227,7 +227,8 @@ def _count_below(
     in_doubt = (squares[:, None] >= low) & (squares[:, None] <= high)
     doubtful = np.flatnonzero(in_doubt.any(axis=1))
     exact = norm(corpus.rows(doubtful + start + corpus.start) - target)
-    return sure + (in_doubt[doubtful] & (exact[:, None] < limits)).sum(axis=0)
+    counts: Array = sure + (in_doubt[doubtful] & (exact[:, None] < limits)).sum(axis=0)
+    return counts
 
 
 def recall(oracle: Oracle, images: Any, references: Any, *, k: int = 1) -> float:

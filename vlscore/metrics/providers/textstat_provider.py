@@ -16,6 +16,7 @@ from vlscore.errors import InvalidSetting, MissingDependency
 from vlscore.metrics.batch import Batch, Computed
 from vlscore.metrics.metric import Metric
 from vlscore.metrics.providers.base import Provider, one_column
+from vlscore.metrics.providers.nltk_data import has_corpus, how_to_get
 
 _LANGUAGE = "en_US"
 _WITH_SYLLABLES = {"flesch-kincaid": "flesch_kincaid_grade", "gunning-fog": "gunning_fog"}
@@ -60,14 +61,8 @@ class TextstatProvider(Provider):
         reason = super().missing(metric)
         if reason is not None or metric.name not in _WITH_SYLLABLES:
             return reason
-        try:
-            self._module("nltk.data").find("corpora/cmudict")
-        except (LookupError, OSError):
-            return (
-                f"{metric.name} counts syllables by the corpus cmudict: python -m nltk.downloader "
-                "cmudict; on a machine without a network, set NLTK_DATA to a folder that holds "
-                "corpora/cmudict"
-            )
+        if not has_corpus("cmudict"):
+            return f"{metric.name} counts syllables by the corpus cmudict: {how_to_get('cmudict')}"
         return None
 
     def conventions(self, metric: Metric) -> dict[str, str]:
