@@ -35,6 +35,7 @@ ROOMS = [
     "findings",
     "perturb",
     "encoders",
+    "annotators",
     "embedding",
     "metrics",
     "scorer",
@@ -42,6 +43,7 @@ ROOMS = [
     "index",
     "oracle",
     "meta",
+    "alignment",
     "cli",
 ]
 LIFTED_OUT = {
@@ -189,6 +191,7 @@ def test_help_lists_the_commands():
         "retrieval",
         "perturb",
         "sensitivity",
+        "align",
     }
 
 

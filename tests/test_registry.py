@@ -113,7 +113,7 @@ def test_a_broken_package_of_a_users_leaves_the_others(monkeypatch):
 
     fruits = Registry("fruit", group="vlscore.test", check=only_whole)
     fruits.register(1, "apple")
-    with pytest.warns(UserWarning, match="is left out") as caught:
+    with pytest.warns(UserWarning, match=".") as caught:
         assert fruits.items() == [("apple", 1)]
     assert [str(warning.message).split(":")[0] for warning in caught] == [
         "fruit absent is left out",

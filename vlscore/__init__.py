@@ -15,6 +15,7 @@ from vlscore._version import __version__
 if TYPE_CHECKING:
     # What type checkers see: these names, and no others.
     from vlscore import (
+        alignment,
         display,
         embedding,
         encoders,
@@ -74,6 +75,7 @@ _HOMES = {
 }
 # Reachable as attributes after a plain `import vlscore`.
 _ROOMS = (
+    "alignment",
     "display",
     "embedding",
     "encoders",
@@ -106,6 +108,7 @@ __all__ = [
     "StudyEmbedder",
     "TextPolicy",
     "__version__",
+    "alignment",
     "display",
     "embedding",
     "encoder_cards",

@@ -38,6 +38,7 @@ def _options(
 
 def _register() -> None:
     from vlscore.cli import (
+        align,
         encoders,
         evaluate,
         index,
@@ -57,6 +58,7 @@ def _register() -> None:
         encoders.encoders,
         perturb.perturb,
         sensitivity.sensitivity,
+        align.align,
         oracle.oracle,
         retrieval.retrieval,
     ):

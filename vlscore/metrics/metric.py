@@ -88,6 +88,8 @@ class Metric:
         artefacts: what is made of texts or images before it, each once: "embeddings", or a name in
             `vlscore.metrics.artefacts`.
         inputs: other metrics whose values it is computed from, by name or as objects.
+        passed: (input, its parameter, parameter of this metric): what is chosen for this metric's
+            parameter is chosen for the input's.
         parameters: what can be set; `chosen` holds the values that differ from the defaults.
         further: numbers for a candidate besides the first.
         statistics: how many sums over candidates the corpus values are computed from; 0 for none.
@@ -108,6 +110,7 @@ class Metric:
     citation: str
     artefacts: tuple[str, ...] = ()
     inputs: tuple["str | Metric", ...] = ()
+    passed: tuple[tuple[str, str, str], ...] = ()
     parameters: tuple[Parameter, ...] = ()
     further: tuple[Output, ...] = ()
     statistics: int = 0

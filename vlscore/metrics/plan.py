@@ -22,7 +22,7 @@ from vlscore.metrics.embeddings import EmbeddingTriples
 from vlscore.metrics.metric import EMBEDDINGS, Metric
 from vlscore.metrics.providers import Provider
 from vlscore.metrics.providers.similarity_provider import constant_of
-from vlscore.metrics.registry import METRICS, find_metric, find_metrics, provider_of
+from vlscore.metrics.registry import METRICS, find_metrics, inputs_of, provider_of
 
 # References that a metric is fitted to at a time.
 _FITTED_AT_ONCE = 1000
@@ -149,7 +149,7 @@ class Plan:
 
         Raises: InvalidSetting for embeddings without a constant that the metric needs.
         """
-        inputs = [self.signature(find_metric(name), embeddings, C) for name in metric.inputs]
+        inputs = [self.signature(m, embeddings, C) for m in inputs_of(metric).values()]
         settings = dict(metric.settings)
         facts: list[tuple[str, str | None]] = []
         if metric.uses_embeddings and embeddings is not None:
@@ -182,7 +182,7 @@ class Plan:
         batch = replace(batch, artefacts=self._made(batch))
         found: dict[str, MetricValues] = {}
         for metric in self.steps:
-            inputs = {name: found[str(find_metric(name))] for name in metric.inputs}
+            inputs = {name: found[str(m)] for name, m in inputs_of(metric).items()}
             fitted = self.fits[metric].state if metric in self.fits else None
             given = replace(batch, values=inputs, fitted=fitted)
             computed = self._providers[metric].compute(metric, given)
@@ -314,8 +314,8 @@ def _in_order(metrics: Sequence[Metric]) -> tuple[Metric, ...]:
         if metric in above:
             names = " -> ".join(str(each) for each in (*above, metric))
             raise InvalidSetting(f"a metric is computed from itself: {names}")
-        for name in metric.inputs:
-            visit(find_metric(name), (*above, metric))
+        for given in inputs_of(metric).values():
+            visit(given, (*above, metric))
         for name in metric.artefacts:
             if name != EMBEDDINGS:
                 ARTEFACTS.find(name)

@@ -11,12 +11,15 @@ from vlscore._registry import Registry, split_call, split_names
 from vlscore.errors import InvalidSetting, UnknownName
 from vlscore.metrics.definitions.bert_score import BERT_SCORE
 from vlscore.metrics.definitions.bleu import BLEU
+from vlscore.metrics.definitions.chexbert import CHEXBERT
 from vlscore.metrics.definitions.chrf import CHRF
 from vlscore.metrics.definitions.cider_d import CIDER_D
 from vlscore.metrics.definitions.embedded import EMBEDDED
 from vlscore.metrics.definitions.findings_f1 import FINDINGS_F1
 from vlscore.metrics.definitions.meteor import METEOR
 from vlscore.metrics.definitions.mirqi import MIRQI
+from vlscore.metrics.definitions.radcliq import RADCLIQ
+from vlscore.metrics.definitions.radgraph import RADGRAPH
 from vlscore.metrics.definitions.readability import READABILITY
 from vlscore.metrics.definitions.rouge_l import ROUGE_L
 from vlscore.metrics.metric import Metric
@@ -32,6 +35,8 @@ METRICS: Registry[Metric] = Registry("metric", group="vlscore.metrics", check=_c
 for _metric in (*EMBEDDED, *BLEU, ROUGE_L, METEOR, FINDINGS_F1):
     METRICS.register(_metric)
 for _metric in (*CHRF, CIDER_D, BERT_SCORE, MIRQI, *READABILITY):
+    METRICS.register(_metric)
+for _metric in (*CHEXBERT, *RADGRAPH, *RADCLIQ):
     METRICS.register(_metric)
 
 
@@ -74,6 +79,19 @@ def find_metrics(names: Any) -> tuple[Metric, ...]:
     found = tuple(dict.fromkeys(find_metric(name) for name in given))
     if not found:
         raise InvalidSetting(f"no metric is named; known: {', '.join(METRICS)}")
+    return found
+
+
+def inputs_of(metric: Metric) -> dict[str | Metric, Metric]:
+    """The metrics that one is computed from, by the names under which it lists them."""
+    found: dict[str | Metric, Metric] = {}
+    for name in metric.inputs:
+        given = {
+            parameter: metric.settings[own]
+            for listed, parameter, own in metric.passed
+            if listed == name and metric.settings[own] is not None
+        }
+        found[name] = find_metric(name)(**given)
     return found
 
 

@@ -1,5 +1,15 @@
 """Statistics of scores: intervals, rank correlation, tests, effect sizes."""
 
+from vlscore.stats.correlations import (
+    CORRELATIONS,
+    correlation,
+    correlation_interval,
+    drawn_weights,
+    kendall_tau_c,
+    pearson,
+    resampled_correlations,
+    spearman,
+)
 from vlscore.stats.grouped import (
     grouped_auc,
     grouped_difference,
@@ -12,9 +22,11 @@ from vlscore.stats.intervals import (
     bootstrap_difference,
     bootstrap_mean,
     bootstrap_median,
+    percentiles,
 )
 from vlscore.stats.rank import (
     Difference,
+    bootstrap_p_value,
     kendall_tau_b,
     kendall_tau_b_interval,
     largest_tau_b,
@@ -31,6 +43,7 @@ from vlscore.stats.testing import (
 )
 
 __all__ = [
+    "CORRELATIONS",
     "Difference",
     "Interval",
     "TestResult",
@@ -40,16 +53,25 @@ __all__ = [
     "bootstrap_difference",
     "bootstrap_mean",
     "bootstrap_median",
+    "bootstrap_p_value",
     "cohens_d",
+    "correlation",
+    "correlation_interval",
+    "drawn_weights",
     "grouped_auc",
     "grouped_difference",
     "grouped_mean",
     "grouped_tau_b",
     "kendall_tau_b",
     "kendall_tau_b_interval",
+    "kendall_tau_c",
     "largest_tau_b",
     "paired_difference_of_taus",
     "paired_test",
+    "pearson",
+    "percentiles",
     "permutation_test",
+    "resampled_correlations",
+    "spearman",
     "two_sample_test",
 ]

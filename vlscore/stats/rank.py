@@ -76,17 +76,25 @@ def paired_difference_of_taus(
         x, other: (n,) scores of two metrics on the same studies.
         y: (n,) ratings of those studies.
 
-    The p value is twice the smaller share of resamples on either side of 0, counted with one more
-    resample on that side, so it is never below 2 / (resamples + 1).
+    The p value is that of `bootstrap_p_value`.
     """
     *scores, ratings = checked_pairs(x, other, y)
     estimate, drawn = _resampled_taus(scores, ratings, resamples, seed)
     differences = drawn[0] - drawn[1]
     found = percentiles(float(estimate[0] - estimate[1]), differences, level, len(ratings))
-    kept = differences[~np.isnan(differences)]
+    return Difference(found.estimate, found.low, found.high, bootstrap_p_value(differences))
+
+
+def bootstrap_p_value(differences: ArrayLike) -> float:
+    """Two-sided p value of a difference being 0, from its (B,) resamples; nan where all are nan.
+
+    Twice the smaller share of resamples on either side of 0, counted with one more on that side, so
+    it is never below 2 / (B + 1).
+    """
+    drawn = np.asarray(differences, dtype=np.float64)
+    kept = drawn[~np.isnan(drawn)]
     smaller = min(int((kept <= 0).sum()), int((kept >= 0).sum()))
-    p_value = min(1.0, 2 * (smaller + 1) / (len(kept) + 1)) if len(kept) else float("nan")
-    return Difference(found.estimate, found.low, found.high, p_value)
+    return min(1.0, 2 * (smaller + 1) / (len(kept) + 1)) if len(kept) else float("nan")
 
 
 def _tau(x: NDArray[np.float64], y: NDArray[np.float64]) -> float:

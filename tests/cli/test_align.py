@@ -1,0 +1,115 @@
+"""`vlscore align` from the command line."""
+
+import json
+
+import pytest
+
+from tests.alignment.samples import make_rexval, write_csv
+
+
+@pytest.fixture
+def ratings(tmp_path):
+    texts = [
+        "Small left effusion. Heart size is normal.",
+        "Left effusion. Heart size is normal.",
+        "Heart size is normal.",
+        "Large right pneumothorax.",
+    ]
+    rows = [
+        {
+            "study_id": study,
+            "candidate_id": f"g{place}",
+            "rater": rater,
+            "rating": place + (study + place) % 2 * (rater == "b"),
+            "reference": texts[0],
+            "candidate": text,
+        }
+        for study in range(5)
+        for place, text in enumerate(texts)
+        for rater in "ab"
+    ]
+    return write_csv(tmp_path / "ratings.csv", rows)
+
+
+def test_tables_are_printed_and_written(command, ratings, tmp_path):
+    out = tmp_path / "out"
+    done = command("align", ratings, "-m", "bleu-1,rouge-l", "-o", out, "--resamples", 50)
+    assert done.exit_code == 0, done.output
+    for shown in (
+        "Agreement with raters: rating",
+        "Differences between metrics",
+        "Agreement with single raters",
+        "The raters' own agreement",
+        "Ranking two candidates",
+        f"wrote {out}",
+    ):
+        assert shown in done.stdout
+    content = json.loads((out / "alignment.json").read_text(encoding="utf-8"))
+    assert content["metrics"][1]["name"] == "rouge-l"
+    assert content["agreements"][1]["by_study"]["tau_b"]["estimate"] > 0.8
+    assert (out / "run.json").exists()
+    again = command("align", ratings, "-m", "bleu-1,rouge-l", "-o", out, "--resamples", 50)
+    assert "nothing was computed" in again.stderr
+
+
+def test_json_is_all_that_is_printed(command, ratings, tmp_path):
+    done = command(
+        "align", ratings, "-m", "bleu-1", "-o", tmp_path / "out", "--resamples", 50, "--json"
+    )
+    assert json.loads(done.stdout)["pairs"] == 20
+
+
+def test_quality_and_values_from_elsewhere(command, ratings, tmp_path):
+    values = write_csv(
+        tmp_path / "values.csv",
+        [
+            {"study_id": study, "candidate_id": f"g{place}", "mine": place}
+            for study in range(5)
+            for place in range(4)
+        ],
+    )
+    options = ("--ratings-are", "quality", "--values", values, "--resamples", 50)
+    done = command("align", ratings, "-o", tmp_path / "out", *options, "--json")
+    assert done.exit_code == 0, done.output
+    content = json.loads(done.stdout)
+    assert [metric["name"] for metric in content["metrics"]] == ["mine"]
+    assert content["agreements"][0]["by_study"]["tau_b"]["estimate"] > 0.8
+    assert "larger is taken to be better for mine" in done.stderr
+    turned = command(
+        "align", ratings, "-o", tmp_path / "turned", *options, "--json", "--lower-is-better", "mine"
+    )
+    estimate = json.loads(turned.stdout)["agreements"][0]["by_study"]["tau_b"]["estimate"]
+    assert estimate == -content["agreements"][0]["by_study"]["tau_b"]["estimate"]
+
+
+@pytest.mark.usefixtures("hash_encoder")
+def test_images_by_study_and_missing_ones_set_the_status(command, studies, tmp_path):
+    folder, _ = make_rexval(tmp_path / "rexval")
+    reports = folder / "50_samples_gt_and_candidates.csv"
+    text = reports.read_text(encoding="utf-8")
+    for number, name in ((500, "s1"), (501, "s2"), (502, "s9")):
+        text = text.replace(str(number), name)
+    reports.write_text(text, encoding="utf-8")
+    options = ("--studies", studies, "-m", "vlscore,cosine", "--resamples", 50)
+    done = command("align", folder, "-o", tmp_path / "out", *options)
+    assert done.exit_code == 1
+    assert "absent.png" in done.stderr
+    assert "no image is known of study 's9'" in (tmp_path / "out" / "failures.csv").read_text()
+    kept = command("align", folder, "-o", tmp_path / "out", *options, "--keep-going")
+    assert kept.exit_code == 0
+
+
+def test_a_wrong_column_is_one_line_that_names_the_way_out(command, ratings, tmp_path):
+    done = command("align", ratings, "-o", tmp_path / "out", "--rating-columns", "score")
+    assert done.exit_code != 0
+    assert "no column score" in str(done.exception)
+
+
+def test_bad_rows_are_named(command, ratings, tmp_path):
+    text = ratings.read_text(encoding="utf-8").splitlines()
+    text[3] = text[3].replace(",a,1,", ",a,many,")
+    ratings.write_text("\n".join(text) + "\n", encoding="utf-8")
+    done = command("align", ratings, "-m", "bleu-1", "-o", tmp_path / "out", "--resamples", 50)
+    assert done.exit_code == 1
+    assert "row 3 (0)" in done.stderr
+    assert "'many'" in done.stderr

@@ -1,0 +1,118 @@
+"""CheXbert's metrics against the released package's numbers, and by hand."""
+
+import numpy as np
+import pytest
+
+from tests.annotators.constructed import LONG, REPORTS, golden, write_chexbert
+from vlscore.errors import MissingDependency
+from vlscore.metrics import Plan, check_metric, compute, compute_values, find_metric, signature
+from vlscore.metrics.providers import chexbert_provider
+
+
+@pytest.fixture(scope="module")
+def weights(tmp_path_factory):
+    return write_chexbert(tmp_path_factory.mktemp("chexbert"))
+
+
+@pytest.fixture
+def chosen(weights):
+    return lambda name, **settings: find_metric(name)(weights=str(weights), **settings)
+
+
+def _pairs():
+    pairs = golden("chexbert")["pairs"]
+    return [REPORTS[g] for g, _ in pairs], [REPORTS[r] for _, r in pairs]
+
+
+@pytest.mark.parametrize("uncertain", ["positive", "negative", "ignored"])
+def test_f1_keeps_the_contract(chosen, uncertain):
+    check_metric(chosen("chexbert-f1", uncertain=uncertain))
+
+
+def test_similarity_keeps_the_contract(chosen):
+    check_metric(chosen("chexbert-similarity"))
+
+
+def test_corpus_values_are_those_of_f1chexbert(chosen):
+    metric = chosen("chexbert-f1")
+    found = Plan([metric]).corpus(compute_values([metric], *_pairs())[metric])
+    expected = golden("chexbert")["f1"]
+    names = {"micro": "micro-14", "macro": "macro-14", "micro-5": "micro-5", "macro-5": "macro-5"}
+    assert {name: float(value[0]) for name, value in found.items()} == pytest.approx(
+        {ours: expected[theirs] for ours, theirs in names.items()}, abs=1e-12
+    )
+
+
+def test_similarity_is_the_cosine_of_the_packages_vectors(chosen):
+    vectors = np.array(golden("chexbert")["cls"])
+    units = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    expected = [units[g] @ units[r] for g, r in golden("chexbert")["pairs"]]
+    metric = chosen("chexbert-similarity")
+    assert compute(metric, *_pairs())[str(metric)] == pytest.approx(expected, abs=1e-5)
+
+
+def _annotated(monkeypatch, **classes):
+    """Two reports of known classes: those not named are blank."""
+    from vlscore.annotators.chexbert import OBSERVATIONS, CheXbertAnnotation
+
+    class Stand:
+        def annotate(self, reports):
+            found = []
+            for report in reports:
+                read = np.zeros(14, dtype=np.int64)
+                for name, value in classes[report].items():
+                    read[OBSERVATIONS.index(name)] = value
+                found.append(CheXbertAnnotation(read, np.ones(3, np.float32), False))
+            return found
+
+    monkeypatch.setattr("vlscore.annotators.memory.remembered_chexbert", lambda *_: Stand())
+    monkeypatch.setattr(chexbert_provider, "_files", lambda _: (None, None))
+    monkeypatch.setattr(chexbert_provider.CheXbertProvider, "conventions", lambda *_: {})
+
+
+@pytest.mark.parametrize(
+    ("uncertain", "f1", "five"),
+    [("positive", 0.8, 2 / 3), ("negative", 2 / 3, 0.0), ("ignored", 1.0, 1.0)],
+)
+def test_policies_for_what_is_uncertain(monkeypatch, uncertain, f1, five):
+    # Classes: 1 positive, 2 negative, 3 uncertain.
+    _annotated(
+        monkeypatch,
+        candidate={"Edema": 3, "Fracture": 1, "Atelectasis": 2},
+        reference={"Edema": 1, "Fracture": 1, "Atelectasis": 3},
+    )
+    metric = find_metric("chexbert-f1")(uncertain=uncertain)
+    found = compute(metric, ["candidate"], ["reference"])
+    assert found[str(metric)] == pytest.approx([f1])
+    assert found[f"{metric}.five"] == pytest.approx([five])
+
+
+def test_two_reports_without_observations_agree(monkeypatch):
+    _annotated(monkeypatch, nothing={}, something={"Edema": 1})
+    found = compute("chexbert-f1", ["nothing", "nothing"], ["nothing", "something"])
+    assert found["chexbert-f1"].tolist() == [1.0, 0.0]
+
+
+def test_a_cut_report_is_flagged(chosen):
+    for name in ("chexbert-f1", "chexbert-similarity"):
+        metric = chosen(name)
+        found = compute(metric, [REPORTS[0], LONG, REPORTS[0]], [REPORTS[0], REPORTS[0], LONG])
+        assert found[f"{metric}.truncated"].tolist() == [0.0, 1.0, 1.0]
+
+
+def test_what_is_missing_is_said_before_anything_is_computed(monkeypatch, tmp_path, weights):
+    monkeypatch.delenv("VLSCORE_CHEXBERT", raising=False)
+    with pytest.raises(MissingDependency, match="set VLSCORE_CHEXBERT"):
+        Plan("chexbert-f1").require()
+    monkeypatch.setenv("VLSCORE_CHEXBERT", str(tmp_path / "absent.pth"))
+    with pytest.raises(MissingDependency, match=r"absent\.pth"):
+        Plan("chexbert-f1").require()
+    monkeypatch.setenv("VLSCORE_CHEXBERT", str(weights))
+    Plan("chexbert-f1").require()
+
+
+def test_the_signature_names_checkpoint_and_vocabulary_by_digest(chosen, weights):
+    stated = str(signature(chosen("chexbert-f1")))
+    assert "|weights:chexbert.pth@" in stated
+    assert "|vocabulary:vocab.txt@" in stated
+    assert str(weights.parent) not in stated

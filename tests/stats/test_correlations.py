@@ -1,0 +1,139 @@
+"""Correlations against SciPy, on samples and on every resample."""
+
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats as scipy_stats
+
+from vlscore.errors import InvalidSetting
+from vlscore.stats import (
+    CORRELATIONS,
+    bootstrap_p_value,
+    correlation,
+    correlation_interval,
+    correlations,
+    drawn_weights,
+    kendall_tau_c,
+    pearson,
+    resampled_correlations,
+    spearman,
+)
+
+OF_SCIPY = {
+    "tau_b": lambda x, y: scipy_stats.kendalltau(x, y, variant="b").statistic,
+    "tau_c": lambda x, y: scipy_stats.kendalltau(x, y, variant="c").statistic,
+    "spearman": lambda x, y: scipy_stats.spearmanr(x, y).statistic,
+    "pearson": lambda x, y: scipy_stats.pearsonr(x, y).statistic,
+}
+values = st.lists(st.integers(0, 5), min_size=3, max_size=30).filter(lambda v: len(set(v)) > 1)
+
+
+@settings(deadline=None)
+@given(values, st.randoms(use_true_random=False))
+def test_samples_equal_scipy(y, random):
+    x = [random.randint(0, 4) + random.random() * random.randint(0, 1) for _ in y]
+    if len(set(x)) > 1:
+        for kind, of_scipy in OF_SCIPY.items():
+            assert correlation(x, y, kind) == pytest.approx(of_scipy(x, y), abs=1e-12)
+
+
+@pytest.mark.parametrize("weighed", [True, False])
+def test_resamples_equal_scipy_on_repeated_rows(monkeypatch, weighed):
+    if not weighed:
+        monkeypatch.setattr(correlations, "_WEIGHED", 5)
+    rng = np.random.default_rng(4)
+    n = 40
+    x = np.round(rng.normal(size=n), 1) + 1e3
+    y = rng.integers(0, 6, n).astype(float)
+    gaps = x.copy()
+    gaps[[3, 17]] = np.nan
+    weights = drawn_weights(n, [str(k // 4) for k in range(n)], resamples=25, seed=1)
+    found = resampled_correlations([x, gaps], [y], weights)
+    for b, weight in enumerate(weights):
+        rows = np.repeat(np.arange(n), weight.astype(int))
+        there = rows[~np.isnan(gaps[rows])]
+        for kind, of_scipy in OF_SCIPY.items():
+            assert found[kind][0, 0, b] == pytest.approx(of_scipy(x[rows], y[rows]), abs=1e-12)
+            assert found[kind][1, 0, b] == pytest.approx(of_scipy(gaps[there], y[there]), abs=1e-12)
+
+
+def test_whole_groups_are_drawn():
+    weights = drawn_weights(6, list("aabbcc"), resamples=50, seed=0)
+    assert (weights[:, ::2] == weights[:, 1::2]).all()
+    assert (weights.sum(axis=1) == 6).all()
+    assert len(np.unique(weights, axis=0)) > 5
+
+
+def test_groups_that_repeat_widen_the_interval():
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(2, 30))
+    x, y = x + y, y
+    groups = [str(k) for k in range(30) for _ in range(4)]
+    for kind in CORRELATIONS:
+        by_row = correlation_interval(x.repeat(4), y.repeat(4), kind, resamples=300)
+        by_group = correlation_interval(
+            x.repeat(4), y.repeat(4), kind, groups=groups, resamples=300
+        )
+        assert by_group.estimate == by_row.estimate
+        assert by_group.high - by_group.low > 1.5 * (by_row.high - by_row.low)
+        assert by_group.low < by_group.estimate < by_group.high
+
+
+@pytest.mark.parametrize("kind", CORRELATIONS)
+def test_what_says_nothing_is_nan(kind):
+    assert np.isnan(correlation([1.0, 1.0, 1.0], [1.0, 2.0, 3.0], kind))
+    assert np.isnan(correlation([1.0], [2.0], kind))
+    assert np.isnan(correlation([1.0, np.nan], [2.0, 3.0], kind))
+    single = correlation_interval([1.0], [2.0], kind, resamples=20)
+    assert np.isnan([single.estimate, single.low, single.high]).all()
+    constant = correlation_interval([1.0, 1.0, 1.0], [1.0, 2.0, 3.0], kind, resamples=20)
+    assert np.isnan([constant.estimate, constant.low, constant.high]).all()
+    # Two pairs: either order is perfect, and each resample that has both agrees.
+    two = correlation_interval([1.0, 2.0], [5.0, 4.0], kind, resamples=50)
+    assert (two.estimate, two.low, two.high) == pytest.approx((-1, -1, -1))
+    absent = correlation_interval([np.nan, np.nan], [5.0, 4.0], kind, resamples=5)
+    assert np.isnan([absent.estimate, absent.low, absent.high]).all()
+
+
+def test_one_group_has_no_interval():
+    found = correlation_interval([1.0, 2.0, 3.0], [1.0, 2.0, 3.0], groups=["a"] * 3, resamples=20)
+    assert found.estimate == 1
+    assert np.isnan([found.low, found.high]).all()
+
+
+def test_bad_settings_are_refused():
+    with pytest.raises(InvalidSetting, match="not 'tau'"):
+        correlation([1, 2], [1, 2], "tau")
+    with pytest.raises(InvalidSetting, match="not 'tau'"):
+        resampled_correlations([[1, 2]], [[1, 2]], np.ones((1, 2)), ["tau"])
+    with pytest.raises(InvalidSetting, match="at least one resample"):
+        drawn_weights(3, resamples=0, seed=0)
+    with pytest.raises(InvalidSetting, match="needs a group"):
+        drawn_weights(3, ["a"], resamples=5, seed=0)
+    with pytest.raises(InvalidSetting, match="no row"):
+        drawn_weights(0, resamples=5, seed=0)
+    with pytest.raises(InvalidSetting, match="finite"):
+        resampled_correlations([[1, np.inf]], [[1, 2]], np.ones((1, 2)))
+    for function in (kendall_tau_c, spearman, pearson):
+        with pytest.raises(InvalidSetting, match="one length"):
+            function([1, 2], [1, 2, 3])
+
+
+def test_the_p_value_counts_the_smaller_side():
+    assert bootstrap_p_value([1.0, 2.0, 3.0]) == 0.5
+    assert bootstrap_p_value([0.0, 0.0]) == 1.0
+    assert np.isnan(bootstrap_p_value([np.nan]))
+
+
+def test_twenty_metrics_take_seconds():
+    rng = np.random.default_rng(0)
+    ratings = rng.integers(0, 8, (2, 200)).astype(float)
+    metrics = ratings[0] + rng.normal(size=(20, 200))
+    weights = drawn_weights(200, [str(k // 4) for k in range(200)], resamples=1000, seed=0)
+    begin = time.process_time()
+    found = resampled_correlations(list(metrics), list(ratings), weights)
+    assert found["tau_b"].shape == (20, 2, 1000)
+    assert time.process_time() - begin < 20

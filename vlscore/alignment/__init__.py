@@ -1,0 +1,37 @@
+"""Alignment with radiologists: rated sets in their own layouts, and how well metrics agree."""
+
+from vlscore.alignment.agreement import (
+    Alignment,
+    Ceiling,
+    MeasuredMetric,
+    MetricAgreement,
+    MetricDifference,
+    RaterAgreement,
+    align,
+)
+from vlscore.alignment.layouts import LAYOUTS, layout_of, read_ratings
+from vlscore.alignment.pairs import MEANINGS, RatedPairs
+from vlscore.alignment.pairwise import RankingAgreement
+from vlscore.alignment.run import AlignmentRun, run_alignment
+from vlscore.alignment.table import RatingColumns
+from vlscore.alignment.tables import all_tables
+
+__all__ = [
+    "LAYOUTS",
+    "MEANINGS",
+    "Alignment",
+    "AlignmentRun",
+    "Ceiling",
+    "MeasuredMetric",
+    "MetricAgreement",
+    "MetricDifference",
+    "RankingAgreement",
+    "RatedPairs",
+    "RaterAgreement",
+    "RatingColumns",
+    "align",
+    "all_tables",
+    "layout_of",
+    "read_ratings",
+    "run_alignment",
+]

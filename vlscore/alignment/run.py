@@ -1,0 +1,323 @@
+"""An alignment of metrics with raters over files, resumably, into a folder of results."""
+
+import csv
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from vlscore._files import file_digest, plain, write_json
+from vlscore._record import run_record
+from vlscore._resumable import ResumableFolder
+from vlscore.alignment.agreement import Alignment, MeasuredMetric, align
+from vlscore.alignment.pairs import RatedPairs
+from vlscore.alignment.tables import all_tables, write_csv
+from vlscore.alignment.values import (
+    Failures,
+    check_inputs,
+    compute_values,
+    read_chunk,
+    read_values,
+    write_chunk,
+    write_values,
+)
+from vlscore.display import TextTable, markdown
+from vlscore.errors import InvalidSetting
+from vlscore.scorer import Scorer
+from vlscore.studies import BadRow, StudyImages, StudyTable
+
+# Pairs of one chunk where nothing is embedded; else batches.
+_TEXTS_IN_CHUNK, _BATCHES_IN_CHUNK = 1000, 8
+_CONTENT = "alignment.json"
+_RESULTS = (
+    _CONTENT,
+    "values.csv",
+    "failures.csv",
+    "agreement.csv",
+    "differences.csv",
+    "raters.csv",
+    "ceilings.csv",
+    "rankings.csv",
+    "tables.md",
+    "tables.tex",
+)
+
+
+@dataclass(frozen=True)
+class AlignmentRun:
+    """An alignment and its files.
+
+    Attributes:
+        folder: with alignment.json, the tables and run.json; docs/alignment.md describes them.
+        content: of alignment.json.
+        tables: as they are printed.
+        notes: what a user should know besides.
+        result: the numbers; None where the run had ended before.
+        unchanged: everything was there already.
+    """
+
+    folder: Path
+    content: dict[str, Any]
+    tables: list[TextTable]
+    notes: tuple[str, ...]
+    result: Alignment | None = None
+    unchanged: bool = False
+
+    @property
+    def signatures(self) -> list[str]:
+        """What the numbers of each metric depend on."""
+        return [f"{m['name']}: {m['signature']}" for m in self.content["metrics"]]
+
+    def first_failures(self, count: int) -> list[tuple[int, str, str]]:
+        """(row, id, reason) of the first rows and pairs that lack something."""
+        failures = self.content["failures"][:count]
+        return [(each["row"], each["id"] or "", each["error"]) for each in failures]
+
+
+def run_alignment(
+    pairs: RatedPairs,
+    out: str | Path,
+    *,
+    scorer: Scorer | None = None,
+    values: str | Path | None = None,
+    lower_is_better: Sequence[str] = (),
+    studies: StudyTable | None = None,
+    level: float = 0.95,
+    resamples: int = 1000,
+    seed: int = 0,
+    overwrite: bool = False,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> AlignmentRun:
+    """Compare metrics with raters, and write tables, values and all numbers.
+
+    Called again after a stop with the same arguments, it goes on where it was; called again when it
+    has ended, it changes nothing.
+
+    Args:
+        pairs: what `read_ratings` read.
+        out: folder for the results.
+        scorer: computes metrics for the pairs.
+        values: table of values that were computed elsewhere; see `read_values`.
+        lower_is_better: columns of it of which smaller values are better.
+        studies: brings the images of the pairs' studies, by id.
+        level, resamples, seed: of the bootstrap.
+        overwrite: compute anew, and replace results when the new ones are complete.
+        on_progress: called with (pairs done, values that are missing).
+
+    Raises: InvalidTable, InvalidSetting, FolderInUse. A pair without a value raises nothing: it is
+        in failures.csv.
+    """
+    if scorer is None and values is None:
+        raise InvalidSetting("name metrics to compute (--metrics), or a table of values (--values)")
+    run = _Run(pairs, scorer, values, lower_is_better, studies)
+    key = {
+        **run.key(),
+        "level": level,
+        "resamples": resamples,
+        "seed": seed,
+    }
+    with ResumableFolder(out, key, results=_RESULTS, overwrite=overwrite) as folder:
+        if folder.record is not None:
+            return _read(folder.out, folder.record)
+        done = run.compute(folder, on_progress or (lambda done, failed: None))
+        metrics, failures = run.metrics(folder)
+        result = align(metrics, pairs, level=level, resamples=resamples, seed=seed)
+        tables = all_tables(result)
+        content = _content(result, run.pairs, tables, failures)
+
+        def write(place: Path) -> dict[str, Any]:
+            _write(place, result, run.pairs, tables, content)
+            return run_record(
+                files=[str(file.resolve()) for file in pairs.files],
+                values=None if values is None else str(Path(values).resolve()),
+                notes=run.notes,
+                seconds=round(time.monotonic() - run.began, 3),
+            )
+
+        folder.finish(write, rows=done)
+        return AlignmentRun(folder.out, content, tables, tuple(run.notes), result)
+
+
+class _Run:
+    """Gathers the values of all metrics; those computed here in chunks."""
+
+    def __init__(
+        self,
+        pairs: RatedPairs,
+        scorer: Scorer | None,
+        values: str | Path | None,
+        lower_is_better: Sequence[str],
+        studies: StudyTable | None,
+    ) -> None:
+        self.began = time.monotonic()
+        self.notes = list(pairs.notes)
+        self.pairs, self._studies = pairs, studies
+        if studies is not None:
+            self.pairs = pairs.with_images(self._images(studies))
+        self._scorer = scorer
+        if scorer is not None:
+            check_inputs(scorer, self.pairs)
+        self._values, self._lower = values, sorted(lower_is_better)
+        self._read: list[MeasuredMetric] = []
+        self._read_failures: Failures = {}
+        if values is not None:
+            self._read, self._read_failures, said = read_values(
+                values, pairs, lower_is_better=lower_is_better
+            )
+            self.notes += said
+        elif lower_is_better:
+            raise InvalidSetting("lower_is_better names columns of a table of values; give it")
+        computed = {str(m) for m in scorer.metrics} if scorer is not None else set()
+        if both := sorted(computed & {metric.name for metric in self._read}):
+            raise InvalidSetting(
+                f"{', '.join(both)}: computed and read from {values} alike; rename the column"
+            )
+
+    def key(self) -> dict[str, Any]:
+        """What must be equal for a stopped run to go on."""
+        scorer, studies = self._scorer, self._studies
+        return {
+            "files": {file.name: file_digest(file) for file in self.pairs.files},
+            "pairs_sha256": self.pairs.sha256,
+            "metrics": {n: str(s) for n, s in scorer.signatures.items()} if scorer else {},
+            "values_sha256": file_digest(self._values) if self._values is not None else None,
+            "lower_is_better": self._lower,
+            "studies_sha256": studies.sha256 if studies is not None else None,
+            "studies_columns": studies.columns.to_dict() if studies is not None else None,
+            "image_root": str(studies.root.resolve()) if studies is not None else None,
+        }
+
+    def compute(self, folder: ResumableFolder, on_progress: Callable[[int, int], None]) -> int:
+        """Compute what no chunk holds yet; returns the rows of all chunks."""
+        if self._scorer is None:
+            return 0
+        size = _TEXTS_IN_CHUNK
+        if self._scorer.embedder is not None:
+            size = _BATCHES_IN_CHUNK * self._scorer.embedder.engine.batch_size
+        failed = sum(chunk.note["failed"] for chunk in folder.chunks())
+        on_progress(folder.rows, failed)
+        for begin in range(folder.rows, len(self.pairs), size):
+            rows = range(begin, min(begin + size, len(self.pairs)))
+            found, failures = compute_values(self._scorer, self.pairs, rows)
+            failed += len(failures)
+            with folder.append(len(rows), {"failed": len(failures)}, self._inputs(rows)) as place:
+                write_chunk(place, found, failures)
+            on_progress(rows.stop, failed)
+        return len(self.pairs)
+
+    def metrics(self, folder: ResumableFolder) -> tuple[list[MeasuredMetric], Failures]:
+        """All metrics with their values, and what is missing."""
+        computed: list[MeasuredMetric] = []
+        failures = dict(self._read_failures)
+        if self._scorer is not None:
+            parts = [read_chunk(chunk.path) for chunk in folder.chunks()]
+            numbers = np.concatenate([values for values, _ in parts], axis=1)
+            for _, found in parts:
+                failures |= found
+            computed = [
+                MeasuredMetric.of(metric, numbers[k], str(self._scorer.signatures[str(metric)]))
+                for k, metric in enumerate(self._scorer.metrics)
+            ]
+        return [*computed, *self._read], dict(sorted(failures.items()))
+
+    def _inputs(self, rows: range) -> list[Path]:
+        if self.pairs.images is None or not self._scorer or not self._scorer.plan.needs.images:
+            return []
+        shown = (self.pairs.images[row] for row in rows)
+        return list(dict.fromkeys(path for each in shown if each for path in each.images))
+
+    def _images(self, studies: StudyTable) -> dict[str, StudyImages]:
+        wanted = set(self.pairs.studies)
+        found = {}
+        self.notes += studies.notes
+        for row in studies:
+            if isinstance(row, BadRow):
+                if row.id in wanted:
+                    self.notes.append(f"{studies.path}, row {row.row}: {row.reason}")
+            elif row.id in wanted:
+                found[row.id] = StudyImages(row.id, row.images, row.views)
+        if not found:
+            raise InvalidSetting(f"{studies.path}: none of its studies has the id of a rated pair")
+        return found
+
+
+def _content(
+    result: Alignment, pairs: RatedPairs, tables: Sequence[TextTable], failures: Failures
+) -> dict[str, Any]:
+    content: dict[str, Any] = plain(
+        {
+            "pairs": len(pairs),
+            "studies": len(set(pairs.studies)),
+            "raters": pairs.raters,
+            "meaning": pairs.meaning,
+            "metrics": [
+                {
+                    "name": metric.name,
+                    "higher_is_better": metric.higher_is_better,
+                    "signature": metric.signature,
+                    "n": int(np.isfinite(metric.values).sum()),
+                }
+                for metric in result.metrics
+            ],
+            "agreements": result.agreements,
+            "differences": result.differences,
+            "per_rater": result.per_rater,
+            "ceilings": result.ceilings,
+            "rankings": result.rankings,
+            "tables": list(tables),
+            "failures": [
+                *(
+                    {"row": row.row, "id": row.id, "metric": None, "error": row.reason}
+                    for row in pairs.bad
+                ),
+                *(
+                    {
+                        "row": row + 1,
+                        "id": f"{pairs.studies[row]}, {pairs.candidates[row]}",
+                        "metric": name,
+                        "error": why,
+                    }
+                    for (row, name), why in failures.items()
+                ),
+            ],
+        }
+    )
+    return content
+
+
+def _write(
+    place: Path,
+    result: Alignment,
+    pairs: RatedPairs,
+    tables: Sequence[TextTable],
+    content: Mapping[str, Any],
+) -> None:
+    write_json(place / _CONTENT, content)
+    write_values(place / "values.csv", pairs, result.metrics)
+    write_csv(place / "agreement.csv", result.agreements)
+    write_csv(place / "differences.csv", result.differences)
+    write_csv(place / "raters.csv", result.per_rater)
+    write_csv(place / "ceilings.csv", result.ceilings)
+    write_csv(place / "rankings.csv", result.rankings)
+    signatures = [f"{metric.name}: {metric.signature}" for metric in result.metrics]
+    (place / "tables.md").write_text(markdown(tables, signatures), encoding="utf-8")
+    latex = "\n".join(table.latex() for table in tables)
+    (place / "tables.tex").write_text(latex, encoding="utf-8")
+    with (place / "failures.csv").open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.DictWriter(stream, ["row", "id", "metric", "error"])
+        writer.writeheader()
+        writer.writerows(content["failures"])
+
+
+def _read(out: Path, record: Mapping[str, Any]) -> AlignmentRun:
+    """A finished run, from its files."""
+    content = json.loads((out / _CONTENT).read_text(encoding="utf-8"))
+    tables = [
+        TextTable(t["title"], tuple(t["columns"]), tuple(map(tuple, t["rows"])), t["caption"])
+        for t in content["tables"]
+    ]
+    return AlignmentRun(out, content, tables, tuple(record["notes"]), unchanged=True)

@@ -1,0 +1,26 @@
+"""Networks that read facts out of reports: CheXbert's labels, RadGraph's entities and relations."""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from vlscore.annotators.chexbert import CheXbert, CheXbertAnnotation
+    from vlscore.annotators.radgraph import Entity, RadGraph, RadGraphAnnotation
+
+__all__ = ["CheXbert", "CheXbertAnnotation", "Entity", "RadGraph", "RadGraphAnnotation"]
+
+_MODULES = {
+    "CheXbert": "chexbert",
+    "CheXbertAnnotation": "chexbert",
+    "Entity": "radgraph",
+    "RadGraph": "radgraph",
+    "RadGraphAnnotation": "radgraph",
+}
+
+
+def __getattr__(name: str) -> Any:
+    # Where an annotator's files lie can be asked without loading transformers.
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)

@@ -1,0 +1,63 @@
+"""BERT of the size that a checkpoint's tensors have, filled with them."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from torch import Tensor
+from torch.nn import Module
+from transformers import BertConfig, BertModel
+
+from vlscore.encoders.blocks.building import fill, without_initialisation
+from vlscore.errors import IncompatibleCheckpoint
+
+# Every BERT of Devlin et al. 2019 has attention heads of this width; no tensor shows it.
+_HEAD_WIDTH = 64
+_LAYER = re.compile(r"encoder\.layer\.(\d+)\.")
+_UNUSED = ("pooler.*",)
+
+
+def bert_of(tensors: Mapping[str, Tensor], source: Path) -> BertModel:
+    """A BERT encoder without its pooler, in float32, from tensors under transformers' names.
+
+    Args:
+        source: where they come from, for messages.
+
+    Raises: IncompatibleCheckpoint where they are of another architecture.
+    """
+    try:
+        pieces, hidden = tensors["embeddings.word_embeddings.weight"].shape
+        positions = len(tensors["embeddings.position_embeddings.weight"])
+        segments = len(tensors["embeddings.token_type_embeddings.weight"])
+        inner = len(tensors["encoder.layer.0.intermediate.dense.weight"])
+    except (KeyError, ValueError, TypeError):
+        raise IncompatibleCheckpoint(
+            f"{source} holds no BERT encoder: its layers or embeddings are not named as "
+            "transformers names those of BertModel"
+        ) from None
+    if hidden % _HEAD_WIDTH:
+        raise IncompatibleCheckpoint(
+            f"{source}: its BERT is {hidden} wide, which is no multiple of {_HEAD_WIDTH}"
+        )
+    layers = {int(found[1]) for key in tensors if (found := _LAYER.match(key))}
+    config = BertConfig(
+        vocab_size=pieces,
+        hidden_size=hidden,
+        num_hidden_layers=len(layers),
+        num_attention_heads=hidden // _HEAD_WIDTH,
+        intermediate_size=inner,
+        max_position_embeddings=positions,
+        type_vocab_size=segments,
+    )
+    with without_initialisation():
+        bert = BertModel(config, add_pooling_layer=False)
+    fill(bert, tensors, source=source, unused=_UNUSED)
+    # Checkpoints of any precision are read in float32.
+    Module.float(bert)
+    Module.eval(bert)
+    return bert
+
+
+def part_of(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    """The tensors whose names begin so, without the beginning."""
+    return {key.removeprefix(prefix): t for key, t in tensors.items() if key.startswith(prefix)}

@@ -1,0 +1,89 @@
+"""Annotators as metrics use them: loaded once, each report read once while it is remembered."""
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+from threading import Lock
+from typing import Any, Generic, Protocol, TypeVar
+
+from vlscore.annotators.chexbert import CheXbert, CheXbertAnnotation
+from vlscore.annotators.radgraph import RadGraph, RadGraphAnnotation
+
+# Distinct reports kept from batch to batch; references repeat across generators.
+_REMEMBERED = 10_000
+
+Annotation = TypeVar("Annotation")
+_Stamp = tuple[tuple[str, int, int], ...]
+
+
+class _Reads(Protocol):
+    def annotate(self, reports: Sequence[str]) -> Sequence[Any]: ...
+
+
+class RememberingAnnotator(Generic[Annotation]):
+    """Annotates each distinct report once, while it is among the latest used."""
+
+    def __init__(self, annotator: _Reads) -> None:
+        self._annotator = annotator
+        self._known: OrderedDict[str, Annotation] = OrderedDict()
+        self._lock = Lock()
+
+    def annotate(self, reports: Sequence[str]) -> list[Annotation]:
+        """What the annotator reads in each report, in order."""
+        with self._lock:
+            here = {r: self._known[r] for r in reports if r in self._known}
+            new = [report for report in dict.fromkeys(reports) if report not in here]
+            if new:
+                here.update(zip(new, self._annotator.annotate(new), strict=True))
+            for report in dict.fromkeys(reports):
+                self._known[report] = here[report]
+                self._known.move_to_end(report)
+            while len(self._known) > _REMEMBERED:
+                self._known.popitem(last=False)
+        return [here[report] for report in reports]
+
+
+def remembered_chexbert(
+    weights: Path, vocabulary: Path
+) -> RememberingAnnotator[CheXbertAnnotation]:
+    """CheXbert from these files, loaded again only where one has changed."""
+    return _chexbert(weights, vocabulary, stamps(weights, vocabulary))
+
+
+def remembered_radgraph(
+    weights: Path, vocabulary: Path
+) -> RememberingAnnotator[RadGraphAnnotation]:
+    """RadGraph from these files, loaded again only where one has changed."""
+    return _radgraph(weights, vocabulary, stamps(weights, vocabulary))
+
+
+def stamps(*places: Path) -> _Stamp:
+    """What shows that a file, or one of a folder, has changed: path, time and size."""
+    files = [
+        file
+        for place in places
+        for file in (sorted(place.rglob("*")) if place.is_dir() else [place])
+        if file.is_file()
+    ]
+    return tuple((str(f), f.stat().st_mtime_ns, f.stat().st_size) for f in files)
+
+
+@lru_cache(maxsize=1)
+def _chexbert(
+    weights: Path, vocabulary: Path, stamp: _Stamp
+) -> RememberingAnnotator[CheXbertAnnotation]:
+    return RememberingAnnotator(CheXbert(weights, vocabulary, device=_device()))
+
+
+@lru_cache(maxsize=1)
+def _radgraph(
+    weights: Path, vocabulary: Path, stamp: _Stamp
+) -> RememberingAnnotator[RadGraphAnnotation]:
+    return RememberingAnnotator(RadGraph(weights, vocabulary, device=_device()))
+
+
+def _device() -> str:
+    import torch
+
+    return "cuda" if torch.cuda.is_available() else "cpu"

@@ -1,0 +1,51 @@
+"""Where the weights of a metric's network lie on this machine, and which they are."""
+
+import hashlib
+import os
+from functools import lru_cache
+from pathlib import Path
+
+from vlscore._files import file_digest
+from vlscore.errors import MissingDependency
+from vlscore.metrics.metric import Metric
+
+_Stamp = tuple[tuple[str, int, int], ...]
+
+
+def weights_place(metric: Metric, variable: str, what: str) -> Path:
+    """The metric's `weights`, else what an environment variable names.
+
+    Raises: MissingDependency, saying what to give, where neither is set.
+    """
+    named = metric.settings["weights"] or os.environ.get(variable)
+    if not named:
+        raise MissingDependency(
+            f"it needs {what} on this machine: {metric.name}(weights=PATH), or set {variable}"
+        )
+    return Path(str(named)).expanduser()
+
+
+def vocabulary_place(metric: Metric) -> Path | None:
+    """The metric's `vocabulary`; None where it is to be found beside the weights."""
+    named = metric.settings["vocabulary"]
+    return None if named is None else Path(str(named)).expanduser()
+
+
+def name_and_digest(place: Path, beside: tuple[str, ...] = ()) -> str:
+    """ "name@digest" of a file, or of all files of a folder; read again only where one changed.
+
+    Args: beside: names of files of a folder that do not belong to it.
+    """
+    files = [place]
+    if place.is_dir():
+        files = [f for f in sorted(place.rglob("*")) if f.is_file() and f.name not in beside]
+    stamp = tuple((str(f), f.stat().st_mtime_ns, f.stat().st_size) for f in files)
+    return f"{place.name.replace('|', '_')}@{_digest(stamp, str(place))}"
+
+
+@lru_cache(maxsize=16)
+def _digest(files: _Stamp, folder: str) -> str:
+    if [path for path, _, _ in files] == [folder]:
+        return file_digest(folder)[:12]
+    lines = [f"{Path(path).relative_to(folder)} {file_digest(path)}" for path, _, _ in files]
+    return hashlib.sha256("\n".join(lines).encode("utf-8", "surrogatepass")).hexdigest()[:12]
