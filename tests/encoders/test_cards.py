@@ -7,9 +7,9 @@ import time
 from pathlib import Path
 
 import pytest
-from vlscore.display.encoders import card_text, cards_text
 
 from vlscore._resources import resource_path
+from vlscore.cli._encoder_texts import card_text, cards_text
 from vlscore.encoders import encoder_card, encoder_cards
 from vlscore.encoders.cards import entry_of
 

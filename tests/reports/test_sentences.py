@@ -89,7 +89,9 @@ def test_time_grows_linearly():
         return time.process_time() - start
 
     seconds(100)
-    assert seconds(8000) < 40 * max(seconds(800), 1e-3)
+    # The best of three: whatever else the machine does can only add.
+    many, few = (min(seconds(times) for _ in range(3)) for times in (8000, 800))
+    assert many < 40 * max(few, 1e-3)
 
 
 def test_real_reports_split_into_plausible_sentences(shared):
