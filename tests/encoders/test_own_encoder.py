@@ -58,14 +58,14 @@ def test_the_page_checks_its_encoder_and_a_fault_would_be_found(namespace: dict[
 def test_it_is_loaded_by_name(
     namespace: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "mymodels.py").write_text(BLOCKS[0], encoding="utf-8")
+    (tmp_path / "page_models.py").write_text(BLOCKS[0], encoding="utf-8")
     monkeypatch.syspath_prepend(str(tmp_path))
     here = namespace["encoder"]
     tensors = {key: value.contiguous() for key, value in here.state_dict().items()}
     save_file(tensors, tmp_path / "mine.safetensors")
     here.tokenizer.backend_tokenizer.save(str(tmp_path / "tokenizer.json"))
     loaded = load_encoder(
-        "mymodels:MyEncoder",
+        "page_models:MyEncoder",
         weights=tmp_path / "mine.safetensors",
         tokenizer=tmp_path / "tokenizer.json",
     )
