@@ -4,6 +4,8 @@ import csv
 import json
 
 import numpy as np
+import pyarrow.csv
+import pyarrow.parquet as pq
 import pytest
 
 from tests.doubles import HashEncoder
@@ -269,3 +271,16 @@ def test_values_in_files_are_those_computed_in_memory(tmp_path, pairs, table):
     for one, other in zip(result.result.values, direct.values, strict=True):
         np.testing.assert_array_equal(one.perturbed, other.perturbed)
     assert result.content["metrics"] == direct.to_dict()["metrics"]
+
+
+def test_values_are_the_same_in_either_format(tmp_path, pairs, table):
+    text = run_into(tmp_path / "csv", pairs, table)
+    binary = run_into(tmp_path / "parquet", pairs, table, format="parquet")
+    read = pyarrow.csv.read_csv(text.folder / "values.csv")
+    kept = pq.read_table(binary.folder / "values.parquet")
+    assert read.column_names == kept.column_names
+    for name in kept.column_names[4:]:
+        assert read[name].to_pylist() == kept[name].to_pylist()
+    assert not (binary.folder / "values.csv").exists()
+    with pytest.raises(InvalidSetting, match="csv or parquet"):
+        run_into(tmp_path / "other", pairs, table, format="xls")

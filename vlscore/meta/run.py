@@ -1,6 +1,5 @@
 """The sensitivity benchmark over files, resumably, into a folder of results."""
 
-import csv
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,6 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
 import torch
 
 from vlscore._files import atomic_write, file_digest, plain, write_json
@@ -43,6 +45,7 @@ _FORMATS = ("png", "svg", "pdf")
 _RESULTS = (
     "sensitivity.json",
     "values.csv",
+    "values.parquet",
     "tables.md",
     *(f"{_FIGURE}.{format}" for format in _FORMATS),
 )
@@ -53,7 +56,7 @@ class SensitivityRun:
     """The benchmark and its files.
 
     Attributes:
-        folder: with sensitivity.json, values.csv, tables.md, the figure, and run.json.
+        folder: with sensitivity.json, values.csv or .parquet, tables.md, the figure, and run.json.
         content: of sensitivity.json.
         tables: as they are printed.
         notes: what a user should know besides.
@@ -86,6 +89,7 @@ def run_sensitivity(
     C: float | None = None,
     swap_images: bool = False,
     figure: str = "png",
+    format: str = "csv",
     resamples: int = 2000,
     seed: int = 0,
     workers: int = 0,
@@ -106,6 +110,7 @@ def run_sensitivity(
         C: constant of VLScore; default: the encoder's.
         swap_images: also measure whether the image counts.
         figure: "png", "svg" or "pdf".
+        format: of the values, "csv" or "parquet".
         resamples, seed: of the bootstrap; `seed` of the swap too.
         workers: processes that decode images.
         overwrite: compute anew, and replace results when the new ones are complete.
@@ -115,6 +120,8 @@ def run_sensitivity(
     """
     if figure not in _FORMATS:
         raise InvalidSetting(f"figure is one of {', '.join(_FORMATS)}, not {figure!r}")
+    if format not in ("csv", "parquet"):
+        raise InvalidSetting(f"format is csv or parquet, not {format!r}")
     if swap_images and (studies is None or embedder is None):
         raise InvalidSetting("swapping images needs images: give a table of studies (--studies)")
     if studies is not None and embedder is None:
@@ -135,6 +142,7 @@ def run_sensitivity(
         "resamples": resamples,
         "seed": seed,
         "figure": figure,
+        "format": format,
     }
     with ResumableFolder(out, key, results=_RESULTS, overwrite=overwrite) as folder:
         if folder.record is None:
@@ -142,7 +150,7 @@ def run_sensitivity(
             ended = run.results(folder)
 
             def write(place: Path) -> dict[str, Any]:
-                ended.write(place, figure)
+                ended.write(place, figure, format)
                 return run_record(
                     perturbations=str(Path(perturbations).resolve()),
                     studies=str(studies.path.resolve()) if studies is not None else None,
@@ -181,35 +189,37 @@ class _Ended:
         swaps = tuple(self.swaps)
         return SensitivityRun(out, self.content(), self.tables, self.notes, self.result, swaps)
 
-    def write(self, place: Path, figure: str) -> None:
+    def write(self, place: Path, figure: str, format: str) -> None:
         write_json(place / "sensitivity.json", self.content())
         signatures = [metric.signature for metric in self.result.metrics]
         with atomic_write(place / "tables.md") as stream:
             stream.write(markdown(self.tables, signatures))
-        with atomic_write(place / "values.csv") as stream:
-            self._write_values(csv.writer(stream))
+        self._write_values(place / f"values.{format}")
         if any(metric.normal for metric in self.result.metrics):
             try:
                 draw_normal_distribution(self.result, place / f"{_FIGURE}.{figure}")
             except MissingDependency as error:
                 self.notes = (*self.notes, f"no figure: {error}")
 
-    def _write_values(self, writer: Any) -> None:
+    def _write_values(self, path: Path) -> None:
         """One row a pair: both values of every metric, and how much worse the second is."""
-        columns = {}
+        columns: dict[str, Any] = {
+            "study_id": [pair.study_id for pair in self.pairs],
+            "kind": [pair.kind for pair in self.pairs],
+            "significant": [pair.is_significant for pair in self.pairs],
+            "category": [pair.category for pair in self.pairs],
+        }
         for each in self.result.values:
             name = str(each.metric)
-            columns[f"{name}.original"] = each.originals
-            columns[f"{name}.perturbed"] = each.perturbed
-            columns[f"{name}.drop"] = each.drops
-        writer.writerow(["study_id", "kind", "significant", "category", *columns])
-        for row, pair in enumerate(self.pairs):
-            numbers = [
-                repr(float(values[row])) if np.isfinite(values[row]) else ""
-                for values in columns.values()
-            ]
-            facts = [pair.study_id, pair.kind, pair.is_significant, pair.category or ""]
-            writer.writerow([*facts, *numbers])
+            for which, values in (
+                ("original", each.originals),
+                ("perturbed", each.perturbed),
+                ("drop", each.drops),
+            ):
+                columns[f"{name}.{which}"] = pa.array(values, mask=~np.isfinite(values))
+        table = pa.table(columns)
+        write = pq.write_table if path.suffix == ".parquet" else pyarrow.csv.write_csv
+        write(table, path)
 
 
 class _Run:
