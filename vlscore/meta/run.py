@@ -152,6 +152,7 @@ def run_sensitivity(
             def write(place: Path) -> dict[str, Any]:
                 ended.write(place, figure, format)
                 return run_record(
+                    resumed_from=folder.resumed_from,
                     perturbations=str(Path(perturbations).resolve()),
                     studies=str(studies.path.resolve()) if studies is not None else None,
                     notes=ended.notes,

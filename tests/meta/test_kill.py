@@ -1,0 +1,45 @@
+"""A benchmark of sensitivity that is really killed goes on, and ends with the same bytes."""
+
+import json
+import subprocess
+import sys
+import time
+
+
+def start(pairs, out):
+    options = ["--out", str(out), "--metrics", "bleu-1,bleu-4", "--resamples", "10"]
+    command = [sys.executable, "-m", "vlscore", "sensitivity", "-p", str(pairs), *options]
+    quiet = subprocess.DEVNULL
+    return subprocess.Popen(command, stdout=quiet, stderr=subprocess.PIPE, text=True)
+
+
+def files_of(folder):
+    kept = {".lock", "run.json"}
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.name not in kept}
+
+
+def test_sigkill_costs_the_chunk_in_work_and_nothing_else(tmp_path):
+    pairs = tmp_path / "perturbations.jsonl"
+    rows = [
+        {
+            "study_id": str(k),
+            "kind": "change-location",
+            "expected": "significant",
+            "original": f"Small left effusion {k}.",
+            "perturbed": f"Small right effusion {k}.",
+        }
+        for k in range(4000)
+    ]
+    pairs.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    killed, whole = tmp_path / "killed", tmp_path / "whole"
+    process = start(pairs, killed)
+    while not (killed / ".parts" / "part-00000000").exists():
+        assert process.poll() is None, process.stderr.read()
+        time.sleep(0.001)
+    process.kill()
+    assert process.wait() == -9
+    assert not (killed / "run.json").exists()
+    for process in (start(pairs, killed), start(pairs, whole)):
+        assert process.wait() == 0, process.stderr.read()
+    assert json.loads((killed / "run.json").read_text())["resumed_from"] > 0
+    assert files_of(killed) == files_of(whole)
