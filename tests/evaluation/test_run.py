@@ -15,6 +15,7 @@ from tests.metrics import own
 from vlscore._signature import Signature
 from vlscore.errors import InvalidSetting, InvalidTable
 from vlscore.evaluation import evaluate, scores_table, summary_table, summary_text
+from vlscore.evaluation.summary import read_summary
 from vlscore.metrics import compute
 from vlscore.scorer import Scorer
 from vlscore.studies import ColumnNames, open_studies
@@ -531,3 +532,14 @@ def test_images_are_those_of_the_table(tmp_path, scorer):
             tmp_path / f"{k}.png", records[k]["candidate"], records[k]["reference"]
         )
         assert rows[k]["vlscore"] == pytest.approx(float(direct), rel=1e-6)
+
+
+def test_the_summary_leads_with_the_first_metric(tmp_path):
+    table, _ = make_table(tmp_path / "in", 5)
+    result = evaluate(table, tmp_path / "out", Scorer(metrics="bleu-2,rouge-l"))
+    content = json.loads((tmp_path / "out" / "summary.json").read_text())
+    first = content["metrics"]["bleu-2"]
+    assert content["signature"] == first["signature"] == str(result.summary.signature)
+    assert content["mean"] == first["values"]["bleu-2"]["mean"]
+    assert content["median"] == first["values"]["bleu-2"]["median"]
+    assert read_summary(tmp_path / "out" / "summary.json") == result.summary

@@ -91,9 +91,31 @@ class Summary:
     references_say_missing: int
     views_guessed: int
 
+    @property
+    def first(self) -> MetricSummary:
+        """The first metric."""
+        return next(iter(self.metrics.values()))
+
+    @property
+    def signature(self) -> Signature:
+        """What the numbers of the first metric depend on."""
+        return self.first.signature
+
+    @property
+    def mean(self) -> Interval | None:
+        """Of the first metric's own number; None where nothing has it."""
+        return next(iter(self.first.values.values())).mean
+
+    @property
+    def median(self) -> Interval | None:
+        """Of the first metric's own number; None where nothing has it."""
+        return next(iter(self.first.values.values())).median
+
     def to_dict(self) -> dict[str, Any]:
-        """Plain data, ready for json."""
-        content = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        """Plain data, ready for json; signature, mean and median are the first metric's."""
+        names = ("signature", "mean", "median", *self.__dataclass_fields__)
+        content = {name: getattr(self, name) for name in names}
+        content["signature"] = str(self.signature)
         content["metrics"] = {name: _metric_dict(each) for name, each in self.metrics.items()}
         found: dict[str, Any] = plain(content)
         return found
@@ -174,7 +196,8 @@ def read_summary(path: Path) -> Summary:
         }
         signature = Signature.parse(each["signature"])
         metrics[name] = MetricSummary(signature, each["scored"], each["failed"], values, corpus)
-    return Summary(**{**content, "metrics": metrics})
+    known = {name: content[name] for name in Summary.__dataclass_fields__}
+    return Summary(**{**known, "metrics": metrics})
 
 
 def _interval(found: dict[str, float | None] | None) -> Interval | None:
