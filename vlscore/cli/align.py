@@ -6,7 +6,6 @@ from typing import Annotated
 import typer
 
 from vlscore.cli.options import (
-    INTERRUPTED,
     SHOWN_FAILURES,
     TABLE,
     BatchSizeOption,
@@ -36,6 +35,8 @@ from vlscore.cli.options import (
     make_scorer,
     say_of_encoder,
     say_of_failures,
+    say_of_run,
+    stopping,
     terminal_width,
     text_policy,
 )
@@ -215,31 +216,24 @@ def align(
             text_policy=text_policy(section, reference_section, candidate_section),
             views=views,
         )
-    try:
-        with row_progress(len(pairs), "pairs", quiet=quiet or as_json) as on_progress:
-            run = run_alignment(
-                pairs,
-                out,
-                scorer=scorer,
-                values=values,
-                lower_is_better=_names(lower_is_better),
-                studies=table,
-                resamples=resamples,
-                seed=seed,
-                overwrite=overwrite,
-                on_progress=on_progress,
-            )
-    except KeyboardInterrupt:
-        typer.echo(
-            f"\nstopped; what was done is kept in {out}. The same command goes on from there.",
-            err=True,
+    with (
+        stopping(out),
+        row_progress(len(pairs), "pairs", quiet=quiet or as_json) as on_progress,
+    ):
+        run = run_alignment(
+            pairs,
+            out,
+            scorer=scorer,
+            values=values,
+            lower_is_better=_names(lower_is_better),
+            studies=table,
+            resamples=resamples,
+            seed=seed,
+            overwrite=overwrite,
+            on_progress=on_progress,
         )
-        raise typer.Exit(INTERRUPTED) from None
     say_of_encoder(scorer.embedder if scorer is not None else None)
-    for note in run.notes:
-        typer.echo(f"note: {note}", err=True)
-    if run.unchanged:
-        typer.echo(f"{out} holds these results already; nothing was computed", err=True)
+    say_of_run(run.notes, out, unchanged=run.unchanged)
     if as_json:
         typer.echo(json.dumps(run.content, indent=2, ensure_ascii=False))
     elif not quiet:

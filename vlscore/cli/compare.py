@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from vlscore.cli.options import (
-    INTERRUPTED,
     READING,
     SHOWN_FAILURES,
     TABLE,
@@ -39,6 +38,8 @@ from vlscore.cli.options import (
     make_embedder,
     make_scorer,
     say_of_encoder,
+    say_of_run,
+    stopping,
     terminal_width,
     text_policy,
     worker_count,
@@ -177,33 +178,26 @@ def compare(
             if text_only:
                 _refuse_embeddings(metrics)
             scorer = make_scorer(*paths, metrics=metrics, C=C, text_policy=policy, **options)
-    try:
-        with row_progress(None, "images and studies", quiet=quiet or as_json) as on_progress:
-            result = run(
-                sources,
-                out,
-                scorer,
-                image_root=image_root,
-                baselines=baselines,
-                train=reports,
-                resamples=resamples,
-                permutations=permutations,
-                seed=seed,
-                workers=worker_count(workers),
-                overwrite=overwrite,
-                on_progress=on_progress,
-            )
-    except KeyboardInterrupt:
-        typer.echo(
-            f"\nstopped; what was done is kept in {out}. The same command goes on from there.",
-            err=True,
+    with (
+        stopping(out),
+        row_progress(None, "images and studies", quiet=quiet or as_json) as on_progress,
+    ):
+        result = run(
+            sources,
+            out,
+            scorer,
+            image_root=image_root,
+            baselines=baselines,
+            train=reports,
+            resamples=resamples,
+            permutations=permutations,
+            seed=seed,
+            workers=worker_count(workers),
+            overwrite=overwrite,
+            on_progress=on_progress,
         )
-        raise typer.Exit(INTERRUPTED) from None
     say_of_encoder(scorer.embedder if scorer is not None else None)
-    for note in result.notes:
-        typer.echo(f"note: {note}", err=True)
-    if result.unchanged:
-        typer.echo(f"{out} holds these results already; nothing was computed", err=True)
+    say_of_run(result.notes, out, unchanged=result.unchanged)
     if as_json:
         typer.echo(json.dumps(result.content, indent=2, ensure_ascii=False))
     elif not quiet:

@@ -7,7 +7,6 @@ from typing import Annotated
 import typer
 
 from vlscore.cli.options import (
-    INTERRUPTED,
     OUTPUT,
     SHOWN_FAILURES,
     TABLE_HELP,
@@ -40,6 +39,8 @@ from vlscore.cli.options import (
     make_scorer,
     say_of_encoder,
     say_of_failures,
+    say_of_run,
+    stopping,
     terminal_width,
     text_policy,
     worker_count,
@@ -146,32 +147,23 @@ def evaluate(
         text_policy=text_policy(section, reference_section, candidate_section),
         views=views,
     )
-    try:
-        with row_progress(table.count(), quiet=quiet or as_json) as on_progress:
-            result = run(
-                table,
-                out,
-                scorer,
-                format=format,
-                workers=worker_count(workers),
-                overwrite=overwrite,
-                retry_failed=retry_failed,
-                keep_going=keep_going,
-                on_progress=on_progress,
-            )
-    except KeyboardInterrupt:
-        typer.echo(
-            f"\nstopped; finished rows are kept in {out}. The same command goes on from there.",
-            err=True,
+    with (
+        stopping(out, "finished rows are"),
+        row_progress(table.count(), quiet=quiet or as_json) as on_progress,
+    ):
+        result = run(
+            table,
+            out,
+            scorer,
+            format=format,
+            workers=worker_count(workers),
+            overwrite=overwrite,
+            retry_failed=retry_failed,
+            keep_going=keep_going,
+            on_progress=on_progress,
         )
-        raise typer.Exit(INTERRUPTED) from None
     say_of_encoder(scorer.embedder)
-    for note in result.notes:
-        typer.echo(f"note: {note}", err=True)
-    if result.unchanged:
-        typer.echo(f"{out} holds these results already; nothing was computed", err=True)
-    elif result.resumed_from:
-        typer.echo(f"went on after row {result.resumed_from}", err=True)
+    say_of_run(result.notes, out, unchanged=result.unchanged, resumed_from=result.resumed_from)
     summary = result.summary
     if as_json:
         typer.echo(json.dumps(summary.to_dict(), indent=2, ensure_ascii=False))

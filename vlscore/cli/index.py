@@ -9,7 +9,6 @@ import typer
 
 from vlscore.cli._help import GroupedCommand
 from vlscore.cli.options import (
-    INTERRUPTED,
     OUTPUT,
     TABLE,
     TABLE_HELP,
@@ -32,6 +31,7 @@ from vlscore.cli.options import (
     make_embedder,
     say_of_encoder,
     say_of_failures,
+    stopping,
     worker_count,
 )
 
@@ -286,15 +286,11 @@ def _stoppable(path: Path, corpus: Path, quiet: bool) -> Iterator[Any]:
     from vlscore.cli.progress import row_progress
     from vlscore.studies import count_rows
 
-    try:
-        with row_progress(count_rows(corpus), "embedding", quiet=quiet) as on_progress:
-            yield on_progress
-    except KeyboardInterrupt:
-        typer.echo(
-            f"\nstopped; finished rows are kept in {path}. The same command goes on from there.",
-            err=True,
-        )
-        raise typer.Exit(INTERRUPTED) from None
+    with (
+        stopping(path, "finished rows are"),
+        row_progress(count_rows(corpus), "embedding", quiet=quiet) as on_progress,
+    ):
+        yield on_progress
 
 
 def _source_names(sources: list[dict[str, str]]) -> list[str]:

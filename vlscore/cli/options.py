@@ -3,6 +3,8 @@
 The same setting has the same name in every command; a group of options has one heading.
 """
 
+import contextlib
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -281,6 +283,43 @@ def say_of_encoder(embedder: "StudyEmbedder | None") -> None:
             fg="yellow",
             err=True,
         )
+
+
+@contextlib.contextmanager
+def stopping(out: Path | None, kept: str = "what was done is") -> Iterator[None]:
+    """End the command after Ctrl-C with one line that says what it kept.
+
+    Args:
+        out: folder of the results; None where nothing is written.
+        kept: what a stopped run keeps, as in "finished rows are".
+    """
+    try:
+        yield
+    except KeyboardInterrupt:
+        there = f"{kept} kept in {out}. The same command goes on from there"
+        lost = f"nothing was kept; with --out FOLDER, {kept}"
+        typer.echo(f"\nstopped; {lost if out is None else there}.", err=True)
+        raise typer.Exit(INTERRUPTED) from None
+
+
+def say_of_run(
+    notes: Iterable[str],
+    out: Path | None,
+    *,
+    unchanged: bool,
+    resumed_from: int = 0,
+    done: str = "computed",
+) -> None:
+    """Say on stderr what to know of a run besides its results.
+
+    Args: done: what an unchanged run did not do again, as in "embedded".
+    """
+    for note in notes:
+        typer.echo(f"note: {note}", err=True)
+    if unchanged:
+        typer.echo(f"{out} holds these results already; nothing was {done}", err=True)
+    elif resumed_from:
+        typer.echo(f"went on after row {resumed_from}", err=True)
 
 
 def say_of_failures(shown: "list[tuple[int, str, str]]", count: int, what: str) -> None:

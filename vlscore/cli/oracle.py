@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from vlscore.cli.options import (
-    INTERRUPTED,
     OUTPUT,
     TABLE_HELP,
     BatchSizeOption,
@@ -38,6 +37,8 @@ from vlscore.cli.options import (
     make_embedder,
     say_of_encoder,
     say_of_failures,
+    say_of_run,
+    stopping,
     worker_count,
 )
 
@@ -253,37 +254,40 @@ def oracle(
         )
     with contextlib.ExitStack() as stack:
         folder = out or Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        try:
-            with row_progress(total, "searching", quiet=quiet or as_json) as on_progress:
-                result = find_oracles(
-                    studies,
-                    folder,
-                    opened,
-                    embedder,
-                    settings,
-                    text_policy=section,
-                    columns=column_names(
-                        id=id_column,
-                        image=image_column,
-                        reference=reference_column,
-                        view=view_column,
-                    ),
-                    image_root=image_root,
-                    format=format,
-                    workers=worker_count(workers),
-                    overwrite=overwrite,
-                    shards=shards,
-                    device=str(embedder.encoder.device) if embedder is not None else "cpu",
-                    on_progress=on_progress,
-                )
-        except KeyboardInterrupt:
-            kept = f"finished studies are kept in {out}. The same command goes on from there"
-            lost = "nothing was kept; with --out FOLDER, finished studies are"
-            typer.echo(f"\nstopped; {lost if out is None else kept}.", err=True)
-            raise typer.Exit(INTERRUPTED) from None
+        with (
+            stopping(out, "finished studies are"),
+            row_progress(total, "searching", quiet=quiet or as_json) as on_progress,
+        ):
+            result = find_oracles(
+                studies,
+                folder,
+                opened,
+                embedder,
+                settings,
+                text_policy=section,
+                columns=column_names(
+                    id=id_column,
+                    image=image_column,
+                    reference=reference_column,
+                    view=view_column,
+                ),
+                image_root=image_root,
+                format=format,
+                workers=worker_count(workers),
+                overwrite=overwrite,
+                shards=shards,
+                device=str(embedder.encoder.device) if embedder is not None else "cpu",
+                on_progress=on_progress,
+            )
         shards.close()
         say_of_encoder(embedder)
-        _say_of_run(result, out)
+        say_of_run(
+            result.notes,
+            out,
+            unchanged=result.unchanged,
+            resumed_from=result.resumed_from,
+            done="searched for",
+        )
         if as_json:
             typer.echo(json.dumps(result.summary.to_dict(), indent=2, ensure_ascii=False))
         elif not quiet:
@@ -300,15 +304,6 @@ def _with_constant(metric: str, C: float | None) -> Any:
     from vlscore.oracle import oracle_metric
 
     return metric if C is None else oracle_metric(metric).metric(C=C)
-
-
-def _say_of_run(result: "OracleResult", out: Path | None) -> None:
-    for note in result.notes:
-        typer.echo(f"note: {note}", err=True)
-    if result.unchanged:
-        typer.echo(f"{out} holds these results already; nothing was searched for", err=True)
-    elif result.resumed_from:
-        typer.echo(f"went on after row {result.resumed_from}", err=True)
 
 
 def _print(result: "OracleResult", show: int, out: Path | None) -> None:

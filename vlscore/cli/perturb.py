@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vlscore.cli.options import (
-    INTERRUPTED,
     TABLE,
     TABLE_HELP,
     IdColumnOption,
@@ -15,6 +14,7 @@ from vlscore.cli.options import (
     OverwriteOption,
     QuietOption,
     say_of_failures,
+    stopping,
     terminal_width,
 )
 
@@ -99,26 +99,22 @@ def perturb(
     from vlscore.perturb import perturb_table
     from vlscore.studies import count_rows
 
-    try:
-        with row_progress(count_rows(reports), "perturbing", quiet=quiet) as on_progress:
-            result = perturb_table(
-                reports,
-                out,
-                _names(kinds),
-                seed,
-                per_report=per_report,
-                standard_normal=_read(standard_normal),
-                id_column=id_column,
-                text_column=text_column,
-                overwrite=overwrite,
-                on_progress=on_progress,
-            )
-    except KeyboardInterrupt:
-        typer.echo(
-            f"\nstopped; finished reports are kept in {out}. The same command goes on from there.",
-            err=True,
+    with (
+        stopping(out, "finished reports are"),
+        row_progress(count_rows(reports), "perturbing", quiet=quiet) as on_progress,
+    ):
+        result = perturb_table(
+            reports,
+            out,
+            _names(kinds),
+            seed,
+            per_report=per_report,
+            standard_normal=_read(standard_normal),
+            id_column=id_column,
+            text_column=text_column,
+            overwrite=overwrite,
+            on_progress=on_progress,
         )
-        raise typer.Exit(INTERRUPTED) from None
     for note in result.notes:
         typer.echo(f"note: {note}", err=True)
     if result.unchanged:

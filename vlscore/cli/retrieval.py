@@ -9,7 +9,6 @@ from typing import Annotated
 import typer
 
 from vlscore.cli.options import (
-    INTERRUPTED,
     OUTPUT,
     TABLE_HELP,
     BatchSizeOption,
@@ -35,6 +34,8 @@ from vlscore.cli.options import (
     make_embedder,
     say_of_encoder,
     say_of_failures,
+    say_of_run,
+    stopping,
     terminal_width,
     worker_count,
 )
@@ -100,36 +101,30 @@ def retrieval(
     )
     with contextlib.ExitStack() as stack:
         folder = out or Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        try:
-            with row_progress(total, "embedding", quiet=quiet or as_json) as on_progress:
-                run = retrieve(
-                    studies,
-                    folder,
-                    embedder,
-                    text_policy=section,
-                    columns=column_names(
-                        id=id_column,
-                        image=image_column,
-                        reference=reference_column,
-                        view=view_column,
-                    ),
-                    image_root=image_root,
-                    workers=worker_count(workers),
-                    overwrite=overwrite,
-                    on_progress=on_progress,
-                )
-        except KeyboardInterrupt:
-            kept = f"embedded rows are kept in {out}. The same command goes on from there"
-            lost = "nothing was kept; with --out FOLDER, embedded rows are"
-            typer.echo(f"\nstopped; {lost if out is None else kept}.", err=True)
-            raise typer.Exit(INTERRUPTED) from None
+        with (
+            stopping(out, "embedded rows are"),
+            row_progress(total, "embedding", quiet=quiet or as_json) as on_progress,
+        ):
+            run = retrieve(
+                studies,
+                folder,
+                embedder,
+                text_policy=section,
+                columns=column_names(
+                    id=id_column,
+                    image=image_column,
+                    reference=reference_column,
+                    view=view_column,
+                ),
+                image_root=image_root,
+                workers=worker_count(workers),
+                overwrite=overwrite,
+                on_progress=on_progress,
+            )
     say_of_encoder(embedder)
-    for note in run.notes:
-        typer.echo(f"note: {note}", err=True)
-    if run.unchanged:
-        typer.echo(f"{out} holds these results already; nothing was embedded", err=True)
-    elif run.resumed_from:
-        typer.echo(f"went on after row {run.resumed_from}", err=True)
+    say_of_run(
+        run.notes, out, unchanged=run.unchanged, resumed_from=run.resumed_from, done="embedded"
+    )
     result = run.result
     if as_json:
         typer.echo(json.dumps(result.to_dict(), indent=2, ensure_ascii=False))

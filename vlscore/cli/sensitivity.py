@@ -6,7 +6,6 @@ from typing import Annotated
 import typer
 
 from vlscore.cli.options import (
-    INTERRUPTED,
     OUTPUT,
     TABLE_HELP,
     BatchSizeOption,
@@ -33,6 +32,8 @@ from vlscore.cli.options import (
     column_names,
     make_embedder,
     say_of_encoder,
+    say_of_run,
+    stopping,
     terminal_width,
     worker_count,
 )
@@ -139,36 +140,29 @@ def sensitivity(
             image_policy=image_policy,
             views=views,
         )
-    try:
-        with row_progress(None, "studies and pairs", quiet=quiet or as_json) as on_progress:
-            run = run_sensitivity(
-                perturbations,
-                out,
-                metrics=metrics,
-                embedder=embedder,
-                studies=table,
-                text_policy=section,
-                C=C,
-                swap_images=swap_images,
-                figure=figure,
-                format=format,
-                resamples=resamples,
-                seed=seed,
-                workers=worker_count(workers),
-                overwrite=overwrite,
-                on_progress=on_progress,
-            )
-    except KeyboardInterrupt:
-        typer.echo(
-            f"\nstopped; what was done is kept in {out}. The same command goes on from there.",
-            err=True,
+    with (
+        stopping(out),
+        row_progress(None, "studies and pairs", quiet=quiet or as_json) as on_progress,
+    ):
+        run = run_sensitivity(
+            perturbations,
+            out,
+            metrics=metrics,
+            embedder=embedder,
+            studies=table,
+            text_policy=section,
+            C=C,
+            swap_images=swap_images,
+            figure=figure,
+            format=format,
+            resamples=resamples,
+            seed=seed,
+            workers=worker_count(workers),
+            overwrite=overwrite,
+            on_progress=on_progress,
         )
-        raise typer.Exit(INTERRUPTED) from None
     say_of_encoder(embedder)
-    for note in run.notes:
-        typer.echo(f"note: {note}", err=True)
-    if run.unchanged:
-        typer.echo(f"{out} holds these results already; nothing was computed", err=True)
+    say_of_run(run.notes, out, unchanged=run.unchanged)
     if as_json:
         typer.echo(json.dumps(run.content, indent=2, ensure_ascii=False))
     elif not quiet:
