@@ -66,7 +66,7 @@ def _annotated(monkeypatch, **classes):
             return found
 
     monkeypatch.setattr("vlscore.annotators.memory.remembered_chexbert", lambda *_: Stand())
-    monkeypatch.setattr(chexbert_provider, "_files", lambda _: (None, None))
+    monkeypatch.setattr(chexbert_provider.CheXbertProvider, "files", lambda *_: (None, None))
     monkeypatch.setattr(chexbert_provider.CheXbertProvider, "conventions", lambda *_: {})
 
 

@@ -2,17 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vlscore.errors import MissingDependency, WeightsNotFound
 from vlscore.metrics.batch import Batch, Computed, Values
 from vlscore.metrics.definitions.chexbert import WEIGHTS_VARIABLE
 from vlscore.metrics.metric import Metric
-from vlscore.metrics.providers.base import Provider
 from vlscore.metrics.providers.local_weights import (
+    LocalWeightsProvider,
     name_and_digest,
     vocabulary_place,
     weights_place,
@@ -25,10 +24,9 @@ _OBSERVATIONS = 14
 Flags = NDArray[np.bool_]
 
 
-class CheXbertProvider(Provider):
+class CheXbertProvider(LocalWeightsProvider):
     """Every distinct report is read once, whichever of the metrics asks."""
 
-    library = "vlscore"
     supports = ("chexbert-f1", "chexbert-similarity")
 
     def compute(self, metric: Metric, batch: Batch) -> Computed:
@@ -40,7 +38,9 @@ class CheXbertProvider(Provider):
         from vlscore.annotators.memory import remembered_chexbert
 
         assert batch.references is not None
-        read = remembered_chexbert(*_files(metric)).annotate([*batch.candidates, *batch.references])
+        read = remembered_chexbert(*self.files(metric)).annotate(
+            [*batch.candidates, *batch.references]
+        )
         candidates, references = read[: len(batch)], read[len(batch) :]
         truncated = np.array(
             [g.is_truncated or r.is_truncated for g, r in zip(candidates, references, strict=True)],
@@ -59,28 +59,17 @@ class CheXbertProvider(Provider):
             found[f"macro{suffix}"] = _share(2 * t, 2 * t + p + n, 0.0).mean(1)
         return found
 
-    def missing(self, metric: Metric) -> str | None:
-        try:
-            _files(metric)
-        except (MissingDependency, WeightsNotFound) as error:
-            return str(error)
-        return None
-
     def conventions(self, metric: Metric) -> dict[str, str]:
-        if (reason := self.missing(metric)) is not None:
-            raise MissingDependency(reason)
-        weights, vocabulary = _files(metric)
+        weights, vocabulary = self.present_files(metric)
         return {"weights": name_and_digest(weights), "vocabulary": name_and_digest(vocabulary)}
 
-    def facts(self, metric: Metric) -> dict[str, Any]:
-        return self.conventions(metric)
+    def files(self, metric: Metric) -> tuple[Path, Path]:
+        from vlscore.annotators.places import chexbert_files
 
-
-def _files(metric: Metric) -> tuple[Path, Path]:
-    from vlscore.annotators.places import chexbert_files
-
-    what = "the checkpoint chexbert.pth of github.com/stanfordmlgroup/CheXbert"
-    return chexbert_files(weights_place(metric, WEIGHTS_VARIABLE, what), vocabulary_place(metric))
+        what = "the checkpoint chexbert.pth of github.com/stanfordmlgroup/CheXbert"
+        return chexbert_files(
+            weights_place(metric, WEIGHTS_VARIABLE, what), vocabulary_place(metric)
+        )
 
 
 def _agreement(

@@ -2,14 +2,44 @@
 
 import hashlib
 import os
+from abc import abstractmethod
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from vlscore._files import file_digest
-from vlscore.errors import MissingDependency
+from vlscore.errors import MissingDependency, WeightsNotFound
 from vlscore.metrics.metric import Metric
+from vlscore.metrics.providers.base import Provider
 
 _Stamp = tuple[tuple[str, int, int], ...]
+
+
+class LocalWeightsProvider(Provider):
+    """Computes metrics by a network of ours, whose weights and vocabulary lie on this machine."""
+
+    library = "vlscore"
+
+    @abstractmethod
+    def files(self, metric: Metric) -> tuple[Path, Path]:
+        """Weights and vocabulary; raises MissingDependency or WeightsNotFound."""
+
+    def present_files(self, metric: Metric) -> tuple[Path, Path]:
+        """As `files`; whatever is absent raises MissingDependency."""
+        try:
+            return self.files(metric)
+        except WeightsNotFound as error:
+            raise MissingDependency(str(error)) from None
+
+    def missing(self, metric: Metric) -> str | None:
+        try:
+            self.present_files(metric)
+        except MissingDependency as error:
+            return str(error)
+        return None
+
+    def facts(self, metric: Metric) -> dict[str, Any]:
+        return self.conventions(metric)
 
 
 def weights_place(metric: Metric, variable: str, what: str) -> Path:

@@ -5,22 +5,21 @@ from typing import Any
 
 import numpy as np
 
-from vlscore.errors import MissingDependency, WeightsNotFound
 from vlscore.metrics.batch import Batch, Computed
 from vlscore.metrics.definitions.radgraph import WEIGHTS_VARIABLE
 from vlscore.metrics.metric import Metric
-from vlscore.metrics.providers.base import Provider, one_column
+from vlscore.metrics.providers.base import one_column
 from vlscore.metrics.providers.local_weights import (
+    LocalWeightsProvider,
     name_and_digest,
     vocabulary_place,
     weights_place,
 )
 
 
-class RadGraphProvider(Provider):
+class RadGraphProvider(LocalWeightsProvider):
     """Every distinct report is read once, whichever of the metrics asks."""
 
-    library = "vlscore"
     supports = ("radgraph-f1", "radgraph-simple", "radgraph-partial", "radgraph-complete")
 
     def compute(self, metric: Metric, batch: Batch) -> Computed:
@@ -30,35 +29,26 @@ class RadGraphProvider(Provider):
         from vlscore.annotators.memory import remembered_radgraph
 
         assert batch.references is not None
-        read = remembered_radgraph(*_files(metric)).annotate([*batch.candidates, *batch.references])
+        read = remembered_radgraph(*self.files(metric)).annotate(
+            [*batch.candidates, *batch.references]
+        )
         pairs = list(zip(read[: len(batch)], read[len(batch) :], strict=True))
         if metric.name == "radgraph-f1":
             return Computed(list(np.array([agreement.combined(g, r) for g, r in pairs]).T))
         level: Any = metric.name.removeprefix("radgraph-")
         return one_column([agreement.reward(g, r, level) for g, r in pairs])
 
-    def missing(self, metric: Metric) -> str | None:
-        try:
-            _files(metric)
-        except (MissingDependency, WeightsNotFound) as error:
-            return str(error)
-        return None
-
     def conventions(self, metric: Metric) -> dict[str, str]:
-        if (reason := self.missing(metric)) is not None:
-            raise MissingDependency(reason)
-        weights, vocabulary = _files(metric)
+        weights, vocabulary = self.present_files(metric)
         return {
             "weights": name_and_digest(weights, beside=(vocabulary.name,)),
             "vocabulary": name_and_digest(vocabulary),
         }
 
-    def facts(self, metric: Metric) -> dict[str, Any]:
-        return self.conventions(metric)
+    def files(self, metric: Metric) -> tuple[Path, Path]:
+        from vlscore.annotators.places import radgraph_files
 
-
-def _files(metric: Metric) -> tuple[Path, Path]:
-    from vlscore.annotators.places import radgraph_files
-
-    what = "a RadGraph archive, as the package radgraph or PhysioNet offers it,"
-    return radgraph_files(weights_place(metric, WEIGHTS_VARIABLE, what), vocabulary_place(metric))
+        what = "a RadGraph archive, as the package radgraph or PhysioNet offers it,"
+        return radgraph_files(
+            weights_place(metric, WEIGHTS_VARIABLE, what), vocabulary_place(metric)
+        )
