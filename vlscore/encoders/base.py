@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from vlscore.encoders.card import EncoderCard
 from vlscore.encoders.checkpoints import tensors_digest
+from vlscore.encoders.features import ImageFeatures, ReportFeatures
 from vlscore.encoders.inference import Precision, check_ready, inference
 from vlscore.encoders.tokens import Tokens
 from vlscore.errors import InvalidReport, InvalidSetting, UnreadableImage, VLScoreError
@@ -113,6 +114,17 @@ class JointEncoder(nn.Module, ABC):
     def embed_lateral_images(self, pixels: Tensor) -> Tensor:
         """Lateral views -> (n, d), by the tower of their own where `has_lateral_tower`."""
         raise InvalidSetting(f"{self.card.name} has no tower for lateral views")
+
+    def image_features(self, pixels: Tensor) -> ImageFeatures:
+        """What training looks at: as `embed_images`, and the vector of each place where there is one.
+
+        An encoder with local vectors overrides this, so that one pass through the tower gives both.
+        """
+        return ImageFeatures(self.embed_images(pixels))
+
+    def report_features(self, tokens: Tokens) -> ReportFeatures:
+        """What training looks at: as `embed_reports`, and each word's vector where there is one."""
+        return ReportFeatures(self.embed_reports(tokens))
 
     def preprocess(self, radiograph: Radiograph) -> Tensor:
         """One radiograph -> float32 (channels, height, width), on the CPU."""

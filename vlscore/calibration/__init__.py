@@ -1,0 +1,1 @@
+"""The constant C of an encoder, measured on a table of studies."""

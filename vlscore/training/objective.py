@@ -1,0 +1,55 @@
+"""What an objective is: a loss over the features of one batch of image-report pairs."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+from torch import Tensor, nn
+
+
+@dataclass(frozen=True, eq=False)
+class PairFeatures:
+    """The features of n pairs; row k of each tensor belongs to pair k.
+
+    With several processes these are the pairs of all of them, gathered, so that an objective
+    need not know how many there are.
+
+    Attributes:
+        images: (n, d) global vectors of the images.
+        reports: (n, d) global vectors of the reports.
+        same: (n, n) bool, True where two rows are of one study or have the same report, the
+            diagonal included; such rows are not negatives of each other.
+        patches: (n, P, k) vectors of places, where the objective is `local`.
+        words: (n, W, k) vectors of words, where the objective is `local`.
+        is_word: (n, W) bool.
+        labels: (n, L) float, 1 present, 0 absent or not mentioned, -1 uncertain; where the
+            objective has `needs_labels`.
+    """
+
+    images: Tensor
+    reports: Tensor
+    same: Tensor
+    patches: Tensor | None = None
+    words: Tensor | None = None
+    is_word: Tensor | None = None
+    labels: Tensor | None = None
+
+
+class Objective(nn.Module, ABC):
+    """A training loss; what it learns itself (a temperature, a projection) are its parameters.
+
+    Attributes:
+        name: by which `vlscore train --objective` finds it.
+        citation: the paper, and the authors' code where it was read.
+        local: whether it looks at patches and words.
+        needs_labels: whether it looks at finding labels of the reports.
+    """
+
+    name: ClassVar[str]
+    citation: ClassVar[str]
+    local: ClassVar[bool] = False
+    needs_labels: ClassVar[bool] = False
+
+    @abstractmethod
+    def forward(self, pairs: PairFeatures) -> dict[str, Tensor]:
+        """The parts of the loss by name, each a scalar; their sum is what training lowers."""

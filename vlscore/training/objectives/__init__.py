@@ -1,0 +1,1 @@
+"""The papers' training objectives: functions of the features of a batch of pairs."""
