@@ -116,7 +116,7 @@ class JointEncoder(nn.Module, ABC):
         raise InvalidSetting(f"{self.card.name} has no tower for lateral views")
 
     def image_features(self, pixels: Tensor) -> ImageFeatures:
-        """What training looks at: as `embed_images`, and the vector of each place where there is one.
+        """What training looks at: `embed_images`, and the vector of each place where there is one.
 
         An encoder with local vectors overrides this, so that one pass through the tower gives both.
         """
