@@ -56,22 +56,25 @@ FIRST_READING = {
     "pleural thickening": 0.941,
     "**all (micro)**": 0.958,
 }
-READINGS = """The held-out part has been read twice. The first reading (vlscore 0.2, 2026-11-21) left
-two rows with at least 20 codings below .90: nodule and catheter. Between the readings nobody looked
-at a held-out report, nor at which of them were misread; the rows to work on were known from the
-first reading's table, so the second is not blind to that. General rules were added from what
-radiologists write, tried on 716 sentences of our own (`tests/findings/data/wordings.jsonl`) and on
-the development part:
+READINGS = """\
+The held-out part has been read twice. The first reading (2026-11-21, page of commit 4e78978 and
+after) left two rows with at least 20 codings below .90: nodule and catheter. Between the readings
+nobody looked at a held-out report, nor at which of them were misread; but the rows to work on were
+known from the first reading's table, so the second reading is not blind to that. General rules were
+added from how radiologists write, tried on 716 sentences of our own
+(`tests/findings/data/wordings.jsonl`) and on the development part:
 
 - "nodular" as an adjective of anything but an opacity, density or infiltrate, "nodularity",
   "fibronodular", "micronodular", "miliary" and "metastatic nodules" name nodules;
-- sheaths, shunts, "IJ" and "arm" lines, umbilical lines are catheters; named drains, "trach" are tubes;
-- "effusion versus thickening", capping, thickened fissures and pleuroparenchymal thickening are
+- sheaths, shunts, umbilical, "IJ" and "arm" lines, a mask whose tip is told of, are catheters;
+  drains by their names and "trach" are tubes;
+- "effusion versus thickening", capping, thickened fissures, pleuroparenchymal thickening are
   pleural thickening;
-- edema of soft tissues or limbs is no pulmonary edema, a nodule of the thyroid or breast no nodule;
-- "not seen previously", "partially resolved", "near complete resolution", "tip not seen" and "pulled
-  back" deny nothing; a denial ends before "after", "following", "with a tube", "and placement of";
-- "considerations", "borderline for" and "favored over" are uncertain; "line removed." denies."""
+- edema of soft tissues or limbs is no pulmonary edema, a nodule of the thyroid or breast is none;
+- "not seen previously", "partially resolved", "near complete resolution", "tip not seen" and
+  "pulled back" deny nothing; a denial ends before "after", "following", "with a tube", "and
+  placement of";
+- "considerations", "borderline for", "favored over" are uncertain; "line removed." denies."""
 
 
 @dataclass(frozen=True)
