@@ -9,6 +9,13 @@ from vlscore.alignment.agreement import (
     RaterAgreement,
     align,
 )
+from vlscore.alignment.failure_modes import (
+    CategoryMean,
+    FailureModes,
+    FailureTest,
+    failure_modes,
+)
+from vlscore.alignment.failure_run import FailureRun, run_failure_modes
 from vlscore.alignment.layouts import LAYOUTS, layout_of, read_ratings
 from vlscore.alignment.pairs import MEANINGS, RatedPairs
 from vlscore.alignment.pairwise import RankingAgreement
@@ -21,7 +28,11 @@ __all__ = [
     "MEANINGS",
     "Alignment",
     "AlignmentRun",
+    "CategoryMean",
     "Ceiling",
+    "FailureModes",
+    "FailureRun",
+    "FailureTest",
     "MeasuredMetric",
     "MetricAgreement",
     "MetricDifference",
@@ -31,7 +42,9 @@ __all__ = [
     "RatingColumns",
     "align",
     "all_tables",
+    "failure_modes",
     "layout_of",
     "read_ratings",
     "run_alignment",
+    "run_failure_modes",
 ]

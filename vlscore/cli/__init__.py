@@ -42,6 +42,7 @@ def _register() -> None:
         compare,
         encoders,
         evaluate,
+        failure_modes,
         index,
         metrics,
         oracle,
@@ -61,6 +62,7 @@ def _register() -> None:
         perturb.perturb,
         sensitivity.sensitivity,
         align.align,
+        failure_modes.failure_modes,
         oracle.oracle,
         retrieval.retrieval,
     ):
