@@ -9,6 +9,7 @@ from vlscore.alignment.agreement import (
     RaterAgreement,
     align,
 )
+from vlscore.alignment.composite import CompositeFit, fit_composite
 from vlscore.alignment.failure_modes import (
     CategoryMean,
     FailureModes,
@@ -30,6 +31,7 @@ __all__ = [
     "AlignmentRun",
     "CategoryMean",
     "Ceiling",
+    "CompositeFit",
     "FailureModes",
     "FailureRun",
     "FailureTest",
@@ -43,6 +45,7 @@ __all__ = [
     "align",
     "all_tables",
     "failure_modes",
+    "fit_composite",
     "layout_of",
     "read_ratings",
     "run_alignment",

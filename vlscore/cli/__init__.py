@@ -40,6 +40,7 @@ def _register() -> None:
     from vlscore.cli import (
         align,
         compare,
+        controlled,
         encoders,
         evaluate,
         failure_modes,
@@ -63,6 +64,7 @@ def _register() -> None:
         sensitivity.sensitivity,
         align.align,
         failure_modes.failure_modes,
+        controlled.controlled,
         oracle.oracle,
         retrieval.retrieval,
     ):

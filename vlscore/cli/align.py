@@ -99,6 +99,16 @@ def align(
             "ranks (1 is the best candidate of its study).",
         ),
     ] = "errors",
+    fit: Annotated[
+        str | None,
+        typer.Option(
+            "--fit",
+            metavar="RATING",
+            help='Also fit a composite of the computed metrics to a rating, as in "total errors"; '
+            "--metrics composite:FOLDER/composite.json then is a metric.",
+            show_default=False,
+        ),
+    ] = None,
     layout: LayoutOption = None,
     resamples: ResamplesOption = 1000,
     seed: SeedOption = 0,
@@ -201,6 +211,7 @@ def align(
             values=values,
             lower_is_better=rating_options.names_of(lower_is_better),
             studies=table,
+            fit=fit,
             resamples=resamples,
             seed=seed,
             overwrite=overwrite,
