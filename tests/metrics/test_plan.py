@@ -323,7 +323,7 @@ def test_a_metric_that_cannot_run_is_refused_before_anything_is_computed():
             return "mine is not installed: pip install mine"
 
     metric = dataclasses.replace(own.COMPOSITE, provider=Absent())
-    with pytest.raises(MissingDependency, match="composite: mine is not installed"):
+    with pytest.raises(MissingDependency, match="sum-of-two: mine is not installed"):
         compute(["bleu-1", metric], CANDIDATES, REFERENCES)
 
 
