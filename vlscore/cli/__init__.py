@@ -39,6 +39,7 @@ def _options(
 def _register() -> None:
     from vlscore.cli import (
         align,
+        cache,
         compare,
         encoders,
         evaluate,
@@ -67,6 +68,7 @@ def _register() -> None:
         app.command(cls=GroupedCommand)(command)
     app.add_typer(weights.app, name="weights")
     app.add_typer(index.index, name="index")
+    app.add_typer(cache.app, name="cache")
 
 
 _register()
