@@ -23,6 +23,7 @@ from vlscore.cli.options import (
     ImageRootOption,
     JsonOption,
     KeepGoingOption,
+    NoCacheOption,
     OutOption,
     OverwriteOption,
     PrecisionOption,
@@ -35,6 +36,7 @@ from vlscore.cli.options import (
     ViewsOption,
     WeightsOption,
     WorkersOption,
+    cache_hits,
     column_names,
     make_scorer,
     say_of_encoder,
@@ -81,7 +83,8 @@ def evaluate(
     C: ConstantOption = None,
     device: DeviceOption = None,
     precision: PrecisionOption = "fp32",
-    batch_size: BatchSizeOption = 16,
+    batch_size: BatchSizeOption = None,
+    no_cache: NoCacheOption = False,
     workers: WorkersOption = None,
     image_policy: ImagePolicyOption = "auto",
     views: ViewsOption = "first-frontal",
@@ -143,13 +146,16 @@ def evaluate(
         device=device,
         precision=precision,
         batch_size=batch_size,
+        cache=not no_cache,
         image_policy=image_policy,
         text_policy=text_policy(section, reference_section, candidate_section),
         views=views,
     )
     with (
         stopping(out, "finished rows are"),
-        row_progress(table.count(), quiet=quiet or as_json) as on_progress,
+        row_progress(
+            table.count(), quiet=quiet or as_json, also=cache_hits(scorer.embedder)
+        ) as on_progress,
     ):
         result = run(
             table,
