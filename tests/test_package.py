@@ -21,6 +21,7 @@ ROOMS = [
     "_recent",
     "_record",
     "_files",
+    "_processes",
     "_resumable",
     "_resources",
     "_registry",
@@ -53,7 +54,7 @@ ROOMS = [
 LIFTED_OUT = {
     "similarity": {"errors"},
     "stats": {"errors"},
-    "search": {"errors", "_files", "_registry", "similarity"},
+    "search": {"errors", "_files", "_processes", "_registry", "similarity"},
     "phantom": {"errors", "_files", "images", "reports"},
     "findings": {"errors", "_files", "_resources", "reports"},
     "perturb": {
