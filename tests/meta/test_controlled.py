@@ -167,9 +167,7 @@ def test_a_run_writes_tables_and_is_not_done_twice(tmp_path):
     assert [t.text() for t in again.headlines] == [t.text() for t in run.headlines]
 
     labelled = run.folder / "sentences.csv"
-    third = run_controlled(
-        read_labelled(labelled), tmp_path / "third", scorer, sampling=SMALL, path=labelled
-    )
+    third = run_controlled(read_labelled(labelled), tmp_path / "third", scorer, sampling=SMALL)
     assert third.stress is None
     assert third.content["told_the_answer"] == []
     assert third.result.separations == run.result.separations
