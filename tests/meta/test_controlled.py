@@ -142,6 +142,12 @@ def test_leaving_denials_out_costs_a_metric_of_what_is_stated_nothing():
         assert rouge.means[name].estimate <= 1
     assert rouge.means["copy"].estimate == 1
     assert rouge.means["denials left out"].estimate < 1
+    assert rouge.ratio.low <= rouge.ratio.estimate <= rouge.ratio.high
+    left_out = rouge.means["copy"].estimate - rouge.means["denials left out"].estimate
+    pathology = rouge.means["copy"].estimate - rouge.means["pathology left out"].estimate
+    assert rouge.ratio.estimate == pytest.approx(left_out / pathology, abs=1e-12)
+    # Where a pathology costs nothing for sure, there is nothing to compare with.
+    assert mine.ratio is None or mine.ratio.low >= 0
     assert mine.n == rouge.n == found.reports
     assert found.told == {"findings-f1"}
 
