@@ -100,6 +100,12 @@ def test_an_observation_that_nothing_states_is_left_out_with_the_reason():
     assert found.counts["Edema"]["stated"] == 0
 
 
+def test_sentences_that_state_nothing_asked_for_are_refused():
+    sentences = label_sentences(REPORTS, ["Edema"])
+    with pytest.raises(InvalidSetting, match="no two state Edema"):
+        controlled_corpora(Scorer(metrics="bleu-1"), sentences, SMALL)
+
+
 def test_labels_by_others_are_read_as_the_labeller_writes_them(tmp_path):
     path = tmp_path / "labels.csv"
     path.write_text(
