@@ -39,6 +39,7 @@ def _options(
 def _register() -> None:
     from vlscore.cli import (
         align,
+        cache,
         compare,
         controlled,
         encoders,
@@ -71,6 +72,7 @@ def _register() -> None:
         app.command(cls=GroupedCommand)(command)
     app.add_typer(weights.app, name="weights")
     app.add_typer(index.index, name="index")
+    app.add_typer(cache.app, name="cache")
 
 
 _register()

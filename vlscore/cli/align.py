@@ -21,6 +21,7 @@ from vlscore.cli.options import (
     ImageRootOption,
     JsonOption,
     KeepGoingOption,
+    NoCacheOption,
     OutOption,
     OverwriteOption,
     PrecisionOption,
@@ -32,6 +33,7 @@ from vlscore.cli.options import (
     ViewColumnOption,
     ViewsOption,
     WeightsOption,
+    cache_hits,
     column_names,
     make_scorer,
     say_of_encoder,
@@ -140,7 +142,8 @@ def align(
     C: ConstantOption = None,
     device: DeviceOption = None,
     precision: PrecisionOption = "fp32",
-    batch_size: BatchSizeOption = 16,
+    batch_size: BatchSizeOption = None,
+    no_cache: NoCacheOption = False,
     image_policy: ImagePolicyOption = "auto",
     views: ViewsOption = "first-frontal",
     section: SectionOption = "all",
@@ -196,13 +199,19 @@ def align(
             device=device,
             precision=precision,
             batch_size=batch_size,
+            cache=not no_cache,
             image_policy=image_policy,
             text_policy=text_policy(section, reference_section, candidate_section),
             views=views,
         )
     with (
         stopping(out),
-        row_progress(len(pairs), "pairs", quiet=quiet or as_json) as on_progress,
+        row_progress(
+            len(pairs),
+            "pairs",
+            quiet=quiet or as_json,
+            also=cache_hits(scorer.embedder if scorer is not None else None),
+        ) as on_progress,
     ):
         run = run_alignment(
             pairs,
