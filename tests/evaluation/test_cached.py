@@ -1,4 +1,4 @@
-"""A second run computes only what is new, and a run that is stopped anywhere ends with one result."""
+"""A second run computes what is new alone, and a run that was stopped ends with the same result."""
 
 import json
 
@@ -64,9 +64,14 @@ def test_images_of_several_systems_in_one_table_are_decoded_once(tmp_path):
     for cache in (True, False):
         out = tmp_path / str(cache)
         result = evaluate(write_table(table, rows), out, scorer_of(cache=cache))
-        assert work_of(result)["images_decoded"] == work_of(result)["images_embedded"] == 6 + (
-            # Without a cache, chunks know nothing of each other.
-            0 if cache else 1
+        assert (
+            work_of(result)["images_decoded"]
+            == work_of(result)["images_embedded"]
+            == 6
+            + (
+                # Without a cache, chunks know nothing of each other.
+                0 if cache else 1
+            )
         )
 
 
@@ -96,9 +101,7 @@ class Mortal(KeptEncoder):
 
 
 @pytest.mark.parametrize("cached", [True, False])
-def test_killed_at_every_pass_the_next_call_ends_with_the_same_bytes(
-    tmp_path, monkeypatch, cached
-):
+def test_killed_at_every_pass_the_next_call_ends_with_the_same_bytes(tmp_path, monkeypatch, cached):
     """The encoder's numbers depend on what is computed together, so that any other batch shows."""
     table, records = make_table(tmp_path / "in", ROWS)
     # Failures and repeated texts must not move the batches either.
