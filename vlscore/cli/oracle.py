@@ -216,8 +216,6 @@ def oracle(
 
     Example: vlscore oracle studies.jsonl --index train-index --k 10 --out oracle
     """
-    import torch
-
     from vlscore.cli.progress import row_progress
     from vlscore.index import load_index
     from vlscore.oracle import OracleSettings, find_oracles, serve_oracles
@@ -238,7 +236,7 @@ def oracle(
     )
     opened = load_index(index, check=check)
     total = count_rows(studies)
-    shards = Shards.from_torchrun(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    shards = Shards.from_torchrun(device)
     if shards.rank > 0:
         serve_oracles(opened, settings, shards, device=shards.device)
         shards.close()

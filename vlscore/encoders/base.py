@@ -3,7 +3,7 @@
 import hashlib
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
@@ -12,10 +12,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from vlscore._assurance import assure
 from vlscore.encoders.card import EncoderCard
 from vlscore.encoders.checkpoints import tensors_digest
 from vlscore.encoders.features import ImageFeatures, ReportFeatures
 from vlscore.encoders.inference import Precision, check_ready, inference
+from vlscore.encoders.known_digests import digest_of
 from vlscore.encoders.tokens import Tokens
 from vlscore.errors import InvalidReport, InvalidSetting, UnreadableImage, VLScoreError
 from vlscore.images import ImagePolicy, Radiograph, as_radiograph
@@ -166,6 +168,24 @@ class JointEncoder(nn.Module, ABC):
             self.image_pipeline.identity(),
         )
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+    def take_digest(
+        self, files: Sequence[Path], tensors: Mapping[str, Tensor], what: str = ""
+    ) -> None:
+        """Set `weights_digest` to that of a checkpoint's tensors, remembered where it was taken.
+
+        A remembered one is taken again beside the work. Whoever writes results waits for that
+        (`vlscore._assurance.confirm`), and ends with ChecksumMismatch where it is another.
+
+        Args:
+            files: the checkpoint.
+            what: tells this digest from others of the same files.
+        """
+        self.weights_digest, verified = digest_of(
+            files, f"tensors {what}", lambda threads: tensors_digest(tensors, threads=threads)
+        )
+        if verified is not None:
+            assure(self, verified)
 
     def tokenizer_digest(self) -> str:
         """Hexadecimal sha256 of the vocabulary, and of how a few texts are read with it.

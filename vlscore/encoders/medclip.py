@@ -9,7 +9,6 @@ import torch
 from PIL import Image
 from torch import Tensor, nn
 from torch.nn import functional
-from torchvision.models import resnet50
 
 from vlscore.encoders.blocks.bert_tower import (
     CLINICAL_BERT_VOCABULARY,
@@ -19,7 +18,7 @@ from vlscore.encoders.blocks.bert_tower import (
 )
 from vlscore.encoders.blocks.levels import LevelsPipeline
 from vlscore.encoders.blocks.pixels import Grey, check_square, read_with_pillow
-from vlscore.encoders.blocks.resnet_trunk import POOLED_WIDTH
+from vlscore.encoders.blocks.resnet_trunk import POOLED_WIDTH, resnet50_trunk
 from vlscore.encoders.blocks.swin import SwinTiny
 from vlscore.encoders.blocks.wordpiece import WordPieceTokenizer
 from vlscore.encoders.published import Part, PublishedEncoder
@@ -64,7 +63,7 @@ class ResNetTower(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.model = resnet50(weights=None)
+        self.model = resnet50_trunk()
         self.model.fc = nn.Linear(POOLED_WIDTH, DIM, bias=False)
 
     def forward(self, pixels: Tensor) -> Tensor:

@@ -10,6 +10,7 @@ from typing import Any, Literal, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from vlscore._assurance import confirm
 from vlscore._signature import Signature
 from vlscore.cache import Cache
 from vlscore.embedding import EmbeddedRows, ImageDecoder, StudyEmbedder, StudyViews
@@ -184,7 +185,8 @@ class Scorer:
 
         Returns: a Score for a single study, a ScoreTable for a batch. A single value beside lists
             holds for every entry.
-        Raises: UnreadableImage, InvalidReport, InvalidStudy, InvalidSetting.
+        Raises: UnreadableImage, InvalidReport, InvalidStudy, InvalidSetting; ChecksumMismatch where
+            the checkpoint is not the one that its digest was taken of.
         """
         if on_error not in ("raise", "keep"):
             raise InvalidSetting(f'on_error is "raise" or "keep", not {on_error!r}')
@@ -192,6 +194,8 @@ class Scorer:
         table = self.score_items(
             [Item(g, r, None if i is None else StudyViews(i)) for i, g, r in rows]
         )
+        if self.embedder is not None:
+            confirm(self.embedder.encoder)
         if is_batch and on_error == "keep":
             return table
         for position, error in table.failures.items():
