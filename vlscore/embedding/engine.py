@@ -47,7 +47,7 @@ class EmbeddingEngine:
     Attributes:
         encoder: the model.
         batch_size: images per forward pass; reports take twice as many.
-        precision: "fp32" or "bf16" (autocast).
+        precision: "fp32", or "bf16" or "fp16" (autocast).
         reports_embedded, images_embedded: how many went through the encoder so far.
     """
 
