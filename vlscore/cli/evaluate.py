@@ -24,6 +24,7 @@ from vlscore.cli.options import (
     ImageRootOption,
     JsonOption,
     KeepGoingOption,
+    NoCacheOption,
     OutOption,
     OverwriteOption,
     PrecisionOption,
@@ -36,6 +37,7 @@ from vlscore.cli.options import (
     ViewsOption,
     WeightsOption,
     WorkersOption,
+    cache_hits,
     column_names,
     ending_together,
     make_scorer,
@@ -101,7 +103,8 @@ def evaluate(
         int,
         typer.Option(min=2, metavar="N", help="Studies of that check.", rich_help_panel=ENCODER),
     ] = 100,
-    batch_size: BatchSizeOption = 16,
+    batch_size: BatchSizeOption = None,
+    no_cache: NoCacheOption = False,
     workers: WorkersOption = None,
     image_policy: ImagePolicyOption = "auto",
     views: ViewsOption = "first-frontal",
@@ -177,6 +180,7 @@ def evaluate(
             device=processes.device,
             precision=precision,
             batch_size=batch_size,
+            cache=not no_cache,
             image_policy=image_policy,
             text_policy=text_policy(section, reference_section, candidate_section),
             views=views,
@@ -194,7 +198,9 @@ def evaluate(
                 typer.echo(checked.table().text(terminal_width()) + "\n")
             with (
                 stopping(out, "finished rows are"),
-                row_progress(table.count(), quiet=quiet or as_json) as on_progress,
+                row_progress(
+                    table.count(), quiet=quiet or as_json, also=cache_hits(scorer.embedder)
+                ) as on_progress,
             ):
                 result = run(
                     table,

@@ -4,7 +4,7 @@ The same setting has the same name in every command; a group of options has one 
 """
 
 import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
@@ -112,12 +112,23 @@ PrecisionOption = Annotated[
     ),
 ]
 BatchSizeOption = Annotated[
-    int,
+    int | None,
     typer.Option(
         "--batch-size",
         min=1,
         metavar="N",
-        help="Images in one forward pass.",
+        help="Images in one forward pass. Default: 16 on a CPU, by its memory on a GPU.",
+        show_default=False,
+        rich_help_panel=ENCODER,
+    ),
+]
+NoCacheOption = Annotated[
+    bool,
+    typer.Option(
+        "--no-cache",
+        help="Compute everything anew, and keep nothing for later runs. Otherwise pixels and "
+        "embeddings are kept; `vlscore cache info` says where.",
+        show_default=False,
         rich_help_panel=ENCODER,
     ),
 ]
@@ -294,6 +305,11 @@ def make_scorer(
     if not quiet:
         say_of_precision(scorer.embedder)
     return scorer
+
+
+def cache_hits(embedder: "StudyEmbedder | None") -> Callable[[], str]:
+    """What tells a line of progress how much came from the cache."""
+    return str if embedder is None else embedder.engine.work.said
 
 
 def say_of_encoder(embedder: "StudyEmbedder | None") -> None:

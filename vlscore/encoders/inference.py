@@ -1,6 +1,7 @@
 """Running a model so that the same input always gives the same numbers."""
 
 import contextlib
+import hashlib
 import threading
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -16,6 +17,8 @@ PRECISIONS: tuple[Precision, ...] = ("fp32", "bf16", "fp16")
 
 # What Linux calls a processor's units for bfloat16: AVX-512 and AMX; NEON and SVE.
 _BF16_FLAGS = {"avx512_bf16", "amx_bf16", "avx_ne_convert", "bf16", "svebf16"}
+# Values of a tensor that `weights_sample` looks at.
+_SAMPLED = 64
 
 
 @contextlib.contextmanager
@@ -92,6 +95,23 @@ def check_ready(encoder: nn.Module) -> None:
         f"{name} is in training mode, in which a score changes from call to call: call "
         "encoder.eval() first"
     )
+
+
+def weights_sample(encoder: nn.Module) -> bytes:
+    """A digest of some values of every tensor, in milliseconds: other weights give another one.
+
+    It tells whether an encoder was trained or filled anew, not which checkpoint it has: what
+    changes a few values alone may escape it.
+    """
+    digest = hashlib.sha256()
+    parts = []
+    for name, tensor in (*encoder.named_parameters(), *encoder.named_buffers()):
+        digest.update(f"{name} {tuple(tensor.shape)} ".encode())
+        values = tensor.detach().reshape(-1)
+        parts.append(values[:: len(values) // _SAMPLED + 1].double())
+    if parts:
+        digest.update(torch.cat(parts).cpu().numpy().tobytes())
+    return digest.digest()
 
 
 def check_device(device: str | torch.device) -> torch.device:

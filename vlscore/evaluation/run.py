@@ -222,6 +222,8 @@ class _Run:
         self._studies, self._scorer, self._format = studies, scorer, format
         self._processes, self._checked = processes, checked
         self._began = time.monotonic()
+        embedder = scorer.embedder
+        self._before = embedder.engine.work.to_dict() if embedder is not None else {}
 
     def key(self) -> dict[str, Any]:
         """What must be equal for a stopped run to go on."""
@@ -313,6 +315,7 @@ class _Run:
             precision_check=plain(self._checked.to_dict()) if self._checked is not None else None,
             device=str(embedder.encoder.device) if embedder is not None else None,
             batch_size=embedder.engine.batch_size if embedder is not None else None,
+            work=embedder.engine.work.since(self._before) if embedder is not None else None,
             seconds=round(time.monotonic() - self._began, 3),
             resumed_from=folder.resumed_from,
         )
