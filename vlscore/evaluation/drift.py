@@ -132,6 +132,7 @@ def _in_full(embedder: StudyEmbedder) -> StudyEmbedder:
         batch_size=embedder.engine.batch_size,
         image_policy=embedder.image_policy,
         views=embedder.views,
+        cache=embedder.engine.cache or False,
     )
 
 
