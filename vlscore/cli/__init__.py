@@ -39,6 +39,7 @@ def _options(
 def _register() -> None:
     from vlscore.cli import (
         align,
+        bench,
         cache,
         compare,
         controlled,
@@ -68,6 +69,7 @@ def _register() -> None:
         controlled.controlled,
         oracle.oracle,
         retrieval.retrieval,
+        bench.bench,
     ):
         app.command(cls=GroupedCommand)(command)
     app.add_typer(weights.app, name="weights")
