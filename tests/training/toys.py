@@ -77,7 +77,8 @@ class ToyEncoder(JointEncoder):
     @classmethod
     def load(cls, weights: Any = None, tokenizer: Any = None) -> "ToyEncoder":
         encoder = cls()
-        encoder.load_state_dict(load_file(Path(weights) / "model.safetensors"))
+        if weights is not None:
+            encoder.load_state_dict(load_file(Path(weights) / "model.safetensors"))
         return encoder
 
 

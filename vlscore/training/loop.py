@@ -183,7 +183,7 @@ class Training:
         score = torch.tensor(value, dtype=torch.float64, device=self.encoder.device)
         # Should processes differ in a last digit, they still decide alike.
         self.processes.copy_from_first([score])
-        after = progress.validated(float(score))
+        after = progress.validated(float(score), validated.row())
         if after.best_step == progress.step and self.journal is not None:
             self.journal.keep_best(after, self.encoder)
         return after

@@ -19,6 +19,7 @@ from vlscore.embedding.views import check_view_policy
 from vlscore.encoders import JointEncoder, check_device
 from vlscore.errors import InvalidSetting
 from vlscore.training.batches import BatchSource, Rows
+from vlscore.training.config import write_config
 from vlscore.training.labels import labels_of
 from vlscore.training.loop import OnStep, Training
 from vlscore.training.objective import Objective
@@ -27,6 +28,7 @@ from vlscore.training.preparing import OnProgress, Preparation, prepare, wait_fo
 from vlscore.training.processes import Processes, connected, launched
 from vlscore.training.registry import find_objective
 from vlscore.training.saving import (
+    CONFIG,
     RESULTS,
     check_can_be_saved,
     read_failures,
@@ -36,8 +38,9 @@ from vlscore.training.saving import (
 from vlscore.training.settings import TrainingSettings
 from vlscore.training.starts import Start
 from vlscore.training.state import Journal, Progress, forget
-from vlscore.training.validation import Validation, split
+from vlscore.training.validation import WAYS, Validation, split
 
+SHOWN = tuple(f"{way} R@1" for way in WAYS)
 PAIRS_FOLDER = "pairs"
 
 
@@ -58,6 +61,21 @@ class TrainingRun:
     unchanged: bool = False
     resumed_from: int = 0
     failed: tuple[tuple[int, str, str], ...] = ()
+
+    @property
+    def encoder(self) -> str:
+        """The name by which `load_encoder` reads the folder."""
+        return str(self.record["start"]["encoder"])
+
+    def summary(self) -> str:
+        """A line on what was trained, and one on how well it does."""
+        facts = self.record
+        first = f"{facts['pairs']} pairs, {facts['steps']} steps of {facts['objective']}"
+        best = facts["best_validation"]
+        if best is None:
+            return f"{first}; not validated"
+        shown = ", ".join(f"{name} {best[name]:.3f}" for name in ("mean recall", *SHOWN))
+        return f"{first}\nbest of {facts['validation_pairs']} validation pairs: {shown}"
 
 
 def train(
@@ -215,6 +233,7 @@ class _Run:
             facts = self._facts(pairs, len(rows), held_pairs, len(held), progress)
 
             def write(place: Path) -> dict[str, Any]:
+                write_config(place / CONFIG, self._config())
                 save_result(place, encoder, {**_card(self, encoder), "training": facts})
                 journal.write_logs(place)
                 write_failures(place, pairs)
@@ -309,7 +328,32 @@ class _Run:
             "validation_pairs": held_rows,
             "steps": progress.step,
             "best_step": progress.best_step if progress.score is not None else None,
-            "best_score": progress.score,
+            "best_validation": progress.best,
+        }
+
+    def _config(self) -> dict[str, Any]:
+        """Every setting by the name of its option."""
+        made, start = self.preparation, self.start
+        columns = made.table.columns.to_dict()
+        paths = {
+            "studies": made.table.path,
+            "image_root": made.table.root,
+            "validation": None if self.validation is None else self.validation.table.path,
+            "weights": start.weights,
+            "tokenizer": start.tokenizer,
+        }
+        return {
+            **{
+                name: None if path is None else Path(path).resolve() for name, path in paths.items()
+            },
+            **{f"{role}_column": columns[role] for role in ("id", "image", "reference", "view")},
+            "group_column": made.group_column,
+            "image_policy": made.image_policy.signature(),
+            "section": made.text_policy.section_of("reference"),
+            "views": made.views,
+            "encoder": start.name,
+            "style": start.style,
+            **self.settings.to_dict(),
         }
 
 

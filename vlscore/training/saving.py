@@ -1,8 +1,6 @@
 """The result of a training run: a folder that `load_encoder` reads, and what it was made from."""
 
 import csv
-import json
-import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -46,18 +44,3 @@ def read_failures(folder: Path) -> list[tuple[int, str, str]]:
     with (folder / FAILURES).open(encoding="utf-8", newline="") as stream:
         rows = list(csv.reader(stream))[1:]
     return [(int(row), study, reason) for row, study, reason in rows]
-
-
-def write_config(path: Path, values: Mapping[str, Any]) -> None:
-    """Flat settings as TOML, which `vlscore train --config` reads; None is left out."""
-    with atomic_write(path) as stream:
-        stream.writelines(
-            f"{name} = {_toml(value)}\n" for name, value in values.items() if value is not None
-        )
-
-
-def _toml(value: Any) -> str:
-    if isinstance(value, float) and not math.isfinite(value):
-        raise ValueError(f"{value} is no setting")
-    # Texts, numbers and truth values are written alike in both.
-    return json.dumps(value, ensure_ascii=True)

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from vlscore._files import atomic_write, file_digest, json_line, writing
+from vlscore._files import atomic_write, file_digest, json_line, plain, writing
 from vlscore._resumable import ResumableFolder
 from vlscore.errors import ChecksumMismatch
 
@@ -32,6 +32,7 @@ class Progress:
     Attributes:
         step: steps done.
         score: of the best validation, larger is better; None before the first.
+        best: that validation.
         best_step: steps done at that validation.
         waited: validations since.
         ended: training has ended, early or not.
@@ -39,14 +40,15 @@ class Progress:
 
     step: int = 0
     score: float | None = None
+    best: dict[str, float] | None = None
     best_step: int = 0
     waited: int = 0
     ended: bool = False
 
-    def validated(self, score: float) -> "Progress":
+    def validated(self, score: float, found: dict[str, float]) -> "Progress":
         """After one more validation; a score that is no number is none."""
         if score == score and (self.score is None or score > self.score):
-            return replace(self, score=score, best_step=self.step, waited=0)
+            return replace(self, score=score, best=plain(found), best_step=self.step, waited=0)
         return replace(self, waited=self.waited + 1)
 
 
