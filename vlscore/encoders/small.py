@@ -87,7 +87,7 @@ class SmallSettings:
     side: int = 128
     dim: int = 128
     local_dim: int = 64
-    channels: tuple[int, int, int] = (64, 96, 128)
+    channels: tuple[int, int, int] = (32, 64, 128)
     width: int = 128
 
     def __post_init__(self) -> None:
