@@ -79,7 +79,7 @@ def test_features_are_the_embeddings_with_local_vectors_beside_them(style: str) 
     seen, read = encoder.image_features(images), encoder.report_features(tokens)
     assert torch.equal(seen.vectors, encoder.embed_images(images))
     assert torch.equal(read.vectors, encoder.embed_reports(tokens))
-    assert seen.patches.shape == (3, 16, 12)
+    assert seen.patches.shape == (3, 4, 12)
     counts = [len(report.replace(";", "").replace(".", "").split()) for report in REPORTS]
     assert read.is_word.sum(dim=1).tolist() == counts
     assert read.words.shape == (4, max(counts), 12)
@@ -163,7 +163,7 @@ def test_every_parameter_learns_and_pairs_are_told_apart(style: str) -> None:
         ('{"settings": {"dim": 1e9}}', "sizes are whole numbers"),
         ('{"settings": {"channels": 3}}', "channels are three numbers"),
         ('{"settings": {"channels": [1, 2, "a"]}}', "sizes are whole numbers"),
-        ('{"settings": {"side": 100}}', "multiple of 16"),
+        ('{"settings": {"side": 100}}', "multiple of 32"),
         ('{"settings": {}, "C": "large"}', "C is 'large'"),
         ('{"settings": {}, "C": -1}', "C is -1"),
         ('{"settings": {}, "notes": "none"}', "notes is 'none'"),
@@ -183,7 +183,7 @@ def test_a_damaged_card_is_refused_by_name(tmp_path: Path, card: str, named: str
 def test_settings_that_cannot_be_are_refused() -> None:
     with pytest.raises(InvalidSetting, match="style is one of"):
         make("clip")
-    with pytest.raises(InvalidSetting, match="multiple of 16"):
+    with pytest.raises(InvalidSetting, match="multiple of 32"):
         make(side=100)
 
 

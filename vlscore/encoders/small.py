@@ -74,7 +74,7 @@ class SmallSettings:
 
     Attributes:
         style: a key of STYLES.
-        side: in pixels, of the square that enters; a multiple of 16.
+        side: in pixels, of the square that enters; a multiple of 32.
         dim: length of the global vectors.
         local_dim: length of the vectors of places and words.
         channels: of the image tower's three resolutions.
@@ -86,7 +86,7 @@ class SmallSettings:
     style: str = "siglip"
     side: int = 128
     dim: int = 128
-    local_dim: int = 64
+    local_dim: int = 32
     channels: tuple[int, int, int] = (32, 64, 128)
     width: int = 128
 
@@ -98,9 +98,9 @@ class SmallSettings:
             isinstance(size, int) and 0 < size <= _LARGEST for size in sizes
         ):
             raise InvalidSetting(f"sizes are whole numbers from 1 to {_LARGEST}, not {sizes}")
-        if self.side % _TRUNK_STRIDE or self.width % 4:
+        if self.side % (2 * _TRUNK_STRIDE) or self.width % 4:
             raise InvalidSetting(
-                f"side is a multiple of {_TRUNK_STRIDE} and width one of 4, not "
+                f"side is a multiple of {2 * _TRUNK_STRIDE} and width one of 4, not "
                 f"{self.side} and {self.width}"
             )
 

@@ -87,16 +87,20 @@ class ImageHead(nn.Module):
 
 
 class Patches(nn.Module):
-    """(n, channels, places, places) -> (n, places², k): what is seen in each place, and where."""
+    """(n, channels, places, places) -> (n, places² / 4, k): what is seen in each place, and where.
+
+    Places are joined two by two in both directions: losses that compare each word with each place
+    take most of the time of a training as small as this.
+    """
 
     def __init__(self, channels: int, places: int, width: int) -> None:
         super().__init__()
-        self.out = nn.Linear(channels, width)
-        self.position = nn.Parameter(torch.zeros(places**2, width))
+        self.out = nn.Conv2d(channels, width, 2, 2)
+        self.position = nn.Parameter(torch.zeros(places**2 // 4, width))
         nn.init.normal_(self.position, std=0.2)
 
     def forward(self, maps: Tensor) -> Tensor:
-        found: Tensor = self.out(maps.flatten(2).transpose(1, 2))
+        found: Tensor = self.out(maps).flatten(2).transpose(1, 2)
         return found + self.position
 
 
