@@ -143,7 +143,6 @@ class SmallEncoder(JointEncoder):
         self.report_end = _end(width, settings.dim) if self.style.hidden else nn.Identity()
         self.word_head = nn.Linear(settings.width, settings.local_dim)
         self.card = self._card({})
-        self.to(memory_format=torch.channels_last)
 
     @classmethod
     def new(cls, words: Sequence[str], *, seed: int = 0, **settings: Any) -> "SmallEncoder":
@@ -198,7 +197,6 @@ class SmallEncoder(JointEncoder):
         with without_initialisation():
             encoder = cls(words, settings)
         fill(encoder, tensors, source=model)
-        encoder.to(memory_format=torch.channels_last)
         encoder.weights_digest = tensors_digest(tensors)
         encoder.card = encoder._card(stated)
         return encoder
