@@ -37,6 +37,8 @@ OBJECTIVES = ("convirt", "siglip", "gloria", "limitr", "mgca", "biovil", "medcli
 SEEDS = (0, 1, 2)
 TRAINING, VALIDATION = 1, 2
 STUDIES, HELD_OUT = 10_000, 350
+# Kept as the encoder takes them: nothing is cropped, so no larger image is needed.
+SIDE = 128
 # Local losses compare every word with every place of every pair, which grows as the square.
 LOCAL = ("gloria", "limitr", "mgca", "biovil")
 
@@ -70,7 +72,7 @@ def train_one(folder: Path, objective: str, seed: int, epochs: int) -> None:
     prepared = [
         Preparation(
             open_studies(folder / part / "studies.jsonl", needs={"image", "reference"}),
-            side=start.kept_side,
+            side=SIDE,
         )
         for part in ("train", "validation")
     ]
