@@ -1,5 +1,6 @@
 """A small encoder to be trained on one's own pairs: `vlscore train` starts from it."""
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
@@ -31,7 +32,7 @@ from vlscore.encoders.checkpoints import load_checkpoint, tensors_digest
 from vlscore.encoders.features import ImageFeatures, ReportFeatures
 from vlscore.encoders.tokens import Tokens
 from vlscore.encoders.weights import find_weights
-from vlscore.errors import IncompatibleCheckpoint, InvalidSetting
+from vlscore.errors import ChecksumMismatch, IncompatibleCheckpoint, InvalidSetting
 from vlscore.images import Radiograph
 
 MODEL, VOCABULARY, CARD = "model.safetensors", "vocabulary.json", "card.json"
@@ -167,13 +168,16 @@ class SmallEncoder(JointEncoder):
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         state = {name: x.detach().cpu().contiguous() for name, x in self.state_dict().items()}
+        content, words = save(state), self.tokenizer.words
         with atomic_write(folder / MODEL, "wb") as stream:
-            stream.write(save(state))
+            stream.write(content)
         with atomic_write(folder / VOCABULARY) as stream:
-            json.dump(self.tokenizer.words, stream, indent=0, ensure_ascii=False)
+            json.dump(words, stream, indent=0, ensure_ascii=False)
         write_json(
             folder / CARD,
-            {"encoder": "small", "settings": asdict(self.settings)} | dict(card or {}),
+            {"encoder": "small", "settings": asdict(self.settings)}
+            | dict(card or {})
+            | {"sha256": _digest(content, words)},
         )
 
     @classmethod
@@ -186,13 +190,15 @@ class SmallEncoder(JointEncoder):
             weights: the folder, or the model.safetensors in it.
             tokenizer: there is none but the folder's own.
 
-        Raises: WeightsNotFound; IncompatibleCheckpoint and UnsafeCheckpoint.
+        Raises: WeightsNotFound; IncompatibleCheckpoint and UnsafeCheckpoint; ChecksumMismatch
+            where weights and vocabulary are not those that the card was written with.
         """
         model = find_weights("small", weights, (MODEL,))
         words = read_vocabulary(model.with_name(VOCABULARY))
         path = model.with_name(CARD)
         facts = read_json(path, "card of a small encoder")
         settings, stated = _read_settings(facts.get("settings"), path), _read_facts(facts, path)
+        _check_digest(facts, model, words)
         tensors = load_checkpoint(model)
         with without_initialisation():
             encoder = cls(words, settings)
@@ -252,6 +258,19 @@ class SmallEncoder(JointEncoder):
 
 def _end(width: int, dim: int) -> nn.Module:
     return nn.Sequential(nn.ReLU(), nn.Linear(width, dim))
+
+
+def _digest(content: bytes, words: Sequence[str]) -> str:
+    return hashlib.sha256(content + "\n".join(words).encode()).hexdigest()
+
+
+def _check_digest(facts: Mapping[str, Any], model: Path, words: Sequence[str]) -> None:
+    stated = facts.get("sha256")
+    if stated is not None and stated != _digest(model.read_bytes(), words):
+        raise ChecksumMismatch(
+            f"{model}: weights and vocabulary are not those that {CARD} states; copy the folder "
+            "again, or train again"
+        )
 
 
 def _read_settings(found: Any, path: Path) -> SmallSettings:

@@ -5,8 +5,8 @@ from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
-from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn import functional
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from vlscore.encoders.blocks.sentences import (
     LONGEST_SENTENCE,
