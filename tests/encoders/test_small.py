@@ -66,6 +66,14 @@ def test_other_weights_or_words_have_another_checksum(tmp_path: Path) -> None:
     assert ready(SmallEncoder.new(words[::-1], **SMALLER)).checksum != first.checksum
 
 
+@pytest.mark.parametrize("name", [MODEL, VOCABULARY, CARD])
+def test_a_folder_that_misses_a_file_names_it(name: str, tmp_path: Path) -> None:
+    make().save(tmp_path)
+    (tmp_path / name).unlink()
+    with pytest.raises(WeightsNotFound, match=name):
+        load_encoder("small", weights=tmp_path)
+
+
 @pytest.mark.parametrize("name", [MODEL, VOCABULARY])
 def test_a_folder_that_changed_after_training_is_refused(name: str, tmp_path: Path) -> None:
     make().save(tmp_path)

@@ -32,7 +32,12 @@ from vlscore.encoders.checkpoints import load_checkpoint, tensors_digest
 from vlscore.encoders.features import ImageFeatures, ReportFeatures
 from vlscore.encoders.tokens import Tokens
 from vlscore.encoders.weights import find_weights
-from vlscore.errors import ChecksumMismatch, IncompatibleCheckpoint, InvalidSetting
+from vlscore.errors import (
+    ChecksumMismatch,
+    IncompatibleCheckpoint,
+    InvalidSetting,
+    WeightsNotFound,
+)
 from vlscore.images import Radiograph
 
 MODEL, VOCABULARY, CARD = "model.safetensors", "vocabulary.json", "card.json"
@@ -193,7 +198,9 @@ class SmallEncoder(JointEncoder):
         Raises: WeightsNotFound; IncompatibleCheckpoint and UnsafeCheckpoint; ChecksumMismatch
             where weights and vocabulary are not those that the card was written with.
         """
-        model = find_weights("small", weights, (MODEL,))
+        given = find_weights("small", None, (MODEL,)) if weights is None else Path(weights)
+        model = (given.parent if given.is_file() else given) / MODEL
+        _check_folder(model.parent)
         words = read_vocabulary(model.with_name(VOCABULARY))
         path = model.with_name(CARD)
         facts = read_json(path, "card of a small encoder")
@@ -258,6 +265,15 @@ class SmallEncoder(JointEncoder):
 
 def _end(width: int, dim: int) -> nn.Module:
     return nn.Sequential(nn.ReLU(), nn.Linear(width, dim))
+
+
+def _check_folder(folder: Path) -> None:
+    absent = [name for name in (MODEL, VOCABULARY, CARD) if not (folder / name).is_file()]
+    if absent:
+        raise WeightsNotFound(
+            f"{folder} is no folder of a small encoder: no {', '.join(absent)}. To use a "
+            "checkpoint of another encoder, name that one with encoder=... (--encoder)"
+        )
 
 
 def _digest(content: bytes, words: Sequence[str]) -> str:
