@@ -144,7 +144,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     parser.add_argument("--objectives", nargs="+", default=list(OBJECTIVES), choices=OBJECTIVES)
     parser.add_argument("--seeds", nargs="+", type=int, default=list(SEEDS))
-    parser.add_argument("--epochs", type=int, default=2)
+    parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--processes", type=int, default=1, help="encoders trained at a time")
     options = parser.parse_args()
     draw(options.folder / "train", TRAINING, STUDIES)
