@@ -43,12 +43,14 @@ class PublishedEncoder(JointEncoder):
         parts: what each file fills, in the order of the files.
         prefix: what stands before every name in the authors' container.
         vocabulary_size: number of word pieces.
+        local_heads: modules that only training looks at; a checkpoint may lack them.
     """
 
     name: ClassVar[str]
     parts: ClassVar[tuple[Part, ...]] = (Part(),)
     prefix: ClassVar[str] = ""
     vocabulary_size: ClassVar[int] = 28996
+    local_heads: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -88,10 +90,20 @@ class PublishedEncoder(JointEncoder):
         for part, path, found in zip(cls.parts, paths, tensors, strict=True):
             target: nn.Module = encoder.get_submodule(part.module)
             key_of = cls.key_names(found)
+            encoder._leave_out_absent_heads(found, key_of)
             fill(target, cls.complete(found), source=path, unused=part.unused, key_of=key_of)
             labelled |= {part.label + key: tensor for key, tensor in found.items()}
         encoder.weights_digest = tensors_digest(labelled)
         return encoder
+
+    def _leave_out_absent_heads(
+        self, tensors: Collection[str], key_of: Callable[[str], str]
+    ) -> None:
+        for name in self.local_heads:
+            prefix = key_of(f"{name}.")
+            if not any(key.startswith(prefix) for key in tensors):
+                tower, _, head = name.rpartition(".")
+                setattr(self.get_submodule(tower), head, None)
 
     @classmethod
     def _find(cls, weights: str | Path | None) -> list[Path]:
