@@ -65,9 +65,10 @@ class Augmentation:
         scale = share**-0.5 * (1 + self.zoom * drawn[4])
         angle = np.deg2rad(self.rotation * drawn[3])
         turn = scale * np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
-        size = np.array([width, height])
-        centre = (size - 1) / 2
-        seen = centre + (room + self.shift) * drawn[1:3] * size
+        # From the middle of the first pixel to the middle of the last.
+        length = np.array([width, height]) - 1
+        centre = length / 2
+        seen = centre + (room + self.shift) * drawn[1:3] * length
         return np.column_stack([turn, centre - turn @ seen])
 
 

@@ -136,6 +136,7 @@ def train(
         Path(pairs) if pairs is not None else Path(out) / PAIRS_FOLDER,
         workers=workers,
         keep_going=keep_going,
+        overwrite=overwrite,
         processes=processes,
         device=_device(device, processes),
         on_progress=on_progress,
@@ -173,6 +174,7 @@ class _Run:
     folder_of_pairs: Path
     workers: int
     keep_going: bool
+    overwrite: bool
     processes: Processes
     device: torch.device
     on_progress: OnProgress
@@ -221,7 +223,7 @@ class _Run:
             self.settings,
             self._validation(held_source, micro_batch),
             self.out,
-            Journal(folder, f"{pairs.sha256} {held_pairs.sha256}") if folder is not None else None,
+            self._journal(folder, pairs, held_pairs),
             self.processes,
             micro_batch=micro_batch,
             **options,
@@ -285,6 +287,11 @@ class _Run:
             keep_going=self.keep_going,
             on_progress=self.on_progress,
         )
+
+    def _journal(self, folder: ResumableFolder | None, pairs: Pairs, held: Pairs) -> Journal | None:
+        if folder is None:
+            return None
+        return Journal(folder, f"{pairs.sha256} {held.sha256}", anew=self.overwrite)
 
     def _objective(self, encoder: JointEncoder, pairs: Pairs) -> Objective:
         with torch.no_grad():
