@@ -32,6 +32,9 @@ for _name, _target in (
     ("convirt", "convirt:Convirt"),
     ("siglip", "siglip:Siglip"),
     ("gloria", "gloria:Gloria"),
+    ("limitr", "limitr:Limitr"),
+    ("mgca", "mgca:Mgca"),
+    ("biovil", "biovil:Biovil"),
     ("medclip", "medclip:Medclip"),
 ):
     OBJECTIVES.register(f"vlscore.training.objectives.{_target}", _name)

@@ -5,7 +5,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from vlscore.training.objective import PairFeatures
+from vlscore.training.objective import Objective, PairFeatures
 
 Array = NDArray[np.float64]
 DIM, LOCAL_DIM, LABELS = 6, 5, 14
@@ -18,6 +18,7 @@ def drawn_pairs(
     places: int = 6,
     longest: int = 5,
     padding: int = 0,
+    full: bool = False,
     same: bool = False,
     weights: bool = False,
     missing_places: bool = False,
@@ -27,6 +28,7 @@ def drawn_pairs(
 
     Args:
         padding: how many columns follow the longest report.
+        full: whether all reports are of the longest.
         same: whether rows 1 and 4 are of one study.
         weights: whether the towers say what they attend to.
         missing_places: whether the last two places are missing in every second image.
@@ -34,7 +36,7 @@ def drawn_pairs(
     draw = np.random.default_rng(seed)
     words = draw.standard_normal((count, longest, LOCAL_DIM))
     lengths = draw.integers(1, longest + 1, count)
-    lengths[0] = longest
+    lengths[: None if full else 1] = longest
     is_word = np.arange(longest + padding) < lengths[:, None]
     words = np.pad(words, ((0, 0), (0, padding), (0, 0))) * is_word[..., None]
     alike = np.eye(count, dtype=bool)
@@ -47,7 +49,7 @@ def drawn_pairs(
     patches = draw.standard_normal((count, places, LOCAL_DIM))
     labels = draw.choice([-1.0, 0.0, 1.0], (count, LABELS), p=[0.1, 0.7, 0.2])
     patch_weights = draw.random((count, places)) * is_patch
-    word_weights = draw.random((count, longest + padding)) * is_word
+    word_weights = np.pad(draw.random((count, longest)), ((0, 0), (0, padding))) * is_word
     return PairFeatures(
         images=torch.tensor(images, dtype=dtype),
         reports=torch.tensor(reports, dtype=dtype),
@@ -60,6 +62,15 @@ def drawn_pairs(
         patch_weights=torch.tensor(patch_weights, dtype=dtype) if weights else None,
         word_weights=torch.tensor(word_weights, dtype=dtype) if weights else None,
     )
+
+
+def with_known_numbers(objective: Objective) -> Objective:
+    """The objective in float64, what it learns set to numbers that any code can be given."""
+    objective = objective.double().eval()
+    for place, parameter in enumerate(objective.parameters()):
+        numbers = torch.arange(parameter.numel(), dtype=torch.float64) * 1.3 + place
+        parameter.data = torch.sin(numbers).reshape(parameter.shape) * 0.7
+    return objective
 
 
 def total(parts: dict[str, Tensor]) -> float:
@@ -113,3 +124,13 @@ def attended(query: Array, queries: Array, context: Array, temperature: float) -
         shares[place] = np.exp(vector @ query) / sum(powers)
     found: Array = softmax(temperature * shares) @ context
     return found
+
+
+def finding_own(vectors: Array, seen: Array, weights: Array, temperature: float) -> float:
+    """InfoNCE within one pair, both directions, each vector with its weight."""
+    scores = vectors @ seen.T / temperature
+    loss = 0.0
+    for i, weight in enumerate(weights):
+        loss -= weight * np.log(softmax(scores[i])[i]) / 2
+        loss -= weight * np.log(softmax(scores[:, i])[i]) / 2
+    return float(loss)

@@ -22,20 +22,20 @@ def test_equals_the_formula(same, scale, bias):
             sign = 1 if i == j else -1
             total += np.log1p(np.exp(-sign * (scale * cosine(image, report) + bias)))
     found = Siglip(scale=scale, bias=bias).double()(pairs)
-    assert float(found["sigmoid"]) == pytest.approx(total / len(images))
+    assert found["sigmoid"].item() == pytest.approx(total / len(images))
 
 
 def test_equals_open_clips():
     pairs = drawn_pairs(11, seed=4)
     images, reports = (x / x.norm(dim=1, keepdim=True) for x in (pairs.images, pairs.reports))
     expected = SigLipLoss()(images, reports, torch.tensor(10.0), torch.tensor(-10.0))
-    assert float(Siglip().double()(pairs)["sigmoid"]) == pytest.approx(float(expected))
+    assert Siglip().double()(pairs)["sigmoid"].item() == pytest.approx(expected.item())
 
 
 def test_scale_and_bias_start_as_in_the_paper_and_are_learned():
     objective = Siglip().double()
-    assert float(objective.log_scale.exp()) == pytest.approx(10)
-    assert float(objective.bias) == -10
+    assert objective.log_scale.exp().item() == pytest.approx(10)
+    assert objective.bias.item() == -10
     objective(drawn_pairs())["sigmoid"].backward()
     assert float(objective.log_scale.grad) != 0
     # Almost all of the table are negatives, so at the start the positives alone pull the bias up.

@@ -109,3 +109,30 @@ def attend(
     if is_context is not None:
         weights = weights.masked_fill(~is_context.unsqueeze(1), -torch.inf)
     return weights.softmax(2) @ context
+
+
+def find_own(
+    vectors: Tensor, seen: Tensor, weights: Tensor, is_there: Tensor, *, temperature: float
+) -> Tensor:
+    """How well, within one pair, each vector finds what it saw among what all of them saw.
+
+    Both directions of InfoNCE within each pair, their mean (MGCA's equations 5 and 6, which LIMITR
+    kept). What is not there is neither asked nor found.
+
+    Args:
+        vectors: (m, L, k), words or places.
+        seen: (m, L, k), what each of them saw in the other modality.
+        weights: (m, L), of each in the loss of its pair; 0 for what is not there.
+        is_there: (m, L) bool.
+    """
+    scores = vectors @ seen.transpose(1, 2) / temperature
+    own = scores.diagonal(dim1=1, dim2=2)
+    of_vectors = scores.masked_fill(~is_there.unsqueeze(1), -torch.inf).logsumexp(2) - own
+    of_seen = scores.masked_fill(~is_there.unsqueeze(2), -torch.inf).logsumexp(1) - own
+    return ((of_vectors + of_seen) / 2 * weights).sum() / len(vectors)
+
+
+def shares(is_there: Tensor, like: Tensor) -> Tensor:
+    """(m, L) bool -> the same weight for all that is there, of sum 1 in each row."""
+    flags = is_there.to(like.dtype)
+    return flags / flags.sum(1, keepdim=True)
