@@ -31,7 +31,7 @@ class Batch:
         same: (m, m) bool, as of PairFeatures.
         labels: (m, L), or None where the objective needs none.
         pixels: (k, channels, height, width) of this process's pairs.
-        lateral: pixels of the lateral images that these have.
+        lateral: pixels of the lateral images that these have, m of them.
         has_lateral: (k,) bool, which have one; None where only frontal ones are looked at.
         tokens: of this process's k reports.
     """
@@ -40,7 +40,7 @@ class Batch:
     same: Tensor
     labels: Tensor | None
     pixels: Tensor
-    lateral: Tensor | None
+    lateral: Tensor
     has_lateral: Tensor | None
     tokens: Tokens
 
@@ -128,11 +128,11 @@ class BatchSource:
     def _made(self, rows: Rows, share: slice, epoch: int | None, pool: ThreadPoolExecutor) -> Batch:
         own = rows[share]
         pixels = torch.stack(list(pool.map(lambda pair: self._pixels(pair, epoch), own)))
-        lateral = has_lateral = None
+        lateral, has_lateral = pixels[:0], None
         if self._lateral:
             has_lateral = torch.from_numpy(self.pairs.has_lateral[own])
             found = [self._lateral_pixels(pair, epoch) for pair in own[has_lateral.numpy()]]
-            lateral = torch.stack(found) if found else None
+            lateral = torch.stack(found) if found else lateral
         same = self.pairs.same(rows, duplicates_apart=self._settings.duplicates_apart)
         return Batch(
             rows,

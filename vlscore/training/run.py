@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -141,6 +142,7 @@ def train(
         device=_device(device, processes),
         on_progress=on_progress,
     )
+    run.opened = run.start.opened(run.settings.seed)
     with ExitStack() as stack:
         stack.enter_context(connected(processes, run.device))
         folder = None
@@ -178,6 +180,7 @@ class _Run:
     processes: Processes
     device: torch.device
     on_progress: OnProgress
+    opened: JointEncoder | None = None
     began: float = field(default_factory=time.monotonic)
 
     def key(self) -> dict[str, Any]:
@@ -185,9 +188,16 @@ class _Run:
         return {
             "data": self.preparation.key(),
             "validation": None if self.validation is None else self.validation.key(),
-            "start": self.start.key(),
+            "start": self._start,
             "settings": self.settings.to_dict(),
         }
+
+    @cached_property
+    def _start(self) -> dict[str, Any]:
+        """What the first weights depend on, beside seed and training reports."""
+        digest = None if self.opened is None else self.opened.weights_digest
+        style = self.start.style if self.opened is None else None
+        return {"encoder": self.start.name, "weights_digest": digest, "style": style}
 
     def trained(
         self, folder: ResumableFolder | None, *, micro_batch: int, **options: Any
@@ -195,7 +205,8 @@ class _Run:
         """Train and write the result."""
         pairs, rows, held_pairs, held = self._data()
         reports = [pairs.texts[row] for row in rows]
-        encoder = self.start.make(reports, self.settings.seed).to(self.device)
+        seed = self.settings.seed
+        encoder = (self.opened or self.start.small(reports, seed)).to(self.device)
         check_can_be_saved(encoder)
         objective = self._objective(encoder, pairs)
         check_view_policy(self.preparation.views, encoder)
@@ -325,7 +336,7 @@ class _Run:
             "objective": self.settings.objective,
             "seed": self.settings.seed,
             "settings": self.settings.to_dict(),
-            "start": self.start.key(),
+            "start": self._start,
             "table": str(self.preparation.table.path.resolve()),
             "data_sha256": pairs.sha256,
             "pairs": rows,
@@ -348,6 +359,8 @@ class _Run:
             "validation": None if self.validation is None else self.validation.table.path,
             "weights": start.weights,
             "tokenizer": start.tokenizer,
+            "image_weights": start.image_weights,
+            "text_weights": start.text_weights,
         }
         return {
             **{
