@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from vlscore.encoders import JointEncoder, Tokens
-from vlscore.errors import InvalidSetting
 from vlscore.reports.sentences import split_sentences
 from vlscore.training.augmentation import AUGMENTATIONS, Augmentation
 from vlscore.training.pairs import Grey, Pairs, as_radiograph
@@ -72,20 +71,6 @@ class BatchSource:
         self._encoder, self._settings, self._processes = encoder, settings, processes
         self._labels, self._lateral, self._threads = labels, lateral, max(threads, 1)
         self._augmentation = AUGMENTATIONS.find(settings.augmentation)
-
-    def check(self) -> None:
-        """Raises InvalidSetting where no batch can be made."""
-        size, processes = self._settings.batch_size, self._processes.size
-        if size % processes:
-            raise InvalidSetting(
-                f"batch_size={size} cannot be shared equally by {processes} processes; give a "
-                "multiple"
-            )
-        if len(self.rows) < size:
-            raise InvalidSetting(
-                f"there are {len(self.rows)} training pairs, fewer than batch_size={size}; give a "
-                "smaller one (--batch-size)"
-            )
 
     @property
     def steps_in_epoch(self) -> int:

@@ -16,9 +16,10 @@ import torch
 
 from vlscore._record import run_record
 from vlscore._resumable import ResumableFolder
-from vlscore.embedding.views import check_view_policy
 from vlscore.encoders import JointEncoder, check_device
+from vlscore.encoders.registry import find_encoder
 from vlscore.errors import InvalidSetting
+from vlscore.training.augmentation import AUGMENTATIONS
 from vlscore.training.batches import BatchSource, Rows
 from vlscore.training.config import write_config
 from vlscore.training.labels import labels_of
@@ -142,6 +143,7 @@ def train(
         device=_device(device, processes),
         on_progress=on_progress,
     )
+    run.check()
     run.opened = run.start.opened(run.settings.seed)
     with ExitStack() as stack:
         stack.enter_context(connected(processes, run.device))
@@ -183,6 +185,26 @@ class _Run:
     opened: JointEncoder | None = None
     began: float = field(default_factory=time.monotonic)
 
+    def check(self) -> None:
+        """Raises what can be known to be wrong before hours go into decoding images."""
+        settings, size = self.settings, self.settings.batch_size
+        AUGMENTATIONS.find(settings.augmentation)
+        # An objective's own settings do not depend on the lengths of vectors.
+        find_objective(settings.objective, dim=2, local_dim=2)
+        encoder, _ = find_encoder(self.start.encoder)
+        if self.preparation.views == "frontal+lateral" and not encoder.has_lateral_tower:
+            raise InvalidSetting(
+                f"{encoder.card.name} has no tower for lateral views; use views=first-frontal "
+                "(--views)"
+            )
+        if size % self.processes.size:
+            raise InvalidSetting(
+                f"batch_size={size} cannot be shared equally by {self.processes.size} processes; "
+                "give a multiple"
+            )
+        if (rows := self.preparation.table.count()) is not None and rows < size:
+            raise InvalidSetting(too_few(rows, size))
+
     def key(self) -> dict[str, Any]:
         """What must be equal for a stopped run to go on."""
         return {
@@ -209,7 +231,6 @@ class _Run:
         encoder = (self.opened or self.start.small(reports, seed)).to(self.device)
         check_can_be_saved(encoder)
         objective = self._objective(encoder, pairs)
-        check_view_policy(self.preparation.views, encoder)
 
         labels = held_labels = None
         if objective.needs_labels:
@@ -226,7 +247,8 @@ class _Run:
         held_source = BatchSource(
             held_pairs, held, encoder, self.settings, labels=held_labels, **options_of_sources
         )
-        source.check()
+        if len(rows) < self.settings.batch_size:
+            raise InvalidSetting(too_few(len(rows), self.settings.batch_size))
         training = Training(
             encoder,
             objective,
@@ -375,6 +397,14 @@ class _Run:
             "style": start.style,
             **self.settings.to_dict(),
         }
+
+
+def too_few(pairs: int, size: int) -> str:
+    """The message for a table that does not fill a batch."""
+    return (
+        f"there are {pairs} training pairs, fewer than batch_size={size}; give a smaller one "
+        "(--batch-size)"
+    )
 
 
 def _card(run: _Run, encoder: JointEncoder) -> dict[str, Any]:
