@@ -100,7 +100,9 @@ def loss_of(objective: Objective, features: Features, batch: Batch) -> dict[str,
     """The parts of the loss of a whole batch."""
     device = features["images"].device
     labels = batch.labels.to(device) if batch.labels is not None else None
-    return objective(PairFeatures(**features, same=batch.same.to(device), labels=labels))
+    pairs = PairFeatures(**features, same=batch.same.to(device), labels=labels)
+    found: dict[str, Tensor] = objective(pairs)
+    return found
 
 
 def diverged(what: str, number: int, values: dict[str, float], ids: Sequence[str]) -> str:
