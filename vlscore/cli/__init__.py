@@ -49,6 +49,7 @@ def _register() -> None:
         retrieval,
         score,
         sensitivity,
+        train,
         weights,
     )
 
@@ -63,6 +64,7 @@ def _register() -> None:
         align.align,
         oracle.oracle,
         retrieval.retrieval,
+        train.train,
     ):
         app.command(cls=GroupedCommand)(command)
     app.add_typer(weights.app, name="weights")

@@ -1,0 +1,407 @@
+"""From a table of images and reports to an encoder's checkpoint."""
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from vlscore._record import run_record
+from vlscore._resumable import ResumableFolder
+from vlscore.embedding.views import check_view_policy
+from vlscore.encoders import JointEncoder, check_device
+from vlscore.errors import InvalidSetting
+from vlscore.training.batches import BatchSource, Rows
+from vlscore.training.config import write_config
+from vlscore.training.labels import labels_of
+from vlscore.training.loop import OnStep, Training
+from vlscore.training.objective import Objective
+from vlscore.training.pairs import Pairs, as_radiograph
+from vlscore.training.preparing import OnProgress, Preparation, prepare, wait_for
+from vlscore.training.processes import Processes, connected, launched
+from vlscore.training.registry import find_objective
+from vlscore.training.saving import (
+    CONFIG,
+    RESULTS,
+    check_can_be_saved,
+    read_failures,
+    save_result,
+    write_failures,
+)
+from vlscore.training.settings import TrainingSettings
+from vlscore.training.starts import Start
+from vlscore.training.state import Journal, Progress, forget
+from vlscore.training.validation import WAYS, Validation, split
+
+SHOWN = tuple(f"{way} R@1" for way in WAYS)
+PAIRS_FOLDER = "pairs"
+
+
+@dataclass(frozen=True)
+class TrainingRun:
+    """A finished run.
+
+    Attributes:
+        folder: what `load_encoder` reads, with the logs and run.json.
+        record: content of run.json.
+        unchanged: it had ended before; nothing was trained.
+        resumed_from: steps that an earlier, stopped call had done.
+        failed: (row, id, reason) of the rows that gave no pair.
+    """
+
+    folder: Path
+    record: dict[str, Any]
+    unchanged: bool = False
+    resumed_from: int = 0
+    failed: tuple[tuple[int, str, str], ...] = ()
+
+    @property
+    def encoder(self) -> str:
+        """The name by which `load_encoder` reads the folder."""
+        return str(self.record["start"]["encoder"])
+
+    def summary(self) -> str:
+        """A line on what was trained, and one on how well it does."""
+        facts = self.record
+        first = f"{facts['pairs']} pairs, {facts['steps']} steps of {facts['objective']}"
+        best = facts["best_validation"]
+        if best is None:
+            return f"{first}; not validated"
+        shown = ", ".join(f"{name} {best[name]:.3f}" for name in ("mean recall", *SHOWN))
+        return f"{first}\nbest of {facts['validation_pairs']} validation pairs: {shown}"
+
+
+def train(
+    preparation: Preparation,
+    out: str | Path,
+    settings: TrainingSettings | None = None,
+    start: Start | None = None,
+    *,
+    validation: Preparation | None = None,
+    pairs: str | Path | None = None,
+    workers: int = 0,
+    micro_batch: int = 0,
+    device: str | None = None,
+    overwrite: bool = False,
+    keep_going: bool = False,
+    keep_seconds: float = 600.0,
+    on_progress: OnProgress = lambda done, failed: None,
+    on_step: OnStep = lambda shown: None,
+) -> TrainingRun:
+    """Train an encoder on the images and reports of a table.
+
+    Called again after a stop with the same arguments, a run goes on from the last state it kept,
+    and ends with the same weights as if it had never stopped (on the same machine and with as many
+    processes). Called again when it has ended, it changes nothing.
+
+    Several processes, as `torchrun` starts them, share each batch; all must see the folders.
+
+    Args:
+        preparation: the training table, and how images and reports are read.
+        out: folder of the result; docs/training.md describes it.
+        settings: default: those of TrainingSettings.
+        start: what is trained; default: a new small encoder.
+        validation: a table of its own to validate on; default: a share of the training studies.
+        pairs: folder for the decoded images, which runs may share; default: "pairs" in `out`.
+        workers: processes that decode images, then threads that preprocess them.
+        micro_batch: most pairs that go through the towers at once; 0 for no limit. It bounds
+            memory, and changes the result by rounding alone.
+        device: default: a GPU where there is one.
+        overwrite: begin anew; an earlier result stays until the new one is complete.
+        keep_going: go on even where the first hundred rows all fail for one reason.
+        keep_seconds: time between two states that are kept.
+        on_progress: called with (rows done, rows failed) while images are decoded.
+        on_step: called after every step of training.
+
+    Raises:
+        InvalidSetting: settings that cannot be honoured; `out` holds another run's results.
+        TrainingDiverged: the loss or gradient of a step is not finite.
+        FolderInUse, OutputFailed, ChecksumMismatch: as of every resumable run.
+        A row that gives no pair raises nothing: it is listed in failures.csv.
+    """
+    processes = launched()
+    run = _Run(
+        preparation,
+        Path(out),
+        settings or TrainingSettings(),
+        start or Start(),
+        validation,
+        Path(pairs) if pairs is not None else Path(out) / PAIRS_FOLDER,
+        workers=workers,
+        keep_going=keep_going,
+        overwrite=overwrite,
+        processes=processes,
+        device=_device(device, processes),
+        on_progress=on_progress,
+    )
+    with ExitStack() as stack:
+        stack.enter_context(connected(processes, run.device))
+        folder = None
+        if processes.is_first:
+            opened = ResumableFolder(out, run.key(), results=RESULTS, overwrite=overwrite)
+            folder = stack.enter_context(opened)
+        has_ended = torch.tensor(folder is not None and folder.record is not None)
+        has_ended = has_ended.to(run.device, torch.uint8)
+        processes.copy_from_first([has_ended])
+        if bool(has_ended):
+            return run.ended(folder)
+        is_stopped = stack.enter_context(_asked_to_stop())
+        return run.trained(
+            folder,
+            micro_batch=micro_batch,
+            keep_seconds=keep_seconds,
+            on_step=on_step,
+            is_stopped=is_stopped,
+        )
+
+
+@dataclass(eq=False)
+class _Run:
+    """One table on its way to a checkpoint."""
+
+    preparation: Preparation
+    out: Path
+    settings: TrainingSettings
+    start: Start
+    validation: Preparation | None
+    folder_of_pairs: Path
+    workers: int
+    keep_going: bool
+    overwrite: bool
+    processes: Processes
+    device: torch.device
+    on_progress: OnProgress
+    began: float = field(default_factory=time.monotonic)
+
+    def key(self) -> dict[str, Any]:
+        """What must be equal for a stopped run to go on."""
+        return {
+            "data": self.preparation.key(),
+            "validation": None if self.validation is None else self.validation.key(),
+            "start": self.start.key(),
+            "settings": self.settings.to_dict(),
+        }
+
+    def trained(
+        self, folder: ResumableFolder | None, *, micro_batch: int, **options: Any
+    ) -> TrainingRun:
+        """Train and write the result."""
+        pairs, rows, held_pairs, held = self._data()
+        reports = [pairs.texts[row] for row in rows]
+        encoder = self.start.make(reports, self.settings.seed).to(self.device)
+        check_can_be_saved(encoder)
+        objective = self._objective(encoder, pairs)
+        check_view_policy(self.preparation.views, encoder)
+
+        labels = held_labels = None
+        if objective.needs_labels:
+            labels = labels_of(pairs.texts)
+            held_labels = labels if held_pairs is pairs else labels_of(held_pairs.texts)
+        options_of_sources = {
+            "processes": self.processes,
+            "lateral": self.preparation.views == "frontal+lateral",
+            "threads": self.workers,
+        }
+        source = BatchSource(
+            pairs, rows, encoder, self.settings, labels=labels, **options_of_sources
+        )
+        held_source = BatchSource(
+            held_pairs, held, encoder, self.settings, labels=held_labels, **options_of_sources
+        )
+        source.check()
+        training = Training(
+            encoder,
+            objective,
+            source,
+            self.settings,
+            self._validation(held_source, micro_batch),
+            self.out,
+            self._journal(folder, pairs, held_pairs),
+            self.processes,
+            micro_batch=micro_batch,
+            **options,
+        )
+        progress = training.run()
+        record: dict[str, Any] = {}
+        if folder is not None and training.journal is not None:
+            journal = training.journal
+            facts = self._facts(pairs, len(rows), held_pairs, len(held), progress)
+
+            def write(place: Path) -> dict[str, Any]:
+                write_config(place / CONFIG, self._config())
+                save_result(place, encoder, {**_card(self, encoder), "training": facts})
+                journal.write_logs(place)
+                write_failures(place, pairs)
+                return run_record(
+                    **facts,
+                    device=str(self.device),
+                    processes=self.processes.size,
+                    seconds=round(time.monotonic() - self.began, 3),
+                    resumed_from=folder.resumed_from,
+                )
+
+            record = folder.finish(write, rows=progress.step)
+            forget(self.out)
+        self.processes.wait()
+        return self._result(record, folder, pairs)
+
+    def ended(self, folder: ResumableFolder | None) -> TrainingRun:
+        """What stands in the folder of a run that had ended."""
+        failed: list[tuple[int, str, str]] = []
+        if folder is not None:
+            forget(self.out)
+            failed = read_failures(self.out)
+        record = folder.record if folder is not None and folder.record is not None else {}
+        return TrainingRun(self.out, record, unchanged=True, failed=tuple(failed))
+
+    def _result(
+        self, record: dict[str, Any], folder: ResumableFolder | None, pairs: Pairs
+    ) -> TrainingRun:
+        resumed = folder.resumed_from if folder is not None else 0
+        return TrainingRun(self.out, record, resumed_from=resumed, failed=tuple(pairs.failed))
+
+    def _data(self) -> tuple[Pairs, Rows, Pairs, Rows]:
+        """The training pairs and their rows, the validation pairs and theirs."""
+        pairs = self._pairs(self.preparation, self.folder_of_pairs)
+        if self.validation is None:
+            rows, held = split(pairs, self.settings.validation_share, self.settings.seed)
+            return pairs, rows, pairs, held
+        beside = self.folder_of_pairs.with_name(f"{self.folder_of_pairs.name}-validation")
+        held_pairs = self._pairs(self.validation, beside)
+        return pairs, np.arange(len(pairs)), held_pairs, np.arange(len(held_pairs))
+
+    def _pairs(self, preparation: Preparation, folder: Path) -> Pairs:
+        if not self.processes.is_first:
+            return wait_for(preparation, folder)
+        return prepare(
+            preparation,
+            folder,
+            workers=self.workers,
+            keep_going=self.keep_going,
+            on_progress=self.on_progress,
+        )
+
+    def _journal(self, folder: ResumableFolder | None, pairs: Pairs, held: Pairs) -> Journal | None:
+        if folder is None:
+            return None
+        return Journal(folder, f"{pairs.sha256} {held.sha256}", anew=self.overwrite)
+
+    def _objective(self, encoder: JointEncoder, pairs: Pairs) -> Objective:
+        with torch.no_grad():
+            pixels = encoder.preprocess(as_radiograph(pairs.frontal(0), pairs.ids[0]))
+            patches = encoder.image_features(pixels[None].to(self.device)).patches
+        local_dim = None if patches is None else patches.shape[-1]
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(self.settings.seed)
+            found = find_objective(
+                self.settings.objective, dim=encoder.card.dim, local_dim=local_dim
+            )
+        return found.to(self.device)
+
+    def _validation(self, source: BatchSource, micro_batch: int) -> Validation | None:
+        if not len(source.rows):
+            return None
+        size = self.settings.batch_size
+        if self.settings.select == "loss" and len(source.rows) < size:
+            raise InvalidSetting(
+                f'select="loss" needs a whole batch of {size} validation pairs; there are '
+                f"{len(source.rows)}. Hold out more, or select by recall"
+            )
+        return Validation(source, batch_size=size, micro_batch=micro_batch)
+
+    def _facts(
+        self, pairs: Pairs, rows: int, held: Pairs, held_rows: int, progress: Progress
+    ) -> dict[str, Any]:
+        """What the result was made from, for its card and run.json."""
+        own_table = None if self.validation is None else str(self.validation.table.path.resolve())
+        return {
+            "objective": self.settings.objective,
+            "seed": self.settings.seed,
+            "settings": self.settings.to_dict(),
+            "start": self.start.key(),
+            "table": str(self.preparation.table.path.resolve()),
+            "data_sha256": pairs.sha256,
+            "pairs": rows,
+            "failed": len(pairs.failed),
+            "validation_table": own_table,
+            "validation_sha256": held.sha256 if held_rows else None,
+            "validation_pairs": held_rows,
+            "steps": progress.step,
+            "best_step": progress.best_step if progress.score is not None else None,
+            "best_validation": progress.best,
+        }
+
+    def _config(self) -> dict[str, Any]:
+        """Every setting by the name of its option."""
+        made, start = self.preparation, self.start
+        columns = made.table.columns.to_dict()
+        paths = {
+            "studies": made.table.path,
+            "image_root": made.table.root,
+            "validation": None if self.validation is None else self.validation.table.path,
+            "weights": start.weights,
+            "tokenizer": start.tokenizer,
+        }
+        return {
+            **{
+                name: None if path is None else Path(path).resolve() for name, path in paths.items()
+            },
+            **{f"{role}_column": columns[role] for role in ("id", "image", "reference", "view")},
+            "group_column": made.group_column,
+            "image_policy": made.image_policy.signature(),
+            "section": made.text_policy.section_of("reference"),
+            "views": made.views,
+            "encoder": start.name,
+            "style": start.style,
+            **self.settings.to_dict(),
+        }
+
+
+def _card(run: _Run, encoder: JointEncoder) -> dict[str, Any]:
+    """Fields of the card that training changes."""
+    table = run.preparation.table.path.name
+    return {
+        "title": f"{encoder.card.title}, trained by {run.settings.objective} on {table}",
+        "C_source": "not measured",
+    }
+
+
+def _device(device: str | None, processes: Processes) -> torch.device:
+    if device is not None:
+        return check_device(device)
+    if not torch.cuda.is_available():
+        return torch.device("cpu")
+    return torch.device("cuda", int(os.environ.get("LOCAL_RANK", 0)))
+
+
+@contextmanager
+def _asked_to_stop() -> Iterator[Callable[[], bool]]:
+    """Whether Ctrl-C or the cluster asked to stop: the step at hand is finished and kept first.
+
+    A second Ctrl-C stops at once.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda: False
+        return
+    asked = threading.Event()
+    before: dict[signal.Signals, Any] = {}
+
+    def ask(number: int, frame: object) -> None:
+        if asked.is_set():
+            raise KeyboardInterrupt
+        asked.set()
+
+    for each in (signal.SIGINT, signal.SIGTERM):
+        before[each] = signal.signal(each, ask)
+    try:
+        yield asked.is_set
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)

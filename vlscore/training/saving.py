@@ -1,0 +1,46 @@
+"""The result of a training run: a folder that `load_encoder` reads, and what it was made from."""
+
+import csv
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from vlscore._files import atomic_write
+from vlscore.encoders import JointEncoder
+from vlscore.errors import InvalidSetting
+from vlscore.training.pairs import FAILURES, Pairs
+from vlscore.training.state import LOGS
+
+CONFIG = "training.toml"
+_MODEL_FILES = ("model.safetensors", "vocabulary.json", "vocab.txt", "card.json")
+# Every file that training can ever write, beside the folder of the pairs.
+RESULTS = (*_MODEL_FILES, *(f"{name}.csv" for name in LOGS), CONFIG, FAILURES)
+
+
+def check_can_be_saved(encoder: JointEncoder) -> None:
+    """Raises InvalidSetting for an encoder that has no way to write itself."""
+    if not callable(getattr(encoder, "save", None)):
+        raise InvalidSetting(
+            f"{encoder.card.name} cannot be trained: it has no method save(folder, card), which "
+            "writes what its load() reads"
+        )
+
+
+def save_result(place: Path, encoder: JointEncoder, card: Mapping[str, Any]) -> None:
+    """Write the encoder's files with facts about it; see `SmallEncoder.save`."""
+    encoder.save(place, card)  # type: ignore[operator]
+
+
+def write_failures(place: Path, pairs: Pairs) -> None:
+    """The rows that gave no pair, as evaluations list theirs."""
+    with atomic_write(place / FAILURES) as stream:
+        table = csv.writer(stream)
+        table.writerow(["row", "id", "error"])
+        table.writerows(pairs.failed)
+
+
+def read_failures(folder: Path) -> list[tuple[int, str, str]]:
+    """(row, id, reason) of every row that gave no pair."""
+    with (folder / FAILURES).open(encoding="utf-8", newline="") as stream:
+        rows = list(csv.reader(stream))[1:]
+    return [(int(row), study, reason) for row, study, reason in rows]
