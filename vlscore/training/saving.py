@@ -14,7 +14,14 @@ from vlscore.training.settings import TrainingSettings
 from vlscore.training.state import LOGS, Progress
 
 CONFIG = "training.toml"
-_MODEL_FILES = ("model.safetensors", "vocabulary.json", "vocab.txt", "card.json")
+_MODEL_FILES = (
+    "model.safetensors",
+    "image.safetensors",
+    "report.safetensors",
+    "vocabulary.json",
+    "vocab.txt",
+    "card.json",
+)
 # Every file that training can ever write, beside the folder of the pairs.
 RESULTS = (*_MODEL_FILES, *(f"{name}.csv" for name in LOGS), CONFIG, FAILURES)
 

@@ -8,16 +8,16 @@
     encoder.save("FOLDER", {"C": 20.5, "C_source": "..."})
     load_encoder("limitr", weights="FOLDER")
 
-Image weights are a file (or a folder with one): ResNet-50 as torchvision names its tensors, ViT-B/16
-as timm does, Swin-T as timm or transformers do. Text weights are a folder of Hugging Face or its
-file: BERT-base. Files may be safetensors or torch's, and hold the part inside a larger model; they
-are read as tensors alone, and nothing in them is run. Whatever else a layout has (projections,
-local heads) starts from random numbers.
+Image weights are a file, or a folder with one: ResNet-50 as torchvision names its tensors,
+ViT-B/16 as timm does, Swin-T as timm or transformers do. Text weights are a folder of Hugging Face
+or its file: BERT-base. Files may be safetensors or torch's, and hold the part inside a larger
+model; they are read as tensors alone, and nothing in them is run. Whatever else a layout has
+(projections, local heads) starts from random numbers.
 """
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
 
@@ -251,7 +251,7 @@ def _fill(
         and not any(fnmatch(key, pattern) for pattern in source.trunk.left_out)
         and not (layers and (found := _LAYER.match(key)) and int(found[1]) >= layers)
     }
-    fill(module, given | own, source=source.path, key_of=name_of)
+    fill(module, given | own, source=source.path, what=source.trunk.title, key_of=name_of)
 
 
 _LAYER = re.compile(r"encoder\.layer\.(\d+)\.")
