@@ -61,9 +61,9 @@ def facts_of(
 
 def card_of_run(encoder: JointEncoder, facts: Mapping[str, Any]) -> dict[str, Any]:
     """What the card of a trained encoder says beside what its layout fixes."""
-    table = Path(facts["table"]).name
+    title = encoder.card.title.removesuffix(", own training")
     return {
-        "title": f"{encoder.card.title}, trained by {facts['objective']} on {table}",
+        "title": f"{title}, trained by {facts['objective']} on {Path(facts['table']).name}",
         "C_source": "not measured",
         "training": dict(facts),
     }
