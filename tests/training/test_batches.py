@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.training.toys import ToyEncoder
-from vlscore.errors import InvalidSetting
 from vlscore.training.augmentation import AUGMENTATIONS
 from vlscore.training.batches import BatchSource, reworded
 from vlscore.training.processes import Processes
@@ -65,13 +64,6 @@ def test_plain_batches_are_not_changed(pairs):
     assert torch.equal(found.pixels, without.plain(np.array([3, 1])).pixels)
     changed = next(_source(pairs).training(0, 1))
     assert not torch.equal(changed.pixels, without.plain(changed.rows).pixels)
-
-
-def test_batches_that_cannot_be_are_refused():
-    with pytest.raises(InvalidSetting, match="cannot be shared equally by 4 processes"):
-        _source(None, Processes(0, 4)).check()
-    with pytest.raises(InvalidSetting, match="there are 20 training pairs, fewer than"):
-        _source(None, batch_size=30).check()
 
 
 def test_an_error_of_a_batch_comes_out(pairs, monkeypatch):

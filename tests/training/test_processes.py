@@ -12,6 +12,7 @@ from safetensors.torch import load_file
 from tests.conftest import REPOSITORY
 from tests.training.conftest import opened
 from tests.training.toys import ToyEncoder
+from vlscore.errors import InvalidSetting
 from vlscore.training.processes import Processes
 
 PROGRAM = """
@@ -118,3 +119,10 @@ def test_a_table_is_read_by_the_first_process_alone(table, tmp_path, monkeypatch
     pairs = prepare(made, tmp_path / "pairs")
     waiting.join(30)
     assert found[0].sha256 == pairs.sha256
+
+
+def test_a_batch_that_processes_cannot_share_is_refused(run_toy, tmp_path, monkeypatch):
+    monkeypatch.setenv("WORLD_SIZE", "4")
+    with pytest.raises(InvalidSetting, match="cannot be shared equally by 4 processes"):
+        run_toy(tmp_path / "out")
+    assert not (tmp_path / "out").exists()
