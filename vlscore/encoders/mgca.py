@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from timm.models.vision_transformer import VisionTransformer
@@ -80,7 +80,7 @@ class LocalHead(nn.Module):
         if is_there is None:
             found: Tensor = self.head(states.transpose(1, 2)).transpose(1, 2)
             return found
-        rows = self.head(states[is_there].T.unsqueeze(0))[0].T.float()
+        rows: Tensor = self.head(states[is_there].T.unsqueeze(0))[0].T.float()
         return rows.new_zeros(*states.shape[:2], DIM).masked_scatter(is_there.unsqueeze(2), rows)
 
 
@@ -121,12 +121,13 @@ class VisionTransformerTower(nn.Module):
 
     def features(self, pixels: Tensor) -> ImageFeatures:
         """(n, 128) before it is scaled, (n, 196, 128), and what the class token attends to."""
-        states, before = self.model.forward_intermediates(
+        found: Any = self.model.forward_intermediates(
             pixels,
             indices=[len(self.model.blocks) - 2],
             return_prefix_tokens=True,
             output_fmt="NLC",
         )
+        states, before = found
         vectors = self.global_embed(states[:, 0])
         if self.local_embed is None:
             return ImageFeatures(vectors)
@@ -137,12 +138,13 @@ class VisionTransformerTower(nn.Module):
     @torch.no_grad()
     def _attention_of_class(self, states: Tensor) -> Tensor:
         """(n, 197, 768), what enters the last block -> (n, 196), the mean over heads."""
-        block = self.model.blocks[-1]
+        block: Any = self.model.blocks[-1]
         heads = block.attn.num_heads
         query, keys, _ = block.attn.qkv(block.norm1(states)).float().chunk(3, dim=2)
         query, keys = query[:, 0].unflatten(1, (heads, -1)), keys.unflatten(2, (heads, -1))
         products = torch.einsum("nhd,nlhd->nhl", query, keys) * block.attn.scale
-        return products.softmax(2).mean(1)[:, 1:]
+        weights: Tensor = products.softmax(2).mean(1)[:, 1:]
+        return weights
 
     def forward(self, pixels: Tensor) -> Tensor:
         found: Tensor = self.global_embed(self.model.forward_features(pixels)[:, 0])

@@ -1,5 +1,7 @@
 """BERT report towers, built from configurations written here and never from a hub."""
 
+from typing import Any
+
 import torch
 from torch import Tensor
 from transformers import BertConfig, BertModel
@@ -57,12 +59,14 @@ def attention_of_first(bert: BertModel, states: Tensor, mask: Tensor) -> Tensor:
         states: (n, L, hidden), what enters the last layer.
         mask: (n, L), 1 at tokens.
     """
-    attention = bert.encoder.layer[-1].attention.self
+    layers: Any = bert.encoder.layer
+    attention = layers[-1].attention.self
     heads = bert.config.num_attention_heads
     query = attention.query(states[:, :1]).unflatten(2, (heads, -1))
     keys = attention.key(states).unflatten(2, (heads, -1))
     products = torch.einsum("nqhd,nkhd->nhk", query.float(), keys.float()) / keys.shape[-1] ** 0.5
-    return products.masked_fill(mask[:, None] == 0, -torch.inf).softmax(2).mean(1)
+    found: Tensor = products.masked_fill(mask[:, None] == 0, -torch.inf).softmax(2).mean(1)
+    return found
 
 
 def sum_over_tokens(states: Tensor, mask: Tensor) -> Tensor:
