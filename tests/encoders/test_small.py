@@ -11,7 +11,8 @@ from tests.encoders.goldens import row_error
 from vlscore.encoders import encoder_card, load_encoder
 from vlscore.encoders.blocks.sentences import vocabulary_of
 from vlscore.encoders.contract import check_encoder
-from vlscore.encoders.small import CARD, MODEL, STYLES, VOCABULARY, SmallEncoder
+from vlscore.encoders.small import MODEL, STYLES, VOCABULARY, SmallEncoder
+from vlscore.encoders.stated import CARD
 from vlscore.errors import (
     ChecksumMismatch,
     IncompatibleCheckpoint,

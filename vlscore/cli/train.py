@@ -24,7 +24,6 @@ from vlscore.cli.options import (
     QuietOption,
     ReferenceColumnOption,
     SectionOption,
-    TokenizerOption,
     ViewColumnOption,
     WorkersOption,
     column_names,
@@ -86,7 +85,8 @@ def train(
             "--encoder",
             "-e",
             metavar="NAME",
-            help="Towers: small, or an encoder whose checkpoint --weights names.",
+            help="Towers: small, or a published layout: limitr, gloria, convirt, mgca-vit, ...; "
+            "`vlscore encoders` lists them.",
             rich_help_panel=START,
         ),
     ] = "small",
@@ -95,12 +95,42 @@ def train(
         typer.Option(
             "--weights",
             metavar="PATH",
-            help="Checkpoint of the encoder to go on from. Default: random weights.",
+            help="Checkpoint of the whole encoder to go on from.",
             show_default=False,
             rich_help_panel=START,
         ),
     ] = None,
-    tokenizer: TokenizerOption = None,
+    image_weights: Annotated[
+        Path | None,
+        typer.Option(
+            "--image-weights",
+            metavar="PATH",
+            help="Of a published layout's image tower: ResNet-50 as torchvision has it, for "
+            "instance. Default: random.",
+            show_default=False,
+            rich_help_panel=START,
+        ),
+    ] = None,
+    text_weights: Annotated[
+        Path | None,
+        typer.Option(
+            "--text-weights",
+            metavar="PATH",
+            help="Of its report tower: a BERT's folder, as of Bio_ClinicalBERT. Default: random.",
+            show_default=False,
+            rich_help_panel=START,
+        ),
+    ] = None,
+    tokenizer: Annotated[
+        Path | None,
+        typer.Option(
+            "--tokenizer",
+            metavar="PATH",
+            help="Its vocabulary file or folder. Default: beside the weights.",
+            show_default=False,
+            rich_help_panel=START,
+        ),
+    ] = None,
     style: Annotated[
         str | None,
         typer.Option(
@@ -147,6 +177,16 @@ def train(
     clip: Annotated[
         float, _learning("--clip", "Longest gradient; 0 for no limit.", "NUMBER")
     ] = 1.0,
+    frozen_norms: Annotated[
+        bool,
+        typer.Option(
+            "--frozen-norms",
+            help="Batch norms keep their statistics: for small batches, and to go on from a "
+            "checkpoint.",
+            show_default=False,
+            rich_help_panel=LEARNING,
+        ),
+    ] = False,
     augmentation: Annotated[
         str,
         _learning(
@@ -275,6 +315,7 @@ def train(
         warm_up=warm_up,
         clip=clip,
         precision=precision,
+        frozen_norms=frozen_norms,
         augmentation=augmentation,
         sentences=sentences,
         duplicates_apart=duplicates_apart,
@@ -306,7 +347,7 @@ def train(
             group_column,
         )
 
-    start = Start(encoder, weights, tokenizer, style)
+    start = Start(encoder, weights, tokenizer, image_weights, text_weights, style)
     made = preparation(studies)
     held = preparation(validation) if validation is not None else None
     is_quiet = quiet or as_json or not launched().is_first

@@ -30,6 +30,7 @@ from vlscore.encoders.card import EncoderCard
 from vlscore.encoders.cards import card_of
 from vlscore.encoders.checkpoints import load_checkpoint, tensors_digest
 from vlscore.encoders.features import ImageFeatures, ReportFeatures
+from vlscore.encoders.stated import CARD, read_facts
 from vlscore.encoders.tokens import Tokens
 from vlscore.encoders.weights import find_weights
 from vlscore.errors import (
@@ -40,7 +41,7 @@ from vlscore.errors import (
 )
 from vlscore.images import Radiograph
 
-MODEL, VOCABULARY, CARD = "model.safetensors", "vocabulary.json", "card.json"
+MODEL, VOCABULARY = "model.safetensors", "vocabulary.json"
 _TRUNK_STRIDE = 16
 _LARGEST = 4096
 
@@ -204,7 +205,7 @@ class SmallEncoder(JointEncoder):
         words = read_vocabulary(model.with_name(VOCABULARY))
         path = model.with_name(CARD)
         facts = read_json(path, "card of a small encoder")
-        settings, stated = _read_settings(facts.get("settings"), path), _read_facts(facts, path)
+        settings, stated = _read_settings(facts.get("settings"), path), read_facts(facts, path)
         _check_digest(facts, model, words)
         tensors = load_checkpoint(model)
         with without_initialisation():
@@ -300,30 +301,3 @@ def _read_settings(found: Any, path: Path) -> SmallSettings:
         return SmallSettings(**found | {"channels": tuple(channels)})
     except InvalidSetting as error:
         raise IncompatibleCheckpoint(f"{path} is no card of a small encoder: {error}") from None
-
-
-# What a folder may state of itself; all else is fixed by its settings.
-_TEXTS = ("title", "C_source", "licence", "citation", "reference_code")
-
-
-def _read_facts(facts: Mapping[str, Any], path: Path) -> dict[str, Any]:
-    def require(held: bool, name: str) -> None:
-        if not held:
-            raise IncompatibleCheckpoint(f"{path}: {name} is {facts[name]!r}")
-
-    found: dict[str, Any] = {}
-    for name in set(_TEXTS) & facts.keys():
-        require(isinstance(facts[name], str) and bool(facts[name]), name)
-        found[name] = facts[name]
-    if facts.get("C") is not None:
-        C = facts["C"]
-        require(isinstance(C, int | float) and 0 < C < float("inf"), "C")
-        found["C"] = float(C)
-    if "notes" in facts:
-        notes = facts["notes"]
-        require(isinstance(notes, list) and all(isinstance(note, str) for note in notes), "notes")
-        found["notes"] = tuple(notes)
-    if "demonstration" in facts:
-        require(isinstance(facts["demonstration"], bool), "demonstration")
-        found["demonstration"] = facts["demonstration"]
-    return found

@@ -23,8 +23,8 @@ class Augmentation:
         source: where the numbers come from.
         crop: least share of the area that is kept, of the image's own proportions, anywhere in it.
         rotation: largest angle in degrees, either way.
-        shift: largest shift as a share of the side, along either axis.
-        zoom: largest change of scale, as 0.05 for 0.95 to 1.05.
+        shift: largest shift as a share of the longer side, along either axis.
+        zoom: smallest and largest change of scale.
         brightness, contrast: largest change of the factor, as 0.4 for 0.6 to 1.4.
         blur: largest deviation of a Gaussian blur in pixels; the least is 0.1.
     """
@@ -34,7 +34,7 @@ class Augmentation:
     crop: float = 1.0
     rotation: float = 0.0
     shift: float = 0.0
-    zoom: float = 0.0
+    zoom: tuple[float, float] = (1.0, 1.0)
     brightness: float = 0.0
     contrast: float = 0.0
     blur: float = 0.0
@@ -44,7 +44,7 @@ class Augmentation:
         import cv2
 
         drawn = generator.uniform(-1, 1, 8)
-        if self.crop < 1 or self.rotation or self.shift or self.zoom:
+        if self.crop < 1 or self.rotation or self.shift or self.zoom != (1, 1):
             matrix = self._map(grey.shape[0], grey.shape[1], drawn)
             grey = cv2.warpAffine(grey, matrix, grey.shape[::-1], flags=cv2.INTER_LINEAR)  # type: ignore[assignment]
         if self.brightness or self.contrast:
@@ -62,19 +62,31 @@ class Augmentation:
         """The (2, 3) affine map of pixel coordinates, x first, from the image to its change."""
         share = self.crop + (1 - self.crop) * (drawn[0] + 1) / 2
         room = (1 - share**0.5) / 2
-        scale = share**-0.5 * (1 + self.zoom * drawn[4])
+        smallest, largest = self.zoom
+        scale = share**-0.5 * (smallest + (largest - smallest) * (drawn[4] + 1) / 2)
         angle = np.deg2rad(self.rotation * drawn[3])
         turn = scale * np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
-        size = np.array([width, height])
-        centre = (size - 1) / 2
-        seen = centre + (room + self.shift) * drawn[1:3] * size
+        # From the middle of the first pixel to the middle of the last.
+        length = np.array([width, height]) - 1
+        centre = length / 2
+        seen = centre + (room * length + self.shift * length.max()) * drawn[1:3]
         return np.column_stack([turn, centre - turn @ seen])
 
+
+# Of 256 pixels a crop of 224 is kept, anywhere; an encoder's own crop is in the middle.
+_CROP_224_OF_256 = 16 / 256
 
 AUGMENTATIONS: Registry[Augmentation] = Registry("augmentation")
 AUGMENTATIONS.register(Augmentation("none", "the image as it is"))
 AUGMENTATIONS.register(
-    Augmentation("light", "a small crop, turn and change of contrast", 0.8, 5, 0, 0, 0.1, 0.1)
+    Augmentation(
+        "light",
+        "ours: as much as leaves every finding in the image",
+        crop=0.8,
+        rotation=5,
+        brightness=0.1,
+        contrast=0.1,
+    )
 )
 AUGMENTATIONS.register(
     Augmentation(
@@ -83,9 +95,28 @@ AUGMENTATIONS.register(
         crop=0.6,
         rotation=20,
         shift=0.1,
-        zoom=0.05,
+        zoom=(0.95, 1.05),
         brightness=0.4,
         contrast=0.4,
         blur=3.0,
+    )
+)
+AUGMENTATIONS.register(
+    Augmentation(
+        "gloria",
+        "the random crop in the authors' configs of GLoRIA, LIMITR and MGCA",
+        shift=_CROP_224_OF_256,
+    ),
+    aliases=("limitr", "mgca"),
+)
+AUGMENTATIONS.register(
+    Augmentation(
+        "medclip",
+        "the authors' examples/run_medclip_pretrain.py, without the horizontal flip",
+        rotation=10,
+        shift=2 * _CROP_224_OF_256,
+        zoom=(0.8, 1.1),
+        brightness=0.2,
+        contrast=0.2,
     )
 )

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from vlscore.encoders import JointEncoder, Tokens
-from vlscore.errors import InvalidSetting
 from vlscore.reports.sentences import split_sentences
 from vlscore.training.augmentation import AUGMENTATIONS, Augmentation
 from vlscore.training.pairs import Grey, Pairs, as_radiograph
@@ -31,7 +30,7 @@ class Batch:
         same: (m, m) bool, as of PairFeatures.
         labels: (m, L), or None where the objective needs none.
         pixels: (k, channels, height, width) of this process's pairs.
-        lateral: pixels of the lateral images that these have.
+        lateral: pixels of the lateral images that these have, m of them.
         has_lateral: (k,) bool, which have one; None where only frontal ones are looked at.
         tokens: of this process's k reports.
     """
@@ -40,7 +39,7 @@ class Batch:
     same: Tensor
     labels: Tensor | None
     pixels: Tensor
-    lateral: Tensor | None
+    lateral: Tensor
     has_lateral: Tensor | None
     tokens: Tokens
 
@@ -72,20 +71,6 @@ class BatchSource:
         self._encoder, self._settings, self._processes = encoder, settings, processes
         self._labels, self._lateral, self._threads = labels, lateral, max(threads, 1)
         self._augmentation = AUGMENTATIONS.find(settings.augmentation)
-
-    def check(self) -> None:
-        """Raises InvalidSetting where no batch can be made."""
-        size, processes = self._settings.batch_size, self._processes.size
-        if size % processes:
-            raise InvalidSetting(
-                f"batch_size={size} cannot be shared equally by {processes} processes; give a "
-                "multiple"
-            )
-        if len(self.rows) < size:
-            raise InvalidSetting(
-                f"there are {len(self.rows)} training pairs, fewer than batch_size={size}; give a "
-                "smaller one (--batch-size)"
-            )
 
     @property
     def steps_in_epoch(self) -> int:
@@ -128,11 +113,11 @@ class BatchSource:
     def _made(self, rows: Rows, share: slice, epoch: int | None, pool: ThreadPoolExecutor) -> Batch:
         own = rows[share]
         pixels = torch.stack(list(pool.map(lambda pair: self._pixels(pair, epoch), own)))
-        lateral = has_lateral = None
+        lateral, has_lateral = pixels[:0], None
         if self._lateral:
             has_lateral = torch.from_numpy(self.pairs.has_lateral[own])
             found = [self._lateral_pixels(pair, epoch) for pair in own[has_lateral.numpy()]]
-            lateral = torch.stack(found) if found else None
+            lateral = torch.stack(found) if found else lateral
         same = self.pairs.same(rows, duplicates_apart=self._settings.duplicates_apart)
         return Batch(
             rows,

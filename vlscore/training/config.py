@@ -13,6 +13,9 @@ from typing import Any
 
 from vlscore._files import atomic_write
 from vlscore.errors import InvalidSetting
+from vlscore.training.preparing import Preparation
+from vlscore.training.settings import TrainingSettings
+from vlscore.training.starts import Start
 
 
 def read_config(path: Path, known: Collection[str]) -> dict[str, Any]:
@@ -47,6 +50,36 @@ def write_config(path: Path, values: Mapping[str, Any]) -> None:
         stream.writelines(
             f"{name} = {_written(value)}\n" for name, value in values.items() if value is not None
         )
+
+
+def config_of(
+    preparation: Preparation,
+    validation: Preparation | None,
+    start: Start,
+    settings: TrainingSettings,
+) -> dict[str, Any]:
+    """Every setting of a run by the name of its option."""
+    columns = preparation.table.columns.to_dict()
+    paths = {
+        "studies": preparation.table.path,
+        "image_root": preparation.table.root,
+        "validation": None if validation is None else validation.table.path,
+        "weights": start.weights,
+        "tokenizer": start.tokenizer,
+        "image_weights": start.image_weights,
+        "text_weights": start.text_weights,
+    }
+    return {
+        **{name: None if path is None else Path(path).resolve() for name, path in paths.items()},
+        **{f"{role}_column": columns[role] for role in ("id", "image", "reference", "view")},
+        "group_column": preparation.group_column,
+        "image_policy": preparation.image_policy.signature(),
+        "section": preparation.text_policy.section_of("reference"),
+        "views": preparation.views,
+        "encoder": start.name,
+        "style": start.style,
+        **settings.to_dict(),
+    }
 
 
 def _written(value: Any) -> str:

@@ -84,7 +84,7 @@ class Training:
         """
         self._optimizer = make_optimizer(self.encoder, self.objective, self.settings)
         self._trained = Trained(self.encoder, self.objective, self._optimizer)
-        self.encoder.train().requires_grad_(True)
+        self.encoder.requires_grad_(True)
         self.objective.train()
         devices = [self.encoder.device] if self.encoder.device.type == "cuda" else []
         with torch.random.fork_rng(devices=devices):

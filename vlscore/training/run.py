@@ -1,12 +1,10 @@
 """From a table of images and reports to an encoder's checkpoint."""
 
 import os
-import signal
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +13,12 @@ import torch
 
 from vlscore._record import run_record
 from vlscore._resumable import ResumableFolder
-from vlscore.embedding.views import check_view_policy
 from vlscore.encoders import JointEncoder, check_device
+from vlscore.encoders.registry import find_encoder
 from vlscore.errors import InvalidSetting
+from vlscore.training.augmentation import AUGMENTATIONS
 from vlscore.training.batches import BatchSource, Rows
-from vlscore.training.config import write_config
+from vlscore.training.config import config_of, write_config
 from vlscore.training.labels import labels_of
 from vlscore.training.loop import OnStep, Training
 from vlscore.training.objective import Objective
@@ -30,14 +29,17 @@ from vlscore.training.registry import find_objective
 from vlscore.training.saving import (
     CONFIG,
     RESULTS,
+    card_of_run,
     check_can_be_saved,
+    facts_of,
     read_failures,
     save_result,
     write_failures,
 )
 from vlscore.training.settings import TrainingSettings
 from vlscore.training.starts import Start
-from vlscore.training.state import Journal, Progress, forget
+from vlscore.training.state import Journal, forget
+from vlscore.training.stopping import asked_to_stop
 from vlscore.training.validation import WAYS, Validation, split
 
 SHOWN = tuple(f"{way} R@1" for way in WAYS)
@@ -136,10 +138,13 @@ def train(
         Path(pairs) if pairs is not None else Path(out) / PAIRS_FOLDER,
         workers=workers,
         keep_going=keep_going,
+        overwrite=overwrite,
         processes=processes,
         device=_device(device, processes),
         on_progress=on_progress,
     )
+    run.check()
+    run.opened = run.start.opened(run.settings.seed)
     with ExitStack() as stack:
         stack.enter_context(connected(processes, run.device))
         folder = None
@@ -151,7 +156,7 @@ def train(
         processes.copy_from_first([has_ended])
         if bool(has_ended):
             return run.ended(folder)
-        is_stopped = stack.enter_context(_asked_to_stop())
+        is_stopped = stack.enter_context(asked_to_stop())
         return run.trained(
             folder,
             micro_batch=micro_batch,
@@ -173,19 +178,48 @@ class _Run:
     folder_of_pairs: Path
     workers: int
     keep_going: bool
+    overwrite: bool
     processes: Processes
     device: torch.device
     on_progress: OnProgress
+    opened: JointEncoder | None = None
     began: float = field(default_factory=time.monotonic)
+
+    def check(self) -> None:
+        """Raises what can be known to be wrong before hours go into decoding images."""
+        settings, size = self.settings, self.settings.batch_size
+        AUGMENTATIONS.find(settings.augmentation)
+        # An objective's own settings do not depend on the lengths of vectors.
+        find_objective(settings.objective, dim=2, local_dim=2)
+        encoder, _ = find_encoder(self.start.encoder)
+        if self.preparation.views == "frontal+lateral" and not encoder.has_lateral_tower:
+            raise InvalidSetting(
+                f"{encoder.card.name} has no tower for lateral views; use views=first-frontal "
+                "(--views)"
+            )
+        if size % self.processes.size:
+            raise InvalidSetting(
+                f"batch_size={size} cannot be shared equally by {self.processes.size} processes; "
+                "give a multiple"
+            )
+        if (rows := self.preparation.table.count()) is not None and rows < size:
+            raise InvalidSetting(too_few(rows, size))
 
     def key(self) -> dict[str, Any]:
         """What must be equal for a stopped run to go on."""
         return {
             "data": self.preparation.key(),
             "validation": None if self.validation is None else self.validation.key(),
-            "start": self.start.key(),
+            "start": self._start,
             "settings": self.settings.to_dict(),
         }
+
+    @cached_property
+    def _start(self) -> dict[str, Any]:
+        """What the first weights depend on, beside seed and training reports."""
+        digest = None if self.opened is None else self.opened.weights_digest
+        style = self.start.style if self.opened is None else None
+        return {"encoder": self.start.name, "weights_digest": digest, "style": style}
 
     def trained(
         self, folder: ResumableFolder | None, *, micro_batch: int, **options: Any
@@ -193,27 +227,19 @@ class _Run:
         """Train and write the result."""
         pairs, rows, held_pairs, held = self._data()
         reports = [pairs.texts[row] for row in rows]
-        encoder = self.start.make(reports, self.settings.seed).to(self.device)
+        seed = self.settings.seed
+        encoder = (self.opened or self.start.small(reports, seed)).to(self.device)
         check_can_be_saved(encoder)
         objective = self._objective(encoder, pairs)
-        check_view_policy(self.preparation.views, encoder)
 
         labels = held_labels = None
         if objective.needs_labels:
             labels = labels_of(pairs.texts)
             held_labels = labels if held_pairs is pairs else labels_of(held_pairs.texts)
-        options_of_sources = {
-            "processes": self.processes,
-            "lateral": self.preparation.views == "frontal+lateral",
-            "threads": self.workers,
-        }
-        source = BatchSource(
-            pairs, rows, encoder, self.settings, labels=labels, **options_of_sources
-        )
-        held_source = BatchSource(
-            held_pairs, held, encoder, self.settings, labels=held_labels, **options_of_sources
-        )
-        source.check()
+        source = self._source(encoder, pairs, rows, labels)
+        held_source = self._source(encoder, held_pairs, held, held_labels)
+        if len(rows) < self.settings.batch_size:
+            raise InvalidSetting(too_few(len(rows), self.settings.batch_size))
         training = Training(
             encoder,
             objective,
@@ -221,7 +247,7 @@ class _Run:
             self.settings,
             self._validation(held_source, micro_batch),
             self.out,
-            Journal(folder, f"{pairs.sha256} {held_pairs.sha256}") if folder is not None else None,
+            self._journal(folder, pairs, held_pairs),
             self.processes,
             micro_batch=micro_batch,
             **options,
@@ -230,11 +256,22 @@ class _Run:
         record: dict[str, Any] = {}
         if folder is not None and training.journal is not None:
             journal = training.journal
-            facts = self._facts(pairs, len(rows), held_pairs, len(held), progress)
+            facts = {
+                **facts_of(self.preparation, self.validation, self.settings, progress),
+                "start": self._start,
+                "data_sha256": pairs.sha256,
+                "pairs": len(rows),
+                "failed": len(pairs.failed),
+                "validation_sha256": held_pairs.sha256 if len(held) else None,
+                "validation_pairs": len(held),
+            }
 
             def write(place: Path) -> dict[str, Any]:
-                write_config(place / CONFIG, self._config())
-                save_result(place, encoder, {**_card(self, encoder), "training": facts})
+                write_config(
+                    place / CONFIG,
+                    config_of(self.preparation, self.validation, self.start, self.settings),
+                )
+                save_result(place, encoder, card_of_run(encoder, facts))
                 journal.write_logs(place)
                 write_failures(place, pairs)
                 return run_record(
@@ -286,6 +323,25 @@ class _Run:
             on_progress=self.on_progress,
         )
 
+    def _source(
+        self, encoder: JointEncoder, pairs: Pairs, rows: Rows, labels: torch.Tensor | None
+    ) -> BatchSource:
+        return BatchSource(
+            pairs,
+            rows,
+            encoder,
+            self.settings,
+            processes=self.processes,
+            labels=labels,
+            lateral=self.preparation.views == "frontal+lateral",
+            threads=self.workers,
+        )
+
+    def _journal(self, folder: ResumableFolder | None, pairs: Pairs, held: Pairs) -> Journal | None:
+        if folder is None:
+            return None
+        return Journal(folder, f"{pairs.sha256} {held.sha256}", anew=self.overwrite)
+
     def _objective(self, encoder: JointEncoder, pairs: Pairs) -> Objective:
         with torch.no_grad():
             pixels = encoder.preprocess(as_radiograph(pairs.frontal(0), pairs.ids[0]))
@@ -309,61 +365,13 @@ class _Run:
             )
         return Validation(source, batch_size=size, micro_batch=micro_batch)
 
-    def _facts(
-        self, pairs: Pairs, rows: int, held: Pairs, held_rows: int, progress: Progress
-    ) -> dict[str, Any]:
-        """What the result was made from, for its card and run.json."""
-        own_table = None if self.validation is None else str(self.validation.table.path.resolve())
-        return {
-            "objective": self.settings.objective,
-            "seed": self.settings.seed,
-            "settings": self.settings.to_dict(),
-            "start": self.start.key(),
-            "table": str(self.preparation.table.path.resolve()),
-            "data_sha256": pairs.sha256,
-            "pairs": rows,
-            "failed": len(pairs.failed),
-            "validation_table": own_table,
-            "validation_sha256": held.sha256 if held_rows else None,
-            "validation_pairs": held_rows,
-            "steps": progress.step,
-            "best_step": progress.best_step if progress.score is not None else None,
-            "best_validation": progress.best,
-        }
 
-    def _config(self) -> dict[str, Any]:
-        """Every setting by the name of its option."""
-        made, start = self.preparation, self.start
-        columns = made.table.columns.to_dict()
-        paths = {
-            "studies": made.table.path,
-            "image_root": made.table.root,
-            "validation": None if self.validation is None else self.validation.table.path,
-            "weights": start.weights,
-            "tokenizer": start.tokenizer,
-        }
-        return {
-            **{
-                name: None if path is None else Path(path).resolve() for name, path in paths.items()
-            },
-            **{f"{role}_column": columns[role] for role in ("id", "image", "reference", "view")},
-            "group_column": made.group_column,
-            "image_policy": made.image_policy.signature(),
-            "section": made.text_policy.section_of("reference"),
-            "views": made.views,
-            "encoder": start.name,
-            "style": start.style,
-            **self.settings.to_dict(),
-        }
-
-
-def _card(run: _Run, encoder: JointEncoder) -> dict[str, Any]:
-    """Fields of the card that training changes."""
-    table = run.preparation.table.path.name
-    return {
-        "title": f"{encoder.card.title}, trained by {run.settings.objective} on {table}",
-        "C_source": "not measured",
-    }
+def too_few(pairs: int, size: int) -> str:
+    """The message for a table that does not fill a batch."""
+    return (
+        f"there are {pairs} training pairs, fewer than batch_size={size}; give a smaller one "
+        "(--batch-size)"
+    )
 
 
 def _device(device: str | None, processes: Processes) -> torch.device:
@@ -372,29 +380,3 @@ def _device(device: str | None, processes: Processes) -> torch.device:
     if not torch.cuda.is_available():
         return torch.device("cpu")
     return torch.device("cuda", int(os.environ.get("LOCAL_RANK", 0)))
-
-
-@contextmanager
-def _asked_to_stop() -> Iterator[Callable[[], bool]]:
-    """Whether Ctrl-C or the cluster asked to stop: the step at hand is finished and kept first.
-
-    A second Ctrl-C stops at once.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield lambda: False
-        return
-    asked = threading.Event()
-    before: dict[signal.Signals, Any] = {}
-
-    def ask(number: int, frame: object) -> None:
-        if asked.is_set():
-            raise KeyboardInterrupt
-        asked.set()
-
-    for each in (signal.SIGINT, signal.SIGTERM):
-        before[each] = signal.signal(each, ask)
-    try:
-        yield asked.is_set
-    finally:
-        for each, handler in before.items():
-            signal.signal(each, handler)

@@ -9,10 +9,19 @@ from vlscore._files import atomic_write
 from vlscore.encoders import JointEncoder
 from vlscore.errors import InvalidSetting
 from vlscore.training.pairs import FAILURES, Pairs
-from vlscore.training.state import LOGS
+from vlscore.training.preparing import Preparation
+from vlscore.training.settings import TrainingSettings
+from vlscore.training.state import LOGS, Progress
 
 CONFIG = "training.toml"
-_MODEL_FILES = ("model.safetensors", "vocabulary.json", "vocab.txt", "card.json")
+_MODEL_FILES = (
+    "model.safetensors",
+    "image.safetensors",
+    "report.safetensors",
+    "vocabulary.json",
+    "vocab.txt",
+    "card.json",
+)
 # Every file that training can ever write, beside the folder of the pairs.
 RESULTS = (*_MODEL_FILES, *(f"{name}.csv" for name in LOGS), CONFIG, FAILURES)
 
@@ -29,6 +38,35 @@ def check_can_be_saved(encoder: JointEncoder) -> None:
 def save_result(place: Path, encoder: JointEncoder, card: Mapping[str, Any]) -> None:
     """Write the encoder's files with facts about it; see `SmallEncoder.save`."""
     encoder.save(place, card)  # type: ignore[operator]
+
+
+def facts_of(
+    preparation: Preparation,
+    validation: Preparation | None,
+    settings: TrainingSettings,
+    progress: Progress,
+) -> dict[str, Any]:
+    """What an encoder was trained by, for its card and run.json."""
+    return {
+        "objective": settings.objective,
+        "seed": settings.seed,
+        "settings": settings.to_dict(),
+        "table": str(preparation.table.path.resolve()),
+        "validation_table": None if validation is None else str(validation.table.path.resolve()),
+        "steps": progress.step,
+        "best_step": progress.best_step if progress.score is not None else None,
+        "best_validation": progress.best,
+    }
+
+
+def card_of_run(encoder: JointEncoder, facts: Mapping[str, Any]) -> dict[str, Any]:
+    """What the card of a trained encoder says beside what its layout fixes."""
+    title = encoder.card.title.removesuffix(", own training")
+    return {
+        "title": f"{title}, trained by {facts['objective']} on {Path(facts['table']).name}",
+        "C_source": "not measured",
+        "training": dict(facts),
+    }
 
 
 def write_failures(place: Path, pairs: Pairs) -> None:

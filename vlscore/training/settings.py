@@ -27,6 +27,8 @@ class TrainingSettings:
             along a cosine.
         clip: longest gradient over all parameters, 0 for no limit.
         precision: of the towers: "fp32" or "bf16" (autocast). Objectives are computed in fp32.
+        frozen_norms: batch norms keep the statistics that they start with. Without it, a pair's
+            vector depends on its micro-batch, as in the authors' code of the published layouts.
         augmentation: name of a recipe; see `vlscore.training.augmentation`.
         sentences: "all" of a report in their order, "shuffled" in any order, or "one" of them.
         duplicates_apart: pairs of one study, or with equal reports, are not negatives.
@@ -48,6 +50,7 @@ class TrainingSettings:
     warm_up: float = 0.05
     clip: float = 1.0
     precision: str = "fp32"
+    frozen_norms: bool = False
     augmentation: str = "none"
     sentences: str = "all"
     duplicates_apart: bool = True

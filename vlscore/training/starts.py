@@ -1,13 +1,13 @@
-"""What training starts from: a small encoder with random weights, or a checkpoint."""
+"""What training starts from: random weights, weights of a layout's parts, or a checkpoint."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from vlscore.encoders import JointEncoder, check_ready, encoder_card, load_encoder
 from vlscore.errors import InvalidSetting
+from vlscore.training.starting import LAYOUTS, new_encoder
 
 # Images are kept a little larger than towers take them, so that a crop has room to move in.
 _KEPT = 8 / 7
@@ -19,60 +19,78 @@ class Start:
     """Which encoder is trained, and from which weights.
 
     Attributes:
-        encoder: "small", or the name of any encoder whose checkpoint is given; or an encoder that
-            is loaded already, which training changes.
-        weights, tokenizer: a checkpoint to go on from, as in `load_encoder`.
+        encoder: "small", the name of a published layout or of any encoder whose checkpoint is
+            given; or an encoder that is loaded already, which training changes.
+        weights: a checkpoint to go on from, as in `load_encoder`.
+        tokenizer: vocabulary of a published layout, or of the checkpoint.
+        image_weights, text_weights: of the parts of a published layout; see `new_encoder`.
         style: of a new small encoder: whose way of pooling and normalising it follows.
+
+    Raises: InvalidSetting where settings do not go together.
     """
 
     encoder: str | JointEncoder = "small"
     weights: str | Path | None = None
     tokenizer: str | Path | None = None
+    image_weights: str | Path | None = None
+    text_weights: str | Path | None = None
     style: str | None = None
 
     def __post_init__(self) -> None:
-        if self.style is not None and not self.is_new:
+        if self.style is not None and not self.is_small:
             raise InvalidSetting(
-                f"style={self.style} is of a new small encoder; {self.name} has a way of its own"
+                f"style={self.style} (--style) is of a new small encoder; {self.name} has a way of "
+                "its own"
             )
-
-    @property
-    def is_new(self) -> bool:
-        """Whether weights are random at first."""
-        return self.encoder == "small" and self.weights is None
+        parts = {"image_weights": self.image_weights, "text_weights": self.text_weights}
+        given = [name for name, path in parts.items() if path is not None]
+        if given and (self.weights is not None or not self.is_layout):
+            raise InvalidSetting(
+                f"{' and '.join(given)} are of a published layout that starts from its parts "
+                f"({', '.join(LAYOUTS)}), without weights of the whole"
+            )
 
     @property
     def name(self) -> str:
         """Of the encoder."""
         return self.encoder.card.name if isinstance(self.encoder, JointEncoder) else self.encoder
 
-    @cached_property
-    def loaded(self) -> JointEncoder | None:
-        """The encoder whose training goes on; None for a new one.
+    @property
+    def is_small(self) -> bool:
+        """Whether a small encoder is made, whose vocabulary the reports give."""
+        return self.encoder == "small" and self.weights is None
 
-        Raises: those of `load_encoder`; BrokenContract for an encoder in training mode.
+    @property
+    def is_layout(self) -> bool:
+        """Whether a published encoder is made anew."""
+        if isinstance(self.encoder, JointEncoder) or self.weights is not None:
+            return False
+        return encoder_card(self.encoder).name.partition(":")[0] in LAYOUTS
+
+    def opened(self, seed: int) -> JointEncoder | None:
+        """The encoder before the first step; None for a small one, which needs the reports.
+
+        Args: seed: of random weights.
+        Raises: those of `load_encoder` and `new_encoder`; BrokenContract for an encoder that is in
+            training mode already.
         """
         if isinstance(self.encoder, JointEncoder):
             check_ready(self.encoder)
             return self.encoder
-        if self.is_new:
+        if self.is_small:
             return None
+        if self.is_layout:
+            return new_encoder(
+                self.encoder,
+                tokenizer=self.tokenizer,
+                image_weights=self.image_weights,
+                text_weights=self.text_weights,
+                seed=seed,
+            )
         return load_encoder(self.encoder, weights=self.weights, tokenizer=self.tokenizer)
 
-    def key(self) -> dict[str, Any]:
-        """What the first weights depend on, beside seed and training reports."""
-        weights = None if self.loaded is None else self.loaded.weights_digest
-        return {"encoder": self.name, "weights_digest": weights, "style": self.style}
-
-    def make(self, reports: Sequence[str], seed: int) -> JointEncoder:
-        """The encoder as it is before the first step.
-
-        Args:
-            reports: the training reports, from which a new encoder takes its vocabulary.
-            seed: of random weights.
-        """
-        if self.loaded is not None:
-            return self.loaded
+    def small(self, reports: Sequence[str], seed: int) -> JointEncoder:
+        """A new small encoder with the words of the training reports."""
         from vlscore.encoders.blocks.sentences import vocabulary_of
         from vlscore.encoders.small import SmallEncoder
 

@@ -86,17 +86,31 @@ class Journal:
     Args:
         run: the folder, entered and without an end.
         data: digest of what is trained on.
+        anew: begin anew where the run cannot go on, instead of refusing it.
     """
 
-    def __init__(self, run: ResumableFolder, data: str) -> None:
-        self._run, self._data = run, data
+    def __init__(self, run: ResumableFolder, data: str, *, anew: bool = False) -> None:
+        self._run, self._data, self._anew = run, data, anew
         self._folder = run.out / FOLDER
         self._lines: dict[str, list[str]] = {name: [] for name in LOGS}
         if not run.rows:
             forget(run.out)
 
     def progress(self) -> Progress:
-        """Where the run stands; raises ChecksumMismatch where its files are damaged."""
+        """Where the run stands.
+
+        Raises: ChecksumMismatch where its files are damaged, or it began with other data.
+        """
+        try:
+            return self._progress()
+        except ChecksumMismatch:
+            if not self._anew:
+                raise
+            self._run.begin_anew()
+            forget(self._run.out)
+            return Progress()
+
+    def _progress(self) -> Progress:
         note: dict[str, Any] = {}
         for chunk in self._run.chunks():
             note = chunk.note

@@ -12,6 +12,7 @@ them, and keeps the gradients of its own. The towers' gradients are then added u
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from typing import Any
 
 import numpy as np
 import torch
@@ -19,6 +20,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from vlscore.encoders import JointEncoder
+from vlscore.encoders.features import ImageFeatures
 from vlscore.errors import TrainingDiverged
 from vlscore.training.batches import Batch
 from vlscore.training.objective import Objective, PairFeatures
@@ -40,41 +42,45 @@ class Towers:
     Args:
         local: whether the objective looks at places and words.
         precision: "fp32" or "bf16".
+        frozen_norms: whether batch norms keep their statistics.
     """
 
-    def __init__(self, encoder: JointEncoder, *, local: bool, precision: str) -> None:
-        self.encoder, self._local = encoder, local
+    def __init__(
+        self, encoder: JointEncoder, *, local: bool, precision: str, frozen_norms: bool = False
+    ) -> None:
+        self.encoder, self._local, self._frozen_norms = encoder, local, frozen_norms
         self._autocast = precision == "bf16"
 
     def __call__(self, batch: Batch, rows: slice) -> Features:
         """Features of some of this process's pairs, in float32 or wider."""
         device = self.encoder.device
         with torch.autocast(device.type, torch.bfloat16, enabled=self._autocast):
-            images = vars(self.encoder.image_features(batch.pixels[rows].to(device)))
+            images = vars(self._image_features(batch, rows))
             own = range(len(batch.tokens))[rows]
             reports = vars(self.encoder.report_features(batch.tokens.take(own).to(device)))
-            vectors = _wide(images["vectors"])
-            if batch.has_lateral is not None:
-                vectors = self._with_lateral(vectors, batch, rows)
-        found = {"images": vectors, "reports": _wide(reports["vectors"])}
+        found = {"images": _wide(images["vectors"]), "reports": _wide(reports["vectors"])}
         if self._local:
             local = {**images, **reports}
             local.pop("vectors")
             found |= {name: _wide(value) for name, value in local.items() if value is not None}
         return found
 
-    def _with_lateral(self, vectors: Tensor, batch: Batch, rows: slice) -> Tensor:
-        """Half the sum of both views; a missing lateral view counts as zeros, as LIMITR has it."""
-        assert batch.has_lateral is not None
+    def train(self) -> None:
+        """Into training mode, all but frozen norms."""
+        self.encoder.train()
+        if self._frozen_norms:
+            for module in _batch_norms(self.encoder):
+                module.eval()
+
+    def _image_features(self, batch: Batch, rows: slice) -> ImageFeatures:
+        device = self.encoder.device
+        frontal = batch.pixels[rows].to(device)
+        if batch.has_lateral is None:
+            return self.encoder.image_features(frontal)
         there = batch.has_lateral[rows]
-        lateral = torch.zeros_like(vectors)
-        if batch.lateral is not None and bool(there.any()):
-            before = int(batch.has_lateral[: rows.start or 0].sum())
-            pixels = batch.lateral[before : before + int(there.sum())].to(vectors.device)
-            found = self.encoder.embed_lateral_images(pixels)
-            places = there.nonzero()[:, 0].to(vectors.device)
-            lateral = lateral.index_add(0, places, _wide(found))
-        return (vectors + lateral) / 2
+        before = int(batch.has_lateral[: rows.start or 0].sum())
+        lateral = batch.lateral[before : before + int(there.sum())].to(device)
+        return self.encoder.study_features(frontal, lateral, there.to(device))
 
 
 def joined(found: Sequence[Features], words: int = 0) -> Features:
@@ -94,7 +100,9 @@ def loss_of(objective: Objective, features: Features, batch: Batch) -> dict[str,
     """The parts of the loss of a whole batch."""
     device = features["images"].device
     labels = batch.labels.to(device) if batch.labels is not None else None
-    return objective(PairFeatures(**features, same=batch.same.to(device), labels=labels))
+    pairs = PairFeatures(**features, same=batch.same.to(device), labels=labels)
+    found: dict[str, Tensor] = objective(pairs)
+    return found
 
 
 def diverged(what: str, number: int, values: dict[str, float], ids: Sequence[str]) -> str:
@@ -211,7 +219,7 @@ def _widened(features: Tensor, words: int, name: str) -> Tensor:
 @contextmanager
 def _without_traces(encoder: nn.Module) -> Iterator[None]:
     """A pass that leaves neither gradients nor a second update of batch statistics."""
-    norms = [module for module in encoder.modules() if isinstance(module, _BATCH_NORMS)]
+    norms = list(_batch_norms(encoder))
     momenta = [module.momentum for module in norms]
     for module in norms:
         module.momentum = 0.0
@@ -221,6 +229,10 @@ def _without_traces(encoder: nn.Module) -> Iterator[None]:
     finally:
         for module, momentum in zip(norms, momenta, strict=True):
             module.momentum = momentum
+
+
+def _batch_norms(encoder: nn.Module) -> Iterator[Any]:
+    return (module for module in encoder.modules() if isinstance(module, _BATCH_NORMS))
 
 
 def _wide(features: Tensor) -> Tensor:

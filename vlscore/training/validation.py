@@ -77,7 +77,7 @@ class Validation:
             with torch.no_grad():
                 return self._validated(towers, objective, step)
         finally:
-            encoder.train()
+            towers.train()
             objective.train()
 
     def _validated(self, towers: Towers, objective: Objective, step: int) -> Validated:

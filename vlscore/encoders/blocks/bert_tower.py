@@ -1,5 +1,7 @@
 """BERT report towers, built from configurations written here and never from a hub."""
 
+from typing import Any
+
 import torch
 from torch import Tensor
 from transformers import BertConfig, BertModel
@@ -33,10 +35,37 @@ def last_layer(bert: BertModel, tokens: Tokens, **inputs: Tensor) -> Tensor:
     return found
 
 
-def all_layers(bert: BertModel, tokens: Tokens) -> tuple[Tensor, ...]:
-    """(n, L, hidden) for the embedding layer and for each transformer layer after it."""
-    output = bert(input_ids=tokens.ids, attention_mask=tokens.mask, output_hidden_states=True)
+def all_layers(bert: BertModel, tokens: Tokens, **inputs: Tensor) -> tuple[Tensor, ...]:
+    """(n, L, hidden) for the embedding layer and for each transformer layer after it.
+
+    Args:
+        inputs: as of `last_layer`.
+    """
+    output = bert(
+        input_ids=tokens.ids, attention_mask=tokens.mask, output_hidden_states=True, **inputs
+    )
     found: tuple[Tensor, ...] = output.hidden_states
+    return found
+
+
+@torch.no_grad()
+def attention_of_first(bert: BertModel, states: Tensor, mask: Tensor) -> Tensor:
+    """(n, L), what the first token attends to in the last layer, the mean over heads.
+
+    BertModel gives its attention only where it computes it in a slower way, with other roundings;
+    that of one token is quickly found again.
+
+    Args:
+        states: (n, L, hidden), what enters the last layer.
+        mask: (n, L), 1 at tokens.
+    """
+    layers: Any = bert.encoder.layer
+    attention = layers[-1].attention.self
+    heads = bert.config.num_attention_heads
+    query = attention.query(states[:, :1]).unflatten(2, (heads, -1))
+    keys = attention.key(states).unflatten(2, (heads, -1))
+    products = torch.einsum("nqhd,nkhd->nhk", query.float(), keys.float()) / keys.shape[-1] ** 0.5
+    found: Tensor = products.masked_fill(mask[:, None] == 0, -torch.inf).softmax(2).mean(1)
     return found
 
 

@@ -45,9 +45,13 @@ class Significance(nn.Module):
         Args:
             is_there: (m, L) bool; default: all are.
         """
-        mean = _mean(similarities, is_there)
-        common = self.embedding_local(similarities) * self.embedding_global(mean).unsqueeze(1)
-        scores = self.embedding_common(common).squeeze(2)
+        mean = similarities.mean(1)
+        if is_there is not None:
+            mean = _weighted(shares(is_there, similarities), similarities)
+        # Products of matrices, for the table of all coordinates is large.
+        by_coordinate = self.embedding_global(mean) * self.embedding_common.weight
+        local = self.embedding_local(similarities)
+        scores = (local @ by_coordinate.unsqueeze(2)).squeeze(2) + self.embedding_common.bias
         if is_there is not None:
             scores = scores.masked_fill(~is_there, -torch.inf)
         found: Tensor = scores.softmax(1)
@@ -157,8 +161,7 @@ class Limitr(Objective):
     def _summary(self, products: Tensor, is_there: Tensor | None = None) -> Tensor:
         """(m, L, k) -> (m, k) of length 1, the weighted sum of the products' directions."""
         directions = _scaled(products, dim=2)
-        weights = self.significance(directions, is_there)
-        return _scaled((weights.unsqueeze(2) * directions).sum(1), dim=1)
+        return _scaled(_weighted(self.significance(directions, is_there), directions), dim=1)
 
     def internal_loss(self, local: LocalFeatures) -> Tensor:
         """Within each pair: the mean of the words' and the places' loss, divided by 10."""
@@ -209,7 +212,6 @@ def _scaled(vectors: Tensor, *, dim: int) -> Tensor:
     return vectors / (lengths + _NOTHING)
 
 
-def _mean(vectors: Tensor, is_there: Tensor | None) -> Tensor:
-    if is_there is None:
-        return vectors.mean(1)
-    return (vectors * shares(is_there, vectors).unsqueeze(2)).sum(1)
+def _weighted(weights: Tensor, vectors: Tensor) -> Tensor:
+    """(m, L) and (m, L, k) -> (m, k), the weighted sum."""
+    return (weights.unsqueeze(1) @ vectors).squeeze(1)

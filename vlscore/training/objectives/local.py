@@ -105,10 +105,10 @@ def attend(
     products = context @ queries.transpose(1, 2)
     if is_query is not None:
         products = products.masked_fill(~is_query.unsqueeze(1), -torch.inf)
-    weights = products.softmax(2).transpose(1, 2) * temperature
+    weights = products.softmax(2) * temperature
     if is_context is not None:
-        weights = weights.masked_fill(~is_context.unsqueeze(1), -torch.inf)
-    return weights.softmax(2) @ context
+        weights = weights.masked_fill(~is_context.unsqueeze(2), -torch.inf)
+    return weights.softmax(1).transpose(1, 2) @ context
 
 
 def find_own(
