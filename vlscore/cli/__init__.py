@@ -39,6 +39,7 @@ def _options(
 def _register() -> None:
     from vlscore.cli import (
         align,
+        bench,
         cache,
         compare,
         controlled,
@@ -70,6 +71,7 @@ def _register() -> None:
         oracle.oracle,
         retrieval.retrieval,
         train.train,
+        bench.bench,
     ):
         app.command(cls=GroupedCommand)(command)
     app.add_typer(weights.app, name="weights")
