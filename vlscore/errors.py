@@ -78,5 +78,9 @@ class MissingDependency(VLScoreError, ImportError):
     """An optional library is absent; the message names the extra that brings it."""
 
 
+class SlowPrecisionWarning(UserWarning):
+    """The precision asked for is slower than fp32 on this machine, which has no units for it."""
+
+
 class DemonstrationEncoderWarning(UserWarning):
     """The bundled encoder, trained on synthetic phantoms, is about to score."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import pytest
 import torch
 from torch import Tensor, nn
+from transformers import BertConfig, BertModel
 
 from vlscore.encoders import JointEncoder, Tokens
 from vlscore.encoders.blocks.bert_tower import all_layers, attention_of_first
@@ -61,7 +62,7 @@ def passed(request: pytest.FixtureRequest) -> Passed:
     hooks = [
         module.register_forward_hook(lambda module, *_: ran.append(module))
         for module in encoder.modules()
-        if type(module).__name__ in ("BertLayer", "PatchEmbed", "Block", "Bottleneck")
+        if type(module).__name__ in ("_Layer", "PatchEmbed", "Block", "_Bottleneck")
     ]
     image, report = encoder.image_features(pixels), encoder.report_features(tokens)
     for hook in hooks:
@@ -166,8 +167,15 @@ def test_what_the_first_token_attends_to_is_the_models_own_attention() -> None:
     tokens, bert = encoder.tokenize(REPORTS), encoder.text_encoder.model
     with torch.inference_mode():
         found = attention_of_first(bert, all_layers(bert, tokens)[-2], tokens.mask)
-        bert.set_attn_implementation("eager")
-        whole = bert(tokens.ids, tokens.mask, output_attentions=True).attentions[-1]
+        config = BertConfig(
+            vocab_size=bert.pieces,
+            num_hidden_layers=len(bert.encoder.layer),
+            type_vocab_size=1,
+            attn_implementation="eager",
+        )
+        library = BertModel(config, add_pooling_layer=False).eval()
+        assert not library.load_state_dict(bert.state_dict(), strict=False).unexpected_keys
+        whole = library(tokens.ids, tokens.mask, output_attentions=True).attentions[-1]
     torch.testing.assert_close(found, whole[:, :, 0].mean(1), rtol=1e-4, atol=1e-6)
 
 

@@ -12,6 +12,7 @@ from transformers import BertConfig, BertModel
 
 from vlscore.encoders import load_encoder, mgca
 from vlscore.encoders.blocks import bert_tower
+from vlscore.encoders.blocks.bert import Bert
 from vlscore.encoders.blocks.resnet_trunk import resnet50_trunk
 from vlscore.encoders.blocks.swin import SwinTiny
 from vlscore.encoders.cards import card_of
@@ -34,11 +35,10 @@ LAYERS = 2
 def small_towers(monkeypatch):
     """Transformers with few layers, words and hidden units, which are most of every layout."""
 
-    def config(**settings):
-        small = {"vocab_size": len(PIECES), "num_hidden_layers": LAYERS, "intermediate_size": 16}
-        return BertConfig(**settings | small)
+    def small(pieces, *, layers=12, segments=2):
+        return Bert(len(PIECES), layers=LAYERS, inner=16, segments=segments)
 
-    monkeypatch.setattr(bert_tower, "BertConfig", config)
+    monkeypatch.setattr(bert_tower, "Bert", small)
     monkeypatch.setattr(mgca, "VisionTransformer", partial(VisionTransformer, mlp_ratio=0.1))
     for name in LAYOUTS:
         monkeypatch.setattr(find_encoder(name)[0], "vocabulary_size", len(PIECES))
@@ -111,7 +111,8 @@ def test_from_parts_and_back(name, parts, tmp_path):
     encoder.save(tmp_path / "trained", {"C": 20.5, "seed": 3})
     loaded = load_encoder(name, weights=tmp_path / "trained")
     for found, expected in zip(embedded(loaded), embedded(encoder), strict=True):
-        assert torch.equal(found, expected)
+        # Where weights lie in memory decides the last digit of a product.
+        torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
     ours = state(encoder)
     assert state(loaded).keys() == ours.keys()
     assert all(torch.equal(value, ours[key]) for key, value in state(loaded).items())
@@ -136,7 +137,8 @@ def test_other_trunks(name, parts, tmp_path):
     # What its authors measured is not true of new weights.
     assert loaded.card.C is encoder.card.C is None
     for found, expected in zip(embedded(loaded), embedded(encoder), strict=True):
-        assert torch.equal(found, expected)
+        # Where weights lie in memory decides the last digit of a product.
+        torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
 
 
 def test_swin_with_transformers_names(parts, tmp_path):

@@ -23,6 +23,7 @@ from vlscore.cli.options import (
     ImageRootOption,
     JsonOption,
     KeepGoingOption,
+    NoCacheOption,
     OverwriteOption,
     PrecisionOption,
     QuietOption,
@@ -33,6 +34,7 @@ from vlscore.cli.options import (
     ViewsOption,
     WeightsOption,
     WorkersOption,
+    cache_hits,
     column_names,
     make_embedder,
     say_of_encoder,
@@ -164,7 +166,8 @@ def oracle(
     C: ConstantOption = None,
     device: DeviceOption = None,
     precision: PrecisionOption = "fp32",
-    batch_size: BatchSizeOption = 16,
+    batch_size: BatchSizeOption = None,
+    no_cache: NoCacheOption = False,
     workers: WorkersOption = None,
     image_policy: ImagePolicyOption = "auto",
     views: ViewsOption = "first-frontal",
@@ -213,8 +216,6 @@ def oracle(
 
     Example: vlscore oracle studies.jsonl --index train-index --k 10 --out oracle
     """
-    import torch
-
     from vlscore.cli.progress import row_progress
     from vlscore.index import load_index
     from vlscore.oracle import OracleSettings, find_oracles, serve_oracles
@@ -235,7 +236,7 @@ def oracle(
     )
     opened = load_index(index, check=check)
     total = count_rows(studies)
-    shards = Shards.from_torchrun(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    shards = Shards.from_torchrun(device)
     if shards.rank > 0:
         serve_oracles(opened, settings, shards, device=shards.device)
         shards.close()
@@ -249,6 +250,7 @@ def oracle(
             device=shards.device if shards.count > 1 else device,
             precision=precision,
             batch_size=batch_size,
+            cache=not no_cache,
             image_policy=image_policy,
             views=views,
         )
@@ -256,7 +258,9 @@ def oracle(
         folder = out or Path(stack.enter_context(tempfile.TemporaryDirectory()))
         with (
             stopping(out, "finished studies are"),
-            row_progress(total, "searching", quiet=quiet or as_json) as on_progress,
+            row_progress(
+                total, "searching", quiet=quiet or as_json, also=cache_hits(embedder)
+            ) as on_progress,
         ):
             result = find_oracles(
                 studies,

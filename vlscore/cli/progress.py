@@ -21,7 +21,10 @@ _LOG_PAUSE = 30.0
 
 @contextlib.contextmanager
 def row_progress(
-    total: int | None, what: str = "scoring", quiet: bool = False
+    total: int | None,
+    what: str = "scoring",
+    quiet: bool = False,
+    also: Callable[[], str] = str,
 ) -> Iterator[OnProgress]:
     """Show progress on stderr with rate and time left; yields what to call with (done, failed).
 
@@ -29,17 +32,18 @@ def row_progress(
         total: rows, where known.
         what: is being done, as in "embedding".
         quiet: show nothing.
+        also: what to say besides, as in "80% of images from the cache"; asked whenever it is shown.
     """
     if quiet:
         yield lambda done, failed: None
     elif sys.stderr.isatty():
-        with _bar(total, what) as on_progress:
+        with _bar(total, what, also) as on_progress:
             yield on_progress
     else:
-        yield _log(total, what)
+        yield _log(total, what, also)
 
 
-def _log(total: int | None, what: str) -> OnProgress:
+def _log(total: int | None, what: str, also: Callable[[], str]) -> OnProgress:
     began = shown = time.monotonic()
     first: int | None = None
 
@@ -56,7 +60,8 @@ def _log(total: int | None, what: str) -> OnProgress:
         left = ""
         if total is not None and rate > 0:
             left = f", {(total - done) / rate / 60:.0f} min left"
-        typer.echo(f"{what}: {done}{of} rows, {failed} failed, {rate:.1f}/s{left}", err=True)
+        said = "".join(f", {words}" for words in [also()] if words)
+        typer.echo(f"{what}: {done}{of} rows, {failed} failed, {rate:.1f}/s{left}{said}", err=True)
 
     return on_progress
 
@@ -82,9 +87,9 @@ def training_progress(
                 steps = steps or add("training", shown.steps)
                 steps(shown.step, told(shown))
 
-            yield (lambda done, failed: decoding(done, f"{failed} failed" * bool(failed))), on_step
+            yield (lambda done, failed: decoding(done, _beside(failed))), on_step
     else:
-        yield _log(rows, "decoding"), _log_steps()
+        yield _log(rows, "decoding", str), _log_steps()
 
 
 def told(shown: "Shown") -> str:
@@ -124,10 +129,15 @@ def _log_steps() -> Callable[["Shown"], None]:
 
 
 @contextlib.contextmanager
-def _bar(total: int | None, what: str) -> Iterator[OnProgress]:
+def _bar(total: int | None, what: str, also: Callable[[], str]) -> Iterator[OnProgress]:
     with _bars() as add:
         update = add(what, total)
-        yield lambda done, failed: update(done, f"{failed} failed" if failed else "")
+        yield lambda done, failed: update(done, _beside(failed, also))
+
+
+def _beside(failed: int, also: Callable[[], str] = str) -> str:
+    parts = (f"{failed} failed" if failed else "", also())
+    return "  ".join(part for part in parts if part)
 
 
 # What to call with (done, what to tell beside the rate).

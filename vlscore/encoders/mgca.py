@@ -173,13 +173,13 @@ class ReportTower(nn.Module):
 
     def bert_states(self, tokens: Tokens) -> Tensor:
         """(n, L, 768): the last layer's state at each token."""
-        return last_layer(self.model, tokens, position_ids=torch.zeros_like(tokens.ids))
+        return last_layer(self.model, tokens, positions=torch.zeros_like(tokens.ids))
 
     def features(self, tokens: Tokens, tokenizer: WordPieceTokenizer) -> ReportFeatures:
         """(n, 128) before it is scaled; (n, W, 128) of the words without [CLS] but with [SEP],
         each the sum of its pieces, projected; and what [CLS] attends to."""
         places = torch.zeros_like(tokens.ids)
-        *_, before, last = all_layers(self.model, tokens, position_ids=places)
+        *_, before, last = all_layers(self.model, tokens, positions=places)
         states = last.float()
         vectors = self.global_embed(states[:, 0])
         if self.local_embed is None:

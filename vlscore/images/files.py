@@ -1,11 +1,15 @@
 """Opening image files, and telling from their first bytes what they are."""
 
 import contextlib
+import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeGuard
 
 from vlscore.errors import UnreadableImage
+
+if TYPE_CHECKING:
+    from pydicom import Dataset
 
 PNG, JPEG = b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff"
 _HEAD = 4096
@@ -45,6 +49,19 @@ def head(stream: BinaryIO, name: str) -> bytes:
     return found
 
 
+def format_name(path: str | os.PathLike[str]) -> str:
+    """What a file's first bytes say it is: "JPEG", "PNG", "DICOM", "TIFF" or "other"."""
+    try:
+        with opened(Path(path)) as stream:
+            first = head(stream, str(path))
+    except UnreadableImage:
+        return "other"
+    if is_dicom(first):
+        return "DICOM"
+    named = {PNG: "PNG", JPEG: "JPEG", b"II*\x00": "TIFF", b"MM\x00*": "TIFF"}
+    return next((name for mark, name in named.items() if first.startswith(mark)), "other")
+
+
 def is_dicom(head: bytes) -> bool:
     """Whether a file begins like a DICOM file, with preamble or (older writers) without."""
     if head[128:132] == b"DICM":
@@ -55,6 +72,11 @@ def is_dicom(head: bytes) -> bool:
     explicit = head[4:6].isalpha() and head[4:6].isupper()
     implicit = little and int.from_bytes(head[4:8], "little") <= 1024
     return (little or big) and (explicit or implicit)
+
+
+def is_dataset(image: Any) -> "TypeGuard[Dataset]":
+    """Whether it is a pydicom Dataset; asked without importing pydicom, which takes long."""
+    return any(base.__module__ == "pydicom.dataset" for base in type(image).__mro__)
 
 
 def _is_folder(path: Path) -> str:

@@ -37,7 +37,7 @@ from vlscore.training.saving import (
     write_failures,
 )
 from vlscore.training.settings import TrainingSettings
-from vlscore.training.starts import Start
+from vlscore.training.starts import Start, own_copy
 from vlscore.training.state import Journal, forget
 from vlscore.training.stopping import asked_to_stop
 from vlscore.training.validation import WAYS, Validation, split
@@ -228,7 +228,7 @@ class _Run:
         pairs, rows, held_pairs, held = self._data()
         reports = [pairs.texts[row] for row in rows]
         seed = self.settings.seed
-        encoder = (self.opened or self.start.small(reports, seed)).to(self.device)
+        encoder = own_copy(self.opened or self.start.small(reports, seed)).to(self.device)
         check_can_be_saved(encoder)
         objective = self._objective(encoder, pairs)
 

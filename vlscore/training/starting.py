@@ -20,10 +20,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from vlscore.encoders.blocks.bert import Bert
 from vlscore.encoders.blocks.building import fill
 from vlscore.encoders.blocks.files import checkpoint_in
 from vlscore.encoders.blocks.swin import SwinTiny
@@ -259,5 +261,7 @@ _LAYER = re.compile(r"encoder\.layer\.(\d+)\.")
 
 def _layers(module: nn.Module) -> int:
     """How many layers a BERT has; 0 for other networks."""
-    config = getattr(module, "config", None)
-    return int(getattr(config, "num_hidden_layers", 0))
+    if not isinstance(module, Bert):
+        return 0
+    layers: Any = module.encoder.layer
+    return len(layers)

@@ -103,3 +103,13 @@ class Start:
         known = self.encoder
         card = known.card if isinstance(known, JointEncoder) else encoder_card(known)
         return max(_LEAST_KEPT, round(card.image_size * _KEPT))
+
+
+def own_copy(encoder: JointEncoder) -> JointEncoder:
+    """The encoder itself, its tensors in memory of their own.
+
+    Those of a checkpoint may lie in the mapped file, which training must not write to.
+    """
+    for tensor in (*encoder.parameters(), *encoder.buffers()):
+        tensor.data = tensor.data.clone()
+    return encoder

@@ -1,18 +1,18 @@
-"""BERT report towers, built from configurations written here and never from a hub."""
+"""BERT report towers, built from sizes written here and never from a hub."""
 
 from typing import Any
 
 import torch
 from torch import Tensor
-from transformers import BertConfig, BertModel
 
+from vlscore.encoders.blocks.bert import Bert
 from vlscore.encoders.tokens import Tokens
 
 CLINICAL_BERT_VOCABULARY = 28996
 CXR_BERT_VOCABULARY = 30522
 
 
-def bert_base(vocabulary: int, *, layers: int = 12, segments: int = 2) -> BertModel:
+def bert_base(vocabulary: int, *, layers: int = 12, segments: int = 2) -> Bert:
     """A BERT-base encoder without its pooler (Devlin et al. 2019).
 
     Args:
@@ -20,40 +20,33 @@ def bert_base(vocabulary: int, *, layers: int = 12, segments: int = 2) -> BertMo
         layers: number of transformer layers.
         segments: number of segment (token type) embeddings.
     """
-    config = BertConfig(vocab_size=vocabulary, num_hidden_layers=layers, type_vocab_size=segments)
-    return BertModel(config, add_pooling_layer=False)
+    return Bert(vocabulary, layers=layers, segments=segments)
 
 
-def last_layer(bert: BertModel, tokens: Tokens, **inputs: Tensor) -> Tensor:
+def last_layer(bert: Bert, tokens: Tokens, positions: Tensor | None = None) -> Tensor:
     """(n, L, hidden) float32: what the last layer gives at each token.
 
     Args:
-        inputs: further tensors of shape (n, L) that BertModel takes, such as position_ids.
+        positions: (n, L), where each token stands; default: in their order.
     """
-    output = bert(input_ids=tokens.ids, attention_mask=tokens.mask, **inputs)
-    found: Tensor = output.last_hidden_state.float()
+    found: Tensor = bert(tokens.ids, tokens.mask, positions).float()
     return found
 
 
-def all_layers(bert: BertModel, tokens: Tokens, **inputs: Tensor) -> tuple[Tensor, ...]:
+def all_layers(bert: Bert, tokens: Tokens, positions: Tensor | None = None) -> tuple[Tensor, ...]:
     """(n, L, hidden) for the embedding layer and for each transformer layer after it.
 
     Args:
-        inputs: as of `last_layer`.
+        positions: as of `last_layer`.
     """
-    output = bert(
-        input_ids=tokens.ids, attention_mask=tokens.mask, output_hidden_states=True, **inputs
-    )
-    found: tuple[Tensor, ...] = output.hidden_states
-    return found
+    return tuple(bert.states(tokens.ids, tokens.mask, positions))
 
 
 @torch.no_grad()
-def attention_of_first(bert: BertModel, states: Tensor, mask: Tensor) -> Tensor:
+def attention_of_first(bert: Bert, states: Tensor, mask: Tensor) -> Tensor:
     """(n, L), what the first token attends to in the last layer, the mean over heads.
 
-    BertModel gives its attention only where it computes it in a slower way, with other roundings;
-    that of one token is quickly found again.
+    The model does not keep its attention; that of one token is quickly found again.
 
     Args:
         states: (n, L, hidden), what enters the last layer.
@@ -61,9 +54,8 @@ def attention_of_first(bert: BertModel, states: Tensor, mask: Tensor) -> Tensor:
     """
     layers: Any = bert.encoder.layer
     attention = layers[-1].attention.self
-    heads = bert.config.num_attention_heads
-    query = attention.query(states[:, :1]).unflatten(2, (heads, -1))
-    keys = attention.key(states).unflatten(2, (heads, -1))
+    query = attention.query(states[:, :1]).unflatten(2, (attention.heads, -1))
+    keys = attention.key(states).unflatten(2, (attention.heads, -1))
     products = torch.einsum("nqhd,nkhd->nhk", query.float(), keys.float()) / keys.shape[-1] ** 0.5
     found: Tensor = products.masked_fill(mask[:, None] == 0, -torch.inf).softmax(2).mean(1)
     return found
