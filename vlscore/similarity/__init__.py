@@ -7,6 +7,13 @@ from vlscore.similarity.ablations import (
     image_centred_cosine,
     refclipscore,
 )
+from vlscore.similarity.distances import (
+    height,
+    image_gain_cosine,
+    image_gain_distance,
+    midpoint_distance,
+    segment_distance,
+)
 from vlscore.similarity.triangle import foot, score_of_area, sides, triangle_area, vlscore
 
 __all__ = [
@@ -14,9 +21,14 @@ __all__ = [
     "clipscore",
     "cosine",
     "foot",
+    "height",
     "image_centred_cosine",
+    "image_gain_cosine",
+    "image_gain_distance",
+    "midpoint_distance",
     "refclipscore",
     "score_of_area",
+    "segment_distance",
     "sides",
     "triangle_area",
     "vlscore",
