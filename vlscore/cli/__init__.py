@@ -39,6 +39,7 @@ def _options(
 def _register() -> None:
     from vlscore.cli import (
         align,
+        calibrate,
         compare,
         encoders,
         evaluate,
@@ -63,6 +64,7 @@ def _register() -> None:
         align.align,
         oracle.oracle,
         retrieval.retrieval,
+        calibrate.calibrate,
     ):
         app.command(cls=GroupedCommand)(command)
     app.add_typer(weights.app, name="weights")
