@@ -14,9 +14,11 @@ from vlscore.similarity.distances import (
     midpoint_distance,
     segment_distance,
 )
+from vlscore.similarity.space import SharedSpace
 from vlscore.similarity.triangle import foot, score_of_area, sides, triangle_area, vlscore
 
 __all__ = [
+    "SharedSpace",
     "bounding_sphere_radius",
     "clipscore",
     "cosine",
