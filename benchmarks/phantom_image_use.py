@@ -121,9 +121,7 @@ class Judged:
     recalls: dict[int, float] = field(default_factory=dict)
 
 
-def judge(
-    name: str, embedder: StudyEmbedder, cache_folder: Path, options: argparse.Namespace
-) -> Judged:
+def judge(name: str, embedder: StudyEmbedder, options: argparse.Namespace) -> Judged:
     """Every number of one encoder."""
     group = SUPERVISED if name == "phantom" else re.sub(r"-\d+$", "", name)
     judged = Judged(name, group)
