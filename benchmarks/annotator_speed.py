@@ -118,7 +118,7 @@ def bare_bert(bert: Any, lengths: list[int]) -> Callable[[], None]:
             for rows in groups_of_like_length(lengths, tokens_at_once("cpu")):
                 longest = max(lengths[row] for row in rows)
                 mask = torch.tensor([[1] * lengths[r] + [0] * (longest - lengths[r]) for r in rows])
-                bert(input_ids=mask, attention_mask=mask)
+                bert(mask, mask)
 
     return run
 

@@ -25,6 +25,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -58,12 +59,16 @@ def names(folder: Path) -> set[str]:
 
 
 def snapshot(folder: Path) -> set[str]:
-    """Everything in the folder and in its parts, by name."""
-    return names(folder) | {f".parts/{name}" for name in names(folder / ".parts")}
+    """Everything in the folder by name; its parts by inode too, for each is `new` at first."""
+    parts = set()
+    for name in names(folder / ".parts"):
+        with suppress(FileNotFoundError):
+            parts.add(f".parts/{name}@{(folder / '.parts' / name).stat().st_ino}")
+    return names(folder) | parts
 
 
 def is_part(name: str) -> bool:
-    return name.startswith(".parts/new-")
+    return name.startswith(".parts/new@")
 
 
 def is_file(name: str) -> bool:

@@ -1,5 +1,6 @@
 """Fixtures that every room's tests may use."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,9 @@ from hypothesis import settings
 # Examples are timed by nobody: beside other work a sound test takes longer than 200 ms.
 settings.register_profile("vlscore", deadline=None)
 settings.load_profile("vlscore")
+
+# No test reads or writes the user's own cache, in subprocesses either; `cache_folder` has one.
+os.environ["VLSCORE_CACHE"] = "off"
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 SHARED = REPOSITORY.parent / "shared"
@@ -19,6 +23,14 @@ def shared() -> Path:
     if not SHARED.is_dir():
         pytest.skip("../shared (real radiographs, reports, goldens) is not present")
     return SHARED
+
+
+@pytest.fixture
+def cache_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of a cache that is on during the test, empty at its beginning."""
+    folder = tmp_path / "the cache"
+    monkeypatch.setenv("VLSCORE_CACHE", str(folder))
+    return folder
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -8,8 +8,10 @@ import torch
 from torch import Tensor
 
 from vlscore.encoders import EncoderCard, ImagePipeline, JointEncoder, Tokens
+from vlscore.encoders.blocks.levels import LevelsPipeline
+from vlscore.encoders.inference import weights_sample
 from vlscore.errors import InvalidReport
-from vlscore.images import Radiograph
+from vlscore.images import Radiograph, read_image
 
 DIM = 8
 MAX_TOKENS = 12
@@ -80,6 +82,43 @@ class Sociable(HashEncoder):
 
     def embed_reports(self, tokens):
         return super().embed_reports(tokens) * (1 + 1e-6 * len(tokens))
+
+
+class QuarterPipeline(LevelsPipeline):
+    """The same quarters as whole levels, which may be kept on disk."""
+
+    cache_version = "1"
+
+    def levels(self, radiograph):
+        pixels = BrightnessPipeline()(radiograph)
+        return np.rint(pixels.numpy() * 255).astype(np.uint8)
+
+    def levels_as_authors(self, path):
+        return self.levels(read_image(path))
+
+    def from_stored(self, stored):
+        return stored.float() / 255
+
+
+class KeptEncoder(Sociable):
+    """Its embeddings may be kept on disk; both towers' depend on their company."""
+
+    image_pipeline = QuarterPipeline()
+    has_lateral_tower = True
+    cache_version = "1"
+
+    def __init__(self, checksum: str = "kept encoder") -> None:
+        super().__init__()
+        self.checksum = hashlib.sha256(checksum.encode()).hexdigest()
+        self.image_rows = 0
+        self.loaded_weights = weights_sample(self)
+
+    def embed_images(self, pixels):
+        self.image_rows += len(pixels)
+        return super().embed_images(pixels) * (1 + 1e-6 * len(pixels))
+
+    def embed_lateral_images(self, pixels):
+        return -2 * self.embed_images(pixels)
 
 
 def _word_id(word: str) -> int:

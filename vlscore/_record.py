@@ -30,8 +30,13 @@ def run_record(**facts: Any) -> dict[str, Any]:
         "finished": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "python": platform.python_version(),
         "platform": platform.platform(),
-        "libraries": {name: _installed(name) for name in _LIBRARIES},
+        "libraries": libraries(),
     }
+
+
+def libraries() -> dict[str, str | None]:
+    """The versions of the libraries that numbers may depend on; None for one that is absent."""
+    return {name: _installed(name) for name in _LIBRARIES}
 
 
 def _installed(library: str) -> str | None:

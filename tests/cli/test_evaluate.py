@@ -111,7 +111,7 @@ class TestInThisProcess:
         done = evaluate("-m", f"{name},vlscore,tests.metrics.own:COMPOSITE", "--keep-going")
         assert done.exit_code == 0, done.output
         assert "length-ratio" in done.stdout
-        assert "composite|mine:2|of:bleu-1," in done.stdout
+        assert "sum-of-two|mine:2|of:bleu-1," in done.stdout
         # A plain function from a file of one's own, in another process.
         (tmp_path / "mine.py").write_text(
             "from vlscore.metrics import text_metric\n"

@@ -15,26 +15,16 @@ import numpy as np
 from vlscore.images import read_image
 
 
-class Pixels:
-    """What workers use of a tensor."""
-
-    def __init__(self, values: np.ndarray) -> None:
-        self.values = values
-
-    def detach(self) -> "Pixels":
-        return self
-
-    def numpy(self) -> np.ndarray:
-        return self.values
-
-
 class LightPipeline:
     """The mean of an image, and the process that made it."""
 
-    def load(self, image, policy) -> Pixels:
+    def load_stored(self, image, policy) -> np.ndarray:
         self.misbehave(Path(image))
         mean = read_image(image, policy).pixels.mean()
-        return Pixels(np.array([mean, os.getpid()], np.float64))
+        return np.array([mean, os.getpid()], np.float64)
+
+    def from_stored(self, stored):
+        return stored
 
     def misbehave(self, path: Path) -> None:
         pass

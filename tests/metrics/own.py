@@ -27,7 +27,7 @@ class MeanOfInputs(Provider):
 
 
 COMPOSITE = Metric(
-    name="composite",
+    name="sum-of-two",
     description="mean of its inputs",
     higher_is_better=True,
     bounds=(None, None),

@@ -69,9 +69,9 @@ def test_composites_run_last_on_values_that_are_computed_once(monkeypatch):
     monkeypatch.setattr(Plan, "_finished", noted)
     plan = Plan([own.COMPOSITE, "rouge-l"])
     values = plan.values(Batch(CANDIDATES, REFERENCES))
-    assert ran == ["bleu-1", "rouge-l", "length-ratio", "composite"]
+    assert ran == ["bleu-1", "rouge-l", "length-ratio", "sum-of-two"]
     # Only what was asked for comes back, in that order.
-    assert [str(metric) for metric in values] == ["composite", "rouge-l"]
+    assert [str(metric) for metric in values] == ["sum-of-two", "rouge-l"]
     alone = compute(["bleu-1", "rouge-l", own.length_ratio], CANDIDATES, REFERENCES)
     expected = np.mean([alone["bleu-1"], alone["rouge-l"], alone["length-ratio"]], axis=0)
     np.testing.assert_array_equal(values[own.COMPOSITE].headline, expected)
@@ -81,7 +81,7 @@ def test_composites_run_last_on_values_that_are_computed_once(monkeypatch):
 def test_a_composites_signature_contains_those_of_its_inputs():
     plan = Plan([own.COMPOSITE])
     found = plan.signature(own.COMPOSITE)
-    assert found.subject == "composite"
+    assert found.subject == "sum-of-two"
     for name in ("bleu-1", "rouge-l", own.length_ratio):
         one = str(plan.signature(find_metric(name)))
         assert one.replace("|", ",") in found.get("of")
@@ -131,7 +131,7 @@ def test_lists_stand_for_tuples_and_a_lone_text_is_refused():
 
 def test_a_provider_that_has_no_hash_will_do():
     metric = dataclasses.replace(own.COMPOSITE, inputs=(), provider=own.Unhashable())
-    assert compute(metric, CANDIDATES, REFERENCES)["composite"].tolist() == [0.5] * 3
+    assert compute(metric, CANDIDATES, REFERENCES)["sum-of-two"].tolist() == [0.5] * 3
     assert metric != dataclasses.replace(metric, provider=own.Unhashable(0.7))
 
 
@@ -323,7 +323,7 @@ def test_a_metric_that_cannot_run_is_refused_before_anything_is_computed():
             return "mine is not installed: pip install mine"
 
     metric = dataclasses.replace(own.COMPOSITE, provider=Absent())
-    with pytest.raises(MissingDependency, match="composite: mine is not installed"):
+    with pytest.raises(MissingDependency, match="sum-of-two: mine is not installed"):
         compute(["bleu-1", metric], CANDIDATES, REFERENCES)
 
 

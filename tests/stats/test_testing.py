@@ -4,12 +4,14 @@ import itertools
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from vlscore.errors import InvalidSetting
 from vlscore.stats import (
     auc,
     benjamini_hochberg,
     cohens_d,
+    one_sided_t_test,
     paired_test,
     permutation_test,
     two_sample_test,
@@ -91,3 +93,16 @@ def test_benjamini_hochberg_by_hand():
 def test_samples_that_cannot_be_tested_are_refused(call):
     with pytest.raises(InvalidSetting):
         call()
+
+
+def test_one_sided_t_test_is_scipys_and_defined_where_scipy_is_not():
+    rng = np.random.default_rng(2)
+    x, y = rng.normal(0.3, 1, 20), rng.normal(0, 1, 20)
+    found = one_sided_t_test(x, y)
+    expected = stats.ttest_rel(x, y, alternative="greater")
+    assert found.p_value == pytest.approx(expected.pvalue, abs=1e-12)
+    assert found.statistic == pytest.approx(expected.statistic, abs=1e-12)
+    assert one_sided_t_test([1.0, 2.0], [1.0, 2.0]).p_value == 1
+    assert np.isnan(one_sided_t_test([1.0], [0.0]).p_value)
+    assert one_sided_t_test([1.0, 2.0], [0.0, 1.0]).p_value == 0
+    assert one_sided_t_test([0.0, 1.0], [1.0, 2.0]).p_value == 1

@@ -6,6 +6,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+from vlscore._assurance import confirm
 from vlscore._files import writing
 from vlscore._resumable.chunks import (
     PARTS,
@@ -146,7 +147,8 @@ class ResumableFolder:
                 that took up another one may hold the results of both).
 
         Returns: the content of `run.json`.
-        Raises: OutputFailed where rows are missing, or the system refuses to write.
+        Raises: OutputFailed where rows are missing, or the system refuses to write;
+            ChecksumMismatch where a checkpoint is not the one that it was taken for.
         """
         chunks = self._open_chunks
         if chunks.rows != rows:
@@ -159,6 +161,8 @@ class ResumableFolder:
         with writing(self.out):
             final = staging_folder(parts)
             record = write(final)
+            # The results take their places only if what they were made with is what it seemed.
+            confirm()
             unknown = {path.name for path in final.iterdir()} - self._names
             if unknown:
                 raise ValueError(f"undeclared results: {sorted(unknown)}")

@@ -9,6 +9,14 @@ from vlscore.alignment.agreement import (
     RaterAgreement,
     align,
 )
+from vlscore.alignment.composite import CompositeFit, fit_composite
+from vlscore.alignment.failure_modes import (
+    CategoryMean,
+    FailureModes,
+    FailureTest,
+    failure_modes,
+)
+from vlscore.alignment.failure_run import FailureRun, run_failure_modes
 from vlscore.alignment.layouts import LAYOUTS, layout_of, read_ratings
 from vlscore.alignment.pairs import MEANINGS, RatedPairs
 from vlscore.alignment.pairwise import RankingAgreement
@@ -21,7 +29,12 @@ __all__ = [
     "MEANINGS",
     "Alignment",
     "AlignmentRun",
+    "CategoryMean",
     "Ceiling",
+    "CompositeFit",
+    "FailureModes",
+    "FailureRun",
+    "FailureTest",
     "MeasuredMetric",
     "MetricAgreement",
     "MetricDifference",
@@ -31,7 +44,10 @@ __all__ = [
     "RatingColumns",
     "align",
     "all_tables",
+    "failure_modes",
+    "fit_composite",
     "layout_of",
     "read_ratings",
     "run_alignment",
+    "run_failure_modes",
 ]

@@ -12,6 +12,7 @@ from vlscore.alignment.pairs import (
     SIGNIFICANT,
     TOTAL,
     Array,
+    CountKey,
     Meaning,
     RatedPairs,
 )
@@ -104,6 +105,7 @@ class Builder:
         """The pairs that some rater rated; raises InvalidTable where there are none."""
         pairs, raters = list(self._pairs), list(self._raters)
         ratings = self._rated(pairs, raters)
+        counts = self._counted(pairs, raters)
         rated = np.zeros(len(pairs), dtype=bool)
         for values in ratings.values():
             rated |= ~np.isnan(values).all(axis=0)
@@ -127,7 +129,25 @@ class Builder:
             bad=tuple(self.bad),
             notes=tuple(self.notes),
             files=self.files,
+            counts={key: values[:, rated] for key, values in counts.items()},
         )
+
+    def _counted(self, pairs: Sequence[Pair], raters: Sequence[str]) -> dict[CountKey, Array]:
+        """Errors of each category and significance; empty where there is one category."""
+        keys = sorted(
+            {key for counts in self._counts.values() for key in counts},
+            key=lambda key: (key[0], key[1] is None, not key[1]),
+        )
+        if len({category for category, _ in keys}) < 2:
+            return {}
+        places = {pair: k for k, pair in enumerate(pairs)}
+        rows = {rater: k for k, rater in enumerate(raters)}
+        found = {key: np.full((len(raters), len(pairs)), np.nan) for key in keys}
+        for (pair, rater), counts in self._counts.items():
+            for key, values in found.items():
+                values[rows[rater], places[pair]] = counts.get(key, 0.0)
+        self._leave_out(found.values(), rows, places)
+        return found
 
     def _rated(self, pairs: Sequence[Pair], raters: Sequence[str]) -> dict[str, Array]:
         places = {pair: k for k, pair in enumerate(pairs)}
@@ -142,12 +162,19 @@ class Builder:
         for (pair, rater), counts in self._counts.items():
             for name in self._count_names():
                 found[name][rows[rater], places[pair]] = _summed(counts, name)
+        self._leave_out(found.values(), rows, places)
+        return found
+
+    def _leave_out(
+        self, arrays: Iterable[Array], rows: dict[str, int], places: dict[Pair, int]
+    ) -> None:
+        """Ratings that a row which cannot be used belongs to become nan."""
+        every = list(arrays)
         for pair, spoilt in self._spoilt:
             if pair in places:
                 which = [rows[spoilt]] if spoilt in rows else []
-                for values in found.values():
+                for values in every:
                     values[slice(None) if spoilt is None else which, places[pair]] = np.nan
-        return found
 
     def _count_names(self) -> list[str]:
         keys = {key for counts in self._counts.values() for key in counts}

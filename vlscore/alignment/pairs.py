@@ -15,6 +15,8 @@ from vlscore.studies import BadRow, StudyImages
 
 Array = NDArray[np.float64]
 Meaning = Literal["errors", "quality", "ranks"]
+# A category of errors, and whether they matter clinically; None where nobody said.
+CountKey = tuple[str, bool | None]
 MEANINGS: tuple[Meaning, ...] = ("errors", "quality", "ranks")
 
 TOTAL, SIGNIFICANT, INSIGNIFICANT = "total errors", "significant errors", "insignificant errors"
@@ -31,6 +33,8 @@ class RatedPairs:
         ratings: name of a rating -> (k, n) float64; nan where a rater did not rate a pair. Error
             counts have "total errors", "significant errors", "insignificant errors" as far as
             significance is known, then every category's errors, significant or not.
+        counts: of error counts, (category, whether significant) -> (k, n), what `ratings` sums up;
+            empty where errors were not counted by category.
         meaning: "errors" (more is worse), "quality" (more is better), or "ranks" (1 is the best
             candidate of its study; ranks of two studies cannot be compared).
         references, texts: the reports; None where the set does not bring them.
@@ -51,6 +55,7 @@ class RatedPairs:
     bad: tuple[BadRow, ...] = ()
     notes: tuple[str, ...] = field(default=())
     files: tuple[Path, ...] = ()
+    counts: Mapping[CountKey, Array] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.studies)

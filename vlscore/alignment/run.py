@@ -4,7 +4,7 @@ import csv
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,9 @@ from vlscore._files import file_digest, plain, write_json
 from vlscore._record import run_record
 from vlscore._resumable import ResumableFolder
 from vlscore.alignment.agreement import Alignment, MeasuredMetric, align
-from vlscore.alignment.pairs import RatedPairs
-from vlscore.alignment.tables import all_tables, write_csv
+from vlscore.alignment.composite import CompositeFit, fit_composite, texts_of
+from vlscore.alignment.pairs import Array, RatedPairs
+from vlscore.alignment.tables import all_tables, composite_table, write_csv
 from vlscore.alignment.values import (
     Failures,
     check_inputs,
@@ -27,14 +28,18 @@ from vlscore.alignment.values import (
 )
 from vlscore.display import TextTable, markdown
 from vlscore.errors import InvalidSetting
+from vlscore.metrics import Composite, Metric, write_composite
+from vlscore.metrics.providers.composite_provider import CompositeProvider
 from vlscore.scorer import Scorer
 from vlscore.studies import BadRow, StudyImages, StudyTable
 
 # Pairs of one chunk where nothing is embedded; else batches.
 _TEXTS_IN_CHUNK, _BATCHES_IN_CHUNK = 1000, 8
-_CONTENT = "alignment.json"
+_CONTENT, COMPOSITE = "alignment.json", "composite.json"
+TOLD = "upper bound, told the answer"
 _RESULTS = (
     _CONTENT,
+    COMPOSITE,
     "values.csv",
     "failures.csv",
     "agreement.csv",
@@ -56,7 +61,7 @@ class AlignmentRun:
         content: of alignment.json.
         tables: as they are printed.
         notes: what a user should know besides.
-        result: the numbers; None where the run had ended before.
+        result, fit: the numbers; None where the run had ended before, or nothing was fitted.
         unchanged: everything was there already.
     """
 
@@ -65,6 +70,7 @@ class AlignmentRun:
     tables: list[TextTable]
     notes: tuple[str, ...]
     result: Alignment | None = None
+    fit: CompositeFit | None = None
     unchanged: bool = False
 
     @property
@@ -86,6 +92,7 @@ def run_alignment(
     values: str | Path | None = None,
     lower_is_better: Sequence[str] = (),
     studies: StudyTable | None = None,
+    fit: str | None = None,
     level: float = 0.95,
     resamples: int = 1000,
     seed: int = 0,
@@ -104,6 +111,8 @@ def run_alignment(
         values: table of values that were computed elsewhere; see `read_values`.
         lower_is_better: columns of it of which smaller values are better.
         studies: brings the images of the pairs' studies, by id.
+        fit: name of a rating, to fit a composite of the computed metrics to; composite.json then
+            holds it.
         level, resamples, seed: of the bootstrap.
         overwrite: compute anew, and replace results when the new ones are complete.
         on_progress: called with (pairs done, values that are missing).
@@ -119,6 +128,7 @@ def run_alignment(
         "level": level,
         "resamples": resamples,
         "seed": seed,
+        **({} if fit is None else {"fit": fit}),
     }
     with ResumableFolder(out, key, results=_RESULTS, overwrite=overwrite) as folder:
         if folder.record is not None:
@@ -127,10 +137,16 @@ def run_alignment(
         metrics, failures = run.metrics(folder)
         result = align(metrics, pairs, level=level, resamples=resamples, seed=seed)
         tables = all_tables(result)
+        fitted = None
+        if fit is not None:
+            fitted = run.fit(metrics, fit, resamples, seed)
+            tables.append(composite_table(fitted))
         content = _content(result, run.pairs, tables, failures)
 
         def write(place: Path) -> dict[str, Any]:
             _write(place, result, run.pairs, tables, content)
+            if fitted is not None:
+                write_composite(place / COMPOSITE, fitted.composite)
             return run_record(
                 files=[str(file.resolve()) for file in pairs.files],
                 values=None if values is None else str(Path(values).resolve()),
@@ -139,7 +155,7 @@ def run_alignment(
             )
 
         folder.finish(write, rows=done)
-        return AlignmentRun(folder.out, content, tables, tuple(run.notes), result)
+        return AlignmentRun(folder.out, content, tables, tuple(run.notes), result, fitted)
 
 
 class _Run:
@@ -161,6 +177,9 @@ class _Run:
         self._scorer = scorer
         if scorer is not None:
             check_inputs(scorer, self.pairs)
+            if scorer.plan.needs_fit and self.pairs.references is not None:
+                # To all references, whichever of them a chunk holds.
+                scorer = self._scorer = scorer.fit(self.pairs.references)
         self._values, self._lower = values, sorted(lower_is_better)
         self._read: list[MeasuredMetric] = []
         self._read_failures: Failures = {}
@@ -219,10 +238,38 @@ class _Run:
             for _, found in parts:
                 failures |= found
             computed = [
-                MeasuredMetric.of(metric, numbers[k], str(self._scorer.signatures[str(metric)]))
-                for k, metric in enumerate(self._scorer.metrics)
+                self._measured(metric, numbers[k]) for k, metric in enumerate(self._scorer.metrics)
             ]
         return [*computed, *self._read], dict(sorted(failures.items()))
+
+    def fit(
+        self, metrics: Sequence[MeasuredMetric], rating: str, resamples: int, seed: int
+    ) -> CompositeFit:
+        """A composite of the metrics that are computed here and are none themselves."""
+        names = (
+            {str(m) for m in self._scorer.metrics if not _composite_of(m)} if self._scorer else ()
+        )
+        of = [metric for metric in metrics if metric.name in names]
+        if others := [metric.name for metric in metrics if metric.name not in names]:
+            self.notes.append(
+                f"{', '.join(others)} can be no part of a composite: it is made of metrics that "
+                "vlscore computes, and not of composites"
+            )
+        found = fit_composite(of, self.pairs, rating, resamples=resamples, seed=seed)
+        self.notes += [f"{name} is left out: {why}" for name, why in found.left_out.items()]
+        return found
+
+    def _measured(self, metric: Metric, values: Array) -> MeasuredMetric:
+        """Values of a metric; a composite that was fitted to these very pairs is named as such."""
+        assert self._scorer is not None
+        signature = str(self._scorer.signatures[str(metric)])
+        found = MeasuredMetric.of(metric, values, signature)
+        composite = _composite_of(metric)
+        texts = [texts_of(self.pairs, row) for row in range(len(self.pairs))]
+        if composite is None or not (seen := composite.has_seen(self.pairs.studies, texts)):
+            return found
+        self.notes.append(f"{metric} was fitted to {seen} of these {len(texts)} pairs: {TOLD}")
+        return replace(found, name=f"{found.name} ({TOLD})")
 
     def _inputs(self, rows: range) -> list[Path]:
         if self.pairs.images is None or not self._scorer or not self._scorer.plan.needs.images:
@@ -243,6 +290,11 @@ class _Run:
         if not found:
             raise InvalidSetting(f"{studies.path}: none of its studies has the id of a rated pair")
         return found
+
+
+def _composite_of(metric: Metric) -> Composite | None:
+    provider = metric.provider
+    return provider.composite if isinstance(provider, CompositeProvider) else None
 
 
 def _content(

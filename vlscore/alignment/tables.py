@@ -9,6 +9,7 @@ from typing import Any
 
 from vlscore._files import plain
 from vlscore.alignment.agreement import Alignment, MetricAgreement
+from vlscore.alignment.composite import CompositeFit
 from vlscore.display import TextTable, interval, number, p_value
 from vlscore.stats import Interval
 
@@ -161,6 +162,24 @@ def ranking_table(found: Alignment, rating: str) -> TextTable:
     return TextTable(
         f"Ranking two candidates of a study: {rating}", columns, tuple(rows), _RANKINGS
     )
+
+
+def composite_table(fit: CompositeFit) -> TextTable:
+    """What a composite is made of, and how well it does."""
+    composite = fit.composite
+    rows = [
+        (each.metric, number(each.weight), interval(fit.alone[each.metric]))
+        for each in sorted(composite.inputs, key=lambda each: -each.weight)
+    ]
+    rows.append(("composite, cross-validated", "", interval(fit.cross_validated)))
+    rows.append(("composite (upper bound, told the answer)", "", interval(fit.told)))
+    caption = (
+        f"tau_b with the raters' mean on the {composite.pairs} pairs of {composite.studies} "
+        "studies that have all values, 95 % bootstrap intervals over studies. Cross-validated: for "
+        "studies left out, by composites that were fitted to the others."
+    )
+    title = f"A composite fitted to {composite.rating}"
+    return TextTable(title, ("metric", "weight", "tau_b"), tuple(rows), caption)
 
 
 def write_csv(path: Path, records: Iterable[Any]) -> None:

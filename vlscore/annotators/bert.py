@@ -5,9 +5,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from torch import Tensor
-from torch.nn import Module
-from transformers import BertConfig, BertModel
 
+from vlscore.encoders.blocks.bert import Bert
 from vlscore.encoders.blocks.building import fill, without_initialisation
 from vlscore.errors import IncompatibleCheckpoint
 
@@ -17,7 +16,7 @@ _LAYER = re.compile(r"encoder\.layer\.(\d+)\.")
 _UNUSED = ("pooler.*",)
 
 
-def bert_of(tensors: Mapping[str, Tensor], source: Path) -> BertModel:
+def bert_of(tensors: Mapping[str, Tensor], source: Path) -> Bert:
     """A BERT encoder without its pooler, in float32, from tensors under transformers' names.
 
     Args:
@@ -40,22 +39,19 @@ def bert_of(tensors: Mapping[str, Tensor], source: Path) -> BertModel:
             f"{source}: its BERT is {hidden} wide, which is no multiple of {_HEAD_WIDTH}"
         )
     layers = {int(found[1]) for key in tensors if (found := _LAYER.match(key))}
-    config = BertConfig(
-        vocab_size=pieces,
-        hidden_size=hidden,
-        num_hidden_layers=len(layers),
-        num_attention_heads=hidden // _HEAD_WIDTH,
-        intermediate_size=inner,
-        max_position_embeddings=positions,
-        type_vocab_size=segments,
-    )
     with without_initialisation():
-        bert = BertModel(config, add_pooling_layer=False)
+        bert = Bert(
+            pieces,
+            hidden=hidden,
+            layers=len(layers),
+            heads=hidden // _HEAD_WIDTH,
+            inner=inner,
+            positions=positions,
+            segments=segments,
+        )
     fill(bert, tensors, source=source, unused=_UNUSED)
     # Checkpoints of any precision are read in float32.
-    Module.float(bert)
-    Module.eval(bert)
-    return bert
+    return bert.float().eval()
 
 
 def part_of(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:

@@ -82,12 +82,12 @@ class CheXbert:
             key.removeprefix("module."): tensor for key, tensor in load_checkpoint(path).items()
         }
         self._bert = bert_of(part_of(tensors, "bert."), path)
-        hidden = self._bert.config.hidden_size
+        hidden = self._bert.hidden
         self._heads = nn.ModuleList(nn.Linear(hidden, classes) for classes in CLASSES)
         heads = {key: t for key, t in tensors.items() if not key.startswith("bert.")}
         fill(self._heads, heads, source=path, key_of="linear_heads.{}".format)
-        self._tokenizer = WordPieceTokenizer.from_file(words, size=self._bert.config.vocab_size)
-        self._longest = min(_MAX_TOKENS, self._bert.config.max_position_embeddings)
+        self._tokenizer = WordPieceTokenizer.from_file(words, size=self._bert.pieces)
+        self._longest = min(_MAX_TOKENS, self._bert.positions)
         self._device = check_device(device)
         self._tokens = tokens_at_once(self._device.type)
         nn.Module.to(self._bert, self._device)
@@ -115,11 +115,10 @@ class CheXbert:
         tokens = self._tokenizer(
             [" ".join(report.split()) for report in reports], max_tokens=self._longest
         )
-        found = torch.empty(len(reports), self._bert.config.hidden_size)
+        found = torch.empty(len(reports), self._bert.hidden)
         with inference(self._device, "fp32"):
             for rows in groups_of_like_length(tokens.lengths.tolist(), self._tokens):
                 part = tokens.take(rows).to(self._device)
-                states = self._bert(input_ids=part.ids, attention_mask=part.mask)
-                found[rows] = states.last_hidden_state[:, 0].float().cpu()
+                found[rows] = self._bert(part.ids, part.mask)[:, 0].float().cpu()
             heads = [head(found.to(self._device)).cpu() for head in self._heads]
         return heads, found, tokens.truncated

@@ -100,12 +100,9 @@ class RadGraph:
         path, words = radgraph_files(weights, vocabulary)
         files = read_radgraph(path, dataset)
         self._model = RadGraphModel(files)
-        config = self._model.bert.config
-        self._tokenizer = WordPieceTokenizer.from_file(words, size=config.vocab_size)
-        self._at_once = (
-            min(files.max_pieces or config.max_position_embeddings, config.max_position_embeddings)
-            - 2
-        )
+        bert = self._model.bert
+        self._tokenizer = WordPieceTokenizer.from_file(words, size=bert.pieces)
+        self._at_once = min(files.max_pieces or bert.positions, bert.positions) - 2
         self._entity_labels = files.entity_labels
         self._relation_labels = files.relation_labels
         first: Splitting = "radgraph" if files.dataset in _FIRST else "radgraph-xl"
@@ -188,9 +185,7 @@ class RadGraph:
             for place, row in enumerate(rows):
                 padded[place, : len(ids[row])] = torch.tensor(ids[row])
                 mask[place, : len(ids[row])] = 1
-            output = self._model.bert(
-                input_ids=padded.to(self._device), attention_mask=mask.to(self._device)
-            ).last_hidden_state
+            output = self._model.bert(padded.to(self._device), mask.to(self._device))
             for place, row in enumerate(rows):
                 states[row] = output[place, 1 : len(ids[row]) - 1]
         return states

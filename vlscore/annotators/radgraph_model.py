@@ -71,7 +71,7 @@ class RadGraphModel(nn.Module):
         super().__init__()
         tensors = files.tensors
         self.bert = bert_of(part_of(tensors, _BERT), files.source)
-        hidden = self.bert.config.hidden_size
+        hidden = self.bert.hidden
         try:
             widths = tensors["_endpoint_span_extractor._span_width_embedding.weight"].float()
             span = [hidden, hidden, widths.shape[1]]

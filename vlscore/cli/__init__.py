@@ -39,10 +39,13 @@ def _options(
 def _register() -> None:
     from vlscore.cli import (
         align,
+        cache,
         calibrate,
         compare,
+        controlled,
         encoders,
         evaluate,
+        failure_modes,
         index,
         metrics,
         oracle,
@@ -62,6 +65,8 @@ def _register() -> None:
         perturb.perturb,
         sensitivity.sensitivity,
         align.align,
+        failure_modes.failure_modes,
+        controlled.controlled,
         oracle.oracle,
         retrieval.retrieval,
         calibrate.calibrate,
@@ -69,6 +74,7 @@ def _register() -> None:
         app.command(cls=GroupedCommand)(command)
     app.add_typer(weights.app, name="weights")
     app.add_typer(index.index, name="index")
+    app.add_typer(cache.app, name="cache")
 
 
 _register()

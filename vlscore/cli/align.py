@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from vlscore.cli import rating_options
 from vlscore.cli.options import (
     SHOWN_FAILURES,
     TABLE,
@@ -20,6 +21,7 @@ from vlscore.cli.options import (
     ImageRootOption,
     JsonOption,
     KeepGoingOption,
+    NoCacheOption,
     OutOption,
     OverwriteOption,
     PrecisionOption,
@@ -31,6 +33,7 @@ from vlscore.cli.options import (
     ViewColumnOption,
     ViewsOption,
     WeightsOption,
+    cache_hits,
     column_names,
     make_scorer,
     say_of_encoder,
@@ -40,19 +43,25 @@ from vlscore.cli.options import (
     terminal_width,
     text_policy,
 )
-
-
-def _column(name: str, help: str) -> object:
-    return typer.Option(name, metavar="NAME", help=help, rich_help_panel=TABLE)
+from vlscore.cli.rating_options import (
+    RATINGS_HELP,
+    CandidateIdColumnOption,
+    CategoryColumnOption,
+    LayoutOption,
+    RaterColumnOption,
+    RaterColumnsOption,
+    RatingColumnsOption,
+    ResamplesOption,
+    SeedOption,
+    SignificantColumnOption,
+    StudyColumnOption,
+)
 
 
 def align(
     ratings: Annotated[
         Path,
-        typer.Argument(
-            help="Table of ratings, or the folder of a published set: ReXVal, RadEvalX, RadPref.",
-            metavar="RATINGS",
-        ),
+        typer.Argument(help=RATINGS_HELP, metavar="RATINGS"),
     ],
     out: OutOption,
     metrics: Annotated[
@@ -92,49 +101,26 @@ def align(
             "ranks (1 is the best candidate of its study).",
         ),
     ] = "errors",
-    layout: Annotated[
+    fit: Annotated[
         str | None,
         typer.Option(
-            "--layout",
-            metavar="NAME",
-            help="rexval, radevalx, radpref, refisco-v0, refisco-v1 or table. Default: found out.",
+            "--fit",
+            metavar="RATING",
+            help='Also fit a composite of the computed metrics to a rating, as in "total errors"; '
+            "--metrics composite:FOLDER/composite.json then is a metric.",
             show_default=False,
         ),
     ] = None,
-    resamples: Annotated[
-        int, typer.Option(min=10, metavar="N", help="Resamples of the bootstrap.")
-    ] = 1000,
-    seed: Annotated[int, typer.Option(metavar="N", help="Of the bootstrap.")] = 0,
-    study_column: Annotated[str, _column("--study-column", "Column with the study.")] = "study_id",
-    candidate_id_column: Annotated[
-        str, _column("--candidate-id-column", "Column that tells candidates of a study apart.")
-    ] = "candidate_id",
-    rater_column: Annotated[str, _column("--rater-column", "Column with the rater.")] = "rater",
-    rating_columns: Annotated[
-        str,
-        typer.Option(
-            "--rating-columns",
-            metavar="NAMES",
-            help="Columns of ratings, with commas: one, or one a dimension.",
-            rich_help_panel=TABLE,
-        ),
-    ] = "rating",
-    rater_columns: Annotated[
-        str,
-        typer.Option(
-            "--rater-columns",
-            metavar="NAMES",
-            help="Instead, one column of ratings a rater, in a table with one row a candidate.",
-            show_default=False,
-            rich_help_panel=TABLE,
-        ),
-    ] = "",
-    category_column: Annotated[
-        str, _column("--category-column", "Column with the kind of error that a row counts.")
-    ] = "category",
-    significant_column: Annotated[
-        str, _column("--significant-column", "Column that says whether these errors matter.")
-    ] = "significant",
+    layout: LayoutOption = None,
+    resamples: ResamplesOption = 1000,
+    seed: SeedOption = 0,
+    study_column: StudyColumnOption = "study_id",
+    candidate_id_column: CandidateIdColumnOption = "candidate_id",
+    rater_column: RaterColumnOption = "rater",
+    rating_columns: RatingColumnsOption = "rating",
+    rater_columns: RaterColumnsOption = "",
+    category_column: CategoryColumnOption = "category",
+    significant_column: SignificantColumnOption = "significant",
     reference_column: ReferenceColumnOption = "reference",
     candidate_column: CandidateColumnOption = "candidate",
     image_column: ImageColumnOption = "image",
@@ -156,7 +142,8 @@ def align(
     C: ConstantOption = None,
     device: DeviceOption = None,
     precision: PrecisionOption = "fp32",
-    batch_size: BatchSizeOption = 16,
+    batch_size: BatchSizeOption = None,
+    no_cache: NoCacheOption = False,
     image_policy: ImagePolicyOption = "auto",
     views: ViewsOption = "first-frontal",
     section: SectionOption = "all",
@@ -180,16 +167,16 @@ def align(
     """
     import json
 
-    from vlscore.alignment import RatingColumns, read_ratings, run_alignment
+    from vlscore.alignment import read_ratings, run_alignment
     from vlscore.cli.progress import row_progress
     from vlscore.studies import open_studies
 
-    columns = RatingColumns(
+    columns = rating_options.rating_columns(
+        rating_columns,
+        rater_columns,
         study=study_column,
         candidate_id=candidate_id_column,
         rater=rater_column,
-        ratings=_names(rating_columns),
-        by_rater=_names(rater_columns),
         category=category_column,
         significant=significant_column,
         reference=reference_column,
@@ -212,21 +199,28 @@ def align(
             device=device,
             precision=precision,
             batch_size=batch_size,
+            cache=not no_cache,
             image_policy=image_policy,
             text_policy=text_policy(section, reference_section, candidate_section),
             views=views,
         )
     with (
         stopping(out),
-        row_progress(len(pairs), "pairs", quiet=quiet or as_json) as on_progress,
+        row_progress(
+            len(pairs),
+            "pairs",
+            quiet=quiet or as_json,
+            also=cache_hits(scorer.embedder if scorer is not None else None),
+        ) as on_progress,
     ):
         run = run_alignment(
             pairs,
             out,
             scorer=scorer,
             values=values,
-            lower_is_better=_names(lower_is_better),
+            lower_is_better=rating_options.names_of(lower_is_better),
             studies=table,
+            fit=fit,
             resamples=resamples,
             seed=seed,
             overwrite=overwrite,
@@ -248,7 +242,3 @@ def align(
         typer.echo(f"all of them: {run.folder / 'failures.csv'}", err=True)
         if not keep_going:
             raise typer.Exit(1)
-
-
-def _names(text: str) -> tuple[str, ...]:
-    return tuple(name.strip() for name in text.split(",") if name.strip())

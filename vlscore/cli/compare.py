@@ -22,6 +22,7 @@ from vlscore.cli.options import (
     ImageRootOption,
     JsonOption,
     KeepGoingOption,
+    NoCacheOption,
     OutOption,
     OverwriteOption,
     PrecisionOption,
@@ -34,6 +35,7 @@ from vlscore.cli.options import (
     ViewsOption,
     WeightsOption,
     WorkersOption,
+    cache_hits,
     column_names,
     make_embedder,
     make_scorer,
@@ -123,7 +125,8 @@ def compare(
     C: ConstantOption = None,
     device: DeviceOption = None,
     precision: PrecisionOption = "fp32",
-    batch_size: BatchSizeOption = 16,
+    batch_size: BatchSizeOption = None,
+    no_cache: NoCacheOption = False,
     workers: WorkersOption = None,
     image_policy: ImagePolicyOption = "auto",
     views: ViewsOption = "first-frontal",
@@ -168,6 +171,7 @@ def compare(
             "device": device,
             "precision": precision,
             "batch_size": batch_size,
+            "cache": not no_cache,
             "image_policy": image_policy,
             "views": views,
         }
@@ -180,7 +184,12 @@ def compare(
             scorer = make_scorer(*paths, metrics=metrics, C=C, text_policy=policy, **options)
     with (
         stopping(out),
-        row_progress(None, "images and studies", quiet=quiet or as_json) as on_progress,
+        row_progress(
+            None,
+            "images and studies",
+            quiet=quiet or as_json,
+            also=cache_hits(scorer.embedder if scorer is not None else None),
+        ) as on_progress,
     ):
         result = run(
             sources,

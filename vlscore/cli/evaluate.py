@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -23,6 +23,7 @@ from vlscore.cli.options import (
     ImageRootOption,
     JsonOption,
     KeepGoingOption,
+    NoCacheOption,
     OutOption,
     OverwriteOption,
     PrecisionOption,
@@ -35,7 +36,9 @@ from vlscore.cli.options import (
     ViewsOption,
     WeightsOption,
     WorkersOption,
+    cache_hits,
     column_names,
+    ending_together,
     make_scorer,
     say_of_encoder,
     say_of_failures,
@@ -45,6 +48,10 @@ from vlscore.cli.options import (
     text_policy,
     worker_count,
 )
+
+if TYPE_CHECKING:
+    from vlscore.scorer import Scorer
+    from vlscore.studies import StudyTable
 
 
 def evaluate(
@@ -81,7 +88,8 @@ def evaluate(
     C: ConstantOption = None,
     device: DeviceOption = None,
     precision: PrecisionOption = "fp32",
-    batch_size: BatchSizeOption = 16,
+    batch_size: BatchSizeOption = None,
+    no_cache: NoCacheOption = False,
     workers: WorkersOption = None,
     image_policy: ImagePolicyOption = "auto",
     views: ViewsOption = "first-frontal",
@@ -111,57 +119,83 @@ def evaluate(
     all fail for one reason, the run ends at once; with --keep-going it goes on.
 
     Stop with Ctrl-C and start the same command again to go on where it was. Start it again with
-    further metrics to add their columns to a finished run.
+    further metrics to add their columns to a finished run. Started by torchrun, several processes
+    share the work, each with a GPU of its own where there are GPUs, and write the same results.
 
     Example: vlscore evaluate studies.csv --image-root /data/files --out results
+    Example: torchrun --nproc-per-node 4 -m vlscore evaluate studies.csv --out results
     """
+    from vlscore._processes import Processes
     from vlscore.cli.progress import row_progress
     from vlscore.evaluation import evaluate as run
-    from vlscore.evaluation import scores_table, summary_text
+    from vlscore.evaluation import (
+        facts_of,
+        scores_table,
+        serve_evaluation,
+        summary_text,
+        when_all_are_ready,
+    )
     from vlscore.metrics import Plan
     from vlscore.studies import open_studies
 
-    # The table first: a slip in it is found before seconds go into loading an encoder.
-    table = open_studies(
-        studies,
-        needs=Plan(metrics).needs.roles,
-        image_root=image_root,
-        columns=column_names(
-            id=id_column,
-            image=image_column,
-            reference=reference_column,
-            candidate=candidate_column,
-            view=view_column,
-        ),
-    )
-    scorer = make_scorer(
-        encoder,
-        weights,
-        tokenizer,
-        metrics=metrics,
-        C=C,
-        device=device,
-        precision=precision,
-        batch_size=batch_size,
-        image_policy=image_policy,
-        text_policy=text_policy(section, reference_section, candidate_section),
-        views=views,
-    )
-    with (
-        stopping(out, "finished rows are"),
-        row_progress(table.count(), quiet=quiet or as_json) as on_progress,
-    ):
-        result = run(
-            table,
-            out,
-            scorer,
-            format=format,
-            workers=worker_count(workers),
-            overwrite=overwrite,
-            retry_failed=retry_failed,
-            keep_going=keep_going,
-            on_progress=on_progress,
+    processes = Processes.from_torchrun(device)
+
+    def prepare() -> "tuple[StudyTable, Scorer]":
+        # The table first: a slip in it is found before seconds go into loading an encoder.
+        table = open_studies(
+            studies,
+            needs=Plan(metrics).needs.roles,
+            image_root=image_root,
+            columns=column_names(
+                id=id_column,
+                image=image_column,
+                reference=reference_column,
+                candidate=candidate_column,
+                view=view_column,
+            ),
         )
+        return table, make_scorer(
+            encoder,
+            weights,
+            tokenizer,
+            metrics=metrics,
+            C=C,
+            device=processes.device,
+            precision=precision,
+            batch_size=batch_size,
+            cache=not no_cache,
+            image_policy=image_policy,
+            text_policy=text_policy(section, reference_section, candidate_section),
+            views=views,
+        )
+
+    decoding = worker_count(workers, processes.on_this_machine)
+    with ending_together(processes):
+        prepared = when_all_are_ready(processes, prepare, lambda both: facts_of(*both))
+        if prepared is not None and not processes.leads:
+            serve_evaluation(*prepared, processes, workers=decoding)
+        if prepared is not None and processes.leads:
+            table, scorer = prepared
+            with (
+                stopping(out, "finished rows are"),
+                row_progress(
+                    table.count(), quiet=quiet or as_json, also=cache_hits(scorer.embedder)
+                ) as on_progress,
+            ):
+                result = run(
+                    table,
+                    out,
+                    scorer,
+                    format=format,
+                    workers=decoding,
+                    overwrite=overwrite,
+                    retry_failed=retry_failed,
+                    keep_going=keep_going,
+                    processes=processes,
+                    on_progress=on_progress,
+                )
+    if not processes.leads:
+        return
     say_of_encoder(scorer.embedder)
     say_of_run(result.notes, out, unchanged=result.unchanged, resumed_from=result.resumed_from)
     summary = result.summary

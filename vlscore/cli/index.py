@@ -20,6 +20,7 @@ from vlscore.cli.options import (
     ImagePolicyOption,
     ImageRootOption,
     KeepGoingOption,
+    NoCacheOption,
     OutOption,
     OverwriteOption,
     PrecisionOption,
@@ -106,7 +107,8 @@ def build(
     tokenizer: TokenizerOption = None,
     device: DeviceOption = None,
     precision: PrecisionOption = "fp32",
-    batch_size: BatchSizeOption = 16,
+    batch_size: BatchSizeOption = None,
+    no_cache: NoCacheOption = False,
     workers: WorkersOption = None,
     image_policy: ImagePolicyOption = "auto",
     section: SectionOption = "all",
@@ -131,6 +133,7 @@ def build(
         device=device,
         precision=precision,
         batch_size=batch_size,
+        cache=not no_cache,
         image_policy=image_policy,
     )
     settings = SourceSettings(
@@ -169,7 +172,8 @@ def add(
     tokenizer: TokenizerOption = None,
     device: DeviceOption = None,
     precision: PrecisionOption = "fp32",
-    batch_size: BatchSizeOption = 16,
+    batch_size: BatchSizeOption = None,
+    no_cache: NoCacheOption = False,
     workers: WorkersOption = None,
     image_policy: ImagePolicyOption = "auto",
     section: SectionOption = "all",
@@ -193,6 +197,7 @@ def add(
         device=device,
         precision=precision,
         batch_size=batch_size,
+        cache=not no_cache,
         image_policy=image_policy,
     )
     settings = SourceSettings(

@@ -4,13 +4,16 @@ The same setting has the same name in every command; a group of options has one 
 """
 
 import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
+from vlscore.errors import VLScoreError
+
 if TYPE_CHECKING:
+    from vlscore._processes import Processes
     from vlscore.embedding import StudyEmbedder
     from vlscore.scorer import Scorer
     from vlscore.studies import ColumnNames
@@ -104,12 +107,23 @@ PrecisionOption = Annotated[
     typer.Option("--precision", metavar="NAME", help="fp32 or bf16.", rich_help_panel=ENCODER),
 ]
 BatchSizeOption = Annotated[
-    int,
+    int | None,
     typer.Option(
         "--batch-size",
         min=1,
         metavar="N",
-        help="Images in one forward pass.",
+        help="Images in one forward pass. Default: 16 on a CPU, by its memory on a GPU.",
+        show_default=False,
+        rich_help_panel=ENCODER,
+    ),
+]
+NoCacheOption = Annotated[
+    bool,
+    typer.Option(
+        "--no-cache",
+        help="Compute everything anew, and keep nothing for later runs. Otherwise pixels and "
+        "embeddings are kept; `vlscore cache info` says where.",
+        show_default=False,
         rich_help_panel=ENCODER,
     ),
 ]
@@ -246,11 +260,14 @@ def terminal_width() -> int:
     return max(shutil.get_terminal_size((80, 24)).columns, 80)
 
 
-def worker_count(workers: int | None) -> int:
-    """Processes that decode: as asked for, else one a core, at most 16."""
+def worker_count(workers: int | None, sharing: int = 1) -> int:
+    """Processes that decode: as asked for, else one a core, at most 16.
+
+    Args: sharing: processes of the run that share this machine's cores.
+    """
     import os
 
-    return min(os.cpu_count() or 1, 16) if workers is None else workers
+    return min(max((os.cpu_count() or 1) // sharing, 1), 16) if workers is None else workers
 
 
 def make_embedder(
@@ -273,6 +290,11 @@ def make_scorer(
         return Scorer(encoder, **_paths(weights, tokenizer), **options)
 
 
+def cache_hits(embedder: "StudyEmbedder | None") -> Callable[[], str]:
+    """What tells a line of progress how much came from the cache."""
+    return str if embedder is None else embedder.engine.work.said
+
+
 def say_of_encoder(embedder: "StudyEmbedder | None") -> None:
     """Warn of the demonstration encoder, once the command has something to show."""
     if embedder is not None and embedder.encoder.card.demonstration:
@@ -283,6 +305,47 @@ def say_of_encoder(embedder: "StudyEmbedder | None") -> None:
             fg="yellow",
             err=True,
         )
+
+
+@contextlib.contextmanager
+def ending_together(processes: "Processes") -> Iterator[None]:
+    """How one of several processes ends: the first speaks for all, and none waits for ever.
+
+    Where one of them dies, torchrun ends the others with SIGTERM. To the first that is what Ctrl-C
+    is, so that it says what was kept; the others say nothing.
+    """
+    import signal
+
+    if processes.count == 1:
+        yield
+        return
+
+    def told_to_end(number: int, frame: object) -> None:
+        typer.echo("\nanother process of this run has ended, or all were told to end", err=True)
+        raise KeyboardInterrupt
+
+    if processes.leads:
+        signal.signal(signal.SIGTERM, told_to_end)
+    try:
+        yield
+        processes.close()
+    except KeyboardInterrupt:
+        _leave(INTERRUPTED)
+    except typer.Exit as ended:
+        _leave(ended.exit_code)
+    except VLScoreError as error:
+        typer.echo(f"error: {error}", err=True)
+        _leave(2)
+
+
+def _leave(status: int) -> NoReturn:
+    """End this process at once: threads that wait for messages would break into Python's end."""
+    import os
+    import sys
+
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
 
 
 @contextlib.contextmanager

@@ -23,6 +23,7 @@ from vlscore.cli.options import (
     ImageRootOption,
     JsonOption,
     KeepGoingOption,
+    NoCacheOption,
     OverwriteOption,
     PrecisionOption,
     QuietOption,
@@ -33,6 +34,7 @@ from vlscore.cli.options import (
     ViewsOption,
     WeightsOption,
     WorkersOption,
+    cache_hits,
     column_names,
     make_embedder,
     say_of_encoder,
@@ -165,7 +167,8 @@ def oracle(
     C: ConstantOption = None,
     device: DeviceOption = None,
     precision: PrecisionOption = "fp32",
-    batch_size: BatchSizeOption = 16,
+    batch_size: BatchSizeOption = None,
+    no_cache: NoCacheOption = False,
     workers: WorkersOption = None,
     image_policy: ImagePolicyOption = "auto",
     views: ViewsOption = "first-frontal",
@@ -214,8 +217,6 @@ def oracle(
 
     Example: vlscore oracle studies.jsonl --index train-index --k 10 --out oracle
     """
-    import torch
-
     from vlscore.cli.progress import row_progress
     from vlscore.index import load_index
     from vlscore.oracle import OracleSettings, find_oracles, serve_oracles
@@ -236,7 +237,7 @@ def oracle(
     )
     opened = load_index(index, check=check)
     total = count_rows(studies)
-    shards = Shards.from_torchrun(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    shards = Shards.from_torchrun(device)
     if shards.rank > 0:
         serve_oracles(opened, settings, shards, device=shards.device)
         shards.close()
@@ -250,6 +251,7 @@ def oracle(
             device=shards.device if shards.count > 1 else device,
             precision=precision,
             batch_size=batch_size,
+            cache=not no_cache,
             image_policy=image_policy,
             views=views,
         )
@@ -257,7 +259,9 @@ def oracle(
         folder = out or Path(stack.enter_context(tempfile.TemporaryDirectory()))
         with (
             stopping(out, "finished studies are"),
-            row_progress(total, "searching", quiet=quiet or as_json) as on_progress,
+            row_progress(
+                total, "searching", quiet=quiet or as_json, also=cache_hits(embedder)
+            ) as on_progress,
         ):
             result = find_oracles(
                 studies,

@@ -17,7 +17,10 @@ _LOG_PAUSE = 30.0
 
 @contextlib.contextmanager
 def row_progress(
-    total: int | None, what: str = "scoring", quiet: bool = False
+    total: int | None,
+    what: str = "scoring",
+    quiet: bool = False,
+    also: Callable[[], str] = str,
 ) -> Iterator[OnProgress]:
     """Show progress on stderr with rate and time left; yields what to call with (done, failed).
 
@@ -25,17 +28,18 @@ def row_progress(
         total: rows, where known.
         what: is being done, as in "embedding".
         quiet: show nothing.
+        also: what to say besides, as in "80% of images from the cache"; asked whenever it is shown.
     """
     if quiet:
         yield lambda done, failed: None
     elif sys.stderr.isatty():
-        with _bar(total, what) as on_progress:
+        with _bar(total, what, also) as on_progress:
             yield on_progress
     else:
-        yield _log(total, what)
+        yield _log(total, what, also)
 
 
-def _log(total: int | None, what: str) -> OnProgress:
+def _log(total: int | None, what: str, also: Callable[[], str]) -> OnProgress:
     began = shown = time.monotonic()
     first: int | None = None
 
@@ -52,13 +56,14 @@ def _log(total: int | None, what: str) -> OnProgress:
         left = ""
         if total is not None and rate > 0:
             left = f", {(total - done) / rate / 60:.0f} min left"
-        typer.echo(f"{what}: {done}{of} rows, {failed} failed, {rate:.1f}/s{left}", err=True)
+        said = "".join(f", {words}" for words in [also()] if words)
+        typer.echo(f"{what}: {done}{of} rows, {failed} failed, {rate:.1f}/s{left}{said}", err=True)
 
     return on_progress
 
 
 @contextlib.contextmanager
-def _bar(total: int | None, what: str) -> Iterator[OnProgress]:
+def _bar(total: int | None, what: str, also: Callable[[], str]) -> Iterator[OnProgress]:
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -91,6 +96,7 @@ def _bar(total: int | None, what: str) -> Iterator[OnProgress]:
             progress.update(task, completed=done)
             speed = progress.tasks[task].speed
             rate = f"{speed:.1f}/s" if speed else ""
-            progress.update(task, rate=f"{rate}  {failed} failed" if failed else rate)
+            parts = (rate, f"{failed} failed" if failed else "", also())
+            progress.update(task, rate="  ".join(part for part in parts if part))
 
         yield on_progress

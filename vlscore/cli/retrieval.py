@@ -20,6 +20,7 @@ from vlscore.cli.options import (
     ImageRootOption,
     JsonOption,
     KeepGoingOption,
+    NoCacheOption,
     OverwriteOption,
     PrecisionOption,
     QuietOption,
@@ -30,6 +31,7 @@ from vlscore.cli.options import (
     ViewsOption,
     WeightsOption,
     WorkersOption,
+    cache_hits,
     column_names,
     make_embedder,
     say_of_encoder,
@@ -53,7 +55,8 @@ def retrieval(
     tokenizer: TokenizerOption = None,
     device: DeviceOption = None,
     precision: PrecisionOption = "fp32",
-    batch_size: BatchSizeOption = 16,
+    batch_size: BatchSizeOption = None,
+    no_cache: NoCacheOption = False,
     workers: WorkersOption = None,
     image_policy: ImagePolicyOption = "auto",
     views: ViewsOption = "first-frontal",
@@ -96,6 +99,7 @@ def retrieval(
         device=device,
         precision=precision,
         batch_size=batch_size,
+        cache=not no_cache,
         image_policy=image_policy,
         views=views,
     )
@@ -103,7 +107,9 @@ def retrieval(
         folder = out or Path(stack.enter_context(tempfile.TemporaryDirectory()))
         with (
             stopping(out, "embedded rows are"),
-            row_progress(total, "embedding", quiet=quiet or as_json) as on_progress,
+            row_progress(
+                total, "embedding", quiet=quiet or as_json, also=cache_hits(embedder)
+            ) as on_progress,
         ):
             run = retrieve(
                 studies,

@@ -19,6 +19,7 @@ from vlscore.cli.options import (
     ImageRootOption,
     JsonOption,
     KeepGoingOption,
+    NoCacheOption,
     OutOption,
     OverwriteOption,
     PrecisionOption,
@@ -29,6 +30,7 @@ from vlscore.cli.options import (
     ViewsOption,
     WeightsOption,
     WorkersOption,
+    cache_hits,
     column_names,
     make_embedder,
     say_of_encoder,
@@ -94,7 +96,8 @@ def sensitivity(
     C: ConstantOption = None,
     device: DeviceOption = None,
     precision: PrecisionOption = "fp32",
-    batch_size: BatchSizeOption = 16,
+    batch_size: BatchSizeOption = None,
+    no_cache: NoCacheOption = False,
     workers: WorkersOption = None,
     image_policy: ImagePolicyOption = "auto",
     views: ViewsOption = "first-frontal",
@@ -137,12 +140,15 @@ def sensitivity(
             device=device,
             precision=precision,
             batch_size=batch_size,
+            cache=not no_cache,
             image_policy=image_policy,
             views=views,
         )
     with (
         stopping(out),
-        row_progress(None, "studies and pairs", quiet=quiet or as_json) as on_progress,
+        row_progress(
+            None, "studies and pairs", quiet=quiet or as_json, also=cache_hits(embedder)
+        ) as on_progress,
     ):
         run = run_sensitivity(
             perturbations,

@@ -17,6 +17,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from vlscore.cache.store import Space
+from vlscore.embedding.contents import FileContent
+from vlscore.embedding.kept import levels_entry, levels_of
+from vlscore.embedding.work import Work
 from vlscore.embedding.worker import (
     CannotStart,
     Closed,
@@ -31,6 +35,8 @@ from vlscore.encoders import ImagePipeline
 from vlscore.errors import InvalidSetting, UnreadableImage, VLScoreError
 from vlscore.images import ImagePolicy, is_plain_file
 
+# float32 pixels (channels, height, width), or uint8 levels of them.
+Stored = NDArray[Any]
 SECONDS_PER_IMAGE = 120.0
 # What a worker costs to start: where all images together cost less, none is needed.
 _SECONDS_HERE = 2.0
@@ -55,8 +61,12 @@ class ImageDecoder:
         workers: int = 0,
         *,
         seconds_per_image: float = SECONDS_PER_IMAGE,
+        pixels: Space | None = None,
+        work: Work | None = None,
     ) -> None:
         self._pipeline = pipeline
+        self._pixels = pixels
+        self._work = work or Work()
         self._policy = policy
         self._workers = workers
         self._seconds = seconds_per_image
@@ -81,25 +91,61 @@ class ImageDecoder:
         """How many worker processes this decoder has started since it was entered."""
         return 0 if self._pool is None else self._pool.started
 
-    def submit(self, image: Any) -> "PendingPixels":
-        """Begin decoding; only paths travel to workers, images in memory are cheap to convert."""
+    def submit(self, image: Any, content: FileContent | None = None) -> "PendingPixels":
+        """Begin decoding; only paths travel to workers, images in memory are cheap to convert.
+
+        Args:
+            content: of a file; its pixels are then looked for in the cache, and kept there.
+        """
+        if content is not None and (known := self._known(content)) is not None:
+            self._work.add(pixels_from_cache=1)
+            return self._pending(image, lambda: known, content)
+        return self._pending(image, self._begun(image, content), content)
+
+    def _pending(
+        self, image: Any, collect: "Callable[[], Stored]", content: FileContent | None
+    ) -> "PendingPixels":
+        return PendingPixels(image, collect, content, from_stored=self._pipeline.from_stored)
+
+    def _known(self, content: FileContent) -> Stored | None:
+        entry = None
+        if self._pixels is not None:
+            entry = self._pixels.get([content.digest]).get(content.digest)
+        return None if entry is None else levels_of(entry)
+
+    def _begun(self, image: Any, content: FileContent | None) -> "Callable[[], Stored]":
+        """Begin decoding; what waits for the end of it, counts it and keeps the pixels."""
+        collect = self._decoding(image)
+
+        def finish() -> Stored:
+            if isinstance(image, str | os.PathLike):
+                self._work.add(images_decoded=1)
+            stored = collect()
+            # A file that has changed since it was hashed may have been decoded after the change.
+            if self._pixels is not None and content is not None and content.is_unchanged():
+                self._pixels.put({content.digest: levels_entry(stored)})
+            return stored
+
+        return finish
+
+    def _decoding(self, image: Any) -> "Callable[[], Stored]":
         if self._workers < 1 or self._cannot_start or not isinstance(image, str | os.PathLike):
-            return PendingPixels(image, lambda: self._decode_here(image))
+            return lambda: self._decode_here(image)
         task = _Task(os.fsdecode(image), is_plain=self._is_starting() and is_plain_file(image))
         if task.is_plain and self._seconds_here < _SECONDS_HERE:
             self._held.append(task)
         else:
             self._hand_over(task)
-        return PendingPixels(image, lambda: self._collect(task))
+        return lambda: self._collect(task)
 
     def _is_starting(self) -> bool:
         """Whether no worker is ready yet: until then this process does not stand idle."""
         return self._pool is None or not self._pool.has_answered
 
-    def _decode_here(self, image: Any) -> Tensor:
-        return self._pipeline.load(image, self._policy)
+    def _decode_here(self, image: Any) -> Stored:
+        return self._pipeline.load_stored(image, self._policy)
 
-    def _decode_plain(self, task: "_Task") -> Tensor:
+    def _decode_plain(self, task: "_Task") -> Stored:
         began = time.monotonic()
         try:
             return self._decode_here(task.path)
@@ -120,7 +166,7 @@ class ImageDecoder:
         self._pool.expect()
         task.future = self._threads.submit(_decode, self._pool, task, self._seconds)
 
-    def _collect(self, task: "_Task") -> Tensor:
+    def _collect(self, task: "_Task") -> Stored:
         future = task.future
         if future is None or (task.is_plain and self._is_starting() and task.claim()):
             task.claim()
@@ -128,7 +174,7 @@ class ImageDecoder:
         if task.is_here or future is None:
             return self._decode_plain(task)
         try:
-            return torch.from_numpy(future.result())
+            return future.result()
         except (CancelledError, Closed):
             raise InvalidSetting(
                 f"{task.path}: the decoder was closed before its pixels were asked for; "
@@ -157,16 +203,48 @@ class ImageDecoder:
 
 
 class PendingPixels:
-    """The promise of one image's pixels."""
+    """The promise of one image's pixels, or its embedding where that is known already.
 
-    def __init__(self, image: Any, collect: Callable[[], Tensor]) -> None:
+    Attributes:
+        content: what the file holds; None where the image is no file.
+        embedding: (d,) float32; None where pixels are promised.
+    """
+
+    def __init__(
+        self,
+        image: Any,
+        collect: Callable[[], Stored],
+        content: FileContent | None = None,
+        *,
+        from_stored: Callable[[Tensor], Tensor] = lambda stored: stored,
+        embedding: Tensor | None = None,
+    ) -> None:
+        self.content = content
+        self.embedding = embedding
         self._image = image
         self._collect = collect
+        self._from_stored = from_stored
+
+    @classmethod
+    def known(cls, image: Any, embedding: Tensor) -> "PendingPixels":
+        """An image that need not be decoded."""
+
+        def refuse() -> Stored:
+            raise InvalidSetting("the pixels of an image whose embedding is known are not decoded")
+
+        return cls(image, refuse, embedding=embedding)
 
     def result(self) -> Tensor:
         """float32 (channels, height, width). Raises VLScoreError naming the image."""
+        return self._from_stored(self.stored()[None])[0]
+
+    def stored(self) -> Tensor:
+        """What decoding ended with: float32 pixels, or uint8 levels that become pixels in a batch.
+
+        Raises: VLScoreError naming the image.
+        """
         try:
-            return self._collect()
+            return torch.from_numpy(self._collect())
         except VLScoreError:
             raise
         except Exception as error:  # decoders of untrusted bytes raise whatever they like

@@ -1,22 +1,30 @@
 """From images and texts to embeddings: deduplicated, bucketed, batched, failing item by item."""
 
-import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+from weakref import WeakValueDictionary
 
 import torch
 from torch import Tensor
 
 from vlscore._recent import Recent
+from vlscore.cache import Cache
+from vlscore.cache.store import Space
+from vlscore.embedding.batches import Forward, by_length, default_batch_size, in_batches
+from vlscore.embedding.contents import Contents, text_digest
 from vlscore.embedding.decoding import ImageDecoder, PendingPixels
+from vlscore.embedding.kept import KeptEmbeddings, kept_pixels, vector_entry, vector_of
+from vlscore.embedding.work import Work
 from vlscore.encoders import JointEncoder, Precision, check_ready
-from vlscore.encoders.base import inference
 from vlscore.errors import VLScoreError
+from vlscore.images import ImagePolicy
 
-# Embeddings of repeated reports that are kept: a bound on memory, generous for real corpora,
-# where the most frequent normal reports make most of the repetition.
+# Embeddings of repeated reports that are kept in memory: a bound, generous for real corpora, where
+# the most frequent normal reports make most of the repetition.
 _REMEMBERED_REPORTS = 10_000
+# Reports that are sorted by length together: as many as make padding rare, and still few tokens.
+_REPORTS_AT_ONCE = 4096
 
 
 @dataclass
@@ -35,57 +43,133 @@ class Embedded:
 
 
 # An embedding and whether the text was cut, or why there is none.
-_Outcome = tuple[Tensor, bool] | VLScoreError
+_Vector = tuple[Tensor, bool]
+_Outcome = _Vector | VLScoreError
 
 
 class EmbeddingEngine:
     """Embeds with one encoder at one precision; threads may share it.
 
     Each distinct report is embedded once: within a call, and across calls while it is among the
-    most recently used.
+    most recently used. Each distinct image file is embedded once within a call. With a cache both
+    hold for all calls, those of earlier runs included: what was computed first stays.
+
+    The embeddings of a call depend in their last digits on which items are computed in it, by at
+    most 2e-6 of their length. They depend on nothing else: what is still missing is batched in one
+    order, so that a call which was stopped and is made again, with the same cache, gives the same
+    bytes.
 
     Attributes:
         encoder: the model.
-        batch_size: images per forward pass; reports take twice as many.
+        image_policy: how files are read.
+        batch_size: images per forward pass; reports go by tokens. Halved where memory is short.
         precision: "fp32" or "bf16" (autocast).
-        reports_embedded, images_embedded: how many went through the encoder so far.
+        work: how much was computed, and how much was there already.
     """
 
     def __init__(
-        self, encoder: JointEncoder, *, batch_size: int = 16, precision: Precision = "fp32"
+        self,
+        encoder: JointEncoder,
+        *,
+        batch_size: int | None = None,
+        precision: Precision = "fp32",
+        image_policy: ImagePolicy | None = None,
+        cache: Cache | None = None,
     ) -> None:
         self.encoder = encoder
-        self.batch_size = batch_size
+        self.image_policy = image_policy or encoder.image_policy
         self.precision = precision
-        self.reports_embedded = 0
-        self.images_embedded = 0
-        self._remembered: Recent[str, tuple[Tensor, bool]] = Recent(_REMEMBERED_REPORTS)
-        self._counting = threading.Lock()
+        self.work = Work()
+        self._forward = Forward(
+            encoder, precision, batch_size or default_batch_size(encoder.device)
+        )
+        self._cache = cache
+        self._contents = Contents()
+        self._kept = None
+        if cache is not None:
+            self._kept = KeptEmbeddings(cache, encoder, self.image_policy, precision)
+        self._in_flight: WeakValueDictionary[tuple[str, bytes], PendingPixels]
+        self._in_flight = WeakValueDictionary()
+        self._remembered: Recent[str, _Vector] = Recent(_REMEMBERED_REPORTS)
+
+    @property
+    def batch_size(self) -> int:
+        """Images per forward pass."""
+        return self._forward.images
+
+    @property
+    def reports_embedded(self) -> int:
+        """How many reports went through the encoder so far."""
+        return self.work.reports_embedded
+
+    @property
+    def images_embedded(self) -> int:
+        """How many images went through the encoder so far."""
+        return self.work.images_embedded
 
     def forget(self) -> None:
-        """Forget the embeddings of earlier calls.
+        """Forget the embeddings of earlier calls, but for those in the cache.
 
         An embedding differs in its last digits with the company in which it was computed. After
         this, what follows depends on nothing that came before, as in a new process.
         """
         self._remembered.clear()
 
+    def decoder(self, workers: int = 0) -> ImageDecoder:
+        """What decodes images for this engine, in `workers` processes; a context manager."""
+        pipeline, policy = self.encoder.image_pipeline, self.image_policy
+        pixels = kept_pixels(self._cache, pipeline, policy) if self._cache is not None else None
+        return ImageDecoder(pipeline, policy, workers, pixels=pixels, work=self.work)
+
+    def begin(self, image: Any, decoder: ImageDecoder, *, lateral: bool = False) -> PendingPixels:
+        """Begin to decode an image, unless its embedding is known.
+
+        Args:
+            image: path, array, ...
+            decoder: of `decoder`.
+            lateral: whether the lateral views' tower is going to embed it.
+        """
+        content = self._contents.of(image)
+        space = self._kept.images(lateral=lateral) if self._kept is not None else None
+        if content is not None and space is not None:
+            found = space.get([content.digest]).get(content.digest)
+            vector = None if found is None else vector_of(found, self.encoder.card.dim)
+            if vector is not None:
+                self.work.add(images_from_cache=1)
+                return PendingPixels.known(image, vector)
+        if content is None:
+            return decoder.submit(image)
+        # A table of several systems shows the same image in rows that lie side by side.
+        key = (content.path, content.digest)
+        pending = self._in_flight.get(key)
+        if pending is None:
+            pending = self._in_flight[key] = decoder.submit(image, content)
+        return pending
+
     def embed_reports(self, reports: Sequence[str]) -> Embedded:
-        """Embed texts; equal texts share one embedding."""
-        distinct = dict.fromkeys(reports)
-        known = self._remembered.known(distinct)
-        outcome: dict[str, _Outcome] = {
-            **known,
-            **self._embed_distinct([text for text in distinct if text not in known]),
-        }
+        """Embed texts; equal texts share one embedding.
+
+        Texts of like length go through the encoder together: the more there are in one call, the
+        less of it is padding.
+        """
+        distinct = list(dict.fromkeys(reports))
+        outcome: dict[str, _Outcome] = {}
+        # Memory holds the tokens of one window. Windows are cut before anything is looked up, so
+        # that what is known already moves none of them.
+        for start in range(0, len(distinct), _REPORTS_AT_ONCE):
+            window = distinct[start : start + _REPORTS_AT_ONCE]
+            known = self._remembered.known(window)
+            outcome |= known
+            outcome |= self._embed_missing([text for text in window if text not in known])
         return self._assemble([outcome[text] for text in reports])
 
     def embed_images(
         self, images: Sequence[Any], *, lateral: bool = False, decoder: ImageDecoder | None = None
     ) -> Embedded:
         """Embed images (paths, arrays, ...), decoded by `decoder` or here."""
-        decoder = decoder or ImageDecoder(self.encoder.image_pipeline, self.encoder.image_policy)
-        return self.embed_pending([decoder.submit(image) for image in images], lateral=lateral)
+        decoder = decoder or self.decoder()
+        begun = [self.begin(image, decoder, lateral=lateral) for image in images]
+        return self.embed_pending(begun, lateral=lateral)
 
     def embed_pending(self, pending: Sequence[PendingPixels], *, lateral: bool = False) -> Embedded:
         """Embed images whose decoding has begun; `lateral` takes the lateral views' tower.
@@ -95,44 +179,142 @@ class EmbeddingEngine:
         check_ready(self.encoder)
         vectors = torch.full((len(pending), self.encoder.card.dim), torch.nan)
         failures: dict[int, VLScoreError] = {}
-        embed = self.encoder.embed_lateral_images if lateral else self.encoder.embed_images
-        for start in range(0, len(pending), self.batch_size):
-            positions, pixels = [], []
-            for position in range(start, min(start + self.batch_size, len(pending))):
-                try:
-                    pixels.append(pending[position].result())
-                    positions.append(position)
-                except VLScoreError as error:
-                    failures[position] = error
-            if pixels:
-                with inference(self.encoder.device, self.precision):
-                    batch = torch.stack(pixels).to(self.encoder.device)
-                    vectors[positions] = embed(batch).float().cpu()
-        with self._counting:
-            self.images_embedded += len(pending) - len(failures)
+        missing: dict[bytes | int, list[int]] = {}
+        for position, item in enumerate(pending):
+            if item.embedding is not None:
+                vectors[position] = item.embedding
+            else:
+                key = item.content.digest if item.content is not None else position
+                missing.setdefault(key, []).append(position)
+        ready = self._ready(pending, missing, vectors, failures, lateral=lateral)
+        for group in in_batches(ready, lambda: self._forward.images):
+            owners = [positions for positions, _ in group]
+            found = self._forward(
+                self._lateral_tower if lateral else self._frontal_tower,
+                torch.stack([stored for _, stored in group]),
+            )
+            self.work.add(images_embedded=len(group))
+            first = [pending[positions[0]] for positions in owners]
+            for positions, row in zip(owners, self._keep(first, found, lateral), strict=True):
+                vectors[positions] = row
         return Embedded(vectors, failures)
 
-    def _embed_distinct(self, texts: list[str]) -> dict[str, _Outcome]:
+    def _ready(
+        self,
+        pending: Sequence[PendingPixels],
+        missing: dict[bytes | int, list[int]],
+        vectors: Tensor,
+        failures: dict[int, VLScoreError],
+        *,
+        lateral: bool,
+    ) -> Iterator[tuple[list[int], Tensor]]:
+        """The positions of each distinct image that must go through the encoder, and its pixels.
+
+        Vectors that were computed since the image was begun, and failures, are put in their places.
+        """
+        space = self._kept.images(lateral=lateral) if self._kept is not None else None
+        digests = [key for key in missing if isinstance(key, bytes)]
+        found = space.get(digests) if space is not None else {}
+        for key, positions in missing.items():
+            entry = found.get(key) if isinstance(key, bytes) else None
+            vector = vector_of(entry, self.encoder.card.dim) if entry is not None else None
+            if vector is not None:
+                self.work.add(images_from_cache=len(positions))
+                vectors[positions] = vector
+                continue
+            for number, position in enumerate(positions):
+                try:
+                    stored = pending[position].stored()
+                except VLScoreError as error:
+                    # Each file of the same content is tried, so that each error names its own.
+                    failures[position] = error
+                    continue
+                yield positions[number:], stored
+                break
+
+    def _frontal_tower(self, stored: Tensor) -> Tensor:
+        return self.encoder.embed_images(self._pixels(stored))
+
+    def _lateral_tower(self, stored: Tensor) -> Tensor:
+        return self.encoder.embed_lateral_images(self._pixels(stored))
+
+    def _pixels(self, stored: Tensor) -> Tensor:
+        pixels = self.encoder.image_pipeline.from_stored(stored)
+        if self.precision == "bf16" and pixels.ndim == 4:
+            # In float32 a processor gains nothing by it.
+            return pixels.contiguous(memory_format=torch.channels_last)
+        return pixels
+
+    def _keep(
+        self, images: Sequence[PendingPixels], vectors: Tensor, lateral: bool
+    ) -> Sequence[Tensor]:
+        """Put vectors into the cache; what stands there now, of whichever process was first."""
+        rows = [row.clone() for row in vectors]
+        space = self._kept.images(lateral=lateral) if self._kept is not None else None
+        if space is None:
+            return rows
+        # A file that has changed since it was hashed may have been decoded after the change.
+        entries = {
+            image.content.digest: vector_entry(row)
+            for image, row in zip(images, rows, strict=True)
+            if image.content is not None and image.content.is_unchanged() and _is_finite(row)
+        }
+        stands = space.put(entries)
+        for k, image in enumerate(images):
+            entry = stands.get(image.content.digest) if image.content is not None else None
+            vector = None if entry is None else vector_of(entry, self.encoder.card.dim)
+            rows[k] = rows[k] if vector is None else vector
+        return rows
+
+    def _embed_missing(self, distinct: Sequence[str]) -> dict[str, _Outcome]:
+        """The outcome of texts that are not remembered: from the cache, else computed."""
+        outcome: dict[str, _Outcome] = {}
+        space = self._kept.reports() if self._kept is not None else None
+        digests = {text: text_digest(text) for text in distinct} if space is not None else {}
+        if space is not None:
+            found = space.get(digests.values())
+            for text, digest in digests.items():
+                entry = found.get(digest)
+                vector = None if entry is None else vector_of(entry, self.encoder.card.dim)
+                if entry is not None and vector is not None:
+                    outcome[text] = (vector, bool(entry.flag))
+            self.work.add(reports_from_cache=len(outcome))
+            self._remembered.add(outcome)  # type: ignore[arg-type]
+        missing = [text for text in distinct if text not in outcome]
+        failed = self._untokenizable(missing)
+        outcome |= failed
+        missing = [text for text in missing if text not in failed]
+        if not missing:
+            return outcome
+        check_ready(self.encoder)
+        tokens = self.encoder.tokenize(missing)
+        flags = tokens.truncated.tolist()
+        for rows in by_length(tokens.lengths.tolist(), lambda: self._forward.tokens):
+            vectors = self._forward(self.encoder.embed_reports, tokens.take(rows))
+            self.work.add(reports_embedded=len(rows))
+            # Rows are copied: a row would keep the memory of its whole batch.
+            new = {
+                missing[row]: (vector.clone(), bool(flags[row]))
+                for row, vector in zip(rows, vectors, strict=True)
+            }
+            if space is not None:
+                new = _kept_reports(space, new, digests, self.encoder.card.dim)
+            self._remembered.add(new)
+            outcome |= new
+        return outcome
+
+    def _untokenizable(self, texts: Sequence[str]) -> dict[str, _Outcome]:
+        """The texts that cannot be tokenized: one must not take the others with it."""
         if not texts:
             return {}
         try:
-            tokens = self.encoder.tokenize(texts)
+            self.encoder.tokenize(texts)
         except VLScoreError as error:
-            # One text that cannot be tokenized must not take the others with it.
             if len(texts) == 1:
                 return {texts[0]: error}
             middle = len(texts) // 2
-            return self._embed_distinct(texts[:middle]) | self._embed_distinct(texts[middle:])
-        vectors = self.encoder.encode_tokens(
-            tokens, batch_size=2 * self.batch_size, precision=self.precision
-        )
-        flags = tokens.truncated.tolist()
-        # Rows are copied: a row would keep the memory of its whole batch.
-        new = {text: (vectors[row].clone(), flags[row]) for row, text in enumerate(texts)}
-        self._remembered.add(new)
-        with self._counting:
-            self.reports_embedded += len(texts)
-        return dict(new)
+            return self._untokenizable(texts[:middle]) | self._untokenizable(texts[middle:])
+        return {}
 
     def _assemble(self, items: list[_Outcome]) -> Embedded:
         vectors = torch.full((len(items), self.encoder.card.dim), torch.nan)
@@ -144,3 +326,26 @@ class EmbeddingEngine:
             else:
                 vectors[position], truncated[position] = item
         return Embedded(vectors, failures, truncated)
+
+
+def _kept_reports(
+    space: Space, new: dict[str, _Vector], digests: dict[str, bytes], dim: int
+) -> dict[str, _Vector]:
+    """Put vectors into the cache; what stands there now, of whichever process was first."""
+    stands = space.put(
+        {
+            digests[text]: vector_entry(vector, truncated=cut)
+            for text, (vector, cut) in new.items()
+            if _is_finite(vector)
+        }
+    )
+    kept: dict[str, _Vector] = {}
+    for text, outcome in new.items():
+        entry = stands.get(digests[text])
+        vector = None if entry is None else vector_of(entry, dim)
+        kept[text] = outcome if entry is None or vector is None else (vector, bool(entry.flag))
+    return kept
+
+
+def _is_finite(vector: Tensor) -> bool:
+    return bool(vector.isfinite().all())

@@ -3,6 +3,7 @@
 Everything that looks at embeddings (scores, benchmarks, indexes, oracles) embeds through this.
 """
 
+import os
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ import torch
 from torch import Tensor
 
 from vlscore._signature import Signature
+from vlscore.cache import Cache, open_cache
 from vlscore.embedding.decoding import ImageDecoder, PendingPixels
 from vlscore.embedding.engine import EmbeddingEngine
 from vlscore.embedding.views import check_view_policy, choose_views
@@ -66,6 +68,11 @@ class EmbeddedRows:
     failures: dict[int, VLScoreError]
     truncated: Tensor
 
+    def rows(self, start: int, stop: int) -> "EmbeddedRows":
+        """Some of the rows, counted anew from 0."""
+        failures = {k - start: e for k, e in self.failures.items() if start <= k < stop}
+        return EmbeddedRows(self.vectors[start:stop], failures, self.truncated[start:stop])
+
 
 class StudyEmbedder:
     """Embeds the images and reports of studies under one encoder and one set of policies.
@@ -77,10 +84,13 @@ class StudyEmbedder:
             demonstration encoder, which warns.
         device: "cpu", "cuda", ...; default: a GPU where there is one, or where a loaded encoder is.
         precision: "fp32" or "bf16".
-        batch_size: images per forward pass, at least 1.
+        batch_size: images per forward pass, at least 1; default: 16 on a CPU, on a GPU what its
+            memory holds.
         image_policy: what of image files is read; see ImagePolicy.
         views: "first-frontal", "mean" or "frontal+lateral".
         weights, tokenizer: as in `load_encoder`; only for an encoder given by name.
+        cache: True: pixels and embeddings are kept in the user's cache (docs/caching.md), unless
+            VLSCORE_CACHE=off; False: nothing is; or another folder.
 
     Raises:
         UnknownName, InvalidSetting: a name or value that cannot be honoured.
@@ -94,21 +104,28 @@ class StudyEmbedder:
         *,
         device: str | None = None,
         precision: Precision = "fp32",
-        batch_size: int = 16,
+        batch_size: int | None = None,
         image_policy: ImagePolicy | str | None = None,
         views: str = "first-frontal",
         weights: str | None = None,
         tokenizer: str | None = None,
+        cache: Cache | bool | str | os.PathLike[str] = True,
     ) -> None:
         if precision not in ("fp32", "bf16"):
             raise InvalidSetting(f'precision is "fp32" or "bf16", not {precision!r}')
-        if not isinstance(batch_size, int) or batch_size < 1:
+        if batch_size is not None and (not isinstance(batch_size, int) or batch_size < 1):
             raise InvalidSetting(f"batch_size is a number from 1 on, not {batch_size!r}")
         policy = ImagePolicy.named(image_policy) if image_policy is not None else None
         self.encoder = _ready(encoder, device, weights, tokenizer)
         self.image_policy = _check_policy(policy or self.encoder.image_policy, self.encoder)
         self.views = check_view_policy(views, self.encoder)
-        self.engine = EmbeddingEngine(self.encoder, batch_size=batch_size, precision=precision)
+        self.engine = EmbeddingEngine(
+            self.encoder,
+            batch_size=batch_size,
+            precision=precision,
+            image_policy=self.image_policy,
+            cache=open_cache(cache),
+        )
         if self.encoder.card.demonstration:
             _warn_of_demonstration(self.encoder.card.name)
 
@@ -136,7 +153,7 @@ class StudyEmbedder:
 
     def decoder(self, workers: int = 0) -> ImageDecoder:
         """What decodes images for this embedder, in `workers` processes; a context manager."""
-        return ImageDecoder(self.encoder.image_pipeline, self.image_policy, workers)
+        return self.engine.decoder(workers)
 
     def begin(self, study: StudyViews, decoder: ImageDecoder) -> StudyViews:
         """Choose the views that count and begin to decode them; errors stay with the study."""
@@ -146,8 +163,9 @@ class StudyEmbedder:
             study.error = error
             return study
         study.guessed = chosen.guessed
-        study.frontal = [decoder.submit(image) for image in chosen.frontal]
-        study.lateral = [decoder.submit(image) for image in chosen.lateral]
+        begin = self.engine.begin
+        study.frontal = [begin(image, decoder) for image in chosen.frontal]
+        study.lateral = [begin(image, decoder, lateral=True) for image in chosen.lateral]
         return study
 
     def embed_studies(self, studies: Sequence[StudyViews]) -> EmbeddedRows:
@@ -191,7 +209,8 @@ class StudyEmbedder:
 
     def embed_black(self) -> Tensor:
         """(d,) the embedding of a black image, which file readers rightly refuse for a study."""
-        pixels = self.encoder.preprocess(_black_radiograph())
+        # The authors' readers take files alone.
+        pixels = self.encoder.image_pipeline.load_stored(_black_radiograph(), ImagePolicy())
         black = [PendingPixels("black image", lambda: pixels)]
         lateral = black if self.views == "frontal+lateral" else []
         study = StudyViews(images=("black image",), frontal=black, lateral=lateral)

@@ -49,7 +49,7 @@ def _answer(pipeline: Any, policy: Any, image: str) -> tuple[dict[str, Any], byt
     from vlscore.errors import VLScoreError
 
     try:
-        pixels = pipeline.load(image, policy).detach().numpy()
+        pixels = pipeline.load_stored(image, policy)
         content = pixels.tobytes()
         stated = {"dtype": str(pixels.dtype), "shape": list(pixels.shape), "bytes": len(content)}
         return stated, content

@@ -3,18 +3,21 @@
 import hashlib
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from vlscore._assurance import assure
 from vlscore.encoders.card import EncoderCard
 from vlscore.encoders.checkpoints import tensors_digest
 from vlscore.encoders.features import ImageFeatures, ReportFeatures
 from vlscore.encoders.inference import Precision, check_ready, inference
+from vlscore.encoders.known_digests import digest_of
 from vlscore.encoders.tokens import Tokens
 from vlscore.errors import InvalidReport, InvalidSetting, UnreadableImage, VLScoreError
 from vlscore.images import ImagePolicy, Radiograph, as_radiograph
@@ -27,6 +30,8 @@ __all__ = [
     "check_texts",
     "inference",
 ]
+
+Pixels = TypeVar("Pixels")
 
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 # Read by every tokenizer once, to tell one that cleans or cuts texts otherwise.
@@ -42,7 +47,16 @@ class ImagePipeline(ABC):
     """Turns one radiograph into the pixels one encoder takes.
 
     Small and picklable: it travels to worker processes, the model does not.
+
+    Attributes:
+        gives_levels: whether `load_stored` gives grey levels of 8 bits, and `from_stored` does the
+            rest; see `LevelsPipeline`.
+        cache_version: tells this code's pixels from those of its other editions. Pipelines outside
+            vlscore state one, and change it with their code, so that pixels may be kept on disk.
     """
+
+    gives_levels: ClassVar[bool] = False
+    cache_version: ClassVar[str | None] = None
 
     @abstractmethod
     def __call__(self, radiograph: Radiograph) -> Tensor:
@@ -61,13 +75,17 @@ class ImagePipeline(ABC):
     def load(self, image: Any, policy: ImagePolicy) -> Tensor:
         """Pixels from anything `as_radiograph` takes, under `policy`."""
         if policy.as_authors:
-            if not isinstance(image, str | Path):
-                raise InvalidSetting(
-                    'the image policy "authors" reads files itself: give a path, '
-                    f"not a {type(image).__name__}"
-                )
-            return _read_as_authors(self, Path(image))
+            return reading_as_authors(self.as_authors, image)
         return self(as_radiograph(image, policy))
+
+    def load_stored(self, image: Any, policy: ImagePolicy) -> NDArray[Any]:
+        """What decoding ends with: (channels, height, width), float32 pixels or uint8 levels."""
+        pixels: NDArray[Any] = self.load(image, policy).detach().numpy()
+        return pixels
+
+    def from_stored(self, stored: Tensor) -> Tensor:
+        """What `load_stored` gave of n images (n, ...) -> their pixels, on the same device."""
+        return stored
 
     def identity(self) -> str:
         """What tells its pixels from those of other pipelines: its class and settings."""
@@ -90,6 +108,10 @@ class JointEncoder(nn.Module, ABC):
         image_policy: how files become radiographs; only `load_encoder` sets it.
         variants: what may stand behind the name, as in "mgca-vit:raw"; None: anything.
         takes_tokenizer: whether `load` has a use for a vocabulary.
+        cache_version: tells this code's embeddings from those of its other editions. Encoders
+            outside vlscore state one, and change it with their code, so that embeddings may be kept
+            on disk; None keeps none.
+        loaded_weights: `weights_sample` of what `load_encoder` read; None of other encoders.
     """
 
     card: EncoderCard
@@ -98,6 +120,8 @@ class JointEncoder(nn.Module, ABC):
     has_lateral_tower: ClassVar[bool] = False
     variants: ClassVar[tuple[str, ...] | None] = ()
     takes_tokenizer: ClassVar[bool] = True
+    cache_version: ClassVar[str | None] = None
+    loaded_weights: bytes | None = None
 
     @abstractmethod
     def tokenize(self, reports: Sequence[str]) -> Tokens:
@@ -144,6 +168,24 @@ class JointEncoder(nn.Module, ABC):
             self.image_pipeline.identity(),
         )
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+    def take_digest(
+        self, files: Sequence[Path], tensors: Mapping[str, Tensor], what: str = ""
+    ) -> None:
+        """Set `weights_digest` to that of a checkpoint's tensors, remembered where it was taken.
+
+        A remembered one is taken again beside the work. Whoever writes results waits for that
+        (`vlscore._assurance.confirm`), and ends with ChecksumMismatch where it is another.
+
+        Args:
+            files: the checkpoint.
+            what: tells this digest from others of the same files.
+        """
+        self.weights_digest, verified = digest_of(
+            files, f"tensors {what}", lambda threads: tensors_digest(tensors, threads=threads)
+        )
+        if verified is not None:
+            assure(self, verified)
 
     def tokenizer_digest(self) -> str:
         """Hexadecimal sha256 of the vocabulary, and of how a few texts are read with it.
@@ -221,9 +263,19 @@ class JointEncoder(nn.Module, ABC):
             return embed(batch.to(self.device)).float().cpu()
 
 
-def _read_as_authors(pipeline: ImagePipeline, path: Path) -> Tensor:
+def reading_as_authors(read: Callable[[Path], Pixels], image: Any) -> Pixels:
+    """What a reader of the authors' makes of a file.
+
+    Raises: InvalidSetting where the image is no path; UnreadableImage.
+    """
+    if not isinstance(image, str | Path):
+        raise InvalidSetting(
+            'the image policy "authors" reads files itself: give a path, '
+            f"not a {type(image).__name__}"
+        )
+    path = Path(image)
     try:
-        return pipeline.as_authors(path)
+        return read(path)
     except (VLScoreError, MemoryError):
         raise
     except Exception as error:  # the readers raise any type on a damaged or enormous picture

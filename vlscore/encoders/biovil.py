@@ -11,9 +11,15 @@ from PIL import Image
 from torch import Tensor, nn
 from torch.nn import functional
 
-from vlscore.encoders.base import ImagePipeline
 from vlscore.encoders.blocks.bert_tower import CXR_BERT_VOCABULARY, bert_base, last_layer
-from vlscore.encoders.blocks.pixels import centre_crop, read_deep, to_unit_range, too_elongated
+from vlscore.encoders.blocks.levels import LevelsPipeline
+from vlscore.encoders.blocks.pixels import (
+    Grey,
+    centre_crop,
+    read_deep,
+    to_unit_range,
+    too_elongated,
+)
 from vlscore.encoders.blocks.resnet_trunk import POOLED_WIDTH, feature_maps, resnet50_trunk
 from vlscore.encoders.blocks.temporal_pooler import TemporalPooler
 from vlscore.encoders.blocks.wordpiece import WordPieceTokenizer
@@ -29,7 +35,7 @@ _RESIZED = 512
 _LONGEST = 1000 * _RESIZED
 
 
-class ResizeCropPipeline(ImagePipeline):
+class ResizeCropPipeline(LevelsPipeline):
     """Grey levels stretched from the image's minimum to its maximum, shorter side to 512, the
     middle square, [0, 1] in three equal channels.
 
@@ -40,19 +46,22 @@ class ResizeCropPipeline(ImagePipeline):
     def __init__(self, side: int) -> None:
         self.side = side
 
-    def __call__(self, radiograph: Radiograph) -> Tensor:
-        return self._tensor(radiograph.to_uint8(), radiograph.name)
+    def levels(self, radiograph: Radiograph) -> Grey:
+        return self._levels(radiograph.to_uint8(), radiograph.name)
 
-    def as_authors(self, path: Path) -> Tensor:
-        return self._tensor(read_deep(path), str(path))
+    def levels_as_authors(self, path: Path) -> Grey:
+        return self._levels(read_deep(path), str(path))
 
-    def _tensor(self, stored: NDArray[np.generic], name: str) -> Tensor:
+    def from_stored(self, stored: Tensor) -> Tensor:
+        return to_unit_range(stored).expand(-1, 3, -1, -1)
+
+    def _levels(self, stored: NDArray[np.generic], name: str) -> Grey:
         image = Image.fromarray(stretch(stored)).convert("L")
         width, height = (int(_RESIZED * n / min(image.size)) for n in image.size)
         if max(width, height) > _LONGEST:
             raise too_elongated(image.height, image.width, name)
         resized = np.asarray(image.resize((width, height), Image.Resampling.BILINEAR))
-        return to_unit_range(centre_crop(resized, self.side)).expand(3, -1, -1)
+        return centre_crop(resized, self.side)[np.newaxis].copy()
 
 
 def stretch(stored: NDArray[np.generic]) -> NDArray[np.uint8]:

@@ -55,15 +55,26 @@ def load_checkpoint(path: str | Path) -> dict[str, Tensor]:
     return tensors
 
 
-def tensors_digest(tensors: Mapping[str, Tensor]) -> str:
+def tensors_digest(tensors: Mapping[str, Tensor], *, threads: int | None = None) -> str:
     """Hexadecimal sha256 of keys, types, shapes and values, whatever the order and container.
+
+    Args: threads: that take it; default: one a core and four more. With 1 none is started.
 
     >>> tensors_digest({"a": torch.zeros(2)}) == tensors_digest({"a": torch.zeros(2).clone()})
     True
     """
-    with ThreadPoolExecutor() as pool:
-        parts = pool.map(_digest_of_one, sorted(tensors), [tensors[key] for key in sorted(tensors)])
-        return hashlib.sha256(b"".join(parts)).hexdigest()
+    keys = sorted(tensors)
+    if threads == 1:
+        parts = [_digest_of_one(key, tensors[key]) for key in keys]
+    else:
+        with ThreadPoolExecutor(threads) as pool:
+            parts = list(pool.map(_digest_of_one, keys, [tensors[key] for key in keys]))
+    return hashlib.sha256(b"".join(parts)).hexdigest()
+
+
+def is_mapped(path: Path) -> bool:
+    """Whether tensors of this file can be used where they lie, as long as the file stays."""
+    return path.suffix == ".safetensors"
 
 
 def convert(source: str | Path, target: str | Path, *, overwrite: bool = False) -> str:

@@ -11,9 +11,9 @@ from PIL import Image
 from torch import Tensor
 from torch.nn import functional
 
-from vlscore.encoders.base import ImagePipeline
 from vlscore.encoders.blocks.clip_tokens import CONTEXT, ClipTokenizer, whole_context
-from vlscore.encoders.blocks.pixels import read_with_opencv, too_elongated
+from vlscore.encoders.blocks.levels import LevelsPipeline
+from vlscore.encoders.blocks.pixels import Grey, read_with_opencv, too_elongated
 from vlscore.encoders.published import Part, PublishedEncoder
 from vlscore.encoders.tokens import Tokens
 from vlscore.images import Radiograph
@@ -24,25 +24,30 @@ _CANVAS = 320
 _MEAN, _STD = 101.48761, 83.43944
 
 
-class CanvasPipeline(ImagePipeline):
+class CanvasPipeline(LevelsPipeline):
     """Longest side to 320 (Lanczos), centred on black, then to 224 bicubically.
 
     The second step does not smooth before it samples, as in the torchvision of that time.
     """
 
-    def __call__(self, radiograph: Radiograph) -> Tensor:
-        return self._tensor(radiograph.to_uint8(), radiograph.name)
+    def levels(self, radiograph: Radiograph) -> Grey:
+        return self._levels(radiograph.to_uint8(), radiograph.name)
 
-    def as_authors(self, path: Path) -> Tensor:
-        return self._tensor(read_with_opencv(path, colour=True), str(path))
+    def levels_as_authors(self, path: Path) -> Grey:
+        return self._levels(read_with_opencv(path, colour=True), str(path))
 
-    def _tensor(self, pixels: NDArray[np.uint8], name: str) -> Tensor:
-        canvas = torch.from_numpy(self.canvas(Image.fromarray(pixels), name).astype(np.float32))
-        scaled = (canvas - torch.tensor(_MEAN)) / torch.tensor(_STD)
-        small = functional.interpolate(
-            scaled.expand(1, 3, -1, -1), (SIDE, SIDE), mode="bicubic", antialias=False
+    def from_stored(self, stored: Tensor) -> Tensor:
+        canvas = stored.float()
+        mean, deviation = (torch.tensor(v, device=canvas.device) for v in (_MEAN, _STD))
+        return functional.interpolate(
+            ((canvas - mean) / deviation).expand(-1, 3, -1, -1),
+            (SIDE, SIDE),
+            mode="bicubic",
+            antialias=False,
         )
-        return small[0]
+
+    def _levels(self, pixels: NDArray[np.uint8], name: str) -> Grey:
+        return self.canvas(Image.fromarray(pixels), name)[np.newaxis].copy()
 
     @staticmethod
     def canvas(image: Image.Image, name: str = "image") -> NDArray[np.uint8]:

@@ -8,16 +8,17 @@ from PIL import Image
 from torch import Tensor, nn
 from torch.nn import functional
 
-from vlscore.encoders.base import ImagePipeline
 from vlscore.encoders.blocks.bert_tower import (
     CLINICAL_BERT_VOCABULARY,
     bert_base,
     last_layer,
     mean_over_tokens,
 )
+from vlscore.encoders.blocks.levels import LevelsPipeline
 from vlscore.encoders.blocks.pixels import (
     IMAGENET_MEAN,
     IMAGENET_STD,
+    Grey,
     normalise,
     read_with_pillow,
     to_unit_range,
@@ -34,18 +35,22 @@ SIDE = 224
 _BERT_WIDTH = 768
 
 
-class StretchPipeline(ImagePipeline):
+class StretchPipeline(LevelsPipeline):
     """Stretched to 224 by 224 pixels (proportions are not kept), ImageNet's normalisation."""
 
-    def __call__(self, radiograph: Radiograph) -> Tensor:
-        return self._tensor(Image.fromarray(radiograph.to_uint8()))
+    def levels(self, radiograph: Radiograph) -> Grey:
+        # Three equal channels would be resized to three equal channels.
+        return self._resized(Image.fromarray(radiograph.to_uint8()))[np.newaxis]
 
-    def as_authors(self, path: Path) -> Tensor:
-        return self._tensor(read_with_pillow(path))
+    def levels_as_authors(self, path: Path) -> Grey:
+        return self._resized(read_with_pillow(path).convert("RGB")).transpose(2, 0, 1).copy()
 
-    def _tensor(self, image: Image.Image) -> Tensor:
-        small = image.convert("RGB").resize((SIDE, SIDE), Image.Resampling.BILINEAR)
-        return normalise(to_unit_range(np.asarray(small)), IMAGENET_MEAN, IMAGENET_STD)
+    def from_stored(self, stored: Tensor) -> Tensor:
+        return normalise(to_unit_range(stored), IMAGENET_MEAN, IMAGENET_STD)
+
+    @staticmethod
+    def _resized(image: Image.Image) -> Grey:
+        return np.array(image.resize((SIDE, SIDE), Image.Resampling.BILINEAR))
 
 
 class ConvirtEncoder(PublishedEncoder):

@@ -1,6 +1,7 @@
 """Running a model so that the same input always gives the same numbers."""
 
 import contextlib
+import hashlib
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any, Literal
@@ -11,6 +12,8 @@ from torch import nn
 from vlscore.errors import BrokenContract, InvalidSetting
 
 Precision = Literal["fp32", "bf16"]
+# Values of a tensor that `weights_sample` looks at.
+_SAMPLED = 64
 
 
 @contextlib.contextmanager
@@ -44,6 +47,23 @@ def check_ready(encoder: nn.Module) -> None:
         f"{name} is in training mode, in which a score changes from call to call: call "
         "encoder.eval() first"
     )
+
+
+def weights_sample(encoder: nn.Module) -> bytes:
+    """A digest of some values of every tensor, in milliseconds: other weights give another one.
+
+    It tells whether an encoder was trained or filled anew, not which checkpoint it has: what
+    changes a few values alone may escape it.
+    """
+    digest = hashlib.sha256()
+    parts = []
+    for name, tensor in (*encoder.named_parameters(), *encoder.named_buffers()):
+        digest.update(f"{name} {tuple(tensor.shape)} ".encode())
+        values = tensor.detach().reshape(-1)
+        parts.append(values[:: len(values) // _SAMPLED + 1].double())
+    if parts:
+        digest.update(torch.cat(parts).cpu().numpy().tobytes())
+    return digest.digest()
 
 
 def check_device(device: str | torch.device) -> torch.device:

@@ -9,17 +9,16 @@ import torch
 from PIL import Image
 from torch import Tensor, nn
 from torch.nn import functional
-from torchvision.models import resnet50
 
-from vlscore.encoders.base import ImagePipeline
 from vlscore.encoders.blocks.bert_tower import (
     CLINICAL_BERT_VOCABULARY,
     all_layers,
     bert_base,
     mean_over_tokens,
 )
-from vlscore.encoders.blocks.pixels import check_square, read_with_pillow
-from vlscore.encoders.blocks.resnet_trunk import POOLED_WIDTH
+from vlscore.encoders.blocks.levels import LevelsPipeline
+from vlscore.encoders.blocks.pixels import Grey, check_square, read_with_pillow
+from vlscore.encoders.blocks.resnet_trunk import POOLED_WIDTH, resnet50_trunk
 from vlscore.encoders.blocks.swin import SwinTiny
 from vlscore.encoders.blocks.wordpiece import WordPieceTokenizer
 from vlscore.encoders.published import Part, PublishedEncoder
@@ -30,30 +29,33 @@ DIM = 512
 MAX_TOKENS = 77
 SIDE = 224
 _BERT_WIDTH = 768
-_MEAN, _STD = np.float32(0.5862785803043838), np.float32(0.27950088968644304)
+# The authors compute in float32, so that these are rounded to it.
+_MEAN, _STD = float(np.float32(0.5862785803043838)), float(np.float32(0.27950088968644304))
+_SCALE = float(np.float32(1 / 255))
 
 
-class SquareCanvasPipeline(ImagePipeline):
+class SquareCanvasPipeline(LevelsPipeline):
     """Centred on a black square of at least 224 pixels, then reduced to 224 bicubically.
 
     One channel; an image smaller than 224 pixels is framed, not enlarged.
     """
 
-    def __call__(self, radiograph: Radiograph) -> Tensor:
-        return self._tensor(Image.fromarray(radiograph.to_uint8()), radiograph.name)
+    def levels(self, radiograph: Radiograph) -> Grey:
+        return self._levels(Image.fromarray(radiograph.to_uint8()), radiograph.name)
 
-    def as_authors(self, path: Path) -> Tensor:
-        return self._tensor(read_with_pillow(path).convert("L"), str(path))
+    def levels_as_authors(self, path: Path) -> Grey:
+        return self._levels(read_with_pillow(path).convert("L"), str(path))
 
-    def _tensor(self, image: Image.Image, name: str) -> Tensor:
+    def from_stored(self, stored: Tensor) -> Tensor:
+        return stored.float().mul(_SCALE).sub(_MEAN).div(_STD)
+
+    def _levels(self, image: Image.Image, name: str) -> Grey:
         check_square(image.height, image.width, name)
         side = max(SIDE, *image.size)
         canvas = Image.new("L", (side, side), 0)
         left, top = (int((side - length) / 2) for length in image.size)
         canvas.paste(image, (left, top))
-        grey = np.asarray(canvas.resize((SIDE, SIDE), Image.Resampling.BICUBIC), np.float32)
-        scaled = (grey * np.float32(1 / 255) - _MEAN) / _STD
-        return torch.from_numpy(scaled[np.newaxis])
+        return np.array(canvas.resize((SIDE, SIDE), Image.Resampling.BICUBIC))[np.newaxis]
 
 
 class ResNetTower(nn.Module):
@@ -61,7 +63,7 @@ class ResNetTower(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.model = resnet50(weights=None)
+        self.model = resnet50_trunk()
         self.model.fc = nn.Linear(POOLED_WIDTH, DIM, bias=False)
 
     def forward(self, pixels: Tensor) -> Tensor:

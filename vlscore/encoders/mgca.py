@@ -91,7 +91,7 @@ class ReportTower(nn.Module):
 
     def bert_states(self, tokens: Tokens) -> Tensor:
         """(n, L, 768): the last layer's state at each token."""
-        return last_layer(self.model, tokens, position_ids=torch.zeros_like(tokens.ids))
+        return last_layer(self.model, tokens, positions=torch.zeros_like(tokens.ids))
 
 
 class _MgcaFamily(PublishedEncoder):

@@ -28,7 +28,7 @@ from vlscore.encoders.blocks.openclip_model import (
 from vlscore.encoders.blocks.wordpiece import WordPieceTokenizer
 from vlscore.encoders.card import EncoderCard
 from vlscore.encoders.cards import card_of
-from vlscore.encoders.checkpoints import load_checkpoint, tensors_digest
+from vlscore.encoders.checkpoints import is_mapped, load_checkpoint
 from vlscore.encoders.tokens import Tokens
 from vlscore.encoders.weights import find_weights
 from vlscore.errors import IncompatibleCheckpoint, UnknownName, WeightsNotFound
@@ -141,7 +141,13 @@ class OpenClipEncoder(JointEncoder):
                 model_config, tensors, source.report_config, source=str(source.checkpoint)
             )
         prefix = "module." if all(key.startswith("module.") for key in tensors) else ""
-        fill(model, tensors, source=source.checkpoint, key_of=lambda name: prefix + name)
+        fill(
+            model,
+            tensors,
+            source=source.checkpoint,
+            key_of=lambda name: prefix + name,
+            share=is_mapped(source.checkpoint),
+        )
         size: int | tuple[int, int] = model.visual.image_size
         encoder = cls(
             model,
@@ -149,7 +155,7 @@ class OpenClipEncoder(JointEncoder):
             pieces,
             cls._card(source.name, model_config, size, pieces.context),
         )
-        encoder.weights_digest = tensors_digest(tensors)
+        encoder.take_digest([source.checkpoint], tensors)
         return encoder
 
     def tokenize(self, reports: Sequence[str]) -> Tokens:

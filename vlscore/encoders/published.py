@@ -12,7 +12,7 @@ from vlscore.encoders.blocks.building import fill, without_initialisation
 from vlscore.encoders.blocks.files import vocabulary_file
 from vlscore.encoders.blocks.wordpiece import WordPieceTokenizer
 from vlscore.encoders.cards import PublishedFile, card_of, entry_of
-from vlscore.encoders.checkpoints import load_checkpoint, tensors_digest
+from vlscore.encoders.checkpoints import is_mapped, load_checkpoint
 from vlscore.encoders.weights import find_weights
 from vlscore.errors import WeightsNotFound
 
@@ -71,6 +71,9 @@ class PublishedEncoder(JointEncoder):
     ) -> Self:
         """Read the authors' checkpoint, safely, and fill the model with it.
 
+        Tensors of a safetensors file are used where they lie. A digest that was taken before is
+        taken again beside the work, and whoever writes results waits for it.
+
         Args:
             weights: checkpoint file, or the folder that holds it; the folder where there are two.
             tokenizer: vocabulary file, its folder, or a hub id; default: beside the weights.
@@ -88,9 +91,16 @@ class PublishedEncoder(JointEncoder):
         for part, path, found in zip(cls.parts, paths, tensors, strict=True):
             target: nn.Module = encoder.get_submodule(part.module)
             key_of = cls.key_names(found)
-            fill(target, cls.complete(found), source=path, unused=part.unused, key_of=key_of)
+            fill(
+                target,
+                cls.complete(found),
+                source=path,
+                unused=part.unused,
+                key_of=key_of,
+                share=is_mapped(path),
+            )
             labelled |= {part.label + key: tensor for key, tensor in found.items()}
-        encoder.weights_digest = tensors_digest(labelled)
+        encoder.take_digest(paths, labelled, " ".join(part.label for part in cls.parts))
         return encoder
 
     @classmethod

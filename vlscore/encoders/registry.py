@@ -93,7 +93,7 @@ def load_encoder(
         WeightsNotFound: the checkpoint is not there; the message says how to get it.
         IncompatibleCheckpoint, UnsafeCheckpoint, ChecksumMismatch: the file cannot be trusted.
     """
-    from vlscore.encoders.inference import check_device, check_ready
+    from vlscore.encoders.inference import check_device, check_ready, weights_sample
     from vlscore.images import ImagePolicy
 
     if name is None and not os.environ.get("VLSCORE_ENCODER"):
@@ -123,7 +123,9 @@ def load_encoder(
         weights=weights, tokenizer=tokenizer, **options
     )
     encoder.image_policy = policy
-    return encoder.eval().requires_grad_(False).to(place or "cpu")
+    encoder = encoder.eval().requires_grad_(False).to(place or "cpu")
+    encoder.loaded_weights = weights_sample(encoder)
+    return encoder
 
 
 def check_alone(*, weights: object = None, tokenizer: object = None) -> None:

@@ -1,6 +1,7 @@
 """Evaluating a table of studies, resumably, into files."""
 
 from vlscore.evaluation.run import RunResult, evaluate
+from vlscore.evaluation.sharing import facts_of, serve_evaluation, when_all_are_ready
 from vlscore.evaluation.summary import MetricSummary, Summary, ValueSummary, summarise
 from vlscore.evaluation.tables import scores_table, summary_table, summary_text
 
@@ -10,8 +11,11 @@ __all__ = [
     "Summary",
     "ValueSummary",
     "evaluate",
+    "facts_of",
     "scores_table",
+    "serve_evaluation",
     "summarise",
     "summary_table",
     "summary_text",
+    "when_all_are_ready",
 ]

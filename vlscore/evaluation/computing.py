@@ -3,8 +3,10 @@
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
+from dataclasses import dataclass, replace
 from itertools import count, islice
 from pathlib import Path
+from typing import NamedTuple, Protocol
 
 import pyarrow as pa
 
@@ -25,8 +27,71 @@ _ALL_ALIKE = 100
 
 Row = Study | BadRow
 OnProgress = Callable[[int, int], None]
-# A chunk's rows, and the image files that they were made from.
-_Computed = tuple[pa.Table, list[Path]]
+
+
+@dataclass(frozen=True)
+class Job:
+    """What of a table is to be computed.
+
+    Attributes:
+        metrics: names of the metrics, some of the scorer's; None for all.
+        only: numbers of the rows; None for all.
+        skip: so many of these rows are done already.
+    """
+
+    metrics: tuple[str, ...] | None = None
+    only: frozenset[int] | None = None
+    skip: int = 0
+
+    def scorer(self, scorer: Scorer) -> Scorer:
+        """The scorer of these metrics alone."""
+        if self.metrics is None:
+            return scorer
+        return scorer.of_some([m for m in scorer.metrics if str(m) in self.metrics])
+
+    def rows(self, table: Iterable[Row]) -> Iterator[Row]:
+        """The rows, without those that are done."""
+        asked = (row for row in table if self.only is None or row.row in self.only)
+        return islice(asked, self.skip, None)
+
+
+class Computed(NamedTuple):
+    """A chunk's rows, and the image files that they were made from."""
+
+    rows: pa.Table
+    images: list[Path]
+
+
+class Computing(Protocol):
+    """What computes the chunks of a job: this process, several, or a cluster."""
+
+    def chunks(self, job: Job) -> Iterator[Computed]:
+        """The chunks, in the order of the rows; the same bytes whoever computes them."""
+        ...
+
+
+class Here:
+    """Computes in this process.
+
+    Args: workers: processes that decode images; 0 decodes in this one.
+    """
+
+    def __init__(self, table: Iterable[Row], scorer: Scorer, workers: int) -> None:
+        self.table, self.scorer, self._workers = table, scorer, workers
+
+    def chunks(self, job: Job) -> Iterator[Computed]:
+        """All chunks."""
+        return self.part(job, 0, 1)
+
+    def part(self, job: Job, first: int, step: int) -> Iterator[Computed]:
+        """Every `step`-th chunk, from number `first` on."""
+        scorer = job.scorer(self.scorer)
+        embedder = scorer.embedder if scorer.plan.needs.images else None
+        mine = islice(chunks_of(job.rows(self.table), scorer), first, None, step)
+        with embedder.decoder(self._workers) if embedder is not None else nullcontext() as decoder:
+            schema = layout_of(scorer).schema()
+            for prepared in _decoding_ahead(mine, scorer, decoder):
+                yield computed(prepared, scorer, schema)
 
 
 def chunk_tables(folder: ResumableFolder) -> Iterator[pa.Table]:
@@ -36,17 +101,16 @@ def chunk_tables(folder: ResumableFolder) -> Iterator[pa.Table]:
 
 def compute_rows(
     folder: ResumableFolder,
-    scorer: Scorer,
-    studies: Iterable[Row],
+    computing: Computing,
+    job: Job,
     *,
-    workers: int,
     on_progress: OnProgress,
     stops_if_alike: bool,
 ) -> int:
     """Compute the rows that no chunk of the folder holds yet.
 
     Args:
-        studies: all rows, those of finished chunks included.
+        job: all rows, those of finished chunks included.
         stops_if_alike: refuse to go on where the first hundred rows all fail for one reason.
 
     Returns: how many rows there are.
@@ -55,16 +119,14 @@ def compute_rows(
     done = folder.rows
     failed = sum(_failed(table) for table in chunk_tables(folder))
     on_progress(done, failed)
-    embedder = scorer.embedder if scorer.plan.needs.images else None
-    with embedder.decoder(workers) if embedder is not None else nullcontext() as decoder:
-        computed = _computed(islice(studies, done, None), scorer, decoder)
-        if stops_if_alike and not done:
-            computed = _unless_all_alike(computed)
-        for rows, images in computed:
-            with folder.append(len(rows), inputs=images) as place:
-                write_chunk(place, rows)
-            done, failed = done + len(rows), failed + _failed(rows)
-            on_progress(done, failed)
+    chunks = computing.chunks(replace(job, skip=done))
+    if stops_if_alike and not done:
+        chunks = _unless_all_alike(chunks)
+    for rows, images in chunks:
+        with folder.append(len(rows), inputs=images) as place:
+            write_chunk(place, rows)
+        done, failed = done + len(rows), failed + _failed(rows)
+        on_progress(done, failed)
     return done
 
 
@@ -72,28 +134,31 @@ def _failed(rows: pa.Table) -> int:
     return len(rows) - int(rows[REASONS].null_count)
 
 
-def _computed(
-    studies: Iterator[Row], scorer: Scorer, decoder: ImageDecoder | None
-) -> Iterator[_Computed]:
-    schema = layout_of(scorer).schema()
+def chunks_of(rows: Iterator[Row], scorer: Scorer) -> Iterator[list[Row]]:
+    """The rows, as many at a time as this scorer computes together."""
     size = _TEXTS_IN_CHUNK
     if scorer.embedder is not None:
         size = _BATCHES_IN_CHUNK * scorer.embedder.engine.batch_size
-    for chunk in _decoding_ahead(_chunks(studies, size), scorer, decoder):
-        images = [path for row, _ in chunk if isinstance(row, Study) for path in row.images]
-        if scorer.embedder is not None:
-            # A chunk's numbers depend on its rows alone, in a run that was stopped as in any other.
-            scorer.embedder.engine.forget()
-        yield _scored(chunk, scorer, schema), images
+    while chunk := list(islice(rows, size)):
+        yield chunk
 
 
-def _unless_all_alike(computed: Iterator[_Computed]) -> Iterator[_Computed]:
+def computed(chunk: Sequence["Prepared"], scorer: Scorer, schema: pa.Schema) -> Computed:
+    """The rows of a chunk with their values, and the images that they were made from."""
+    images = [path for row, _ in chunk if isinstance(row, Study) for path in row.images]
+    if scorer.embedder is not None:
+        # A chunk's numbers depend on its rows alone, in a run that was stopped as in any other.
+        scorer.embedder.engine.forget()
+    return Computed(_scored(chunk, scorer, schema), images)
+
+
+def _unless_all_alike(computed: Iterator[Computed]) -> Iterator[Computed]:
     """The same chunks, held back until they show that a setting is not what is wrong."""
-    held: list[_Computed] = []
+    held: list[Computed] = []
     kinds: set[str] = set()
     example = ""
     for rows, images in computed:
-        held.append((rows, images))
+        held.append(Computed(rows, images))
         count_failed = 0
         for row, study_id, reasons in reasons_of(rows):
             count_failed += 1
@@ -118,27 +183,23 @@ def _kind_of(reason: str) -> str:
     return words if separator else reason
 
 
-_Prepared = tuple[Row, Item | None]
-
-
-def _chunks(rows: Iterator[Row], size: int) -> Iterator[list[Row]]:
-    while chunk := list(islice(rows, size)):
-        yield chunk
+Prepared = tuple[Row, Item | None]
 
 
 def _decoding_ahead(
     chunks: Iterator[list[Row]], scorer: Scorer, decoder: ImageDecoder | None
-) -> Iterator[list[_Prepared]]:
+) -> Iterator[list[Prepared]]:
     """Begin decoding one chunk while the one before it is being scored."""
-    ahead: deque[list[_Prepared]] = deque()
+    ahead: deque[list[Prepared]] = deque()
     for chunk in chunks:
-        ahead.append([(row, _prepare(row, scorer, decoder)) for row in chunk])
+        ahead.append([(row, prepare(row, scorer, decoder)) for row in chunk])
         if len(ahead) > 1:
             yield ahead.popleft()
     yield from ahead
 
 
-def _prepare(row: Row, scorer: Scorer, decoder: ImageDecoder | None) -> Item | None:
+def prepare(row: Row, scorer: Scorer, decoder: ImageDecoder | None) -> Item | None:
+    """A row on its way to a score, its images being decoded; None of a row that has no study."""
     if isinstance(row, BadRow):
         return None
     shown = StudyViews(row.images, row.views) if decoder is not None else None
@@ -146,7 +207,7 @@ def _prepare(row: Row, scorer: Scorer, decoder: ImageDecoder | None) -> Item | N
     return scorer.begin_decoding(item, decoder) if decoder is not None else item
 
 
-def _scored(chunk: Sequence[_Prepared], scorer: Scorer, schema: pa.Schema) -> pa.Table:
+def _scored(chunk: Sequence[Prepared], scorer: Scorer, schema: pa.Schema) -> pa.Table:
     items = [item for _, item in chunk if item is not None]
     number = count()
     studies = [row if isinstance(row, Study) else None for row, _ in chunk]

@@ -9,11 +9,19 @@ from typing import Any
 import pyarrow as pa
 
 from vlscore._files import write_json
+from vlscore._processes import Processes, ProcessLost
 from vlscore._record import run_record
 from vlscore._resumable import FinishedRun, ResumableFolder
 from vlscore._signature import difference
 from vlscore.errors import InvalidSetting
-from vlscore.evaluation.computing import OnProgress, Row, chunk_tables, compute_rows
+from vlscore.evaluation.computing import (
+    Computing,
+    Here,
+    Job,
+    OnProgress,
+    chunk_tables,
+    compute_rows,
+)
 from vlscore.evaluation.results import (
     FAILURES,
     RESULTS,
@@ -30,12 +38,14 @@ from vlscore.evaluation.results import (
     write_results,
 )
 from vlscore.evaluation.rows import reasons_of
+from vlscore.evaluation.sharing import Shared, fitted
 from vlscore.evaluation.summary import Summary, read_summary, summarise
 from vlscore.metrics import Plan
-from vlscore.scorer import DEFAULT_METRIC, Item, Scorer
-from vlscore.studies import ColumnNames, Study, StudyTable, open_studies
+from vlscore.scorer import DEFAULT_METRIC, Scorer
+from vlscore.studies import ColumnNames, StudyTable, open_studies
 
 Tables = Callable[[], Iterable[pa.Table]]
+Compute = Callable[[ResumableFolder, Job], int]
 
 
 @dataclass(frozen=True)
@@ -95,6 +105,7 @@ def evaluate(
     overwrite: bool = False,
     retry_failed: bool = False,
     keep_going: bool = False,
+    processes: Processes | None = None,
     on_progress: OnProgress | None = None,
 ) -> RunResult:
     """Compute the metrics of a scorer for every study of a table.
@@ -118,50 +129,61 @@ def evaluate(
         overwrite: compute anew; earlier results stay until the new ones are complete.
         retry_failed: compute the rows without a value again, in a run that has ended.
         keep_going: go on even where the first hundred rows all fail for one reason.
+        processes: those that share the run, of which this is the first; the others call
+            `serve_evaluation`. The results are those of one process, byte for byte.
         on_progress: called after every chunk with (rows done, rows failed).
 
     Raises:
         InvalidTable: the table cannot be read at all.
         InvalidSetting: `out` holds another run's results, or the first hundred rows fail alike.
         FolderInUse: another run is writing there.
+        ProcessLost: another process of the run has ended; what was done is kept.
         A row that cannot be scored raises nothing: it is listed in failures.csv.
     """
     check_format(format)
     studies = _opened(table, scorer, image_root, columns)
     scorer = scorer if scorer is not None else Scorer()
-    if scorer.plan.needs_fit:
-        # A pass over the references alone; the run itself then reads the table again.
-        scorer = scorer.fit(
-            Item("", s.reference, parts=s.parts) for s in studies if isinstance(s, Study)
-        )
+    scorer = fitted(scorer, studies)
     wanted = layout_of(scorer)
-    run = _Run(studies, scorer, format)
-    with ResumableFolder(
-        out,
-        run.key(),
-        results=RESULTS,
-        overwrite=overwrite,
-        extends={"metrics", "format"},
-        retry=retry_failed,
-    ) as folder:
+    processes = processes or Processes()
+    run = _Run(studies, scorer, format, processes.count)
+    here = Here(studies, scorer, workers)
+    shared = Shared(here, processes) if processes.count > 1 else None
+    computing: Computing = shared or here
+    stops = not keep_going
 
-        def compute(which: Scorer, rows: Iterable[Row], *, stops: bool = True) -> int:
-            return compute_rows(
-                folder,
-                which,
-                rows,
-                workers=workers,
-                on_progress=on_progress or (lambda done, failed: None),
-                stops_if_alike=stops and not keep_going,
-            )
+    def compute(folder: ResumableFolder, job: Job) -> int:
+        return compute_rows(
+            folder,
+            computing,
+            job,
+            on_progress=on_progress or (lambda done, failed: None),
+            stops_if_alike=stops and job.only is None,
+        )
 
-        if folder.record is not None:
-            return run.ended(folder, folder.record, unchanged=folder.unchanged)
-        if folder.previous is not None:
-            take_up = run.retry if retry_failed else run.extend
-            return take_up(folder, folder.previous, compute)
-        done = compute(scorer, studies)
-        return run.finish(folder, lambda: chunk_tables(folder), wanted, done)
+    try:
+        with ResumableFolder(
+            out,
+            run.key(),
+            results=RESULTS,
+            overwrite=overwrite,
+            extends={"metrics", "format"},
+            retry=retry_failed,
+        ) as folder:
+            if folder.record is not None:
+                return run.ended(folder, folder.record, unchanged=folder.unchanged)
+            if folder.previous is not None:
+                take_up = run.retry if retry_failed else run.extend
+                return take_up(folder, folder.previous, compute)
+            done = compute(folder, Job())
+            return run.finish(folder, lambda: chunk_tables(folder), wanted, done)
+    except ProcessLost as lost:
+        raise ProcessLost(
+            f"{lost}; finished rows are kept in {out}. The same command goes on from there"
+        ) from None
+    finally:
+        if shared is not None:
+            shared.end()
 
 
 def _opened(
@@ -186,9 +208,12 @@ def _opened(
 class _Run:
     """One table on its way into one folder."""
 
-    def __init__(self, studies: StudyTable, scorer: Scorer, format: str) -> None:
+    def __init__(self, studies: StudyTable, scorer: Scorer, format: str, processes: int) -> None:
         self._studies, self._scorer, self._format = studies, scorer, format
+        self._processes = processes
         self._began = time.monotonic()
+        embedder = scorer.embedder
+        self._before = embedder.engine.work.to_dict() if embedder is not None else {}
 
     def key(self) -> dict[str, Any]:
         """What must be equal for a stopped run to go on."""
@@ -201,16 +226,14 @@ class _Run:
             "metrics": {name: str(s) for name, s in self._scorer.signatures.items()},
         }
 
-    def extend(
-        self, folder: ResumableFolder, earlier: FinishedRun, compute: Callable[..., int]
-    ) -> RunResult:
+    def extend(self, folder: ResumableFolder, earlier: FinishedRun, compute: Compute) -> RunResult:
         """Add the metrics that a finished run lacks, or write its scores in another format."""
         before = self._earlier_layout(earlier)
         missing = [m for m in self._scorer.metrics if str(m) not in before.names]
         if missing:
-            scorer = self._scorer.of_some(missing)
-            joined = before.joined(layout_of(scorer))
-            done = compute(scorer, self._studies)
+            job = Job(metrics=tuple(map(str, missing)))
+            joined = before.joined(layout_of(job.scorer(self._scorer)))
+            done = compute(folder, job)
             return self.finish(
                 folder,
                 lambda: with_more_columns(
@@ -223,9 +246,7 @@ class _Run:
             return self.ended(folder, earlier.record, unchanged=True)
         return self.finish(folder, lambda: read_rows_of(earlier, before), before, 0)
 
-    def retry(
-        self, folder: ResumableFolder, earlier: FinishedRun, compute: Callable[..., int]
-    ) -> RunResult:
+    def retry(self, folder: ResumableFolder, earlier: FinishedRun, compute: Compute) -> RunResult:
         """Compute the rows of a finished run that lack a value, and no others."""
         before = self._earlier_layout(earlier)
         if lacking := set(before.names) ^ {str(m) for m in self._scorer.metrics}:
@@ -236,8 +257,7 @@ class _Run:
         failed = {row for table in read_rows_of(earlier, before) for row, _, _ in reasons_of(table)}
         if not failed:
             return self.extend(folder, earlier, compute)
-        again = (row for row in self._studies if row.row in failed)
-        done = compute(self._scorer, again, stops=False)
+        done = compute(folder, Job(only=frozenset(failed)))
         return self.finish(
             folder,
             lambda: with_rows_replaced(read_rows_of(earlier, before), chunk_tables(folder)),
@@ -281,8 +301,10 @@ class _Run:
             image_root=str(self._studies.root.resolve()),
             signatures={str(m): s.to_dict() for m, s in layout.metrics},
             encoder=embedder.encoder.card.to_dict() if embedder is not None else None,
+            processes=self._processes,
             device=str(embedder.encoder.device) if embedder is not None else None,
             batch_size=embedder.engine.batch_size if embedder is not None else None,
+            work=embedder.engine.work.since(self._before) if embedder is not None else None,
             seconds=round(time.monotonic() - self._began, 3),
             resumed_from=folder.resumed_from,
         )

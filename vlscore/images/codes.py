@@ -4,7 +4,10 @@ Whatever stands in a header beside these could be a name that was typed into the
 never repeated.
 """
 
-from pydicom import Dataset
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pydicom import Dataset
 
 # fmt: off
 # Defined terms of Modality, today's and retired (PS3.3 C.7.3.1.1.1); DR and SC are common besides.
@@ -33,7 +36,7 @@ VIEWS = frozenset((
 # fmt: on
 
 
-def short_code(dataset: Dataset, keyword: str) -> str | None:
+def short_code(dataset: "Dataset", keyword: str) -> str | None:
     """A code of the header, of at most 16 letters, digits, blanks and underscores: no free text.
 
     It may still be a name, and is not to be repeated.
@@ -44,7 +47,7 @@ def short_code(dataset: Dataset, keyword: str) -> str | None:
     return value if value.replace(" ", "").replace("_", "").isalnum() else None
 
 
-def known_code(dataset: Dataset, keyword: str, known: frozenset[str]) -> str | None:
+def known_code(dataset: "Dataset", keyword: str, known: frozenset[str]) -> str | None:
     """A code of the header in capital letters, where it is one of the known ones."""
     value = " ".join((short_code(dataset, keyword) or "").upper().split())
     return value if value in known else None

@@ -3,9 +3,12 @@
 import contextlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeGuard
 
 from vlscore.errors import UnreadableImage
+
+if TYPE_CHECKING:
+    from pydicom import Dataset
 
 PNG, JPEG = b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff"
 _HEAD = 4096
@@ -55,6 +58,11 @@ def is_dicom(head: bytes) -> bool:
     explicit = head[4:6].isalpha() and head[4:6].isupper()
     implicit = little and int.from_bytes(head[4:8], "little") <= 1024
     return (little or big) and (explicit or implicit)
+
+
+def is_dataset(image: Any) -> "TypeGuard[Dataset]":
+    """Whether it is a pydicom Dataset; asked without importing pydicom, which takes long."""
+    return any(base.__module__ == "pydicom.dataset" for base in type(image).__mro__)
 
 
 def _is_folder(path: Path) -> str:

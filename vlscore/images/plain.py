@@ -4,16 +4,14 @@ import os
 from pathlib import Path
 from typing import BinaryIO
 
-from pydicom.uid import ExplicitVRBigEndian, ExplicitVRLittleEndian, ImplicitVRLittleEndian
-
 from vlscore.errors import UnreadableImage
-from vlscore.images.dicom_header import read_header
 from vlscore.images.effort import require_bounded_effort
 from vlscore.images.files import JPEG, PNG, head, is_dicom, opened
 from vlscore.images.policy import ImagePolicy
 from vlscore.images.quiet import hushed
 
-_UNCOMPRESSED = (ImplicitVRLittleEndian, ExplicitVRLittleEndian, ExplicitVRBigEndian)
+# Implicit little endian, explicit little endian and explicit big endian (PS3.5 section 10).
+_UNCOMPRESSED = ("1.2.840.10008.1.2", "1.2.840.10008.1.2.1", "1.2.840.10008.1.2.2")
 
 
 def is_plain_file(path: str | os.PathLike[str]) -> bool:
@@ -34,6 +32,8 @@ def is_plain_file(path: str | os.PathLike[str]) -> bool:
 def _is_plain(stream: BinaryIO, first: bytes, name: str) -> bool:
     try:
         if is_dicom(first):
+            from vlscore.images.dicom_header import read_header
+
             with hushed():
                 header = read_header(
                     stream, ImagePolicy(), name, stop_before_pixels=True, specific_tags=["Rows"]

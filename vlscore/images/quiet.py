@@ -28,7 +28,10 @@ def hushed() -> Iterator[None]:
     global _readers
     with _lock:
         if _readers == 0:
-            _silence()
+            _remember()
+        # Again for each: a library that is imported meanwhile sets the level of its own logger.
+        for name in _LOGGERS:
+            logging.getLogger(name).setLevel(logging.CRITICAL + 1)
         _readers += 1
     try:
         yield
@@ -39,10 +42,9 @@ def hushed() -> Iterator[None]:
                 _restore.close()
 
 
-def _silence() -> None:
+def _remember() -> None:
     _restore.enter_context(warnings.catch_warnings())
     warnings.simplefilter("ignore")
     for name in _LOGGERS:
         logger = logging.getLogger(name)
         _restore.callback(logger.setLevel, logger.level)
-        logger.setLevel(logging.CRITICAL + 1)

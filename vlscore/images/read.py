@@ -7,12 +7,10 @@ from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
-from pydicom import Dataset
 
 from vlscore.errors import UnreadableImage
 from vlscore.images.arrays import radiograph_from_array, require_no_colour_noise
-from vlscore.images.dicom import radiograph_from_dataset, read_dicom
-from vlscore.images.files import head, is_dicom, opened
+from vlscore.images.files import head, is_dataset, is_dicom, opened
 from vlscore.images.policy import LEAVE_OR_ACCEPT, ImagePolicy
 from vlscore.images.quiet import hushed
 from vlscore.images.radiograph import Radiograph
@@ -54,7 +52,9 @@ def as_radiograph(image: Any, policy: ImagePolicy | None = None) -> Radiograph:
         return read_image(image, policy)
     if isinstance(image, bytes | bytearray | memoryview):
         return _read(io.BytesIO(image), policy, "bytes")
-    if isinstance(image, Dataset):
+    if is_dataset(image):
+        from vlscore.images.dicom import radiograph_from_dataset
+
         with hushed():
             return _picture(radiograph_from_dataset(image, policy, "pydicom Dataset"), policy)
     if any(base.__module__ == "PIL.Image" for base in type(image).__mro__):
@@ -73,10 +73,15 @@ def as_radiograph(image: Any, policy: ImagePolicy | None = None) -> Radiograph:
 
 def _read(stream: BinaryIO, policy: ImagePolicy, name: str) -> Radiograph:
     first = head(stream, name)
-    with hushed():
-        if is_dicom(first):
+    if is_dicom(first):
+        # Importing pydicom takes a third of a second, which a folder of PNG can do without. The
+        # import sets the level of its logger, and must come before that is silenced.
+        from vlscore.images.dicom import read_dicom
+
+        with hushed():
             radiograph = read_dicom(stream, policy, name)
-        else:
+    else:
+        with hushed():
             radiograph = read_raster(stream, first, policy, name)
     return _picture(radiograph, policy)
 

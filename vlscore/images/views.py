@@ -6,12 +6,9 @@ import re
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
-from pydicom import Dataset
-
 from vlscore.errors import UnreadableImage
 from vlscore.images.codes import VIEWS, known_code
-from vlscore.images.dicom_header import read_header
-from vlscore.images.files import head, is_dicom, opened
+from vlscore.images.files import head, is_dataset, is_dicom, opened
 from vlscore.images.policy import ImagePolicy
 from vlscore.images.quiet import hushed
 
@@ -59,14 +56,14 @@ def stored_view(image: Any) -> str | None:
         view: str | None = provenance.view
         return view
     try:
-        with hushed():
-            if isinstance(image, Dataset):
+        if is_dataset(image):
+            with hushed():
                 return known_code(image, "ViewPosition", VIEWS)
-            if isinstance(image, bytes | bytearray | memoryview):
-                return _view_in(io.BytesIO(image), "bytes")
-            if isinstance(image, str | os.PathLike):
-                with opened(Path(image)) as stream:
-                    return _view_in(stream, str(image))
+        if isinstance(image, bytes | bytearray | memoryview):
+            return _view_in(io.BytesIO(image), "bytes")
+        if isinstance(image, str | os.PathLike):
+            with opened(Path(image)) as stream:
+                return _view_in(stream, str(image))
     except UnreadableImage:
         return None
     except Exception:  # a header is untrusted bytes: pydicom raises whatever it likes
@@ -77,7 +74,10 @@ def stored_view(image: Any) -> str | None:
 def _view_in(stream: BinaryIO, name: str) -> str | None:
     if not is_dicom(head(stream, name)):
         return None
-    header = read_header(
-        stream, ImagePolicy(), name, stop_before_pixels=True, specific_tags=["ViewPosition"]
-    )
-    return known_code(header, "ViewPosition", VIEWS)
+    from vlscore.images.dicom_header import read_header
+
+    with hushed():
+        header = read_header(
+            stream, ImagePolicy(), name, stop_before_pixels=True, specific_tags=["ViewPosition"]
+        )
+        return known_code(header, "ViewPosition", VIEWS)

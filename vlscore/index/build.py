@@ -11,6 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from vlscore._assurance import confirm
 from vlscore._files import file_digest
 from vlscore._resumable import sole_writer
 from vlscore._resumable.chunks import clear_discarded, discard_chunks, unfinished_key
@@ -207,6 +208,7 @@ class _Job:
         if index is not None and _brings_nothing(parts, index, origin):
             return self._finish(parts, resumed_from, unchanged=True)
         manifest = write_generation(self._out, parts, base, index, origin, flat=self._flat)
+        confirm()
         write_manifest(self._out, replace(manifest, request=key.request))
         return self._finish(parts, resumed_from)
 

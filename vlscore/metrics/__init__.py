@@ -5,6 +5,14 @@ metrics.compute(["bleu-4", "rouge-l"], candidates, references)
 """
 
 from vlscore.metrics.batch import Batch, Computed, MetricValues
+from vlscore.metrics.composite import (
+    Composite,
+    CompositeInput,
+    composite_metric,
+    digests_of,
+    read_composite,
+    write_composite,
+)
 from vlscore.metrics.compute import compute, compute_values, signature
 from vlscore.metrics.contract import check_metric
 from vlscore.metrics.embeddings import EmbeddingTriples
@@ -18,6 +26,8 @@ __all__ = [
     "EMBEDDINGS",
     "METRICS",
     "Batch",
+    "Composite",
+    "CompositeInput",
     "Computed",
     "EmbeddingTriples",
     "Fit",
@@ -28,16 +38,20 @@ __all__ = [
     "Plan",
     "Provider",
     "check_metric",
+    "composite_metric",
     "compute",
     "compute_values",
     "corpus_of_sums",
+    "digests_of",
     "find_metric",
     "find_metrics",
     "lacks",
     "one_column",
     "provider_of",
+    "read_composite",
     "register",
     "signature",
     "text_metric",
     "usable_metrics",
+    "write_composite",
 ]

@@ -9,11 +9,13 @@ from typing import Any
 
 from vlscore._registry import Registry, split_call, split_names
 from vlscore.errors import InvalidSetting, UnknownName
+from vlscore.metrics.composite import PREFIX, composite_metric
 from vlscore.metrics.definitions.bert_score import BERT_SCORE
 from vlscore.metrics.definitions.bleu import BLEU
 from vlscore.metrics.definitions.chexbert import CHEXBERT
 from vlscore.metrics.definitions.chrf import CHRF
 from vlscore.metrics.definitions.cider_d import CIDER_D
+from vlscore.metrics.definitions.composite import COMPOSITE
 from vlscore.metrics.definitions.embedded import EMBEDDED
 from vlscore.metrics.definitions.findings_f1 import FINDINGS_F1
 from vlscore.metrics.definitions.meteor import METEOR
@@ -36,7 +38,7 @@ for _metric in (*EMBEDDED, *BLEU, ROUGE_L, METEOR, FINDINGS_F1):
     METRICS.register(_metric)
 for _metric in (*CHRF, CIDER_D, BERT_SCORE, MIRQI, *READABILITY):
     METRICS.register(_metric)
-for _metric in (*CHEXBERT, *RADGRAPH, *RADCLIQ):
+for _metric in (*CHEXBERT, *RADGRAPH, *RADCLIQ, COMPOSITE):
     METRICS.register(_metric)
 
 
@@ -52,7 +54,7 @@ def register(metric: Metric, *, aliases: tuple[str, ...] = ()) -> Metric:
 
 
 def find_metric(name: str | Metric) -> Metric:
-    """The metric of that name, with the parameters written behind it.
+    """The metric of that name, with the parameters written behind it; or composite:FILE.
 
     Raises: UnknownName with what may have been meant; InvalidSetting for a wrong parameter.
 
@@ -61,8 +63,13 @@ def find_metric(name: str | Metric) -> Metric:
     """
     if not isinstance(name, str):
         return METRICS.find(name)
+    if name.strip().startswith(PREFIX):
+        return composite_metric(name.strip().removeprefix(PREFIX))
     written, parameters = split_call(name)
-    return METRICS.find(written)(**parameters)
+    found = METRICS.find(written)
+    if found is COMPOSITE and set(parameters) == {"file"}:
+        return composite_metric(parameters["file"])
+    return found(**parameters)
 
 
 def find_metrics(names: Any) -> tuple[Metric, ...]:

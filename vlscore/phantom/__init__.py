@@ -12,6 +12,7 @@ from vlscore.phantom.scene import (
     sample_finding,
     sample_scene,
 )
+from vlscore.phantom.significance import split_errors
 
 __all__ = [
     "KINDS",
@@ -27,5 +28,6 @@ __all__ = [
     "sample_finding",
     "sample_scene",
     "sentence_for",
+    "split_errors",
     "write_report",
 ]

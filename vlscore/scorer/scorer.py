@@ -10,7 +10,9 @@ from typing import Any, Literal, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from vlscore._assurance import confirm
 from vlscore._signature import Signature
+from vlscore.cache import Cache
 from vlscore.embedding import EmbeddedRows, ImageDecoder, StudyEmbedder, StudyViews
 from vlscore.encoders import JointEncoder, Precision
 from vlscore.errors import InvalidReport, InvalidSetting, VLScoreError
@@ -24,7 +26,7 @@ from vlscore.scorer.result import Score, ScoreTable
 DEFAULT_METRIC = "vlscore"
 OnError = Literal["raise", "keep"]
 
-_DEFAULTS = {"precision": "fp32", "batch_size": 16, "views": "first-frontal"}
+_DEFAULTS = {"precision": "fp32", "views": "first-frontal", "cache": True}
 # Options whose scorers `vlscore.score` keeps loaded; each may hold an encoder.
 _KEPT = 4
 
@@ -57,7 +59,8 @@ class Scorer:
         similarity: the same for one metric of embeddings, under its older name.
         C: constant of Eq. 2, for the metric vlscore; default: the encoder's published one.
         text_policy: which section of a report is scored; see TextPolicy.
-        device, precision, batch_size, image_policy, views, weights, tokenizer: see StudyEmbedder.
+        device, precision, batch_size, image_policy, views, weights, tokenizer, cache: see
+            StudyEmbedder.
 
     Attributes:
         plan: the metrics and what they need.
@@ -79,11 +82,12 @@ class Scorer:
         text_policy: TextPolicy | str | None = None,
         device: str | None = None,
         precision: Precision = "fp32",
-        batch_size: int = 16,
+        batch_size: int | None = None,
         image_policy: ImagePolicy | str | None = None,
         views: str = "first-frontal",
         weights: str | None = None,
         tokenizer: str | None = None,
+        cache: Cache | bool | str | os.PathLike[str] = True,
     ) -> None:
         self.text_policy = TextPolicy.named(text_policy)
         self.plan = Plan(_chosen(metrics, similarity, C), text=self.text_policy.signature())
@@ -96,6 +100,7 @@ class Scorer:
             "views": views,
             "weights": weights,
             "tokenizer": tokenizer,
+            "cache": cache,
         }
         self.embedder: StudyEmbedder | None = None
         if isinstance(encoder, StudyEmbedder):
@@ -180,7 +185,8 @@ class Scorer:
 
         Returns: a Score for a single study, a ScoreTable for a batch. A single value beside lists
             holds for every entry.
-        Raises: UnreadableImage, InvalidReport, InvalidStudy, InvalidSetting.
+        Raises: UnreadableImage, InvalidReport, InvalidStudy, InvalidSetting; ChecksumMismatch where
+            the checkpoint is not the one that its digest was taken of.
         """
         if on_error not in ("raise", "keep"):
             raise InvalidSetting(f'on_error is "raise" or "keep", not {on_error!r}')
@@ -188,6 +194,8 @@ class Scorer:
         table = self.score_items(
             [Item(g, r, None if i is None else StudyViews(i)) for i, g, r in rows]
         )
+        if self.embedder is not None:
+            confirm(self.embedder.encoder)
         if is_batch and on_error == "keep":
             return table
         for position, error in table.failures.items():
@@ -265,8 +273,10 @@ class Scorer:
     ) -> tuple[EmbeddingTriples, dict[str, NDArray[Any]]]:
         embedder = self.embedder
         assert embedder is not None
-        g = embedder.embed_texts(candidates)
-        r = embedder.embed_texts(references) if references is not None else None
+        # In one call, so that texts of like length meet, whichever side they are of.
+        texts = embedder.embed_texts([*candidates, *(references or ())])
+        g = texts.rows(0, len(items))
+        r = texts.rows(len(items), 2 * len(items)) if references is not None else None
         i: EmbeddedRows | None = None
         if self.plan.needs.images:
             i = embedder.embed_studies([item.shown or StudyViews(()) for item in items])
@@ -338,7 +348,7 @@ def score(
     Raises: UnreadableImage, InvalidReport, InvalidStudy and those of `Scorer`.
     """
     # A changed environment variable is another default.
-    default = os.environ.get("VLSCORE_ENCODER")
+    default = os.environ.get("VLSCORE_ENCODER"), os.environ.get("VLSCORE_CACHE")
     frozen = {n: tuple(v) if isinstance(v, list) else v for n, v in sorted(options.items())}
     scorer = _shared_scorer(default, **frozen)
     found: Score | ScoreTable = scorer.score(image, candidate, reference, on_error=on_error)
@@ -346,7 +356,7 @@ def score(
 
 
 @lru_cache(maxsize=_KEPT)
-def _shared_scorer(default_encoder: str | None, **options: Any) -> Scorer:
+def _shared_scorer(defaults: tuple[str | None, ...], **options: Any) -> Scorer:
     return Scorer(**options)
 
 

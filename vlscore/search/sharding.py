@@ -4,7 +4,6 @@ Costs are float64 and the same bits in any shard, so merging the shards' best k 
 gives exactly what one search over everything gives.
 """
 
-import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,7 +11,7 @@ import numpy as np
 import torch
 import torch.distributed as dist
 
-from vlscore.errors import VLScoreError
+from vlscore._processes import Processes, ProcessLost
 from vlscore.search.corpus import Corpus
 from vlscore.search.exact import Hits, merge
 from vlscore.search.kernels import Array
@@ -26,17 +25,15 @@ class Shards:
         self._device = torch.device(device)
 
     @classmethod
-    def from_torchrun(cls, device: str = "cpu") -> "Shards":
-        """Join the processes that torchrun started (NCCL on GPUs, else gloo), if it did."""
-        count = int(os.environ.get("WORLD_SIZE", "1"))
-        if count == 1:
+    def from_torchrun(cls, device: str | None = None) -> "Shards":
+        """Join the processes that torchrun started (NCCL on GPUs, else gloo), if it did.
+
+        Args and Raises: as of `Processes.from_torchrun`.
+        """
+        processes = Processes.from_torchrun(device)
+        if processes.count == 1:
             return cls()
-        if device.startswith("cuda"):
-            device = f"cuda:{os.environ.get('LOCAL_RANK', '0')}"
-            torch.cuda.set_device(device)
-        if not dist.is_initialized():
-            dist.init_process_group("nccl" if device.startswith("cuda") else "gloo")
-        return cls(dist.get_rank(), dist.get_world_size(), device)
+        return cls(processes.rank, processes.count, processes.device or "cpu")
 
     @property
     def device(self) -> str:
@@ -55,7 +52,7 @@ class Shards:
     def broadcast(self, values: Any) -> Any:
         """What the first process has, in every process; arrays, numbers, texts, dicts of them.
 
-        Raises: VLScoreError in the others, where the first has ended.
+        Raises: ProcessLost in the others, where the first has ended.
         """
         if self.count == 1:
             return values
@@ -65,7 +62,7 @@ class Shards:
         except RuntimeError:
             if self.rank == 0:
                 raise
-            raise VLScoreError("the first process has ended; its own message says why") from None
+            raise ProcessLost("the first process has ended; its own message says why") from None
         return box[0]
 
     def merge(self, hits: Hits) -> Hits:

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
 
 from vlscore.errors import InvalidSetting
 from vlscore.stats.intervals import Interval, percentiles
@@ -40,7 +40,7 @@ def kendall_tau_c(x: ArrayLike, y: ArrayLike) -> float:
     first, second = checked_pairs(x, y)
     if _is_constant(first) or _is_constant(second):
         return float("nan")
-    return float(stats.kendalltau(first, second, variant="c").statistic)
+    return float(scipy.stats.kendalltau(first, second, variant="c").statistic)
 
 
 def spearman(x: ArrayLike, y: ArrayLike) -> float:
@@ -52,7 +52,7 @@ def spearman(x: ArrayLike, y: ArrayLike) -> float:
     0.5
     """
     first, second = checked_pairs(x, y)
-    return pearson(stats.rankdata(first), stats.rankdata(second))
+    return pearson(scipy.stats.rankdata(first), scipy.stats.rankdata(second))
 
 
 def pearson(x: ArrayLike, y: ArrayLike) -> float:
@@ -299,7 +299,7 @@ def _concordance(
         found = np.zeros(len(weights))
         for b in np.flatnonzero(defined):
             rows = np.repeat(np.arange(len(x.values)), weights[b].astype(np.intp))
-            tau = stats.kendalltau(x.codes[rows], y.codes[rows], variant="b").statistic
+            tau = scipy.stats.kendalltau(x.codes[rows], y.codes[rows], variant="b").statistic
             found[b] = np.rint(tau * scale[b])
         return found
     # Entries of the product are integers far below 2^24, so float32 holds them exactly.

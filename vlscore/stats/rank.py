@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
 
 from vlscore.errors import InvalidSetting
 from vlscore.stats.intervals import Interval, percentiles
@@ -100,7 +100,7 @@ def bootstrap_p_value(differences: ArrayLike) -> float:
 def _tau(x: NDArray[np.float64], y: NDArray[np.float64]) -> float:
     if x.min() == x.max() or y.min() == y.max():
         return float("nan")
-    return float(stats.kendalltau(x, y, variant="b").statistic)
+    return float(scipy.stats.kendalltau(x, y, variant="b").statistic)
 
 
 def _resampled_taus(

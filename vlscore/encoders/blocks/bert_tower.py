@@ -1,16 +1,16 @@
-"""BERT report towers, built from configurations written here and never from a hub."""
+"""BERT report towers, built from sizes written here and never from a hub."""
 
 import torch
 from torch import Tensor
-from transformers import BertConfig, BertModel
 
+from vlscore.encoders.blocks.bert import Bert
 from vlscore.encoders.tokens import Tokens
 
 CLINICAL_BERT_VOCABULARY = 28996
 CXR_BERT_VOCABULARY = 30522
 
 
-def bert_base(vocabulary: int, *, layers: int = 12, segments: int = 2) -> BertModel:
+def bert_base(vocabulary: int, *, layers: int = 12, segments: int = 2) -> Bert:
     """A BERT-base encoder without its pooler (Devlin et al. 2019).
 
     Args:
@@ -18,26 +18,22 @@ def bert_base(vocabulary: int, *, layers: int = 12, segments: int = 2) -> BertMo
         layers: number of transformer layers.
         segments: number of segment (token type) embeddings.
     """
-    config = BertConfig(vocab_size=vocabulary, num_hidden_layers=layers, type_vocab_size=segments)
-    return BertModel(config, add_pooling_layer=False)
+    return Bert(vocabulary, layers=layers, segments=segments)
 
 
-def last_layer(bert: BertModel, tokens: Tokens, **inputs: Tensor) -> Tensor:
+def last_layer(bert: Bert, tokens: Tokens, positions: Tensor | None = None) -> Tensor:
     """(n, L, hidden) float32: what the last layer gives at each token.
 
     Args:
-        inputs: further tensors of shape (n, L) that BertModel takes, such as position_ids.
+        positions: (n, L), where each token stands; default: in their order.
     """
-    output = bert(input_ids=tokens.ids, attention_mask=tokens.mask, **inputs)
-    found: Tensor = output.last_hidden_state.float()
+    found: Tensor = bert(tokens.ids, tokens.mask, positions).float()
     return found
 
 
-def all_layers(bert: BertModel, tokens: Tokens) -> tuple[Tensor, ...]:
+def all_layers(bert: Bert, tokens: Tokens) -> tuple[Tensor, ...]:
     """(n, L, hidden) for the embedding layer and for each transformer layer after it."""
-    output = bert(input_ids=tokens.ids, attention_mask=tokens.mask, output_hidden_states=True)
-    found: tuple[Tensor, ...] = output.hidden_states
-    return found
+    return tuple(bert.states(tokens.ids, tokens.mask))
 
 
 def sum_over_tokens(states: Tensor, mask: Tensor) -> Tensor:

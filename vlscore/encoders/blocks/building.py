@@ -44,6 +44,7 @@ def fill(
     source: Path,
     unused: Sequence[str] = (),
     key_of: Callable[[str], str] = str,
+    share: bool = False,
 ) -> None:
     """Give every parameter and buffer of `module` its tensor; nothing may be left over.
 
@@ -53,6 +54,7 @@ def fill(
         unused: patterns, as fnmatch takes them, of keys that belong to parts of the authors'
             model not needed here.
         key_of: a name in `module.state_dict()` -> the checkpoint's key for it.
+        share: let the module use the tensors themselves, where their type is that of the module.
 
     Raises:
         IncompatibleCheckpoint: naming the keys that are missing, unexpected or mis-shaped.
@@ -82,7 +84,7 @@ def fill(
     module.load_state_dict(
         {
             # A copy, for the tensors may lie in a mapped file that somebody changes later.
-            name: tensors[key].to(value.dtype, copy=True)
+            name: tensors[key].to(value.dtype, copy=not share)
             for key, (name, value) in expected.items()
             if key in tensors
         },

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 from torch import Tensor
 
-from vlscore.encoders.base import ImagePipeline
+from vlscore.encoders.blocks.levels import LevelsPipeline
 from vlscore.encoders.blocks.pixels import (
     Grey,
     centre_crop,
@@ -19,19 +19,21 @@ SIDE = 256
 CROP = 224
 
 
-class PadCropPipeline(ImagePipeline):
+class PadCropPipeline(LevelsPipeline):
     """Longest side to 256 by OpenCV's area interpolation, black padding to a square, the middle
     224 pixels, grey levels to [-1, 1] in three equal channels."""
 
-    def __call__(self, radiograph: Radiograph) -> Tensor:
-        return self._tensor(radiograph.to_uint8(), radiograph.name)
+    def levels(self, radiograph: Radiograph) -> Grey:
+        return self._levels(radiograph.to_uint8(), radiograph.name)
 
-    def as_authors(self, path: Path) -> Tensor:
-        return self._tensor(read_with_opencv(path), str(path))
+    def levels_as_authors(self, path: Path) -> Grey:
+        return self._levels(read_with_opencv(path), str(path))
 
-    def _tensor(self, grey: Grey, name: str) -> Tensor:
-        unit = to_unit_range(centre_crop(pad_to_square(grey, name), CROP))
-        return unit.sub(0.5).div(0.5).expand(3, -1, -1)
+    def from_stored(self, stored: Tensor) -> Tensor:
+        return to_unit_range(stored).sub(0.5).div(0.5).expand(-1, 3, -1, -1)
+
+    def _levels(self, grey: Grey, name: str) -> Grey:
+        return centre_crop(pad_to_square(grey, name), CROP)[np.newaxis].copy()
 
 
 def pad_to_square(grey: Grey, name: str = "image") -> Grey:

@@ -57,16 +57,16 @@ def read_with_pillow(path: Path) -> Image.Image:
     return image
 
 
-def to_unit_range(grey: NDArray[np.uint8]) -> Tensor:
-    """(h, w) or (h, w, 3) bytes -> float32 (1 or 3, h, w) in [0, 1], as torchvision's ToTensor."""
-    channels_last = grey[..., np.newaxis] if grey.ndim == 2 else grey
-    tensor = torch.from_numpy(np.array(channels_last.transpose(2, 0, 1)))
-    return tensor.to(torch.float32).div(255)
+def to_unit_range(levels: Tensor) -> Tensor:
+    """uint8 levels -> float32 in [0, 1], as torchvision's ToTensor divides them."""
+    return levels.to(torch.float32).div(255)
 
 
 def normalise(x: Tensor, mean: tuple[float, ...], std: tuple[float, ...]) -> Tensor:
-    """(c, h, w) -> (len(mean), h, w), rounded as torchvision's Normalize rounds."""
-    offsets, scales = (torch.tensor(v, dtype=x.dtype)[:, None, None] for v in (mean, std))
+    """(..., c, h, w) -> (..., len(mean), h, w), rounded as torchvision's Normalize rounds."""
+    offsets, scales = (
+        torch.tensor(v, dtype=x.dtype, device=x.device)[:, None, None] for v in (mean, std)
+    )
     return (x - offsets) / scales
 
 

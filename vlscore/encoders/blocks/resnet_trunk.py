@@ -1,21 +1,85 @@
-"""ResNet-50 image trunks."""
+"""ResNet-50 (He et al., CVPR 2016) image trunks, under the names that torchvision gives tensors.
+
+Importing torchvision takes as long as importing torch. Numbers are those of its model to the last
+digit, which the tests compare.
+"""
 
 from torch import Tensor, nn
 from torch.nn import functional
-from torchvision.models import ResNet, resnet50
 
 PATCH_WIDTH = 1024
 POOLED_WIDTH = 2048
+_EXPANSION = 4
+_BLOCKS = (3, 4, 6, 3)
 
 
-def resnet50_trunk() -> ResNet:
-    """torchvision's ResNet-50 without its classifier and without weights."""
-    trunk = resnet50(weights=None)
-    trunk.fc = nn.Identity()
-    return trunk
+class ResNet50(nn.Module):
+    """Pixels (n, 3, h, w) in, what `fc` makes of 2048 numbers an image out.
+
+    The stride of a block is at its 3 by 3 convolution, as in torchvision ("version 1.5").
+
+    Attributes:
+        fc: the classifier; nothing, unless the owner sets one.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2d(3, 64, kernel_size=7, stride=2, padding=3, bias=False)
+        self.bn1 = nn.BatchNorm2d(64)
+        self.relu = nn.ReLU(inplace=True)
+        self.maxpool = nn.MaxPool2d(kernel_size=3, stride=2, padding=1)
+        width = 64
+        for number, blocks in enumerate(_BLOCKS):
+            inner = 64 << number
+            stages = [
+                _Bottleneck(
+                    width if first else inner * _EXPANSION, inner, 2 if number and first else 1
+                )
+                for first in (True, *[False] * (blocks - 1))
+            ]
+            self.add_module(f"layer{number + 1}", nn.Sequential(*stages))
+            width = inner * _EXPANSION
+        self.avgpool = nn.AdaptiveAvgPool2d((1, 1))
+        self.fc: nn.Module = nn.Identity()
+        for module in self.modules():
+            if isinstance(module, nn.Conv2d):
+                nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        found: Tensor = self.fc(self.avgpool(feature_maps(self, pixels)[1]).flatten(1))
+        return found
 
 
-def feature_maps(trunk: ResNet, pixels: Tensor) -> tuple[Tensor, Tensor]:
+class _Bottleneck(nn.Module):
+    def __init__(self, width: int, inner: int, stride: int) -> None:
+        super().__init__()
+        outer = inner * _EXPANSION
+        self.conv1 = nn.Conv2d(width, inner, kernel_size=1, bias=False)
+        self.bn1 = nn.BatchNorm2d(inner)
+        self.conv2 = nn.Conv2d(inner, inner, kernel_size=3, stride=stride, padding=1, bias=False)
+        self.bn2 = nn.BatchNorm2d(inner)
+        self.conv3 = nn.Conv2d(inner, outer, kernel_size=1, bias=False)
+        self.bn3 = nn.BatchNorm2d(outer)
+        self.relu = nn.ReLU(inplace=True)
+        self.downsample: nn.Module | None = None
+        if stride > 1 or width != outer:
+            shorter = nn.Conv2d(width, outer, kernel_size=1, stride=stride, bias=False)
+            self.downsample = nn.Sequential(shorter, nn.BatchNorm2d(outer))
+
+    def forward(self, x: Tensor) -> Tensor:
+        found = self.relu(self.bn1(self.conv1(x)))
+        found = self.bn3(self.conv3(self.relu(self.bn2(self.conv2(found)))))
+        found += x if self.downsample is None else self.downsample(x)
+        summed: Tensor = self.relu(found)
+        return summed
+
+
+def resnet50_trunk() -> ResNet50:
+    """A ResNet-50 without a classifier, its weights random."""
+    return ResNet50()
+
+
+def feature_maps(trunk: ResNet50, pixels: Tensor) -> tuple[Tensor, Tensor]:
     """(n, 3, h, w) -> layer 3's (n, 1024, h/16, w/16) and layer 4's (n, 2048, h/32, w/32)."""
     x = trunk.maxpool(trunk.relu(trunk.bn1(trunk.conv1(pixels))))
     middle = trunk.layer3(trunk.layer2(trunk.layer1(x)))

@@ -5,6 +5,7 @@ from vlscore.metrics.providers.bert_score_provider import BertScoreProvider
 from vlscore.metrics.providers.chexbert_provider import CheXbertProvider
 from vlscore.metrics.providers.chrf_provider import ChrfProvider
 from vlscore.metrics.providers.cider_provider import CiderProvider
+from vlscore.metrics.providers.composite_provider import CompositeProvider
 from vlscore.metrics.providers.findings_provider import FindingsProvider
 from vlscore.metrics.providers.mirqi_provider import MirqiProvider
 from vlscore.metrics.providers.nltk_provider import NltkProvider
@@ -29,6 +30,7 @@ PROVIDERS: tuple[Provider, ...] = (
     CheXbertProvider(),
     RadGraphProvider(),
     RadCliQProvider(),
+    CompositeProvider(),
 )
 
 __all__ = ["PROVIDERS", "Provider", "one_column"]

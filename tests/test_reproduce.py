@@ -1,0 +1,115 @@
+"""What needs credentials: its commands are parsed, and run on files that are made alike.
+
+The made files have the layout of ReXVal and MIMIC-CXR-JPG; the demonstration encoder stands in for
+the published ones, whose options are parsed all the same.
+"""
+
+import csv
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import typer
+from PIL import Image
+from typer.testing import CliRunner
+
+from tests.alignment.samples import make_rexval
+from tests.conftest import REPOSITORY
+from tests.pages import PAGES, Block, blocks
+from vlscore.cli import app
+
+PAGE = REPOSITORY / "docs" / "reproduce.md"
+ROOT = typer.main.get_command(app)
+EXCUSED = [block for page in PAGES for block in blocks(page) if block.not_run is not None]
+COMMANDS = [
+    (block, command) for block in EXCUSED for command in block.commands() if "..." not in command
+]
+
+
+def _parsed(group: Any, arguments: list[str], above: Any = None) -> None:
+    """Raises what the command line raises for options or commands that there are not."""
+    context = group.make_context(None, list(arguments), parent=above)
+    rest = [*context._protected_args, *context.args]
+    name, command, rest = group.resolve_command(context, rest)
+    assert command is not None
+    if isinstance(command, type(ROOT)):
+        _parsed(command, rest, context)
+    else:
+        command.make_context(name, rest, parent=context)
+
+
+@pytest.mark.parametrize(
+    ("block", "arguments"), COMMANDS, ids=[" ".join(command[:2]) for _, command in COMMANDS]
+)
+def test_commands_that_are_not_run_have_the_options_that_there_are(
+    block: Block, arguments: list[str]
+) -> None:
+    _parsed(ROOT, arguments)
+
+
+def test_an_option_that_there_is_not_is_found() -> None:
+    with pytest.raises(Exception, match="No such option: --tau"):
+        _parsed(ROOT, ["align", "rexval", "--out", "a", "--tau", "b"])
+    with pytest.raises(Exception, match="No such command 'aline'"):
+        _parsed(ROOT, ["aline", "rexval"])
+    with pytest.raises(Exception, match="Missing parameter: ratings"):
+        _parsed(ROOT, ["align", "--out", "a"])
+
+
+def _made(folder: Path) -> None:
+    """ReXVal of five studies, and their images as MIMIC-CXR-JPG has them."""
+    make_rexval(folder / "rexval", studies=5)
+    rng = np.random.default_rng(0)
+    rows = []
+    for study in (500, 501, 502, 503, 504, 999):
+        patient, dicom = f"1{study:07d}", f"dicom-{study}"
+        place = folder / "mimic-cxr-jpg" / "files" / "p10" / f"p{patient}" / f"s{study}"
+        place.mkdir(parents=True)
+        for name, view in ((dicom, "PA"), (f"{dicom}-b", "LATERAL")):
+            pixels = rng.integers(0, 256, (64, 64), dtype=np.uint8)
+            Image.fromarray(pixels).save(place / f"{name}.jpg")
+            rows.append([name, patient, study, view])
+    metadata = folder / "mimic-cxr-jpg" / "mimic-cxr-2.0.0-metadata.csv.gz"
+    with gzip.open(metadata, "wt", newline="") as stream:
+        table = csv.writer(stream)
+        table.writerow(["dicom_id", "subject_id", "study_id", "ViewPosition"])
+        table.writerows(rows)
+
+
+def _without_weights(arguments: list[str]) -> list[str]:
+    """The command for the demonstration encoder."""
+    kept = list(arguments)
+    for option in ("--encoder", "--weights"):
+        if option in kept:
+            place = kept.index(option)
+            del kept[place : place + 2]
+    return [*kept, "--quiet", "--resamples", "20"]
+
+
+def test_the_whole_page_runs_on_files_made_alike(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _made(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    images, shell, largest = [block for block in blocks(PAGE) if block.not_run is not None]
+    exec(compile(images.text, "images", "exec"), {})
+    assert capsys.readouterr().out == "5 of 5 studies have images\n"
+    ran = []
+    for arguments in shell.commands():
+        # Models that are not here, and METEOR's WordNet.
+        if "table1-models" in arguments or "table1-words" in arguments:
+            continue
+        if any(name in arguments for name in ("gloria", "convirt", "biovil", "medclip-vit")):
+            continue
+        done = CliRunner().invoke(app, _without_weights(arguments))
+        assert done.exit_code == 0, (arguments, done.output, done.exception)
+        ran.append(arguments[arguments.index("--out") + 1])
+    assert ran == ["table1-vlscore", "table5-limitr", "areas-limitr", "failure-modes", "composite"]
+    exec(compile(largest.text, "largest", "exec"), {})
+    C = float(capsys.readouterr().out.removeprefix("C = "))
+    assert 0 < C < 100
+    content = json.loads((tmp_path / "composite" / "composite.json").read_text(encoding="utf-8"))
+    assert sum(each["weight"] for each in content["inputs"]) == pytest.approx(1)

@@ -1,0 +1,200 @@
+"""Failure modes of metrics: which errors the reports have that a metric takes for the best.
+
+Yu et al. 2023 (Patterns), "Failure modes of metrics": for every study, the report of a corpus that
+a metric scores best is that metric's oracle report. Radiologists count its errors by category. A
+metric whose oracle reports have many errors of a category does not see that category. In a rated
+set the oracle is the candidate: ReXVal's candidates are called by the metrics that found them.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import permutations
+from typing import Literal
+
+import numpy as np
+
+from vlscore.alignment.pairs import (
+    INSIGNIFICANT,
+    SIGNIFICANT,
+    TOTAL,
+    Array,
+    RatedPairs,
+    mean_of_raters,
+)
+from vlscore.errors import InvalidSetting
+from vlscore.stats import Interval, benjamini_hochberg, grouped_mean, one_sided_t_test
+
+Which = Literal["all", "significant", "insignificant"]
+ANY = "any category"
+# False discovery rate of the paper.
+RATE = 0.01
+
+
+@dataclass(frozen=True)
+class CategoryMean:
+    """Mean errors of one category in the reports of one oracle, resampled by study.
+
+    Attributes:
+        candidate: the oracle: the metric that chose the reports.
+        which: "all", "significant" or "insignificant" errors.
+        category: of the errors; "any category" for their sum.
+        n: reports that were rated.
+    """
+
+    candidate: str
+    which: Which
+    category: str
+    n: int
+    mean: Interval
+
+
+@dataclass(frozen=True)
+class FailureTest:
+    """Whether one oracle's reports have more errors of a category than those of another.
+
+    Attributes:
+        candidate, other: the oracles, compared on the n studies that both have a report of.
+        difference: mean errors of the first less those of the other.
+        p_value: one-sided, of Student's paired t test over studies; nan where n is 1.
+        adjusted_p: Benjamini-Hochberg over all tests of errors of this significance.
+        is_worse: whether the first is worse at the false discovery rate asked for.
+    """
+
+    candidate: str
+    other: str
+    which: Which
+    category: str
+    n: int
+    difference: float
+    p_value: float
+    adjusted_p: float
+    is_worse: bool
+
+
+@dataclass(frozen=True)
+class FailureModes:
+    """What the oracles of some metrics get wrong.
+
+    Attributes:
+        candidates: the oracles, in the order of the set.
+        means: one an oracle, significance and category.
+        tests: one an ordered pair of oracles, significance and category.
+        rate: false discovery rate of `is_worse`.
+    """
+
+    candidates: Sequence[str]
+    means: Sequence[CategoryMean]
+    tests: Sequence[FailureTest]
+    rate: float
+
+
+def failure_modes(
+    pairs: RatedPairs,
+    *,
+    rate: float = RATE,
+    level: float = 0.95,
+    resamples: int = 1000,
+    seed: int = 0,
+) -> FailureModes:
+    """Compare the errors of several oracles' reports, category by category.
+
+    Errors are the mean of the raters of a report. Sets without categories are compared by all
+    errors alone.
+
+    Args:
+        pairs: error counts; `candidates` name the oracles.
+        rate: false discovery rate.
+        level, resamples, seed: of the bootstrap of the means.
+
+    Raises: InvalidSetting for ratings that count no errors, or a rate that is no probability.
+    """
+    if pairs.meaning != "errors":
+        raise InvalidSetting(f"failure modes are of error counts, not of {pairs.meaning}")
+    if not 0 < rate < 1:
+        raise InvalidSetting(f"a false discovery rate lies between 0 and 1, not at {rate}")
+    candidates = list(dict.fromkeys(pairs.candidates))
+    means: list[CategoryMean] = []
+    tests: list[FailureTest] = []
+    for which, errors in _errors(pairs).items():
+        by_candidate = {
+            name: {category: _of(pairs, values, name) for category, values in errors.items()}
+            for name in candidates
+        }
+        for name, found in by_candidate.items():
+            for category, rated in found.items():
+                if rated:
+                    interval = grouped_mean(
+                        list(rated.values()),
+                        list(rated),
+                        level=level,
+                        resamples=resamples,
+                        seed=seed,
+                    )
+                    means.append(CategoryMean(name, which, category, len(rated), interval))
+        tests += _tests(which, list(errors), by_candidate, rate)
+    return FailureModes(candidates, means, tests, rate)
+
+
+def _errors(pairs: RatedPairs) -> dict[Which, dict[str, Array]]:
+    """Significance -> category -> (n,) mean errors of the raters; the sum of all comes first."""
+    sums: dict[Which, str] = {
+        "all": TOTAL,
+        "significant": SIGNIFICANT,
+        "insignificant": INSIGNIFICANT,
+    }
+    said: dict[Which, set[bool | None]] = {
+        "all": {True, False, None},
+        "significant": {True},
+        "insignificant": {False},
+    }
+    known = {which: name for which, name in sums.items() if name in pairs.ratings}
+    if not known:
+        # One column of counts, whatever it is called.
+        first = next(iter(pairs.ratings))
+        return {"all": {ANY: pairs.means[first]}}
+    found: dict[Which, dict[str, Array]] = {}
+    for which, name in known.items():
+        found[which] = {ANY: pairs.means[name]}
+        for category in dict.fromkeys(category for category, _ in pairs.counts):
+            of = [
+                v
+                for (of_category, significant), v in pairs.counts.items()
+                if of_category == category and significant in said[which]
+            ]
+            if of:
+                found[which][category] = mean_of_raters(np.sum(of, axis=0))
+    return found
+
+
+def _of(pairs: RatedPairs, values: Array, candidate: str) -> dict[str, float]:
+    """Study -> errors of one oracle's report, of those that were rated."""
+    return {
+        study: float(value)
+        for study, name, value in zip(pairs.studies, pairs.candidates, values, strict=True)
+        if name == candidate and not np.isnan(value)
+    }
+
+
+def _tests(
+    which: Which,
+    categories: Sequence[str],
+    found: dict[str, dict[str, dict[str, float]]],
+    rate: float,
+) -> list[FailureTest]:
+    rows = []
+    for category in categories:
+        for name, other in permutations(found, 2):
+            mine, theirs = found[name][category], found[other][category]
+            shared = [study for study in mine if study in theirs]
+            if shared:
+                x = np.array([mine[study] for study in shared])
+                y = np.array([theirs[study] for study in shared])
+                p_value = one_sided_t_test(x, y).p_value
+                rows.append((name, other, category, len(shared), float((x - y).mean()), p_value))
+    raw = np.array([row[-1] for row in rows], dtype=np.float64)
+    adjusted = np.full(len(rows), np.nan)
+    adjusted[~np.isnan(raw)] = benjamini_hochberg(raw[~np.isnan(raw)])
+    return [
+        FailureTest(name, other, which, category, n, difference, p_value, float(p), bool(p <= rate))
+        for (name, other, category, n, difference, p_value), p in zip(rows, adjusted, strict=True)
+    ]

@@ -1,0 +1,100 @@
+"""Where the cache lies, how large it may become, and whether there is one.
+
+`VLSCORE_CACHE` is a folder, or "off". `VLSCORE_CACHE_GIB` is the most that both files hold.
+"""
+
+import os
+import shutil
+from functools import lru_cache
+from pathlib import Path
+
+from vlscore.cache.store import Store
+from vlscore.errors import InvalidSetting
+
+PLACE, SIZE = "VLSCORE_CACHE", "VLSCORE_CACHE_GIB"
+OFF = "off"
+DEFAULT_GIB = 10.0
+_GIB = 1 << 30
+# Vectors are small, and dearer to compute than pixels are to decode.
+_SHARE_OF_EMBEDDINGS = 0.2
+
+
+class Cache:
+    """The two stores of one folder.
+
+    Attributes:
+        folder: where they lie.
+        embeddings: vectors of images and reports.
+        pixels: grey levels of images, at the size that encoders take.
+    """
+
+    def __init__(self, folder: Path, most_bytes: int) -> None:
+        self.folder = folder
+        most = min(most_bytes, _room(folder))
+        of_embeddings = int(_SHARE_OF_EMBEDDINGS * most)
+        # The number in a name is that of the layout: another layout is another file.
+        self.embeddings = Store(folder / "embeddings-1.sqlite", of_embeddings)
+        self.pixels = Store(folder / "pixels-1.sqlite", most - of_embeddings)
+
+    @property
+    def stores(self) -> tuple[Store, Store]:
+        """Both stores, the embeddings first."""
+        return self.embeddings, self.pixels
+
+
+def open_cache(setting: "Cache | bool | str | os.PathLike[str] | None" = True) -> Cache | None:
+    """The cache that a setting asks for; None where there is to be none.
+
+    Args:
+        setting: True or None: the user's cache, unless VLSCORE_CACHE is "off"; False: none; a
+            folder; or a cache itself.
+    """
+    if isinstance(setting, Cache):
+        return setting
+    if setting is False or setting == OFF:
+        return None
+    if setting is None or setting is True:
+        if os.environ.get(PLACE, "").strip().lower() == OFF:
+            return None
+        folder = cache_folder()
+    else:
+        folder = Path(setting).expanduser()
+    return _opened(folder.absolute(), _most_bytes())
+
+
+def cache_folder() -> Path:
+    """VLSCORE_CACHE, else the folder that the system keeps for caches (XDG_CACHE_HOME)."""
+    if named := os.environ.get(PLACE, "").strip():
+        return Path(named).expanduser()
+    base = os.environ.get("XDG_CACHE_HOME", "").strip()
+    return (Path(base) if base else Path.home() / ".cache") / "vlscore"
+
+
+@lru_cache(maxsize=8)
+def _opened(folder: Path, most_bytes: int) -> Cache:
+    """One cache a folder, so that all embedders of a process share its connections."""
+    return Cache(folder, most_bytes)
+
+
+def _most_bytes() -> int:
+    text = os.environ.get(SIZE, "").strip()
+    try:
+        gib = float(text) if text else DEFAULT_GIB
+    except ValueError:
+        gib = -1.0
+    if not 0 < gib < float("inf"):
+        raise InvalidSetting(f"{SIZE} is a number of GiB above 0, not {text!r}")
+    return int(gib * _GIB)
+
+
+def _room(folder: Path) -> int:
+    """Half of what the disk has left, and what the cache holds already."""
+    there = folder
+    while not there.exists() and there != there.parent:
+        there = there.parent
+    try:
+        free = shutil.disk_usage(there).free
+        held = sum(file.stat().st_size for file in folder.glob("*.sqlite*"))
+    except OSError:
+        return 0
+    return held + free // 2

@@ -1,0 +1,433 @@
+"""Arrays under the hash of what they were computed from, in one file of SQLite.
+
+SQLite of the standard library, with a write-ahead log: it needs no further package, any language
+reads its files, several processes may read and write at once, and what a killed process had begun
+is rolled back. LMDB has to be told its greatest size beforehand and is one more package; Arrow's
+files cannot be added to by two writers.
+
+Layout, for other readers: `spaces(id, digest, facts)`, where `facts` is json that says what its
+entries depend on; `entries(space, content, shape, flag, used, digest, value)`, where `content` is
+the SHA-256 of the file or text, `value` is the array, little-endian, of the shape "224x224" and of
+the type that the facts state, `used` counts hours since 1970, and `digest` is BLAKE2b (16 bytes) of
+all that identifies the entry and of the value.
+"""
+
+import contextlib
+import hashlib
+import json
+import os
+import sqlite3
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS spaces (
+    id INTEGER PRIMARY KEY AUTOINCREMENT, digest BLOB NOT NULL UNIQUE, facts TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS entries (
+    id INTEGER PRIMARY KEY, space INTEGER NOT NULL, content BLOB NOT NULL, shape TEXT NOT NULL,
+    flag INTEGER NOT NULL, used INTEGER NOT NULL, digest BLOB NOT NULL, value BLOB NOT NULL,
+    UNIQUE (space, content));
+CREATE INDEX IF NOT EXISTS by_use ON entries (used);
+"""
+_SECONDS_TO_WAIT = 30.0
+_MAPPED = 1 << 28
+_PAGES_OF_LOG = 8000
+_HOUR = 3600
+# A store that is full is brought to this share of what it may hold.
+_SHARE_KEPT = 0.9
+_ROWS_AT_ONCE = 500
+_TOUCHED_AT_ONCE = 1000
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One array, as bytes.
+
+    Attributes:
+        value: the array, little-endian, in C order.
+        shape: of the array.
+        flag: one number more; for reports 1 where the tail was cut.
+    """
+
+    value: bytes
+    shape: tuple[int, ...]
+    flag: int = 0
+
+
+@dataclass(frozen=True)
+class SpaceInfo:
+    """What lies in one space of a store: its facts, and how much of it there is."""
+
+    facts: dict[str, Any]
+    entries: int
+    bytes: int
+
+
+class Store:
+    """A file of entries; made when the first one is written.
+
+    A store never ends a run: where its file cannot be read or written, one warning says so, and
+    from then on it knows nothing and keeps nothing. Threads and processes may share it.
+
+    Attributes:
+        path: the file.
+        most_bytes: what is kept at most; the entries that were used longest ago give way. Entries
+            of the current hour stay: where they alone fill the store, it takes nothing more.
+        damaged: entries that were not what had been written, and were thrown away.
+    """
+
+    def __init__(self, path: Path, most_bytes: int) -> None:
+        self.path, self.most_bytes = path, most_bytes
+        self.damaged = 0
+        self._connection: sqlite3.Connection | None = None
+        self._process = 0
+        self._is_broken = False
+        self._lock = threading.RLock()
+        self._touched: list[int] = []
+        self._spaces: dict[bytes, int] = {}
+
+    def space(self, facts: Mapping[str, Any]) -> "Space":
+        """The entries that depend on these facts, and on nothing else but their content."""
+        return Space(self, facts)
+
+    def get(self, facts: "Facts", contents: Iterable[bytes]) -> dict[bytes, Entry]:
+        """The entries that are there, each of them verified."""
+        wanted = list(contents)
+        if not wanted or not self._exists():
+            return {}
+        return self._guarded(lambda db: self._get(db, facts, wanted), {})
+
+    def put(self, facts: "Facts", entries: Mapping[bytes, Entry]) -> dict[bytes, Entry]:
+        """Keep entries, all or none; the first value that was written for a content stays.
+
+        Returns: what stands now for each content: of another process where that was first.
+        """
+        if not entries:
+            return {}
+        return self._guarded(lambda db: self._put(db, facts, entries), dict(entries))
+
+    def info(self) -> list[SpaceInfo]:
+        """What is in it, space by space."""
+        query = (
+            "SELECT facts, count(entries.id), coalesce(sum(length(value)), 0) FROM spaces "
+            "LEFT JOIN entries ON space = spaces.id GROUP BY spaces.id ORDER BY spaces.id"
+        )
+        rows = self._strictly(lambda db: db.execute(query).fetchall()) if self._exists() else []
+        return [SpaceInfo(json.loads(facts), count, size) for facts, count, size in rows]
+
+    def used_bytes(self) -> int:
+        """Bytes of the pages in use."""
+        return self._strictly(_used_bytes) if self._exists() else 0
+
+    def verify(self) -> tuple[int, int]:
+        """Read every entry; those that are damaged are thrown away.
+
+        Returns: (entries read, entries thrown away).
+        Raises: sqlite3.DatabaseError where the file as a whole is damaged.
+        """
+        return self._strictly(self._verify) if self._exists() else (0, 0)
+
+    def prune(self, most_bytes: int) -> int:
+        """Throw away what was used longest ago, of the current hour too; returns bytes won."""
+
+        def pruned(db: sqlite3.Connection) -> int:
+            before = _used_bytes(db)
+            self._make_room(db, most_bytes, before_hour=_now() + 1)
+            db.execute("DELETE FROM spaces WHERE id NOT IN (SELECT DISTINCT space FROM entries)")
+            self._spaces.clear()
+            db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            return before - _used_bytes(db)
+
+        return self._strictly(pruned) if self._exists() else 0
+
+    def remove(self) -> None:
+        """Delete the files themselves, also where they are damaged."""
+        with self._lock:
+            self.close()
+            for ending in ("", "-wal", "-shm"):
+                Path(f"{self.path}{ending}").unlink(missing_ok=True)
+            self._is_broken = False
+
+    def close(self) -> None:
+        """Close the file; the next call opens it again."""
+        with self._lock:
+            if self._connection is not None and self._process == os.getpid():
+                with contextlib.suppress(sqlite3.Error):
+                    self._touch(self._connection)
+                self._connection.close()
+            self._connection = None
+            self._touched.clear()
+            self._spaces.clear()
+
+    # --- inside ---------------------------------------------------------------------------------
+
+    def _exists(self) -> bool:
+        return self._connection is not None or self.path.is_file()
+
+    def _open(self) -> sqlite3.Connection:
+        """The connection of this process; a forked process must not use its parent's."""
+        if self._connection is None or self._process != os.getpid():
+            # It holds what patients' images and reports were turned into: for the user alone.
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            db = sqlite3.connect(
+                self.path, _SECONDS_TO_WAIT, isolation_level=None, check_same_thread=False
+            )
+            try:
+                _set_up(db)
+            except BaseException:
+                db.close()
+                raise
+            self._connection, self._process = db, os.getpid()
+            self._touched, self._spaces = [], {}
+        return self._connection
+
+    def _strictly(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
+        with self._lock:
+            return work(self._open())
+
+    def _guarded(self, work: Callable[[sqlite3.Connection], Result], without: Result) -> Result:
+        with self._lock:
+            if self._is_broken:
+                return without
+            try:
+                return work(self._open())
+            except (sqlite3.Error, OSError) as error:
+                if "locked" in str(error):
+                    # Another process is busy with it: this once there is nothing.
+                    return without
+                self._is_broken = True
+                warnings.warn(
+                    f"the cache {self.path} cannot be used ({type(error).__name__}: {error}); this "
+                    "run goes on without it. `vlscore cache verify` looks into it, and "
+                    "`vlscore cache prune --all` begins anew",
+                    RuntimeWarning,
+                    stacklevel=5,
+                )
+                return without
+
+    def _get(
+        self, db: sqlite3.Connection, facts: "Facts", wanted: list[bytes]
+    ) -> dict[bytes, Entry]:
+        space = self._space_of(db, facts, make=False)
+        found: dict[bytes, Entry] = {}
+        if space is None:
+            return found
+        bad: list[int] = []
+        hour = _now()
+        for start in range(0, len(wanted), _ROWS_AT_ONCE):
+            part = wanted[start : start + _ROWS_AT_ONCE]
+            marks = ",".join("?" * len(part))
+            rows = db.execute(
+                "SELECT id, content, shape, flag, used, digest, value FROM entries "
+                f"WHERE space = ? AND content IN ({marks})",
+                [space, *part],
+            )
+            for row, content, shape, flag, used, digest, value in rows:
+                if _digest(facts.digest, content, shape, flag, value) != digest:
+                    bad.append(row)
+                    continue
+                found[content] = Entry(value, _numbers(shape), flag)
+                if used < hour:
+                    self._touched.append(row)
+        if len(self._touched) >= _TOUCHED_AT_ONCE:
+            self._touch(db)
+        if bad:
+            self._throw_away(db, bad)
+        return found
+
+    def _put(
+        self, db: sqlite3.Connection, facts: "Facts", entries: Mapping[bytes, Entry]
+    ) -> dict[bytes, Entry]:
+        size = sum(len(entry.value) for entry in entries.values())
+        if _used_bytes(db) + size > self.most_bytes:
+            self._make_room(db, int(_SHARE_KEPT * self.most_bytes) - size, before_hour=_now())
+            if _used_bytes(db) + size > self.most_bytes:
+                return dict(entries)
+        with _transaction(db):
+            space = self._space_of(db, facts, make=True)
+            there = self._get(db, facts, list(entries))
+            hour = _now()
+            rows = []
+            for content, entry in entries.items():
+                if content not in there:
+                    shape = "x".join(map(str, entry.shape))
+                    digest = _digest(facts.digest, content, shape, entry.flag, entry.value)
+                    rows.append((space, content, shape, entry.flag, hour, digest, entry.value))
+            db.executemany(
+                "INSERT INTO entries (space, content, shape, flag, used, digest, value) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?)",
+                rows,
+            )
+        return {**entries, **there}
+
+    def _space_of(self, db: sqlite3.Connection, facts: "Facts", *, make: bool) -> int | None:
+        known = self._spaces.get(facts.digest)
+        if known is not None and not make:
+            return known
+        # Asked again where something is written: another process may have emptied the store.
+        query = "SELECT id FROM spaces WHERE digest = ?"
+        row = db.execute(query, (facts.digest,)).fetchone()
+        if row is None and make:
+            db.execute(
+                "INSERT INTO spaces (digest, facts) VALUES (?, ?)", (facts.digest, facts.text)
+            )
+            row = db.execute(query, (facts.digest,)).fetchone()
+        if row is None:
+            return None
+        self._spaces[facts.digest] = int(row[0])
+        return int(row[0])
+
+    def _touch(self, db: sqlite3.Connection) -> None:
+        hour = _now()
+        touched, self._touched = self._touched, []
+        if not touched:
+            return
+        with _transaction(db):
+            db.executemany(
+                "UPDATE entries SET used = ? WHERE id = ?", [(hour, row) for row in touched]
+            )
+
+    def _throw_away(self, db: sqlite3.Connection, rows: list[int]) -> None:
+        self.damaged += len(rows)
+        db.executemany("DELETE FROM entries WHERE id = ?", [(row,) for row in rows])
+        warnings.warn(
+            f"{len(rows)} damaged entries of the cache {self.path} were thrown away, and are "
+            "computed anew; `vlscore cache verify` reads all of them",
+            RuntimeWarning,
+            stacklevel=7,
+        )
+
+    def _make_room(self, db: sqlite3.Connection, most_bytes: int, *, before_hour: int) -> None:
+        """Throw entries away, the longest unused first, until so many bytes are in use."""
+        self._touch(db)
+        while (too_many := _used_bytes(db) - max(most_bytes, 0)) > 0:
+            with _transaction(db):
+                rows = db.execute(
+                    "SELECT id, length(value) FROM entries WHERE used < ? ORDER BY used, id "
+                    f"LIMIT {_ROWS_AT_ONCE}",
+                    (before_hour,),
+                ).fetchall()
+                going = []
+                for row, size in rows:
+                    going.append((row,))
+                    too_many -= size
+                    if too_many <= 0:
+                        break
+                db.executemany("DELETE FROM entries WHERE id = ?", going)
+            if not going:
+                break
+        # This statement does a page a step, and `execute` takes one step.
+        db.executescript("PRAGMA incremental_vacuum")
+
+    def _verify(self, db: sqlite3.Connection) -> tuple[int, int]:
+        spaces = {row: bytes(d) for row, d in db.execute("SELECT id, digest FROM spaces")}
+        count, last, bad = 0, 0, []
+        while True:
+            rows = db.execute(
+                "SELECT id, space, content, shape, flag, digest, value FROM entries WHERE id > ? "
+                f"ORDER BY id LIMIT {_ROWS_AT_ONCE}",
+                (last,),
+            ).fetchall()
+            if not rows:
+                break
+            for row, space, content, shape, flag, digest, value in rows:
+                expected = _digest(spaces.get(space, b""), content, shape, flag, value)
+                if space not in spaces or expected != digest:
+                    bad.append(row)
+            count, last = count + len(rows), rows[-1][0]
+        db.executemany("DELETE FROM entries WHERE id = ?", [(row,) for row in bad])
+        return count, len(bad)
+
+
+class Facts:
+    """What all entries of a space depend on, as json and as its digest."""
+
+    def __init__(self, facts: Mapping[str, Any]) -> None:
+        self.text = json.dumps(dict(facts), sort_keys=True, ensure_ascii=True)
+        self.digest = hashlib.sha256(self.text.encode()).digest()
+
+
+class Space:
+    """The entries of a store that depend on the same facts."""
+
+    def __init__(self, store: Store, facts: Mapping[str, Any]) -> None:
+        self.store = store
+        self._facts = Facts(facts)
+
+    def get(self, contents: Iterable[bytes]) -> dict[bytes, Entry]:
+        """As `Store.get`."""
+        return self.store.get(self._facts, contents)
+
+    def put(self, entries: Mapping[bytes, Entry]) -> dict[bytes, Entry]:
+        """As `Store.put`."""
+        return self.store.put(self._facts, entries)
+
+
+def _set_up(db: sqlite3.Connection) -> None:
+    began = time.monotonic()
+    while True:
+        try:
+            # Must come before the first table.
+            db.execute("PRAGMA auto_vacuum = INCREMENTAL")
+            db.execute("PRAGMA journal_mode = WAL")
+            break
+        except sqlite3.OperationalError as error:
+            # SQLite itself does not wait here for another process that opens the file, too.
+            if "locked" not in str(error) or time.monotonic() - began > _SECONDS_TO_WAIT:
+                raise
+            time.sleep(0.01)
+    db.execute("PRAGMA synchronous = NORMAL")
+    db.execute(f"PRAGMA wal_autocheckpoint = {_PAGES_OF_LOG}")
+    db.execute(f"PRAGMA mmap_size = {_MAPPED}")
+    db.execute("PRAGMA trusted_schema = OFF")
+    if not db.execute("SELECT 1 FROM sqlite_master WHERE name = 'by_use'").fetchone():
+        with _transaction(db):
+            for statement in _SCHEMA.split(";"):
+                db.execute(statement)
+
+
+def _digest(space: bytes, content: bytes, shape: str, flag: int, value: bytes) -> bytes:
+    """Of an entry with all that identifies it: one that moved to another place is damaged, too."""
+    digest = hashlib.blake2b(digest_size=16)
+    for part in (space, content, f"{shape} {flag}".encode()):
+        digest.update(len(part).to_bytes(4, "little") + part)
+    digest.update(value)
+    return digest.digest()
+
+
+def _numbers(shape: str) -> tuple[int, ...]:
+    return tuple(map(int, shape.split("x"))) if shape else ()
+
+
+def _used_bytes(db: sqlite3.Connection) -> int:
+    pages, free, size = (
+        db.execute(f"PRAGMA {name}").fetchone()[0]
+        for name in ("page_count", "freelist_count", "page_size")
+    )
+    return int((pages - free) * size)
+
+
+def _now() -> int:
+    return int(time.time()) // _HOUR
+
+
+@contextlib.contextmanager
+def _transaction(db: sqlite3.Connection) -> Iterator[None]:
+    """All of the block or nothing; inside another transaction it is part of that one."""
+    if db.in_transaction:
+        yield
+        return
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    except BaseException:
+        db.execute("ROLLBACK")
+        raise
+    db.execute("COMMIT")

@@ -1,0 +1,126 @@
+"""`vlscore cache`: what is kept between runs, and how to be rid of it."""
+
+import sqlite3
+from typing import Annotated
+
+import typer
+
+from vlscore.cli._help import GroupedCommand
+
+app = typer.Typer(
+    help="Look into, shrink and check what is kept between runs: pixels and embeddings.",
+    no_args_is_help=True,
+    add_completion=False,
+)
+
+_DAMAGED = 1
+_GIB, _MIB = 1 << 30, 1 << 20
+
+
+@app.command(cls=GroupedCommand)
+def info() -> None:
+    """Print where the cache lies, how much it holds, and of which encoders.
+
+    VLSCORE_CACHE names another folder, or "off"; VLSCORE_CACHE_GIB says how much it may hold.
+    """
+    from vlscore.cache import open_cache
+    from vlscore.display import TextTable
+
+    cache = open_cache()
+    if cache is None:
+        typer.echo("the cache is off (VLSCORE_CACHE=off)")
+        return
+    typer.echo(f"folder {cache.folder}")
+    rows: list[tuple[str, ...]] = []
+    for store in cache.stores:
+        used = f"{store.used_bytes() / _MIB:.1f} MiB of {store.most_bytes / _GIB:.1f} GiB"
+        typer.echo(f"{store.path.name}: {used}")
+        for space in store.info():
+            facts = space.facts
+            detail = ", ".join(str(facts[k]) for k in ("precision", "device") if k in facts)
+            name = f"{facts['encoder']}@{facts['checksum'][:12]}" if "encoder" in facts else ""
+            rows.append(
+                (
+                    str(facts["holds"]),
+                    name or str(facts.get("pipeline", ""))[:40],
+                    detail,
+                    f"{space.entries:,}",
+                    f"{space.bytes / _MIB:.1f}",
+                )
+            )
+    if rows:
+        columns = ("holds", "of", "computed in", "entries", "MiB")
+        typer.echo(TextTable("", columns, tuple(rows), "").text(100))
+
+
+@app.command(cls=GroupedCommand)
+def prune(
+    gib: Annotated[
+        float | None,
+        typer.Option(
+            "--to", min=0.0, metavar="GIB", help="Keep so much at most.", show_default=False
+        ),
+    ] = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Keep nothing: delete the files.", show_default=False)
+    ] = False,
+) -> None:
+    """Throw away what was used longest ago.
+
+    Without --to, down to what VLSCORE_CACHE_GIB allows. --all deletes the files, damaged ones too;
+    do that while no run is using them.
+
+    Example: vlscore cache prune --to 2
+    """
+    from vlscore.cache import open_cache
+    from vlscore.errors import InvalidSetting
+
+    cache = open_cache()
+    if cache is None:
+        raise InvalidSetting("the cache is off (VLSCORE_CACHE=off): there is nothing to prune")
+    if everything and gib is not None:
+        raise InvalidSetting("--all keeps nothing, and --to says how much is kept: give one")
+    for store in cache.stores:
+        if everything:
+            store.remove()
+            typer.echo(f"{store.path.name}: deleted")
+            continue
+        most = store.most_bytes
+        if gib is not None:
+            most = int(gib * _GIB * most / sum(each.most_bytes for each in cache.stores))
+        try:
+            won = store.prune(most)
+        except sqlite3.Error as error:
+            raise InvalidSetting(_damaged(store.path, error)) from None
+        typer.echo(f"{store.path.name}: {won / _MIB:.1f} MiB thrown away")
+
+
+@app.command(cls=GroupedCommand)
+def verify() -> None:
+    """Read every entry, and throw away those that are damaged; exit status 1 if there were any."""
+    from vlscore.cache import open_cache
+
+    cache = open_cache()
+    if cache is None:
+        typer.echo("the cache is off (VLSCORE_CACHE=off)")
+        return
+    bad = False
+    for store in cache.stores:
+        try:
+            count, damaged = store.verify()
+        except (sqlite3.Error, OSError) as error:
+            typer.secho(_damaged(store.path, error), fg="red", err=True)
+            bad = True
+            continue
+        bad = bad or damaged > 0
+        what = f"{damaged} damaged, thrown away" if damaged else "all whole"
+        typer.echo(f"{store.path.name}: {count:,} entries, {what}")
+    if bad:
+        raise typer.Exit(_DAMAGED)
+
+
+def _damaged(path: object, error: Exception) -> str:
+    return (
+        f"{path} is damaged as a whole ({error}). `vlscore cache prune --all` deletes it; what it "
+        "held is computed anew"
+    )

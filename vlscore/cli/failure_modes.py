@@ -1,0 +1,96 @@
+"""`vlscore failure-modes`: which errors the reports have that a metric takes for the best."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from vlscore.cli import rating_options
+from vlscore.cli.options import (
+    SHOWN_FAILURES,
+    JsonOption,
+    KeepGoingOption,
+    OutOption,
+    OverwriteOption,
+    QuietOption,
+    say_of_failures,
+    say_of_run,
+    terminal_width,
+)
+from vlscore.cli.rating_options import (
+    RATINGS_HELP,
+    CandidateIdColumnOption,
+    CategoryColumnOption,
+    LayoutOption,
+    RaterColumnOption,
+    RaterColumnsOption,
+    RatingColumnsOption,
+    ResamplesOption,
+    SeedOption,
+    SignificantColumnOption,
+    StudyColumnOption,
+)
+
+
+def failure_modes(
+    ratings: Annotated[Path, typer.Argument(help=RATINGS_HELP, metavar="RATINGS")],
+    out: OutOption,
+    rate: Annotated[
+        float,
+        typer.Option("--rate", metavar="NUMBER", help="False discovery rate of the tests."),
+    ] = 0.01,
+    layout: LayoutOption = None,
+    resamples: ResamplesOption = 1000,
+    seed: SeedOption = 0,
+    study_column: StudyColumnOption = "study_id",
+    candidate_id_column: CandidateIdColumnOption = "candidate_id",
+    rater_column: RaterColumnOption = "rater",
+    rating_columns: RatingColumnsOption = "rating",
+    rater_columns: RaterColumnsOption = "",
+    category_column: CategoryColumnOption = "category",
+    significant_column: SignificantColumnOption = "significant",
+    overwrite: OverwriteOption = False,
+    keep_going: KeepGoingOption = False,
+    quiet: QuietOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Show which errors the reports have that each metric takes for the best of a corpus.
+
+    RATINGS counts errors, by category, of reports that metrics chose: the candidate's id is the
+    metric. ReXVal is such a set. `vlscore oracle` finds a metric's choices among your reports.
+
+    Prints mean errors by category, and which metric's choices have more errors than another's, by
+    one-sided paired tests at a false discovery rate of 1 % (Yu et al. 2023).
+
+    Example: vlscore failure-modes counted.csv --out failure-modes
+    """
+    import json
+
+    from vlscore.alignment import read_ratings, run_failure_modes
+
+    columns = rating_options.rating_columns(
+        rating_columns,
+        rater_columns,
+        study=study_column,
+        candidate_id=candidate_id_column,
+        rater=rater_column,
+        category=category_column,
+        significant=significant_column,
+    )
+    pairs = read_ratings(ratings, layout, columns=columns)
+    run = run_failure_modes(
+        pairs, out, rate=rate, resamples=resamples, seed=seed, overwrite=overwrite
+    )
+    say_of_run(run.notes, out, unchanged=run.unchanged)
+    if as_json:
+        typer.echo(json.dumps(run.content, indent=2, ensure_ascii=False))
+    elif not quiet:
+        for each in run.tables:
+            typer.echo(each.text(terminal_width()) + "\n")
+        typer.echo(f"wrote {run.folder}")
+    failures = run.content["failures"]
+    if failures:
+        what = "rows could not be used" if len(failures) > 1 else "row could not be used"
+        say_of_failures(run.first_failures(SHOWN_FAILURES), len(failures), what)
+        if not keep_going:
+            raise typer.Exit(1)

@@ -1,0 +1,143 @@
+"""What goes through an encoder together: how much at once, and what happens where that is too much.
+
+A batch of images has a fixed number of them. A batch of reports has a fixed number of tokens,
+padding included, so that it takes about the same memory whatever the length of its reports.
+"""
+
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeVar
+
+import torch
+from torch import Tensor
+
+from vlscore.encoders import JointEncoder, Precision, Tokens
+from vlscore.encoders.base import inference
+from vlscore.errors import InvalidSetting
+
+IMAGES_ON_A_CPU = 16
+# Of memory of the device for each image in a batch; the largest published tower takes half of it.
+_BYTES_PER_IMAGE = 256 << 20
+_MOST_IMAGES = 128
+# 1024 tokens for 16 images: a processor's matrix product is at its best from there on, and the
+# smaller a batch, the less of it is padding. A GPU has 8192 for its 128 images.
+_TOKENS_PER_IMAGE = 64
+
+Item = TypeVar("Item")
+Batch = TypeVar("Batch", Tensor, Tokens)
+
+
+def default_batch_size(device: torch.device) -> int:
+    """Images in one forward pass: 16 on a CPU; by its memory on a GPU, 16 to 128.
+
+    >>> default_batch_size(torch.device("cpu"))
+    16
+    """
+    if device.type != "cuda":
+        return IMAGES_ON_A_CPU
+    memory = int(torch.cuda.get_device_properties(device).total_memory)
+    return max(IMAGES_ON_A_CPU, min(memory // _BYTES_PER_IMAGE, _MOST_IMAGES))
+
+
+def in_batches(items: Iterable[Item], size: Callable[[], int]) -> Iterator[list[Item]]:
+    """Lists of `size()` items, asked before each of them; the last may be shorter.
+
+    >>> list(in_batches("abcde", lambda: 2))
+    [['a', 'b'], ['c', 'd'], ['e']]
+    """
+    batch: list[Item] = []
+    for item in items:
+        batch.append(item)
+        if len(batch) >= size():
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+def by_length(lengths: Sequence[int], tokens: Callable[[], int]) -> Iterator[list[int]]:
+    """Positions in batches of at most `tokens()`, padding included; the shortest come first.
+
+    A batch depends only on those that come after the batches before it: whoever goes on after some
+    batches finds the same ones.
+
+    >>> list(by_length([30, 10, 10, 50, 70], lambda: 60))
+    [[1, 2], [0], [3], [4]]
+    """
+    order = sorted(range(len(lengths)), key=lambda position: lengths[position])
+    batch: list[int] = []
+    for position in order:
+        if batch and (len(batch) + 1) * lengths[position] > tokens():
+            yield batch
+            batch = []
+        batch.append(position)
+    if batch:
+        yield batch
+
+
+class Forward:
+    """Runs an encoder's towers; where memory is short, on half as much at once from then on.
+
+    Attributes:
+        images: of one batch.
+    """
+
+    def __init__(self, encoder: JointEncoder, precision: Precision, images: int) -> None:
+        self._encoder, self._precision = encoder, precision
+        self.images = images
+
+    @property
+    def tokens(self) -> int:
+        """Of one batch of reports, padding included."""
+        return self.images * _TOKENS_PER_IMAGE
+
+    def __call__(self, embed: Callable[[Batch], Tensor], batch: Batch) -> Tensor:
+        """(n, d) float32, on the CPU, of a batch that lies there.
+
+        Raises: InvalidSetting where there is no memory for one item.
+        """
+        device = self._encoder.device
+        try:
+            with inference(device, self._precision):
+                return embed(batch.to(device)).float().cpu()
+        except (RuntimeError, MemoryError) as error:
+            if not _is_shortage(error):
+                raise
+        # Outside the handler: the error holds on to the memory of what failed.
+        count = len(batch)
+        if count == 1:
+            raise InvalidSetting(
+                f"{device} has no memory for {self._encoder.card.name} and a single image or "
+                "report; choose another device (--device cpu), or end what else takes its memory"
+            )
+        if device.type == "cuda":
+            torch.cuda.empty_cache()
+        self._halve(device)
+        middle = count // 2
+        parts = (_rows(batch, 0, middle), _rows(batch, middle, count))
+        return torch.cat([self(embed, part) for part in parts])
+
+    def _halve(self, device: torch.device) -> None:
+        if self.images > 1:
+            self.images //= 2
+            warnings.warn(
+                f"{device} has too little memory for a batch; from here on {self.images} images "
+                "are embedded at once, and half as many tokens. A batch size (--batch-size) of "
+                f"{self.images} asks for that from the beginning",
+                RuntimeWarning,
+                stacklevel=4,
+            )
+
+
+def _rows(batch: Batch, start: int, stop: int) -> Batch:
+    if isinstance(batch, Tensor):
+        return batch[start:stop]
+    return batch.take(range(start, stop))
+
+
+def _is_shortage(error: BaseException) -> bool:
+    """Whether memory is short, on a GPU or here, where torch raises a bare RuntimeError."""
+    if isinstance(error, MemoryError | torch.cuda.OutOfMemoryError):
+        return True
+    words = str(error)
+    return "out of memory" in words or "can't allocate memory" in words

@@ -1,0 +1,159 @@
+"""What of an encoder's work may be kept on disk, and what it depends on."""
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from vlscore._record import libraries
+from vlscore._version import __version__
+from vlscore.cache import Cache, Entry
+from vlscore.cache.store import Space
+from vlscore.encoders import ImagePipeline, JointEncoder, Precision
+from vlscore.encoders.inference import weights_sample
+from vlscore.images import ImagePolicy
+
+_OURS = "vlscore."
+
+
+class KeptEmbeddings:
+    """The embeddings of one encoder under one policy and precision that lie in a cache.
+
+    They are found by the content of a file or text and by everything else that a number depends
+    on: the encoder's code, checksum and image pipeline, the image policy, the precision, the kind
+    of device, and the versions of the libraries that a run's record names.
+
+    An encoder is left out (every answer is "not there", and nothing is kept) where that cannot be
+    told: where its code is not vlscore's and it states no `cache_version`, or where its weights are
+    not those that `load_encoder` read, because it was trained since or was made otherwise.
+    """
+
+    def __init__(
+        self, cache: Cache, encoder: JointEncoder, policy: ImagePolicy, precision: Precision
+    ) -> None:
+        self._cache, self._encoder = cache, encoder
+        self._policy, self._precision = policy, precision
+        self._seen: list[tuple[int, int]] | None = None
+        self._is_as_loaded = False
+        self._spaces: dict[str, Space] = {}
+
+    def reports(self) -> Space | None:
+        """Where embeddings of reports lie; None where none may be kept."""
+        return self._space("reports")
+
+    def images(self, *, lateral: bool) -> Space | None:
+        """Where embeddings of images lie; None where none may be kept."""
+        return self._space("lateral images" if lateral else "images")
+
+    def _space(self, holds: str) -> Space | None:
+        # The device may have changed, too.
+        name = f"{holds} {self._encoder.device.type}"
+        if not self._weights_are_as_loaded():
+            return None
+        if name not in self._spaces:
+            code = _code_of(self._encoder)
+            pipeline = _code_of(self._encoder.image_pipeline)
+            if code is None or (pipeline is None and holds != "reports"):
+                return None
+            self._spaces[name] = self._cache.embeddings.space(self._facts(holds, code, pipeline))
+        return self._spaces[name]
+
+    def _facts(self, holds: str, code: str, pipeline: str | None) -> dict[str, Any]:
+        encoder = self._encoder
+        facts: dict[str, Any] = {
+            "holds": holds,
+            "encoder": encoder.card.name,
+            "checksum": encoder.checksum,
+            "code": code,
+            "precision": self._precision,
+            "device": encoder.device.type,
+            "dtype": "<f4",
+            "libraries": _versions(),
+        }
+        if holds != "reports":
+            facts |= _facts_of_pixels(encoder.image_pipeline, self._policy)
+            facts["pipeline_code"] = pipeline
+        return facts
+
+    def _weights_are_as_loaded(self) -> bool:
+        """Whether they are those that `load_encoder` read.
+
+        The checksum is that of the files. PyTorch counts the changes of every tensor; only where it
+        counted some are values looked at.
+        """
+        encoder = self._encoder
+        try:
+            state = [*encoder.parameters(), *encoder.buffers()]
+            seen = [(id(tensor), tensor._version) for tensor in state]
+        except RuntimeError:  # tensors made in inference mode count nothing
+            seen = None
+        if seen is None or seen != self._seen:
+            self._is_as_loaded = encoder.loaded_weights == weights_sample(encoder)
+            self._seen = seen
+        return self._is_as_loaded
+
+
+def kept_pixels(cache: Cache, pipeline: ImagePipeline, policy: ImagePolicy) -> Space | None:
+    """Where an image pipeline's grey levels lie; None where none may be kept.
+
+    They are found by the content of the file, the pipeline's code and settings, the image policy,
+    and the versions of the libraries that decode and resize.
+    """
+    code = _code_of(pipeline)
+    if code is None or not pipeline.gives_levels:
+        return None
+    facts = {
+        "holds": "pixels",
+        "code": code,
+        "dtype": "|u1",
+        "libraries": _versions(),
+        **_facts_of_pixels(pipeline, policy),
+    }
+    return cache.pixels.space(facts)
+
+
+def vector_entry(vector: Tensor, *, truncated: bool = False) -> Entry:
+    """An embedding (d,) as it is kept."""
+    values = np.ascontiguousarray(vector.numpy(), dtype="<f4")
+    return Entry(values.tobytes(), values.shape, int(truncated))
+
+
+def vector_of(entry: Entry, dim: int) -> Tensor | None:
+    """The embedding of an entry; None where it is none of so many dimensions."""
+    if entry.shape != (dim,) or len(entry.value) != 4 * dim:
+        return None
+    return torch.from_numpy(np.frombuffer(entry.value, "<f4").astype(np.float32))
+
+
+def levels_entry(levels: np.ndarray[Any, Any]) -> Entry:
+    """Grey levels (channels, h, w) as they are kept."""
+    return Entry(np.ascontiguousarray(levels).tobytes(), levels.shape)
+
+
+def levels_of(entry: Entry) -> np.ndarray[Any, Any] | None:
+    """The grey levels of an entry; None where it holds something else."""
+    if len(entry.shape) != 3 or len(entry.value) != int(np.prod(entry.shape)):
+        return None
+    return np.frombuffer(entry.value, np.uint8).reshape(entry.shape).copy()
+
+
+def _facts_of_pixels(pipeline: ImagePipeline, policy: ImagePolicy) -> dict[str, Any]:
+    # All fields of the policy: one that refuses images changes no number, but what has one.
+    return {"pipeline": pipeline.identity(), "policy": repr(policy)}
+
+
+def _code_of(member: JointEncoder | ImagePipeline) -> str | None:
+    """What tells this code from other editions of it; None where nothing does."""
+    kind = type(member)
+    if kind.__module__.startswith(_OURS):
+        return f"{kind.__module__} {__version__}"
+    if member.cache_version is not None:
+        return f"{kind.__module__}:{kind.__qualname__} {member.cache_version} {__version__}"
+    return None
+
+
+@cache
+def _versions() -> dict[str, str | None]:
+    return libraries()
