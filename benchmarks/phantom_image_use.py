@@ -46,10 +46,11 @@ from phantom_sensitivity import pairs_of, report_of
 from phantom_sensitivity import scenes as sensitivity_scenes
 
 from vlscore._files import atomic_write
-from vlscore.display import TextTable, markdown
+from vlscore.display import TextTable, markdown, number
 from vlscore.embedding import StudyEmbedder
 from vlscore.errors import InvalidSetting
 from vlscore.meta import EmbeddedPairs, Pair, embed_pairs
+from vlscore.meta.ideal_encoder import ideal_scenes
 from vlscore.meta.image_use import image_use, recall
 from vlscore.meta.image_use_summary import (
     FAR_OUT,
@@ -299,6 +300,24 @@ def noticed_table(contrastive: Sequence[Judged], supervised: Sequence[Judged]) -
     return TextTable("Noticed (Tables 2 and 3), contrastive encoders", columns, rows)
 
 
+def ideal_table(options: argparse.Namespace) -> TextTable:
+    """What the geometry alone allows: an encoder that sees and reads everything but changes."""
+    scenes = _scenes("held_out", options.studies)
+    embedded = [ideal_scenes(scenes, unit=unit) for unit in (False, True)]
+    shown = (TAU, TAU_SCENE, PREFERS)
+    rows = []
+    for metric in METRICS:
+        cells = []
+        for here in embedded:
+            # Image and reference coincide where the reference is right: no triangle has an area.
+            use = image_use(replace(here, C=1.0), find_metric(metric))
+            found = resample(use, resamples=1)
+            cells += [number(float(found[name][0]), 2) for name in shown]
+        rows.append((metric, *cells))
+    columns = [f"{name}, {what}" for what in ("sums", "unit length") for name in shown]
+    return TextTable("An ideal encoder", ("score", *columns), tuple(rows))
+
+
 def check_table(embedder: StudyEmbedder, options: argparse.Namespace) -> TextTable:
     """The rows by which the protocol was first described, on the bundled encoder again."""
     embedded = _embedded(embedder, "held_out", options.studies, options.cache)
@@ -372,7 +391,7 @@ def describe(judged: Sequence[Judged], check: TextTable, options: argparse.Names
         lines.append(_sentence(chosen, contrastive))
         tables = [full_table("All contrastive encoders", contrastive)]
         tables += [by_group_table(groups), retrieval_table(groups)]
-        tables += [noticed_table(contrastive, supervised), check]
+        tables += [noticed_table(contrastive, supervised), ideal_table(options), check]
     tables += [full_table(name, encoders) for name, encoders in groups.items()]
     return "\n\n".join([*lines, markdown(tables)])
 

@@ -32,6 +32,7 @@ class ImperfectStudy:
         true: a candidate that states what the picture shows: the error of the reference mended.
         false: a candidate with the reference's error, and one more of the same category.
         copied: a candidate that states what the reference states, in other words.
+        erring: what `false` states.
     """
 
     form: str
@@ -42,6 +43,7 @@ class ImperfectStudy:
     true: str
     false: str
     copied: str
+    erring: Findings
 
 
 def imperfect_studies(
@@ -58,16 +60,11 @@ def imperfect_studies(
         if found is None:
             continue
         stated, false = found
-        yield ImperfectStudy(
-            form,
-            position,
-            scene,
-            stated,
-            *(
-                write_report(rng, findings, split=split)
-                for findings in (stated, scene.findings, false, stated)
-            ),
-        )
+        reports = [
+            write_report(rng, findings, split=split)
+            for findings in (stated, scene.findings, false, stated)
+        ]
+        yield ImperfectStudy(form, position, scene, stated, *reports, false)
 
 
 def omit(rng: np.random.Generator, shown: Findings) -> tuple[Findings, Findings] | None:
