@@ -1,7 +1,7 @@
 """Claim: with the bundled encoder, VLScore follows the true number of errors of phantom reports.
 
-The bundled encoder is an upper bound, told the answer: its report tower was regressed onto the error
-counts that are measured here. Encoders that were not are in phantom_image_use.py.
+The bundled encoder is an upper bound, told the answer: its report tower was regressed onto the
+error counts that are measured here. Encoders that were not are in phantom_image_use.py.
 
 Protocol: three test sets of 400 phantom studies (seeds 101, 102, 103; training uses seed 1), each
 with a candidate of 0 to 6 errors, reference and candidate in held-out phrasings that training never
