@@ -41,6 +41,7 @@ def _register() -> None:
         align,
         bench,
         cache,
+        calibrate,
         compare,
         controlled,
         encoders,
@@ -70,8 +71,12 @@ def _register() -> None:
         controlled.controlled,
         oracle.oracle,
         retrieval.retrieval,
+<<<<<<< HEAD
         train.train,
         bench.bench,
+=======
+        calibrate.calibrate,
+>>>>>>> imageuse
     ):
         app.command(cls=GroupedCommand)(command)
     app.add_typer(weights.app, name="weights")
