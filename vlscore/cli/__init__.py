@@ -71,12 +71,9 @@ def _register() -> None:
         controlled.controlled,
         oracle.oracle,
         retrieval.retrieval,
-<<<<<<< HEAD
         train.train,
         bench.bench,
-=======
         calibrate.calibrate,
->>>>>>> imageuse
     ):
         app.command(cls=GroupedCommand)(command)
     app.add_typer(weights.app, name="weights")
