@@ -66,8 +66,10 @@ def train_one(folder: Path, objective: str, seed: int, epochs: int) -> None:
     """Train one encoder into FOLDER/OBJECTIVE-SEED, and note beside it what it took."""
     import torch
 
-    torch.set_num_threads(1)
     name = f"{objective}-{seed}"
+    if (folder / name / "run.json").is_file():
+        return
+    torch.set_num_threads(1)
     start = Start(style=objective)
     prepared = [
         Preparation(
@@ -86,14 +88,13 @@ def train_one(folder: Path, objective: str, seed: int, epochs: int) -> None:
         pairs=folder / "pairs",
         device="cpu",
     )
-    if not result.unchanged:
-        took = {
-            "seconds": time.monotonic() - began,
-            "cpu_seconds": time.process_time() - cpu,
-            "peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
-            "resumed_from": result.resumed_from,
-        }
-        write_json(folder / f"{name}.json", took)
+    took = {
+        "seconds": time.monotonic() - began,
+        "cpu_seconds": time.process_time() - cpu,
+        "peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        "resumed_from": result.resumed_from,
+    }
+    write_json(folder / f"{name}.json", took)
     print(f"{name}: {result.summary()}", flush=True)
 
 

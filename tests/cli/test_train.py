@@ -51,6 +51,13 @@ def test_the_card_says_what_it_was_trained_on(table, tmp_path, command):
     assert run["data_sha256"] == told["data_sha256"]
     assert run["key"]["data"]["table_sha256"] == file_digest(table)
     assert run["libraries"]["torch"]
+    measured = card["calibration"]
+    assert card["C"] == measured["C"] > 0
+    assert measured["studies"] == run["validation_pairs"] == 4
+    assert measured["triangles"] == 16
+    loaded = load_encoder("small", weights=tmp_path / "out")
+    assert loaded.card.C == card["C"]
+    assert "largest area of 16 triangles of 4 studies of studies.jsonl" in loaded.card.C_source
     with safe_open(tmp_path / "out" / "model.safetensors", "pt") as weights:
         assert len(list(weights.keys())) > 5
 

@@ -41,6 +41,7 @@ def _register() -> None:
         align,
         bench,
         cache,
+        calibrate,
         compare,
         controlled,
         encoders,
@@ -72,6 +73,7 @@ def _register() -> None:
         retrieval.retrieval,
         train.train,
         bench.bench,
+        calibrate.calibrate,
     ):
         app.command(cls=GroupedCommand)(command)
     app.add_typer(weights.app, name="weights")

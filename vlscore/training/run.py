@@ -13,12 +13,14 @@ import torch
 
 from vlscore._record import run_record
 from vlscore._resumable import ResumableFolder
+from vlscore.calibration import Calibration
 from vlscore.encoders import JointEncoder, check_device
 from vlscore.encoders.registry import find_encoder
 from vlscore.errors import InvalidSetting
 from vlscore.training.augmentation import AUGMENTATIONS
 from vlscore.training.batches import BatchSource, Rows
 from vlscore.training.config import config_of, write_config
+from vlscore.training.constant import measure_constant
 from vlscore.training.labels import labels_of
 from vlscore.training.loop import OnStep, Training
 from vlscore.training.objective import Objective
@@ -39,6 +41,7 @@ from vlscore.training.saving import (
 from vlscore.training.settings import TrainingSettings
 from vlscore.training.starts import Start, own_copy
 from vlscore.training.state import Journal, forget
+from vlscore.training.step import Towers
 from vlscore.training.stopping import asked_to_stop
 from vlscore.training.validation import WAYS, Validation, split
 
@@ -256,6 +259,7 @@ class _Run:
         record: dict[str, Any] = {}
         if folder is not None and training.journal is not None:
             journal = training.journal
+            calibration = self._calibration(encoder, training.validation)
             facts = {
                 **facts_of(self.preparation, self.validation, self.settings, progress),
                 "start": self._start,
@@ -271,7 +275,7 @@ class _Run:
                     place / CONFIG,
                     config_of(self.preparation, self.validation, self.start, self.settings),
                 )
-                save_result(place, encoder, card_of_run(encoder, facts))
+                save_result(place, encoder, card_of_run(encoder, facts, calibration))
                 journal.write_logs(place)
                 write_failures(place, pairs)
                 return run_record(
@@ -353,6 +357,15 @@ class _Run:
                 self.settings.objective, dim=encoder.card.dim, local_dim=local_dim
             )
         return found.to(self.device)
+
+    def _calibration(
+        self, encoder: JointEncoder, validation: Validation | None
+    ) -> Calibration | None:
+        if validation is None:
+            return None
+        towers = Towers(encoder, local=False, precision="fp32")
+        preparation = self.validation or self.preparation
+        return measure_constant(validation, towers, preparation, self.settings.seed)
 
     def _validation(self, source: BatchSource, micro_batch: int) -> Validation | None:
         if not len(source.rows):

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from vlscore._files import atomic_write
+from vlscore.calibration import Calibration
 from vlscore.encoders import JointEncoder
 from vlscore.errors import InvalidSetting
 from vlscore.training.pairs import FAILURES, Pairs
@@ -59,12 +60,21 @@ def facts_of(
     }
 
 
-def card_of_run(encoder: JointEncoder, facts: Mapping[str, Any]) -> dict[str, Any]:
+def card_of_run(
+    encoder: JointEncoder, facts: Mapping[str, Any], calibration: Calibration | None
+) -> dict[str, Any]:
     """What the card of a trained encoder says beside what its layout fixes."""
+    measured: dict[str, Any] = {"C_source": "not measured: vlscore calibrate"}
+    if calibration is not None:
+        measured = {
+            "C": calibration.C,
+            "C_source": f"{calibration.source}, of images as kept for training",
+            "calibration": calibration.to_dict(),
+        }
     title = encoder.card.title.removesuffix(", own training")
     return {
         "title": f"{title}, trained by {facts['objective']} on {Path(facts['table']).name}",
-        "C_source": "not measured",
+        **measured,
         "training": dict(facts),
     }
 

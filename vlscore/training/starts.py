@@ -106,10 +106,13 @@ class Start:
 
 
 def own_copy(encoder: JointEncoder) -> JointEncoder:
-    """The encoder itself, its tensors in memory of their own.
+    """The encoder itself, its tensors in memory of their own and its digests forgotten.
 
-    Those of a checkpoint may lie in the mapped file, which training must not write to.
+    The tensors of a checkpoint may lie in the mapped file, which training must not write to.
     """
     for tensor in (*encoder.parameters(), *encoder.buffers()):
         tensor.data = tensor.data.clone()
+    # Those of the weights that training is about to change.
+    for name in ("weights_digest", "checksum"):
+        vars(encoder).pop(name, None)
     return encoder

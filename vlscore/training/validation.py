@@ -12,6 +12,7 @@ from vlscore.training.pairs import Pairs
 from vlscore.training.step import Towers, joined, loss_of
 
 WAYS = ("image to text", "text to image")
+_VECTORS = ("images", "reports")
 
 
 def split(pairs: Pairs, share: float, seed: int) -> tuple[Rows, Rows]:
@@ -64,7 +65,7 @@ class Validation:
     """
 
     def __init__(self, source: BatchSource, *, batch_size: int, micro_batch: int) -> None:
-        self._source, self._rows = source, source.rows
+        self._source, self.pairs, self.rows = source, source.pairs, source.rows
         self._batch_size = batch_size
         self._micro_batch = micro_batch or batch_size
 
@@ -80,10 +81,20 @@ class Validation:
             towers.train()
             objective.train()
 
+    def vectors(self, towers: Towers, rows: Rows) -> tuple[torch.Tensor, torch.Tensor]:
+        """(n, d) of the images and of the reports of some pairs, by an encoder that is ready."""
+        found = []
+        with torch.no_grad():
+            for start in range(0, len(rows), self._micro_batch):
+                batch = self._source.plain(rows[start : start + self._micro_batch])
+                found.append(towers(batch, slice(0, len(batch.rows))))
+        images, reports = (torch.cat([each[name] for each in found]) for name in _VECTORS)
+        return images.float().cpu(), reports.float().cpu()
+
     def _validated(self, towers: Towers, objective: Objective, step: int) -> Validated:
         images, reports, losses = [], [], []
-        for start in range(0, len(self._rows), self._batch_size):
-            batch = self._source.plain(self._rows[start : start + self._batch_size])
+        for start in range(0, len(self.rows), self._batch_size):
+            batch = self._source.plain(self.rows[start : start + self._batch_size])
             count = len(batch.rows)
             found = [
                 towers(batch, slice(first, min(first + self._micro_batch, count)))
@@ -95,7 +106,7 @@ class Validation:
             if count == self._batch_size:
                 parts = loss_of(objective, features, batch)
                 losses.append(sum(float(part) for part in parts.values()))
-        texts = [self._source.pairs.texts[row] for row in self._rows]
+        texts = [self.pairs.texts[row] for row in self.rows]
         ways = evaluate_retrieval(
             torch.cat(images).double().numpy(), torch.cat(reports).double().numpy(), texts
         )
