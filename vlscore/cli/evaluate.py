@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vlscore.cli.options import (
+    ENCODER,
     OUTPUT,
     SHOWN_FAILURES,
     TABLE_HELP,
@@ -88,6 +89,20 @@ def evaluate(
     C: ConstantOption = None,
     device: DeviceOption = None,
     precision: PrecisionOption = "fp32",
+    check_precision: Annotated[
+        bool,
+        typer.Option(
+            "--check-precision",
+            help="First embed some studies in fp32, too, and print what --precision changes in T, "
+            "in the scores and in the order of the studies.",
+            show_default=False,
+            rich_help_panel=ENCODER,
+        ),
+    ] = False,
+    check_studies: Annotated[
+        int,
+        typer.Option(min=2, metavar="N", help="Studies of that check.", rich_help_panel=ENCODER),
+    ] = 100,
     batch_size: BatchSizeOption = None,
     no_cache: NoCacheOption = False,
     workers: WorkersOption = None,
@@ -127,14 +142,15 @@ def evaluate(
     """
     from vlscore._processes import Processes
     from vlscore.cli.progress import row_progress
-    from vlscore.evaluation import evaluate as run
     from vlscore.evaluation import (
+        check_drift,
         facts_of,
         scores_table,
         serve_evaluation,
         summary_text,
         when_all_are_ready,
     )
+    from vlscore.evaluation import evaluate as run
     from vlscore.metrics import Plan
     from vlscore.studies import open_studies
 
@@ -158,6 +174,7 @@ def evaluate(
             encoder,
             weights,
             tokenizer,
+            quiet=not processes.leads,
             metrics=metrics,
             C=C,
             device=processes.device,
@@ -176,6 +193,9 @@ def evaluate(
             serve_evaluation(*prepared, processes, workers=decoding)
         if prepared is not None and processes.leads:
             table, scorer = prepared
+            checked = check_drift(table, scorer, check_studies) if check_precision else None
+            if checked is not None and not (quiet or as_json):
+                typer.echo(checked.table().text(terminal_width()) + "\n")
             with (
                 stopping(out, "finished rows are"),
                 row_progress(
@@ -192,6 +212,7 @@ def evaluate(
                     retry_failed=retry_failed,
                     keep_going=keep_going,
                     processes=processes,
+                    checked=checked,
                     on_progress=on_progress,
                 )
     if not processes.leads:

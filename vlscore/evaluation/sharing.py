@@ -46,7 +46,13 @@ class Shared:
         for other in range(1, processes.count):
             if other != source:
                 processes.receive(other)
+            self._add(processes.receive_json(other))
         self._is_waited_for = False
+
+    def _add(self, work: dict[str, int]) -> None:
+        """Count what another process embedded as if it had been done here."""
+        if (embedder := self._here.scorer.embedder) is not None:
+            embedder.engine.work.add(**work)
 
     def end(self) -> None:
         """Tell the others that nothing is left to do, and wait until they have heard it.
@@ -71,9 +77,12 @@ def serve_evaluation(
     """
     here = Here(table, fitted(scorer, table), workers)
     while (asked := processes.receive_json()) is not None:
+        work = scorer.embedder.engine.work if scorer.embedder is not None else None
+        before = work.to_dict() if work is not None else {}
         for found in here.part(_job(asked), processes.rank, processes.count):
             processes.send(_written_chunk(found))
         processes.send(b"")
+        processes.send_json(work.since(before) if work is not None else {})
     processes.send(b"", last=True)
 
 
