@@ -1,6 +1,5 @@
 """The small trainable encoder: what it keeps on disk, and the features it learns from."""
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +11,14 @@ from tests.encoders.goldens import row_error
 from vlscore.encoders import encoder_card, load_encoder
 from vlscore.encoders.blocks.sentences import vocabulary_of
 from vlscore.encoders.contract import check_encoder
-from vlscore.encoders.small import CARD, STYLES, VOCABULARY, SmallEncoder
-from vlscore.errors import IncompatibleCheckpoint, InvalidSetting, WeightsNotFound
+from vlscore.encoders.small import MODEL, STYLES, VOCABULARY, SmallEncoder
+from vlscore.encoders.stated import CARD
+from vlscore.errors import (
+    ChecksumMismatch,
+    IncompatibleCheckpoint,
+    InvalidSetting,
+    WeightsNotFound,
+)
 
 REPORTS = [
     "Small left pleural effusion. No pneumothorax.",
@@ -58,10 +63,26 @@ def test_a_round_trip_changes_nothing(style: str, tmp_path: Path) -> None:
 def test_other_weights_or_words_have_another_checksum(tmp_path: Path) -> None:
     first, same, other = make(seed=0), make(seed=0), make(seed=1)
     assert ready(first).checksum == ready(same).checksum != ready(other).checksum
-    first.save(tmp_path)
-    words = json.loads((tmp_path / VOCABULARY).read_text())
-    (tmp_path / VOCABULARY).write_text(json.dumps(words[::-1]))
-    assert load_encoder("small", weights=tmp_path).checksum != first.checksum
+    words = vocabulary_of(REPORTS)
+    assert ready(SmallEncoder.new(words[::-1], **SMALLER)).checksum != first.checksum
+
+
+@pytest.mark.parametrize("name", [MODEL, VOCABULARY, CARD])
+def test_a_folder_that_misses_a_file_names_it(name: str, tmp_path: Path) -> None:
+    make().save(tmp_path)
+    (tmp_path / name).unlink()
+    with pytest.raises(WeightsNotFound, match=name):
+        load_encoder("small", weights=tmp_path)
+
+
+@pytest.mark.parametrize("name", [MODEL, VOCABULARY])
+def test_a_folder_that_changed_after_training_is_refused(name: str, tmp_path: Path) -> None:
+    make().save(tmp_path)
+    content = (tmp_path / name).read_bytes()
+    changed = content[:-1] + bytes([content[-1] ^ 1]) if name == MODEL else b'["a"]'
+    (tmp_path / name).write_bytes(changed)
+    with pytest.raises(ChecksumMismatch, match=r"card\.json states"):
+        load_encoder("small", weights=tmp_path)
 
 
 def test_a_seed_leaves_the_random_numbers_of_the_process_alone() -> None:

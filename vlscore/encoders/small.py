@@ -1,5 +1,6 @@
 """A small encoder to be trained on one's own pairs: `vlscore train` starts from it."""
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
@@ -32,7 +33,12 @@ from vlscore.encoders.features import ImageFeatures, ReportFeatures
 from vlscore.encoders.stated import CARD, read_facts
 from vlscore.encoders.tokens import Tokens
 from vlscore.encoders.weights import find_weights
-from vlscore.errors import IncompatibleCheckpoint, InvalidSetting
+from vlscore.errors import (
+    ChecksumMismatch,
+    IncompatibleCheckpoint,
+    InvalidSetting,
+    WeightsNotFound,
+)
 from vlscore.images import Radiograph
 
 MODEL, VOCABULARY = "model.safetensors", "vocabulary.json"
@@ -168,13 +174,16 @@ class SmallEncoder(JointEncoder):
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         state = {name: x.detach().cpu().contiguous() for name, x in self.state_dict().items()}
+        content, words = save(state), self.tokenizer.words
         with atomic_write(folder / MODEL, "wb") as stream:
-            stream.write(save(state))
+            stream.write(content)
         with atomic_write(folder / VOCABULARY) as stream:
-            json.dump(self.tokenizer.words, stream, indent=0, ensure_ascii=False)
+            json.dump(words, stream, indent=0, ensure_ascii=False)
         write_json(
             folder / CARD,
-            {"encoder": "small", "settings": asdict(self.settings)} | dict(card or {}),
+            {"encoder": "small", "settings": asdict(self.settings)}
+            | dict(card or {})
+            | {"sha256": _digest(content, words)},
         )
 
     @classmethod
@@ -187,13 +196,17 @@ class SmallEncoder(JointEncoder):
             weights: the folder, or the model.safetensors in it.
             tokenizer: there is none but the folder's own.
 
-        Raises: WeightsNotFound; IncompatibleCheckpoint and UnsafeCheckpoint.
+        Raises: WeightsNotFound; IncompatibleCheckpoint and UnsafeCheckpoint; ChecksumMismatch
+            where weights and vocabulary are not those that the card was written with.
         """
-        model = find_weights("small", weights, (MODEL,))
+        given = find_weights("small", None, (MODEL,)) if weights is None else Path(weights)
+        model = (given.parent if given.is_file() else given) / MODEL
+        _check_folder(model.parent)
         words = read_vocabulary(model.with_name(VOCABULARY))
         path = model.with_name(CARD)
         facts = read_json(path, "card of a small encoder")
         settings, stated = _read_settings(facts.get("settings"), path), read_facts(facts, path)
+        _check_digest(facts, model, words)
         tensors = load_checkpoint(model)
         with without_initialisation():
             encoder = cls(words, settings)
@@ -253,6 +266,28 @@ class SmallEncoder(JointEncoder):
 
 def _end(width: int, dim: int) -> nn.Module:
     return nn.Sequential(nn.ReLU(), nn.Linear(width, dim))
+
+
+def _check_folder(folder: Path) -> None:
+    absent = [name for name in (MODEL, VOCABULARY, CARD) if not (folder / name).is_file()]
+    if absent:
+        raise WeightsNotFound(
+            f"{folder} is no folder of a small encoder: no {', '.join(absent)}. To use a "
+            "checkpoint of another encoder, name that one with encoder=... (--encoder)"
+        )
+
+
+def _digest(content: bytes, words: Sequence[str]) -> str:
+    return hashlib.sha256(content + "\n".join(words).encode()).hexdigest()
+
+
+def _check_digest(facts: Mapping[str, Any], model: Path, words: Sequence[str]) -> None:
+    stated = facts.get("sha256")
+    if stated is not None and stated != _digest(model.read_bytes(), words):
+        raise ChecksumMismatch(
+            f"{model}: weights and vocabulary are not those that {CARD} states; copy the folder "
+            "again, or train again"
+        )
 
 
 def _read_settings(found: Any, path: Path) -> SmallSettings:
