@@ -5,6 +5,7 @@ import json
 import pytest
 
 from tests.alignment.samples import make_rexval, write_csv
+from vlscore.metrics import read_composite
 
 
 @pytest.fixture
@@ -113,3 +114,25 @@ def test_bad_rows_are_named(command, ratings, tmp_path):
     assert done.exit_code == 1
     assert "row 3 (0)" in done.stderr
     assert "'many'" in done.stderr
+
+
+def test_a_composite_is_fitted_and_then_named_like_any_metric(command, ratings, tmp_path):
+    out = tmp_path / "fitted"
+    options = ("-m", "bleu-1,rouge-l", "--resamples", 20)
+    done = command("align", ratings, "-o", out, *options, "--fit", "rating")
+    assert done.exit_code == 0, done.output
+    assert "composite, cross-validated" in done.stdout
+    file = out / "composite.json"
+    judged = ("align", ratings, "-o", tmp_path / "judged", "-m", f"composite:{file}")
+    done = command(*judged, "--resamples", 20)
+    assert done.exit_code == 0, done.output
+    assert "upper bound, told the answer" in done.stdout
+    assert "20 of these 20 pairs" in done.stderr
+    studies = write_csv(
+        tmp_path / "studies.csv", [{"id": 1, "reference": "No edema.", "candidate": "Edema."}]
+    )
+    done = command("evaluate", studies, "-m", f"bleu-4,composite:{file}", "-o", tmp_path / "scored")
+    assert done.exit_code == 0, done.output
+    assert f"file:given@{read_composite(file).digest}" in done.stdout
+    refused = command("align", ratings, "-o", tmp_path / "x", *options, "--fit", "errors")
+    assert "it has: rating" in str(refused.exception)

@@ -141,6 +141,15 @@ def test_a_phrase_names_one_observation_unless_it_means_two() -> None:
         "fracture deformity",
         "hydropneumothorax",
         "hemopneumothorax",
+        "metastatic nodule",
+        "pleuroparenchymal thickening",
+        *(f"fibronodular{of}" for of in (" scarring", " change", " disease", " opacity")),
+        *(
+            f"{pleural}effusion {joint} {thickening}"
+            for pleural in ("", "pleural ")
+            for joint in ("versus", "vs", "or", "and or", "and")
+            for thickening in ("thickening", "pleural thickening")
+        ),
     }
     doubled = set()
     nodes = [(load_lexicon().trie._root, "")]

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -10,7 +11,9 @@ from tests.perturb.contract import read
 from tests.perturb.reports import REPORTS
 from vlscore.errors import InvalidReport, InvalidSetting, UnknownName
 from vlscore.perturb import KINDS, apply_edits, kinds_named, perturb
-from vlscore.perturb.generate import why_nothing
+from vlscore.perturb.generate import perturbations_of, why_nothing
+from vlscore.perturb.kind import Kind
+from vlscore.perturb.perturbation import Change, Edit, Effect, Expected, Meaning
 from vlscore.perturb.reading import ReadReport
 
 REPORT = REPORTS["several findings"]
@@ -95,3 +98,43 @@ def test_hash_seeds_do_not_matter():
     here = [p for report in texts for p in perturb(report, seed=5, per_report=3)]
     assert done.stdout.splitlines() == [str(perturbation) for perturbation in here]
     assert len(here) > 20
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Calcified granuloma in the right lung, size {k} mm.",
+        "{k}. Small left pleural effusion is unchanged.",
+        "{k}. There is a nodule which may represent cancer. Normal.",
+    ],
+)
+def test_a_hostile_text_of_80_000_characters_takes_seconds(line):
+    """It took a minute where edits were sought in every sentence, or findings in one another."""
+    report = "\n".join(line.format(k=k) for k in range(80_000 // len(line)))
+    start = time.process_time()
+    made = list(perturb(report))
+    assert time.process_time() - start < 6
+    assert made
+
+
+class _Refused(Kind):
+    """Proposes what the check refuses, again and again."""
+
+    name = "refused"
+    description = "For this test."
+    expected = Expected.SIGNIFICANT
+    nothing = "there is nothing"
+    proposed = 0
+
+    def changes(self, source, chance):
+        meaning = Meaning(Effect.STATED, ("pneumonia",))
+        while True:
+            type(self).proposed += 1
+            yield Change((Edit(0, 0, "There is pneumonia. "),), "again", meaning)
+
+
+def test_a_kind_gives_up_after_many_refusals_on_end():
+    source, refused = ReadReport.read("The lungs show pneumonia."), []
+    assert list(perturbations_of(source, _Refused(), 0, 3, "s", refused)) == []
+    assert _Refused.proposed == len(refused) == 200
+    assert "elsewhere" in refused[0]

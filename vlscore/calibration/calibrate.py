@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from vlscore._files import plain
 from vlscore._signature import Signature
@@ -148,12 +149,50 @@ def calibrate(
         raise InvalidTable(
             f"{table.path}: no row can be used, as in row {first.row}: {first.reason}"
         )
-    images, references = torch.stack(embedded.images), torch.stack(embedded.references)
-    if others:
-        drawn = _draw_others(embedded.texts, others, seed, table.path)
+    candidates = torch.stack(embedded.candidates)[:, None] if embedded.candidates else None
+    return calibrate_vectors(
+        torch.stack(embedded.images),
+        torch.stack(embedded.references),
+        embedded.texts,
+        candidates,
+        others=others,
+        quantiles=quantiles,
+        table=table,
+        signature=embedder.signature.plus(txt=policy.signature()).of("areas"),
+        resamples=resamples,
+        seed=seed,
+        failed=tuple(embedded.failed),
+    )
+
+
+def calibrate_vectors(
+    images: Tensor,
+    references: Tensor,
+    texts: Sequence[str],
+    candidates: Tensor | None = None,
+    *,
+    others: int = 0,
+    quantiles: Sequence[float] = QUANTILES,
+    table: StudyTable,
+    signature: Signature,
+    resamples: int = 1000,
+    seed: int = 0,
+    failed: Sequence[BadRow] = (),
+) -> Calibration:
+    """As `calibrate`, of studies that are embedded already.
+
+    Args:
+        images, references: (n, d).
+        texts: the n references; those of equal words are no others of each other.
+        candidates: (n, m, d); default: `others` references of other studies, drawn at random.
+        table: where the studies come from.
+        signature: what the vectors depend on.
+
+    Raises: InvalidTable as `calibrate`.
+    """
+    if candidates is None:
+        drawn = _draw_others([" ".join(text.split()) for text in texts], others, seed, table.path)
         candidates = references[torch.from_numpy(drawn)]
-    else:
-        candidates = torch.stack(embedded.candidates)[:, None]
     areas = np.stack(
         [triangle_area(images, each, references).numpy() for each in candidates.unbind(1)], axis=1
     )
@@ -178,8 +217,8 @@ def calibrate(
         candidates=_named(table, others, seed),
         table=table.path.name,
         sha256=table.sha256,
-        signature=embedder.signature.plus(txt=policy.signature()).of("areas"),
-        failed=tuple(embedded.failed),
+        signature=signature,
+        failed=failed,
         notes=table.notes,
     )
 
@@ -228,7 +267,7 @@ def _embed(
                     continue
                 for name, part in parts.items():
                     getattr(embedded, name).append(part.vectors[k])
-                embedded.texts.append(" ".join((study.reference or "").split()))
+                embedded.texts.append(study.reference or "")
             embedder.engine.forget()
             on_progress(done, len(embedded.failed))
     return embedded

@@ -39,6 +39,7 @@ def _options(
 def _register() -> None:
     from vlscore.cli import (
         align,
+        bench,
         cache,
         calibrate,
         compare,
@@ -46,6 +47,7 @@ def _register() -> None:
         encoders,
         evaluate,
         failure_modes,
+        findings,
         index,
         metrics,
         oracle,
@@ -53,6 +55,7 @@ def _register() -> None:
         retrieval,
         score,
         sensitivity,
+        train,
         weights,
     )
 
@@ -62,6 +65,7 @@ def _register() -> None:
         compare.compare,
         metrics.metrics,
         encoders.encoders,
+        findings.findings,
         perturb.perturb,
         sensitivity.sensitivity,
         align.align,
@@ -69,6 +73,8 @@ def _register() -> None:
         controlled.controlled,
         oracle.oracle,
         retrieval.retrieval,
+        train.train,
+        bench.bench,
         calibrate.calibrate,
     ):
         app.command(cls=GroupedCommand)(command)

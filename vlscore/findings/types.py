@@ -169,12 +169,12 @@ class Finding:
 
     def on(self, axis: Axis) -> tuple[Attribute, ...]:
         """The attributes on one axis, in text order."""
-        return tuple(a for a in self.attributes if a.axis is axis)
+        return tuple([a for a in self.attributes if a.axis is axis])
 
     @property
     def side(self) -> Side | None:
         """Left, right, bilateral (also when both sides are named), or None."""
-        sides = {a.value for a in self.on(Axis.SIDE)}
+        sides = {a.value for a in self.attributes if a.axis is Axis.SIDE}
         if not sides:
             return None
         return Side(sides.pop()) if len(sides) == 1 else Side.BILATERAL

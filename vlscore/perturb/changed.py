@@ -1,13 +1,17 @@
 """A changed report as the check sees it: what was touched, what stands beside it."""
 
-import re
+from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Iterator
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 from vlscore.perturb.denial import denial_of, spared
 from vlscore.perturb.perturbation import Change, Edit, apply_edits
-from vlscore.perturb.plaintext import PlainSentence, Topic, sides_in
+from vlscore.perturb.plaintext import PlainSentence, Topic, bare, sides_in
 from vlscore.perturb.reading import ReadReport
+
+# Below so many, looking at each edit is faster than finding those of a sentence.
+_MANY_EDITS = 8
 
 
 class ChangedReport:
@@ -31,7 +35,15 @@ class ChangedReport:
     @cached_property
     def touched(self) -> list[PlainSentence]:
         """The sentences with an edit in them."""
-        return [s for s in self.sentences if any(_is_in(edit, s) for edit in self.edits)]
+        starts = self.report.plain_starts
+        found = set()
+        for edit in self.edits:
+            # Sentences lie end to end, and an edit may end where one ends or begins.
+            first = max(0, bisect_right(starts, edit.start) - 2)
+            for number in range(first, bisect_right(starts, edit.end)):
+                if _is_in(edit, self.sentences[number]):
+                    found.add(number)
+        return [self.sentences[number] for number in sorted(found)]
 
     @cached_property
     def others(self) -> list[PlainSentence]:
@@ -41,28 +53,35 @@ class ChangedReport:
     @cached_property
     def after(self) -> list[str]:
         """The touched sentences as they read after the change."""
-        found = []
-        for sentence in self.touched:
-            own = [part for edit in self.edits if (part := clipped(edit, sentence))]
-            found.append(apply_edits(sentence.said, own).lower())
-        return found
+        return [apply_edits(s.said, self.edits_of(s)).lower() for s in self.touched]
+
+    def edits_of(self, sentence: PlainSentence) -> list[Edit]:
+        """The edits of one sentence, in characters of it, with what they do there."""
+        edits = self.edits
+        if len(edits) > _MANY_EDITS:
+            # In text order and without overlap, so that their ends are in order as well.
+            last = bisect_right(edits, sentence.end, key=lambda edit: edit.start)
+            edits = edits[bisect_left(edits, sentence.start, key=lambda edit: edit.end) : last]
+        return [part for edit in edits if (part := clipped(edit, sentence))]
 
     @cached_property
     def told(self) -> str:
         """What the change says now, in the words around its edits."""
         return " ".join([*self.after, *(edit.replacement.lower() for edit in self.edits)])
 
-    @property
+    @cached_property
     def place(self) -> str:
         """Where the changed thing is, in the words of the sentences that were changed."""
         return " ".join(sentence.said for sentence in self.touched)
 
     def said_twice(self) -> str | None:
         """That a changed sentence says what another sentence says already, in words; or None."""
-        there = {_plain(sentence.said) for sentence in self.others}
+        own = Counter(bare(sentence.said) for sentence in self.touched)
         for sentence, after in zip(self.touched, self.after, strict=True):
-            said = _plain(after)
-            if said and said in there and said != _plain(sentence.said):
+            said = bare(after)
+            if not said or said == bare(sentence.said):
+                continue
+            if self.report.plain_counts[said] > own[said]:
                 return f"the change would say twice: {said!r}"
         return None
 
@@ -74,7 +93,8 @@ class ChangedReport:
             if denial is None:
                 continue
             # "The right lung is clear" says nothing of the left one.
-            sides = sides_in(sentence.said) if denial.systems and not denial.only_acute else set()
+            is_of_organs = denial.systems and not denial.only_acute
+            sides = sides_in(sentence.said) if is_of_organs else frozenset()
             if len(sides) == 1 and sides != sides_in(self.told):
                 continue
             covers = denial.covers(topic) if topic else not (denial.systems or denial.only_acute)
@@ -110,12 +130,6 @@ def _is_in(edit: Edit, sentence: PlainSentence) -> bool:
             edit.start == sentence.end and not edit.replacement.strip().endswith((".", "!", "?"))
         )
     return edit.start < sentence.end and sentence.start + sentence.lead < edit.end
-
-
-@lru_cache(8192)
-def _plain(said: str) -> str:
-    """The words alone; the same sentences are asked for with every change of a report."""
-    return " ".join(re.findall(r"[a-z]{2,}", said))
 
 
 def quoted(sentence: PlainSentence) -> str:

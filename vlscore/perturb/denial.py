@@ -2,11 +2,10 @@
 beside a finding: "No acute abnormality" -> "No other acute abnormality"."""
 
 import re
-from functools import lru_cache
 from typing import NamedTuple
 
 from vlscore.perturb.perturbation import Edit
-from vlscore.perturb.plaintext import PlainSentence, Topic, systems
+from vlscore.perturb.plaintext import PlainSentence, Topic, remembered, systems
 from vlscore.perturb.wording import with_capital
 
 # Words that may stand between a denial and what it denies without naming a finding.
@@ -96,8 +95,7 @@ def denial_of(sentence: PlainSentence, before: PlainSentence | None = None) -> D
     return _denial(sentence.said, None if before is None else before.said)
 
 
-# The same sentences stand in many reports, and in every kind's changes of one.
-@lru_cache(8192)
+@remembered
 def _denial(said: str, before: str | None) -> Denial | None:
     if before is not None and _ONE_WORD.fullmatch(said) and _TITLE.fullmatch(before):
         whose = _systems_in(before)

@@ -6,9 +6,8 @@ for sentences that can change along instead.
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache
 
-from vlscore.perturb.changed import ChangedReport, clipped, quoted
+from vlscore.perturb.changed import ChangedReport, quoted
 from vlscore.perturb.denial import denial_of
 from vlscore.perturb.perturbation import Edit, Effect, Meaning
 from vlscore.perturb.plaintext import (
@@ -18,6 +17,7 @@ from vlscore.perturb.plaintext import (
     heights_in,
     is_denied,
     may_be_one_place,
+    remembered,
     sides_in,
     topics,
     words,
@@ -94,7 +94,7 @@ def _stated(check: ChangedReport, meaning: Meaning) -> Iterator[str]:
             coarse = topic.coarse if denial_of(sentence) is None else None
             if named or (coarse is not None and coarse.search(sentence.said)):
                 yield f"the report speaks of it elsewhere: {quoted(sentence)}"
-    place = min(edit.start for edit in check.edits)
+    place = check.edits[0].start
     for sentence in check.others:
         is_next = sentence.start <= check.edits[-1].end + 2 and sentence.end > check.edits[-1].end
         if is_next and _BARE_COMPARISON.fullmatch(sentence.said):
@@ -131,8 +131,7 @@ def _left_out(check: ChangedReport, meaning: Meaning) -> Iterator[str]:
             yield f"the report tells of a change at the same place: {quoted(sentence)}"
 
 
-# The same sentences stand in many reports, and in every kind's changes of one.
-@lru_cache(8192)
+@remembered
 def _tells_something(said: str) -> bool:
     """Whether it states some finding, after which one may say "otherwise"."""
     every = dict.fromkeys(topics().values())
@@ -249,7 +248,7 @@ def _regraded(check: ChangedReport, meaning: Meaning) -> Iterator[str]:
     """A finding has another grade now."""
     yield from _not_there(check)
     for sentence in check.touched:
-        yield from _graded_twice(sentence, check.edits)
+        yield from _graded_twice(sentence, check.edits_of(sentence))
     known = _topics_of(meaning)
     for sentence in check.others:
         graded = words().grades.search(sentence.said) or words().extents.search(sentence.said)
@@ -258,14 +257,13 @@ def _regraded(check: ChangedReport, meaning: Meaning) -> Iterator[str]:
         if any(claims(sentence.said, topic.names) for topic in known):
             yield f"the report grades it elsewhere: {quoted(sentence)}"
     if meaning.new in _UP:
-        place = min(edit.start for edit in check.edits)
+        place = check.edits[0].start
         for topic in known:
             yield from check.make_room(topic, place)
 
 
-def _graded_twice(sentence: PlainSentence, edits: Sequence[Edit]) -> Iterator[str]:
-    """Another grade, a stage or an extent beside the changed word."""
-    own = [part for edit in edits if (part := clipped(edit, sentence))]
+def _graded_twice(sentence: PlainSentence, own: Sequence[Edit]) -> Iterator[str]:
+    """Another grade, a stage or an extent beside the changed word; `own` are its edits."""
     rest = sentence.said
     for start, end, _ in own:
         rest = rest[:start] + "|" * (end - start) + rest[end:]
@@ -297,7 +295,7 @@ def _compared(check: ChangedReport, meaning: Meaning) -> Iterator[str]:
         if meaning.new in ("unchanged", "stable") and _FRESH.search(sentence.said):
             yield "the sentence says that it is fresh"
     if meaning.new in ("new", "increased"):
-        place = min(edit.start for edit in check.edits)
+        place = check.edits[0].start
         for topic in _topics_of(meaning):
             yield from check.make_room(topic._replace(acute=True), place)
 
@@ -327,7 +325,7 @@ def _not_compared(check: ChangedReport, meaning: Meaning) -> Iterator[str]:
 def _first_part(check: ChangedReport) -> str:
     """What stands before an "and" that comes before every edit: it is of another finding."""
     sentence = check.touched[0]
-    place = min(edit.start for edit in check.edits) - sentence.start
+    place = check.edits[0].start - sentence.start
     joint = re.search(r" and ", sentence.said[sentence.lead : max(place, sentence.lead)])
     if joint is None:
         return "\0"

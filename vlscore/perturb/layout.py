@@ -28,6 +28,8 @@ _COLUMNED = re.compile(
     r"(?:[ \t]+([-–—=])[ \t]+|(\.{3,})[ \t]*|([ ]{3,}|\t+))(?=\S)",
     re.MULTILINE,
 )
+# Without one of these signs nothing stands in columns.
+_MAY_BE_COLUMNED = re.compile(r"[ \t][-–—=][ \t]|\.{3}| {3}|\t")
 # A line with one of these is a row of a form: a box, a cell, a sign of present or absent.
 _BOX = re.compile(r"\[[ xX*✓-]?\]|\([ xX✓]?\)|[☐☑☒✓✔□■◻◼]")
 _ROW = re.compile(rf"^[^\n]*(?:{_BOX.pattern}|\||\t)[^\n]*$|^[ \t]*\+[ \t][^\n]*$", re.MULTILINE)
@@ -80,9 +82,14 @@ def labels(text: str) -> tuple[str, ...]:
 
 
 def _labels(text: str) -> list[re.Match[str]]:
-    columned = list(_COLUMNED.finditer(text))
-    found = [m for m in _LABEL.finditer(text) if not _TITLE.fullmatch(m.group(1))]
-    return [*found, *(columned if len(columned) > 1 else ())]
+    found: list[re.Match[str]] = []
+    # Most reports have none, and to look for the signs is many times faster.
+    if ":" in text or "?" in text:
+        found = [m for m in _LABEL.finditer(text) if not _TITLE.fullmatch(m.group(1))]
+    if _MAY_BE_COLUMNED.search(text) is not None:
+        columned = list(_COLUMNED.finditer(text))
+        found += columned if len(columned) > 1 else ()
+    return found
 
 
 @lru_cache(256)
@@ -111,7 +118,7 @@ def harm(original: str, perturbed: str, edits: Sequence[Edit]) -> str | None:
         reason = _harm_to_a_form(original, perturbed, edits)
         if reason is not None:
             return reason
-    if _is_numbered_well(original) and not _is_numbered_well(perturbed):
+    if not _is_numbered_well(perturbed) and _was_numbered_well(original):
         return "the change would leave a list with a gap in its numbers"
     return None
 
@@ -172,6 +179,12 @@ def _is_word_for_word(text: str, edit: Edit, start: int, end: int) -> bool:
     old, new = text[edit.start : edit.end], edit.replacement
     is_replacement = bool(old.strip()) and bool(new.strip()) and "\n" not in old + new
     return inside and is_replacement and _VERDICT.search(new) is None
+
+
+@lru_cache(256)
+def _was_numbered_well(original: str) -> bool:
+    """As `_is_numbered_well`, remembered: it is asked with every change of a report."""
+    return _is_numbered_well(original)
 
 
 def _is_numbered_well(text: str) -> bool:

@@ -5,9 +5,9 @@ What a word means is looked up in `perturbations/lexicons/consistency.toml`, by 
 """
 
 import re
-from collections.abc import Sequence
-from functools import cache
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from functools import cache, lru_cache, wraps
+from typing import Concatenate, NamedTuple, ParamSpec, TypeVar
 
 from vlscore.perturb.lexicons import read_table
 
@@ -17,6 +17,9 @@ _SIDES = {
     "left": re.compile(r"\b(?:left|lt|lll|lul|lingula\w*)\b"),
     "right": re.compile(r"\b(?:right|rt|rll|rul|rml)\b"),
 }
+_REMEMBERED = 16_384
+_LONGEST_REMEMBERED = 400
+_BARE_WORDS = re.compile(r"[a-z]{2,}")
 _BOTH = re.compile(r"\b(?:bilateral\w*|both|bibas\w+|biapical|bihilar)\b")
 _HEIGHTS = {
     "upper": re.compile(r"\b(?:upper|apex|apic\w+|biapical|apices|suprahilar|[rl]ul)\b"),
@@ -118,6 +121,35 @@ def _lowered(text: str) -> str:
     return "".join(c.lower() if len(c.lower()) == 1 else c for c in text)
 
 
+Rest = ParamSpec("Rest")
+Told = TypeVar("Told")
+
+
+def remembered(
+    told: Callable[Concatenate[str, Rest], Told],
+) -> Callable[Concatenate[str, Rest], Told]:
+    """What a sentence tells, remembered: every change of a report asks it, of each sentence.
+
+    Long ones are rare, and would take much memory.
+    """
+    again = lru_cache(_REMEMBERED)(told)
+
+    @wraps(told)
+    def answer(said: str, *args: Rest.args, **kwargs: Rest.kwargs) -> Told:
+        if len(said) > _LONGEST_REMEMBERED:
+            return told(said, *args, **kwargs)
+        found: Told = again(said, *args, **kwargs)
+        return found
+
+    return answer
+
+
+@remembered
+def bare(said: str) -> str:
+    """The words alone."""
+    return " ".join(_BARE_WORDS.findall(said))
+
+
 @cache
 def topics() -> dict[str, Topic]:
     """Observation -> its topic, from consistency.toml."""
@@ -166,22 +198,25 @@ def is_denied(said: str, start: int, end: int) -> bool:
     return table.negators_after.search(rest) is not None
 
 
+@remembered
 def claims(said: str, pattern: Pattern) -> bool:
     """Whether a sentence names something without denying it."""
     return any(not is_denied(said, *match.span()) for match in pattern.finditer(said))
 
 
-def sides_in(said: str) -> set[str]:
+@remembered
+def sides_in(said: str) -> frozenset[str]:
     """Left and right, as far as the words say so; both where they say both."""
     if _BOTH.search(said):
-        return {"left", "right"}
-    return {side for side, pattern in _SIDES.items() if pattern.search(said)}
+        return frozenset(_SIDES)
+    return frozenset(side for side, pattern in _SIDES.items() if pattern.search(said))
 
 
-def heights_in(said: str) -> set[str]:
+@remembered
+def heights_in(said: str) -> frozenset[str]:
     """Upper, middle and lower, as far as the words say so."""
     said = _NO_PLACE.sub(" ", said)
-    return {height for height, pattern in _HEIGHTS.items() if pattern.search(said)}
+    return frozenset(height for height, pattern in _HEIGHTS.items() if pattern.search(said))
 
 
 def may_be_one_place(one: str, other: str) -> bool:

@@ -1,12 +1,13 @@
 """A report as the kinds of perturbation see it: its findings, its layout, its manner of writing."""
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from vlscore.findings import (
+    Axis,
     Category,
     Finding,
     Polarity,
@@ -17,7 +18,7 @@ from vlscore.findings import (
     extract,
 )
 from vlscore.perturb.lexicons import discourse
-from vlscore.perturb.plaintext import PlainSentence, sentences_of
+from vlscore.perturb.plaintext import PlainSentence, bare, sentences_of
 from vlscore.perturb.plaintext import words as plain_words
 
 _NUMBER = re.compile(r"(?:\(?\d{1,2}[.)],?|[-*•])\s*$")
@@ -67,6 +68,21 @@ class ReadReport:
     def plain(self) -> list[PlainSentence]:
         """The sentences in plain words, for the check that is apart from the extractor."""
         return sentences_of(self.text, [sentence.span for sentence in self.sentences])
+
+    @cached_property
+    def plain_starts(self) -> list[int]:
+        """Where each of the plain sentences begins; each ends where the next one begins."""
+        return [sentence.start for sentence in self.plain]
+
+    @cached_property
+    def plain_counts(self) -> Counter[str]:
+        """How often the report says each sentence, by its words alone."""
+        return Counter(bare(sentence.said) for sentence in self.plain)
+
+    @cached_property
+    def squeezed(self) -> str:
+        """The text with one blank for any white space: changes of that alone are none."""
+        return " ".join(self.text.split())
 
     @cached_property
     def is_lower_case(self) -> bool:
@@ -157,11 +173,20 @@ class ReadReport:
 
     def speaks_of_the_one_before(self, index: int) -> bool:
         """Whether a sentence makes no sense without the one before it."""
-        if index == 0 or self.opens_section(index):
-            return False
-        return self._merely_compares(index) or not self._openings(index).isdisjoint(
-            discourse().anaphors
-        )
+        return self._speaking_of_the_one_before[index]
+
+    # Every kind asks it of every sentence.
+    @cached_property
+    def _speaking_of_the_one_before(self) -> list[bool]:
+        return [
+            index > 0
+            and not self.opens_section(index)
+            and (
+                self._merely_compares(index)
+                or not self._openings[index].isdisjoint(discourse().anaphors)
+            )
+            for index in range(len(self.sentences))
+        ]
 
     def _merely_compares(self, index: int) -> bool:
         """Whether a sentence is no more than "Increased." or "Grossly stable."."""
@@ -176,7 +201,7 @@ class ReadReport:
         recommends = self.sentences[index].category is Category.RECOMMENDATION
         if self.goes_on(index) or recommends or self.speaks_of_the_one_before(index):
             return True
-        return not self._openings(index).isdisjoint(discourse().connectives) or self.leans(index)
+        return not self._openings[index].isdisjoint(discourse().connectives) or self.leans(index)
 
     def leans(self, index: int) -> bool:
         """Whether a sentence, if there is one in this section, speaks of something said before."""
@@ -195,9 +220,13 @@ class ReadReport:
         """Of each sentence its words, every one between two spaces."""
         return [f" {' '.join(_WORDS.findall(said))} " for said in self._lower]
 
-    def _openings(self, index: int) -> set[str]:
-        words = self._words[index].split(maxsplit=5)[:5]
-        return {" ".join(words[:count]) for count in range(1, len(words) + 1)}
+    @cached_property
+    def _openings(self) -> list[set[str]]:
+        """Of each sentence its first word, its first two, and so on up to five."""
+        return [
+            {" ".join(words[:count]) for count in range(1, len(words) + 1)}
+            for words in (said.split(maxsplit=5)[:5] for said in self._words)
+        ]
 
     def followers(self, index: int) -> list[int]:
         """The sentences right after one that speak of it."""
@@ -250,6 +279,18 @@ class ReadReport:
             self._sentences[topic] = frozenset(mention.sentence for mention in mentions)
         return self._sentences[topic] | {finding.sentence}
 
+    def is_bilateral_elsewhere(self, finding: Finding) -> bool:
+        """Whether another mention of what may be the same finding names both sides."""
+        topic = topic_of(finding)
+        if topic not in self._bilateral:
+            both = (mention.side is Side.BILATERAL for mention in self._mentions(finding))
+            self._bilateral[topic] = sum(both)
+        return self._bilateral[topic] > (finding.side is Side.BILATERAL)
+
+    def sides_of(self, observation: str) -> set[str]:
+        """The sides at which the report mentions an observation: stated, doubted or denied."""
+        return self._sides[observation]
+
     def count(self, observation: str) -> int:
         """How often the report mentions an observation: stated, doubted or denied."""
         return self._counts[observation]
@@ -276,6 +317,17 @@ class ReadReport:
     @cached_property
     def _topics(self) -> dict[Topic, tuple[Finding, ...]]:
         return {}
+
+    @cached_property
+    def _bilateral(self) -> dict[Topic, int]:
+        return {}
+
+    @cached_property
+    def _sides(self) -> dict[str, set[str]]:
+        found: dict[str, set[str]] = defaultdict(set)
+        for finding in self.findings:
+            found[finding.observation].update(place.value for place in finding.on(Axis.SIDE))
+        return found
 
     @cached_property
     def _sentences(self) -> dict[Topic, frozenset[int]]:

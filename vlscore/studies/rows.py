@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from vlscore.errors import InvalidTable
+from vlscore.studies import rexrank
 from vlscore.studies.parquet import count_parquet, parquet_columns, read_parquet
 
 Record = dict[str, Any]
@@ -166,7 +167,7 @@ def _read_json(path: Path, wanted: Wanted) -> Iterator[RawRow]:
 
 
 def _json_list(path: Path) -> list[Any]:
-    advice = "a .json table is a list of objects, one a study"
+    advice = "a .json table is a list of objects, one a study, or a manifest of ReXrank"
     with _open_text(path) as stream:
         try:
             text = stream.read(_LARGEST_JSON + 1)
@@ -181,10 +182,23 @@ def _json_list(path: Path) -> list[Any]:
         content = json.loads(text, object_pairs_hook=_object)
     except (ValueError, RecursionError) as error:
         raise InvalidTable(f"{path}: is not valid json ({error}); {advice}") from None
+    if rexrank.is_manifest(content):
+        if content.twice:
+            raise InvalidTable(f"{path}: names {_quoted(sorted(content.twice)[:5])} twice")
+        return list(_manifest(content))
     if not isinstance(content, list):
         kind = "object" if isinstance(content, dict) else type(content).__name__
         raise InvalidTable(f"{path}: holds one {kind}; {advice}")
     return content
+
+
+def _manifest(content: _Object) -> Iterator[Any]:
+    for entry, row in zip(content.values(), rexrank.rows_of(content), strict=True):
+        made = row
+        if isinstance(entry, _Object):
+            made = _Object(row)
+            made.twice = entry.twice
+        yield made
 
 
 def _names_of(records: Sequence[Any]) -> list[str]:

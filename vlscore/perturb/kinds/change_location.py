@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from functools import cache
 
-from vlscore.findings import Attribute, Axis, Category, Finding, Polarity, Side, Span
+from vlscore.findings import Attribute, Axis, Category, Finding, Polarity, Span
 from vlscore.perturb.chance import Chance
 from vlscore.perturb.coherence import names_side_elsewhere, names_zone_elsewhere
 from vlscore.perturb.kind import Kind
@@ -90,13 +90,7 @@ def _other_side(source: ReadReport, finding: Finding, attribute: Attribute) -> C
 
 def _is_on_side(source: ReadReport, finding: Finding, side: str) -> bool:
     """Whether the report names the finding, or its like, on that side or on both."""
-    if any(other.side is Side.BILATERAL for other in source.restatements(finding)):
-        return True
-    return any(
-        other.observation == finding.observation
-        and (other.side == side or any(place.value == side for place in other.on(Axis.SIDE)))
-        for other in source.findings
-    )
+    return source.is_bilateral_elsewhere(finding) or side in source.sides_of(finding.observation)
 
 
 def _is_normal(source: ReadReport, side: str) -> bool:
@@ -111,12 +105,13 @@ def _is_normal(source: ReadReport, side: str) -> bool:
 
 def _takes_along(source: ReadReport, side: str, stated: Collection[int]) -> bool:
     """Whether a finding would move along that is told elsewhere, or is on the other side too."""
-    along = (f for index in stated for f in source.sentences[index].findings if f.side == side)
+    told = (f for index in stated for f in source.sentences[index].findings if f.is_present)
+    # One of each topic: what is asked of them has the same answer.
+    along = {topic_of(finding): finding for finding in told if finding.side == side}.values()
     return any(
         not source.sentences_stating(finding) <= set(stated)
         or _is_on_side(source, finding, _OTHER[side])
         for finding in along
-        if finding.is_present
     )
 
 

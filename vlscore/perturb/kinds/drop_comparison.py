@@ -1,8 +1,10 @@
 """Leave out how a finding compares with a prior examination."""
 
 import re
-from collections.abc import Iterator
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
+from itertools import accumulate
 
 from vlscore.findings import Attribute, Axis, Category, Finding, Sentence, Span
 from vlscore.perturb.chance import Chance
@@ -83,22 +85,37 @@ def _without(source: ReadReport, finding: Finding) -> Change | None:
             if dropped is None:
                 return None
             edits.update(dropped)
-    if any(_still_compares(source, index, finding, edits) for index in telling):
+    goes = _among(edits)
+    if any(_still_compares(source, index, finding, goes) for index in telling):
         return None
     words = matching_form(_own_changes(finding)[0].span.of(source.text))
     meaning = Meaning(Effect.NOT_COMPARED, (finding.observation,), words)
     return change_of(edits, f"dropped:{words} {finding.observation}", meaning)
 
 
-def _still_compares(source: ReadReport, index: int, finding: Finding, edits: set[Edit]) -> bool:
+def _among(edits: Iterable[Edit]) -> Callable[[Span], bool]:
+    """Tells of words whether an edit changes any of them; one look each, however many edits."""
+    ordered = sorted(edits)
+    starts = [edit.start for edit in ordered]
+    # Where the edits up to each end at the latest.
+    ends = list(accumulate((edit.end for edit in ordered), max))
+
+    def goes(words: Span) -> bool:
+        before = bisect_left(starts, words.end)
+        return before > 0 and ends[before - 1] > words.start
+
+    return goes
+
+
+def _still_compares(
+    source: ReadReport, index: int, finding: Finding, goes: Callable[[Span], bool]
+) -> bool:
     """Whether a sentence compares the finding or its kin in other words than those that go."""
     sentence = source.sentences[index]
     words = [Span(*word.span()) for word in _PRIOR.finditer(source.text, *sentence.span)]
     kin = (other for other in sentence.findings if are_kin(other, finding))
     words += [change.span for other in kin for change in _own_changes(other)]
-    return any(
-        not any(edit.start < word.end and word.start < edit.end for edit in edits) for word in words
-    )
+    return not all(map(goes, words))
 
 
 def _dropped(source: ReadReport, finding: Finding, attribute: Attribute) -> list[Edit] | None:

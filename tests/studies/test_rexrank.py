@@ -1,0 +1,112 @@
+"""ReXrank's manifest, in files made in its layout."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from vlscore.cli import app
+from vlscore.errors import InvalidTable
+from vlscore.reports import TextPolicy, select
+from vlscore.studies import BadRow, columns_of, open_reports, open_studies, read_rows
+
+# The fields, their order and their quirks (NaN, slashes) are those of the official files.
+PREDICTION = {
+    "50051329": {
+        "image_path": ["/p10/p1/s50051329/a.jpg", "/p10/p1/s50051329/b.jpg"],
+        "section_findings": "The lungs are low in volume.\nThere is no pneumothorax.",
+        "section_impression": "No acute process.",
+        "frontal_lateral": ["lateral", "antero-posterior"],
+        "split": "test",
+        "subject_id": 1,
+        "context": "Age:50-60.Gender:M.Indication: Cough.",
+        "key_image_path": "/p10/p1/s50051329/b.jpg",
+        "model_prediction": "Findings:Low lung volumes.Impression:No acute process.",
+    },
+    "patient64620_study1": {
+        "image_path": ["valid/patient64620/study1/view1_frontal.png"],
+        "report": "Findings: None. Impression: Small left pleural effusion.",
+        "section_findings": float("nan"),
+        "section_impression": "Small left pleural effusion.",
+        "frontal_lateral": ["Frontal"],
+        "ap_pa": ["AP"],
+        "model_prediction": "",
+    },
+}
+
+
+@pytest.fixture
+def manifest(tmp_path: Path) -> Path:
+    path = tmp_path / "prediction.json"
+    path.write_text(json.dumps(PREDICTION, indent=4))
+    return path
+
+
+def test_the_studies_of_a_manifest(manifest: Path) -> None:
+    first, second = open_studies(manifest, image_root=manifest.parent)
+    assert not isinstance(first, BadRow)
+    assert not isinstance(second, BadRow)
+    assert (first.id, second.id) == ("50051329", "patient64620_study1")
+    assert first.images == tuple(manifest.parent / f"p10/p1/s50051329/{x}.jpg" for x in "ab")
+    assert first.views == ("lateral", "antero-posterior")
+    assert first.reference == (
+        "Findings: The lungs are low in volume.\nThere is no pneumothorax.\n"
+        "Impression: No acute process."
+    )
+    assert first.candidate == PREDICTION["50051329"]["model_prediction"]
+    assert second.reference == "Impression: Small left pleural effusion."
+    assert second.candidate == ""
+    assert select(first.reference or "", TextPolicy("impression")) == "No acute process."
+
+
+def test_the_fields_are_columns_too(manifest: Path) -> None:
+    assert {"id", "reference", "candidate", "image", "view", "context", "split"} <= set(
+        columns_of(manifest)
+    )
+    ((_, row), _) = read_rows(manifest, {"id", "context"})
+    assert row == {"id": "50051329", "context": "Age:50-60.Gender:M.Indication: Cough."}
+
+
+def test_a_data_file_has_no_candidates(tmp_path: Path) -> None:
+    path = tmp_path / "ReXRank_test.json"
+    content = {
+        study: {name: value for name, value in entry.items() if name != "model_prediction"}
+        for study, entry in PREDICTION.items()
+    }
+    path.write_text(json.dumps(content))
+    assert [row.id for row in open_studies(path, needs={"image"})] == list(content)
+    assert len(list(open_reports(path))) == 2
+    with pytest.raises(InvalidTable, match="no column candidate; found: id, "):
+        open_studies(path, needs={"candidate"})
+
+
+def test_a_bad_entry_costs_no_other_and_a_study_twice_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "p.json"
+    path.write_text(json.dumps({"broken": "text", **PREDICTION}))
+    rows = list(open_studies(path, needs={"reference", "candidate"}))
+    assert isinstance(rows[0], BadRow)
+    assert "holds a str" in rows[0].reason
+    assert len(rows) == 3
+    one = json.dumps(PREDICTION["50051329"])
+    path.write_text(f'{{"s": {one}, "s": {one}}}')
+    with pytest.raises(InvalidTable, match='names "s" twice'):
+        open_studies(path)
+    path.write_text('{"a": 1}')
+    with pytest.raises(InvalidTable, match="manifest of ReXrank"):
+        open_studies(path)
+
+
+def test_it_is_evaluated_and_compared_as_any_table(manifest: Path, tmp_path: Path) -> None:
+    runner = CliRunner()
+    out = str(tmp_path / "scored")
+    options = ["--metrics", "bleu-1,rouge-l", "--out", out, "--quiet"]
+    done = runner.invoke(app, ["evaluate", str(manifest), *options])
+    assert done.exit_code == 0, done.output
+    assert (tmp_path / "scored" / "summary.json").is_file()
+    other = tmp_path / "other.json"
+    other.write_text(manifest.read_text())
+    systems = [f"a={manifest}", f"b={other}"]
+    options = ["--metrics", "bleu-1", "--text-only", "--out", str(tmp_path / "c"), "--quiet"]
+    done = runner.invoke(app, ["compare", *systems, *options])
+    assert done.exit_code == 0, done.output
