@@ -56,7 +56,10 @@ METRICS = (
     "image-gain-cosine(image=2.0)",
     "image-gain-cosine(image=4.0)",
 )
-SCORES = tuple((metric, space) for space in SPACES for metric in METRICS)
+# Of each sort of score one or two; the others say no more of the space.
+IN_SPACE = ("cosine", "clipscore", "height", "midpoint-distance", "image-gain-distance(image=0.5)")
+IN_SPACE += ("image-gain-distance", "image-gain-distance(image=2.0)", "image-gain-cosine")
+SCORES = tuple((metric, space) for space in SPACES for metric in (IN_SPACE if space else METRICS))
 
 
 @dataclass
@@ -92,8 +95,8 @@ def judge(name: str, embedder: StudyEmbedder, options: argparse.Namespace) -> Ju
         C = here["train"].C or _largest_area(here["train"])
         here = {split: replace(each, C=C) for split, each in here.items()}
         changed_here = replace(_pairs_in_space(changed, ridge), C=C)
-        for metric in METRICS:
-            key = (metric, space)
+        for key in (key for key in SCORES if key[1] == space):
+            metric = key[0]
             found = find_metric(metric)
             judged.validation[key] = resample(image_use(here["train"], found), resamples=1)
             use = image_use(here["held_out"], found)

@@ -266,7 +266,7 @@ def main() -> None:
     parser.add_argument("--encoders", type=Path, help="folder of folders OBJECTIVE-SEED")
     parser.add_argument("--cache", type=Path, required=True, help="folder of stored embeddings")
     parser.add_argument("--studies", type=int, default=400)
-    parser.add_argument("--resamples", type=int, default=200)
+    parser.add_argument("--resamples", type=int, default=100)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     torch.set_num_threads(1)

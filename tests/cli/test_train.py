@@ -56,7 +56,7 @@ def test_the_card_says_what_it_was_trained_on(table, tmp_path, command):
     assert measured["studies"] == run["validation_pairs"] == 4
     assert measured["triangles"] == 16
     loaded = load_encoder("small", weights=tmp_path / "out")
-    assert loaded.card.C == card["C"]
+    assert card["C"] == loaded.card.C
     assert "largest area of 16 triangles of 4 studies of studies.jsonl" in loaded.card.C_source
     with safe_open(tmp_path / "out" / "model.safetensors", "pt") as weights:
         assert len(list(weights.keys())) > 5

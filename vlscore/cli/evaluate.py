@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -49,10 +49,14 @@ from vlscore.cli.options import (
     text_policy,
     worker_count,
 )
+from vlscore.errors import InvalidSetting
 
 if TYPE_CHECKING:
+    from vlscore.evaluation.on_ray import OnRay
     from vlscore.scorer import Scorer
     from vlscore.studies import StudyTable
+
+ENGINES = ("local", "ray")
 
 
 def evaluate(
@@ -111,6 +115,15 @@ def evaluate(
     section: SectionOption = "all",
     reference_section: ReferenceSectionOption = None,
     candidate_section: CandidateSectionOption = None,
+    engine: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="What computes: local, this machine; or ray, the Ray cluster that RAY_ADDRESS "
+            "names, else one on this machine (pip install 'vlscore[ray]').",
+            rich_help_panel=ENCODER,
+        ),
+    ] = "local",
     format: FormatOption = "parquet",
     overwrite: OverwriteOption = False,
     keep_going: KeepGoingOption = False,
@@ -154,7 +167,20 @@ def evaluate(
     from vlscore.metrics import Plan
     from vlscore.studies import open_studies
 
+    if engine not in ENGINES:
+        raise InvalidSetting(f"engine is {' or '.join(ENGINES)}, not {engine!r}")
     processes = Processes.from_torchrun(device)
+    options: dict[str, Any] = {
+        "metrics": metrics,
+        "C": C,
+        "device": processes.device,
+        "precision": precision,
+        "batch_size": batch_size,
+        "cache": not no_cache,
+        "image_policy": image_policy,
+        "text_policy": text_policy(section, reference_section, candidate_section),
+        "views": views,
+    }
 
     def prepare() -> "tuple[StudyTable, Scorer]":
         # The table first: a slip in it is found before seconds go into loading an encoder.
@@ -170,21 +196,7 @@ def evaluate(
                 view=view_column,
             ),
         )
-        return table, make_scorer(
-            encoder,
-            weights,
-            tokenizer,
-            quiet=not processes.leads,
-            metrics=metrics,
-            C=C,
-            device=processes.device,
-            precision=precision,
-            batch_size=batch_size,
-            cache=not no_cache,
-            image_policy=image_policy,
-            text_policy=text_policy(section, reference_section, candidate_section),
-            views=views,
-        )
+        return table, make_scorer(encoder, weights, tokenizer, quiet=not processes.leads, **options)
 
     decoding = worker_count(workers, processes.on_this_machine)
     with ending_together(processes):
@@ -212,6 +224,9 @@ def evaluate(
                     retry_failed=retry_failed,
                     keep_going=keep_going,
                     processes=processes,
+                    elsewhere=on_ray(table, scorer, encoder, weights, tokenizer, options)
+                    if engine == "ray"
+                    else None,
                     checked=checked,
                     on_progress=on_progress,
                 )
@@ -234,3 +249,27 @@ def evaluate(
         typer.echo(f"all of them: {result.failures}; --retry-failed computes them again", err=True)
         if not keep_going:
             raise typer.Exit(1)
+
+
+def on_ray(
+    table: "StudyTable",
+    scorer: "Scorer",
+    encoder: str | None,
+    weights: Path | None,
+    tokenizer: Path | None,
+    options: dict[str, Any],
+) -> "OnRay":
+    """What computes on a Ray cluster, where each actor makes the scorer of these options."""
+    from functools import partial
+
+    from vlscore.evaluation.on_ray import OnRay
+
+    recipe = partial(
+        make_scorer,
+        encoder,
+        None if weights is None else weights.absolute(),
+        None if tokenizer is None else tokenizer.absolute(),
+        quiet=True,
+        **options,
+    )
+    return OnRay(table, scorer, recipe)

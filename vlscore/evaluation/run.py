@@ -107,6 +107,7 @@ def evaluate(
     retry_failed: bool = False,
     keep_going: bool = False,
     processes: Processes | None = None,
+    elsewhere: Computing | None = None,
     checked: PrecisionCheck | None = None,
     on_progress: OnProgress | None = None,
 ) -> RunResult:
@@ -133,6 +134,7 @@ def evaluate(
         keep_going: go on even where the first hundred rows all fail for one reason.
         processes: those that share the run, of which this is the first; the others call
             `serve_evaluation`. The results are those of one process, byte for byte.
+        elsewhere: what computes the rows instead of this process, as `OnRay` does.
         checked: what the precision changes, as `check_drift` found it; it is noted in run.json.
         on_progress: called after every chunk with (rows done, rows failed).
 
@@ -152,7 +154,7 @@ def evaluate(
     run = _Run(studies, scorer, format, processes.count, checked)
     here = Here(studies, scorer, workers)
     shared = Shared(here, processes) if processes.count > 1 else None
-    computing: Computing = shared or here
+    computing: Computing = elsewhere or shared or here
     stops = not keep_going
 
     def compute(folder: ResumableFolder, job: Job) -> int:

@@ -81,7 +81,8 @@ def find_objective(
 def _no_local_vectors(name: str) -> InvalidSetting:
     return InvalidSetting(
         f"the objective {name} compares places with words, but this encoder gives one vector for "
-        "an image and one for a report: choose another encoder, or convirt, siglip or medclip"
+        "an image and one for a report: choose another encoder, or convirt, siglip, medclip or "
+        "biovil"
     )
 
 

@@ -8,6 +8,7 @@ import torch
 from tests.training.objectives.pairs import DIM, LOCAL_DIM, drawn_pairs
 from vlscore.errors import InvalidSetting
 from vlscore.training.objective import Objective, PairFeatures
+from vlscore.training.objectives import local
 from vlscore.training.registry import OBJECTIVES, find_objective
 
 # Parts through which no whole gradient flows: MGCA's assignments are targets.
@@ -133,6 +134,30 @@ def test_rows_that_are_the_same_are_no_negatives(objective):
     told[1, 4] = told[4, 1] = True
     untold, with_told = (number(objective, replace(doubled, same=s)) for s in (same, told))
     assert with_told < untold * (1 - 1e-9)
+
+
+@pytest.mark.parametrize("name", ["gloria", "limitr"])
+def test_a_batch_too_large_to_keep_gives_the_same_loss_and_gradient(name, monkeypatch):
+    objective = find_objective(name, dim=DIM, local_dim=LOCAL_DIM).double().train()
+    found, again = [], []
+    checkpoint = local.checkpoint
+    monkeypatch.setattr(
+        local, "checkpoint", lambda *given, **how: again.append(1) or checkpoint(*given, **how)
+    )
+    for most in (1 << 26, 0):
+        assert not again
+        monkeypatch.setattr(local, "_MOST_KEPT", most)
+        pairs = drawn_pairs(5, padding=1)
+        pairs.patches.requires_grad_()
+        objective.zero_grad()
+        torch.manual_seed(4)
+        loss = loss_of(objective, pairs)
+        loss.backward()
+        gradients = [parameter.grad for parameter in objective.parameters()]
+        found.append([loss.detach(), pairs.patches.grad, *gradients])
+    assert len(again) == 5
+    for kept, computed_again in zip(*found, strict=True):
+        assert torch.equal(kept, computed_again)
 
 
 def test_one_pair_alone_has_a_finite_loss(objective):

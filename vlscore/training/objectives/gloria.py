@@ -44,11 +44,12 @@ def gloria_local_loss(
 
 def gloria_similarities(local: LocalFeatures, *, temp1: float, temp2: float) -> Tensor:
     """(m, m), images in rows: log of the sum over a report's words of exp(temp2 * cosine)."""
-    columns = []
-    for words in local.reports():
+
+    def column(words: Tensor) -> Tensor:
         seen = attend(words[None], local.patches, temperature=temp1, is_context=local.is_patch)
-        columns.append((pairwise_cosines(words[None], seen) * temp2).logsumexp(1))
-    return torch.stack(columns, dim=1)
+        return (pairwise_cosines(words[None], seen) * temp2).logsumexp(1)
+
+    return torch.stack(local.by_report(column), dim=1)
 
 
 class Gloria(Objective):

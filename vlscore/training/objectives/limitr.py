@@ -147,15 +147,19 @@ class Limitr(Objective):
 
     def similarities(self, local: LocalFeatures) -> tuple[Tensor, Tensor]:
         """(m, m) in 0 to 1, images in rows: by a report's words, and by an image's places."""
-        by_words, by_places = [], []
-        for words in local.reports():
-            seen = attend(words[None], local.patches, temperature=self.temp1,
-                          is_context=local.is_patch)  # fmt: skip
-            by_words.append(self.judge_words(self._summary(seen * words)))
-            seen = attend(local.patches, words[None], temperature=self.temp1,
-                          is_query=local.is_patch)  # fmt: skip
+
+        def columns(words: Tensor) -> tuple[Tensor, Tensor]:
+            seen = attend(
+                words[None], local.patches, temperature=self.temp1, is_context=local.is_patch
+            )
+            by_words = self.judge_words(self._summary(seen * words))
+            seen = attend(
+                local.patches, words[None], temperature=self.temp1, is_query=local.is_patch
+            )
             summary = self._summary(seen * local.patches, local.is_patch)
-            by_places.append(self.judge_places(summary))
+            return by_words, self.judge_places(summary)
+
+        by_words, by_places = zip(*local.by_report(columns), strict=True)
         return torch.cat(by_words, 1).sigmoid(), torch.cat(by_places, 1).sigmoid()
 
     def _summary(self, products: Tensor, is_there: Tensor | None = None) -> Tensor:

@@ -1,12 +1,21 @@
 """What the losses over places and words have in common: their features, and GLoRIA's attention."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 import torch
 from torch import Tensor
+from torch.utils.checkpoint import checkpoint
 
 from vlscore.errors import InvalidSetting
 from vlscore.training.objective import PairFeatures
+
+Found = TypeVar("Found", Tensor, tuple[Tensor, Tensor])
+
+# Numbers in a table of every report with every place of every image (256 MiB, and a loss makes
+# several such tables); beyond it they are not kept.
+_MOST_KEPT = 1 << 26
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +53,7 @@ class LocalFeatures:
         if patches is None or words is None or is_word is None:
             raise InvalidSetting(
                 f"the objective {objective} compares places with words, but the encoder gives "
-                "none: choose an encoder that does, or convirt, siglip or medclip"
+                "none: choose an encoder that does, or convirt, siglip, medclip or biovil"
             )
         if patches.shape[2] != words.shape[2]:
             raise InvalidSetting(
@@ -72,13 +81,17 @@ class LocalFeatures:
         """0, for a batch in which no report has words; training may ask for its gradient."""
         return self.patches.sum() * 0 + self.words.sum() * 0
 
-    def reports(self) -> list[Tensor]:
-        """Each report's words alone, (its words, k)."""
-        return [words[: int(n)] for words, n in zip(self.words, self._lengths(), strict=True)]
+    def by_report(self, compare: Callable[[Tensor], Found]) -> list[Found]:
+        """What `compare` gives for the words of each report, (its words, k).
 
-    def _lengths(self) -> list[int]:
+        A large batch would keep too much for the gradient; what is needed is computed once more
+        then, with the same result.
+        """
         lengths: list[int] = self.is_word.sum(1).tolist()
-        return lengths
+        reports = [words[:count] for words, count in zip(self.words, lengths, strict=True)]
+        if len(self) * self.patches.numel() <= _MOST_KEPT:
+            return [compare(words) for words in reports]
+        return [checkpoint(compare, words, use_reentrant=False) for words in reports]
 
 
 def attend(
