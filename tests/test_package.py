@@ -37,6 +37,7 @@ ROOMS = [
     "phantom",
     "findings",
     "perturb",
+    "labelling",
     "encoders",
     "annotators",
     "embedding",

@@ -62,6 +62,10 @@ class InvalidIndex(VLScoreError):
     """A search index is damaged, or was made with another encoder."""
 
 
+class TrainingDiverged(VLScoreError):
+    """A loss or gradient is not finite; the message names the studies of its batch."""
+
+
 class FolderInUse(VLScoreError):
     """Another run is writing the output folder."""
 

@@ -41,11 +41,13 @@ def _register() -> None:
         align,
         bench,
         cache,
+        calibrate,
         compare,
         controlled,
         encoders,
         evaluate,
         failure_modes,
+        findings,
         index,
         metrics,
         oracle,
@@ -53,6 +55,7 @@ def _register() -> None:
         retrieval,
         score,
         sensitivity,
+        train,
         weights,
     )
 
@@ -62,6 +65,7 @@ def _register() -> None:
         compare.compare,
         metrics.metrics,
         encoders.encoders,
+        findings.findings,
         perturb.perturb,
         sensitivity.sensitivity,
         align.align,
@@ -69,7 +73,9 @@ def _register() -> None:
         controlled.controlled,
         oracle.oracle,
         retrieval.retrieval,
+        train.train,
         bench.bench,
+        calibrate.calibrate,
     ):
         app.command(cls=GroupedCommand)(command)
     app.add_typer(weights.app, name="weights")

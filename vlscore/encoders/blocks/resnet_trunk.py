@@ -90,6 +90,11 @@ def pool(feature_map: Tensor) -> Tensor:
     return functional.adaptive_avg_pool2d(feature_map, 1).flatten(1)
 
 
+def as_places(feature_map: Tensor) -> Tensor:
+    """(n, c, h, w) -> (n, h * w, c), one vector for each place, row by row."""
+    return feature_map.flatten(2).transpose(1, 2)
+
+
 def enlarge_to_299(pixels: Tensor) -> Tensor:
     """What GLoRIA's image encoder, and those derived from it, do to 224-pixel input first."""
     return functional.interpolate(pixels, size=(299, 299), mode="bilinear", align_corners=True)

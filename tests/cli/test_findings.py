@@ -1,0 +1,46 @@
+"""`vlscore findings`: labels from the shell."""
+
+import json
+
+from tests.cli.conftest import write_jsonl
+
+ROWS = [
+    {"id": "s1", "report": "Small left pleural effusion."},
+    {"id": "s2", "report": "No effusion. Possible pneumonia."},
+]
+
+
+def test_labels_are_written_and_counted(command, tmp_path):
+    table, out = write_jsonl(tmp_path / "t.jsonl", ROWS), tmp_path / "out"
+    done = command("findings", table, "--out", out, "--uncertain", "positive")
+    assert done.exit_code == 0, done.output
+    assert "Labels of 2 reports" in done.stdout
+    assert f"wrote {out}" in done.stdout
+    assert (out / "labels.csv").read_text().startswith("study_id,No Finding,")
+    again = command("findings", table, "--out", out, "--uncertain", "positive")
+    assert again.exit_code == 0
+    other = command("findings", table, "--out", out)
+    assert isinstance(other.exception, Exception)
+
+
+def test_agreement_is_printed_with_n(command, tmp_path):
+    table = write_jsonl(tmp_path / "t.jsonl", ROWS)
+    first = tmp_path / "labels"
+    command("findings", table, "--out", first, "--quiet")
+    done = command("findings", table, "--out", tmp_path / "o", "--against", first / "labels.csv")
+    assert done.exit_code == 0, done.output
+    assert "Labels against those of labels.csv" in done.stdout
+    line = next(x for x in done.stdout.splitlines() if x.startswith("Pleural Effusion  "))
+    assert line.split()
+    assert "n: reports judged on the label" in " ".join(done.stdout.split())
+
+
+def test_a_row_without_a_report_is_told_and_costs_no_other(command, tmp_path):
+    table = write_jsonl(tmp_path / "t.jsonl", [*ROWS, {"id": "s3", "report": None}])
+    done = command("findings", table, "--out", tmp_path / "o", "--format", "jsonl")
+    assert done.exit_code == 1
+    assert "row 3 (s3)" in done.output
+    lines = (tmp_path / "o" / "labels.jsonl").read_text().splitlines()
+    assert [json.loads(line)["study_id"] for line in lines] == ["s1", "s2"]
+    kept = command("findings", table, "--out", tmp_path / "p", "--keep-going")
+    assert kept.exit_code == 0

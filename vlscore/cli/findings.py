@@ -1,0 +1,131 @@
+"""`vlscore findings`: CheXpert's labels of reports, and how well they agree with given ones."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from vlscore.cli.options import (
+    TABLE,
+    TABLE_HELP,
+    IdColumnOption,
+    KeepGoingOption,
+    OutOption,
+    OverwriteOption,
+    QuietOption,
+    SectionOption,
+    say_of_failures,
+    say_of_run,
+    stopping,
+    terminal_width,
+)
+
+
+def findings(
+    reports: Annotated[Path, typer.Argument(help=TABLE_HELP, metavar="REPORTS")],
+    out: OutOption,
+    uncertain: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="What an uncertain label becomes: keep (-1; compared as positive), positive, "
+            "negative, or ignored (empty; not compared).",
+        ),
+    ] = "keep",
+    against: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PATH",
+            help="Table of labels to compare with: ids, and one column a label with 1, 0, -1 or "
+            "nothing, as the CheXpert labeller writes it.",
+            show_default=False,
+        ),
+    ] = None,
+    unmentioned: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="What an empty label of --against is compared as: negative, or ignored.",
+        ),
+    ] = "negative",
+    format: Annotated[
+        str, typer.Option(metavar="NAME", help="Of the labels and findings: csv or jsonl.")
+    ] = "csv",
+    id_column: IdColumnOption = "id",
+    text_column: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Column with the report. Default: report, text or reference; else findings and "
+            "impression.",
+            show_default=False,
+            rich_help_panel=TABLE,
+        ),
+    ] = None,
+    against_id_column: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Column of --against with the ids. Default: id or study_id.",
+            show_default=False,
+            rich_help_panel=TABLE,
+        ),
+    ] = None,
+    section: SectionOption = "all",
+    overwrite: OverwriteOption = False,
+    keep_going: KeepGoingOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Label reports with CheXpert's fourteen observations, and compare with labels that you have.
+
+    Writes labels.csv (one row a report; 1 stated, 0 denied, -1 uncertain, empty not mentioned),
+    findings.csv (one row a finding: observation, label, side, zones, severity, change, size, the
+    words), failures.csv, and with --against agreement.csv and tables.md: precision, recall, F1 and
+    n of each label, micro and macro.
+
+    To compare a generator's reports with the radiologists', label the references and give their
+    labels.csv as --against; the metric findings-f1 of `vlscore evaluate` and `vlscore compare` does
+    both at once.
+
+    Stop with Ctrl-C and start the same command again to go on where it was.
+
+    Example: vlscore findings reports.csv --out labelled --against chexpert.csv
+    """
+    from vlscore.cli.progress import row_progress
+    from vlscore.labelling import LabelPolicy, label_table
+    from vlscore.reports import TextPolicy
+    from vlscore.studies import count_rows
+
+    with (
+        stopping(out, "finished reports are"),
+        row_progress(count_rows(reports), "labelling", quiet=quiet) as on_progress,
+    ):
+        result = label_table(
+            reports,
+            out,
+            policy=LabelPolicy(uncertain, unmentioned),
+            against=against,
+            against_id_column=against_id_column,
+            format=format,
+            text_policy=None if section == "all" else TextPolicy(section),
+            id_column=id_column,
+            text_column=text_column,
+            overwrite=overwrite,
+            on_progress=on_progress,
+        )
+    say_of_run(
+        result.notes,
+        out,
+        unchanged=result.unchanged,
+        resumed_from=result.resumed_from,
+        done="labelled",
+    )
+    if not quiet:
+        for table in result.tables:
+            typer.echo(table.text(terminal_width()) + "\n")
+        typer.echo(f"wrote {out}")
+    count = len(result.bad_rows)
+    what = "rows could not be used" if count > 1 else "row could not be used"
+    say_of_failures([(r.row, str(r.id), r.reason) for r in result.bad_rows], count, what)
+    if count and not keep_going:
+        raise typer.Exit(1)
