@@ -7,8 +7,8 @@ warms up; the median of three is told, in processor seconds, so that other work 
 not count. Peak memory: of the whole process. Operations: of the towers and the objective, forwards
 and backwards, as torch's FlopCounterMode counts them (a multiplication and an addition are two),
 divided by the pairs. Kept for the way back: bytes that autograd holds between the two passes, each
-storage once and parameters not, per pair, with and without bfloat16; it is what a micro-batch costs
-on any device. Small encoders: batches of 64. Published layouts: batches of 4.
+storage once and parameters not, that a further pair adds, with and without bfloat16; it is what a
+micro-batch costs on any device. Small encoders: batches of 64. Published layouts: batches of 4.
 
 With --micro-batch of half the batch, the towers run forwards twice (GradCache): its time is told
 beside.
@@ -66,8 +66,13 @@ def make(name: str, objective: str, reports: list[str], folder: Path) -> JointEn
     return encoder
 
 
-def kept_bytes(towers: Towers, batch: Batch) -> int:
-    """What autograd holds of the towers' forward pass."""
+def kept_per_pair(towers: Towers, batch: Batch) -> float:
+    """What a further pair adds to what autograd holds of the towers' forward pass."""
+    pairs = len(batch.rows)
+    return (_kept(towers, batch, pairs) - _kept(towers, batch, pairs // 2)) / (pairs - pairs // 2)
+
+
+def _kept(towers: Towers, batch: Batch, pairs: int) -> int:
     own = {p.untyped_storage().data_ptr() for p in towers.encoder.parameters()}
     held: dict[int, int] = {}
 
@@ -79,7 +84,7 @@ def kept_bytes(towers: Towers, batch: Batch) -> int:
 
     with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
         # The features hold the graph, and with it the tensors, until all are counted.
-        features = towers(batch, slice(0, len(batch.rows)))
+        features = towers(batch, slice(0, pairs))
     del features
     return sum(held.values())
 
@@ -138,8 +143,8 @@ def measure(layout: str) -> dict[str, float]:
         "seconds_in_halves": statistics.median(twice),
         "peak_mib": peak,
         "operations": counter.get_total_flops() / size,
-        "kept_fp32": kept_bytes(towers, batch) / size,
-        "kept_bf16": kept_bytes(half, batch) / size,
+        "kept_fp32": kept_per_pair(towers, batch),
+        "kept_bf16": kept_per_pair(half, batch),
     }
 
 

@@ -48,7 +48,15 @@ def run_toy(table) -> Callable[..., TrainingRun]:
     """Train a toy for a few steps."""
 
     def run(out: Path, *, encoder: ToyEncoder | None = None, **options: Any) -> TrainingRun:
-        outside = {"validation", "pairs", "micro_batch", "keep_seconds", "on_step", "overwrite"}
+        outside = {
+            "validation",
+            "pairs",
+            "micro_batch",
+            "keep_seconds",
+            "on_step",
+            "on_progress",
+            "overwrite",
+        }
         given = {name: options.pop(name) for name in outside & options.keys()}
         preparation = options.pop("preparation", None) or opened(table)
         settings = {"objective": LOCAL, "batch_size": 6, "epochs": 4, "learning_rate": 0.05}

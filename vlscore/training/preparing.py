@@ -231,8 +231,9 @@ def _begin(row: Study | BadRow, preparation: Preparation, decoder: ImageDecoder)
         found.error = str(error)
         return found
     found.report = report
-    column = preparation.group_column
-    found.group = row.id if column is None else str(row.extra.get(column))
+    group = row.extra.get(preparation.group_column or "")
+    # A study whose patient nothing tells is by itself.
+    found.group = f"study {row.id}" if group in (None, "") else f"group {group}"
     found.files = (*chosen.frontal, *chosen.lateral)
     found.images = tuple(decoder.submit(image) for image in found.files)
     return found

@@ -159,13 +159,11 @@ def train(
         processes.copy_from_first([has_ended])
         if bool(has_ended):
             return run.ended(folder)
-        is_stopped = stack.enter_context(asked_to_stop())
         return run.trained(
             folder,
             micro_batch=micro_batch,
             keep_seconds=keep_seconds,
             on_step=on_step,
-            is_stopped=is_stopped,
         )
 
 
@@ -255,7 +253,9 @@ class _Run:
             micro_batch=micro_batch,
             **options,
         )
-        progress = training.run()
+        # Before, a stop costs a few images, and needs no step to be finished first.
+        with asked_to_stop() as training.is_stopped:
+            progress = training.run()
         record: dict[str, Any] = {}
         if folder is not None and training.journal is not None:
             journal = training.journal
