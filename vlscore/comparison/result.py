@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from vlscore._signature import Signature
 from vlscore.comparison.computing import Layout, SystemValues
+from vlscore.comparison.given import GivenMetric
 from vlscore.comparison.systems import BASELINE
 from vlscore.comparison.texts import TextFacts
 from vlscore.metrics import Metric, Output, corpus_of_sums
@@ -86,7 +87,7 @@ class Comparison:
     tested: tuple[Tested, ...]
     texts: Mapping[str, TextFacts]
     failed: Mapping[str, Mapping[str, int]]
-    signatures: Mapping[str, Signature]
+    signatures: Mapping[str, str]
     notes: tuple[str, ...] = ()
 
     @property
@@ -100,6 +101,7 @@ def compare_values(
     texts: Mapping[str, TextFacts],
     signatures: Mapping[Metric, Signature],
     *,
+    given: Sequence[GivenMetric] = (),
     notes: Sequence[str] = (),
     resamples: int = 2000,
     permutations: int = 9999,
@@ -110,18 +112,28 @@ def compare_values(
     Args:
         values, texts: by system.
         signatures: of the metrics, in the order of the columns.
+        given: metrics that were computed elsewhere. Systems without a value are left out of them.
         resamples, permutations, seed: see `vlscore.stats.paired_sums`.
     """
     names = list(values)
     layout = Layout(tuple(signatures))
     numbers = np.stack([values[name].numbers for name in names])
     measured, tested = [], []
-    for metric, output, name, statistics, combine in _quantities(numbers, layout):
+    elsewhere = {each.name for each in given}
+    quantities = [
+        *((str(m), o.higher_is_better, *rest) for m, o, *rest in _quantities(numbers, layout)),
+        *_given_quantities(given, names),
+    ]
+    for metric, is_higher, name, statistics, combine in quantities:
+        whose = list(range(len(names)))
+        if metric in elsewhere:
+            whose = [k for k in whose if np.isfinite(statistics[k]).all(-1).any()]
+            statistics = statistics[whose]
         present = np.isfinite(statistics).all(axis=(0, 2))
         count = int(present.sum())
         pairs = [
             (a, b)
-            for a, b in combinations(range(len(names)), 2)
+            for a, b in combinations(whose, 2)
             if not names[a].startswith(BASELINE) or not names[b].startswith(BASELINE)
         ]
         found = dict.fromkeys(names, _NOTHING)
@@ -132,16 +144,22 @@ def compare_values(
                 permutations=permutations,
                 seed=seed,
             )
-            found = {each: sums.value(k, combine) for k, each in enumerate(names)}
-            tested += [_tested(sums, name, names, a, b, combine) for a, b in pairs]
-        measured.append(Measured(name, str(metric), output.higher_is_better, count, found))
+            place = {k: row for row, k in enumerate(whose)}
+            found |= {names[k]: sums.value(place[k], combine) for k in whose}
+            tested += [
+                _tested(sums, name, names, (a, place[a]), (b, place[b]), combine) for a, b in pairs
+            ]
+        measured.append(Measured(name, metric, is_higher, count, found))
     return Comparison(
         studies=numbers.shape[1],
         measured=tuple(measured),
         tested=tuple(_adjusted(tested)),
         texts=dict(texts),
         failed={name: _failed(values[name], layout) for name in names},
-        signatures={str(metric): signature for metric, signature in signatures.items()},
+        signatures={
+            **{str(metric): str(signature) for metric, signature in signatures.items()},
+            **{each.name: each.signature for each in given},
+        },
         notes=tuple(notes),
     )
 
@@ -163,16 +181,35 @@ def _quantities(
             yield metric, output, name, sums, partial(_corpus_value, metric, output.name)
 
 
+def _given_quantities(
+    given: Sequence[GivenMetric], names: Sequence[str]
+) -> Iterator[tuple[str, bool, str, NDArray[np.float64], Combine]]:
+    """As `_quantities`; a baseline has no values."""
+    for each in given:
+        count = len(next(iter(each.values.values())))
+        none = np.full(count, np.nan)
+        column = np.stack([each.values.get(name, none) for name in names])
+        yield each.name, each.higher_is_better, each.name, mean_statistics(column), mean_of_sums
+
+
 def _corpus_value(metric: Metric, name: str, sums: NDArray[np.float64]) -> NDArray[np.float64]:
     return corpus_of_sums(metric, sums)[name]
 
 
 def _tested(
-    sums: PairedSums, name: str, names: Sequence[str], a: int, b: int, combine: Combine
+    sums: PairedSums,
+    name: str,
+    names: Sequence[str],
+    first: tuple[int, int],
+    second: tuple[int, int],
+    combine: Combine,
 ) -> Tested:
-    found = sums.difference(a, b, combine)
+    """A test of two systems, each by its place in the names and in the sums."""
+    found = sums.difference(first[1], second[1], combine)
     nan = float("nan")
-    return Tested(name, names[a], names[b], sums.count, found.interval, found.p_value, nan)
+    return Tested(
+        name, names[first[0]], names[second[0]], sums.count, found.interval, found.p_value, nan
+    )
 
 
 def _adjusted(tested: Sequence[Tested]) -> list[Tested]:

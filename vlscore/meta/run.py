@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,12 +16,13 @@ import torch
 from vlscore._files import atomic_write, file_digest, plain, write_json
 from vlscore._record import run_record
 from vlscore._resumable import ResumableFolder
-from vlscore.display import TextTable, markdown
+from vlscore.display import TextTable, frame, markdown
+from vlscore.display.figures import FIGURE_FORMATS, check_format
 from vlscore.embedding import StudyEmbedder
 from vlscore.errors import InvalidSetting, MissingDependency
 from vlscore.meta.chunks import read_values, read_vectors, write_values, write_vectors
 from vlscore.meta.embedding import STUDIES_AT_ONCE, StudyVectors, embed_images, embed_pairs
-from vlscore.meta.figures import draw_normal_distribution
+from vlscore.meta.figures import draw_drops, draw_normal_distribution
 from vlscore.meta.image_swap import SwapResult, image_swap
 from vlscore.meta.pairs import Pair, pairs_file, read_pairs, select_pairs
 from vlscore.meta.sensitivity import Sensitivity, sensitivity_of_values
@@ -39,15 +40,17 @@ from vlscore.metrics import EmbeddingTriples, Fit, Metric, find_metric
 from vlscore.reports import TextPolicy
 from vlscore.studies import BadRow, StudyImages, StudyTable
 
+if TYPE_CHECKING:
+    import pandas
+
 _PAIRS_AT_ONCE = 512
-_FIGURE = "normal_reports"
-_FORMATS = ("png", "svg", "pdf")
+_FIGURE, _DROPS = "normal_reports", "drops"
 _RESULTS = (
     "sensitivity.json",
     "values.csv",
     "values.parquet",
     "tables.md",
-    *(f"{_FIGURE}.{format}" for format in _FORMATS),
+    *(f"{name}.{format}" for name in (_FIGURE, _DROPS) for format in FIGURE_FORMATS),
 )
 
 
@@ -76,6 +79,14 @@ class SensitivityRun:
     def signatures(self) -> list[str]:
         """What the numbers of each metric depend on."""
         return [metric["signature"] for metric in self.content["metrics"]]
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """One row a metric and kind: mean value and drop with intervals, n. Needs pandas."""
+        return frame(
+            {"metric": metric["name"], **kind}
+            for metric in self.content["metrics"]
+            for kind in metric["kinds"]
+        )
 
 
 def run_sensitivity(
@@ -118,8 +129,7 @@ def run_sensitivity(
 
     Raises: InvalidTable, InvalidSetting, MissingDependency, FolderInUse.
     """
-    if figure not in _FORMATS:
-        raise InvalidSetting(f"figure is one of {', '.join(_FORMATS)}, not {figure!r}")
+    check_format(figure)
     if format not in ("csv", "parquet"):
         raise InvalidSetting(f"format is csv or parquet, not {format!r}")
     if swap_images and (studies is None or embedder is None):
@@ -196,11 +206,12 @@ class _Ended:
         with atomic_write(place / "tables.md") as stream:
             stream.write(markdown(self.tables, signatures))
         self._write_values(place / f"values.{format}")
-        if any(metric.normal for metric in self.result.metrics):
-            try:
+        try:
+            draw_drops(self.result, place / f"{_DROPS}.{figure}")
+            if any(metric.normal for metric in self.result.metrics):
                 draw_normal_distribution(self.result, place / f"{_FIGURE}.{figure}")
-            except MissingDependency as error:
-                self.notes = (*self.notes, f"no figure: {error}")
+        except MissingDependency as error:
+            self.notes = (*self.notes, f"no figure: {error}")
 
     def _write_values(self, path: Path) -> None:
         """One row a pair: both values of every metric, and how much worse the second is."""
