@@ -1,5 +1,8 @@
 """Claim: with the bundled encoder, VLScore follows the true number of errors of phantom reports.
 
+The bundled encoder is an upper bound, told the answer: its report tower was regressed onto the
+error counts that are measured here. Encoders that were not are in phantom_image_use.py.
+
 Protocol: three test sets of 400 phantom studies (seeds 101, 102, 103; training uses seed 1), each
 with a candidate of 0 to 6 errors, reference and candidate in held-out phrasings that training never
 saw. Kendall's tau_b between each metric and the total number of errors (signed so that higher is
@@ -101,6 +104,9 @@ def describe(
     largest = largest_tau_b(total)
     lines = [
         "# Alignment with the true number of errors, on phantoms",
+        "",
+        "Upper bound, told the answer: the bundled encoder's report tower was regressed onto these "
+        "error counts. Encoders that were not: [phantom_image_use.md](phantom_image_use.md).",
         "",
         f"{len(SEEDS)} test sets of {STUDIES} studies, held-out scenes and held-out phrasings; "
         f"encoder {encoder.card.name}@{encoder.checksum[:12]}, C = {encoder.card.C}.",

@@ -1,5 +1,8 @@
 """Claim: with the bundled encoder, VLScore notices significant changes, hardly insignificant ones.
 
+The bundled encoder is an upper bound, told the answer: in training, fillers and [UNK] were taught
+to be harmless and errors to count. Encoders that were not are in phantom_image_use.py.
+
 Protocol: held-out phantom scenes (seed 201; training uses seed 1), reports in held-out phrasings
 with denials and non-clinical sentences, three scenes in four with a finding, one without. Every
 kind of `vlscore.perturb` (seed 0, one change of each kind a report) changes them; the standard
@@ -89,6 +92,9 @@ def main() -> None:
     report = "\n\n".join(
         [
             "# What metrics notice, on phantoms",
+            "Upper bound, told the answer: the bundled encoder was taught that fillers and [UNK] "
+            "are harmless and errors count. Encoders that were not: "
+            "[phantom_image_use.md](phantom_image_use.md).",
             f"{len(pairs):,} changes of {len(images)} held-out phantom studies. "
             f"{describe_machine()}",
             markdown(tables, [metric.signature for metric in result.metrics]),

@@ -72,7 +72,40 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
         folder / "mimic_cxr_test.csv",
         [{"study_id": row["id"], "report": row["report"]} for row in reports],
     )
+    _write_mimic_shaped(folder)
     return folder
+
+
+def _write_mimic_shaped(folder: Path) -> None:
+    """Eight studies as MIMIC-CXR-JPG and MIMIC-CXR's reports lie on a disk."""
+    import csv
+    import gzip
+
+    from vlscore.phantom import render
+    from vlscore.phantom.corpus import scene_at
+    from vlscore.phantom.dataset import sample_studies, write_png
+
+    jpg, txt = folder / "mimic-cxr-jpg", folder / "mimic-cxr-reports"
+    metadata, split = [], []
+    for number, study in enumerate(sample_studies(7, 8)):
+        patient, name = f"1000{number // 2:04d}", f"5000{number:04d}"
+        place = f"files/p{patient[:2]}/p{patient}"
+        for view, image in (("PA", f"{name}-a"), ("LATERAL", f"{name}-b")):
+            path = jpg / place / f"s{name}" / f"{image}.jpg"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            # A PNG under the other name: readers look at the content.
+            write_png(path, render(scene_at(7, number)))
+            row = {"dicom_id": image, "subject_id": patient, "study_id": name}
+            metadata.append({**row, "ViewPosition": view})
+            split.append({**row, "split": "validate" if number >= 6 else "train"})
+        (txt / place).mkdir(parents=True, exist_ok=True)
+        report = f"FINAL REPORT\n FINDINGS: {study.reference}\n IMPRESSION: As above.\n"
+        (txt / place / f"s{name}.txt").write_text(report, encoding="utf-8")
+    for table, rows in (("metadata", metadata), ("split", split)):
+        with gzip.open(jpg / f"mimic-cxr-2.0.0-{table}.csv.gz", "wt", newline="") as stream:
+            writer = csv.DictWriter(stream, list(rows[0]))
+            writer.writeheader()
+            writer.writerows(rows)
 
 
 def _write_jsonl(path: Path, rows: list[dict[str, Any]]) -> None:

@@ -62,6 +62,10 @@ class InvalidIndex(VLScoreError):
     """A search index is damaged, or was made with another encoder."""
 
 
+class TrainingDiverged(VLScoreError):
+    """A loss or gradient is not finite; the message names the studies of its batch."""
+
+
 class FolderInUse(VLScoreError):
     """Another run is writing the output folder."""
 
@@ -72,6 +76,10 @@ class OutputFailed(VLScoreError):
 
 class MissingDependency(VLScoreError, ImportError):
     """An optional library is absent; the message names the extra that brings it."""
+
+
+class SlowPrecisionWarning(UserWarning):
+    """The precision asked for is slower than fp32 on this machine, which has no units for it."""
 
 
 class DemonstrationEncoderWarning(UserWarning):

@@ -122,3 +122,9 @@ def test_files_hold_what_was_found_and_a_second_call_changes_nothing(rexval, tmp
     again = run_failure_modes(pairs, tmp_path / "out", resamples=20)
     assert again.unchanged
     assert [t.text() for t in again.tables] == [t.text() for t in run.tables]
+
+
+def test_columns_of_counts_are_categories():
+    pairs = rated({"false": [[1.0, 4.0]], "missed": [[0.0, 2.0]]}, ["s", "t"])
+    found = failure_modes(pairs, resamples=20)
+    assert [each.category for each in found.means] == ["false", "missed"] * 2

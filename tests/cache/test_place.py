@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from vlscore.cache import Cache, cache_folder, open_cache
+from vlscore.cache import Cache, cache_folder, open_cache, place
 from vlscore.errors import InvalidSetting
 
 
@@ -56,6 +56,29 @@ def test_a_size_that_is_none_is_refused(monkeypatch, tmp_path, size):
     monkeypatch.setenv("VLSCORE_CACHE_GIB", size)
     with pytest.raises(InvalidSetting, match="number of GiB"):
         open_cache(tmp_path / size)
+
+
+def test_machines_that_share_a_disk_have_files_of_their_own(monkeypatch, tmp_path):
+    mounts = tmp_path / "mounts"
+    monkeypatch.setattr(place, "_MOUNTS", mounts)
+    monkeypatch.setattr("platform.node", lambda: "node 7")
+    shared, own = tmp_path / "with space" / "home", tmp_path / "own"
+    lines = ["disk / ext4 rw 0 0", f"server:/x {tmp_path}/with\\040space nfs4 rw 0 0"]
+    mounts.write_text("\n".join(lines) + "\n")
+    assert Cache(shared, 1 << 30).pixels.path == shared / "pixels-1-node_7.sqlite"
+    assert Cache(own, 1 << 30).pixels.path == own / "pixels-1.sqlite"
+    mounts.unlink()
+    assert Cache(shared, 1 << 30).pixels.path == shared / "pixels-1.sqlite"
+
+
+def test_a_user_without_a_home_has_no_cache(monkeypatch):
+    def homeless():
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("VLSCORE_CACHE")
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(Path, "home", homeless)
+    assert open_cache() is None
 
 
 def test_tests_do_not_write_to_the_users_cache():

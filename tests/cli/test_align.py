@@ -7,6 +7,7 @@ import pytest
 
 from tests.alignment.samples import make_rexval, write_csv
 from vlscore.alignment import read_ratings, run_alignment
+from vlscore.metrics import read_composite
 from vlscore.scorer import Scorer
 
 
@@ -162,3 +163,25 @@ def test_a_run_becomes_a_frame(ratings, tmp_path):
     assert frame["metric"].tolist() == ["bleu-1"]
     row = frame.iloc[0]
     assert row["by_study.tau_b.low"] <= row["by_study.tau_b"] <= row["by_study.tau_b.high"]
+
+
+def test_a_composite_is_fitted_and_then_named_like_any_metric(command, ratings, tmp_path):
+    out = tmp_path / "fitted"
+    options = ("-m", "bleu-1,rouge-l", "--resamples", 20)
+    done = command("align", ratings, "-o", out, *options, "--fit", "rating")
+    assert done.exit_code == 0, done.output
+    assert "composite, cross-validated" in done.stdout
+    file = out / "composite.json"
+    judged = ("align", ratings, "-o", tmp_path / "judged", "-m", f"composite:{file}")
+    done = command(*judged, "--resamples", 20)
+    assert done.exit_code == 0, done.output
+    assert "upper bound, told the answer" in done.stdout
+    assert "20 of these 20 pairs" in done.stderr
+    studies = write_csv(
+        tmp_path / "studies.csv", [{"id": 1, "reference": "No edema.", "candidate": "Edema."}]
+    )
+    done = command("evaluate", studies, "-m", f"bleu-4,composite:{file}", "-o", tmp_path / "scored")
+    assert done.exit_code == 0, done.output
+    assert f"file:given@{read_composite(file).digest}" in done.stdout
+    refused = command("align", ratings, "-o", tmp_path / "x", *options, "--fit", "errors")
+    assert "it has: rating" in str(refused.exception)

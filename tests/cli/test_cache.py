@@ -58,7 +58,7 @@ def test_verify_of_a_file_that_is_no_database_says_what_to_do(command, filled):
 
 
 def test_prune_shrinks(command, filled):
-    shown = command("cache", "prune", "--to", "0.0001")
+    shown = command("cache", "prune", "--to", "0.001")
     assert shown.exit_code == 0
     assert "1.9 MiB thrown away" in shown.stdout
     assert filled.pixels.path.stat().st_size < 100_000

@@ -275,3 +275,19 @@ def test_mistakes_are_one_line_and_status_2(tmp_path, monkeypatch):
     assert done.returncode == 2
     assert done.stderr.strip().splitlines() == [done.stderr.strip()]
     assert "absent.csv: no such file" in done.stderr
+
+
+def test_a_precision_is_checked_on_the_studies_and_its_slowness_said(
+    evaluate, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("vlscore.encoders.inference._processor_flags", lambda: frozenset({"sse2"}))
+    done = evaluate("--precision", "bf16", "--check-precision", "--check-studies", 3)
+    assert done.exit_code == 1
+    assert "note: this processor has no units for bf16" in done.stderr
+    assert "bf16 against fp32 on 2 studies (cpu)" in done.stdout
+    record = json.loads((tmp_path / "out" / "run.json").read_text())
+    assert record["precision_check"]["studies"] == 2
+    assert "|prec:bf16|" in record["key"]["metrics"]["vlscore"]
+    assert "the precision is fp32" in refused(evaluate("--check-precision", out="other"))
+    assert "fp16 is for GPUs" in refused(evaluate("--precision", "fp16", out="other"))
+    assert not (tmp_path / "other").exists()

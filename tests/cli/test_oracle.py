@@ -162,6 +162,23 @@ def test_other_metrics_of_embeddings(command, index, studies, tmp_path, metric):
         assert all(hit["area"] is not None and hit["foot"] is not None for hit in answer["hits"])
 
 
+@pytest.mark.parametrize("weight", [0.25, 4.0])
+def test_the_weight_of_the_image_is_the_metrics(command, index, studies, tmp_path, weight):
+    out = tmp_path / "out"
+    name = f"image-gain-distance(image={weight})"
+    done = command("oracle", studies, "--index", index, "--metric", name, "--out", out)
+    assert f"\nimage-gain-distance|image:{weight:g}|" in done.stdout
+    vectors = np.array(load_index(index).vectors, np.float64)
+    encoder = HashEncoder()
+    answer = read_jsonl(out / "hits.jsonl")[0]
+    i = encoder.encode_images([str(tmp_path / "x.png")]).double().numpy()[0]
+    r = encoder.encode_reports(["Clear\nlungs. "]).double().numpy()[0]
+    square = ((vectors - r) ** 2).sum(1)
+    gain = ((r - i) ** 2).sum() - ((vectors - i) ** 2).sum(1)
+    scores = [hit["score"] for hit in answer["hits"]]
+    assert scores == pytest.approx(np.sort(square - weight * gain), abs=1e-9)
+
+
 def test_a_table_needs_only_what_the_metric_looks_at(command, index, tmp_path):
     out = tmp_path / "out"
     no_images = write_jsonl(

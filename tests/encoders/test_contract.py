@@ -26,6 +26,7 @@ from vlscore.encoders.contract import (
 )
 from vlscore.encoders.openclip import BIOMEDCLIP_CONFIG, BiomedClipEncoder
 from vlscore.encoders.registry import find_encoder
+from vlscore.encoders.small import SmallEncoder
 from vlscore.errors import BrokenContract
 
 CLIP_ARCHITECTURE = "ViT-S-32-alt"
@@ -43,6 +44,9 @@ def make(name: str, folder: Path) -> JointEncoder:
     torch.manual_seed(0)
     if name == "phantom":
         return load_encoder("phantom")
+    if name == "small":
+        words = ["no", "pleural", "effusion", "left", "heart"]
+        return SmallEncoder.new(words).eval().requires_grad_(False)
     if name == "openclip":
         import open_clip
 

@@ -1,6 +1,9 @@
 """The same input gives the same numbers: full precision, no training mode, a real device."""
 
+import platform
+import sys
 import threading
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -9,8 +12,18 @@ import pytest
 import torch
 
 from tests.doubles import HashEncoder
-from vlscore.encoders.inference import check_device, check_ready, inference
-from vlscore.errors import BrokenContract, InvalidSetting
+from vlscore.embedding import StudyEmbedder
+from vlscore.encoders import load_encoder
+from vlscore.encoders.inference import (
+    PRECISIONS,
+    _processor_flags,
+    check_device,
+    check_precision,
+    check_ready,
+    inference,
+    why_slow,
+)
+from vlscore.errors import BrokenContract, InvalidSetting, SlowPrecisionWarning
 
 CPU = torch.device("cpu")
 BACKENDS: Any = torch.backends
@@ -105,11 +118,6 @@ def test_the_last_thread_to_leave_sets_back():
     assert switches() == before
 
 
-def test_precision_is_one_of_two():
-    with pytest.raises(InvalidSetting, match='"fp32" or "bf16", not \'fp16\''):
-        HashEncoder().encode_reports(["x"], precision="fp16")  # type: ignore[arg-type]
-
-
 class WithDropout(HashEncoder):
     def __init__(self) -> None:
         super().__init__()
@@ -159,3 +167,67 @@ def test_devices():
     else:
         with pytest.raises(InvalidSetting, match=r"no device 'cuda' here.*no CUDA GPU"):
             check_device("cuda")
+
+
+@pytest.mark.parametrize("precision", ["half", "", "FP32", None])
+def test_a_precision_that_there_is_not_is_refused(precision):
+    with pytest.raises(InvalidSetting, match='"fp32", "bf16" or "fp16"'):
+        check_precision(precision)
+
+
+def test_fp16_is_for_gpus():
+    check_precision("fp16")
+    check_precision("fp16", torch.device("cuda"))
+    with pytest.raises(InvalidSetting, match="fp16 is for GPUs"):
+        check_precision("fp16", CPU)
+    with pytest.raises(InvalidSetting, match="fp16 is for GPUs"):
+        StudyEmbedder("phantom", device="cpu", precision="fp16")
+
+
+@pytest.mark.parametrize(
+    ("flags", "slow"),
+    [
+        ({"avx2", "avx512f"}, True),
+        ({"avx512f", "avx512_bf16"}, False),
+        ({"amx_tile", "amx_bf16"}, False),
+        ({"asimd", "bf16"}, False),
+        (set(), False),  # nobody says what it can do
+    ],
+)
+def test_bf16_without_units_for_it_is_said_to_be_slower(monkeypatch, flags, slow):
+    monkeypatch.setattr("vlscore.encoders.inference._processor_flags", lambda: frozenset(flags))
+    assert (why_slow("bf16", CPU) is not None) is slow
+    assert why_slow("fp32", CPU) is None
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", SlowPrecisionWarning)
+        StudyEmbedder(HashEncoder(), precision="bf16")
+    said = [each for each in caught if each.category is SlowPrecisionWarning]
+    assert len(said) == slow
+
+
+def test_a_gpu_without_units_for_bf16_is_named(monkeypatch):
+    gpu = torch.device("cuda")
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: "Tesla T4")
+    for supported in (True, False):
+        monkeypatch.setattr(
+            torch.cuda, "is_bf16_supported", lambda including_emulation, s=supported: s
+        )
+        reason = why_slow("bf16", gpu)
+        assert reason is None if supported else "Tesla T4 has no units for bf16" in reason
+    assert why_slow("fp16", gpu) is None
+
+
+def test_the_processor_of_this_machine_is_asked():
+    flags = _processor_flags()
+    assert flags == _processor_flags()
+    if sys.platform == "linux" and platform.machine() == "x86_64":
+        assert "sse2" in flags
+
+
+@pytest.mark.gpu
+def test_fp16_on_a_gpu_is_near_fp32():
+    encoder = load_encoder("phantom", device="cuda")
+    found = [encoder.encode_reports(["Small left effusion."], precision=p) for p in PRECISIONS]
+    for half in found[1:]:
+        assert not torch.equal(half, found[0])
+        assert torch.allclose(half, found[0], atol=0.05 * float(found[0].norm()))

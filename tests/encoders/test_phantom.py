@@ -14,7 +14,13 @@ from hypothesis import strategies as st
 from tests.encoders.goldens import DATA, row_error
 from vlscore._resources import resource_path
 from vlscore.encoders import load_encoder
-from vlscore.encoders.phantom import MAX_TOKENS, PAD, STOP, WordTokenizer, split_sentences
+from vlscore.encoders.blocks.sentences import (
+    MAX_TOKENS,
+    PAD,
+    STOP,
+    WordTokenizer,
+    split_sentences,
+)
 from vlscore.errors import ChecksumMismatch
 
 

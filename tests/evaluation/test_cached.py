@@ -1,4 +1,4 @@
-"""A second run computes only what is new; a run stopped anywhere ends with the same result."""
+"""A second run computes what is new alone, and a run that was stopped ends with the same result."""
 
 import json
 

@@ -100,6 +100,12 @@ def test_an_observation_that_nothing_states_is_left_out_with_the_reason():
     assert found.counts["Edema"]["stated"] == 0
 
 
+def test_sentences_that_state_nothing_asked_for_are_refused():
+    sentences = label_sentences(REPORTS, ["Edema"])
+    with pytest.raises(InvalidSetting, match="no two state Edema"):
+        controlled_corpora(Scorer(metrics="bleu-1"), sentences, SMALL)
+
+
 def test_labels_by_others_are_read_as_the_labeller_writes_them(tmp_path):
     path = tmp_path / "labels.csv"
     path.write_text(
@@ -142,6 +148,12 @@ def test_leaving_denials_out_costs_a_metric_of_what_is_stated_nothing():
         assert rouge.means[name].estimate <= 1
     assert rouge.means["copy"].estimate == 1
     assert rouge.means["denials left out"].estimate < 1
+    assert rouge.ratio.low <= rouge.ratio.estimate <= rouge.ratio.high
+    left_out = rouge.means["copy"].estimate - rouge.means["denials left out"].estimate
+    pathology = rouge.means["copy"].estimate - rouge.means["pathology left out"].estimate
+    assert rouge.ratio.estimate == pytest.approx(left_out / pathology, abs=1e-12)
+    # Where a pathology costs nothing for sure, there is nothing to compare with.
+    assert mine.ratio is None or mine.ratio.low >= 0
     assert mine.n == rouge.n == found.reports
     assert found.told == {"findings-f1"}
 
@@ -167,9 +179,7 @@ def test_a_run_writes_tables_and_is_not_done_twice(tmp_path):
     assert [t.text() for t in again.headlines] == [t.text() for t in run.headlines]
 
     labelled = run.folder / "sentences.csv"
-    third = run_controlled(
-        read_labelled(labelled), tmp_path / "third", scorer, sampling=SMALL, path=labelled
-    )
+    third = run_controlled(read_labelled(labelled), tmp_path / "third", scorer, sampling=SMALL)
     assert third.stress is None
     assert third.content["told_the_answer"] == []
     assert third.result.separations == run.result.separations

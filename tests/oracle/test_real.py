@@ -12,7 +12,7 @@ import torch
 
 from tests.doubles import HashEncoder
 from tests.index.test_index import content
-from vlscore import metrics
+from vlscore import metrics, similarity
 from vlscore.embedding import StudyEmbedder
 from vlscore.encoders import load_encoder
 from vlscore.index import add_to_index, build_index, load_index, verify_index
@@ -111,6 +111,16 @@ def brute_force(metric, vectors, i, r):
     if metric == "vlscore":
         areas = triangle_area(*map(torch.from_numpy, (images, vectors, references)))
         return -areas.numpy()
+    ours = {
+        "height": similarity.height,
+        "segment-distance": similarity.segment_distance,
+        "midpoint-distance": similarity.midpoint_distance,
+        "image-gain-distance": similarity.image_gain_distance,
+        "image-gain-cosine": similarity.image_gain_cosine,
+    }
+    if metric in ours:
+        values = ours[metric](*map(torch.from_numpy, (images, vectors, references))).numpy()
+        return values if metric == "image-gain-cosine" else -values
     x, y = {
         "image-centred-cosine": (vectors - i, r - i),
         "cosine": (vectors, r),

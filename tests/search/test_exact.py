@@ -11,7 +11,7 @@ from vlscore.errors import InvalidSetting
 from vlscore.search.corpus import Corpus
 from vlscore.search.exact import search
 from vlscore.search.kernels import feet
-from vlscore.search.objectives import Cosine, ImageCentredCosine, Line
+from vlscore.search.objectives import Cosine, ImageCentredCosine, Line, Point
 
 
 def clustered(n, d, seed, unit=True, offset=0.0):
@@ -36,6 +36,11 @@ def objective(name, images, references, norms):
         return Cosine(references, norms)
     if name == "image-centred":
         return ImageCentredCosine(images, references, norms)
+    if name == "point":
+        return Point((images.astype(np.float64) + references) / 2, norms)
+    if name in ("height", "segment-distance"):
+        guard = "none" if name == "height" else "segment"
+        return Line(images, references, norms, guard, of_area=False)
     return Line(images, references, norms, name)
 
 
@@ -47,6 +52,13 @@ def brute_force(name, vectors, image, reference):
         return -similarity.cosine(g, r[None]).numpy()
     if name == "image-centred":
         return -similarity.image_centred_cosine(i[None], g, r[None]).numpy()
+    for same, function in (
+        ("point", similarity.midpoint_distance),
+        ("height", similarity.height),
+        ("segment-distance", similarity.segment_distance),
+    ):
+        if name == same:
+            return function(i[None], g, r[None]).numpy()
     area = similarity.triangle_area(i[None], g, r[None]).numpy()
     foot = similarity.foot(i[None], g, r[None]).numpy()
     base = float((r - i).norm())
@@ -59,6 +71,7 @@ def brute_force(name, vectors, image, reference):
 
 
 NAMES = ["none", "segment", "window", "cosine", "image-centred"]
+NAMES += ["height", "segment-distance", "point"]
 REGIMES = {"unit": {}, "lengths": {"unit": False}, "offset": {"offset": 5.0}}
 
 
@@ -221,6 +234,16 @@ def test_no_line_where_image_and_reference_coincide():
     hits = search(corpus, Line(vectors[:1], vectors[:1], corpus.norms), 3, {0: [1]})
     assert hits.rows[0].tolist() == [0, 2, 3]
     assert hits.costs[0].tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize("name", ["height", "segment-distance"])
+def test_distances_from_the_point_where_image_and_reference_coincide(name):
+    vectors = clustered(50, 8, 9)
+    corpus = Corpus(vectors)
+    hits = search(corpus, objective(name, vectors[:1], vectors[:1], corpus.norms), 50)
+    distances = np.linalg.norm(vectors.astype(float) - vectors[0].astype(float), axis=1)
+    assert hits.rows[0].tolist() == np.argsort(distances, kind="stable").tolist()
+    np.testing.assert_allclose(hits.costs[0], np.sort(distances), rtol=1e-12)
 
 
 @pytest.mark.parametrize("poison", [np.nan, np.inf, 1e25])

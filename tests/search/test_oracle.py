@@ -7,7 +7,7 @@ from tests.search.test_exact import brute_force, clustered
 from vlscore import metrics
 from vlscore.errors import InvalidSetting, UnknownName
 from vlscore.oracle import best_texts
-from vlscore.search import ApproximateIndex, Corpus, Oracle, build_approximate, recall
+from vlscore.search import OBJECTIVES, ApproximateIndex, Corpus, Oracle, build_approximate, recall
 
 
 def test_a_report_far_along_the_line_is_perfect_and_told_apart():
@@ -39,6 +39,32 @@ def test_cosine_and_clipscore():
         cosines /= np.linalg.norm(query[0].astype(float))
         assert best.row == cosines.argmax()
         assert best.score == pytest.approx(factor * cosines.max(), rel=1e-12)
+
+
+SEARCHED = [metrics.find_metric(name) for name, one in OBJECTIVES.items() if one.is_metric]
+WEIGHED = [m(image=w) for m in SEARCHED if "image" in m.settings for w in (0.3, 2.5)]
+
+
+@pytest.mark.parametrize("metric", [*SEARCHED, *WEIGHED], ids=str)
+def test_the_oracle_of_every_metric_ranks_and_scores_as_the_metric_does(metric):
+    vectors = clustered(600, 12, 8, unit=False)
+    image, reference = clustered(2, 12, 9, unit=False)[:, None]
+    same = np.ones((600, 1), np.float32)
+    texts = [""] * 600
+    triples = metrics.EmbeddingTriples(same * image, vectors, same * reference, "enc:x", 100.0)
+    values = metrics.compute([metric], texts, texts, embeddings=triples)[str(metric)]
+    weight = metric.settings.get("image", 1.0)
+    oracle = Oracle(vectors, metric=metric.name, C=100.0, image=weight)
+    found = oracle.search(image, reference, k=40)[0]
+    expected = np.argsort(-metric.sign * values, kind="stable")[:40]
+    assert [hit.row for hit in found] == expected.tolist()
+    np.testing.assert_allclose([hit.score for hit in found], values[expected], rtol=1e-9)
+
+
+@pytest.mark.parametrize("weight", [-1.0, np.nan, np.inf])
+def test_a_weight_that_is_none_is_refused(weight):
+    with pytest.raises(InvalidSetting, match="weight"):
+        Oracle(clustered(5, 4, 0), metric="image-gain-distance", image=weight)
 
 
 def test_what_cannot_be_searched_is_said():

@@ -14,8 +14,13 @@ from vlscore.similarity import (
     bounding_sphere_radius,
     clipscore,
     cosine,
+    height,
     image_centred_cosine,
+    image_gain_cosine,
+    image_gain_distance,
+    midpoint_distance,
     refclipscore,
+    segment_distance,
     vlscore,
 )
 
@@ -27,6 +32,11 @@ SIMILARITIES = {
     "bounding-sphere": lambda i, g, r, C: bounding_sphere_radius(i, g, r),
     "clipscore": lambda i, g, r, C: clipscore(i, g),
     "refclipscore": lambda i, g, r, C: refclipscore(i, g, r),
+    "height": lambda i, g, r, C: height(i, g, r),
+    "segment-distance": lambda i, g, r, C: segment_distance(i, g, r),
+    "midpoint-distance": lambda i, g, r, C: midpoint_distance(i, g, r),
+    "image-gain-distance": lambda i, g, r, C: image_gain_distance(i, g, r),
+    "image-gain-cosine": lambda i, g, r, C: image_gain_cosine(i, g, r),
 }
 
 points = hnp.arrays(np.float64, (3, 4, 3), elements=st.floats(-10, 10, width=32))

@@ -130,6 +130,11 @@ class ResumableFolder:
         """
         return self._open_chunks.append(rows, note, inputs)
 
+    def begin_anew(self) -> None:
+        """Forget the finished chunks, where what they point to is of no use any more."""
+        self._open_chunks.discard()
+        self.resumed_from = 0
+
     def finish(
         self,
         write: Callable[[Path], Mapping[str, Any]],

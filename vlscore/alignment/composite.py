@@ -77,7 +77,8 @@ def fit_composite(
     if not metrics:
         raise InvalidSetting("no metric is left to make a composite of")
     y = pairs.sign * pairs.means[rating]
-    there = ~np.isnan(np.stack([y, *(metric.values for metric in metrics)])).any(axis=0)
+    values = np.stack([y, *(metric.values for metric in metrics)])
+    there = np.asarray(np.isfinite(values).all(axis=0))
     studies = [study for study, is_there in zip(pairs.studies, there, strict=True) if is_there]
     if len(set(studies)) < _LEAST_STUDIES:
         raise InvalidSetting(

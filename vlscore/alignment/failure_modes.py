@@ -149,9 +149,9 @@ def _errors(pairs: RatedPairs) -> dict[Which, dict[str, Array]]:
     }
     known = {which: name for which, name in sums.items() if name in pairs.ratings}
     if not known:
-        # One column of counts, whatever it is called.
-        first = next(iter(pairs.ratings))
-        return {"all": {ANY: pairs.means[first]}}
+        # Columns of counts, whatever they are called; one alone is all errors.
+        means = dict(pairs.means)
+        return {"all": means if len(means) > 1 else {ANY: next(iter(means.values()))}}
     found: dict[Which, dict[str, Array]] = {}
     for which, name in known.items():
         found[which] = {ANY: pairs.means[name]}

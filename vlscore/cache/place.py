@@ -4,6 +4,8 @@
 """
 
 import os
+import platform
+import re
 import shutil
 from functools import lru_cache
 from pathlib import Path
@@ -15,6 +17,11 @@ PLACE, SIZE = "VLSCORE_CACHE", "VLSCORE_CACHE_GIB"
 OFF = "off"
 DEFAULT_GIB = 10.0
 _GIB = 1 << 30
+_MOUNTS = Path("/proc/mounts")
+_FILE_SYSTEMS_OF_ONE_MACHINE = {
+    *("bcachefs", "btrfs", "ext2", "ext3", "ext4", "exfat", "f2fs", "jfs", "ntfs", "ntfs3"),
+    *("overlay", "ramfs", "reiserfs", "rootfs", "tmpfs", "vfat", "xfs", "zfs"),
+}
 # Vectors are small, and dearer to compute than pixels are to decode.
 _SHARE_OF_EMBEDDINGS = 0.2
 
@@ -33,8 +40,9 @@ class Cache:
         most = min(most_bytes, _room(folder))
         of_embeddings = int(_SHARE_OF_EMBEDDINGS * most)
         # The number in a name is that of the layout: another layout is another file.
-        self.embeddings = Store(folder / "embeddings-1.sqlite", of_embeddings)
-        self.pixels = Store(folder / "pixels-1.sqlite", most - of_embeddings)
+        whose = _machine(folder)
+        self.embeddings = Store(folder / f"embeddings-1{whose}.sqlite", of_embeddings)
+        self.pixels = Store(folder / f"pixels-1{whose}.sqlite", most - of_embeddings)
 
     @property
     def stores(self) -> tuple[Store, Store]:
@@ -56,7 +64,10 @@ def open_cache(setting: "Cache | bool | str | os.PathLike[str] | None" = True) -
     if setting is None or setting is True:
         if os.environ.get(PLACE, "").strip().lower() == OFF:
             return None
-        folder = cache_folder()
+        try:
+            folder = cache_folder()
+        except RuntimeError:  # a user without a home folder, as in some containers
+            return None
     else:
         folder = Path(setting).expanduser()
     return _opened(folder.absolute(), _most_bytes())
@@ -85,6 +96,33 @@ def _most_bytes() -> int:
     if not 0 < gib < float("inf"):
         raise InvalidSetting(f"{SIZE} is a number of GiB above 0, not {text!r}")
     return int(gib * _GIB)
+
+
+def _machine(folder: Path) -> str:
+    """What stands in the names of files on a disk that several machines share: the machine's name.
+
+    Writers of one file must be on one machine: SQLite's log needs memory that they share.
+    """
+    kind = _file_system(folder)
+    if kind is None or kind in _FILE_SYSTEMS_OF_ONE_MACHINE:
+        return ""
+    return "-" + re.sub(r"[^A-Za-z0-9.-]", "_", platform.node() or "unnamed")
+
+
+def _file_system(folder: Path) -> str | None:
+    """The kind of file system that a folder lies on, or is going to; None where nobody tells."""
+    try:
+        lines = _MOUNTS.read_text(encoding="utf-8", errors="replace").splitlines()
+        place = folder.resolve()
+    except OSError:
+        return None
+    deepest, kind = -1, None
+    for line in lines:
+        fields = line.split(" ")
+        mount = Path(fields[1].replace("\\040", " "))
+        if len(mount.parts) >= deepest and (mount == place or mount in place.parents):
+            deepest, kind = len(mount.parts), fields[2]
+    return kind
 
 
 def _room(folder: Path) -> int:

@@ -39,7 +39,9 @@ def _options(
 def _register() -> None:
     from vlscore.cli import (
         align,
+        bench,
         cache,
+        calibrate,
         compare,
         controlled,
         encoders,
@@ -53,6 +55,7 @@ def _register() -> None:
         retrieval,
         score,
         sensitivity,
+        train,
         weights,
     )
 
@@ -70,6 +73,9 @@ def _register() -> None:
         controlled.controlled,
         oracle.oracle,
         retrieval.retrieval,
+        train.train,
+        bench.bench,
+        calibrate.calibrate,
     ):
         app.command(cls=GroupedCommand)(command)
     app.add_typer(weights.app, name="weights")

@@ -151,7 +151,6 @@ def controlled(
             text_policy=section,
             sampling=Sampling(references, candidates, resamples, seed),
             most_reports=reports,
-            path=source,
             overwrite=overwrite,
             on_progress=on_progress,
         )

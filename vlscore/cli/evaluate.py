@@ -2,11 +2,12 @@
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from vlscore.cli.options import (
+    ENCODER,
     OUTPUT,
     SHOWN_FAILURES,
     TABLE_HELP,
@@ -48,10 +49,14 @@ from vlscore.cli.options import (
     text_policy,
     worker_count,
 )
+from vlscore.errors import InvalidSetting
 
 if TYPE_CHECKING:
+    from vlscore.evaluation.on_ray import OnRay
     from vlscore.scorer import Scorer
     from vlscore.studies import StudyTable
+
+ENGINES = ("local", "ray")
 
 
 def evaluate(
@@ -88,6 +93,20 @@ def evaluate(
     C: ConstantOption = None,
     device: DeviceOption = None,
     precision: PrecisionOption = "fp32",
+    check_precision: Annotated[
+        bool,
+        typer.Option(
+            "--check-precision",
+            help="First embed some studies in fp32, too, and print what --precision changes in T, "
+            "in the scores and in the order of the studies.",
+            show_default=False,
+            rich_help_panel=ENCODER,
+        ),
+    ] = False,
+    check_studies: Annotated[
+        int,
+        typer.Option(min=2, metavar="N", help="Studies of that check.", rich_help_panel=ENCODER),
+    ] = 100,
     batch_size: BatchSizeOption = None,
     no_cache: NoCacheOption = False,
     workers: WorkersOption = None,
@@ -96,6 +115,15 @@ def evaluate(
     section: SectionOption = "all",
     reference_section: ReferenceSectionOption = None,
     candidate_section: CandidateSectionOption = None,
+    engine: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="What computes: local, this machine; or ray, the Ray cluster that RAY_ADDRESS "
+            "names, else one on this machine (pip install 'vlscore[ray]').",
+            rich_help_panel=ENCODER,
+        ),
+    ] = "local",
     format: FormatOption = "parquet",
     overwrite: OverwriteOption = False,
     keep_going: KeepGoingOption = False,
@@ -127,18 +155,32 @@ def evaluate(
     """
     from vlscore._processes import Processes
     from vlscore.cli.progress import row_progress
-    from vlscore.evaluation import evaluate as run
     from vlscore.evaluation import (
+        check_drift,
         facts_of,
         scores_table,
         serve_evaluation,
         summary_text,
         when_all_are_ready,
     )
+    from vlscore.evaluation import evaluate as run
     from vlscore.metrics import Plan
     from vlscore.studies import open_studies
 
+    if engine not in ENGINES:
+        raise InvalidSetting(f"engine is {' or '.join(ENGINES)}, not {engine!r}")
     processes = Processes.from_torchrun(device)
+    options: dict[str, Any] = {
+        "metrics": metrics,
+        "C": C,
+        "device": processes.device,
+        "precision": precision,
+        "batch_size": batch_size,
+        "cache": not no_cache,
+        "image_policy": image_policy,
+        "text_policy": text_policy(section, reference_section, candidate_section),
+        "views": views,
+    }
 
     def prepare() -> "tuple[StudyTable, Scorer]":
         # The table first: a slip in it is found before seconds go into loading an encoder.
@@ -154,20 +196,7 @@ def evaluate(
                 view=view_column,
             ),
         )
-        return table, make_scorer(
-            encoder,
-            weights,
-            tokenizer,
-            metrics=metrics,
-            C=C,
-            device=processes.device,
-            precision=precision,
-            batch_size=batch_size,
-            cache=not no_cache,
-            image_policy=image_policy,
-            text_policy=text_policy(section, reference_section, candidate_section),
-            views=views,
-        )
+        return table, make_scorer(encoder, weights, tokenizer, quiet=not processes.leads, **options)
 
     decoding = worker_count(workers, processes.on_this_machine)
     with ending_together(processes):
@@ -176,6 +205,9 @@ def evaluate(
             serve_evaluation(*prepared, processes, workers=decoding)
         if prepared is not None and processes.leads:
             table, scorer = prepared
+            checked = check_drift(table, scorer, check_studies) if check_precision else None
+            if checked is not None and not (quiet or as_json):
+                typer.echo(checked.table().text(terminal_width()) + "\n")
             with (
                 stopping(out, "finished rows are"),
                 row_progress(
@@ -192,6 +224,10 @@ def evaluate(
                     retry_failed=retry_failed,
                     keep_going=keep_going,
                     processes=processes,
+                    elsewhere=on_ray(table, scorer, encoder, weights, tokenizer, options)
+                    if engine == "ray"
+                    else None,
+                    checked=checked,
                     on_progress=on_progress,
                 )
     if not processes.leads:
@@ -213,3 +249,27 @@ def evaluate(
         typer.echo(f"all of them: {result.failures}; --retry-failed computes them again", err=True)
         if not keep_going:
             raise typer.Exit(1)
+
+
+def on_ray(
+    table: "StudyTable",
+    scorer: "Scorer",
+    encoder: str | None,
+    weights: Path | None,
+    tokenizer: Path | None,
+    options: dict[str, Any],
+) -> "OnRay":
+    """What computes on a Ray cluster, where each actor makes the scorer of these options."""
+    from functools import partial
+
+    from vlscore.evaluation.on_ray import OnRay
+
+    recipe = partial(
+        make_scorer,
+        encoder,
+        None if weights is None else weights.absolute(),
+        None if tokenizer is None else tokenizer.absolute(),
+        quiet=True,
+        **options,
+    )
+    return OnRay(table, scorer, recipe)

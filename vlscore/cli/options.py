@@ -104,7 +104,12 @@ DeviceOption = Annotated[
 ]
 PrecisionOption = Annotated[
     str,
-    typer.Option("--precision", metavar="NAME", help="fp32 or bf16.", rich_help_panel=ENCODER),
+    typer.Option(
+        "--precision",
+        metavar="NAME",
+        help="fp32; bf16, where the hardware has units for it; fp16, on GPUs.",
+        rich_help_panel=ENCODER,
+    ),
 ]
 BatchSizeOption = Annotated[
     int | None,
@@ -287,17 +292,29 @@ def make_embedder(
     from vlscore.embedding import StudyEmbedder
 
     with _warnings_kept():
-        return StudyEmbedder(encoder, **_paths(weights, tokenizer), **options)
+        embedder = StudyEmbedder(encoder, **_paths(weights, tokenizer), **options)
+    say_of_precision(embedder)
+    return embedder
 
 
 def make_scorer(
-    encoder: str | None, weights: Path | None, tokenizer: Path | None, **options: Any
+    encoder: str | None,
+    weights: Path | None,
+    tokenizer: Path | None,
+    quiet: bool = False,
+    **options: Any,
 ) -> "Scorer":
-    """A Scorer from parsed options; see `say_of_encoder` for its warning."""
+    """A Scorer from parsed options; see `say_of_encoder` for its warning.
+
+    Args: quiet: say nothing of a precision that is no gain.
+    """
     from vlscore.scorer import Scorer
 
     with _warnings_kept():
-        return Scorer(encoder, **_paths(weights, tokenizer), **options)
+        scorer = Scorer(encoder, **_paths(weights, tokenizer), **options)
+    if not quiet:
+        say_of_precision(scorer.embedder)
+    return scorer
 
 
 def cache_hits(embedder: "StudyEmbedder | None") -> Callable[[], str]:
@@ -418,10 +435,24 @@ def _paths(weights: Path | None, tokenizer: Path | None) -> dict[str, Any]:
     return {name: None if value is None else str(value) for name, value in given.items()}
 
 
-def _warnings_kept() -> Any:
-    """The demonstration encoder's warning is said by `say_of_encoder`, in the shell's words."""
+@contextlib.contextmanager
+def _warnings_kept() -> Iterator[None]:
+    """What a library warns of is said in the shell's words instead, and once."""
     import warnings
 
-    from vlscore.errors import DemonstrationEncoderWarning
+    from vlscore.errors import DemonstrationEncoderWarning, SlowPrecisionWarning
 
-    return warnings.catch_warnings(action="ignore", category=DemonstrationEncoderWarning)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DemonstrationEncoderWarning)
+        warnings.simplefilter("ignore", SlowPrecisionWarning)
+        yield
+
+
+def say_of_precision(embedder: "StudyEmbedder | None") -> None:
+    """Say, before the work begins, where the precision asked for is no gain on this machine."""
+    from vlscore.encoders import why_slow
+
+    if embedder is not None:
+        reason = why_slow(embedder.engine.precision, embedder.encoder.device)
+        if reason is not None:
+            typer.echo(f"note: {reason}", err=True)

@@ -64,9 +64,10 @@ def oracle(
             "--metric",
             "-m",
             metavar="NAME",
-            help="What the hits score highest under: vlscore, cosine, image-centred-cosine, "
-            "clipscore; a direction of retrieval: image-to-text, text-to-image; or a metric of "
-            "texts, such as bleu-4. `vlscore metrics` describes them.",
+            help="What the hits score best under: vlscore, cosine, image-centred-cosine, "
+            "clipscore, height, segment-distance, midpoint-distance, image-gain-distance, "
+            "image-gain-cosine; a direction of retrieval: image-to-text, text-to-image; or a "
+            "metric of texts, such as bleu-4. `vlscore metrics` describes them.",
         ),
     ] = "vlscore",
     k: Annotated[int, typer.Option("--k", "-k", metavar="N", help="Reports a study.")] = 10,

@@ -4,8 +4,12 @@ import contextlib
 import sys
 import time
 from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 import typer
+
+if TYPE_CHECKING:
+    from vlscore.training.loop import Shown
 
 OnProgress = Callable[[int, int], None]
 
@@ -63,7 +67,86 @@ def _log(total: int | None, what: str, also: Callable[[], str]) -> OnProgress:
 
 
 @contextlib.contextmanager
+def training_progress(
+    rows: int | None, quiet: bool = False
+) -> Iterator[tuple[OnProgress, Callable[["Shown"], None]]]:
+    """Progress of `vlscore train`: of the images that are decoded, then of its steps.
+
+    Args:
+        rows: of the table, where known.
+        quiet: show nothing.
+    """
+    if quiet:
+        yield (lambda done, failed: None), (lambda shown: None)
+    elif sys.stderr.isatty():
+        with _bars() as add:
+            decoding, steps = add("decoding", rows), None
+
+            def on_step(shown: "Shown") -> None:
+                nonlocal steps
+                steps = steps or add("training", shown.steps)
+                steps(shown.step, told(shown))
+
+            yield (lambda done, failed: decoding(done, _beside(failed))), on_step
+    else:
+        yield _log(rows, "decoding", str), _log_steps()
+
+
+def told(shown: "Shown") -> str:
+    """What is told of a step beside the rate."""
+    loss = f"loss {shown.loss:.3f}"
+    if shown.validated is None:
+        return loss
+    return f"{loss}  mean recall {shown.validated.mean_recall:.3f}"
+
+
+def _log_steps() -> Callable[["Shown"], None]:
+    """A line for every validation, and one now and then."""
+    began = logged = 0.0
+    first: int | None = None
+    told_of: object = None
+
+    def on_step(shown: "Shown") -> None:
+        nonlocal began, logged, first, told_of
+        now = time.monotonic()
+        if first is None:
+            # Steps of an earlier call tell nothing of the speed, nor does the time before them.
+            began, logged, first = now, now, shown.step
+            return
+        is_new = shown.validated is not told_of
+        if not is_new and now - logged < _LOG_PAUSE and shown.step != shown.steps:
+            return
+        logged, told_of = now, shown.validated
+        rate = (shown.step - first) / max(now - began, 1e-9)
+        left = (shown.steps - shown.step) / rate / 60
+        typer.echo(
+            f"step {shown.step} of {shown.steps}: {told(shown)}, {rate:.2f} steps/s, "
+            f"{left:.0f} min left",
+            err=True,
+        )
+
+    return on_step
+
+
+@contextlib.contextmanager
 def _bar(total: int | None, what: str, also: Callable[[], str]) -> Iterator[OnProgress]:
+    with _bars() as add:
+        update = add(what, total)
+        yield lambda done, failed: update(done, _beside(failed, also))
+
+
+def _beside(failed: int, also: Callable[[], str] = str) -> str:
+    parts = (f"{failed} failed" if failed else "", also())
+    return "  ".join(part for part in parts if part)
+
+
+# What to call with (done, what to tell beside the rate).
+_Update = Callable[[int, str], None]
+
+
+@contextlib.contextmanager
+def _bars() -> Iterator[Callable[[str, int | None], _Update]]:
+    """Bars one below the other; yields what adds one, of (what is done, total)."""
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -83,20 +166,22 @@ def _bar(total: int | None, what: str, also: Callable[[], str]) -> Iterator[OnPr
         TimeRemainingColumn(),
         console=Console(stderr=True),
     ) as progress:
-        task = progress.add_task(what, total=total, rate="")
 
-        shown = -_PAUSE
+        def add(what: str, total: int | None) -> _Update:
+            task = progress.add_task(what, total=total, rate="")
+            shown = -_PAUSE
 
-        def on_progress(done: int, failed: int) -> None:
-            nonlocal shown
-            now = time.monotonic()
-            if now - shown < _PAUSE and done != total:
-                return
-            shown = now
-            progress.update(task, completed=done)
-            speed = progress.tasks[task].speed
-            rate = f"{speed:.1f}/s" if speed else ""
-            parts = (rate, f"{failed} failed" if failed else "", also())
-            progress.update(task, rate="  ".join(part for part in parts if part))
+            def update(done: int, beside: str) -> None:
+                nonlocal shown
+                now = time.monotonic()
+                if now - shown < _PAUSE and done != total:
+                    return
+                shown = now
+                progress.update(task, completed=done)
+                speed = progress.tasks[task].speed
+                rate = f"{speed:.1f}/s" if speed else ""
+                progress.update(task, rate=f"{rate}  {beside}" if beside else rate)
 
-        yield on_progress
+            return update
+
+        yield add

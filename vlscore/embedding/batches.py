@@ -96,6 +96,10 @@ class Forward:
 
         Raises: InvalidSetting where there is no memory for one item.
         """
+        return self._halving(embed, batch, self.images)
+
+    def _halving(self, embed: Callable[[Batch], Tensor], batch: Batch, images: int) -> Tensor:
+        """The same, where a batch of so many images is what this one is, or is a part of."""
         device = self._encoder.device
         try:
             with inference(device, self._precision):
@@ -112,21 +116,19 @@ class Forward:
             )
         if device.type == "cuda":
             torch.cuda.empty_cache()
-        self._halve(device)
-        middle = count // 2
-        parts = (_rows(batch, 0, middle), _rows(batch, middle, count))
-        return torch.cat([self(embed, part) for part in parts])
-
-    def _halve(self, device: torch.device) -> None:
-        if self.images > 1:
-            self.images //= 2
+        half = max(images // 2, 1)
+        if half < self.images:
+            self.images = half
             warnings.warn(
-                f"{device} has too little memory for a batch; from here on {self.images} images "
-                "are embedded at once, and half as many tokens. A batch size (--batch-size) of "
-                f"{self.images} asks for that from the beginning",
+                f"{device} has too little memory for a batch; from here on {half} images are "
+                "embedded at once, and half as many tokens as before. A batch size "
+                f"(--batch-size) of {half} asks for that from the beginning",
                 RuntimeWarning,
                 stacklevel=4,
             )
+        middle = count // 2
+        parts = (_rows(batch, 0, middle), _rows(batch, middle, count))
+        return torch.cat([self._halving(embed, part, half) for part in parts])
 
 
 def _rows(batch: Batch, start: int, stop: int) -> Batch:

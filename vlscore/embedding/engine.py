@@ -8,6 +8,7 @@ from weakref import WeakValueDictionary
 import torch
 from torch import Tensor
 
+from vlscore._assurance import confirm
 from vlscore._recent import Recent
 from vlscore.cache import Cache
 from vlscore.cache.store import Space
@@ -63,7 +64,8 @@ class EmbeddingEngine:
         encoder: the model.
         image_policy: how files are read.
         batch_size: images per forward pass; reports go by tokens. Halved where memory is short.
-        precision: "fp32" or "bf16" (autocast).
+        precision: "fp32", or "bf16" or "fp16" (autocast).
+        cache: what keeps embeddings and pixels between runs; None where nothing does.
         work: how much was computed, and how much was there already.
     """
 
@@ -83,7 +85,7 @@ class EmbeddingEngine:
         self._forward = Forward(
             encoder, precision, batch_size or default_batch_size(encoder.device)
         )
-        self._cache = cache
+        self.cache = cache
         self._contents = Contents()
         self._kept = None
         if cache is not None:
@@ -118,7 +120,7 @@ class EmbeddingEngine:
     def decoder(self, workers: int = 0) -> ImageDecoder:
         """What decodes images for this engine, in `workers` processes; a context manager."""
         pipeline, policy = self.encoder.image_pipeline, self.image_policy
-        pixels = kept_pixels(self._cache, pipeline, policy) if self._cache is not None else None
+        pixels = kept_pixels(self.cache, pipeline, policy) if self.cache is not None else None
         return ImageDecoder(pipeline, policy, workers, pixels=pixels, work=self.work)
 
     def begin(self, image: Any, decoder: ImageDecoder, *, lateral: bool = False) -> PendingPixels:
@@ -259,6 +261,8 @@ class EmbeddingEngine:
             for image, row in zip(images, rows, strict=True)
             if image.content is not None and image.content.is_unchanged() and _is_finite(row)
         }
+        # Nothing is kept under the name of a checkpoint that may not be the one.
+        confirm(self.encoder)
         stands = space.put(entries)
         for k, image in enumerate(images):
             entry = stands.get(image.content.digest) if image.content is not None else None
@@ -298,6 +302,7 @@ class EmbeddingEngine:
                 for row, vector in zip(rows, vectors, strict=True)
             }
             if space is not None:
+                confirm(self.encoder)
                 new = _kept_reports(space, new, digests, self.encoder.card.dim)
             self._remembered.add(new)
             outcome |= new

@@ -25,10 +25,17 @@ from vlscore.encoders import (
     Precision,
     check_alone,
     check_device,
+    check_precision,
     check_ready,
     load_encoder,
+    why_slow,
 )
-from vlscore.errors import DemonstrationEncoderWarning, InvalidSetting, VLScoreError
+from vlscore.errors import (
+    DemonstrationEncoderWarning,
+    InvalidSetting,
+    SlowPrecisionWarning,
+    VLScoreError,
+)
 from vlscore.images import ImagePolicy, Provenance, Radiograph
 
 _BLACK_SIDE = 256
@@ -83,7 +90,7 @@ class StudyEmbedder:
         encoder: name, or a loaded JointEncoder; default: VLSCORE_ENCODER, else the bundled
             demonstration encoder, which warns.
         device: "cpu", "cuda", ...; default: a GPU where there is one, or where a loaded encoder is.
-        precision: "fp32" or "bf16".
+        precision: "fp32"; "bf16"; on a GPU also "fp16".
         batch_size: images per forward pass, at least 1; default: 16 on a CPU, on a GPU what its
             memory holds.
         image_policy: what of image files is read; see ImagePolicy.
@@ -111,12 +118,14 @@ class StudyEmbedder:
         tokenizer: str | None = None,
         cache: Cache | bool | str | os.PathLike[str] = True,
     ) -> None:
-        if precision not in ("fp32", "bf16"):
-            raise InvalidSetting(f'precision is "fp32" or "bf16", not {precision!r}')
+        check_precision(precision)
         if batch_size is not None and (not isinstance(batch_size, int) or batch_size < 1):
             raise InvalidSetting(f"batch_size is a number from 1 on, not {batch_size!r}")
         policy = ImagePolicy.named(image_policy) if image_policy is not None else None
         self.encoder = _ready(encoder, device, weights, tokenizer)
+        check_precision(precision, self.encoder.device)
+        if (reason := why_slow(precision, self.encoder.device)) is not None:
+            warnings.warn(reason, SlowPrecisionWarning, stacklevel=2)
         self.image_policy = _check_policy(policy or self.encoder.image_policy, self.encoder)
         self.views = check_view_policy(views, self.encoder)
         self.engine = EmbeddingEngine(

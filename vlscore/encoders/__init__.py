@@ -18,7 +18,13 @@ from vlscore.encoders.registry import (
 
 if TYPE_CHECKING:
     from vlscore.encoders.base import ImagePipeline, JointEncoder
-    from vlscore.encoders.inference import Precision, check_device, check_ready
+    from vlscore.encoders.inference import (
+        Precision,
+        check_device,
+        check_precision,
+        check_ready,
+        why_slow,
+    )
     from vlscore.encoders.tokens import Tokens
 
 _HOMES = {
@@ -27,7 +33,9 @@ _HOMES = {
     "Precision": "inference",
     "Tokens": "tokens",
     "check_device": "inference",
+    "check_precision": "inference",
     "check_ready": "inference",
+    "why_slow": "inference",
 }
 
 __all__ = [
@@ -39,11 +47,13 @@ __all__ = [
     "Tokens",
     "check_alone",
     "check_device",
+    "check_precision",
     "check_ready",
     "default_encoder",
     "encoder_card",
     "encoder_cards",
     "load_encoder",
+    "why_slow",
 ]
 
 

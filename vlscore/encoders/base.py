@@ -4,6 +4,7 @@ import hashlib
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
@@ -145,6 +146,26 @@ class JointEncoder(nn.Module, ABC):
         An encoder with local vectors overrides this, so that one pass through the tower gives both.
         """
         return ImageFeatures(self.embed_images(pixels))
+
+    def study_features(
+        self, frontal: Tensor, lateral: Tensor, has_lateral: Tensor
+    ) -> ImageFeatures:
+        """What training looks at of studies with two views, where `has_lateral_tower`.
+
+        Vectors are half the sum of both views', as an evaluation has it; a missing lateral view
+        counts as zeros. An encoder with vectors of the lateral image's places overrides this.
+
+        Args:
+            frontal: (n, channels, height, width).
+            lateral: (m, channels, height, width), of those that have one, in their order.
+            has_lateral: (n,) bool, m of them True.
+        """
+        found = self.image_features(frontal)
+        vectors = found.vectors
+        if len(lateral):
+            rows = has_lateral.nonzero()[:, 0]
+            vectors = vectors.index_add(0, rows, self.embed_lateral_images(lateral))
+        return replace(found, vectors=vectors / 2)
 
     def report_features(self, tokens: Tokens) -> ReportFeatures:
         """What training looks at: as `embed_reports`, and each word's vector where there is one."""

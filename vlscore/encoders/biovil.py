@@ -20,9 +20,15 @@ from vlscore.encoders.blocks.pixels import (
     to_unit_range,
     too_elongated,
 )
-from vlscore.encoders.blocks.resnet_trunk import POOLED_WIDTH, feature_maps, resnet50_trunk
+from vlscore.encoders.blocks.resnet_trunk import (
+    POOLED_WIDTH,
+    as_places,
+    feature_maps,
+    resnet50_trunk,
+)
 from vlscore.encoders.blocks.temporal_pooler import TemporalPooler
 from vlscore.encoders.blocks.wordpiece import WordPieceTokenizer
+from vlscore.encoders.features import ImageFeatures
 from vlscore.encoders.published import Part, PublishedEncoder
 from vlscore.encoders.tokens import Tokens
 from vlscore.images import Radiograph
@@ -207,6 +213,15 @@ class BiovilEncoder(PublishedEncoder):
 
     def embed_reports(self, tokens: Tokens) -> Tensor:
         return functional.normalize(self.report_tower(tokens).float(), dim=-1)
+
+    def image_features(self, pixels: Tensor) -> ImageFeatures:
+        """As `embed_images`, and the places of which it is the mean; words have no vectors here.
+
+        The authors publish a projection of [CLS] alone.
+        """
+        patches = self.image_tower.embed_patches(pixels)
+        vectors = functional.normalize(patches.mean(dim=(2, 3)).float(), dim=-1)
+        return ImageFeatures(vectors, as_places(patches))
 
     def embed_patches(self, pixels: Tensor) -> Tensor:
         """(n, 3, h, w) -> (n, 128, h/32, w/32), one vector for each place, not normalised."""

@@ -12,6 +12,7 @@ from vlscore.encoders.blocks.gloria_towers import (
 )
 from vlscore.encoders.blocks.pad_crop import PadCropPipeline
 from vlscore.encoders.blocks.wordpiece import WordPieceTokenizer
+from vlscore.encoders.features import ImageFeatures, ReportFeatures
 from vlscore.encoders.published import Part, PublishedEncoder
 from vlscore.encoders.tokens import Tokens
 from vlscore.reports.cleaning import clean_gloria
@@ -42,6 +43,12 @@ class GloriaEncoder(PublishedEncoder):
     def embed_reports(self, tokens: Tokens) -> Tensor:
         found: Tensor = self.text_encoder(tokens)
         return found
+
+    def image_features(self, pixels: Tensor) -> ImageFeatures:
+        return self.img_encoder.features(pixels)
+
+    def report_features(self, tokens: Tokens) -> ReportFeatures:
+        return self.text_encoder.features(tokens, self.tokenizer)
 
     def embed_patches(self, pixels: Tensor) -> Tensor:
         """(n, 3, 224, 224) -> (n, 768, 19, 19), one vector for each place."""

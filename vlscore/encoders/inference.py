@@ -4,6 +4,7 @@ import contextlib
 import hashlib
 import threading
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any, Literal
 
 import torch
@@ -11,26 +12,73 @@ from torch import nn
 
 from vlscore.errors import BrokenContract, InvalidSetting
 
-Precision = Literal["fp32", "bf16"]
-# Values of a tensor that `weights_sample` looks at.
-_SAMPLED = 64
+Precision = Literal["fp32", "bf16", "fp16"]
+PRECISIONS: tuple[Precision, ...] = ("fp32", "bf16", "fp16")
+
+# What Linux calls a processor's units for bfloat16: AVX-512 and AMX; NEON and SVE.
+_BF16_FLAGS = {"avx512_bf16", "amx_bf16", "avx_ne_convert", "bf16", "svebf16"}
+# Values at either end of a tensor that `weights_sample` looks at.
+_SAMPLED = 32
 
 
 @contextlib.contextmanager
 def inference(device: torch.device, precision: Precision) -> Iterator[None]:
-    """No gradients; bfloat16 autocast where asked for; fp32 means fp32 (no TF32, no bfloat16).
+    """No gradients; autocast to 16 bits where asked for; fp32 means fp32 (no TF32, no bfloat16).
 
     PyTorch's switches for reduced precision belong to the whole process. They are set back when
     the last thread has left, also after an exception.
     """
-    if precision not in ("fp32", "bf16"):
-        raise InvalidSetting(f'precision is "fp32" or "bf16", not {precision!r}')
+    check_precision(precision, device)
+    half = torch.float16 if precision == "fp16" else torch.bfloat16
     with (
         _FULL_PRECISION,
         torch.inference_mode(),
-        torch.autocast(device.type, dtype=torch.bfloat16, enabled=precision == "bf16"),
+        torch.autocast(device.type, dtype=half, enabled=precision != "fp32"),
     ):
         yield
+
+
+def check_precision(precision: str, device: torch.device | None = None) -> None:
+    """Refuse a precision that there is not, or not on this kind of device.
+
+    Raises: InvalidSetting.
+    """
+    if precision not in PRECISIONS:
+        raise InvalidSetting(f'precision is "fp32", "bf16" or "fp16", not {precision!r}')
+    if precision == "fp16" and device is not None and device.type == "cpu":
+        raise InvalidSetting(
+            "fp16 is for GPUs: processors emulate it, which is slower than fp32 and less exact. "
+            "Choose fp32, or bf16 where the processor has units for it"
+        )
+
+
+def why_slow(precision: Precision, device: torch.device) -> str | None:
+    """Why a precision will be slower than fp32 on this device; None where nothing says so."""
+    if precision != "bf16":
+        return None
+    if device.type == "cuda":
+        if torch.cuda.is_bf16_supported(including_emulation=False):
+            return None
+        name = torch.cuda.get_device_name(device)
+        return f"{name} has no units for bf16, which will be slower than fp32; fp16 is not"
+    flags = _processor_flags() if device.type == "cpu" else frozenset()
+    if not flags or flags & _BF16_FLAGS:
+        return None
+    return "this processor has no units for bf16, which will be slower than fp32"
+
+
+@cache
+def _processor_flags() -> frozenset[str]:
+    """What Linux says that the processor can do; empty where nobody says."""
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as stream:
+            for line in stream:
+                name, _, value = line.partition(":")
+                if name.strip() in ("flags", "Features"):
+                    return frozenset(value.split())
+    except OSError:
+        pass
+    return frozenset()
 
 
 def check_ready(encoder: nn.Module) -> None:
@@ -59,8 +107,9 @@ def weights_sample(encoder: nn.Module) -> bytes:
     parts = []
     for name, tensor in (*encoder.named_parameters(), *encoder.named_buffers()):
         digest.update(f"{name} {tuple(tensor.shape)} ".encode())
+        # Neighbours: of a mapped file, a page or two of each tensor are read.
         values = tensor.detach().reshape(-1)
-        parts.append(values[:: len(values) // _SAMPLED + 1].double())
+        parts += [values[:_SAMPLED].double(), values[-_SAMPLED:].double()]
     if parts:
         digest.update(torch.cat(parts).cpu().numpy().tobytes())
     return digest.digest()

@@ -15,10 +15,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from vlscore._files import atomic_write
+from vlscore.cache.place import OFF, PLACE, cache_folder
 from vlscore.errors import ChecksumMismatch, VLScoreError
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
-_PLACE, _OFF = "VLSCORE_CACHE", "off"
 # Of what lies in the folder; another way to take digests gets another name.
 _FOLDER = "digests-1"
 
@@ -122,14 +122,11 @@ def _state(path: Path) -> _State | None:
 
 def _place(states: Sequence[_State | None], what: str) -> Path | None:
     """Where a digest of files in these states is remembered; None where nothing is."""
-    named = os.environ.get(_PLACE, "").strip()
-    if named.lower() == _OFF or None in states:
+    if os.environ.get(PLACE, "").strip().lower() == OFF or None in states:
         return None
-    base = os.environ.get("XDG_CACHE_HOME", "").strip()
-    folder = Path(base) / "vlscore" if base else Path("~/.cache/vlscore")
     key = hashlib.sha256(json.dumps([what, states]).encode()).hexdigest()
     try:
-        return (Path(named) if named else folder).expanduser() / _FOLDER / key
+        return cache_folder() / _FOLDER / key
     except RuntimeError:  # there is no home
         return None
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import ClassVar
 
+import torch
 from torch import Tensor
 
 from vlscore.encoders.blocks.gloria_towers import (
@@ -13,6 +14,7 @@ from vlscore.encoders.blocks.gloria_towers import (
 )
 from vlscore.encoders.blocks.pad_crop import PadCropPipeline
 from vlscore.encoders.blocks.wordpiece import WordPieceTokenizer
+from vlscore.encoders.features import ImageFeatures, ReportFeatures
 from vlscore.encoders.published import Part, PublishedEncoder
 from vlscore.encoders.tokens import Tokens
 from vlscore.reports.cleaning import clean_limitr
@@ -62,6 +64,41 @@ class LimitrEncoder(PublishedEncoder):
     def embed_reports(self, tokens: Tokens) -> Tensor:
         found: Tensor = self.text_encoder(tokens)
         return found
+
+    def image_features(self, pixels: Tensor) -> ImageFeatures:
+        return self.img_encoder_f.features(pixels)
+
+    def report_features(self, tokens: Tokens) -> ReportFeatures:
+        return self.text_encoder.features(tokens, self.tokenizer)
+
+    def study_features(
+        self, frontal: Tensor, lateral: Tensor, has_lateral: Tensor
+    ) -> ImageFeatures:
+        """What training on both views looks at: the mean of the two vectors, the places of both.
+
+        Args:
+            frontal: (n, 3, 224, 224).
+            lateral: (m, 3, 224, 224), of the studies that have one, in their order.
+            has_lateral: (n,) bool, m of them True.
+
+        Returns: (n, 768), half the frontal vector where there is no lateral; and (n, 722, 768),
+            the lateral's places after the frontal's.
+        """
+        front = self.img_encoder_f.features(frontal)
+        assert front.patches is not None
+        vectors, patches = torch.zeros_like(front.vectors), torch.zeros_like(front.patches)
+        if len(lateral):
+            side = self.img_encoder_l.features(lateral)
+            assert side.patches is not None
+            rows = has_lateral.nonzero()[:, 0]
+            vectors = vectors.index_add(0, rows, side.vectors)
+            patches = patches.index_add(0, rows, side.patches)
+        there = has_lateral.unsqueeze(1).expand(patches.shape[:2])
+        return ImageFeatures(
+            (front.vectors + vectors) / 2,
+            torch.cat([front.patches, patches], dim=1),
+            torch.cat([torch.ones_like(there), there], dim=1),
+        )
 
     def embed_patches(self, pixels: Tensor) -> Tensor:
         """Frontal views (n, 3, 224, 224) -> (n, 768, 19, 19), one vector for each place."""

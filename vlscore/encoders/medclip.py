@@ -141,4 +141,8 @@ class MedclipSwinEncoder(_MedclipFamily):
 
     @classmethod
     def complete(cls, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-        return SwinTiny.from_transformers(tensors, prefix="vision_model.model.")
+        prefix = "vision_model.model."
+        # A checkpoint of our own has our names already.
+        if any(key.startswith(f"{prefix}swin.") for key in tensors):
+            return tensors
+        return SwinTiny.from_transformers(tensors, prefix=prefix)

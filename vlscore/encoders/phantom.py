@@ -9,14 +9,10 @@ other's: the modality gap that contrastive encoders have anyway, here of a fixed
 """
 
 import hashlib
-import json
-import re
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
-import cv2
-import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -24,87 +20,34 @@ from vlscore._resources import resource_path
 from vlscore.encoders.base import ImagePipeline, JointEncoder
 from vlscore.encoders.blocks.building import fill, without_initialisation
 from vlscore.encoders.blocks.json_files import read_json
-from vlscore.encoders.blocks.pixels import check_square
+from vlscore.encoders.blocks.pixels import padded_square, standardise
+from vlscore.encoders.blocks.sentences import (
+    LONGEST_SENTENCE,
+    PAD,
+    WordTokenizer,
+    read_vocabulary,
+    split_sentences,
+)
 from vlscore.encoders.cards import card_of
 from vlscore.encoders.checkpoints import load_checkpoint, tensors_digest
 from vlscore.encoders.tokens import Tokens
-from vlscore.errors import ChecksumMismatch, IncompatibleCheckpoint, WeightsNotFound
+from vlscore.errors import ChecksumMismatch, WeightsNotFound
 from vlscore.images import Radiograph
 
 IMAGE_SIZE = 128
-MAX_TOKENS = 384
 CONTENT_DIM = 190
 _WIDTH = 128
 _LAYERS = 2
 _HEADS = 4
-_LONGEST_SENTENCE = 48
 
 _FILES = ("model.safetensors", "vocabulary.json", "facts.json")
-PAD, STOP, UNKNOWN = 0, 1, 2
-_HASH_BUCKETS = 256
-_WORD = re.compile(r"\[unk\]|[^\W_]+|[.;!?\n]")
 
 
 class PhantomPipeline(ImagePipeline):
     """Pad to a square, shrink to 128 pixels by area, standardise to mean 0 and deviation 1."""
 
     def __call__(self, radiograph: Radiograph) -> Tensor:
-        pixels = radiograph.pixels
-        height, width = pixels.shape
-        check_square(height, width, radiograph.name)
-        side = max(height, width)
-        top, left = (side - height) // 2, (side - width) // 2
-        square = np.zeros((side, side), dtype=np.float32)
-        square[top : top + height, left : left + width] = pixels
-        small = cv2.resize(square, (IMAGE_SIZE, IMAGE_SIZE), interpolation=cv2.INTER_AREA)
-        return standardise(torch.from_numpy(small))[None]
-
-
-def standardise(pixels: Tensor) -> Tensor:
-    """(..., height, width) -> the same of mean 0 and deviation 1; a constant image becomes 0."""
-    mean = pixels.mean(dim=(-2, -1), keepdim=True)
-    deviation = pixels.std(dim=(-2, -1), keepdim=True, correction=0)
-    return (pixels - mean) / deviation.clamp(min=1e-4)
-
-
-class WordTokenizer:
-    """Words and sentence ends to ids; words it does not know share hashed ids."""
-
-    def __init__(self, words: Sequence[str]) -> None:
-        self.words = list(words)
-        first = UNKNOWN + 1 + _HASH_BUCKETS
-        self._ids = {word: first + k for k, word in enumerate(words)}
-        self.size = first + len(words)
-
-    def ids_of(self, report: str) -> list[int]:
-        """Token ids; a report without words has one sentence end."""
-        return [self._id_of(token) for token in _WORD.findall(report.lower())] or [STOP]
-
-    def _id_of(self, token: str) -> int:
-        if token in ".;!?\n":
-            return STOP
-        if token == "[unk]":
-            return UNKNOWN
-        known = self._ids.get(token)
-        if known is not None:
-            return known
-        digest = hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
-        return UNKNOWN + 1 + digest[0]
-
-    def __call__(self, reports: Sequence[str]) -> Tokens:
-        sequences = [self.ids_of(report) for report in reports]
-        longest = min(max(map(len, sequences), default=0), MAX_TOKENS)
-        ids = torch.full((len(sequences), longest), PAD, dtype=torch.long)
-        for row, sequence in enumerate(sequences):
-            kept = sequence[:longest]
-            ids[row, : len(kept)] = torch.tensor(kept)
-        full_lengths = torch.tensor([len(sequence) for sequence in sequences], dtype=torch.long)
-        return Tokens(ids, (ids != PAD).long(), full_lengths)
-
-
-def pretokenize(report: str) -> list[str]:
-    """The words and sentence ends that a vocabulary is made from."""
-    return _WORD.findall(report.lower())
+        return standardise(padded_square(radiograph, IMAGE_SIZE))[None]
 
 
 class _Block(nn.Module):
@@ -145,7 +88,7 @@ class ReportTower(nn.Module):
     def __init__(self, vocabulary: int) -> None:
         super().__init__()
         self.words = nn.Embedding(vocabulary, _WIDTH, padding_idx=PAD)
-        self.places = nn.Embedding(_LONGEST_SENTENCE, _WIDTH)
+        self.places = nn.Embedding(LONGEST_SENTENCE, _WIDTH)
         layer = nn.TransformerEncoderLayer(
             _WIDTH,
             _HEADS,
@@ -173,7 +116,7 @@ class ReportTower(nn.Module):
         """What each sentence states, (m, 190); sentences of similar length share a pass."""
         lengths = (sentences != PAD).sum(1)
         stated = self.words.weight.new_zeros(len(sentences), CONTENT_DIM)
-        for shortest, longest in pairwise((0, 6, 9, 13, _LONGEST_SENTENCE)):
+        for shortest, longest in pairwise((0, 6, 9, 13, LONGEST_SENTENCE)):
             rows = ((lengths > shortest) & (lengths <= longest)).nonzero()[:, 0]
             if len(rows):
                 width = int(lengths[rows].max())
@@ -187,49 +130,6 @@ class ReportTower(nn.Module):
         mean = (x * used[..., None]).sum(1) / used.sum(1, keepdim=True)
         found: Tensor = self.sentence(mean).float()
         return found
-
-
-def split_sentences(ids: Tensor) -> tuple[Tensor, Tensor]:
-    """Token ids (n, L) -> one row a sentence (m, longest) and the report each belongs to (m,).
-
-    A sentence of more than 48 words is read in pieces of 48.
-    """
-    is_word = (ids != PAD) & (ids != STOP)
-    number = torch.cumsum(ids == STOP, dim=1)
-    report = torch.arange(len(ids), device=ids.device)[:, None].expand_as(ids)
-    words, number, report = ids[is_word], number[is_word], report[is_word]
-    key = report * (ids.shape[1] + 1) + number
-    place = _running_count(key)
-    piece = place // _LONGEST_SENTENCE
-    starts = torch.ones_like(key, dtype=torch.bool)
-    starts[1:] = (key[1:] != key[:-1]) | (piece[1:] != piece[:-1])
-    row = torch.cumsum(starts, dim=0) - 1
-    longest = int(place.clamp(max=_LONGEST_SENTENCE - 1).max()) + 1 if len(place) else 0
-    sentences = ids.new_full((int(starts.sum()), longest), PAD)
-    sentences[row, place % _LONGEST_SENTENCE] = words
-    return sentences, report[starts]
-
-
-def _running_count(key: Tensor) -> Tensor:
-    """For sorted keys, how many equal ones came before."""
-    position = torch.arange(len(key), device=key.device)
-    starts = torch.ones_like(key, dtype=torch.bool)
-    starts[1:] = key[1:] != key[:-1]
-    first = torch.where(starts, position, 0)
-    return position - torch.cummax(first, dim=0).values if len(key) else position
-
-
-def _read_words(path: Path) -> list[str]:
-    try:
-        words = json.loads(path.read_text(encoding="utf-8"))
-        if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
-            raise ValueError("it is no list of words")
-        "\n".join(words).encode()
-    except (OSError, ValueError, RecursionError) as error:
-        raise IncompatibleCheckpoint(
-            f"{path} is no vocabulary: {str(error) or type(error).__name__}"
-        ) from None
-    return words
 
 
 class PhantomEncoder(JointEncoder):
@@ -268,7 +168,7 @@ class PhantomEncoder(JointEncoder):
                 f"{folder} is no folder of the demonstration encoder: no {', '.join(absent)}. To "
                 "use a checkpoint of another encoder, name that one with encoder=... (--encoder)"
             )
-        words = _read_words(listed)
+        words = read_vocabulary(listed)
         stated = read_json(facts, "statement of the demonstration encoder").get("sha256")
         content = model.read_bytes()
         checksum = hashlib.sha256(content + "\n".join(words).encode()).hexdigest()

@@ -1,20 +1,28 @@
 """What the published encoders of checkpoint files and one vocabulary share."""
 
-from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
+import torch
+from safetensors.torch import save
 from torch import Tensor, nn
 
+from vlscore._files import atomic_write, write_json
 from vlscore.encoders.base import JointEncoder
 from vlscore.encoders.blocks.building import fill, without_initialisation
 from vlscore.encoders.blocks.files import vocabulary_file
+from vlscore.encoders.blocks.json_files import read_json
 from vlscore.encoders.blocks.wordpiece import WordPieceTokenizer
+from vlscore.encoders.card import EncoderCard
 from vlscore.encoders.cards import PublishedFile, card_of, entry_of
 from vlscore.encoders.checkpoints import is_mapped, load_checkpoint
+from vlscore.encoders.stated import CARD, read_facts
 from vlscore.encoders.weights import find_weights
-from vlscore.errors import WeightsNotFound
+from vlscore.errors import IncompatibleCheckpoint, WeightsNotFound
+
+VOCABULARY = "vocab.txt"
 
 
 @dataclass(frozen=True)
@@ -31,6 +39,11 @@ class Part:
     unused: tuple[str, ...] = ()
     label: str = ""
 
+    @property
+    def saved_name(self) -> str:
+        """Of the file that `PublishedEncoder.save` writes."""
+        return f"{self.label or 'model.'}safetensors"
+
 
 class PublishedEncoder(JointEncoder):
     """An encoder whose modules bear the names of its authors' checkpoint.
@@ -43,12 +56,14 @@ class PublishedEncoder(JointEncoder):
         parts: what each file fills, in the order of the files.
         prefix: what stands before every name in the authors' container.
         vocabulary_size: number of word pieces.
+        local_heads: modules that only training looks at; a checkpoint may lack them.
     """
 
     name: ClassVar[str]
     parts: ClassVar[tuple[Part, ...]] = (Part(),)
     prefix: ClassVar[str] = ""
     vocabulary_size: ClassVar[int] = 28996
+    local_heads: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -82,6 +97,7 @@ class PublishedEncoder(JointEncoder):
         Raises: the errors that `load_encoder` lists.
         """
         paths = cls._find(weights)
+        stated = cls._stated(paths[0].with_name(CARD))
         # Read first: that a file is no checkpoint matters more than what is not beside it.
         tensors = [load_checkpoint(path) for path in paths]
         pieces = cls.read_tokenizer(tokenizer, paths[-1])
@@ -91,6 +107,7 @@ class PublishedEncoder(JointEncoder):
         for part, path, found in zip(cls.parts, paths, tensors, strict=True):
             target: nn.Module = encoder.get_submodule(part.module)
             key_of = cls.key_names(found)
+            encoder._leave_out_absent_heads(found, key_of)
             fill(
                 target,
                 cls.complete(found),
@@ -101,7 +118,71 @@ class PublishedEncoder(JointEncoder):
             )
             labelled |= {part.label + key: tensor for key, tensor in found.items()}
         encoder.take_digest(paths, labelled, " ".join(part.label for part in cls.parts))
+        if stated is not None:
+            encoder.card = encoder.own_card(stated)
         return encoder
+
+    def save(self, folder: str | Path, card: Mapping[str, Any] | None = None) -> None:
+        """Write weights, vocabulary and a card of one's own training, as `load_encoder` reads them.
+
+        Args:
+            folder: to be given as `weights`; made where there is none.
+            card: fields of EncoderCard (C, C_source, title, notes, ...), and whatever else is
+                known of the training, under keys of its own.
+
+        Raises: OutputFailed.
+        """
+        folder = Path(folder)
+        for part in self.parts:
+            state = self.get_submodule(part.module).state_dict()
+            tensors = {
+                self.key_of(name): value.detach().cpu().clone(memory_format=torch.contiguous_format)
+                for name, value in state.items()
+            }
+            with atomic_write(folder / part.saved_name, "wb") as stream:
+                stream.write(save(tensors, metadata={"format": "pt"}))
+        if isinstance(self.tokenizer, WordPieceTokenizer):
+            with atomic_write(folder / VOCABULARY) as text:
+                text.write("".join(f"{piece}\n" for piece in self.tokenizer.in_order))
+        write_json(folder / CARD, {"encoder": self.name} | dict(card or {}))
+
+    def own_card(self, facts: Mapping[str, Any]) -> EncoderCard:
+        """The card of this layout with weights of one's own: what its authors measured is not
+        true of them.
+
+        Args:
+            facts: fields that are known, as `read_facts` reads them.
+        """
+        unknown = {
+            "title": f"{self.card.title}, own training",
+            "C": None,
+            "C_source": "not measured: vlscore calibrate",
+            "licence": "one's own",
+        }
+        return replace(self.card, **unknown | dict(facts))
+
+    @classmethod
+    def _stated(cls, path: Path) -> dict[str, Any] | None:
+        """What a card that `save` wrote says; None where there is none."""
+        if not path.is_file():
+            return None
+        facts = read_json(path, "card of an encoder")
+        if "encoder" not in facts:
+            return None
+        if facts["encoder"] != cls.name:
+            raise IncompatibleCheckpoint(
+                f"{path.parent} holds the encoder {facts['encoder']}, not {cls.name}"
+            )
+        return read_facts(facts, path)
+
+    def _leave_out_absent_heads(
+        self, tensors: Collection[str], key_of: Callable[[str], str]
+    ) -> None:
+        for name in self.local_heads:
+            prefix = key_of(f"{name}.")
+            if not any(key.startswith(prefix) for key in tensors):
+                tower, _, head = name.rpartition(".")
+                setattr(self.get_submodule(tower), head, None)
 
     @classmethod
     def _find(cls, weights: str | Path | None) -> list[Path]:
@@ -113,7 +194,10 @@ class PublishedEncoder(JointEncoder):
                 f"{weights}"
             )
         guess = len(files) == 1
-        return [find_weights(cls.name, weights, file.names, guess=guess) for file in files]
+        return [
+            find_weights(cls.name, weights, (*file.names, part.saved_name), guess=guess)
+            for file, part in zip(files, cls.parts, strict=True)
+        ]
 
     @classmethod
     def read_tokenizer(cls, given: str | Path | None, checkpoint: Path) -> Any:

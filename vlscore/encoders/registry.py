@@ -43,6 +43,7 @@ ENCODERS = Registry["type[JointEncoder] | JointEncoder"](
 # Names as authors and papers write them find these too: case, hyphens and underscores are alike.
 for _name, _target, _aliases in (
     ("phantom", "phantom:PhantomEncoder", ()),
+    ("small", "small:SmallEncoder", ()),
     ("limitr", "limitr:LimitrEncoder", ()),
     ("gloria", "gloria:GloriaEncoder", ()),
     ("convirt", "convirt:ConvirtEncoder", ()),

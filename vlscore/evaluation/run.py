@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from vlscore._files import write_json
+from vlscore._files import plain, write_json
 from vlscore._processes import Processes, ProcessLost
 from vlscore._record import run_record
 from vlscore._resumable import FinishedRun, ResumableFolder
@@ -22,6 +22,7 @@ from vlscore.evaluation.computing import (
     chunk_tables,
     compute_rows,
 )
+from vlscore.evaluation.drift import PrecisionCheck
 from vlscore.evaluation.results import (
     FAILURES,
     RESULTS,
@@ -106,6 +107,8 @@ def evaluate(
     retry_failed: bool = False,
     keep_going: bool = False,
     processes: Processes | None = None,
+    elsewhere: Computing | None = None,
+    checked: PrecisionCheck | None = None,
     on_progress: OnProgress | None = None,
 ) -> RunResult:
     """Compute the metrics of a scorer for every study of a table.
@@ -131,6 +134,8 @@ def evaluate(
         keep_going: go on even where the first hundred rows all fail for one reason.
         processes: those that share the run, of which this is the first; the others call
             `serve_evaluation`. The results are those of one process, byte for byte.
+        elsewhere: what computes the rows instead of this process, as `OnRay` does.
+        checked: what the precision changes, as `check_drift` found it; it is noted in run.json.
         on_progress: called after every chunk with (rows done, rows failed).
 
     Raises:
@@ -146,10 +151,10 @@ def evaluate(
     scorer = fitted(scorer, studies)
     wanted = layout_of(scorer)
     processes = processes or Processes()
-    run = _Run(studies, scorer, format, processes.count)
+    run = _Run(studies, scorer, format, processes.count, checked)
     here = Here(studies, scorer, workers)
     shared = Shared(here, processes) if processes.count > 1 else None
-    computing: Computing = shared or here
+    computing: Computing = elsewhere or shared or here
     stops = not keep_going
 
     def compute(folder: ResumableFolder, job: Job) -> int:
@@ -208,9 +213,16 @@ def _opened(
 class _Run:
     """One table on its way into one folder."""
 
-    def __init__(self, studies: StudyTable, scorer: Scorer, format: str, processes: int) -> None:
+    def __init__(
+        self,
+        studies: StudyTable,
+        scorer: Scorer,
+        format: str,
+        processes: int,
+        checked: PrecisionCheck | None,
+    ) -> None:
         self._studies, self._scorer, self._format = studies, scorer, format
-        self._processes = processes
+        self._processes, self._checked = processes, checked
         self._began = time.monotonic()
         embedder = scorer.embedder
         self._before = embedder.engine.work.to_dict() if embedder is not None else {}
@@ -302,6 +314,7 @@ class _Run:
             signatures={str(m): s.to_dict() for m, s in layout.metrics},
             encoder=embedder.encoder.card.to_dict() if embedder is not None else None,
             processes=self._processes,
+            precision_check=plain(self._checked.to_dict()) if self._checked is not None else None,
             device=str(embedder.encoder.device) if embedder is not None else None,
             batch_size=embedder.engine.batch_size if embedder is not None else None,
             work=embedder.engine.work.since(self._before) if embedder is not None else None,

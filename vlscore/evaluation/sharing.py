@@ -34,11 +34,13 @@ class Shared:
         """All chunks: one's own, and those that the others send; raises ProcessLost."""
         processes = self._processes
         self._is_waited_for = True
-        processes.tell_all(_written(job))
+        processes.tell_all(written_job(job))
         own = self._here.part(job, 0, processes.count)
         for number in count():
             source = number % processes.count
-            found = next(own, None) if source == 0 else _read(processes.receive(source))
+            found = (
+                next(own, None) if source == 0 else read_chunk_message(processes.receive(source))
+            )
             if found is None:
                 break
             yield found
@@ -46,7 +48,13 @@ class Shared:
         for other in range(1, processes.count):
             if other != source:
                 processes.receive(other)
+            self._add(processes.receive_json(other))
         self._is_waited_for = False
+
+    def _add(self, work: dict[str, int]) -> None:
+        """Count what another process embedded as if it had been done here."""
+        if (embedder := self._here.scorer.embedder) is not None:
+            embedder.engine.work.add(**work)
 
     def end(self) -> None:
         """Tell the others that nothing is left to do, and wait until they have heard it.
@@ -71,9 +79,12 @@ def serve_evaluation(
     """
     here = Here(table, fitted(scorer, table), workers)
     while (asked := processes.receive_json()) is not None:
-        for found in here.part(_job(asked), processes.rank, processes.count):
-            processes.send(_written_chunk(found))
+        work = scorer.embedder.engine.work if scorer.embedder is not None else None
+        before = work.to_dict() if work is not None else {}
+        for found in here.part(job_of(asked), processes.rank, processes.count):
+            processes.send(written_chunk(found))
         processes.send(b"")
+        processes.send_json(work.since(before) if work is not None else {})
     processes.send(b"", last=True)
 
 
@@ -137,14 +148,21 @@ def _disagreement(
             return VLScoreError(f"process {number} of {count}: {other['error']}")
         if other != own:
             return InvalidSetting(
-                f"process {number} of {count} does not do what process 0 does: "
-                f"{difference(other['facts'], own['facts'])}. Give all processes the same "
-                "command, table and weights"
+                f"process {number} of {count} {disagreement(other['facts'], own['facts'])}"
             )
     return None
 
 
-def _written(job: Job) -> dict[str, Any]:
+def disagreement(there: dict[str, Any], here: dict[str, Any]) -> str:
+    """What another process does differently, in words."""
+    return (
+        f"does not do what process 0 does: {difference(there, here)}. Give all processes the same "
+        "command, table and weights"
+    )
+
+
+def written_job(job: Job) -> dict[str, Any]:
+    """A job as plain data."""
     return {
         "metrics": job.metrics,
         "only": None if job.only is None else sorted(job.only),
@@ -152,7 +170,8 @@ def _written(job: Job) -> dict[str, Any]:
     }
 
 
-def _job(written: dict[str, Any]) -> Job:
+def job_of(written: dict[str, Any]) -> Job:
+    """The job that `written_job` wrote."""
     metrics, only = written["metrics"], written["only"]
     return Job(
         None if metrics is None else tuple(metrics),
@@ -161,7 +180,8 @@ def _job(written: dict[str, Any]) -> Job:
     )
 
 
-def _written_chunk(chunk: Computed) -> bytes:
+def written_chunk(chunk: Computed) -> bytes:
+    """A chunk as it travels between processes."""
     images = json.dumps([str(path) for path in chunk.images])
     rows = chunk.rows.replace_schema_metadata({_IMAGES: images})
     sink = pa.BufferOutputStream()
@@ -170,7 +190,7 @@ def _written_chunk(chunk: Computed) -> bytes:
     return bytes(sink.getvalue())
 
 
-def _read(content: bytes) -> Computed | None:
+def read_chunk_message(content: bytes) -> Computed | None:
     """The chunk that was sent; None of what says that there is no further one."""
     if not content:
         return None

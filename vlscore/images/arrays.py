@@ -9,7 +9,7 @@ from vlscore.errors import UnreadableImage
 from vlscore.images.colour import require_no_photograph
 from vlscore.images.policy import ImagePolicy, how_to_set
 from vlscore.images.radiograph import Provenance, Radiograph
-from vlscore.images.window import apply_window, full_range
+from vlscore.images.window import full_range, limits
 
 # ITU-R 601 luma as Pillow's mode "L" rounds it: weights of 65536.
 _LUMA = (19595, 38470, 7471)
@@ -49,11 +49,14 @@ def radiograph_from_array(
     if not np.issubdtype(values.dtype, np.integer):
         raise UnreadableImage(f"{name}: values of type {values.dtype} are not grey levels")
     values = _narrowed(values)
-    limits = np.iinfo(values.dtype)
-    pixels, window = apply_window(
-        values, policy.window, stored=(limits.min, limits.max), bits=limits.bits
-    )
-    return Radiograph(pixels, Provenance(format=format, bits=limits.bits, window=window), name)
+    kind = np.iinfo(values.dtype)
+    low, high, window = limits(values, policy.window, stored=(kind.min, kind.max), bits=kind.bits)
+    provenance = Provenance(format=format, bits=kind.bits, window=window)
+    if values.dtype == np.uint8 and (low, high) == (kind.min, kind.max):
+        # The caller's array may change before the pixels are asked for.
+        values = values.copy() if format == "array" else np.ascontiguousarray(values)
+        return Radiograph.of_levels(values, provenance, name)
+    return Radiograph(full_range(values, low, high), provenance, name)
 
 
 def _narrowed(values: NDArray[Any]) -> NDArray[Any]:

@@ -1,6 +1,7 @@
 """Opening image files, and telling from their first bytes what they are."""
 
 import contextlib
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeGuard
@@ -46,6 +47,19 @@ def head(stream: BinaryIO, name: str) -> bytes:
     if not found:
         raise UnreadableImage(f"{name}: the file is empty")
     return found
+
+
+def format_name(path: str | os.PathLike[str]) -> str:
+    """What a file's first bytes say it is: "JPEG", "PNG", "DICOM", "TIFF" or "other"."""
+    try:
+        with opened(Path(path)) as stream:
+            first = head(stream, str(path))
+    except UnreadableImage:
+        return "other"
+    if is_dicom(first):
+        return "DICOM"
+    named = {PNG: "PNG", JPEG: "JPEG", b"II*\x00": "TIFF", b"MM\x00*": "TIFF"}
+    return next((name for mark, name in named.items() if first.startswith(mark)), "other")
 
 
 def is_dicom(head: bytes) -> bool:

@@ -1,10 +1,12 @@
 """One radiograph in memory, and where its pixels come from."""
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from vlscore.images.window import full_range
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,6 @@ class Provenance:
         return asdict(self)
 
 
-@dataclass(frozen=True, eq=False)
 class Radiograph:
     """A greyscale radiograph, bright where the body is dense.
 
@@ -46,17 +47,52 @@ class Radiograph:
         name: how messages call it: the file's path, or "array 3".
     """
 
-    pixels: NDArray[np.float32]
-    provenance: Provenance
-    name: str = field(default="image", compare=False)
+    def __init__(
+        self, pixels: NDArray[np.float32], provenance: Provenance, name: str = "image"
+    ) -> None:
+        self._pixels: NDArray[np.float32] | None = pixels
+        self._levels: NDArray[np.uint8] | None = None
+        self.provenance = provenance
+        self.name = name
+
+    @classmethod
+    def of_levels(
+        cls, levels: NDArray[np.uint8], provenance: Provenance, name: str = "image"
+    ) -> "Radiograph":
+        """A radiograph stored in 8 bits, 0 black and 255 white; levels are (height, width).
+
+        Its float pixels are made when they are first asked for: encoders that take levels do
+        without them, which is half of the time of reading a large file.
+        """
+        radiograph = cls.__new__(cls)
+        radiograph._pixels, radiograph._levels = None, levels
+        radiograph.provenance, radiograph.name = provenance, name
+        return radiograph
+
+    @property
+    def pixels(self) -> NDArray[np.float32]:
+        """float32 (height, width) in [0, 1]."""
+        if self._pixels is None:
+            assert self._levels is not None
+            self._pixels = full_range(self._levels, 0, 255)
+        return self._pixels
 
     @property
     def shape(self) -> tuple[int, int]:
-        height, width = self.pixels.shape
+        values = self.pixels if self._levels is None else self._levels
+        height, width = values.shape
         return height, width
+
+    @property
+    def is_blank(self) -> bool:
+        """Whether every pixel has the same value."""
+        values = self.pixels if self._levels is None else self._levels
+        return bool(values.min() == values.max())
 
     def to_uint8(self) -> NDArray[np.uint8]:
         """(height, width) grey levels 0 to 255, rounded; exact for images stored in 8 bits."""
+        if self._levels is not None:
+            return self._levels.copy()
         levels: NDArray[np.uint8] = np.rint(self.pixels * np.float32(255)).astype(np.uint8)
         return levels
 

@@ -18,6 +18,7 @@ from vlscore.images.window import full_range
 _FORMATS = ("PNG", "JPEG", "TIFF", "BMP", "JPEG2000", "PPM", "WEBP", "GIF")
 _COLOUR_MODES = ("P", "PA", "RGB", "RGBA", "RGBX", "RGBa", "CMYK", "YCbCr", "LAB", "HSV")
 _TIFF_PHOTOMETRIC, _WHITE_IS_ZERO = 262, 0
+_ORIENTATION, _UPRIGHT = 274, 1
 
 _opening = threading.Lock()
 
@@ -87,7 +88,9 @@ def _choose_frame(image: Image.Image, frame: int | None, name: str) -> None:
 def _stored_values(image: Image.Image, name: str) -> NDArray[Any]:
     """Grey or RGB values as stored, dense bright."""
     white_is_zero = _is_deep_white_is_zero(image)
-    image = ImageOps.exif_transpose(image)
+    # Pillow copies images that are upright, too.
+    if image.getexif().get(_ORIENTATION, _UPRIGHT) != _UPRIGHT:
+        image = ImageOps.exif_transpose(image)
     if image.mode in ("P", "PA", "CMYK", "YCbCr", "LAB", "HSV"):
         transparent = image.mode == "PA" or "transparency" in image.info
         image = image.convert("RGBA" if transparent else "RGB")

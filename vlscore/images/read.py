@@ -115,8 +115,7 @@ def _numpy(tensor: Any) -> NDArray[Any]:
 
 def _picture(radiograph: Radiograph, policy: ImagePolicy) -> Radiograph:
     """The radiograph itself, where it shows something."""
-    pixels = radiograph.pixels
-    if policy.other_modalities == "refuse" and pixels.min() == pixels.max():
+    if policy.other_modalities == "refuse" and radiograph.is_blank:
         raise UnreadableImage(
             f"{radiograph.name}: every pixel has the same value, it shows nothing; "
             + LEAVE_OR_ACCEPT

@@ -17,10 +17,10 @@ def full_range(values: NDArray[Any], low: float, high: float) -> NDArray[np.floa
     return pixels
 
 
-def apply_window(
+def limits(
     values: NDArray[Any], window: str, *, stored: tuple[float, float], bits: int
-) -> tuple[NDArray[np.float32], str]:
-    """[0, 1] pixels under a policy's window, and in words what was done.
+) -> tuple[float, float, str]:
+    """The values that become 0 and 1 under a policy's window, and in words how they were found.
 
     Args:
         values: (height, width) stored values.
@@ -28,15 +28,6 @@ def apply_window(
             "header" take the full range of images of 8 bits and the own range of deeper ones.
         stored: smallest and largest value the format can hold.
         bits: of a stored value.
-    """
-    low, high, words = limits(values, window, stored=stored, bits=bits)
-    return full_range(values, low, high), words
-
-
-def limits(
-    values: NDArray[Any], window: str, *, stored: tuple[float, float], bits: int
-) -> tuple[float, float, str]:
-    """The values that become 0 and 1, and in words how they were found.
 
     An image of one value has no range of its own: it takes the full range.
     """

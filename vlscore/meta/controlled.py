@@ -144,7 +144,8 @@ def controlled_corpora(
         sentences: with labels; see `label_sentences` and `read_labelled`.
         on_progress: called with (pairs done, values lacking).
 
-    Raises: InvalidSetting for a metric that looks at images, for sentences have none.
+    Raises: InvalidSetting for a metric that looks at images, for sentences have none, or where no
+        observation has sentences to compare.
     """
     sampling = sampling or Sampling()
     refuse_images(scorer, "sentences have none")
@@ -154,6 +155,11 @@ def controlled_corpora(
         for number, name in enumerate(sentences.labels)
     ]
     plans = [plan for plan in plans if plan.is_usable]
+    if not plans:
+        raise InvalidSetting(
+            f"of {len(sentences)} sentences no two state {', '.join(sentences.labels)}, or no two "
+            "do not; name other observations (--observations), or give more reports"
+        )
     wanted = [pair for plan in plans for pair in plan.pairs()]
     values, failures = pair_values(scorer, sentences.sentences, wanted, on_progress)
     cells: list[CellMean] = []

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vlscore._files import file_digest, plain, write_json
+from vlscore._files import plain, write_json
 from vlscore._record import run_record
 from vlscore._resumable import ResumableFolder
 from vlscore.display import TextTable, markdown
@@ -71,7 +71,6 @@ def run_controlled(
     text_policy: TextPolicy | str | None = None,
     sampling: Sampling | None = None,
     most_reports: int = 200,
-    path: str | Path | None = None,
     overwrite: bool = False,
     on_progress: OnProgress | None = None,
 ) -> ControlledRun:
@@ -86,7 +85,6 @@ def run_controlled(
         text_policy: which section of a report counts.
         sampling: how many pairs stand behind every number.
         most_reports: of the stress test.
-        path: the file of the labelled sentences.
         overwrite: replace earlier results.
         on_progress: called with (pairs done, values lacking).
 
@@ -95,10 +93,9 @@ def run_controlled(
     began = time.monotonic()
     sampling = sampling or Sampling()
     policy = TextPolicy.named(text_policy)
-    is_table = isinstance(source, ReportTable)
     key = {
-        "sha256": source.sha256 if is_table else file_digest(path) if path else None,
-        "columns": source.sources if is_table else list(source.labels),
+        "sha256": source.sha256,
+        "columns": source.sources if isinstance(source, ReportTable) else None,
         "observations": observations,
         "section": policy.signature(),
         "metrics": {name: str(s) for name, s in scorer.signatures.items()},

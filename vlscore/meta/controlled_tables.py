@@ -102,7 +102,7 @@ def stress_table(stress: Stress) -> TextTable:
             _named(each.metric, stress.told),
             str(each.n),
             *(interval(each.means.get(name)) for name in COMPARED),
-            number(each.ratio),
+            interval(each.ratio),
             interval(each.mistaken),
         )
         for each in stress.results

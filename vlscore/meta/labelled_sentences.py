@@ -5,6 +5,8 @@ observation is not mentioned.
 """
 
 import csv
+import hashlib
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,6 +55,14 @@ class LabelledSentences:
 
     def __len__(self) -> int:
         return len(self.sentences)
+
+    @property
+    def sha256(self) -> str:
+        """Of sentences and labels, hexadecimal."""
+        digest = hashlib.sha256(json.dumps([self.sentences, list(self.labels)]).encode("utf-8"))
+        for values in self.labels.values():
+            digest.update(values.tobytes())
+        return digest.hexdigest()
 
     def places(self, observation: str, *groups: int) -> NDArray[np.intp]:
         """Places of the sentences of some groups."""

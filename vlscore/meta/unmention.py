@@ -16,7 +16,7 @@ from vlscore._files import plain
 from vlscore.meta.controlled import OnProgress, pair_values, refuse_images, told_the_answer
 from vlscore.perturb import perturb
 from vlscore.scorer import Scorer
-from vlscore.stats import Interval, bootstrap_mean
+from vlscore.stats import Interval, bootstrap, bootstrap_mean
 
 Values = NDArray[np.float64]
 
@@ -37,7 +37,7 @@ class StressResult:
         metric: its name.
         n: reports with a value in every comparison.
         means: comparison -> mean value, with its bootstrap interval over reports.
-        ratio: mean loss where denials are left out, over that where a pathology is; nan where the
+        ratio: mean loss where denials are left out, over that where a pathology is; None where the
             interval of the latter loss holds 0.
         mistaken: share of reports where leaving denials out costs as much as the pathology, or
             more.
@@ -46,7 +46,7 @@ class StressResult:
     metric: str
     n: int
     means: Mapping[str, Interval]
-    ratio: float
+    ratio: Interval | None
     mistaken: Interval | None
 
 
@@ -144,19 +144,24 @@ def _result(
     known = {name: of[there] for name, of in values.items()}
     n = int(there.sum())
     if not n:
-        return StressResult(metric, 0, {}, float("nan"), None)
+        return StressResult(metric, 0, {}, None, None)
 
     def mean(of: Values) -> Interval:
         return bootstrap_mean(of, resamples=resamples, seed=seed)
 
     left_out = sign * (known["copy"] - known["denials left out"])
     pathology = sign * (known["copy"] - known["pathology left out"])
-    control = mean(pathology)
-    is_clear = control.low > 0
+    ratio = None
+    if mean(pathology).low > 0:
+        ratio = bootstrap(_ratio_of_means, left_out, pathology, resamples=resamples, seed=seed)
     return StressResult(
         metric,
         n,
         {name: mean(of) for name, of in known.items()},
-        float(left_out.mean() / control.estimate) if is_clear else float("nan"),
+        ratio,
         mean((left_out >= pathology).astype(np.float64)),
     )
+
+
+def _ratio_of_means(x: Values, y: Values) -> float:
+    return float(x.mean() / y.mean()) if y.mean() else float("nan")

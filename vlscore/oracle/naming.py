@@ -51,6 +51,11 @@ class OracleMetric:
         """What the index must hold: "report" or "image"."""
         return "report" if self.sought is None else self.sought.rows
 
+    @property
+    def image(self) -> float:
+        """Weight of the image; 1 where the metric has none to choose."""
+        return float(self.metric.settings.get("image") or 1.0)
+
     def constant(self, embedder: StudyEmbedder | None) -> float | None:
         """C of the search; None where it has none.
 

@@ -185,6 +185,7 @@ class OracleRun:
             corpus,
             metric=self.settings.target.searched_by,
             C=self._C,
+            image=self.settings.target.image,
             guard=self.settings.guard,
             approximate=approximate,
             shards=self.shards,

@@ -19,18 +19,24 @@ from vlscore.phantom.corpus import scene_at
 from vlscore.phantom.errors import ErrorCounts, corrupt, count_errors
 from vlscore.phantom.grammar import Split, write_report
 from vlscore.phantom.render import render
-from vlscore.phantom.scene import Scene
+from vlscore.phantom.scene import PhantomFinding, Scene
 
 ImageFormat = Literal["dicom", "png"]
 
 
 @dataclass(frozen=True)
 class PhantomStudy:
-    """A scene with a reference report, and a candidate report whose errors are known."""
+    """A scene with a reference report, and a candidate report whose errors are known.
+
+    Attributes:
+        claimed: what the candidate states.
+        errors: of the candidate, against the scene.
+    """
 
     scene: Scene
     reference: str
     candidate: str
+    claimed: tuple[PhantomFinding, ...]
     errors: ErrorCounts
 
 
@@ -49,6 +55,7 @@ def sample_studies(
             scene,
             write_report(rng, scene.findings, split=split),
             write_report(rng, claimed, split=split),
+            claimed,
             count_errors(claimed, scene.findings),
         )
 

@@ -136,7 +136,7 @@ def _edit(
     """One random change of a set of findings: add, drop, or alter an attribute of one."""
     action = rng.choice(["add", "drop", "location", "severity", "change"])
     if action == "add" or not findings:
-        return _add(rng, findings)
+        return add_finding(rng, findings)
     position = int(rng.integers(len(findings)))
     rest = findings[:position] + findings[position + 1 :]
     if action == "drop":
@@ -144,9 +144,10 @@ def _edit(
     return tuple(sorted((*rest, _alter(rng, findings[position], action)), key=lambda f: f.kind))
 
 
-def _add(
+def add_finding(
     rng: np.random.Generator, findings: tuple[PhantomFinding, ...]
 ) -> tuple[PhantomFinding, ...]:
+    """The findings and one of another kind; the same where one film can show no more."""
     present = {finding.kind for finding in findings}
     absent = [kind for kind in KINDS if kind not in present and compatible(present | {kind})]
     if not absent:

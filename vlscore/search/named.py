@@ -37,6 +37,33 @@ for _sought, _aliases in (
         (),
     ),
     (Sought("clipscore", ("image",), "largest cosine with the image, 2.5 times"), ()),
+    (Sought("height", ("image", "reference"), "smallest distance from their line"), ()),
+    (
+        Sought("segment-distance", ("image", "reference"), "smallest distance from their segment"),
+        (),
+    ),
+    (
+        Sought(
+            "midpoint-distance", ("image", "reference"), "smallest distance from their midpoint"
+        ),
+        (),
+    ),
+    (
+        Sought(
+            "image-gain-distance",
+            ("image", "reference"),
+            "smallest distance from the point between them that the image's weight says",
+        ),
+        (),
+    ),
+    (
+        Sought(
+            "image-gain-cosine",
+            ("image", "reference"),
+            "largest cosine with the weighted sum of their directions",
+        ),
+        (),
+    ),
     (
         Sought(
             "image-to-text",

@@ -70,9 +70,19 @@ class Line(Objective):
         norms: of the corpus.
         guard: "none", the published area; "segment": distance to the segment instead of the line;
             "window": rows only whose foot lies in [0.5, 1.5].
+        of_area: False for the distance alone. An area is 0 for every row where image and reference
+            coincide; the distance is then that from both.
     """
 
-    def __init__(self, images: Array, references: Array, norms: Norms, guard: str = "none") -> None:
+    def __init__(
+        self,
+        images: Array,
+        references: Array,
+        norms: Norms,
+        guard: str = "none",
+        *,
+        of_area: bool = True,
+    ) -> None:
         if guard not in GUARDS:
             raise InvalidSetting(f"guard is one of {', '.join(GUARDS)}, not {guard!r}")
         self.guard = guard
@@ -80,8 +90,10 @@ class Line(Objective):
         self.edges = edges = self.references - self.images
         self.squares = dot(edges, edges)
         self.length = np.sqrt(self.squares)
-        self.constant = self.length == 0
-        self.directions = edges / np.where(self.constant, 1, self.length)[:, None]
+        coincide = self.length == 0
+        self.constant = coincide & of_area
+        self.base = 0.5 * np.where(coincide, 2, self.length) if of_area else np.ones(len(edges))
+        self.directions = edges / np.where(coincide, 1, self.length)[:, None]
         self.along = dot(self.images, self.directions)
         self.origins = self.images - self.along[:, None] * self.directions
         self.weights = _stack(-2 * self.origins, self.directions)
@@ -112,8 +124,7 @@ class Line(Objective):
 
     def bound(self, keys: Array, queries: Array) -> Array:
         squares = keys + self.offset[queries, None]
-        base = np.where(self.constant, 1, self.length)[queries, None]
-        return 0.5 * base * np.sqrt(np.maximum(squares, 0))
+        return self.base[queries, None] * np.sqrt(np.maximum(squares, 0))
 
     def costs(self, query: int | Array, rows: Array) -> Array:
         foot, height = projected(
@@ -126,10 +137,37 @@ class Line(Objective):
         if self.guard == "segment":
             beyond = self.length[query] * (np.maximum(-foot, 0) + np.maximum(foot - 1, 0))
             height = np.hypot(height, beyond)
-        costs = 0.5 * self.length[query] * height
+        costs = self.base[query] * height
         if self.guard == "window":
             costs[(foot < WINDOW[0]) | (foot > WINDOW[1])] = np.inf
         return np.where(self.constant[query], 0.0, costs)
+
+
+class Point(Objective):
+    """Distance of a row from one point.
+
+    Args: points: (q, d). norms: of the corpus.
+    """
+
+    def __init__(self, points: Array, norms: Norms) -> None:
+        self.points = self.origins = _as_double(points)
+        self.constant = np.zeros(len(self.points), bool)
+        self.directions = np.zeros_like(self.points)
+        self.weights = _stack(-2 * self.points)
+        length, largest = norm(self.points), norms.largest
+        terms = self.points.shape[1]
+        error = _gamma(terms) * (3 * largest**2 + 2 * largest * length)
+        self.offset = length**2 - 1.1 * error - _tiny(terms)
+
+    def keys(self, products: tuple[Tensor, ...], squared_norms: Tensor, queries: Array) -> Tensor:
+        (key,) = products
+        return key.add_(squared_norms)
+
+    def bound(self, keys: Array, queries: Array) -> Array:
+        return np.sqrt(np.maximum(keys + self.offset[queries, None], 0))
+
+    def costs(self, query: int | Array, rows: Array) -> Array:
+        return norm(rows - self.points[query])
 
 
 class Cosine(Objective):

@@ -10,13 +10,21 @@ import torch
 
 from vlscore.errors import InvalidSetting
 from vlscore.search.approximate import ApproximateIndex
-from vlscore.search.corpus import Corpus
+from vlscore.search.corpus import Corpus, Norms
 from vlscore.search.exact import Excluded, Hits, search
 from vlscore.search.kernels import Array, cosines, dot, feet, norm
 from vlscore.search.named import OBJECTIVES
-from vlscore.search.objectives import Cosine, ImageCentredCosine, Line, Objective
+from vlscore.search.objectives import Cosine, ImageCentredCosine, Line, Objective, Point
 from vlscore.search.sharding import Shards
 from vlscore.similarity.ablations import CLIPSCORE_WEIGHT
+from vlscore.similarity.distances import (
+    check_weight,
+    height,
+    image_gain_cosine,
+    image_gain_distance,
+    midpoint_distance,
+    segment_distance,
+)
 
 # Below it exact search answers hundreds of queries a second on one core.
 EXACT_UP_TO = 1_000_000
@@ -53,6 +61,7 @@ class Oracle:
         vectors: (n, d) float32, or a Corpus, which may be a shard.
         metric: a name in OBJECTIVES.
         C: the constant of VLScore; needed for metric "vlscore".
+        image: weight of the image, for the metrics named after its gain.
         guard: "none" (the published score), "segment" or "window"; for "vlscore".
         approximate: candidates from this index instead of exact search.
         device: where the products of exact search run.
@@ -67,6 +76,7 @@ class Oracle:
         *,
         metric: str = "vlscore",
         C: float | None = None,
+        image: float = 1.0,
         guard: str = "none",
         approximate: ApproximateIndex | None = None,
         device: str = "cpu",
@@ -79,7 +89,8 @@ class Oracle:
         if guard != "none" and metric != "vlscore":
             raise InvalidSetting(f"a guard belongs to vlscore, not to {metric}")
         self.corpus = vectors if isinstance(vectors, Corpus) else Corpus(vectors, device=device)
-        self.metric, self.C, self.guard = metric, C, guard
+        check_weight(image)
+        self.metric, self.C, self.image, self.guard = metric, C, image, guard
         self.approximate = approximate
         self.shards = shards or Shards()
 
@@ -141,12 +152,7 @@ class Oracle:
                     f"{self.metric} needs {name} embeddings (q, {self.corpus.dim}), not {shape}"
                 )
             vectors.append(value)
-        norms = self.corpus.norms
-        if self.metric == "vlscore":
-            return Line(vectors[0], vectors[1], norms, self.guard)
-        if self.metric == "image-centred-cosine":
-            return ImageCentredCosine(vectors[0], vectors[1], norms)
-        return Cosine(vectors[0], norms)
+        return _objective(self.metric, vectors, self.corpus.norms, self.guard, self.image)
 
     def _found(
         self, row: int, vector: Array, images: Array | None, references: Array | None, query: int
@@ -169,10 +175,10 @@ class Oracle:
         if self.metric == "vlscore":
             assert self.C is not None
             return max(1 - area / self.C, 0.0)
-        if self.metric == "image-centred-cosine":
+        if self._objective.needs == ("image", "reference"):
             assert i is not None
             assert r is not None
-            return float(cosines(g - i, r - i)[0])
+            return _score_of_both(self.metric, i, g, r, self.image)
         vector = i if self._objective.needs == ("image",) else r
         assert vector is not None
         cosine = float(cosines(g, vector)[0])
@@ -188,6 +194,49 @@ class Oracle:
             or unranked
             for hits, count, unranked in zip(ranked, counts, found, strict=True)
         ]
+
+
+def _objective(
+    metric: str, vectors: Sequence[Array], norms: Norms, guard: str, image: float
+) -> Objective:
+    if len(vectors) == 1:
+        return Cosine(vectors[0], norms)
+    images, references = vectors
+    if metric == "vlscore":
+        return Line(images, references, norms, guard)
+    if metric == "height":
+        return Line(images, references, norms, of_area=False)
+    if metric == "segment-distance":
+        return Line(images, references, norms, "segment", of_area=False)
+    if metric == "image-centred-cosine":
+        return ImageCentredCosine(images, references, norms)
+    images, references = (np.asarray(x, np.float64) for x in vectors)
+    if metric == "image-gain-cosine":
+        # Rows rank by their cosine with this sum, whose length changes nothing.
+        return Cosine(_unit(references) + image * _unit(images), norms)
+    weight = image if metric == "image-gain-distance" else 1.0
+    return Point((references + weight * images) / (1 + weight), norms)
+
+
+def _score_of_both(metric: str, i: Array, g: Array, r: Array, image: float) -> float:
+    """Score of one row g (1, d), as `vlscore.similarity` defines it."""
+    if metric == "image-centred-cosine":
+        return float(cosines(g - i, r - i)[0])
+    function = {
+        "height": height,
+        "segment-distance": segment_distance,
+        "midpoint-distance": midpoint_distance,
+    }.get(metric)
+    if function is not None:
+        return float(function(i, g, r))
+    weighed = {"image-gain-distance": image_gain_distance, "image-gain-cosine": image_gain_cosine}
+    return float(weighed[metric](i, g, r, image))
+
+
+def _unit(vectors: Array) -> Array:
+    length = norm(vectors)
+    directions: Array = vectors / np.where(length > 0, length, 1)[..., None]
+    return directions
 
 
 def nearer(
@@ -233,7 +282,9 @@ def _count_below(
 
 def recall(oracle: Oracle, images: Any, references: Any, *, k: int = 1) -> float:
     """Share of the k best rows of exact search that the oracle's approximate index finds too."""
-    exact = Oracle(oracle.corpus, metric=oracle.metric, C=oracle.C, guard=oracle.guard)
+    exact = Oracle(
+        oracle.corpus, metric=oracle.metric, C=oracle.C, image=oracle.image, guard=oracle.guard
+    )
     truth = exact.hits(images, references, k=k).rows
     found = oracle.hits(images, references, k=k).rows
     pairs = [(set(t[t >= 0].tolist()), set(f.tolist())) for t, f in zip(truth, found, strict=True)]

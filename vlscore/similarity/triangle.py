@@ -132,13 +132,26 @@ def _area_of_chunk(i: Tensor, g: Tensor, r: Tensor, workspace: Tensor) -> Tensor
 
 
 def _area_by_residual(i: Tensor, g: Tensor, r: Tensor) -> Tensor:
+    residual, _, _ = perpendicular(i, g, r)
+    length = torch.linalg.vector_norm(r - i, dim=-1)
+    area: Tensor = 0.5 * length * torch.linalg.vector_norm(residual, dim=-1)
+    return area
+
+
+def perpendicular(i: Tensor, g: Tensor, r: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """How g leaves the line through i and r.
+
+    Returns: (n, d), the part of g - i or g - r, whichever is shorter, that is perpendicular to the
+        line; (n, d), that difference itself; (n,), how far it leads away from the other end along
+        the line. Where i = r the first two are g - r, and the third is 0.
+    """
     edge = r - i
-    _, nearest, _ = _nearest_vertex(edge, g - i, g - r)
+    _, nearest, is_near_r = _nearest_vertex(edge, g - i, g - r)
     length = torch.linalg.vector_norm(edge, dim=-1)
     direction = edge / torch.where(length > 0, length, 1)[:, None]
-    along = torch.linalg.vecdot(nearest, direction)[:, None] * direction
-    area: Tensor = 0.5 * length * torch.linalg.vector_norm(nearest - along, dim=-1)
-    return area
+    along = torch.linalg.vecdot(nearest, direction)
+    outwards = torch.where(is_near_r, along, -along)
+    return nearest - along[:, None] * direction, nearest, outwards
 
 
 def _nearest_vertex(edge: Tensor, from_i: Tensor, from_r: Tensor) -> tuple[Tensor, Tensor, Tensor]:

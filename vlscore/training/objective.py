@@ -21,9 +21,12 @@ class PairFeatures:
             diagonal included; such rows are not negatives of each other.
         patches: (n, P, k) vectors of places, where the objective is `local`.
         words: (n, W, k) vectors of words, where the objective is `local`.
-        is_word: (n, W) bool.
+        is_word: (n, W) bool, False after a report's last word.
         labels: (n, L) float, 1 present, 0 absent or not mentioned, -1 uncertain; where the
             objective has `needs_labels`.
+        is_patch: (n, P) bool, False where a place is missing; None where all are there.
+        patch_weights: (n, P), as `ImageFeatures.patch_weights`; None where the tower has none.
+        word_weights: (n, W), as `ReportFeatures.word_weights`; None where the tower has none.
     """
 
     images: Tensor
@@ -33,10 +36,21 @@ class PairFeatures:
     words: Tensor | None = None
     is_word: Tensor | None = None
     labels: Tensor | None = None
+    is_patch: Tensor | None = None
+    patch_weights: Tensor | None = None
+    word_weights: Tensor | None = None
 
 
 class Objective(nn.Module, ABC):
     """A training loss; what it learns itself (a temperature, a projection) are its parameters.
+
+    Its settings are keywords of the constructor, with the values of its paper as defaults. A
+    constructor that needs the length of the vectors takes the keyword `dim` (of global ones) or
+    `local_dim` (of places and words); `find_objective` gives both to those that ask.
+
+    It is called outside of autocast, on float32 or float64: similarities times a temperature of
+    ten do not bear half precision. One objective may draw random numbers in training mode
+    (LIMITR's dropout); processes that are to find the same loss need the same seed for it.
 
     Attributes:
         name: by which `vlscore train --objective` finds it.
@@ -47,9 +61,12 @@ class Objective(nn.Module, ABC):
 
     name: ClassVar[str]
     citation: ClassVar[str]
-    local: ClassVar[bool] = False
-    needs_labels: ClassVar[bool] = False
+    local: bool = False
+    needs_labels: bool = False
 
     @abstractmethod
     def forward(self, pairs: PairFeatures) -> dict[str, Tensor]:
-        """The parts of the loss by name, each a scalar; their sum is what training lowers."""
+        """The parts of the loss by name, each a scalar; their sum is what training lowers.
+
+        Raises: InvalidSetting where the pairs lack what the objective looks at.
+        """

@@ -34,13 +34,9 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from vlscore._files import atomic_write
-from vlscore.encoders.phantom import (
-    IMAGE_SIZE,
-    UNKNOWN,
-    PhantomEncoder,
-    pretokenize,
-    standardise,
-)
+from vlscore.encoders.blocks.pixels import standardise
+from vlscore.encoders.blocks.sentences import UNKNOWN, pretokenize
+from vlscore.encoders.phantom import IMAGE_SIZE, PhantomEncoder
 from vlscore.phantom import PhantomFinding, corrupt, pair_errors, sample_scene, write_report
 from vlscore.phantom.corpus import scene_at, thumbnail
 from vlscore.phantom.dataset import sample_studies

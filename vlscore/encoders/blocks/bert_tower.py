@@ -1,5 +1,7 @@
 """BERT report towers, built from sizes written here and never from a hub."""
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -31,9 +33,32 @@ def last_layer(bert: Bert, tokens: Tokens, positions: Tensor | None = None) -> T
     return found
 
 
-def all_layers(bert: Bert, tokens: Tokens) -> tuple[Tensor, ...]:
-    """(n, L, hidden) for the embedding layer and for each transformer layer after it."""
-    return tuple(bert.states(tokens.ids, tokens.mask))
+def all_layers(bert: Bert, tokens: Tokens, positions: Tensor | None = None) -> tuple[Tensor, ...]:
+    """(n, L, hidden) for the embedding layer and for each transformer layer after it.
+
+    Args:
+        positions: as of `last_layer`.
+    """
+    return tuple(bert.states(tokens.ids, tokens.mask, positions))
+
+
+@torch.no_grad()
+def attention_of_first(bert: Bert, states: Tensor, mask: Tensor) -> Tensor:
+    """(n, L), what the first token attends to in the last layer, the mean over heads.
+
+    The model does not keep its attention; that of one token is quickly found again.
+
+    Args:
+        states: (n, L, hidden), what enters the last layer.
+        mask: (n, L), 1 at tokens.
+    """
+    layers: Any = bert.encoder.layer
+    attention = layers[-1].attention.self
+    query = attention.query(states[:, :1]).unflatten(2, (attention.heads, -1))
+    keys = attention.key(states).unflatten(2, (attention.heads, -1))
+    products = torch.einsum("nqhd,nkhd->nhk", query.float(), keys.float()) / keys.shape[-1] ** 0.5
+    found: Tensor = products.masked_fill(mask[:, None] == 0, -torch.inf).softmax(2).mean(1)
+    return found
 
 
 def sum_over_tokens(states: Tensor, mask: Tensor) -> Tensor:

@@ -42,6 +42,7 @@ def fill(
     tensors: Mapping[str, Tensor],
     *,
     source: Path,
+    what: str | None = None,
     unused: Sequence[str] = (),
     key_of: Callable[[str], str] = str,
     share: bool = False,
@@ -51,6 +52,7 @@ def fill(
     Args:
         tensors: the checkpoint's tensors by key, of any float precision.
         source: the checkpoint, for messages.
+        what: what the module is called in messages; default: its class.
         unused: patterns, as fnmatch takes them, of keys that belong to parts of the authors'
             model not needed here.
         key_of: a name in `module.state_dict()` -> the checkpoint's key for it.
@@ -78,7 +80,7 @@ def fill(
     ]
     if problems:
         raise IncompatibleCheckpoint(
-            f"{source} does not fit {type(module).__name__}: {'; '.join(problems)}; "
+            f"{source} does not fit {what or type(module).__name__}: {'; '.join(problems)}; "
             "is it the checkpoint of another model?"
         )
     module.load_state_dict(

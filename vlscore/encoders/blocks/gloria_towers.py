@@ -1,7 +1,7 @@
 """The towers that GLoRIA introduced and LIMITR kept."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
@@ -15,12 +15,14 @@ from vlscore.encoders.blocks.bert_tower import (
 from vlscore.encoders.blocks.resnet_trunk import (
     PATCH_WIDTH,
     POOLED_WIDTH,
+    as_places,
     enlarge_to_299,
     feature_maps,
     pool,
     resnet50_trunk,
 )
 from vlscore.encoders.blocks.wordpiece import WordPieceTokenizer
+from vlscore.encoders.features import ImageFeatures, ReportFeatures
 from vlscore.encoders.tokens import Tokens
 
 DIM = 768
@@ -69,6 +71,15 @@ class LastFourLayers(nn.Module):
             [_words(tokenizer.pieces(row[:n])) for row, n in _rows(tokens)],
         )
 
+    def features(self, tokens: Tokens, tokenizer: WordPieceTokenizer) -> ReportFeatures:
+        """(n, 768), and the words that the authors' losses take: [CLS] and all but [SEP]."""
+        layers = self.last_layers(tokens)
+        states = torch.stack([layer.float() for layer in layers]).sum(dim=0)
+        mask = tokens.mask.scatter(1, tokens.lengths.unsqueeze(1) - 1, 0)
+        kept = replace(tokens, mask=mask)
+        words, is_word = words_of(states, kept, tokenizer.continues_word)
+        return ReportFeatures(pool_report(layers, tokens.mask), words, is_word)
+
 
 class EnlargedResNet(nn.Module):
     """ResNet-50 on pixels enlarged to 299, with a global and a local projection to 768."""
@@ -85,6 +96,13 @@ class EnlargedResNet(nn.Module):
             pool(feature_maps(self.model, enlarge_to_299(pixels))[1])
         )
         return found
+
+    def features(self, pixels: Tensor) -> ImageFeatures:
+        """(n, 768), and (n, 361, 768), one vector for each place, from one pass."""
+        middle, last = feature_maps(self.model, enlarge_to_299(pixels))
+        return ImageFeatures(
+            self.global_embedder(pool(last)), as_places(self.local_embedder(middle))
+        )
 
     def embed_patches(self, pixels: Tensor) -> Tensor:
         """(n, 3, 224, 224) -> (n, 768, 19, 19)."""
@@ -118,6 +136,18 @@ def add_up_words(states: Tensor, tokens: Tokens, continues_word: Tensor) -> Tens
     masked = states * tokens.mask.unsqueeze(-1)
     index = word.unsqueeze(-1).expand_as(states)
     return torch.zeros_like(states).scatter_add_(1, index, masked)
+
+
+def words_of(states: Tensor, tokens: Tokens, continues_word: Tensor) -> tuple[Tensor, Tensor]:
+    """`add_up_words`, as wide as the longest report has words; and (n, W) bool where there is one.
+
+    Args: as of `add_up_words`.
+    """
+    starts = ~continues_word.to(tokens.ids.device)[tokens.ids] & (tokens.mask == 1)
+    counts = starts.sum(1)
+    widest = int(counts.max()) if len(counts) else 0
+    words = add_up_words(states, tokens, continues_word)[:, :widest]
+    return words, torch.arange(widest, device=counts.device) < counts.unsqueeze(1)
 
 
 def _rows(tokens: Tokens) -> list[tuple[list[int], int]]:

@@ -11,6 +11,7 @@ from PIL import Image
 from torch import Tensor
 
 from vlscore.errors import UnreadableImage
+from vlscore.images import Radiograph
 from vlscore.images.quiet import hushed
 
 Grey = NDArray[np.uint8]
@@ -130,3 +131,27 @@ def check_square(height: int, width: int, name: str) -> None:
     """
     if max(height, width) ** 2 > _LARGEST_SQUARE:
         raise too_elongated(height, width, name)
+
+
+def padded_square(radiograph: Radiograph, side: int) -> Tensor:
+    """Padded with black to a square, shrunk by area: (side, side) float32.
+
+    Raises: UnreadableImage for a strip.
+    """
+    import cv2
+
+    pixels = radiograph.pixels
+    height, width = pixels.shape
+    check_square(height, width, radiograph.name)
+    longest = max(height, width)
+    top, left = (longest - height) // 2, (longest - width) // 2
+    square = np.zeros((longest, longest), dtype=np.float32)
+    square[top : top + height, left : left + width] = pixels
+    return torch.from_numpy(cv2.resize(square, (side, side), interpolation=cv2.INTER_AREA))
+
+
+def standardise(pixels: Tensor) -> Tensor:
+    """(..., height, width) -> the same of mean 0 and deviation 1; a constant image becomes 0."""
+    mean = pixels.mean(dim=(-2, -1), keepdim=True)
+    deviation = pixels.std(dim=(-2, -1), keepdim=True, correction=0)
+    return (pixels - mean) / deviation.clamp(min=1e-4)

@@ -25,6 +25,9 @@ class WordPieceTokenizer:
 
     Args:
         vocabulary: word piece -> id.
+
+    Attributes:
+        in_order: the word pieces, each at its id.
     """
 
     def __init__(self, vocabulary: dict[str, int]) -> None:
@@ -37,9 +40,9 @@ class WordPieceTokenizer:
         self._tokenizer.add_special_tokens([token for token in _SPECIAL if token in vocabulary])
         self.pad, self.start, self.end = (vocabulary[t] for t in ("[PAD]", "[CLS]", "[SEP]"))
         self.size = len(vocabulary)
-        in_order = sorted(vocabulary, key=vocabulary.__getitem__)
+        self.in_order = sorted(vocabulary, key=vocabulary.__getitem__)
         self.digest = hashlib.sha256(
-            "\n".join(in_order).encode("utf-8", "surrogatepass")
+            "\n".join(self.in_order).encode("utf-8", "surrogatepass")
         ).hexdigest()
 
     @classmethod

@@ -1,4 +1,4 @@
-"""VLScore, its ablations and CLIPScore: functions of embedded images, candidates and references.
+"""VLScore, its ablations, CLIPScore and distances of our own, on embedded triples.
 
 The mathematics is in `vlscore.similarity`.
 """
@@ -7,6 +7,9 @@ from vlscore.metrics.metric import EMBEDDINGS, Metric, Parameter
 
 _VLSCORE_PAPER = "Dawidowicz, Hirsch, Tal 2024, VLScore, NeurIPS"
 _CLIPSCORE_PAPER = "Hessel et al. 2021, CLIPScore, EMNLP"
+_OURS = "none; docs/which_score.md"
+
+_IMAGE_WEIGHT = Parameter("image", 1.0, "weight of the image; the reference's is 1", above=0.0)
 
 VLSCORE = Metric(
     name="vlscore",
@@ -77,6 +80,62 @@ REFCLIPSCORE = Metric(
     artefacts=(EMBEDDINGS,),
     citation=_CLIPSCORE_PAPER,
 )
+HEIGHT = Metric(
+    name="height",
+    description="distance of the candidate from the line through image and reference, 2T/|i-r|",
+    higher_is_better=False,
+    bounds=(0.0, None),
+    uses_image=True,
+    uses_reference=True,
+    reference_scores_best=True,
+    artefacts=(EMBEDDINGS,),
+    citation=_OURS,
+)
+SEGMENT_DISTANCE = Metric(
+    name="segment-distance",
+    description="distance of the candidate from the segment between image and reference",
+    higher_is_better=False,
+    bounds=(0.0, None),
+    uses_image=True,
+    uses_reference=True,
+    reference_scores_best=True,
+    artefacts=(EMBEDDINGS,),
+    citation=_OURS,
+)
+MIDPOINT_DISTANCE = Metric(
+    name="midpoint-distance",
+    description="distance of the candidate from the midpoint of image and reference",
+    higher_is_better=False,
+    bounds=(0.0, None),
+    uses_image=True,
+    uses_reference=True,
+    artefacts=(EMBEDDINGS,),
+    citation=_OURS,
+)
+IMAGE_GAIN_DISTANCE = Metric(
+    name="image-gain-distance",
+    description="squared distance from the reference, less how much nearer to the image the "
+    "candidate is than the reference; 0 for the reference",
+    higher_is_better=False,
+    bounds=(None, None),
+    uses_image=True,
+    uses_reference=True,
+    artefacts=(EMBEDDINGS,),
+    citation=_OURS,
+    parameters=(_IMAGE_WEIGHT,),
+)
+IMAGE_GAIN_COSINE = Metric(
+    name="image-gain-cosine",
+    description="cosine with the reference, plus how much nearer in cosine to the image the "
+    "candidate is than the reference; 1 for the reference",
+    higher_is_better=True,
+    bounds=(None, None),
+    uses_image=True,
+    uses_reference=True,
+    artefacts=(EMBEDDINGS,),
+    citation=_OURS,
+    parameters=(_IMAGE_WEIGHT,),
+)
 
 EMBEDDED = (
     VLSCORE,
@@ -85,4 +144,9 @@ EMBEDDED = (
     BOUNDING_SPHERE,
     CLIPSCORE,
     REFCLIPSCORE,
+    HEIGHT,
+    SEGMENT_DISTANCE,
+    MIDPOINT_DISTANCE,
+    IMAGE_GAIN_DISTANCE,
+    IMAGE_GAIN_COSINE,
 )

@@ -22,6 +22,11 @@ FUNCTIONS: dict[str, tuple[str, str]] = {
     "bounding-sphere": ("bounding_sphere_radius", "igr"),
     "clipscore": ("clipscore", "ig"),
     "refclipscore": ("refclipscore", "igr"),
+    "height": ("height", "igr"),
+    "segment-distance": ("segment_distance", "igr"),
+    "midpoint-distance": ("midpoint_distance", "igr"),
+    "image-gain-distance": ("image_gain_distance", "igr"),
+    "image-gain-cosine": ("image_gain_cosine", "igr"),
 }
 
 
@@ -47,6 +52,8 @@ class SimilarityProvider(Provider):
         arguments: list[Any] = [torch.as_tensor(_part(metric, triples, c)) for c in letters]
         if "C" in metric.settings:
             arguments.append(constant_of(metric, triples.C))
+        if "image" in metric.settings:
+            arguments.append(metric.settings["image"])
         values = function(*arguments).double().cpu().numpy()
         undefined = np.flatnonzero(~np.isfinite(values)).tolist()
         reasons = {row: triples.failures[row] for row in undefined if row in triples.failures}

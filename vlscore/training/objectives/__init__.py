@@ -1,1 +1,1 @@
-"""The papers' training objectives: functions of the features of a batch of pairs."""
+"""Each paper's loss, one in a file: a pure function, and the Objective that holds its settings."""

@@ -1,0 +1,69 @@
+"""`vlscore calibrate` on the bundled studies."""
+
+import json
+import shutil
+
+import pytest
+
+from tests.conftest import REPOSITORY
+from vlscore.errors import InvalidSetting, InvalidTable, VLScoreError, WeightsNotFound
+
+STUDIES = REPOSITORY / "weights" / "phantom" / "demo" / "studies.jsonl"
+HERE = ("--workers", "0")
+
+
+def test_prints_C_with_its_quantiles_and_signature(command):
+    done = command("calibrate", STUDIES, *HERE)
+    assert done.exit_code == 0, done.stderr
+    assert "largest (C)" in done.stdout
+    assert "0.95" in done.stdout
+    assert "enc:phantom@" in done.stdout
+    assert "trained on synthetic phantoms" in done.stderr
+
+
+def test_json_alone_with_others(command, hash_encoder):
+    done = command("calibrate", STUDIES, "--others", "2", "--json", *HERE)
+    found = json.loads(done.stdout)
+    assert (found["studies"], found["triangles"]) == (12, 24)
+    assert found["C"] >= found["quantiles"]["0.99"]["estimate"]
+
+
+def test_writes_the_card_of_the_folder(command, tmp_path):
+    weights = tmp_path / "trained"
+    shutil.copytree(STUDIES.parent.parent, weights, ignore=shutil.ignore_patterns("demo"))
+    asked = ("calibrate", STUDIES, "-e", "phantom", "--weights", weights, "--write-card", *HERE)
+    refused = command(*asked)
+    assert isinstance(refused.exception, WeightsNotFound)
+    assert "has no card.json" in str(refused.exception)
+    (weights / "card.json").write_text('{"C": null}')
+    done = command(*asked)
+    assert done.exit_code == 0, done.stderr
+    assert f"wrote {weights / 'card.json'}" in done.stdout
+    assert json.loads((weights / "card.json").read_text())["C"] > 0
+
+
+def test_rows_that_failed_are_listed(command, hash_encoder, tmp_path):
+    lines = STUDIES.read_text().splitlines()
+    broken = json.loads(lines[0]) | {"image": "absent.dcm"}
+    table = tmp_path / "studies.jsonl"
+    table.write_text("\n".join([json.dumps(broken), *lines[1:]]))
+    asked = ("calibrate", table, "--image-root", STUDIES.parent, *HERE)
+    done = command(*asked)
+    assert done.exit_code == 1
+    assert "1 row could not be used" in done.stderr
+    assert "absent.dcm" in done.stderr
+    assert command(*asked, "--keep-going").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "said"),
+    [
+        (("--write-card",), InvalidSetting, "--weights"),
+        (("--candidate-column", "absent"), InvalidTable, "absent"),
+        (("--section", "nonsense"), VLScoreError, "nonsense"),
+    ],
+)
+def test_a_slip_is_an_error_of_ours(command, hash_encoder, arguments, error, said):
+    refused = command("calibrate", STUDIES, *arguments, *HERE)
+    assert isinstance(refused.exception, error)
+    assert said in str(refused.exception)

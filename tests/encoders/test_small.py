@@ -1,0 +1,226 @@
+"""The small trainable encoder: what it keeps on disk, and the features it learns from."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional
+
+from tests.encoders.goldens import row_error
+from vlscore.encoders import encoder_card, load_encoder
+from vlscore.encoders.blocks.sentences import vocabulary_of
+from vlscore.encoders.contract import check_encoder
+from vlscore.encoders.small import MODEL, STYLES, VOCABULARY, SmallEncoder
+from vlscore.encoders.stated import CARD
+from vlscore.errors import (
+    ChecksumMismatch,
+    IncompatibleCheckpoint,
+    InvalidSetting,
+    WeightsNotFound,
+)
+
+REPORTS = [
+    "Small left pleural effusion. No pneumothorax.",
+    "The heart is normal in size; lungs are clear.",
+    "",
+    "Large nodule in the right upper lobe. Small left pleural effusion. " * 3,
+]
+SMALLER = {"side": 64, "dim": 24, "local_dim": 12, "channels": (8, 12, 16), "width": 16}
+
+
+def make(style: str = "siglip", seed: int = 0, **settings: object) -> SmallEncoder:
+    return SmallEncoder.new(vocabulary_of(REPORTS), style=style, seed=seed, **(SMALLER | settings))
+
+
+def pixels(count: int, side: int = 64) -> torch.Tensor:
+    return torch.randn(count, 1, side, side, generator=torch.Generator().manual_seed(1))
+
+
+def ready(encoder: SmallEncoder) -> SmallEncoder:
+    return encoder.eval().requires_grad_(False)
+
+
+@pytest.mark.parametrize("style", ["convirt", "gloria"])
+def test_the_contract_holds_where_vectors_have_any_length(style: str) -> None:
+    check_encoder(ready(make(style)))
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_a_round_trip_changes_nothing(style: str, tmp_path: Path) -> None:
+    encoder = ready(make(style))
+    encoder.save(tmp_path / "encoder", {"C": 1.5, "C_source": "a test", "objective": style})
+    again = load_encoder("small", weights=tmp_path / "encoder")
+    assert (again.card.C, again.card.C_source) == (1.5, "a test")
+    assert again.card.normalised == STYLES[style].normalised
+    assert again.card.dim == 24
+    picture = (np.arange(70 * 90).reshape(70, 90) % 251).astype(np.uint8)
+    assert torch.equal(again.encode_images([picture]), encoder.encode_images([picture]))
+    assert torch.equal(again.encode_reports(REPORTS), encoder.encode_reports(REPORTS))
+    assert again.checksum == encoder.checksum
+
+
+def test_other_weights_or_words_have_another_checksum(tmp_path: Path) -> None:
+    first, same, other = make(seed=0), make(seed=0), make(seed=1)
+    assert ready(first).checksum == ready(same).checksum != ready(other).checksum
+    words = vocabulary_of(REPORTS)
+    assert ready(SmallEncoder.new(words[::-1], **SMALLER)).checksum != first.checksum
+
+
+@pytest.mark.parametrize("name", [MODEL, VOCABULARY, CARD])
+def test_a_folder_that_misses_a_file_names_it(name: str, tmp_path: Path) -> None:
+    make().save(tmp_path)
+    (tmp_path / name).unlink()
+    with pytest.raises(WeightsNotFound, match=name):
+        load_encoder("small", weights=tmp_path)
+
+
+@pytest.mark.parametrize("name", [MODEL, VOCABULARY])
+def test_a_folder_that_changed_after_training_is_refused(name: str, tmp_path: Path) -> None:
+    make().save(tmp_path)
+    content = (tmp_path / name).read_bytes()
+    changed = content[:-1] + bytes([content[-1] ^ 1]) if name == MODEL else b'["a"]'
+    (tmp_path / name).write_bytes(changed)
+    with pytest.raises(ChecksumMismatch, match=r"card\.json states"):
+        load_encoder("small", weights=tmp_path)
+
+
+def test_a_seed_leaves_the_random_numbers_of_the_process_alone() -> None:
+    torch.manual_seed(5)
+    expected = torch.rand(3)
+    torch.manual_seed(5)
+    make(seed=3)
+    assert torch.equal(torch.rand(3), expected)
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_features_are_the_embeddings_with_local_vectors_beside_them(style: str) -> None:
+    encoder = ready(make(style))
+    images, tokens = pixels(3), encoder.tokenize(REPORTS)
+    seen, read = encoder.image_features(images), encoder.report_features(tokens)
+    assert torch.equal(seen.vectors, encoder.embed_images(images))
+    assert torch.equal(read.vectors, encoder.embed_reports(tokens))
+    assert seen.patches.shape == (3, 4, 12)
+    counts = [len(report.replace(";", "").replace(".", "").split()) for report in REPORTS]
+    assert read.is_word.sum(dim=1).tolist() == counts
+    assert read.words.shape == (4, max(counts), 12)
+    assert not read.words[~read.is_word].any()
+    assert read.words[read.is_word].any(dim=1).all()
+
+
+def test_a_word_has_the_vector_that_its_own_report_gives_it() -> None:
+    encoder = ready(make())
+    together = encoder.report_features(encoder.tokenize(REPORTS))
+    alone = encoder.report_features(encoder.tokenize(REPORTS[:1]))
+    count = alone.words.shape[1]
+    assert row_error(together.words[0, :count], alone.words[0]) < 1e-5
+    # The last sentence of the long report is its second once more, and the first of the first.
+    last = together.words[3][together.is_word[3]][-4:]
+    assert row_error(last, alone.words[0, :4]) < 1e-5
+
+
+@pytest.mark.parametrize("style", ["convirt", "gloria", "siglip"])
+def test_an_image_and_a_report_do_not_depend_on_their_batch_while_they_learn(style: str) -> None:
+    encoder = make(style)
+    images, tokens = pixels(4), encoder.tokenize(REPORTS)
+    with torch.no_grad():
+        seen, alone = encoder.embed_images(images), encoder.embed_images(images[:1])
+        read, one = encoder.embed_reports(tokens), encoder.embed_reports(tokens.take([0]))
+    assert row_error(seen[:1], alone) < 1e-5
+    assert row_error(read[:1], one) < 1e-5
+
+
+def test_a_sum_over_words_grows_with_the_report_and_a_mean_does_not() -> None:
+    twice = [REPORTS[0], f"{REPORTS[0]} {REPORTS[0]}"]
+    summed = ready(make("gloria")).encode_reports(twice)
+    assert row_error(summed[1:], 2 * summed[:1]) < 1e-5
+    averaged = ready(make("convirt")).encode_reports(twice)
+    assert row_error(averaged[1:], averaged[:1]) < 1e-5
+
+
+def test_words_that_training_never_showed_say_nothing_of_their_own() -> None:
+    encoder = ready(make())
+    known, strange, other = encoder.encode_reports(
+        ["Small left effusion.", "Small qwrt effusion.", "Small zxcv effusion."]
+    )
+    assert torch.equal(strange, other)
+    assert not torch.equal(strange, known)
+
+
+@pytest.mark.parametrize("style", ["convirt", "gloria", "siglip"])
+def test_every_parameter_learns_and_pairs_are_told_apart(style: str) -> None:
+    torch.manual_seed(0)
+    encoder = make(style)
+    reports = [REPORTS[0], REPORTS[1], REPORTS[3], "Small nodule. Lungs are clear."]
+    images, tokens = pixels(4), encoder.tokenize(reports)
+    optimiser = torch.optim.AdamW(encoder.parameters(), 3e-3)
+    losses = []
+    for _ in range(30):
+        seen, read = encoder.image_features(images), encoder.report_features(tokens)
+        scores = functional.normalize(seen.vectors) @ functional.normalize(read.vectors).T
+        words = (read.words.sum(1) / read.is_word.sum(1, keepdim=True)) @ seen.patches.mean(1).T
+        target = torch.arange(4)
+        loss = functional.cross_entropy(10 * scores, target) + functional.cross_entropy(
+            words, target
+        )
+        optimiser.zero_grad()
+        loss.backward()
+        idle = [name for name, x in encoder.named_parameters() if not x.grad.any()]
+        assert not idle
+        optimiser.step()
+        losses.append(loss.item())
+    assert losses[-1] < 0.2 * losses[0]
+
+
+@pytest.mark.parametrize(
+    ("card", "named"),
+    [
+        ("[]", "is no card of a small encoder"),
+        ("{", "is no card of a small encoder"),
+        ('{"settings": 3}', "settings are"),
+        ('{"settings": {"style": "clip"}}', "style is one of biovil"),
+        ('{"settings": {"depth": 3}}', "settings are"),
+        ('{"settings": {"dim": -3}}', "sizes are whole numbers"),
+        ('{"settings": {"dim": 1e9}}', "sizes are whole numbers"),
+        ('{"settings": {"channels": 3}}', "channels are three numbers"),
+        ('{"settings": {"channels": [1, 2, "a"]}}', "sizes are whole numbers"),
+        ('{"settings": {"side": 100}}', "multiple of 32"),
+        ('{"settings": {}, "C": "large"}', "C is 'large'"),
+        ('{"settings": {}, "C": -1}', "C is -1"),
+        ('{"settings": {}, "notes": "none"}', "notes is 'none'"),
+        ('{"settings": {}, "title": ""}', "title is ''"),
+        ('{"settings": {}, "demonstration": "yes"}', "demonstration is 'yes'"),
+        ('{"settings": {"dim": 32}}', "does not fit SmallEncoder"),
+    ],
+)
+def test_a_damaged_card_is_refused_by_name(tmp_path: Path, card: str, named: str) -> None:
+    make().save(tmp_path)
+    (tmp_path / CARD).write_text(card)
+    with pytest.raises(IncompatibleCheckpoint, match=named) as raised:
+        load_encoder("small", weights=tmp_path)
+    assert str(tmp_path) in str(raised.value)
+
+
+def test_settings_that_cannot_be_are_refused() -> None:
+    with pytest.raises(InvalidSetting, match="style is one of"):
+        make("clip")
+    with pytest.raises(InvalidSetting, match="multiple of 32"):
+        make(side=100)
+
+
+def test_without_a_folder_the_user_learns_how_to_train_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("VLSCORE_WEIGHTS", str(tmp_path))
+    with pytest.raises(WeightsNotFound, match="vlscore train"):
+        load_encoder("small")
+    assert encoder_card("small").C is None
+
+
+def test_the_vocabulary_is_of_words_that_stand_often_enough() -> None:
+    assert vocabulary_of(["No effusion. No EDEMA!", "[UNK] effusion"]) == [
+        "edema",
+        "effusion",
+        "no",
+    ]
+    assert vocabulary_of(["No effusion. No EDEMA!"], at_least=2) == ["no"]

@@ -1,0 +1,82 @@
+"""MedCLIP's loss against its formula, and the labels it is given."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from tests.training.objectives.pairs import array, cosine, drawn_pairs, softmax, total
+from vlscore.errors import InvalidSetting
+from vlscore.training.labels import LABELS, labels_of
+from vlscore.training.objectives.medclip import Medclip
+
+
+def expected(pairs, scale):
+    images, reports, labels, same = (
+        array(x) for x in (pairs.images, pairs.reports, pairs.labels, pairs.same)
+    )
+    count, total = len(images), 0.0
+    for i in range(count):
+        others = [k for k in range(count) if k == i or not same[i, k]]
+        targets = softmax(np.array([labels[i] @ labels[k] for k in others]))
+        for scores in (
+            np.array([scale * cosine(images[i], reports[k]) for k in others]),
+            np.array([scale * cosine(images[k], reports[i]) for k in others]),
+        ):
+            total -= 0.5 * (targets * np.log(softmax(scores))).sum()
+    return total / count
+
+
+@pytest.mark.parametrize("same", [False, True])
+@pytest.mark.parametrize("temperature", [0.07, 0.5])
+def test_equals_the_formula(same, temperature):
+    pairs = drawn_pairs(same=same)
+    found = Medclip(temperature=temperature).double()(pairs)
+    assert total(found) == pytest.approx(expected(pairs, 1 / temperature))
+
+
+def test_equals_what_the_authors_code_printed():
+    # _soft_clip_loss of RyanWangZf/MedCLIP at 9c3396f, with the model's starting scale.
+    found = Medclip().double()(drawn_pairs(9, seed=11))
+    assert total(found) == pytest.approx(8.94391008918649, rel=1e-6)
+
+
+def test_reports_that_state_the_same_are_hardly_negatives():
+    pairs = drawn_pairs(2)
+    labels = torch.zeros(2, 14, dtype=torch.float64)
+    labels[:, 6:9] = 1
+    # Both images lie by the first report: right for labels that are equal, wrong for others.
+    beside = replace(
+        pairs, images=pairs.reports[[0, 0]], reports=pairs.reports[[0, 0]], labels=labels
+    )
+    apart = replace(beside, labels=labels * torch.tensor([[1.0], [-1.0]]))
+    objective = Medclip().double()
+    assert total(objective(beside)) == pytest.approx(np.log(2))
+    other = replace(apart, images=pairs.images, reports=pairs.images)
+    assert total(objective(other)) < total(objective(apart))
+
+
+def test_the_scale_stays_within_the_authors_bounds():
+    objective = Medclip().double()
+    for value, kept in ((9.0, 4.6052), (-3.0, 0.0)):
+        objective.log_scale.data.fill_(value)
+        objective(drawn_pairs())
+        assert objective.log_scale.item() == pytest.approx(kept)
+
+
+def test_without_labels_it_says_what_is_missing():
+    with pytest.raises(InvalidSetting, match="needs the reports' finding labels"):
+        Medclip()(replace(drawn_pairs(), labels=None))
+
+
+def test_labels_are_read_from_reports():
+    reports = ["Possible pneumonia. No pleural effusion.", "Small left effusion.", ""]
+    labels = labels_of(reports)
+    assert labels.shape == (3, len(LABELS)) == (3, 14)
+    assert labels.dtype == torch.float32
+    column = {name: labels[:, place].tolist() for place, name in enumerate(LABELS)}
+    assert column["Pneumonia"] == [-1, 0, 0]
+    assert column["Pleural Effusion"] == [0, 1, 0]
+    assert column["No Finding"] == [0, 0, 1]
+    assert labels_of([]).shape == (0, 14)

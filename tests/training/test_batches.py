@@ -1,0 +1,115 @@
+"""Batches: an order that the seed decides, shared by processes, each image changed by chance."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.training.toys import ToyEncoder
+from vlscore.training.augmentation import AUGMENTATIONS
+from vlscore.training.batches import BatchSource, reworded
+from vlscore.training.processes import Processes
+from vlscore.training.settings import TrainingSettings
+
+ROWS = np.arange(20)
+
+
+def _source(pairs, processes=None, **settings):
+    chosen = TrainingSettings(**{"batch_size": 6, "augmentation": "convirt", **settings})
+    return BatchSource(
+        pairs, ROWS, ToyEncoder(), chosen, processes=processes or Processes(), threads=2
+    )
+
+
+def test_an_epoch_shows_no_pair_twice_and_the_next_has_another_order(pairs):
+    source = _source(pairs)
+    assert source.steps_in_epoch == 3
+    batches = [batch.rows.tolist() for batch in source.training(0, 6)]
+    first, second = sum(batches[:3], []), sum(batches[3:], [])  # noqa: RUF017
+    assert len(set(first)) == len(first) == 18
+    assert len(set(second)) == 18
+    assert first != second
+    assert set(first) <= set(ROWS.tolist())
+
+
+def test_a_run_that_goes_on_sees_what_it_would_have_seen(pairs):
+    whole = list(_source(pairs).training(0, 6))
+    rest = list(_source(pairs).training(4, 6))
+    for one, other in zip(whole[4:], rest, strict=True):
+        assert np.array_equal(one.rows, other.rows)
+        assert torch.equal(one.pixels, other.pixels)
+        assert torch.equal(one.tokens.ids, other.tokens.ids)
+
+
+def test_processes_share_what_one_would_have(pairs):
+    whole = next(_source(pairs, sentences="shuffled").training(2, 3))
+    parts = [
+        next(_source(pairs, Processes(rank, 3), sentences="shuffled").training(2, 3))
+        for rank in range(3)
+    ]
+    assert all(np.array_equal(part.rows, whole.rows) for part in parts)
+    assert torch.equal(torch.cat([part.pixels for part in parts]), whole.pixels)
+    assert all(torch.equal(part.same, whole.same) for part in parts)
+
+
+def test_seeds_draw_other_orders_and_changes(pairs):
+    one, other = (next(_source(pairs, seed=seed).training(0, 1)) for seed in (0, 1))
+    assert one.rows.tolist() != other.rows.tolist()
+
+
+def test_plain_batches_are_not_changed(pairs):
+    found = _source(pairs).plain(np.array([3, 1]))
+    without = _source(pairs, augmentation="none")
+    assert torch.equal(found.pixels, without.plain(np.array([3, 1])).pixels)
+    changed = next(_source(pairs).training(0, 1))
+    assert not torch.equal(changed.pixels, without.plain(changed.rows).pixels)
+
+
+def test_an_error_of_a_batch_comes_out(pairs, monkeypatch):
+    source = _source(pairs)
+    monkeypatch.setattr(source, "_pixels", lambda pair, epoch: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        list(source.training(0, 2))
+
+
+@pytest.mark.parametrize("name", [n for n in AUGMENTATIONS if n != "none"])
+def test_no_augmentation_takes_left_for_right(name):
+    """An image that grows brighter from left to right, or from top to bottom, still does."""
+    change = AUGMENTATIONS.find(name)
+    ramp = np.tile(np.linspace(40, 215, 64).astype(np.uint8), (64, 1))
+    for draw in range(200):
+        across = change(ramp, np.random.default_rng(draw)).astype(float)[20:44, 20:44]
+        down = change(ramp.T.copy(), np.random.default_rng(draw)).astype(float)[20:44, 20:44]
+        assert across[:, -1].mean() > across[:, 0].mean() + 10
+        assert down[-1].mean() > down[0].mean() + 10
+
+
+@pytest.mark.parametrize("name", list(AUGMENTATIONS))
+def test_an_augmentation_keeps_shape_and_type_and_repeats_itself(name):
+    change = AUGMENTATIONS.find(name)
+    image = np.random.default_rng(0).integers(0, 256, (40, 50)).astype(np.uint8)
+    kept = image.copy()
+    found = change(image, np.random.default_rng(5))
+    assert found.shape == image.shape
+    assert found.dtype == np.uint8
+    assert np.array_equal(image, kept)
+    assert np.array_equal(found, change(image, np.random.default_rng(5)))
+    assert np.array_equal(found, image) == (name == "none")
+
+
+def test_a_crop_stays_inside_the_image():
+    from vlscore.training.augmentation import Augmentation
+
+    change = Augmentation("crop", "here", crop=0.5)
+    white = np.full((50, 40), 255, np.uint8)
+    for draw in range(50):
+        assert change(white, np.random.default_rng(draw)).min() > 250
+
+
+@given(st.lists(st.sampled_from(["No edema.", "Clear lungs.", "Large heart."]), min_size=1))
+def test_shuffled_sentences_are_the_same_sentences(sentences):
+    text = " ".join(sentences)
+    shuffled = reworded(text, "shuffled", np.random.default_rng(1))
+    assert sorted(shuffled.split()) == sorted(text.split())
+    assert reworded(text, "one", np.random.default_rng(1)) in sentences

@@ -1,0 +1,128 @@
+"""Two processes that share each batch train what one process trains."""
+
+import os
+import socket
+import subprocess
+import sys
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from tests.conftest import REPOSITORY
+from tests.training.conftest import opened
+from tests.training.toys import ToyEncoder
+from vlscore.errors import InvalidSetting
+from vlscore.training.processes import Processes
+
+PROGRAM = """
+import sys
+from pathlib import Path
+from tests.training.conftest import LOCAL, opened
+from tests.training.toys import ToyEncoder
+from vlscore.training.run import train
+from vlscore.training.settings import TrainingSettings
+from vlscore.training.starts import Start
+
+settings = TrainingSettings(LOCAL, epochs=3, batch_size=8, learning_rate=0.05,
+    validation_share=0.2, augmentation="light")
+preparation = opened(Path(sys.argv[1]), views="frontal+lateral")
+train(preparation, sys.argv[2], settings, Start(ToyEncoder().double()), device="cpu",
+    micro_batch=int(sys.argv[3]))
+"""
+
+
+def _run(table, out, processes, micro_batch=0):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    common = {
+        **os.environ,
+        "PYTHONPATH": str(REPOSITORY),
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(port),
+        "WORLD_SIZE": str(processes),
+        "OMP_NUM_THREADS": "1",
+    }
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-c", PROGRAM, table, out, str(micro_batch)],
+            cwd=REPOSITORY,
+            env={**common, "RANK": str(rank), "LOCAL_RANK": str(rank)},
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(processes)
+    ]
+    try:
+        said = [process.communicate(timeout=300)[1] for process in started]
+    finally:
+        for process in started:
+            process.kill()
+    assert [process.returncode for process in started] == [0] * processes, said
+
+
+def _column(path, name):
+    header, *rows = [line.split(",") for line in path.read_text().splitlines()]
+    return [float(row[header.index(name)]) for row in rows]
+
+
+def test_two_processes_give_the_loss_and_the_weights_of_one(lateral_table, tmp_path):
+    """In float64, with local features, lateral views that one may lack, and micro-batches."""
+    _run(lateral_table, tmp_path / "one", 1)
+    _run(lateral_table, tmp_path / "two", 2, micro_batch=3)
+    for name in ("loss", "loss_local", "gradient"):
+        one, two = (_column(tmp_path / each / "log.csv", name) for each in ("one", "two"))
+        assert len(one) == 6
+        assert two == pytest.approx(one, rel=1e-10)
+    one, two = (load_file(tmp_path / each / "model.safetensors") for each in ("one", "two"))
+    start = ToyEncoder().double().state_dict()
+    for name, tensor in one.items():
+        torch.testing.assert_close(two[name], tensor, rtol=1e-8, atol=1e-10)
+        assert not torch.equal(tensor, start[name]), name
+    one, two = ((tmp_path / each / "validation.csv").read_text() for each in ("one", "two"))
+    assert one.split() != []
+    assert _column(tmp_path / "one" / "validation.csv", "mean recall") == pytest.approx(
+        _column(tmp_path / "two" / "validation.csv", "mean recall")
+    )
+
+
+def test_shares_of_a_batch_are_whole_and_apart():
+    rows = list(range(12))
+    shares = [rows[Processes(rank, 3).share(12)] for rank in range(3)]
+    assert sum(shares, []) == rows  # noqa: RUF017
+
+
+def test_one_process_sends_nothing():
+    tensor = torch.ones(3, requires_grad=True)
+    gathered = Processes().gather(tensor)
+    assert torch.equal(gathered, tensor)
+    assert not gathered.requires_grad
+    assert Processes().largest(7, torch.device("cpu")) == 7
+
+
+def test_a_table_is_read_by_the_first_process_alone(table, tmp_path, monkeypatch):
+    """The others wait for its pairs and never decode."""
+    import threading
+    import time
+
+    from vlscore.training import preparing
+    from vlscore.training.preparing import prepare, wait_for
+
+    monkeypatch.setattr(preparing, "_SECONDS_BETWEEN_LOOKS", 0.01)
+    made = opened(table)
+    found = []
+    waiting = threading.Thread(target=lambda: found.append(wait_for(made, tmp_path / "pairs")))
+    waiting.start()
+    time.sleep(0.05)
+    assert not found
+    pairs = prepare(made, tmp_path / "pairs")
+    waiting.join(30)
+    assert found[0].sha256 == pairs.sha256
+
+
+def test_a_batch_that_processes_cannot_share_is_refused(run_toy, tmp_path, monkeypatch):
+    monkeypatch.setenv("WORLD_SIZE", "4")
+    with pytest.raises(InvalidSetting, match="cannot be shared equally by 4 processes"):
+        run_toy(tmp_path / "out")
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,73 @@
+"""Settings: checked once, written and read again."""
+
+from itertools import pairwise
+
+import pytest
+
+from vlscore.errors import InvalidSetting
+from vlscore.training.config import read_config, write_config
+from vlscore.training.settings import TrainingSettings
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("epochs", 0),
+        ("batch_size", 1),
+        ("learning_rate", 0.0),
+        ("learning_rate", float("nan")),
+        ("weight_decay", -1.0),
+        ("warm_up", 1.0),
+        ("clip", float("inf")),
+        ("precision", "fp16"),
+        ("sentences", "some"),
+        ("validation_share", 1.0),
+        ("select", "first"),
+        ("patience", -1),
+        ("seed", 1.5),
+    ],
+)
+def test_a_value_that_cannot_be_is_named(setting, value):
+    with pytest.raises(InvalidSetting, match=setting):
+        TrainingSettings(**{setting: value})
+
+
+def test_the_rate_rises_and_falls_to_nothing():
+    settings = TrainingSettings(learning_rate=2.0, warm_up=0.1)
+    rates = [settings.rate_at(step, 100) for step in range(100)]
+    assert rates[:10] == pytest.approx([0.2 * k for k in range(1, 11)])
+    assert rates[10] == 2.0
+    assert all(one > other for one, other in pairwise(rates[10:]))
+    assert rates[55] == pytest.approx(1.0)
+    assert rates[-1] < 0.001
+    assert TrainingSettings(warm_up=0.0, learning_rate=1.0).rate_at(0, 1) == 1.0
+
+
+def test_a_config_comes_back_as_it_was_written(tmp_path):
+    path = tmp_path / "training.toml"
+    values = {"batch_size": 8, "clip": 0.5, "out": 'a "b"\\ü', "keep": True, "none": None}
+    write_config(path, values)
+    del values["none"]
+    assert read_config(path, list(values)) == values
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("batchsize = 8", "no setting 'batchsize'; did you mean batch_size"),
+        ("batch_size = [8]", "batch_size is a text, a number, true or false"),
+        ("batch_size 8", "is no TOML file"),
+        ("\x00", "is no TOML file"),
+    ],
+)
+def test_a_slip_in_a_config_is_named(tmp_path, content, said):
+    path = tmp_path / "mine.toml"
+    path.write_text(content)
+    with pytest.raises(InvalidSetting, match=r"mine\.toml") as raised:
+        read_config(path, ["batch_size", "epochs"])
+    assert said in str(raised.value)
+
+
+def test_a_config_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(InvalidSetting, match=r"absent\.toml cannot be read: No such file"):
+        read_config(tmp_path / "absent.toml", [])

@@ -1,0 +1,124 @@
+"""What training starts from, and how it stops."""
+
+import os
+import signal
+
+import pytest
+import torch
+
+from tests.training.conftest import opened
+from tests.training.toys import ToyEncoder, write_table
+from vlscore.errors import BrokenContract, InvalidSetting
+from vlscore.training import starts
+from vlscore.training.preparing import prepare
+from vlscore.training.starts import Start, own_copy
+from vlscore.training.stopping import asked_to_stop
+
+
+def test_a_small_encoder_has_the_words_of_the_reports():
+    start = Start(style="gloria")
+    assert start.opened(0) is None
+    one, same, other = (start.small(["Large heart.", "No edema."], seed) for seed in (1, 1, 2))
+    assert set(one.tokenizer.words) == {"large", "heart", "no", "edema"}
+    assert one.card.title == "Small encoder in the style of gloria"
+    states = [encoder.state_dict() for encoder in (one, same, other)]
+    assert all(torch.equal(value, states[1][name]) for name, value in states[0].items())
+    assert any(not torch.equal(value, states[2][name]) for name, value in states[0].items())
+    assert start.kept_side == 256
+
+
+def test_a_layout_starts_from_its_parts(monkeypatch):
+    asked = {}
+
+    def new_encoder(name, **options):
+        asked.update(options, name=name)
+        return ToyEncoder()
+
+    monkeypatch.setattr(starts, "new_encoder", new_encoder)
+    start = Start("limitr", tokenizer="t", image_weights="i", text_weights="b")
+    assert isinstance(start.opened(4), ToyEncoder)
+    assert asked == {
+        "name": "limitr", "tokenizer": "t", "image_weights": "i", "text_weights": "b", "seed": 4,
+    }  # fmt: skip
+    assert start.kept_side == 256
+    assert Start("biovil").kept_side == round(Start("biovil").kept_side) >= 512
+
+
+def test_a_checkpoint_goes_on(monkeypatch):
+    asked = []
+    monkeypatch.setattr(starts, "load_encoder", lambda *a, **k: asked.append((a, k)) or "loaded")
+    assert Start("limitr", weights="w", tokenizer="t").opened(0) == "loaded"
+    assert asked == [(("limitr",), {"weights": "w", "tokenizer": "t"})]
+    given = ToyEncoder()
+    assert Start(given).opened(0) is given
+    with pytest.raises(BrokenContract):
+        Start(ToyEncoder().train()).opened(0)
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"encoder": "limitr", "style": "limitr"}, "is of a new small encoder"),
+        ({"image_weights": "i"}, "image_weights are of a published layout"),
+        (
+            {"encoder": "limitr", "weights": "w", "text_weights": "t"},
+            "without weights of the whole",
+        ),
+        ({"encoder": "chexzero", "text_weights": "t"}, "text_weights are of a published layout"),
+    ],
+)
+def test_settings_that_do_not_go_together(settings, said):
+    with pytest.raises(InvalidSetting, match=said):
+        Start(**settings)
+
+
+def test_training_does_not_write_to_the_memory_that_was_given():
+    """Weights of a checkpoint may lie in the mapped file."""
+    encoder = ToyEncoder()
+    lent = {name: tensor.detach() for name, tensor in encoder.named_parameters()}
+    before = {name: tensor.clone() for name, tensor in lent.items()}
+    digest = encoder.weights_digest
+    assert own_copy(encoder) is encoder
+    with torch.no_grad():
+        for parameter in encoder.parameters():
+            parameter.add_(1)
+    assert all(torch.equal(tensor, before[name]) for name, tensor in lent.items())
+    assert encoder.weights_digest != digest
+
+
+def test_a_signal_asks_once_and_stops_the_second_time():
+    before = signal.getsignal(signal.SIGTERM)
+    with asked_to_stop() as is_stopped:
+        assert not is_stopped()
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert is_stopped()
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_a_stop_while_images_are_decoded_stops_at_once(run_toy, tmp_path):
+    """No step is there to be finished; decoded images are kept."""
+    table = write_table(tmp_path, 8)
+    made = opened(table)
+
+    def interrupt(done, failed):
+        if done:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        run_toy(tmp_path / "out", preparation=made, on_progress=interrupt)
+    prepare(made, tmp_path / "out" / "pairs")
+
+
+def test_studies_without_a_patient_are_by_themselves(tmp_path):
+    import json
+
+    table = write_table(tmp_path, 4)
+    rows = [json.loads(line) for line in table.read_text().splitlines()]
+    for row, patient in zip(rows, ("a", None, "", "a"), strict=True):
+        row["patient"] = patient
+    table.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    pairs = prepare(opened(table, group_column="patient"), tmp_path / "pairs")
+    assert len(set(pairs.groups)) == 3
+    assert pairs.groups[0] == pairs.groups[3]

@@ -1,0 +1,168 @@
+"""Gradients of a batch: in micro-batches exactly those of the whole batch at once."""
+
+import numpy as np
+import pytest
+import torch
+
+from tests.training.conftest import opened
+from tests.training.toys import Broken, Global, Local, ToyEncoder
+from vlscore.errors import TrainingDiverged
+from vlscore.training.batches import BatchSource
+from vlscore.training.loop import make_optimizer
+from vlscore.training.preparing import prepare
+from vlscore.training.processes import Processes
+from vlscore.training.settings import TrainingSettings
+from vlscore.training.step import Step, Towers
+
+IDS = [f"s{number}" for number in range(12)]
+
+
+@pytest.fixture(scope="module")
+def lateral_pairs(lateral_table, tmp_path_factory):
+    views = opened(lateral_table, views="frontal+lateral")
+    return prepare(views, tmp_path_factory.mktemp("pairs"))
+
+
+def _batch(pairs, encoder, *, lateral=False):
+    settings = TrainingSettings(batch_size=12)
+    source = BatchSource(pairs, np.arange(len(pairs)), encoder, settings, lateral=lateral)
+    return next(source.training(0, 1))
+
+
+def _gradients(pairs, micro_batch, objective, *, lateral=False, **options):
+    """Loss and gradients of one step in float64, and the towers it was made with."""
+    encoder = ToyEncoder(**options).double().train()
+    towers = Towers(encoder, local=objective.local, precision="fp32")
+    step = Step(towers, objective, Processes(), micro_batch=micro_batch)
+    parts = step(_batch(pairs, encoder, lateral=lateral), 3, IDS)
+    found = {
+        name: parameter.grad.clone()
+        for module in (encoder, objective)
+        for name, parameter in module.named_parameters()
+        if parameter.grad is not None
+    }
+    return parts, found, encoder
+
+
+@pytest.mark.parametrize("micro_batch", [1, 5, 12, 100])
+@pytest.mark.parametrize("make", [Global, Local])
+def test_micro_batches_give_the_gradients_of_the_whole_batch(pairs, make, micro_batch):
+    whole, expected, _ = _gradients(pairs, 0, make().double())
+    parts, found, _ = _gradients(pairs, micro_batch, make().double())
+    assert parts == pytest.approx(whole, rel=1e-13)
+    assert found.keys() == expected.keys()
+    assert {"rows.weight", "words.weight", "image_out.weight", "scale"} <= found.keys()
+    for name, gradient in found.items():
+        torch.testing.assert_close(gradient, expected[name], rtol=1e-11, atol=1e-13)
+
+
+def test_the_gradients_are_those_of_plain_backpropagation(pairs):
+    """Against autograd through towers and loss in one piece."""
+    objective = Local().double()
+    _, found, _ = _gradients(pairs, 4, objective)
+    encoder = ToyEncoder().double().train()
+    batch = _batch(pairs, encoder)
+    again = Local().double()
+    features = Towers(encoder, local=True, precision="fp32")(batch, slice(0, 12))
+    from vlscore.training.objective import PairFeatures
+
+    sum(again(PairFeatures(**features, same=batch.same)).values()).backward()
+    for module in (encoder, again):
+        for name, parameter in module.named_parameters():
+            if parameter.grad is not None:
+                torch.testing.assert_close(found[name], parameter.grad, rtol=1e-11, atol=1e-13)
+
+
+def test_mere_accumulation_would_be_something_else(pairs):
+    """The test above can fail: each micro-batch with its own negatives has other gradients."""
+    _, expected, _ = _gradients(pairs, 0, Global().double())
+    encoder, objective = ToyEncoder().double().train(), Global().double()
+    batch = _batch(pairs, encoder)
+    towers = Towers(encoder, local=False, precision="fp32")
+    from vlscore.training.objective import PairFeatures
+
+    for rows in (slice(0, 6), slice(6, 12)):
+        features = towers(batch, rows)
+        loss = sum(objective(PairFeatures(**features, same=batch.same[rows, rows])).values())
+        (loss / 2).backward()
+    gradient = encoder.image_out.weight.grad
+    assert not torch.allclose(gradient, expected["image_out.weight"], rtol=1e-2)
+
+
+def test_lateral_views_have_their_share_in_the_gradient(lateral_pairs):
+    _, expected, _ = _gradients(lateral_pairs, 0, Local().double(), lateral=True)
+    _, found, _ = _gradients(lateral_pairs, 5, Local().double(), lateral=True)
+    assert found["lateral.weight"].abs().max() > 0
+    for name, gradient in found.items():
+        torch.testing.assert_close(gradient, expected[name], rtol=1e-11, atol=1e-13)
+
+
+def test_a_missing_lateral_view_counts_as_zeros(lateral_pairs):
+    encoder = ToyEncoder().double()
+    batch = _batch(lateral_pairs, encoder, lateral=True)
+    towers = Towers(encoder, local=False, precision="fp32")
+    found = towers(batch, slice(0, 12))["images"]
+    frontal = encoder.embed_images(batch.pixels)
+    lateral = encoder.embed_lateral_images(batch.lateral)
+    assert 0 < len(lateral) < 12
+    rows = iter(lateral)
+    for row, there in enumerate(batch.has_lateral):
+        expected = (frontal[row] + (next(rows) if there else 0)) / 2
+        torch.testing.assert_close(found[row], expected)
+
+
+def test_both_passes_drop_the_same(pairs):
+    """With dropout, the second pass repeats the first; else gradients would belong to no loss."""
+    _, one, _ = _gradients(pairs, 12, Local().double(), dropout=0.5)
+    torch.manual_seed(99)
+    _, same, _ = _gradients(pairs, 12, Local().double(), dropout=0.5)
+    for name, gradient in one.items():
+        assert torch.equal(gradient, same[name])
+    loss, halves, _ = _gradients(pairs, 6, Local().double(), dropout=0.5)
+    again, repeated, _ = _gradients(pairs, 6, Local().double(), dropout=0.5)
+    assert loss == again
+    assert all(torch.equal(halves[name], repeated[name]) for name in halves)
+
+
+def test_batch_statistics_are_updated_once(pairs):
+    _, _, whole = _gradients(pairs, 0, Global().double(), norm=True)
+    _, _, micro = _gradients(pairs, 12, Global().double(), norm=True)
+    torch.testing.assert_close(whole.norm.running_mean, micro.norm.running_mean)
+    _, _, halves = _gradients(pairs, 6, Global().double(), norm=True)
+    encoder = ToyEncoder(norm=True).double().train()
+    batch = _batch(pairs, encoder)
+    for rows in (slice(0, 6), slice(6, 12)):
+        encoder.image_features(batch.pixels[rows])
+    torch.testing.assert_close(halves.norm.running_mean, encoder.norm.running_mean)
+    assert halves.norm.momentum == 0.1
+
+
+def test_a_loss_that_is_not_finite_names_its_studies(pairs):
+    encoder = ToyEncoder().train()
+    step = Step(Towers(encoder, local=False, precision="fp32"), Broken(), Processes())
+    with pytest.raises(TrainingDiverged) as raised:
+        step(_batch(pairs, encoder), 6, IDS)
+    assert "the loss of step 7 is not finite (image inf)" in str(raised.value)
+    assert "s0, s1, s2, s3, s4, s5, s6, s7, ..." in str(raised.value)
+    assert all(parameter.grad is None for parameter in encoder.parameters())
+
+
+def test_bf16_changes_features_a_little_and_gives_float32(pairs):
+    encoder = ToyEncoder()
+    batch = _batch(pairs, encoder)
+    full, half = (
+        Towers(encoder, local=True, precision=precision)(batch, slice(0, 12))
+        for precision in ("fp32", "bf16")
+    )
+    for name in ("images", "reports", "patches", "words"):
+        assert half[name].dtype == torch.float32
+        torch.testing.assert_close(half[name], full[name], rtol=0.05, atol=0.02)
+    assert not torch.equal(half["images"], full["images"])
+
+
+def test_only_matrices_decay():
+    settings = TrainingSettings(weight_decay=0.3)
+    groups = make_optimizer(ToyEncoder(), Global(), settings).param_groups
+    assert [group["weight_decay"] for group in groups] == [0.3, 0.0]
+    assert all(p.ndim > 1 for p in groups[0]["params"])
+    assert {p.ndim for p in groups[1]["params"]} == {0, 1}

@@ -1,0 +1,127 @@
+"""`vlscore bench`: where the time goes on this machine."""
+
+import json
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from vlscore.cli.options import (
+    BatchSizeOption,
+    CandidateColumnOption,
+    DeviceOption,
+    EncoderOption,
+    IdColumnOption,
+    ImageColumnOption,
+    ImagePolicyOption,
+    ImageRootOption,
+    JsonOption,
+    PrecisionOption,
+    ReferenceColumnOption,
+    SectionOption,
+    TokenizerOption,
+    ViewColumnOption,
+    ViewsOption,
+    WeightsOption,
+    column_names,
+    make_scorer,
+    say_of_encoder,
+    terminal_width,
+    text_policy,
+)
+
+
+def bench(
+    studies: Annotated[
+        Path | None,
+        typer.Argument(
+            help="Table: .jsonl, .json, .csv, .tsv or .parquet. Default: the demonstration's.",
+            metavar="[STUDIES]",
+            show_default=False,
+        ),
+    ] = None,
+    count: Annotated[
+        int, typer.Option("--count", "-n", min=1, metavar="N", help="Studies to measure.")
+    ] = 64,
+    metrics: Annotated[
+        str,
+        typer.Option(
+            "--metrics",
+            "-m",
+            metavar="NAMES",
+            help="Metrics with commas between them; `vlscore metrics` lists them.",
+        ),
+    ] = "vlscore",
+    image_root: ImageRootOption = None,
+    id_column: IdColumnOption = "id",
+    image_column: ImageColumnOption = "image",
+    reference_column: ReferenceColumnOption = "reference",
+    candidate_column: CandidateColumnOption = "candidate",
+    view_column: ViewColumnOption = "view",
+    encoder: EncoderOption = None,
+    weights: WeightsOption = None,
+    tokenizer: TokenizerOption = None,
+    device: DeviceOption = None,
+    precision: PrecisionOption = "fp32",
+    batch_size: BatchSizeOption = None,
+    image_policy: ImagePolicyOption = "auto",
+    views: ViewsOption = "first-frontal",
+    section: SectionOption = "all",
+    as_json: JsonOption = False,
+) -> None:
+    """Print where the time of an evaluation goes on this machine, and what would help.
+
+    Does for some studies what `vlscore evaluate` does, one stage after the other on one process,
+    and times each: start, reading, decoding by format, encoding, scoring, writing. Nothing is taken
+    from the cache, and nothing is kept.
+
+    Example: vlscore bench studies.csv --image-root /data/files --encoder biovil
+    """
+    began = time.perf_counter()
+    # Before whatever else imports it, so that it is timed apart.
+    import torch  # noqa: F401
+
+    imported = time.perf_counter()
+    from vlscore._resources import resource_path
+    from vlscore.evaluation.stages import Stage, measure_stages
+    from vlscore.metrics import Plan
+    from vlscore.studies import open_studies
+
+    table = open_studies(
+        studies or resource_path("weights", "phantom", "demo") / "studies.jsonl",
+        needs=Plan(metrics).needs.roles,
+        image_root=image_root,
+        columns=column_names(
+            id=id_column,
+            image=image_column,
+            reference=reference_column,
+            candidate=candidate_column,
+            view=view_column,
+        ),
+    )
+    scorer = make_scorer(
+        encoder,
+        weights,
+        tokenizer,
+        metrics=metrics,
+        device=device,
+        precision=precision,
+        batch_size=batch_size,
+        image_policy=image_policy,
+        text_policy=text_policy(section),
+        views=views,
+    )
+    startup = (
+        Stage("importing torch", imported - began),
+        Stage("the table and the encoder", time.perf_counter() - imported),
+    )
+    measured = measure_stages(table, scorer, count, startup)
+    say_of_encoder(scorer.embedder)
+    if as_json:
+        typer.echo(json.dumps(measured.to_dict(), indent=2, ensure_ascii=False))
+        return
+    typer.echo(measured.table().text(terminal_width()))
+    typer.echo()
+    for sentence in measured.advice or ("Nothing stands out",):
+        typer.echo(f"- {sentence}.")

@@ -1,0 +1,391 @@
+"""`vlscore train`: an encoder from images and reports."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from vlscore.cli.options import (
+    OUTPUT,
+    SHOWN_FAILURES,
+    TABLE,
+    TABLE_HELP,
+    DeviceOption,
+    IdColumnOption,
+    ImageColumnOption,
+    ImagePolicyOption,
+    ImageRootOption,
+    JsonOption,
+    KeepGoingOption,
+    OutOption,
+    OverwriteOption,
+    PrecisionOption,
+    QuietOption,
+    ReferenceColumnOption,
+    SectionOption,
+    ViewColumnOption,
+    WorkersOption,
+    column_names,
+    say_of_failures,
+    stopping,
+    text_policy,
+    worker_count,
+)
+
+START, LEARNING, HELD_OUT = "What is trained", "Learning", "Validation"
+
+
+def _config(context: typer.Context, path: Path | None) -> Path | None:
+    """Settings of a file take the place of defaults; what the command line says goes before."""
+    if path is None or context.resilient_parsing:
+        return None
+    from vlscore.training.config import read_config
+
+    known = [p.name for p in context.command.params if p.name and p.name != "config"]
+    context.default_map = {**(context.default_map or {}), **read_config(path, known)}
+    return path
+
+
+def _learning(name: str, help: str, metavar: str, **more: Any) -> Any:
+    return typer.Option(name, metavar=metavar, help=help, rich_help_panel=LEARNING, **more)
+
+
+def _held_out(name: str, help: str, metavar: str, **more: Any) -> Any:
+    return typer.Option(name, metavar=metavar, help=help, rich_help_panel=HELD_OUT, **more)
+
+
+def train(
+    studies: Annotated[Path, typer.Argument(help=TABLE_HELP, metavar="STUDIES")],
+    out: OutOption,
+    objective: Annotated[
+        str,
+        typer.Option(
+            "--objective",
+            metavar="NAME",
+            help="Loss, by the name of its paper: convirt, siglip, gloria, limitr, mgca, biovil, "
+            "medclip; with settings of its own, as in 'convirt(temperature=0.07)'.",
+        ),
+    ] = "convirt",
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            "--config",
+            is_eager=True,
+            callback=_config,
+            metavar="FILE",
+            help="TOML file with any of these options, as in batch_size = 256; options given here "
+            "go before it. Every result has one, training.toml, which repeats its run.",
+            show_default=False,
+        ),
+    ] = None,
+    encoder: Annotated[
+        str,
+        typer.Option(
+            "--encoder",
+            "-e",
+            metavar="NAME",
+            help="Towers: small, or a published layout: limitr, gloria, convirt, mgca-vit, ...; "
+            "`vlscore encoders` lists them.",
+            rich_help_panel=START,
+        ),
+    ] = "small",
+    weights: Annotated[
+        Path | None,
+        typer.Option(
+            "--weights",
+            metavar="PATH",
+            help="Checkpoint of the whole encoder to go on from.",
+            show_default=False,
+            rich_help_panel=START,
+        ),
+    ] = None,
+    image_weights: Annotated[
+        Path | None,
+        typer.Option(
+            "--image-weights",
+            metavar="PATH",
+            help="Of a published layout's image tower: ResNet-50 as torchvision has it, for "
+            "instance. Default: random.",
+            show_default=False,
+            rich_help_panel=START,
+        ),
+    ] = None,
+    text_weights: Annotated[
+        Path | None,
+        typer.Option(
+            "--text-weights",
+            metavar="PATH",
+            help="Of its report tower: a BERT's folder, as of Bio_ClinicalBERT. Default: random.",
+            show_default=False,
+            rich_help_panel=START,
+        ),
+    ] = None,
+    tokenizer: Annotated[
+        Path | None,
+        typer.Option(
+            "--tokenizer",
+            metavar="PATH",
+            help="Its vocabulary file or folder. Default: beside the weights.",
+            show_default=False,
+            rich_help_panel=START,
+        ),
+    ] = None,
+    style: Annotated[
+        str | None,
+        typer.Option(
+            "--style",
+            metavar="NAME",
+            help="Of small towers: whose pooling and normalisation they follow, by the objective's "
+            "name. Default: siglip.",
+            show_default=False,
+            rich_help_panel=START,
+        ),
+    ] = None,
+    epochs: Annotated[
+        int, _learning("--epochs", "Passes over the training pairs.", "N", min=1)
+    ] = 10,
+    batch_size: Annotated[
+        int,
+        _learning(
+            "--batch-size",
+            "Pairs in one step, over all processes; each is a negative of all others.",
+            "N",
+            min=2,
+        ),
+    ] = 64,
+    micro_batch: Annotated[
+        int,
+        _learning(
+            "--micro-batch",
+            "Most pairs in the towers at once; 0 for all. It bounds memory, at a third more time, "
+            "and takes no negatives away.",
+            "N",
+            min=0,
+        ),
+    ] = 0,
+    learning_rate: Annotated[
+        float, _learning("--learning-rate", "AdamW's, at its largest.", "NUMBER")
+    ] = 1e-4,
+    weight_decay: Annotated[
+        float, _learning("--weight-decay", "AdamW's, of matrices.", "NUMBER")
+    ] = 0.05,
+    warm_up: Annotated[
+        float,
+        _learning("--warm-up", "Share of the steps in which the rate rises; then cosine.", "SHARE"),
+    ] = 0.05,
+    clip: Annotated[
+        float, _learning("--clip", "Longest gradient; 0 for no limit.", "NUMBER")
+    ] = 1.0,
+    frozen_norms: Annotated[
+        bool,
+        typer.Option(
+            "--frozen-norms",
+            help="Batch norms keep their statistics: for small batches, and to go on from a "
+            "checkpoint.",
+            show_default=False,
+            rich_help_panel=LEARNING,
+        ),
+    ] = False,
+    augmentation: Annotated[
+        str,
+        _learning(
+            "--augmentation",
+            "Of images: none, light, or the name of a paper. None mirrors: left stays left.",
+            "NAME",
+        ),
+    ] = "none",
+    sentences: Annotated[
+        str,
+        _learning("--sentences", "Of a report: all, shuffled, or one drawn anew.", "NAME"),
+    ] = "all",
+    duplicates_apart: Annotated[
+        bool,
+        typer.Option(
+            "--duplicates-apart/--duplicates-are-negatives",
+            help="Pairs of one study, or with equal reports, are no negatives of each other.",
+            rich_help_panel=LEARNING,
+        ),
+    ] = True,
+    seed: Annotated[int, _learning("--seed", "Of all that is drawn.", "N", min=0)] = 0,
+    precision: PrecisionOption = "fp32",
+    device: DeviceOption = None,
+    workers: WorkersOption = None,
+    validation: Annotated[
+        Path | None,
+        _held_out(
+            "--validation",
+            "Table to validate on. Default: a share of the studies.",
+            "TABLE",
+            show_default=False,
+        ),
+    ] = None,
+    validation_share: Annotated[
+        float, _held_out("--validation-share", "Of the studies, held out.", "SHARE")
+    ] = 0.05,
+    group_column: Annotated[
+        str | None,
+        _held_out(
+            "--group-column",
+            "Column of what is held out whole, such as patients. Default: studies.",
+            "NAME",
+            show_default=False,
+        ),
+    ] = None,
+    validate_every: Annotated[
+        int, _held_out("--validate-every", "Epochs between validations.", "N", min=1)
+    ] = 1,
+    select: Annotated[
+        str,
+        _held_out(
+            "--select",
+            "Which weights are the result: best by recall (mean R@1, 5 and 10), by loss, or last.",
+            "NAME",
+        ),
+    ] = "recall",
+    patience: Annotated[
+        int,
+        _held_out(
+            "--patience", "Validations without a better one until it ends; 0: never.", "N", min=0
+        ),
+    ] = 0,
+    image_root: ImageRootOption = None,
+    id_column: IdColumnOption = "id",
+    image_column: ImageColumnOption = "image",
+    reference_column: ReferenceColumnOption = "reference",
+    view_column: ViewColumnOption = "view",
+    image_policy: ImagePolicyOption = "auto",
+    views: Annotated[
+        str,
+        typer.Option(
+            "--views",
+            metavar="POLICY",
+            help="Images of one study: first-frontal, or frontal+lateral for an encoder with a "
+            "tower for lateral views.",
+            rich_help_panel=TABLE,
+        ),
+    ] = "first-frontal",
+    section: SectionOption = "all",
+    pairs: Annotated[
+        Path | None,
+        typer.Option(
+            "--pairs",
+            metavar="FOLDER",
+            help="Folder for decoded images, which runs on one table share. Default: pairs in the "
+            "results.",
+            show_default=False,
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
+    overwrite: OverwriteOption = False,
+    keep_going: KeepGoingOption = False,
+    quiet: QuietOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Train an encoder on images and their reports.
+
+    The table has one study a row: id, image (one path, or several), reference. Each image is
+    decoded once. A row without an image that can be read, or without a report, is listed in
+    failures.csv and left out, and the exit status is 1 unless --keep-going is given.
+
+    The folder is a checkpoint then: `vlscore evaluate ... --encoder small --weights FOLDER`. It
+    also has training.toml (all settings), log.csv (loss of every step), validation.csv (retrieval)
+    and run.json (digests of the data, versions).
+
+    Stop with Ctrl-C and start the same command again to go on where it was: the result is the same
+    as without a stop. For several GPUs: torchrun --nproc-per-node 4 -m vlscore train ...
+
+    Example: vlscore train studies.csv --objective limitr --style limitr --out mine
+    """
+    from vlscore.cli.progress import training_progress
+    from vlscore.images import ImagePolicy
+    from vlscore.studies import open_studies
+    from vlscore.training.preparing import Preparation
+    from vlscore.training.processes import launched
+    from vlscore.training.run import train as run
+    from vlscore.training.settings import TrainingSettings
+    from vlscore.training.starts import Start
+
+    settings = TrainingSettings(
+        objective=objective,
+        epochs=epochs,
+        batch_size=batch_size,
+        learning_rate=learning_rate,
+        weight_decay=weight_decay,
+        warm_up=warm_up,
+        clip=clip,
+        precision=precision,
+        frozen_norms=frozen_norms,
+        augmentation=augmentation,
+        sentences=sentences,
+        duplicates_apart=duplicates_apart,
+        validation_share=validation_share,
+        validate_every=validate_every,
+        select=select,
+        patience=patience,
+        seed=seed,
+    )
+
+    def preparation(path: Path) -> Preparation:
+        columns = column_names(
+            id=id_column, image=image_column, reference=reference_column, view=view_column
+        )
+        table = open_studies(
+            path,
+            needs={"image", "reference"},
+            image_root=image_root,
+            columns=columns,
+            also=[group_column] if group_column is not None else [],
+            unique=False,
+        )
+        return Preparation(
+            table,
+            start.kept_side,
+            ImagePolicy.named(image_policy),
+            text_policy(section),
+            views,
+            group_column,
+        )
+
+    start = Start(encoder, weights, tokenizer, image_weights, text_weights, style)
+    made = preparation(studies)
+    held = preparation(validation) if validation is not None else None
+    is_quiet = quiet or as_json or not launched().is_first
+    with (
+        stopping(out, "finished steps are"),
+        training_progress(made.table.count(), quiet=is_quiet) as (on_progress, on_step),
+    ):
+        result = run(
+            made,
+            out,
+            settings,
+            start,
+            validation=held,
+            pairs=pairs,
+            workers=worker_count(workers),
+            micro_batch=micro_batch,
+            device=device,
+            overwrite=overwrite,
+            keep_going=keep_going,
+            on_progress=on_progress,
+            on_step=on_step,
+        )
+    if not launched().is_first:
+        return
+    for note in made.table.notes:
+        typer.echo(f"note: {note}", err=True)
+    if result.unchanged:
+        typer.echo(f"{out} holds this encoder already; nothing was trained", err=True)
+    elif result.resumed_from:
+        typer.echo(f"went on after step {result.resumed_from}", err=True)
+    if as_json:
+        typer.echo(json.dumps(result.record, indent=2, ensure_ascii=False))
+    elif not quiet:
+        typer.echo(result.summary())
+        typer.echo(f"wrote {out}: use it with --encoder {result.encoder} --weights {out}")
+    if result.failed:
+        what = "rows gave no pair" if len(result.failed) > 1 else "row gave no pair"
+        say_of_failures(list(result.failed[:SHOWN_FAILURES]), len(result.failed), what)
+        typer.echo(f"all of them: {out / 'failures.csv'}", err=True)
+        if not keep_going:
+            raise typer.Exit(1)

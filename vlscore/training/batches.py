@@ -1,0 +1,172 @@
+"""Batches of pairs in an order that the seed alone decides, prepared ahead of their step."""
+
+import re
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from vlscore.encoders import JointEncoder, Tokens
+from vlscore.reports.sentences import split_sentences
+from vlscore.training.augmentation import AUGMENTATIONS, Augmentation
+from vlscore.training.pairs import Grey, Pairs, as_radiograph
+from vlscore.training.processes import Processes
+from vlscore.training.settings import TrainingSettings
+
+Rows = NDArray[np.int64]
+_BATCHES_AHEAD = 2
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """The pairs of one step.
+
+    Attributes:
+        rows: (m,) which pairs, of all processes.
+        same: (m, m) bool, as of PairFeatures.
+        labels: (m, L), or None where the objective needs none.
+        pixels: (k, channels, height, width) of this process's pairs.
+        lateral: pixels of the lateral images that these have, m of them.
+        has_lateral: (k,) bool, which have one; None where only frontal ones are looked at.
+        tokens: of this process's k reports.
+    """
+
+    rows: Rows
+    same: Tensor
+    labels: Tensor | None
+    pixels: Tensor
+    lateral: Tensor
+    has_lateral: Tensor | None
+    tokens: Tokens
+
+
+class BatchSource:
+    """Makes batches of pairs for one encoder.
+
+    Args:
+        pairs: all that there are.
+        rows: which of them are used.
+        labels: (n, L) finding labels of all pairs, where the objective needs them.
+        lateral: whether lateral images are looked at.
+        threads: that read, change and preprocess images.
+    """
+
+    def __init__(
+        self,
+        pairs: Pairs,
+        rows: Rows,
+        encoder: JointEncoder,
+        settings: TrainingSettings,
+        *,
+        processes: Processes = Processes(),  # noqa: B008  it holds nothing that changes
+        labels: Tensor | None = None,
+        lateral: bool = False,
+        threads: int = 1,
+    ) -> None:
+        self.pairs, self.rows = pairs, rows
+        self._encoder, self._settings, self._processes = encoder, settings, processes
+        self._labels, self._lateral, self._threads = labels, lateral, max(threads, 1)
+        self._augmentation = AUGMENTATIONS.find(settings.augmentation)
+
+    @property
+    def steps_in_epoch(self) -> int:
+        """Whole batches; the pairs left over are others in every epoch."""
+        return len(self.rows) // self._settings.batch_size
+
+    def training(self, first: int, steps: int) -> Iterator[Batch]:
+        """The batches of the steps `first` to `steps`, each made while those before are used."""
+        with (
+            ThreadPoolExecutor(1, "vlscore-batches") as ahead,
+            ThreadPoolExecutor(self._threads, "vlscore-images") as pool,
+        ):
+            waiting = [
+                ahead.submit(self._training_batch, step, pool)
+                for step in range(first, min(first + _BATCHES_AHEAD, steps))
+            ]
+            try:
+                for step in range(first, steps):
+                    batch = waiting.pop(0).result()
+                    if step + _BATCHES_AHEAD < steps:
+                        later = step + _BATCHES_AHEAD
+                        waiting.append(ahead.submit(self._training_batch, later, pool))
+                    yield batch
+            finally:
+                for each in waiting:
+                    each.cancel()
+
+    def plain(self, rows: Rows) -> Batch:
+        """A batch of pairs as they are, for validation; all of it is this process's."""
+        with ThreadPoolExecutor(self._threads) as pool:
+            return self._made(rows, slice(None), None, pool)
+
+    def _training_batch(self, step: int, pool: ThreadPoolExecutor) -> Batch:
+        size = self._settings.batch_size
+        epoch, position = divmod(step, self.steps_in_epoch)
+        order = np.random.default_rng([self._settings.seed, epoch]).permutation(len(self.rows))
+        rows = self.rows[order[position * size : (position + 1) * size]]
+        return self._made(rows, self._processes.share(size), epoch, pool)
+
+    def _made(self, rows: Rows, share: slice, epoch: int | None, pool: ThreadPoolExecutor) -> Batch:
+        own = rows[share]
+        pixels = torch.stack(list(pool.map(lambda pair: self._pixels(pair, epoch), own)))
+        lateral, has_lateral = pixels[:0], None
+        if self._lateral:
+            has_lateral = torch.from_numpy(self.pairs.has_lateral[own])
+            found = [self._lateral_pixels(pair, epoch) for pair in own[has_lateral.numpy()]]
+            lateral = torch.stack(found) if found else lateral
+        same = self.pairs.same(rows, duplicates_apart=self._settings.duplicates_apart)
+        return Batch(
+            rows,
+            torch.from_numpy(same),
+            self._labels[torch.from_numpy(rows)] if self._labels is not None else None,
+            pixels,
+            lateral,
+            has_lateral,
+            self._encoder.tokenize([self._text(pair, epoch) for pair in own]),
+        )
+
+    def _pixels(self, pair: int, epoch: int | None) -> Tensor:
+        return self._seen(self.pairs.frontal(pair), pair, epoch, 0)
+
+    def _lateral_pixels(self, pair: int, epoch: int | None) -> Tensor:
+        grey = self.pairs.lateral(pair)
+        assert grey is not None
+        return self._seen(grey, pair, epoch, 1)
+
+    def _seen(self, grey: Grey, pair: int, epoch: int | None, view: int) -> Tensor:
+        if epoch is not None:
+            change: Augmentation = self._augmentation
+            grey = change(grey, self._chance(epoch, pair, view))
+        return self._encoder.preprocess(as_radiograph(grey, self.pairs.ids[pair]))
+
+    def _text(self, pair: int, epoch: int | None) -> str:
+        text = self.pairs.texts[pair]
+        if epoch is None or self._settings.sentences == "all":
+            return text
+        return reworded(text, self._settings.sentences, self._chance(epoch, pair, 2))
+
+    def _chance(self, epoch: int, pair: int, what: int) -> np.random.Generator:
+        return np.random.default_rng([self._settings.seed, epoch, int(pair), what])
+
+
+def reworded(text: str, how: str, generator: np.random.Generator) -> str:
+    """The sentences of a report in any order ("shuffled"), or "one" of them.
+
+    >>> reworded("Clear lungs. No effusion.", "one", np.random.default_rng(0))
+    'No effusion.'
+    """
+    sentences = _sentences(text)
+    if len(sentences) < 2:
+        return text
+    if how == "one":
+        return sentences[int(generator.integers(len(sentences)))]
+    return " ".join(sentences[k] for k in generator.permutation(len(sentences)))
+
+
+def _sentences(text: str) -> Sequence[str]:
+    found = [re.sub(r"\s+", " ", each.text).strip() for each in split_sentences(text)]
+    return [sentence for sentence in found if sentence]

@@ -1,0 +1,395 @@
+"""From a table of images and reports to an encoder's checkpoint."""
+
+import os
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from vlscore._record import run_record
+from vlscore._resumable import ResumableFolder
+from vlscore.calibration import Calibration
+from vlscore.encoders import JointEncoder, check_device
+from vlscore.encoders.registry import find_encoder
+from vlscore.errors import InvalidSetting
+from vlscore.training.augmentation import AUGMENTATIONS
+from vlscore.training.batches import BatchSource, Rows
+from vlscore.training.config import config_of, write_config
+from vlscore.training.constant import measure_constant
+from vlscore.training.labels import labels_of
+from vlscore.training.loop import OnStep, Training
+from vlscore.training.objective import Objective
+from vlscore.training.pairs import Pairs, as_radiograph
+from vlscore.training.preparing import OnProgress, Preparation, prepare, wait_for
+from vlscore.training.processes import Processes, connected, launched
+from vlscore.training.registry import find_objective
+from vlscore.training.saving import (
+    CONFIG,
+    RESULTS,
+    card_of_run,
+    check_can_be_saved,
+    facts_of,
+    read_failures,
+    save_result,
+    write_failures,
+)
+from vlscore.training.settings import TrainingSettings
+from vlscore.training.starts import Start, own_copy
+from vlscore.training.state import Journal, forget
+from vlscore.training.step import Towers
+from vlscore.training.stopping import asked_to_stop
+from vlscore.training.validation import WAYS, Validation, split
+
+SHOWN = tuple(f"{way} R@1" for way in WAYS)
+PAIRS_FOLDER = "pairs"
+
+
+@dataclass(frozen=True)
+class TrainingRun:
+    """A finished run.
+
+    Attributes:
+        folder: what `load_encoder` reads, with the logs and run.json.
+        record: content of run.json.
+        unchanged: it had ended before; nothing was trained.
+        resumed_from: steps that an earlier, stopped call had done.
+        failed: (row, id, reason) of the rows that gave no pair.
+    """
+
+    folder: Path
+    record: dict[str, Any]
+    unchanged: bool = False
+    resumed_from: int = 0
+    failed: tuple[tuple[int, str, str], ...] = ()
+
+    @property
+    def encoder(self) -> str:
+        """The name by which `load_encoder` reads the folder."""
+        return str(self.record["start"]["encoder"])
+
+    def summary(self) -> str:
+        """A line on what was trained, and one on how well it does."""
+        facts = self.record
+        first = f"{facts['pairs']} pairs, {facts['steps']} steps of {facts['objective']}"
+        best = facts["best_validation"]
+        if best is None:
+            return f"{first}; not validated"
+        shown = ", ".join(f"{name} {best[name]:.3f}" for name in ("mean recall", *SHOWN))
+        return f"{first}\nbest of {facts['validation_pairs']} validation pairs: {shown}"
+
+
+def train(
+    preparation: Preparation,
+    out: str | Path,
+    settings: TrainingSettings | None = None,
+    start: Start | None = None,
+    *,
+    validation: Preparation | None = None,
+    pairs: str | Path | None = None,
+    workers: int = 0,
+    micro_batch: int = 0,
+    device: str | None = None,
+    overwrite: bool = False,
+    keep_going: bool = False,
+    keep_seconds: float = 600.0,
+    on_progress: OnProgress = lambda done, failed: None,
+    on_step: OnStep = lambda shown: None,
+) -> TrainingRun:
+    """Train an encoder on the images and reports of a table.
+
+    Called again after a stop with the same arguments, a run goes on from the last state it kept,
+    and ends with the same weights as if it had never stopped (on the same machine and with as many
+    processes). Called again when it has ended, it changes nothing.
+
+    Several processes, as `torchrun` starts them, share each batch; all must see the folders.
+
+    Args:
+        preparation: the training table, and how images and reports are read.
+        out: folder of the result; docs/training.md describes it.
+        settings: default: those of TrainingSettings.
+        start: what is trained; default: a new small encoder.
+        validation: a table of its own to validate on; default: a share of the training studies.
+        pairs: folder for the decoded images, which runs may share; default: "pairs" in `out`.
+        workers: processes that decode images, then threads that preprocess them.
+        micro_batch: most pairs that go through the towers at once; 0 for no limit. It bounds
+            memory, and changes the result by rounding alone.
+        device: default: a GPU where there is one.
+        overwrite: begin anew; an earlier result stays until the new one is complete.
+        keep_going: go on even where the first hundred rows all fail for one reason.
+        keep_seconds: time between two states that are kept.
+        on_progress: called with (rows done, rows failed) while images are decoded.
+        on_step: called after every step of training.
+
+    Raises:
+        InvalidSetting: settings that cannot be honoured; `out` holds another run's results.
+        TrainingDiverged: the loss or gradient of a step is not finite.
+        FolderInUse, OutputFailed, ChecksumMismatch: as of every resumable run.
+        A row that gives no pair raises nothing: it is listed in failures.csv.
+    """
+    processes = launched()
+    run = _Run(
+        preparation,
+        Path(out),
+        settings or TrainingSettings(),
+        start or Start(),
+        validation,
+        Path(pairs) if pairs is not None else Path(out) / PAIRS_FOLDER,
+        workers=workers,
+        keep_going=keep_going,
+        overwrite=overwrite,
+        processes=processes,
+        device=_device(device, processes),
+        on_progress=on_progress,
+    )
+    run.check()
+    run.opened = run.start.opened(run.settings.seed)
+    with ExitStack() as stack:
+        stack.enter_context(connected(processes, run.device))
+        folder = None
+        if processes.is_first:
+            opened = ResumableFolder(out, run.key(), results=RESULTS, overwrite=overwrite)
+            folder = stack.enter_context(opened)
+        has_ended = torch.tensor(folder is not None and folder.record is not None)
+        has_ended = has_ended.to(run.device, torch.uint8)
+        processes.copy_from_first([has_ended])
+        if bool(has_ended):
+            return run.ended(folder)
+        return run.trained(
+            folder,
+            micro_batch=micro_batch,
+            keep_seconds=keep_seconds,
+            on_step=on_step,
+        )
+
+
+@dataclass(eq=False)
+class _Run:
+    """One table on its way to a checkpoint."""
+
+    preparation: Preparation
+    out: Path
+    settings: TrainingSettings
+    start: Start
+    validation: Preparation | None
+    folder_of_pairs: Path
+    workers: int
+    keep_going: bool
+    overwrite: bool
+    processes: Processes
+    device: torch.device
+    on_progress: OnProgress
+    opened: JointEncoder | None = None
+    began: float = field(default_factory=time.monotonic)
+
+    def check(self) -> None:
+        """Raises what can be known to be wrong before hours go into decoding images."""
+        settings, size = self.settings, self.settings.batch_size
+        AUGMENTATIONS.find(settings.augmentation)
+        # An objective's own settings do not depend on the lengths of vectors.
+        find_objective(settings.objective, dim=2, local_dim=2)
+        encoder, _ = find_encoder(self.start.encoder)
+        if self.preparation.views == "frontal+lateral" and not encoder.has_lateral_tower:
+            raise InvalidSetting(
+                f"{encoder.card.name} has no tower for lateral views; use views=first-frontal "
+                "(--views)"
+            )
+        if size % self.processes.size:
+            raise InvalidSetting(
+                f"batch_size={size} cannot be shared equally by {self.processes.size} processes; "
+                "give a multiple"
+            )
+        if (rows := self.preparation.table.count()) is not None and rows < size:
+            raise InvalidSetting(too_few(rows, size))
+
+    def key(self) -> dict[str, Any]:
+        """What must be equal for a stopped run to go on."""
+        return {
+            "data": self.preparation.key(),
+            "validation": None if self.validation is None else self.validation.key(),
+            "start": self._start,
+            "settings": self.settings.to_dict(),
+        }
+
+    @cached_property
+    def _start(self) -> dict[str, Any]:
+        """What the first weights depend on, beside seed and training reports."""
+        digest = None if self.opened is None else self.opened.weights_digest
+        style = self.start.style if self.opened is None else None
+        return {"encoder": self.start.name, "weights_digest": digest, "style": style}
+
+    def trained(
+        self, folder: ResumableFolder | None, *, micro_batch: int, **options: Any
+    ) -> TrainingRun:
+        """Train and write the result."""
+        pairs, rows, held_pairs, held = self._data()
+        reports = [pairs.texts[row] for row in rows]
+        seed = self.settings.seed
+        encoder = own_copy(self.opened or self.start.small(reports, seed)).to(self.device)
+        check_can_be_saved(encoder)
+        objective = self._objective(encoder, pairs)
+
+        labels = held_labels = None
+        if objective.needs_labels:
+            labels = labels_of(pairs.texts)
+            held_labels = labels if held_pairs is pairs else labels_of(held_pairs.texts)
+        source = self._source(encoder, pairs, rows, labels)
+        held_source = self._source(encoder, held_pairs, held, held_labels)
+        if len(rows) < self.settings.batch_size:
+            raise InvalidSetting(too_few(len(rows), self.settings.batch_size))
+        training = Training(
+            encoder,
+            objective,
+            source,
+            self.settings,
+            self._validation(held_source, micro_batch),
+            self.out,
+            self._journal(folder, pairs, held_pairs),
+            self.processes,
+            micro_batch=micro_batch,
+            **options,
+        )
+        # Before, a stop costs a few images, and needs no step to be finished first.
+        with asked_to_stop() as training.is_stopped:
+            progress = training.run()
+        record: dict[str, Any] = {}
+        if folder is not None and training.journal is not None:
+            journal = training.journal
+            calibration = self._calibration(encoder, training.validation)
+            facts = {
+                **facts_of(self.preparation, self.validation, self.settings, progress),
+                "start": self._start,
+                "data_sha256": pairs.sha256,
+                "pairs": len(rows),
+                "failed": len(pairs.failed),
+                "validation_sha256": held_pairs.sha256 if len(held) else None,
+                "validation_pairs": len(held),
+            }
+
+            def write(place: Path) -> dict[str, Any]:
+                write_config(
+                    place / CONFIG,
+                    config_of(self.preparation, self.validation, self.start, self.settings),
+                )
+                save_result(place, encoder, card_of_run(encoder, facts, calibration))
+                journal.write_logs(place)
+                write_failures(place, pairs)
+                return run_record(
+                    **facts,
+                    device=str(self.device),
+                    processes=self.processes.size,
+                    seconds=round(time.monotonic() - self.began, 3),
+                    resumed_from=folder.resumed_from,
+                )
+
+            record = folder.finish(write, rows=progress.step)
+            forget(self.out)
+        self.processes.wait()
+        return self._result(record, folder, pairs)
+
+    def ended(self, folder: ResumableFolder | None) -> TrainingRun:
+        """What stands in the folder of a run that had ended."""
+        failed: list[tuple[int, str, str]] = []
+        if folder is not None:
+            forget(self.out)
+            failed = read_failures(self.out)
+        record = folder.record if folder is not None and folder.record is not None else {}
+        return TrainingRun(self.out, record, unchanged=True, failed=tuple(failed))
+
+    def _result(
+        self, record: dict[str, Any], folder: ResumableFolder | None, pairs: Pairs
+    ) -> TrainingRun:
+        resumed = folder.resumed_from if folder is not None else 0
+        return TrainingRun(self.out, record, resumed_from=resumed, failed=tuple(pairs.failed))
+
+    def _data(self) -> tuple[Pairs, Rows, Pairs, Rows]:
+        """The training pairs and their rows, the validation pairs and theirs."""
+        pairs = self._pairs(self.preparation, self.folder_of_pairs)
+        if self.validation is None:
+            rows, held = split(pairs, self.settings.validation_share, self.settings.seed)
+            return pairs, rows, pairs, held
+        beside = self.folder_of_pairs.with_name(f"{self.folder_of_pairs.name}-validation")
+        held_pairs = self._pairs(self.validation, beside)
+        return pairs, np.arange(len(pairs)), held_pairs, np.arange(len(held_pairs))
+
+    def _pairs(self, preparation: Preparation, folder: Path) -> Pairs:
+        if not self.processes.is_first:
+            return wait_for(preparation, folder)
+        return prepare(
+            preparation,
+            folder,
+            workers=self.workers,
+            keep_going=self.keep_going,
+            on_progress=self.on_progress,
+        )
+
+    def _source(
+        self, encoder: JointEncoder, pairs: Pairs, rows: Rows, labels: torch.Tensor | None
+    ) -> BatchSource:
+        return BatchSource(
+            pairs,
+            rows,
+            encoder,
+            self.settings,
+            processes=self.processes,
+            labels=labels,
+            lateral=self.preparation.views == "frontal+lateral",
+            threads=self.workers,
+        )
+
+    def _journal(self, folder: ResumableFolder | None, pairs: Pairs, held: Pairs) -> Journal | None:
+        if folder is None:
+            return None
+        return Journal(folder, f"{pairs.sha256} {held.sha256}", anew=self.overwrite)
+
+    def _objective(self, encoder: JointEncoder, pairs: Pairs) -> Objective:
+        with torch.no_grad():
+            pixels = encoder.preprocess(as_radiograph(pairs.frontal(0), pairs.ids[0]))
+            patches = encoder.image_features(pixels[None].to(self.device)).patches
+        local_dim = None if patches is None else patches.shape[-1]
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(self.settings.seed)
+            found = find_objective(
+                self.settings.objective, dim=encoder.card.dim, local_dim=local_dim
+            )
+        return found.to(self.device)
+
+    def _calibration(
+        self, encoder: JointEncoder, validation: Validation | None
+    ) -> Calibration | None:
+        if validation is None:
+            return None
+        towers = Towers(encoder, local=False, precision="fp32")
+        preparation = self.validation or self.preparation
+        return measure_constant(validation, towers, preparation, self.settings.seed)
+
+    def _validation(self, source: BatchSource, micro_batch: int) -> Validation | None:
+        if not len(source.rows):
+            return None
+        size = self.settings.batch_size
+        if self.settings.select == "loss" and len(source.rows) < size:
+            raise InvalidSetting(
+                f'select="loss" needs a whole batch of {size} validation pairs; there are '
+                f"{len(source.rows)}. Hold out more, or select by recall"
+            )
+        return Validation(source, batch_size=size, micro_batch=micro_batch)
+
+
+def too_few(pairs: int, size: int) -> str:
+    """The message for a table that does not fill a batch."""
+    return (
+        f"there are {pairs} training pairs, fewer than batch_size={size}; give a smaller one "
+        "(--batch-size)"
+    )
+
+
+def _device(device: str | None, processes: Processes) -> torch.device:
+    if device is not None:
+        return check_device(device)
+    if not torch.cuda.is_available():
+        return torch.device("cpu")
+    return torch.device("cuda", int(os.environ.get("LOCAL_RANK", 0)))

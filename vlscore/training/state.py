@@ -1,0 +1,223 @@
+"""What a run in training has done so far, kept so that a kill costs minutes and changes nothing.
+
+The weights, the optimiser and where the run stands lie in `.state/` of the output folder, as
+safetensors: nothing of it can run code. Each time they are written, the log of the steps since is
+appended as a chunk of the run, which names the file and has its digest.
+"""
+
+import csv
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from vlscore._files import atomic_write, file_digest, json_line, plain, writing
+from vlscore._resumable import ResumableFolder
+from vlscore.errors import ChecksumMismatch
+
+FOLDER = ".state"
+LOG, VALIDATIONS = LOGS = ("log", "validation")
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a run stands.
+
+    Attributes:
+        step: steps done.
+        score: of the best validation, larger is better; None before the first.
+        best: that validation.
+        best_step: steps done at that validation.
+        waited: validations since.
+        ended: training has ended, early or not.
+    """
+
+    step: int = 0
+    score: float | None = None
+    best: dict[str, float] | None = None
+    best_step: int = 0
+    waited: int = 0
+    ended: bool = False
+
+    def validated(self, score: float, found: dict[str, float]) -> "Progress":
+        """After one more validation; a score that is no number is none."""
+        if score == score and (self.score is None or score > self.score):
+            return replace(self, score=score, best=plain(found), best_step=self.step, waited=0)
+        return replace(self, waited=self.waited + 1)
+
+
+class Trained:
+    """All that training changes, as one flat set of tensors."""
+
+    def __init__(
+        self, encoder: nn.Module, objective: nn.Module, optimizer: torch.optim.Optimizer
+    ) -> None:
+        self.encoder, self.objective, self.optimizer = encoder, objective, optimizer
+
+    def tensors(self) -> dict[str, Tensor]:
+        """By name; they share memory with what is trained."""
+        found = {f"encoder.{name}": value for name, value in self.encoder.state_dict().items()}
+        found |= {f"objective.{name}": t for name, t in self.objective.state_dict().items()}
+        for number, values in self.optimizer.state_dict()["state"].items():
+            found |= {f"optimizer.{number}.{name}": value for name, value in values.items()}
+        return found
+
+    def restore(self, tensors: Mapping[str, Tensor]) -> None:
+        """Take over what `tensors` gave."""
+        self.encoder.load_state_dict(_below("encoder", tensors))
+        self.objective.load_state_dict(_below("objective", tensors))
+        values: dict[int, dict[str, Tensor]] = {}
+        for name, tensor in _below("optimizer", tensors).items():
+            number, _, what = name.partition(".")
+            values.setdefault(int(number), {})[what] = tensor
+        groups = self.optimizer.state_dict()["param_groups"]
+        self.optimizer.load_state_dict({"state": values, "param_groups": groups})
+
+
+class Journal:
+    """The unfinished run of an output folder; only the first process has one.
+
+    Args:
+        run: the folder, entered and without an end.
+        data: digest of what is trained on.
+        anew: begin anew where the run cannot go on, instead of refusing it.
+    """
+
+    def __init__(self, run: ResumableFolder, data: str, *, anew: bool = False) -> None:
+        self._run, self._data, self._anew = run, data, anew
+        self._folder = run.out / FOLDER
+        self._lines: dict[str, list[str]] = {name: [] for name in LOGS}
+        if not run.rows:
+            forget(run.out)
+
+    def progress(self) -> Progress:
+        """Where the run stands.
+
+        Raises: ChecksumMismatch where its files are damaged, or it began with other data.
+        """
+        try:
+            return self._progress()
+        except ChecksumMismatch:
+            if not self._anew:
+                raise
+            self._run.begin_anew()
+            forget(self._run.out)
+            return Progress()
+
+    def _progress(self) -> Progress:
+        note: dict[str, Any] = {}
+        for chunk in self._run.chunks():
+            note = chunk.note
+        if not note:
+            return Progress()
+        if note["data"] != self._data:
+            raise ChecksumMismatch(
+                f"{self._run.out}: the images or reports are not those that the training began "
+                "with; bring them back, or give --overwrite to begin anew"
+            )
+        for name, sha256 in note["files"].items():
+            path = self._folder / name
+            if not path.is_file() or file_digest(path) != sha256:
+                raise ChecksumMismatch(
+                    f"{path} is damaged or missing, so the training cannot go on; give --overwrite "
+                    "to begin anew"
+                )
+        return Progress(**note["progress"])
+
+    def log(self, name: str, row: Mapping[str, Any]) -> None:
+        """One row of a log, to be kept with the next `keep`."""
+        self._lines[name].append(json_line(row))
+
+    def keep_best(self, progress: Progress, encoder: nn.Module) -> None:
+        """Keep the weights of the best validation."""
+        self._write(best_file(progress), encoder.state_dict())
+
+    def keep(self, progress: Progress, trained: Trained) -> None:
+        """Keep where the run stands; from here it goes on after a kill."""
+        self._write(state_file(progress), trained.tensors(), progress)
+        names = [state_file(progress)]
+        if progress.score is not None:
+            names.append(best_file(progress))
+        digests = {name: file_digest(self._folder / name) for name in names}
+        note = {"progress": asdict(progress), "files": digests, "data": self._data}
+        with self._run.append(progress.step - self._run.rows, note) as place:
+            for name, lines in self._lines.items():
+                (place / f"{name}.jsonl").write_text("".join(lines), encoding="utf-8")
+        self._lines = {name: [] for name in LOGS}
+        for path in self._folder.iterdir():
+            if path.name not in names:
+                path.unlink()
+
+    def write_logs(self, place: Path) -> None:
+        """Write every log that has a row as a table, rows of stopped calls included."""
+        for name in LOGS:
+            rows = list(self._rows(name))
+            if rows:
+                with atomic_write(place / f"{name}.csv") as stream:
+                    table = csv.DictWriter(stream, list(rows[0]))
+                    table.writeheader()
+                    table.writerows(rows)
+
+    def _rows(self, name: str) -> Iterator[dict[str, Any]]:
+        for chunk in self._run.chunks():
+            with (chunk.path / f"{name}.jsonl").open(encoding="utf-8") as stream:
+                yield from map(json.loads, stream)
+
+    def _write(
+        self, name: str, tensors: Mapping[str, Tensor], progress: Progress | None = None
+    ) -> None:
+        from safetensors.torch import save_file
+
+        told = {"progress": json.dumps(asdict(progress))} if progress is not None else None
+        with writing(self._folder):
+            self._folder.mkdir(exist_ok=True)
+            new = self._folder / f"new-{name}"
+            # Tensors that share memory are written each in full.
+            save_file({k: v.detach().cpu().clone() for k, v in tensors.items()}, new, metadata=told)
+            with new.open("rb") as stream:
+                os.fsync(stream.fileno())
+            os.replace(new, self._folder / name)
+
+
+def read_state(out: Path, step: int) -> tuple[Progress, dict[str, Tensor]]:
+    """Where a run stands and all that it trains, as the first process kept it at a step."""
+    from safetensors import safe_open
+
+    path = out / FOLDER / state_file(Progress(step))
+    with safe_open(path, framework="pt") as file:
+        progress = Progress(**json.loads(file.metadata()["progress"]))
+        return progress, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+
+
+def read_best(out: Path, progress: Progress) -> dict[str, Tensor]:
+    """The encoder's tensors at its best validation."""
+    from safetensors.torch import load_file
+
+    return load_file(out / FOLDER / best_file(progress))
+
+
+def forget(out: Path) -> None:
+    """Remove the state of a run that has ended, or was thrown away."""
+    with writing(out):
+        shutil.rmtree(out / FOLDER, ignore_errors=True)
+
+
+def state_file(progress: Progress) -> str:
+    """Name of the file with the state after `progress.step` steps."""
+    return f"step-{progress.step:08d}.safetensors"
+
+
+def best_file(progress: Progress) -> str:
+    """Name of the file with the best weights."""
+    return f"best-{progress.best_step:08d}.safetensors"
+
+
+def _below(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    start = f"{prefix}."
+    return {n.removeprefix(start): t for n, t in tensors.items() if n.startswith(start)}

@@ -1,0 +1,240 @@
+"""The gradient of one batch, however large, and however many processes share it.
+
+The loss of a contrastive objective needs the features of all pairs at once, but the towers' memory
+is needed for a few pairs at a time: gradients of the loss are taken with respect to the features,
+and then carried into the towers micro-batch by micro-batch, which are run a second time for it.
+(GradCache: Gao et al., RepL4NLP 2021.) The result is the gradient of the whole batch, where mere
+accumulation of gradients would leave each micro-batch only its own negatives.
+
+Between processes the same holds: features are gathered, every process computes the loss of all of
+them, and keeps the gradients of its own. The towers' gradients are then added up.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from vlscore.encoders import JointEncoder
+from vlscore.encoders.features import ImageFeatures
+from vlscore.errors import TrainingDiverged
+from vlscore.training.batches import Batch
+from vlscore.training.objective import Objective, PairFeatures
+from vlscore.training.processes import Processes
+
+_IDS_SHOWN = 8
+_BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
+
+
+# Tensors by the names that PairFeatures has for them; row k of each belongs to pair k.
+Features = dict[str, Tensor]
+_TRAINED = ("images", "reports", "patches", "words")
+_OF_WORDS = ("words", "is_word", "word_weights")
+
+
+class Towers:
+    """The towers of an encoder as an objective looks at them.
+
+    Args:
+        local: whether the objective looks at places and words.
+        precision: "fp32" or "bf16".
+        frozen_norms: whether batch norms keep their statistics.
+    """
+
+    def __init__(
+        self, encoder: JointEncoder, *, local: bool, precision: str, frozen_norms: bool = False
+    ) -> None:
+        self.encoder, self._local, self._frozen_norms = encoder, local, frozen_norms
+        self._autocast = precision == "bf16"
+
+    def __call__(self, batch: Batch, rows: slice) -> Features:
+        """Features of some of this process's pairs, in float32 or wider."""
+        device = self.encoder.device
+        with torch.autocast(device.type, torch.bfloat16, enabled=self._autocast):
+            images = vars(self._image_features(batch, rows))
+            own = range(len(batch.tokens))[rows]
+            reports = vars(self.encoder.report_features(batch.tokens.take(own).to(device)))
+        found = {"images": _wide(images["vectors"]), "reports": _wide(reports["vectors"])}
+        if self._local:
+            local = {**images, **reports}
+            local.pop("vectors")
+            found |= {name: _wide(value) for name, value in local.items() if value is not None}
+        return found
+
+    def train(self) -> None:
+        """Into training mode, all but frozen norms."""
+        self.encoder.train()
+        if self._frozen_norms:
+            for module in _batch_norms(self.encoder):
+                module.eval()
+
+    def _image_features(self, batch: Batch, rows: slice) -> ImageFeatures:
+        device = self.encoder.device
+        frontal = batch.pixels[rows].to(device)
+        if batch.has_lateral is None:
+            return self.encoder.image_features(frontal)
+        there = batch.has_lateral[rows]
+        before = int(batch.has_lateral[: rows.start or 0].sum())
+        lateral = batch.lateral[before : before + int(there.sum())].to(device)
+        return self.encoder.study_features(frontal, lateral, there.to(device))
+
+
+def joined(found: Sequence[Features], words: int = 0) -> Features:
+    """The features of several micro-batches as one, with room for at least so many words."""
+    words = max(words, widest(found))
+    return {
+        name: torch.cat([_widened(each[name], words, name) for each in found]) for name in found[0]
+    }
+
+
+def widest(found: Sequence[Features]) -> int:
+    """The most words that a report has room for."""
+    return max((each["words"].shape[1] for each in found if "words" in each), default=0)
+
+
+def loss_of(objective: Objective, features: Features, batch: Batch) -> dict[str, Tensor]:
+    """The parts of the loss of a whole batch."""
+    device = features["images"].device
+    labels = batch.labels.to(device) if batch.labels is not None else None
+    pairs = PairFeatures(**features, same=batch.same.to(device), labels=labels)
+    found: dict[str, Tensor] = objective(pairs)
+    return found
+
+
+def diverged(what: str, number: int, values: dict[str, float], ids: Sequence[str]) -> str:
+    """The message for a loss or gradient that is not finite, of a step counted from 0."""
+    shown = ", ".join(ids[:_IDS_SHOWN]) + (", ..." if len(ids) > _IDS_SHOWN else "")
+    found = ", ".join(f"{name} {value}" for name, value in values.items())
+    return (
+        f"the {what} of step {number + 1} is not finite ({found}). Studies of its batch: {shown}. "
+        "Lower the learning rate, clip gradients, or look at these studies"
+    )
+
+
+class Step:
+    """Computes the gradients of one batch into the parameters.
+
+    Args:
+        micro_batch: most pairs that go through the towers at once; 0 for no limit.
+        seed: of what towers draw (dropout).
+    """
+
+    def __init__(
+        self,
+        towers: Towers,
+        objective: Objective,
+        processes: Processes,
+        *,
+        micro_batch: int = 0,
+        seed: int = 0,
+    ) -> None:
+        self._towers, self._objective, self._processes = towers, objective, processes
+        self._micro_batch, self._seed = micro_batch, seed
+
+    def __call__(self, batch: Batch, number: int, ids: list[str]) -> dict[str, float]:
+        """Set the gradients of towers and objective; returns the parts of the loss.
+
+        Args:
+            number: of the step, for what is drawn.
+            ids: of the studies in `batch.rows`, for messages.
+
+        Raises: TrainingDiverged where the loss is not finite; no gradient is set then.
+        """
+        slices = list(self._slices(len(batch.pixels)))
+        once = len(slices) == 1
+        found = []
+        with nullcontext() if once else _without_traces(self._towers.encoder):
+            for part in slices:
+                self._fix_chance(number, self._processes.rank, part.start)
+                found.append(self._towers(batch, part))
+        leaves = self._gathered(found)
+        self._fix_chance(number)
+        parts = loss_of(self._objective, leaves, batch)
+        values = {name: float(part.detach()) for name, part in parts.items()}
+        if not np.isfinite(sum(values.values())):
+            raise TrainingDiverged(diverged("loss", number, values, ids))
+        torch.stack([part.reshape(()) for part in parts.values()]).sum().backward()
+        gradients = self._own_gradients(leaves)
+        for features, part in zip(found, slices, strict=True):
+            if not once:
+                self._fix_chance(number, self._processes.rank, part.start)
+                features = self._towers(batch, part)
+            _carry(features, {name: gradient[part] for name, gradient in gradients.items()})
+        self._processes.add_gradients(self._towers.encoder.parameters())
+        self._processes.copy_from_first(
+            p.grad for p in self._objective.parameters() if p.grad is not None
+        )
+        return values
+
+    def _slices(self, pairs: int) -> Iterator[slice]:
+        size = self._micro_batch or pairs
+        return (slice(start, min(start + size, pairs)) for start in range(0, pairs, size))
+
+    def _fix_chance(self, *words: int) -> None:
+        """The same draws in both passes, and in a run that was interrupted."""
+        torch.manual_seed(int(np.random.SeedSequence([self._seed, *words]).generate_state(1)[0]))
+
+    def _gathered(self, found: list[Features]) -> Features:
+        """The features of all processes' pairs, as leaves that gradients end in."""
+        words = self._processes.largest(widest(found), found[0]["images"].device)
+        return {
+            name: self._processes.gather(tensor).requires_grad_(name in _TRAINED)
+            for name, tensor in joined(found, words).items()
+        }
+
+    def _own_gradients(self, leaves: Features) -> Features:
+        """Of this process's features; zeros where the objective did not look at them."""
+        return {
+            name: (torch.zeros_like(leaf) if leaf.grad is None else leaf.grad)[
+                self._processes.share(len(leaf))
+            ]
+            for name, leaf in leaves.items()
+            if name in _TRAINED
+        }
+
+
+def _carry(features: Features, gradients: Features) -> None:
+    """Carry gradients of features into the towers."""
+    moved = [name for name in gradients if features[name].requires_grad]
+    torch.autograd.backward(
+        [features[name] for name in moved],
+        [
+            gradients[name][:, : features[name].shape[1]] if name in _OF_WORDS else gradients[name]
+            for name in moved
+        ],
+    )
+
+
+def _widened(features: Tensor, words: int, name: str) -> Tensor:
+    if name not in _OF_WORDS:
+        return features
+    room = words - features.shape[1]
+    return functional.pad(features, (0, 0, 0, room) if features.ndim == 3 else (0, room))
+
+
+@contextmanager
+def _without_traces(encoder: nn.Module) -> Iterator[None]:
+    """A pass that leaves neither gradients nor a second update of batch statistics."""
+    norms = list(_batch_norms(encoder))
+    momenta = [module.momentum for module in norms]
+    for module in norms:
+        module.momentum = 0.0
+    try:
+        with torch.no_grad():
+            yield
+    finally:
+        for module, momentum in zip(norms, momenta, strict=True):
+            module.momentum = momentum
+
+
+def _batch_norms(encoder: nn.Module) -> Iterator[Any]:
+    return (module for module in encoder.modules() if isinstance(module, _BATCH_NORMS))
+
+
+def _wide(features: Tensor) -> Tensor:
+    """Half precision as single precision; everything else as it is."""
+    return features.float() if features.dtype in (torch.bfloat16, torch.float16) else features
