@@ -195,8 +195,8 @@ def align(
     scorer = None
     wanted: list[str] = []
     if metrics is not None:
-        names, wanted = split_values(split_names(metrics))
-        metrics = ",".join(names)
+        computed, wanted = split_values(split_names(metrics))
+        metrics = ",".join(computed)
     if metrics is not None or values is None:
         scorer = make_scorer(
             encoder,

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import combinations
+from itertools import chain, combinations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from vlscore.comparison.computing import Layout, SystemValues
 from vlscore.comparison.given import GivenMetric
 from vlscore.comparison.systems import BASELINE
 from vlscore.comparison.texts import TextFacts
-from vlscore.metrics import Metric, Output, corpus_of_sums
+from vlscore.metrics import Metric, corpus_of_sums
 from vlscore.stats import (
     Interval,
     PairedSums,
@@ -24,6 +24,8 @@ from vlscore.stats import (
 )
 from vlscore.stats.paired import Combine
 
+# Metric, whether larger is better, name of the number, statistics, what makes the number of them.
+_Quantity = tuple[str, bool, str, NDArray[np.float64], Combine]
 _NOTHING = Interval(float("nan"), float("nan"), float("nan"))
 
 
@@ -120,11 +122,9 @@ def compare_values(
     numbers = np.stack([values[name].numbers for name in names])
     measured, tested = [], []
     elsewhere = {each.name for each in given}
-    quantities = [
-        *((str(m), o.higher_is_better, *rest) for m, o, *rest in _quantities(numbers, layout)),
-        *_given_quantities(given, names),
-    ]
-    for metric, is_higher, name, statistics, combine in quantities:
+    for metric, is_higher, name, statistics, combine in chain(
+        _quantities(numbers, layout), _given_quantities(given, names)
+    ):
         whose = list(range(len(names)))
         if metric in elsewhere:
             whose = [k for k in whose if np.isfinite(statistics[k]).all(-1).any()]
@@ -164,26 +164,24 @@ def compare_values(
     )
 
 
-def _quantities(
-    numbers: NDArray[np.float64], layout: Layout
-) -> Iterator[tuple[Metric, Output, str, NDArray[np.float64], Combine]]:
+def _quantities(numbers: NDArray[np.float64], layout: Layout) -> Iterator[_Quantity]:
     """Every number with its statistics, (systems, studies, sums); nan where there is no value."""
     for metric in layout.metrics:
         columns = numbers[:, :, layout.columns(metric)]
         for k, (name, output) in enumerate(zip(metric.columns, metric.outputs, strict=True)):
             column = np.where(np.isfinite(columns[:, :, k]), columns[:, :, k], np.nan)
-            yield metric, output, name, mean_statistics(column), mean_of_sums
+            is_higher = output.higher_is_better
+            yield str(metric), is_higher, name, mean_statistics(column), mean_of_sums
         for output in metric.corpus:
             # Statistics without a value are 0, which would count as a candidate without words.
             has_value = np.isfinite(columns[:, :, :1])
             sums = np.where(has_value, numbers[:, :, layout.statistics(metric)], np.nan)
             name = f"{metric} {output.name}" + ("" if output.name == "corpus" else " (corpus)")
-            yield metric, output, name, sums, partial(_corpus_value, metric, output.name)
+            combine = partial(_corpus_value, metric, output.name)
+            yield str(metric), output.higher_is_better, name, sums, combine
 
 
-def _given_quantities(
-    given: Sequence[GivenMetric], names: Sequence[str]
-) -> Iterator[tuple[str, bool, str, NDArray[np.float64], Combine]]:
+def _given_quantities(given: Sequence[GivenMetric], names: Sequence[str]) -> Iterator[_Quantity]:
     """As `_quantities`; a baseline has no values."""
     for each in given:
         count = len(next(iter(each.values.values())))

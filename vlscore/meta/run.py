@@ -23,6 +23,7 @@ from vlscore.errors import InvalidSetting, MissingDependency
 from vlscore.meta.chunks import read_values, read_vectors, write_values, write_vectors
 from vlscore.meta.embedding import STUDIES_AT_ONCE, StudyVectors, embed_images, embed_pairs
 from vlscore.meta.figures import draw_drops, draw_normal_distribution
+from vlscore.meta.given import read_pair_values
 from vlscore.meta.image_swap import SwapResult, image_swap
 from vlscore.meta.pairs import Pair, pairs_file, read_pairs, select_pairs
 from vlscore.meta.sensitivity import Sensitivity, sensitivity_of_values
@@ -98,6 +99,8 @@ def run_sensitivity(
     studies: StudyTable | None = None,
     text_policy: TextPolicy | str | None = None,
     C: float | None = None,
+    values: str | Path | None = None,
+    lower_is_better: Sequence[str] = (),
     swap_images: bool = False,
     figure: str = "png",
     format: str = "csv",
@@ -119,6 +122,8 @@ def run_sensitivity(
         studies: with the images of the perturbed studies, for metrics that look at them.
         text_policy: what of the reports is compared, by every metric.
         C: constant of VLScore; default: the encoder's.
+        values: table of values of metrics that were computed elsewhere; see `read_pair_values`.
+        lower_is_better: metrics of it of which smaller values are better.
         swap_images: also measure whether the image counts.
         figure: "png", "svg" or "pdf".
         format: of the values, "csv" or "parquet".
@@ -141,6 +146,7 @@ def run_sensitivity(
         read_pairs(perturbations), policy, embedder, studies, C, resamples, seed, swap_images
     )
     run.choose(metrics)
+    run.take(values, lower_is_better)
     key = {
         "perturbations_sha256": file_digest(pairs_file(perturbations)),
         "studies_sha256": studies.sha256 if studies is not None else None,
@@ -151,6 +157,7 @@ def run_sensitivity(
         "swap_images": swap_images,
         "resamples": resamples,
         "seed": seed,
+        **({} if values is None else {"values": [file_digest(values), sorted(lower_is_better)]}),
         "figure": figure,
         "format": format,
     }
@@ -256,6 +263,7 @@ class _Run:
         self._metrics: list[Metric] = []
         self._fits: Mapping[Metric, Fit] = {}
         self._left_out: dict[str, str] = {}
+        self._given: list[PairValues] = []
         self.signatures: dict[Metric, Any] = {}
 
     def choose(self, names: Any) -> None:
@@ -267,6 +275,20 @@ class _Run:
         self.signatures = {
             each.metric: each.signature for each in self._values([], StudyVectors())[0]
         }
+
+    def take(self, values: str | Path | None, lower_is_better: Sequence[str]) -> None:
+        """Read values that were computed elsewhere, where there are some."""
+        if values is None:
+            if lower_is_better:
+                raise InvalidSetting("lower_is_better names metrics of a table of values; give it")
+            return
+        self._given = read_pair_values(values, self._pairs, lower_is_better=lower_is_better)
+        computed = set(map(str, self._metrics))
+        if both := [each.metric.name for each in self._given if each.metric.name in computed]:
+            raise InvalidSetting(
+                f"{', '.join(both)}: computed and read from {values} alike; rename the columns, or "
+                "name the metrics to compute"
+            )
 
     def compute(
         self, folder: ResumableFolder, workers: int, on_progress: Callable[[int, int], None]
@@ -311,7 +333,9 @@ class _Run:
             PairValues(metric, self.signatures[metric], arrays[k, 0], arrays[k, 1])
             for k, metric in enumerate(self._metrics)
         ]
-        failures = {k: error for _, found in parts for k, error in found.items()}
+        values += self._given
+        failures = all_failures(self._given)
+        failures |= {k: error for _, found in parts for k, error in found.items()}
         result = sensitivity_of_values(
             self._pairs,
             values,
