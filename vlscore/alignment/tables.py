@@ -169,19 +169,20 @@ def ranking_table(found: Alignment, rating: str) -> TextTable:
 def composite_table(fit: CompositeFit) -> TextTable:
     """What a composite is made of, and how well it does."""
     composite = fit.composite
+    count = str(composite.pairs)
     rows = [
-        (each.metric, number(each.weight), interval(fit.alone[each.metric]))
+        (each.metric, number(each.weight), interval(fit.alone[each.metric]), count)
         for each in sorted(composite.inputs, key=lambda each: -each.weight)
     ]
-    rows.append(("composite, cross-validated", "", interval(fit.cross_validated)))
-    rows.append(("composite (upper bound, told the answer)", "", interval(fit.told)))
+    rows.append(("composite, cross-validated", "", interval(fit.cross_validated), count))
+    rows.append(("composite (upper bound, told the answer)", "", interval(fit.told), count))
     caption = (
         f"tau_b with the raters' mean on the {composite.pairs} pairs of {composite.studies} "
         "studies that have all values, 95 % bootstrap intervals over studies. Cross-validated: for "
         "studies left out, by composites that were fitted to the others."
     )
     title = f"A composite fitted to {composite.rating}"
-    return TextTable(title, ("metric", "weight", "tau_b"), tuple(rows), caption)
+    return TextTable(title, ("metric", "weight", "tau_b", "n"), tuple(rows), caption)
 
 
 def draw(found: Alignment, path: Path) -> str | None:
