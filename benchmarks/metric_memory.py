@@ -1,4 +1,4 @@
-"""Claim: the memory of five metrics of texts hardly grows from 1,000 to 100,000 studies.
+"""Claim: the memory of five metrics of texts grows by a sixth from 1,000 to 100,000 studies.
 
 Protocol: a table of n phantom studies without images, whose references and candidates are drawn at
 random from 20,000 distinct phantom reports, is evaluated under bleu-1, bleu-4, rouge-l, findings-f1

@@ -151,6 +151,7 @@ def test_the_files_hold_what_is_printed(tmp_path, pairs, table):
     # What is pasted carries what the numbers depend on.
     assert all(signature in markdown for signature in result.signatures)
     assert (tmp_path / "out" / "normal_reports.png").read_bytes().startswith(b"\x89PNG")
+    assert (tmp_path / "out" / "drops.png").read_bytes().startswith(b"\x89PNG")
     with (tmp_path / "out" / "values.csv").open(encoding="utf-8", newline="") as stream:
         rows = list(csv.DictReader(stream))
     assert len(rows) == len(make_pairs())
@@ -224,6 +225,7 @@ def test_without_matplotlib_everything_but_the_figure_is_there(tmp_path, pairs, 
     def absent(*_):
         raise MissingDependency("figures need matplotlib: pip install 'vlscore[plots]'")
 
+    monkeypatch.setattr(run, "draw_drops", absent)
     monkeypatch.setattr(run, "draw_normal_distribution", absent)
     result = run_sensitivity(pairs, tmp_path / "out", metrics="rouge-l", resamples=10)
     assert result.notes == ("no figure: figures need matplotlib: pip install 'vlscore[plots]'",)

@@ -111,6 +111,21 @@ def test_approximate_search_finds_nearly_all(tmp_path, factory):
     assert (hits.costs[1:][same] == exact.costs[1:][same]).all()
 
 
+@pytest.mark.parametrize(
+    "metric", ["height", "segment-distance", "midpoint-distance", "image-gain-cosine"]
+)
+def test_approximate_search_knows_the_distances(tmp_path, metric):
+    # Neighbours by distance are those by cosine where vectors are equally long.
+    unit = metric == "image-gain-cosine"
+    vectors = clustered(2_000, 16, 6, unit=unit)
+    images, references = clustered(60, 16, 7, unit=unit).reshape(2, 30, 16)
+    build_approximate(vectors, "IVF16,Flat", tmp_path / "index.faiss")
+    corpus = Corpus(vectors)
+    approximate = ApproximateIndex(tmp_path / "index.faiss", corpus)
+    oracle = Oracle(corpus, metric=metric, image=0.5, approximate=approximate)
+    assert recall(oracle, images, references) >= 0.95
+
+
 def test_recall_is_measured_where_it_is_low(tmp_path):
     """Four codes for 3,000 rows: the index finds few, and the oracle says so."""
     vectors = clustered(3_000, 16, 6, unit=False)

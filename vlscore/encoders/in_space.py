@@ -36,6 +36,10 @@ class InSharedSpace(JointEncoder):
     """
 
     takes_tokenizer = False
+    image_mean: Tensor
+    report_mean: Tensor
+    image_matrix: Tensor
+    report_matrix: Tensor
 
     def __init__(self, encoder: JointEncoder, space: SharedSpace) -> None:
         super().__init__()

@@ -124,12 +124,12 @@ class EmbeddedScenes:
             references=space.reports(self.references),
             black=space.images(self.black)[0],
             imperfect={
-                form: replace(
-                    each,
-                    **{
-                        name: space.reports(getattr(each, name))
-                        for name in ("references", "true", "false", "copied")
-                    },
+                form: Imperfect(
+                    each.rows,
+                    space.reports(each.references),
+                    space.reports(each.true),
+                    space.reports(each.false),
+                    space.reports(each.copied),
                 )
                 for form, each in self.imperfect.items()
             },
