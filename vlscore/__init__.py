@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     # What type checkers see: these names, and no others.
     from vlscore import (
         alignment,
+        cache,
+        calibration,
         comparison,
         display,
         embedding,
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
         similarity,
         stats,
         studies,
+        training,
     )
     from vlscore._signature import Signature
     from vlscore.embedding import StudyEmbedder
@@ -78,6 +81,8 @@ _HOMES = {
 # Reachable as attributes after a plain `import vlscore`.
 _ROOMS = (
     "alignment",
+    "cache",
+    "calibration",
     "comparison",
     "display",
     "embedding",
@@ -99,6 +104,7 @@ _ROOMS = (
     "similarity",
     "stats",
     "studies",
+    "training",
 )
 
 __all__ = [
@@ -113,6 +119,8 @@ __all__ = [
     "TextPolicy",
     "__version__",
     "alignment",
+    "cache",
+    "calibration",
     "comparison",
     "display",
     "embedding",
@@ -140,6 +148,7 @@ __all__ = [
     "similarity",
     "stats",
     "studies",
+    "training",
 ]
 
 

@@ -349,13 +349,13 @@ def test_metrics_of_ones_own_go_where_others_go(tmp_path):
     result = evaluate(table, tmp_path / "out", scorer)
     rows = read_scores(result)
     texts = [[record[side] for record in records] for side in ("candidate", "reference")]
-    expected = compute([own.COMPOSITE], *texts)["composite"]
-    assert [row["composite"] for row in rows] == expected.tolist()
+    expected = compute([own.COMPOSITE], *texts)["sum-of-two"]
+    assert [row["sum-of-two"] for row in rows] == expected.tolist()
     # A metric that fails for a row leaves the others of that row.
     assert [row["fragile"] for row in rows] == [1.0, 1.0, None, 1.0]
     assert all(row["vlscore"] is not None for row in rows)
     assert result.first_failures(5) == [(3, "s2", "fragile: ZeroDivisionError: division by zero")]
-    signature = result.summary.metrics["composite"].signature
+    signature = result.summary.metrics["sum-of-two"].signature
     assert "length-ratio,own:7" in signature.get("of")
 
 

@@ -44,12 +44,17 @@ def columns_named(metrics: Sequence[Metric], names: Sequence[str]) -> list[tuple
 
     Raises: InvalidSetting where a metric has no such number.
     """
-    known = {column: metric for metric in metrics for column in metric.columns}
-    if unknown := [name for name in names if name not in known]:
+    known = {column: (metric, column) for metric in metrics for column in metric.columns}
+    if unknown := [name for name in names if name not in known and name not in _plain(metrics)]:
         raise InvalidSetting(
             f"no metric has the value {', '.join(unknown)}; there are {', '.join(known)}"
         )
-    return [(known[name], name) for name in names or map(str, metrics)]
+    return [(known | _plain(metrics))[name] for name in names or map(str, metrics)]
+
+
+def _plain(metrics: Sequence[Metric]) -> dict[str, tuple[Metric, str]]:
+    """Metrics by their names alone, for a setting may have come after the name was written (--C)."""
+    return {metric.name: (metric, str(metric)) for metric in metrics if metric.settings}
 
 
 def split_values(names: Sequence[str]) -> tuple[list[str], list[str]]:
