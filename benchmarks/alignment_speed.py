@@ -5,8 +5,9 @@ significant or not, drawn at random (seed 0): nine ratings. 20 metrics with rand
 follow the errors more or less. `vlscore.alignment.align` with 1,000 resamples, which is all that
 `vlscore align` does beside computing values and writing: four correlations over studies and over
 pairs, differences of any two metrics, single raters, ceilings, rankings. Seconds by the clock, and
-of the processor, on one thread; the middle one of three runs. The composite of the 20 metrics
-(`fit_composite`, nested cross-validation) is timed beside it.
+of the processor, on one thread; the middle one of three runs; on a machine with other work (see the
+load average) only the latter say anything. The composite of the 20 metrics (`fit_composite`, nested
+cross-validation) is timed beside it.
 
 Run: python benchmarks/alignment_speed.py [--out benchmarks/results/alignment_speed.md]
 """

@@ -1,4 +1,4 @@
-"""Claim: where a report's vector is a token sum, the area grows with length at equal errors.
+"""Claim: where a report's vector is a token sum, the area grows with the candidate's length.
 
 Protocol: 400 phantom scenes of each of the seeds 101, 102, 103 in held-out phrasings; the encoders
 are those of phantom_image_use.py whose report vector is the sum over words divided by 97, as

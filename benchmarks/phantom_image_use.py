@@ -20,11 +20,11 @@ Noticed: area under the ROC curve by which the drop tells a removed pathology, a
 severity from what says nothing (a removed filler, [UNK] for an empty word); protocol of
 phantom_sensitivity.py.
 
-Choices (the weight of the image, the space, which score is recommended) are made on 400 scenes of
-seed 2 in training phrasings, never on the test sets: the score with the largest tau among those
-that prefer the true candidate in at least .93 of the validation studies, means over all
-contrastive encoders. Intervals resample the test studies; brackets behind them are the range over
-encoders.
+Choices (the weight of the image, the space, which score an encoder gets) are made on 400 scenes of
+seed 2 in training phrasings, never on the test sets: among the scores that look at image and
+reference, the one with the largest tau scene, which needs both, in the mean over the training
+seeds. The goal is a tau of .85, prefers true of .93, and no point far out that is paid. Intervals
+resample the test studies; parentheses hold the range over encoders.
 
 Run: python benchmarks/phantom_image_use.py --encoders FOLDER --cache FOLDER \
 [--out benchmarks/results/phantom_image_use.md]
@@ -73,7 +73,8 @@ from vlscore.meta.sensitivity import COMPARISONS
 from vlscore.metrics import find_metric
 from vlscore.phantom.imperfect import FORMS
 
-ENOUGH = 0.93
+# What a score should reach, means over training seeds; besides, no point far out may be paid.
+GOALS = {TAU: 0.85, PREFERS: 0.93}
 
 
 def label(key: tuple[str, str]) -> str:
@@ -82,17 +83,40 @@ def label(key: tuple[str, str]) -> str:
     return f"{metric}{space}"
 
 
-def chosen_on_validation(contrastive: Sequence[Judged]) -> tuple[str, str] | None:
-    """The score of the protocol's rule; None where no score prefers the true candidate enough."""
-    means = {
-        key: {
-            name: float(np.mean([each.validation[key][name][0] for each in contrastive]))
-            for name in (TAU, PREFERS)
-        }
-        for key in SCORES
-    }
-    enough = [key for key in SCORES if means[key][PREFERS] >= ENOUGH]
-    return max(enough, key=lambda key: means[key][TAU], default=None)
+def chosen_on_validation(encoders: Sequence[Judged]) -> tuple[str, str]:
+    """Of the scores of image and reference, the one with the largest tau scene on validation."""
+
+    def tau_scene(key: tuple[str, str]) -> float:
+        return float(np.mean([each.validation[key][TAU_SCENE][0] for each in encoders]))
+
+    return max((key for key in SCORES if _looks_at_both(key[0])), key=tau_scene)
+
+
+def _looks_at_both(name: str) -> bool:
+    metric = find_metric(name)
+    return metric.uses_image and metric.uses_reference
+
+
+def chosen_table(groups: Mapping[str, Sequence[Judged]]) -> TextTable:
+    """For each group the score chosen on validation scenes, and the published one, on test sets."""
+    rows = []
+    for name, encoders in groups.items():
+        for key in (("vlscore", ""), chosen_on_validation(encoders)):
+            found = summarise([each.test[key] for each in encoders])
+            goals = (found[quantity].interval.estimate for quantity in GOALS)
+            is_reached = all(x >= y for x, y in zip(goals, GOALS.values(), strict=True))
+            rows.append(
+                (
+                    name,
+                    label(key),
+                    *(_cell(found[quantity]) for quantity in (TAU, TAU_SCENE, PREFERS)),
+                    *(_mean(found[quantity]) for quantity in (PREFERS_BLACK, FAR_OUT)),
+                    "yes" if is_reached and found[FAR_OUT].high < 0.05 else "no",
+                )
+            )
+    columns = ("encoder", "score", "tau", "tau scene", "prefers true", "black", "far out")
+    title = "The published score, and the one chosen on the validation scenes"
+    return TextTable(title, (*columns, "goal reached"), tuple(rows))
 
 
 def full_table(title: str, encoders: Sequence[Judged]) -> TextTable:
@@ -231,34 +255,23 @@ def describe(judged: Sequence[Judged], check: TextTable, options: argparse.Names
         groups.setdefault(each.group, []).append(each)
     supervised = groups[SUPERVISED]
     contrastive = [each for each in judged if each.group != SUPERVISED]
-    trained = (f"{name} ({len(of)})" for name, of in groups.items() if name != SUPERVISED)
+    trained = [f"{name} ({len(of)})" for name, of in groups.items() if name != SUPERVISED]
     lines = [
         "# Does the image count? Scores of encoders that were not told the answer",
         f"{len(TEST_SEEDS)} x {options.studies} test studies; {len(contrastive)} contrastive "
         f"encoders: {', '.join(trained)}. {describe_machine()}",
+        "Brackets: 95 % bootstrap interval over the test studies, of the mean over encoders; "
+        "in parentheses the smallest and the largest among the encoders. "
+        "`python benchmarks/phantom_image_use.py` says what each column is.",
     ]
     tables = [check]
     if contrastive:
-        chosen = chosen_on_validation(contrastive)
-        lines.append(_sentence(chosen, contrastive))
-        tables = [full_table("All contrastive encoders", contrastive)]
+        everything = {**groups, "all contrastive": contrastive}
+        tables = [chosen_table(everything), full_table("All contrastive encoders", contrastive)]
         tables += [by_group_table(groups), retrieval_table(groups)]
         tables += [noticed_table(contrastive, supervised), ideal_table(options), check]
     tables += [full_table(name, encoders) for name, encoders in groups.items()]
     return "\n\n".join([*lines, markdown(tables)])
-
-
-def _sentence(chosen: tuple[str, str] | None, contrastive: Sequence[Judged]) -> str:
-    if chosen is None:
-        return (
-            f"On the validation scenes no score prefers the true candidate in {ENOUGH} of studies."
-        )
-    found = summarise([each.test[chosen] for each in contrastive])
-    return (
-        f"Chosen on the validation scenes: **{label(chosen)}**. On the test sets: tau "
-        f"{_cell(found[TAU])}, tau scene {_cell(found[TAU_SCENE])}, prefers true "
-        f"{_cell(found[PREFERS])}, far out {_mean(found[FAR_OUT])}."
-    )
 
 
 def main() -> None:

@@ -13,8 +13,8 @@ as it is. Fixed: batches of 16 in table order, padded to 97 by the tokenizer; pa
 masked tokens, no report being longer than 97 here, and of those the first FEWER, as their cost does
 not depend on which they are; times are of one report. One thread; times are of the processor, so
 that other work on the machine does not count; interleaved rounds, medians. Work without time:
-tokens, padding included, of all reports of the collection under each way. The share of distinct
-reports is that of the whole file.
+tokens, padding included, of the distinct reports under each way. The share of distinct reports is
+that of the whole file.
 
 Run: python benchmarks/text_batching.py REPORTS --vocabulary VOCAB [--out FILE]
      REPORTS: the reports of `data.INDIANA_REPORTS`; VOCAB: Bio_ClinicalBERT's vocab.txt
@@ -41,8 +41,10 @@ from vlscore.encoders.base import inference
 from vlscore.encoders.blocks.wordpiece import WordPieceTokenizer
 from vlscore.encoders.contract import row_error
 from vlscore.encoders.limitr import LimitrEncoder
+from vlscore.reports.cleaning import clean_limitr
 
 SAMPLE, FEWER, ROUNDS, BATCH, LIMIT, WIDE = 200, 48, 3, 16, 97, 256
+NOT_TIMED = ["Times: not measured in this run (--rounds 0)."]
 TOKENS = 64 * default_batch_size(torch.device("cpu"))
 
 
@@ -74,18 +76,8 @@ def seconds(call: Callable[[], Any]) -> tuple[float, Any]:
     return time.process_time() - start, result
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("reports", type=Path)
-    parser.add_argument("--vocabulary", type=Path, required=True)
-    parser.add_argument("--out", type=Path)
-    options = parser.parse_args()
-    torch.set_num_threads(1)
-    data = INDIANA_REPORTS.check(options.reports)
-    texts = texts_of(options.reports)
-    distinct = list(dict.fromkeys(texts))
+def timed(tokenizer: WordPieceTokenizer, distinct: list[str], rounds: int) -> list[str]:
     torch.manual_seed(0)
-    tokenizer = WordPieceTokenizer.from_file(options.vocabulary)
     encoder = LimitrEncoder(tokenizer).eval().requires_grad_(False)
     sample = random.Random(0).sample(distinct, SAMPLE)
     ways: dict[str, Callable[[], Tensor]] = {
@@ -95,37 +87,69 @@ def main() -> None:
     }
     times: dict[str, list[float]] = {way: [] for way in ways}
     vectors: dict[str, Tensor] = {}
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         for way, call in ways.items():
             spent, vectors[way] = seconds(call)
             times[way].append(1000 * spent / len(vectors[way]))
     median = {way: statistics.median(found) for way, found in times.items()}
-    lengths = encoder.tokenize(distinct).lengths.tolist()
-    batches = by_length(lengths, lambda: TOKENS)
-    bucketed = sum(len(rows) * max(lengths[row] for row in rows) for rows in batches)
     lines = [
-        "# Reports through LIMITR's report tower: sorted by length against padded",
-        "",
-        describe_machine(),
-        data,
-        "",
         f"{SAMPLE} distinct reports, one thread, fp32, time of the processor for one report, "
-        f"medians of {ROUNDS} interleaved rounds:",
+        f"medians of {rounds} interleaved rounds:",
         "",
         "| way | ms | of the engine's | error |",
         "|---|---:|---:|---:|",
     ]
     for way in ways:
         error = row_error(vectors[way], vectors["engine"][: len(vectors[way])])
-        lines.append(
-            f"| {way} | {median[way]:.1f} | {median[way] / median['engine']:.2f} | {error:.1e} |"
-        )
-    lines += [
-        "",
+        ratio = median[way] / median["engine"]
+        lines.append(f"| {way} | {median[way]:.1f} | {ratio:.2f} | {error:.1e} |")
+    return lines
+
+
+def counted(tokenizer: WordPieceTokenizer, texts: list[str], distinct: list[str]) -> list[str]:
+    clean = [clean_limitr(text) for text in distinct]
+    lengths = tokenizer(clean, max_tokens=LIMIT).lengths.tolist()
+    order = random.Random(0).sample(range(len(lengths)), len(lengths))
+    lines = [
         f"Of {len(texts):,} reports {len(distinct):,} are distinct: the encoder sees "
-        f"{len(distinct) / len(texts):.3f} of them. Tokens of the whole collection, padding "
-        f"included: {len(texts) * LIMIT:,} padded to 97, {len(texts) * WIDE:,} padded to 256, "
-        f"{bucketed:,} by the engine in one window, {sum(lengths):,} without any padding.",
+        f"{len(distinct) / len(texts):.3f} of them. Tokens of the distinct ones, padding included, "
+        f"of the {sum(lengths):,} that they have:",
+        "",
+        "| way | tokens | padded to 97, of these | padded to 256, of these |",
+        "|---|---:|---:|---:|",
+    ]
+    for name, window in (("a chunk of 128 studies", 256), ("one window", len(lengths))):
+        total = 0
+        for start in range(0, len(order), window):
+            some = [lengths[k] for k in order[start : start + window]]
+            for rows in by_length(some, lambda: TOKENS):
+                total += len(rows) * max(some[row] for row in rows)
+        fixed_97, fixed_256 = (len(lengths) * wide / total for wide in (LIMIT, WIDE))
+        lines.append(f"| engine, {name} | {total:,} | {fixed_97:.2f} | {fixed_256:.2f} |")
+    return lines
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("reports", type=Path)
+    parser.add_argument("--vocabulary", type=Path, required=True)
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help="0: count alone")
+    parser.add_argument("--out", type=Path)
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    data = INDIANA_REPORTS.check(options.reports)
+    texts = texts_of(options.reports)
+    distinct = list(dict.fromkeys(texts))
+    tokenizer = WordPieceTokenizer.from_file(options.vocabulary)
+    lines = [
+        "# Reports through LIMITR's report tower: sorted by length against padded",
+        "",
+        describe_machine(),
+        data,
+        "",
+        *(timed(tokenizer, distinct, options.rounds) if options.rounds else NOT_TIMED),
+        "",
+        *counted(tokenizer, texts, distinct),
     ]
     publish("\n".join(lines) + "\n", options.out)
 

@@ -7,7 +7,6 @@ import sqlite3
 import subprocess
 import sys
 import threading
-import time
 import warnings
 from pathlib import Path
 
@@ -206,10 +205,10 @@ from tests.cache.test_store import FACTS, entry, key
 from vlscore.cache import Entry, Store
 space = Store(Path(sys.argv[1]), 1 << 30).space(FACTS)
 first, last, mark = map(int, sys.argv[2:])
-print("began", flush=True)
 for number in range(first, last, 3):
     numbers = range(number, number + 3)
     space.put({key(n): Entry(bytes([mark]) * 5000, (5000,), 0) for n in numbers})
+    print(number, flush=True)
 """
 
 
@@ -237,14 +236,15 @@ def test_two_processes_write_at_once(path):
 def test_a_writer_that_is_killed_leaves_whole_entries(path):
     for mark in range(3):
         writer = _writer(path, 0, 3_000_000, mark)
-        assert writer.stdout.readline() == b"began\n"
-        time.sleep(0.15)
+        for _ in range(20):
+            assert writer.stdout.readline()
         os.kill(writer.pid, signal.SIGKILL)
         writer.wait()
     kept = Store(path, GIB)
     count, damaged = kept.verify()
     assert (damaged, count % 3) == (0, 0)
-    assert count > 3
+    # Later writers begin with what is there.
+    assert count >= 60
     # It can be written, too.
     assert kept.space(FACTS).put({b"x" * 32: entry(1)}) == {b"x" * 32: entry(1)}
     assert kept.verify() == (count + 1, 0)

@@ -1,11 +1,14 @@
 """`vlscore align` from the command line."""
 
+import csv
 import json
 
 import pytest
 
 from tests.alignment.samples import make_rexval, write_csv
+from vlscore.alignment import read_ratings, run_alignment
 from vlscore.metrics import read_composite
+from vlscore.scorer import Scorer
 
 
 @pytest.fixture
@@ -114,6 +117,52 @@ def test_bad_rows_are_named(command, ratings, tmp_path):
     assert done.exit_code == 1
     assert "row 3 (0)" in done.stderr
     assert "'many'" in done.stderr
+
+
+def test_any_number_of_a_metric_is_compared(command, ratings, tmp_path):
+    text = ratings.read_text(encoding="utf-8").replace("Large right", "Left effusion. Large right")
+    ratings.write_text(text, encoding="utf-8")
+    out = tmp_path / "out"
+    names = "findings-f1.recall,bleu-1,findings-f1.precision,findings-f1"
+    done = command("align", ratings, "-m", names, "-o", out, "--resamples", 50)
+    assert done.exit_code == 0, done.output
+    content = json.loads((out / "alignment.json").read_text(encoding="utf-8"))
+    assert [metric["name"] for metric in content["metrics"]] == names.split(",")
+    with (out / "values.csv").open(encoding="utf-8", newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    of = {
+        name: {float(row[name]) for row in rows if row["candidate_id"] == "g3"}
+        for name in rows[0]
+        if name.startswith("findings")
+    }
+    # Of two observations that the candidate states, the reference has one.
+    assert of["findings-f1.precision"] == {0.5}
+    assert of["findings-f1.recall"] == {1.0}
+    assert list(of["findings-f1"]) == pytest.approx([2 / 3])
+    wrong = command("align", ratings, "-m", "bleu-1.recall", "-o", out)
+    assert "no metric has the value bleu-1.recall; there are bleu-1" in str(wrong.exception)
+
+
+def test_figures_are_drawn_by_the_suffix(command, ratings, tmp_path):
+    pytest.importorskip("matplotlib")
+    for suffix, begins in (("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")):
+        out = tmp_path / suffix
+        options = ["-m", "bleu-1", "-o", out, "--resamples", 50, "--figure", suffix]
+        done = command("align", ratings, *options)
+        assert done.exit_code == 0, done.output
+        assert (out / f"agreement.{suffix}").read_bytes().startswith(begins)
+    wrong = command("align", ratings, "-m", "bleu-1", "-o", tmp_path / "o", "--figure", "gif")
+    assert "figure is one of png, svg, pdf" in str(wrong.exception)
+
+
+def test_a_run_becomes_a_frame(ratings, tmp_path):
+    pytest.importorskip("pandas")
+    pairs = read_ratings(ratings)
+    run = run_alignment(pairs, tmp_path / "o", scorer=Scorer(metrics="bleu-1"), resamples=50)
+    frame = run.to_pandas()
+    assert frame["metric"].tolist() == ["bleu-1"]
+    row = frame.iloc[0]
+    assert row["by_study.tau_b.low"] <= row["by_study.tau_b"] <= row["by_study.tau_b.high"]
 
 
 def test_a_composite_is_fitted_and_then_named_like_any_metric(command, ratings, tmp_path):

@@ -10,10 +10,12 @@ import torch
 from PIL import Image
 
 from tests.doubles import BrightnessPipeline, HashEncoder, KeptEncoder
+from vlscore._assurance import assure
 from vlscore.cache import open_cache
 from vlscore.embedding import StudyEmbedder, StudyViews
 from vlscore.embedding.contents import Contents
 from vlscore.encoders import load_encoder
+from vlscore.errors import ChecksumMismatch
 
 TEXTS = ["no effusion", "heart normal", "no effusion", "left effusion " * 9]
 NOTHING = {"images_decoded": 0, "images_embedded": 0, "reports_embedded": 0}
@@ -258,3 +260,19 @@ def test_what_is_no_file_has_no_content(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     for thing in (tmp_path, tmp_path / "absent", tmp_path / "pipe", b"bytes", np.eye(3), "a\0b"):
         assert Contents().of(thing) is None
+
+
+def test_nothing_is_kept_under_a_checksum_that_is_not_verified(images, cache):
+    """The digest of a checkpoint is remembered between runs, and verified beside the work."""
+
+    def fails():
+        raise ChecksumMismatch("the checkpoint was changed in place")
+
+    encoder = KeptEncoder()
+    assure(encoder, fails)
+    embedder = embedder_of(encoder)
+    with pytest.raises(ChecksumMismatch):
+        embedder.embed_texts(TEXTS)
+    with pytest.raises(ChecksumMismatch):
+        embedder.embed_studies([StudyViews(images[:1])])
+    assert sum(space.entries for space in cache.embeddings.info()) == 0

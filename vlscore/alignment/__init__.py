@@ -23,6 +23,7 @@ from vlscore.alignment.pairwise import RankingAgreement
 from vlscore.alignment.run import AlignmentRun, run_alignment
 from vlscore.alignment.table import RatingColumns
 from vlscore.alignment.tables import all_tables
+from vlscore.alignment.values import split_values
 
 __all__ = [
     "LAYOUTS",
@@ -50,4 +51,5 @@ __all__ = [
     "read_ratings",
     "run_alignment",
     "run_failure_modes",
+    "split_values",
 ]

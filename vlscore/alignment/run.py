@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,26 +16,31 @@ from vlscore._resumable import ResumableFolder
 from vlscore.alignment.agreement import Alignment, MeasuredMetric, align
 from vlscore.alignment.composite import CompositeFit, fit_composite, texts_of
 from vlscore.alignment.pairs import Array, RatedPairs
-from vlscore.alignment.tables import all_tables, composite_table, write_csv
+from vlscore.alignment.tables import all_tables, composite_table, draw, write_csv
 from vlscore.alignment.values import (
     Failures,
     check_inputs,
+    columns_named,
     compute_values,
     read_chunk,
     read_values,
     write_chunk,
     write_values,
 )
-from vlscore.display import TextTable, markdown
+from vlscore.display import TextTable, frame, markdown
+from vlscore.display.figures import FIGURE_FORMATS, check_format
 from vlscore.errors import InvalidSetting
 from vlscore.metrics import Composite, Metric, write_composite
 from vlscore.metrics.providers.composite_provider import CompositeProvider
 from vlscore.scorer import Scorer
 from vlscore.studies import BadRow, StudyImages, StudyTable
 
+if TYPE_CHECKING:
+    import pandas
+
 # Pairs of one chunk where nothing is embedded; else batches.
 _TEXTS_IN_CHUNK, _BATCHES_IN_CHUNK = 1000, 8
-_CONTENT, COMPOSITE = "alignment.json", "composite.json"
+_CONTENT, COMPOSITE, _FIGURE = "alignment.json", "composite.json", "agreement"
 TOLD = "upper bound, told the answer"
 _RESULTS = (
     _CONTENT,
@@ -49,6 +54,7 @@ _RESULTS = (
     "rankings.csv",
     "tables.md",
     "tables.tex",
+    *(f"{_FIGURE}.{suffix}" for suffix in FIGURE_FORMATS),
 )
 
 
@@ -78,6 +84,10 @@ class AlignmentRun:
         """What the numbers of each metric depend on."""
         return [f"{m['name']}: {m['signature']}" for m in self.content["metrics"]]
 
+    def to_pandas(self) -> "pandas.DataFrame":
+        """One row a metric and rating: every correlation with its interval. Needs pandas."""
+        return frame(self.content["agreements"])
+
     def first_failures(self, count: int) -> list[tuple[int, str, str]]:
         """(row, id, reason) of the first rows and pairs that lack something."""
         failures = self.content["failures"][:count]
@@ -89,6 +99,7 @@ def run_alignment(
     out: str | Path,
     *,
     scorer: Scorer | None = None,
+    columns: Sequence[str] = (),
     values: str | Path | None = None,
     lower_is_better: Sequence[str] = (),
     studies: StudyTable | None = None,
@@ -96,6 +107,7 @@ def run_alignment(
     level: float = 0.95,
     resamples: int = 1000,
     seed: int = 0,
+    figure: str | None = None,
     overwrite: bool = False,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> AlignmentRun:
@@ -108,12 +120,15 @@ def run_alignment(
         pairs: what `read_ratings` read.
         out: folder for the results.
         scorer: computes metrics for the pairs.
+        columns: which of their numbers are compared, as in "findings-f1.precision"; default: the
+            first of each metric.
         values: table of values that were computed elsewhere; see `read_values`.
         lower_is_better: columns of it of which smaller values are better.
         studies: brings the images of the pairs' studies, by id.
         fit: name of a rating, to fit a composite of the computed metrics to; composite.json then
             holds it.
         level, resamples, seed: of the bootstrap.
+        figure: "png", "svg" or "pdf": draw tau_b of every metric with the raters' ceilings, too.
         overwrite: compute anew, and replace results when the new ones are complete.
         on_progress: called with (pairs done, values that are missing).
 
@@ -122,13 +137,16 @@ def run_alignment(
     """
     if scorer is None and values is None:
         raise InvalidSetting("name metrics to compute (--metrics), or a table of values (--values)")
-    run = _Run(pairs, scorer, values, lower_is_better, studies)
+    if figure is not None:
+        check_format(figure)
+    run = _Run(pairs, scorer, columns, values, lower_is_better, studies)
     key = {
         **run.key(),
         "level": level,
         "resamples": resamples,
         "seed": seed,
         **({} if fit is None else {"fit": fit}),
+        **({} if figure is None else {"figure": figure}),
     }
     with ResumableFolder(out, key, results=_RESULTS, overwrite=overwrite) as folder:
         if folder.record is not None:
@@ -145,6 +163,8 @@ def run_alignment(
 
         def write(place: Path) -> dict[str, Any]:
             _write(place, result, run.pairs, tables, content)
+            if figure is not None and (reason := draw(result, place / f"{_FIGURE}.{figure}")):
+                run.notes.append(reason)
             if fitted is not None:
                 write_composite(place / COMPOSITE, fitted.composite)
             return run_record(
@@ -165,6 +185,7 @@ class _Run:
         self,
         pairs: RatedPairs,
         scorer: Scorer | None,
+        columns: Sequence[str],
         values: str | Path | None,
         lower_is_better: Sequence[str],
         studies: StudyTable | None,
@@ -175,6 +196,7 @@ class _Run:
         if studies is not None:
             self.pairs = pairs.with_images(self._images(studies))
         self._scorer = scorer
+        self._columns = columns_named(scorer.metrics if scorer is not None else (), columns)
         if scorer is not None:
             check_inputs(scorer, self.pairs)
             if scorer.plan.needs_fit and self.pairs.references is not None:
@@ -190,7 +212,7 @@ class _Run:
             self.notes += said
         elif lower_is_better:
             raise InvalidSetting("lower_is_better names columns of a table of values; give it")
-        computed = {str(m) for m in scorer.metrics} if scorer is not None else set()
+        computed = {name for _, name in self._columns}
         if both := sorted(computed & {metric.name for metric in self._read}):
             raise InvalidSetting(
                 f"{', '.join(both)}: computed and read from {values} alike; rename the column"
@@ -203,6 +225,7 @@ class _Run:
             "files": {file.name: file_digest(file) for file in self.pairs.files},
             "pairs_sha256": self.pairs.sha256,
             "metrics": {n: str(s) for n, s in scorer.signatures.items()} if scorer else {},
+            "columns": [name for _, name in self._columns],
             "values_sha256": file_digest(self._values) if self._values is not None else None,
             "lower_is_better": self._lower,
             "studies_sha256": studies.sha256 if studies is not None else None,
@@ -221,7 +244,7 @@ class _Run:
         on_progress(folder.rows, failed)
         for begin in range(folder.rows, len(self.pairs), size):
             rows = range(begin, min(begin + size, len(self.pairs)))
-            found, failures = compute_values(self._scorer, self.pairs, rows)
+            found, failures = compute_values(self._scorer, self.pairs, rows, self._columns)
             failed += len(failures)
             with folder.append(len(rows), {"failed": len(failures)}, self._inputs(rows)) as place:
                 write_chunk(place, found, failures)
@@ -238,7 +261,8 @@ class _Run:
             for _, found in parts:
                 failures |= found
             computed = [
-                self._measured(metric, numbers[k]) for k, metric in enumerate(self._scorer.metrics)
+                self._measured(metric, name, numbers[k])
+                for k, (metric, name) in enumerate(self._columns)
             ]
         return [*computed, *self._read], dict(sorted(failures.items()))
 
@@ -259,11 +283,12 @@ class _Run:
         self.notes += [f"{name} is left out: {why}" for name, why in found.left_out.items()]
         return found
 
-    def _measured(self, metric: Metric, values: Array) -> MeasuredMetric:
+    def _measured(self, metric: Metric, name: str, values: Array) -> MeasuredMetric:
         """Values of a metric; a composite that was fitted to these very pairs is named as such."""
         assert self._scorer is not None
         signature = str(self._scorer.signatures[str(metric)])
-        found = MeasuredMetric.of(metric, values, signature)
+        output = metric.outputs[metric.columns.index(name)]
+        found = MeasuredMetric(name, values, output.higher_is_better, signature)
         composite = _composite_of(metric)
         texts = [texts_of(self.pairs, row) for row in range(len(self.pairs))]
         if composite is None or not (seen := composite.has_seen(self.pairs.studies, texts)):

@@ -11,6 +11,8 @@ from vlscore._files import plain
 from vlscore.alignment.agreement import Alignment, MetricAgreement
 from vlscore.alignment.composite import CompositeFit
 from vlscore.display import TextTable, interval, number, p_value
+from vlscore.display.figures import DEMONSTRATION, dot_plots
+from vlscore.errors import MissingDependency
 from vlscore.stats import Interval
 
 _HEADLINES = 2
@@ -167,19 +169,48 @@ def ranking_table(found: Alignment, rating: str) -> TextTable:
 def composite_table(fit: CompositeFit) -> TextTable:
     """What a composite is made of, and how well it does."""
     composite = fit.composite
+    count = str(composite.pairs)
     rows = [
-        (each.metric, number(each.weight), interval(fit.alone[each.metric]))
+        (each.metric, number(each.weight), interval(fit.alone[each.metric]), count)
         for each in sorted(composite.inputs, key=lambda each: -each.weight)
     ]
-    rows.append(("composite, cross-validated", "", interval(fit.cross_validated)))
-    rows.append(("composite (upper bound, told the answer)", "", interval(fit.told)))
+    rows.append(("composite, cross-validated", "", interval(fit.cross_validated), count))
+    rows.append(("composite (upper bound, told the answer)", "", interval(fit.told), count))
     caption = (
         f"tau_b with the raters' mean on the {composite.pairs} pairs of {composite.studies} "
         "studies that have all values, 95 % bootstrap intervals over studies. Cross-validated: for "
         "studies left out, by composites that were fitted to the others."
     )
     title = f"A composite fitted to {composite.rating}"
-    return TextTable(title, ("metric", "weight", "tau_b"), tuple(rows), caption)
+    return TextTable(title, ("metric", "weight", "tau_b", "n"), tuple(rows), caption)
+
+
+def draw(found: Alignment, path: Path) -> str | None:
+    """Draw tau_b of every metric, a panel a rating; returns why there is no figure.
+
+    Dashed lines are what raters reach themselves, and what values without ties can reach.
+    """
+    panels: dict[str, dict[str, Interval]] = {}
+    lines: dict[str, dict[str, float]] = {}
+    for rating in dict.fromkeys(each.rating for each in found.agreements):
+        mine = _sorted(found, rating)
+        title = f"{rating} (n = {max(each.n for each in mine)})"
+        panels[title] = {each.metric: each.by_study["tau_b"] for each in mine}
+        for ceiling in found.ceilings:
+            if ceiling.rating == rating:
+                own = ceiling.against_others
+                lines[title] = {
+                    "one rater against the others": math.nan if own is None else own.estimate,
+                    "ceiling by ties": ceiling.ties,
+                }
+    note = "tau_b with the raters' mean; bars: 95 % bootstrap intervals over studies."
+    if any("DEMONSTRATION" in (metric.signature or "") for metric in found.metrics):
+        note += f" {DEMONSTRATION}"
+    try:
+        dot_plots(panels, path, title="Agreement with raters", lines=lines, note=note)
+    except MissingDependency as error:
+        return f"no figure: {error}"
+    return None
 
 
 def write_csv(path: Path, records: Iterable[Any]) -> None:

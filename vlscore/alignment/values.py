@@ -13,7 +13,7 @@ from vlscore.alignment.building import missing_columns, name_of, number_of
 from vlscore.alignment.pairs import Array, RatedPairs
 from vlscore.embedding import StudyViews
 from vlscore.errors import InvalidSetting, InvalidStudy, InvalidTable, UnknownName, VLScoreError
-from vlscore.metrics import find_metric
+from vlscore.metrics import Metric, find_metric
 from vlscore.scorer import Item, Scorer
 from vlscore.studies import columns_of, read_rows
 
@@ -39,10 +39,53 @@ def check_inputs(scorer: Scorer, pairs: RatedPairs) -> None:
         )
 
 
-def compute_values(scorer: Scorer, pairs: RatedPairs, rows: range) -> tuple[Array, Failures]:
-    """Values of every metric for some of the pairs.
+def columns_named(metrics: Sequence[Metric], names: Sequence[str]) -> list[tuple[Metric, str]]:
+    """The numbers of metrics that are named, as "findings-f1.precision"; the first without names.
 
-    Returns: (metrics, rows) float64, nan where there is none; and the reasons.
+    Raises: InvalidSetting where a metric has no such number.
+    """
+    known = {column: metric for metric in metrics for column in metric.columns}
+    if unknown := [name for name in names if name not in known]:
+        raise InvalidSetting(
+            f"no metric has the value {', '.join(unknown)}; there are {', '.join(known)}"
+        )
+    return [(known[name], name) for name in names or map(str, metrics)]
+
+
+def split_values(names: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Metrics to compute, and the numbers asked for, from names such as "findings-f1.recall".
+
+    A name without a point stands for the metric's first number.
+
+    Raises: UnknownName as `find_metric`, and InvalidSetting where a metric has no such number.
+
+    >>> split_values(["bleu-4", "findings-f1.recall"])
+    (['bleu-4', 'findings-f1'], ['bleu-4', 'findings-f1.recall'])
+    """
+    metrics: dict[Metric, str] = {}
+    columns = []
+    for name in names:
+        base, point, value = name.rpartition(".")
+        is_value = bool(point) and ":" not in name and value.replace("-", "").isalnum()
+        # A setting may hold a point ("vlscore(C=2.5)"), and so does no name of a number.
+        is_value = is_value and not value.endswith(")") and base.count("(") == base.count(")")
+        written = base if is_value else name
+        metric = find_metric(written)
+        metrics.setdefault(metric, written)
+        columns.append(f"{metric}.{value}" if is_value else str(metric))
+    columns_named(list(metrics), columns)
+    return list(metrics.values()), list(dict.fromkeys(columns))
+
+
+def compute_values(
+    scorer: Scorer, pairs: RatedPairs, rows: range, columns: Sequence[tuple[Metric, str]]
+) -> tuple[Array, Failures]:
+    """Values of metrics for some of the pairs.
+
+    Args:
+        columns: the numbers that are wanted, from `columns_named`.
+
+    Returns: (columns, rows) float64, nan where there is none; and the reasons.
     """
     items, places = [], []
     failures: Failures = {}
@@ -51,16 +94,18 @@ def compute_values(scorer: Scorer, pairs: RatedPairs, rows: range) -> tuple[Arra
             items.append(_item(scorer, pairs, row))
             places.append(row)
         except InvalidStudy as reason:
-            failures |= {(row, str(metric)): str(reason) for metric in scorer.metrics}
-    found = np.full((len(scorer.metrics), len(rows)), np.nan)
+            failures |= {(row, name): str(reason) for _, name in columns}
+    found = np.full((len(columns), len(rows)), np.nan)
     if not items:
         return found, failures
     table = scorer.score_items(items)
     where = [row - rows.start for row in places]
-    for k, (metric, values) in enumerate(table.values.items()):
-        found[k, where] = np.where(np.isfinite(values.headline), values.headline, np.nan)
+    for k, (metric, name) in enumerate(columns):
+        values = table.values[metric]
+        numbers = values.columns[name]
+        found[k, where] = np.where(np.isfinite(numbers), numbers, np.nan)
         for position, error in values.failures.items():
-            failures[places[position], str(metric)] = str(error)
+            failures[places[position], name] = str(error)
     return found, failures
 
 
@@ -163,7 +208,7 @@ def read_values(
             failures.setdefault((int(row), name), f"{path} has no value")
     signature = f"values|file:{path.name}|sha256:{file_digest(path)[:8]}"
     metrics = [
-        MeasuredMetric(name, values[name], _is_higher_better(name, lower_is_better), signature)
+        MeasuredMetric(name, values[name], is_higher_better(name, lower_is_better), signature)
         for name in names
     ]
     notes = [f"{path}: {others} rows are of no rated pair"] if others else []
@@ -175,7 +220,8 @@ def read_values(
     return metrics, failures, notes
 
 
-def _is_higher_better(name: str, lower_is_better: Collection[str]) -> bool:
+def is_higher_better(name: str, lower_is_better: Collection[str]) -> bool:
+    """The direction of a column of values: as told, as its metric's, else larger is better."""
     if name in lower_is_better:
         return False
     return find_metric(name).higher_is_better if _known(name) else True

@@ -15,6 +15,7 @@ from vlscore.cli.options import (
     ConstantOption,
     DeviceOption,
     EncoderOption,
+    FigureOption,
     IdColumnOption,
     ImageColumnOption,
     ImagePolicyOption,
@@ -71,7 +72,8 @@ def align(
             "-m",
             metavar="NAMES",
             help="Metrics to compute, with commas between them; `vlscore metrics` lists them. "
-            "Default: vlscore, or none with --values.",
+            "name.value is another of a metric's numbers, as findings-f1.recall. Default: "
+            "vlscore, or none with --values.",
             show_default=False,
         ),
     ] = None,
@@ -149,6 +151,7 @@ def align(
     section: SectionOption = "all",
     reference_section: ReferenceSectionOption = None,
     candidate_section: CandidateSectionOption = None,
+    figure: FigureOption = None,
     overwrite: OverwriteOption = False,
     keep_going: KeepGoingOption = False,
     quiet: QuietOption = False,
@@ -167,7 +170,8 @@ def align(
     """
     import json
 
-    from vlscore.alignment import read_ratings, run_alignment
+    from vlscore._registry import split_names
+    from vlscore.alignment import read_ratings, run_alignment, split_values
     from vlscore.cli.progress import row_progress
     from vlscore.studies import open_studies
 
@@ -189,6 +193,10 @@ def align(
         names = column_names(id=id_column, image=image_column, view=view_column)
         table = open_studies(studies, needs={"image"}, image_root=image_root, columns=names)
     scorer = None
+    wanted: list[str] = []
+    if metrics is not None:
+        computed, wanted = split_values(split_names(metrics))
+        metrics = ",".join(computed)
     if metrics is not None or values is None:
         scorer = make_scorer(
             encoder,
@@ -217,12 +225,14 @@ def align(
             pairs,
             out,
             scorer=scorer,
+            columns=wanted,
             values=values,
             lower_is_better=rating_options.names_of(lower_is_better),
             studies=table,
             fit=fit,
             resamples=resamples,
             seed=seed,
+            figure=figure,
             overwrite=overwrite,
             on_progress=on_progress,
         )

@@ -16,6 +16,7 @@ from vlscore.cli.options import (
     ConstantOption,
     DeviceOption,
     EncoderOption,
+    FigureOption,
     IdColumnOption,
     ImageColumnOption,
     ImagePolicyOption,
@@ -104,6 +105,24 @@ def compare(
             rich_help_panel=TABLE,
         ),
     ] = None,
+    values: Annotated[
+        Path | None,
+        typer.Option(
+            "--values",
+            metavar="PATH",
+            help="Table of values computed elsewhere: system, id, one column a metric.",
+            show_default=False,
+        ),
+    ] = None,
+    lower_is_better: Annotated[
+        str,
+        typer.Option(
+            "--lower-is-better",
+            metavar="NAMES",
+            help="Columns of --values, with commas, of which smaller values are better.",
+            show_default=False,
+        ),
+    ] = "",
     resamples: Annotated[
         int, typer.Option(min=10, metavar="N", help="Resamples of the bootstrap.")
     ] = 2000,
@@ -133,6 +152,7 @@ def compare(
     section: SectionOption = "all",
     reference_section: ReferenceSectionOption = None,
     candidate_section: CandidateSectionOption = None,
+    figure: FigureOption = None,
     overwrite: OverwriteOption = False,
     keep_going: KeepGoingOption = False,
     quiet: QuietOption = False,
@@ -198,9 +218,12 @@ def compare(
             image_root=image_root,
             baselines=baselines,
             train=reports,
+            values=values,
+            lower_is_better=[name.strip() for name in lower_is_better.split(",") if name.strip()],
             resamples=resamples,
             permutations=permutations,
             seed=seed,
+            figure=figure,
             workers=worker_count(workers),
             overwrite=overwrite,
             on_progress=on_progress,

@@ -199,6 +199,16 @@ OutOption = Annotated[
         "--out", "-o", metavar="FOLDER", help="Folder for the results.", rich_help_panel=OUTPUT
     ),
 ]
+FigureOption = Annotated[
+    str | None,
+    typer.Option(
+        "--figure",
+        metavar="NAME",
+        help="Draw the numbers with their intervals, too: png, svg or pdf. Needs 'vlscore[plots]'.",
+        show_default=False,
+        rich_help_panel=OUTPUT,
+    ),
+]
 OverwriteOption = Annotated[
     bool,
     typer.Option(

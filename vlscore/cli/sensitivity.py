@@ -74,6 +74,25 @@ def sensitivity(
             show_default=False,
         ),
     ] = None,
+    values: Annotated[
+        Path | None,
+        typer.Option(
+            "--values",
+            metavar="PATH",
+            help="Table of values computed elsewhere: study_id, kind, and NAME.original, "
+            "NAME.perturbed of each metric, in the order of the perturbations.",
+            show_default=False,
+        ),
+    ] = None,
+    lower_is_better: Annotated[
+        str,
+        typer.Option(
+            "--lower-is-better",
+            metavar="NAMES",
+            help="Metrics of --values, with commas, of which smaller values are better.",
+            show_default=False,
+        ),
+    ] = "",
     swap_images: Annotated[
         bool,
         typer.Option(
@@ -158,6 +177,8 @@ def sensitivity(
             studies=table,
             text_policy=section,
             C=C,
+            values=values,
+            lower_is_better=[name.strip() for name in lower_is_better.split(",") if name.strip()],
             swap_images=swap_images,
             figure=figure,
             format=format,

@@ -21,14 +21,20 @@ from vlscore.comparison.tables import (
     texts_table,
 )
 from vlscore.display import markdown
+from vlscore.display.figures import DEMONSTRATION, FIGURE_FORMATS, dot_plots
+from vlscore.errors import MissingDependency
 from vlscore.metrics import Metric
 from vlscore.studies import Study
 
 CONTENT, VALUES, FAILURES = "comparison.json", "values.parquet", "failures.csv"
 MARKDOWN, LATEX = "tables.md", "tables.tex"
 SYSTEMS, DIFFERENCES, TEXTS = "systems.csv", "differences.csv", "texts.csv"
+FIGURE = "systems"
 # Every file that a comparison can ever write.
-RESULTS = (CONTENT, VALUES, FAILURES, MARKDOWN, LATEX, SYSTEMS, DIFFERENCES, TEXTS)
+RESULTS = (
+    *(CONTENT, VALUES, FAILURES, MARKDOWN, LATEX, SYSTEMS, DIFFERENCES, TEXTS),
+    *(f"{FIGURE}.{suffix}" for suffix in FIGURE_FORMATS),
+)
 
 _NUMBERS, _TRUNCATED, _FAILED = "numbers.npy", "truncated.npy", "failed.json"
 
@@ -72,9 +78,13 @@ def write_results(
     tables = all_tables(result)
     write_json(place / CONTENT, content_of(result))
     texts = {
-        MARKDOWN: markdown(tables, map(str, signatures.values())),
+        MARKDOWN: markdown(tables, result.signatures.values()),
         LATEX: "\n".join(
-            [*(table.latex() for table in tables), *(f"% {s}" for s in signatures.values()), ""]
+            [
+                *(table.latex() for table in tables),
+                *(f"% {s}" for s in result.signatures.values()),
+                "",
+            ]
         ),
         SYSTEMS: systems_rows(result).csv(),
         DIFFERENCES: differences_rows(result).csv(),
@@ -93,6 +103,24 @@ def write_results(
                     writer.writerow([name, studies[row].id, metric, reason])
 
 
+def draw(result: Comparison, path: Path) -> str | None:
+    """Draw every number of every system; returns why there is no figure, where there is none."""
+    panels = {
+        each.name + ("" if each.higher_is_better else " (lower is better)"): each.values
+        for each in result.measured
+    }
+    n = {each.count for each in result.measured}
+    shown = f"n = {min(n)}" if len(n) == 1 else f"n = {min(n, default=0)} to {max(n, default=0)}"
+    note = f"{shown} studies; bars: 95 % bootstrap intervals over studies."
+    if any("DEMONSTRATION" in signature for signature in result.signatures.values()):
+        note += f" {DEMONSTRATION}"
+    try:
+        dot_plots(panels, path, title="Systems", note=note)
+    except MissingDependency as error:
+        return f"no figure: {error}"
+    return None
+
+
 def content_of(result: Comparison) -> dict[str, Any]:
     """Of comparison.json."""
     found: dict[str, Any] = plain(
@@ -103,7 +131,7 @@ def content_of(result: Comparison) -> dict[str, Any]:
             "tested": result.tested,
             "texts": result.texts,
             "failed": result.failed,
-            "signatures": {name: str(s) for name, s in result.signatures.items()},
+            "signatures": result.signatures,
             "notes": result.notes,
             "tables": all_tables(result),
         }

@@ -3,16 +3,17 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import combinations
+from itertools import chain, combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vlscore._signature import Signature
 from vlscore.comparison.computing import Layout, SystemValues
+from vlscore.comparison.given import GivenMetric
 from vlscore.comparison.systems import BASELINE
 from vlscore.comparison.texts import TextFacts
-from vlscore.metrics import Metric, Output, corpus_of_sums
+from vlscore.metrics import Metric, corpus_of_sums
 from vlscore.stats import (
     Interval,
     PairedSums,
@@ -23,6 +24,8 @@ from vlscore.stats import (
 )
 from vlscore.stats.paired import Combine
 
+# Metric, whether larger is better, name of the number, statistics, what makes the number of them.
+_Quantity = tuple[str, bool, str, NDArray[np.float64], Combine]
 _NOTHING = Interval(float("nan"), float("nan"), float("nan"))
 
 
@@ -86,7 +89,7 @@ class Comparison:
     tested: tuple[Tested, ...]
     texts: Mapping[str, TextFacts]
     failed: Mapping[str, Mapping[str, int]]
-    signatures: Mapping[str, Signature]
+    signatures: Mapping[str, str]
     notes: tuple[str, ...] = ()
 
     @property
@@ -100,6 +103,7 @@ def compare_values(
     texts: Mapping[str, TextFacts],
     signatures: Mapping[Metric, Signature],
     *,
+    given: Sequence[GivenMetric] = (),
     notes: Sequence[str] = (),
     resamples: int = 2000,
     permutations: int = 9999,
@@ -110,18 +114,26 @@ def compare_values(
     Args:
         values, texts: by system.
         signatures: of the metrics, in the order of the columns.
+        given: metrics that were computed elsewhere. Systems without a value are left out of them.
         resamples, permutations, seed: see `vlscore.stats.paired_sums`.
     """
     names = list(values)
     layout = Layout(tuple(signatures))
     numbers = np.stack([values[name].numbers for name in names])
     measured, tested = [], []
-    for metric, output, name, statistics, combine in _quantities(numbers, layout):
+    elsewhere = {each.name for each in given}
+    for metric, is_higher, name, statistics, combine in chain(
+        _quantities(numbers, layout), _given_quantities(given, names)
+    ):
+        whose = list(range(len(names)))
+        if metric in elsewhere:
+            whose = [k for k in whose if np.isfinite(statistics[k]).all(-1).any()]
+            statistics = statistics[whose]
         present = np.isfinite(statistics).all(axis=(0, 2))
         count = int(present.sum())
         pairs = [
             (a, b)
-            for a, b in combinations(range(len(names)), 2)
+            for a, b in combinations(whose, 2)
             if not names[a].startswith(BASELINE) or not names[b].startswith(BASELINE)
         ]
         found = dict.fromkeys(names, _NOTHING)
@@ -132,35 +144,50 @@ def compare_values(
                 permutations=permutations,
                 seed=seed,
             )
-            found = {each: sums.value(k, combine) for k, each in enumerate(names)}
-            tested += [_tested(sums, name, names, a, b, combine) for a, b in pairs]
-        measured.append(Measured(name, str(metric), output.higher_is_better, count, found))
+            place = {k: row for row, k in enumerate(whose)}
+            found |= {names[k]: sums.value(place[k], combine) for k in whose}
+            tested += [
+                _tested(sums, name, names, (a, place[a]), (b, place[b]), combine) for a, b in pairs
+            ]
+        measured.append(Measured(name, metric, is_higher, count, found))
     return Comparison(
         studies=numbers.shape[1],
         measured=tuple(measured),
         tested=tuple(_adjusted(tested)),
         texts=dict(texts),
         failed={name: _failed(values[name], layout) for name in names},
-        signatures={str(metric): signature for metric, signature in signatures.items()},
+        signatures={
+            **{str(metric): str(signature) for metric, signature in signatures.items()},
+            **{each.name: each.signature for each in given},
+        },
         notes=tuple(notes),
     )
 
 
-def _quantities(
-    numbers: NDArray[np.float64], layout: Layout
-) -> Iterator[tuple[Metric, Output, str, NDArray[np.float64], Combine]]:
+def _quantities(numbers: NDArray[np.float64], layout: Layout) -> Iterator[_Quantity]:
     """Every number with its statistics, (systems, studies, sums); nan where there is no value."""
     for metric in layout.metrics:
         columns = numbers[:, :, layout.columns(metric)]
         for k, (name, output) in enumerate(zip(metric.columns, metric.outputs, strict=True)):
             column = np.where(np.isfinite(columns[:, :, k]), columns[:, :, k], np.nan)
-            yield metric, output, name, mean_statistics(column), mean_of_sums
+            is_higher = output.higher_is_better
+            yield str(metric), is_higher, name, mean_statistics(column), mean_of_sums
         for output in metric.corpus:
             # Statistics without a value are 0, which would count as a candidate without words.
             has_value = np.isfinite(columns[:, :, :1])
             sums = np.where(has_value, numbers[:, :, layout.statistics(metric)], np.nan)
             name = f"{metric} {output.name}" + ("" if output.name == "corpus" else " (corpus)")
-            yield metric, output, name, sums, partial(_corpus_value, metric, output.name)
+            combine = partial(_corpus_value, metric, output.name)
+            yield str(metric), output.higher_is_better, name, sums, combine
+
+
+def _given_quantities(given: Sequence[GivenMetric], names: Sequence[str]) -> Iterator[_Quantity]:
+    """As `_quantities`; a baseline has no values."""
+    for each in given:
+        count = len(next(iter(each.values.values())))
+        none = np.full(count, np.nan)
+        column = np.stack([each.values.get(name, none) for name in names])
+        yield each.name, each.higher_is_better, each.name, mean_statistics(column), mean_of_sums
 
 
 def _corpus_value(metric: Metric, name: str, sums: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -168,11 +195,19 @@ def _corpus_value(metric: Metric, name: str, sums: NDArray[np.float64]) -> NDArr
 
 
 def _tested(
-    sums: PairedSums, name: str, names: Sequence[str], a: int, b: int, combine: Combine
+    sums: PairedSums,
+    name: str,
+    names: Sequence[str],
+    first: tuple[int, int],
+    second: tuple[int, int],
+    combine: Combine,
 ) -> Tested:
-    found = sums.difference(a, b, combine)
+    """A test of two systems, each by its place in the names and in the sums."""
+    found = sums.difference(first[1], second[1], combine)
     nan = float("nan")
-    return Tested(name, names[a], names[b], sums.count, found.interval, found.p_value, nan)
+    return Tested(
+        name, names[first[0]], names[second[0]], sums.count, found.interval, found.p_value, nan
+    )
 
 
 def _adjusted(tested: Sequence[Tested]) -> list[Tested]:

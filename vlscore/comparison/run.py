@@ -4,10 +4,11 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from vlscore._files import file_digest
 from vlscore._record import run_record
 from vlscore._resumable import ResumableFolder
 from vlscore._signature import Signature
@@ -24,19 +25,23 @@ from vlscore.comparison.computing import SystemValues, compute_values, vectors_o
 from vlscore.comparison.files import (
     CONTENT,
     FAILURES,
+    FIGURE,
     RESULTS,
     content_of,
+    draw,
     first_failures,
     read_chunk,
     write_chunk,
     write_results,
 )
 from vlscore.comparison.folders import read_values, signatures_of
+from vlscore.comparison.given import read_given
 from vlscore.comparison.result import Comparison, compare_values
 from vlscore.comparison.systems import Source, Systems, join, open_sources, table_with_images
 from vlscore.comparison.tables import all_tables
 from vlscore.comparison.texts import TextFacts, same_words, text_facts
-from vlscore.display import TextTable
+from vlscore.display import TextTable, frame
+from vlscore.display.figures import check_format
 from vlscore.errors import InvalidSetting, InvalidStudy, InvalidTable, VLScoreError
 from vlscore.meta.chunks import read_vectors, write_vectors
 from vlscore.meta.embedding import STUDIES_AT_ONCE, StudyVectors, embed_images
@@ -45,6 +50,9 @@ from vlscore.perturb import standard_normal_of
 from vlscore.reports import TextPolicy, select
 from vlscore.scorer import Item, Scorer
 from vlscore.studies import BadRow, ColumnNames, ReportTable, StudyImages, open_studies
+
+if TYPE_CHECKING:
+    import pandas
 
 _STUDIES_IN_CHUNK = 512
 
@@ -87,6 +95,20 @@ class ComparisonRun:
         """Values that are lacking."""
         return sum(sum(counts.values()) for counts in self.content["failed"].values())
 
+    def to_pandas(self) -> "pandas.DataFrame":
+        """One row a system and number: value, value.low, value.high, n. Needs pandas."""
+        return frame(
+            {
+                "system": system,
+                "metric": each["name"],
+                "value": each["values"][system],
+                "n": each["count"],
+                "higher_is_better": each["higher_is_better"],
+            }
+            for each in self.content["measured"]
+            for system in self.content["systems"]
+        )
+
     def first_failures(self, count: int) -> list[tuple[str, str, str]]:
         """(system, id, reason) of the first values that are lacking."""
         return first_failures(self.folder / FAILURES, count)
@@ -101,9 +123,12 @@ def compare(
     image_root: str | Path | None = None,
     baselines: bool = False,
     train: ReportTable | None = None,
+    values: str | Path | None = None,
+    lower_is_better: Sequence[str] = (),
     resamples: int = 2000,
     permutations: int = 9999,
     seed: int = 0,
+    figure: str | None = None,
     workers: int = 0,
     overwrite: bool = False,
     on_progress: OnProgress | None = None,
@@ -129,7 +154,11 @@ def compare(
             the nearest images beside the systems.
         train: reports that the baselines take instead of other studies' references, and that
             candidates may have copied.
+        values: table of values of metrics that were computed elsewhere, for the same studies; see
+            `read_given`.
+        lower_is_better: columns of it of which smaller values are better.
         resamples, permutations, seed: of intervals and tests; `seed` of random reports too.
+        figure: "png", "svg" or "pdf": draw every number of every system, too.
         workers: processes that decode images.
         overwrite: compute anew, and replace results when the new ones are complete.
         on_progress: called with (rows done, values lacking).
@@ -137,6 +166,8 @@ def compare(
     Raises: InvalidTable where studies or references differ; InvalidSetting where signatures do, or
         metrics are lacking; FolderInUse.
     """
+    if figure is not None:
+        check_format(figure)
     sources = _sources(systems, columns)
     images = None
     computes = scorer is not None and (baselines or any(s.run is None for s in sources))
@@ -154,6 +185,13 @@ def compare(
             Item("", study.reference, None, study.parts) for study in joined.studies
         )
     signatures = _signatures(sources, scorer, baselines)
+    given, said = read_given(
+        values,
+        [source.name for source in sources],
+        [study.id for study in joined.studies],
+        lower_is_better=lower_is_better,
+        computed=[name for metric in signatures for name in metric.columns],
+    )
     run = _Run(sources, joined, signatures, scorer, images is not None, baselines, train, seed)
     key = {
         "systems": {
@@ -172,17 +210,21 @@ def compare(
         "resamples": resamples,
         "permutations": permutations,
         "seed": seed,
+        **({} if figure is None else {"figure": figure}),
+        **({} if values is None else {"values": [file_digest(values), sorted(lower_is_better)]}),
     }
     with ResumableFolder(out, key, results=RESULTS, overwrite=overwrite) as folder:
         if folder.record is not None:
             content = json.loads((folder.out / CONTENT).read_text(encoding="utf-8"))
             return ComparisonRun(folder.out, content, _tables_of(content), unchanged=True)
         rows = run.compute(folder, workers, on_progress or (lambda done, failed: None))
-        values = run.values(folder)
+        found = run.values(folder)
+        run.notes += said
         result = compare_values(
-            values,
-            run.texts(values),
+            found,
+            run.texts(found),
             signatures,
+            given=given,
             notes=run.notes,
             resamples=resamples,
             permutations=permutations,
@@ -190,7 +232,11 @@ def compare(
         )
 
         def write(place: Path) -> dict[str, Any]:
-            write_results(place, result, values, run.systems.studies, signatures)
+            nonlocal result
+            if figure is not None and (reason := draw(result, place / f"{FIGURE}.{figure}")):
+                run.notes.append(reason)
+                result = replace(result, notes=tuple(run.notes))
+            write_results(place, result, found, run.systems.studies, signatures)
             tables = {source.name: str(source.table.path.resolve()) for source in sources}
             return run_record(tables=tables, notes=list(run.notes))
 

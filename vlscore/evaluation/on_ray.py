@@ -7,6 +7,7 @@ and nothing else. This process reads the table, hands out chunks and writes what
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -131,8 +132,12 @@ class _Actor:
     """Embeds and scores chunks whose images others have decoded; one encoder each."""
 
     def __init__(self, table: StudyTable, recipe: Callable[[], Scorer]) -> None:
-        self._table = table
-        self._scorer = fitted(recipe(), table)
+        # Made in the first call, whose errors come back as they are.
+        self._table, self._recipe = table, recipe
+
+    @cached_property
+    def _scorer(self) -> Scorer:
+        return fitted(self._recipe(), self._table)
 
     def facts(self) -> dict[str, Any]:
         """What this actor's scorer has in common with that of the run."""

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
@@ -193,11 +194,11 @@ def _decoded(clock: _Clock, files: Iterable[str], embedder: StudyEmbedder) -> di
     stored: dict[str, Any] = {}
     for path in islice(files, 1):
         # What the first one imports is no part of decoding.
-        _quietly(lambda p=path: pipeline.load_stored(p, policy))
+        _quietly(partial(pipeline.load_stored, path, policy))
     for name, paths in sorted(formats.items()):
         with clock(f"decoding {name}", f"{len(paths)} files"):
             for path in paths:
-                found = _quietly(lambda p=path: pipeline.load_stored(p, policy))
+                found = _quietly(partial(pipeline.load_stored, path, policy))
                 if found is not None:
                     stored[path] = found
     return stored
@@ -218,9 +219,13 @@ def _images_embedded(
 def _pending(stored: dict[str, Any], embedder: StudyEmbedder) -> list[PendingPixels]:
     pipeline = embedder.encoder.image_pipeline
     return [
-        PendingPixels(path, lambda pixels=pixels: pixels, from_stored=pipeline.from_stored)
+        PendingPixels(path, partial(_same, pixels), from_stored=pipeline.from_stored)
         for path, pixels in stored.items()
     ]
+
+
+def _same(value: T) -> T:
+    return value
 
 
 def _texts_of(studies: Sequence[Study], scorer: Scorer) -> list[str]:

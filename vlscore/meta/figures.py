@@ -1,11 +1,8 @@
 """Figures, where matplotlib is installed."""
 
-import io
 from pathlib import Path
-from typing import Any
 
-from vlscore._files import atomic_write
-from vlscore.errors import MissingDependency
+from vlscore.display.figures import DEMONSTRATION, dot_plots, new_figure, save
 from vlscore.meta.sensitivity import Sensitivity
 
 
@@ -19,9 +16,8 @@ def draw_normal_distribution(result: Sensitivity, path: str | Path) -> None:
 
     Raises: MissingDependency where matplotlib is not installed.
     """
-    path = Path(path)
     shown = [metric for metric in result.metrics if metric.normal and metric.higher_is_better]
-    figure = _new_figure(len(shown))
+    figure = new_figure(len(shown))
     axes = figure.subplots()
     if shown:
         axes.boxplot([m.normal for m in shown], orientation="horizontal", whis=(5, 95))
@@ -30,21 +26,28 @@ def draw_normal_distribution(result: Sensitivity, path: str | Path) -> None:
     axes.set_xlabel("value for a standard normal report against the normal report it replaces")
     axes.set_title("Normal reports: box, quartiles; whiskers, 5 % and 95 %", loc="left")
     if any("DEMONSTRATION" in metric.signature for metric in shown):
-        figure.text(0.01, 0.0, "demonstration encoder: no statement about real radiographs")
-    # In memory first: the file appears whole or not at all. A fixed time keeps its bytes equal.
-    drawn = io.BytesIO()
-    format = path.suffix.removeprefix(".")
-    when = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}.get(format, {})
-    figure.savefig(drawn, format=format, bbox_inches="tight", metadata=when)
-    with atomic_write(path, "wb") as stream:
-        stream.write(drawn.getvalue())
+        figure.text(0.01, 0.0, DEMONSTRATION)
+    save(figure, path)
 
 
-def _new_figure(rows: int) -> Any:
-    try:
-        import matplotlib
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise MissingDependency("figures need matplotlib: pip install 'vlscore[plots]'") from error
-    matplotlib.rcParams["svg.hashsalt"] = "vlscore"
-    return Figure(figsize=(7, 1.2 + 0.4 * max(rows, 1)), dpi=150)
+def draw_drops(result: Sensitivity, path: str | Path) -> None:
+    """Mean drop of every metric by kind, significant kinds first; above 0 is worse.
+
+    Args:
+        path: of a .png, .svg or .pdf file.
+
+    Raises: MissingDependency where matplotlib is not installed.
+    """
+    panels = {
+        metric.name: {
+            f"{kind.kind} ({'should' if kind.is_significant else 'should not'} notice)": kind.drop
+            for kind in sorted(metric.kinds, key=lambda kind: not kind.is_significant)
+        }
+        for metric in result.metrics
+    }
+    note = "Above 0 is worse; bars: 95 % bootstrap intervals over studies."
+    if any("DEMONSTRATION" in metric.signature for metric in result.metrics):
+        note += f" {DEMONSTRATION}"
+    lines = {metric.name: {"no change": 0.0} for metric in result.metrics}
+    title = f"Mean drop by kind ({result.pairs} pairs of {result.studies} studies)"
+    dot_plots(panels, path, title=title, lines=lines, note=note)

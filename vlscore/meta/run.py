@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,12 +16,14 @@ import torch
 from vlscore._files import atomic_write, file_digest, plain, write_json
 from vlscore._record import run_record
 from vlscore._resumable import ResumableFolder
-from vlscore.display import TextTable, markdown
+from vlscore.display import TextTable, frame, markdown
+from vlscore.display.figures import FIGURE_FORMATS, check_format
 from vlscore.embedding import StudyEmbedder
 from vlscore.errors import InvalidSetting, MissingDependency
 from vlscore.meta.chunks import read_values, read_vectors, write_values, write_vectors
 from vlscore.meta.embedding import STUDIES_AT_ONCE, StudyVectors, embed_images, embed_pairs
-from vlscore.meta.figures import draw_normal_distribution
+from vlscore.meta.figures import draw_drops, draw_normal_distribution
+from vlscore.meta.given import read_pair_values
 from vlscore.meta.image_swap import SwapResult, image_swap
 from vlscore.meta.pairs import Pair, pairs_file, read_pairs, select_pairs
 from vlscore.meta.sensitivity import Sensitivity, sensitivity_of_values
@@ -39,15 +41,17 @@ from vlscore.metrics import EmbeddingTriples, Fit, Metric, find_metric
 from vlscore.reports import TextPolicy
 from vlscore.studies import BadRow, StudyImages, StudyTable
 
+if TYPE_CHECKING:
+    import pandas
+
 _PAIRS_AT_ONCE = 512
-_FIGURE = "normal_reports"
-_FORMATS = ("png", "svg", "pdf")
+_FIGURE, _DROPS = "normal_reports", "drops"
 _RESULTS = (
     "sensitivity.json",
     "values.csv",
     "values.parquet",
     "tables.md",
-    *(f"{_FIGURE}.{format}" for format in _FORMATS),
+    *(f"{name}.{format}" for name in (_FIGURE, _DROPS) for format in FIGURE_FORMATS),
 )
 
 
@@ -77,6 +81,14 @@ class SensitivityRun:
         """What the numbers of each metric depend on."""
         return [metric["signature"] for metric in self.content["metrics"]]
 
+    def to_pandas(self) -> "pandas.DataFrame":
+        """One row a metric and kind: mean value and drop with intervals, n. Needs pandas."""
+        return frame(
+            {"metric": metric["name"], **kind}
+            for metric in self.content["metrics"]
+            for kind in metric["kinds"]
+        )
+
 
 def run_sensitivity(
     perturbations: str | Path,
@@ -87,6 +99,8 @@ def run_sensitivity(
     studies: StudyTable | None = None,
     text_policy: TextPolicy | str | None = None,
     C: float | None = None,
+    values: str | Path | None = None,
+    lower_is_better: Sequence[str] = (),
     swap_images: bool = False,
     figure: str = "png",
     format: str = "csv",
@@ -108,6 +122,8 @@ def run_sensitivity(
         studies: with the images of the perturbed studies, for metrics that look at them.
         text_policy: what of the reports is compared, by every metric.
         C: constant of VLScore; default: the encoder's.
+        values: table of values of metrics that were computed elsewhere; see `read_pair_values`.
+        lower_is_better: metrics of it of which smaller values are better.
         swap_images: also measure whether the image counts.
         figure: "png", "svg" or "pdf".
         format: of the values, "csv" or "parquet".
@@ -118,8 +134,7 @@ def run_sensitivity(
 
     Raises: InvalidTable, InvalidSetting, MissingDependency, FolderInUse.
     """
-    if figure not in _FORMATS:
-        raise InvalidSetting(f"figure is one of {', '.join(_FORMATS)}, not {figure!r}")
+    check_format(figure)
     if format not in ("csv", "parquet"):
         raise InvalidSetting(f"format is csv or parquet, not {format!r}")
     if swap_images and (studies is None or embedder is None):
@@ -131,6 +146,7 @@ def run_sensitivity(
         read_pairs(perturbations), policy, embedder, studies, C, resamples, seed, swap_images
     )
     run.choose(metrics)
+    run.take(values, lower_is_better)
     key = {
         "perturbations_sha256": file_digest(pairs_file(perturbations)),
         "studies_sha256": studies.sha256 if studies is not None else None,
@@ -141,6 +157,7 @@ def run_sensitivity(
         "swap_images": swap_images,
         "resamples": resamples,
         "seed": seed,
+        **({} if values is None else {"values": [file_digest(values), sorted(lower_is_better)]}),
         "figure": figure,
         "format": format,
     }
@@ -196,11 +213,12 @@ class _Ended:
         with atomic_write(place / "tables.md") as stream:
             stream.write(markdown(self.tables, signatures))
         self._write_values(place / f"values.{format}")
-        if any(metric.normal for metric in self.result.metrics):
-            try:
+        try:
+            draw_drops(self.result, place / f"{_DROPS}.{figure}")
+            if any(metric.normal for metric in self.result.metrics):
                 draw_normal_distribution(self.result, place / f"{_FIGURE}.{figure}")
-            except MissingDependency as error:
-                self.notes = (*self.notes, f"no figure: {error}")
+        except MissingDependency as error:
+            self.notes = (*self.notes, f"no figure: {error}")
 
     def _write_values(self, path: Path) -> None:
         """One row a pair: both values of every metric, and how much worse the second is."""
@@ -245,6 +263,7 @@ class _Run:
         self._metrics: list[Metric] = []
         self._fits: Mapping[Metric, Fit] = {}
         self._left_out: dict[str, str] = {}
+        self._given: list[PairValues] = []
         self.signatures: dict[Metric, Any] = {}
 
     def choose(self, names: Any) -> None:
@@ -256,6 +275,20 @@ class _Run:
         self.signatures = {
             each.metric: each.signature for each in self._values([], StudyVectors())[0]
         }
+
+    def take(self, values: str | Path | None, lower_is_better: Sequence[str]) -> None:
+        """Read values that were computed elsewhere, where there are some."""
+        if values is None:
+            if lower_is_better:
+                raise InvalidSetting("lower_is_better names metrics of a table of values; give it")
+            return
+        self._given = read_pair_values(values, self._pairs, lower_is_better=lower_is_better)
+        computed = set(map(str, self._metrics))
+        if both := [each.metric.name for each in self._given if each.metric.name in computed]:
+            raise InvalidSetting(
+                f"{', '.join(both)}: computed and read from {values} alike; rename the columns, or "
+                "name the metrics to compute"
+            )
 
     def compute(
         self, folder: ResumableFolder, workers: int, on_progress: Callable[[int, int], None]
@@ -300,7 +333,9 @@ class _Run:
             PairValues(metric, self.signatures[metric], arrays[k, 0], arrays[k, 1])
             for k, metric in enumerate(self._metrics)
         ]
-        failures = {k: error for _, found in parts for k, error in found.items()}
+        values += self._given
+        failures = all_failures(self._given)
+        failures |= {k: error for _, found in parts for k, error in found.items()}
         result = sensitivity_of_values(
             self._pairs,
             values,

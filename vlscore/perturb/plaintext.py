@@ -7,7 +7,7 @@ What a word means is looked up in `perturbations/lexicons/consistency.toml`, by 
 import re
 from collections.abc import Callable, Sequence
 from functools import cache, lru_cache, wraps
-from typing import Concatenate, NamedTuple, ParamSpec, TypeVar
+from typing import Any, NamedTuple, TypeVar, cast
 
 from vlscore.perturb.lexicons import read_table
 
@@ -121,13 +121,10 @@ def _lowered(text: str) -> str:
     return "".join(c.lower() if len(c.lower()) == 1 else c for c in text)
 
 
-Rest = ParamSpec("Rest")
-Told = TypeVar("Told")
+Told = TypeVar("Told", bound=Callable[..., Any])
 
 
-def remembered(
-    told: Callable[Concatenate[str, Rest], Told],
-) -> Callable[Concatenate[str, Rest], Told]:
+def remembered(told: Told) -> Told:
     """What a sentence tells, remembered: every change of a report asks it, of each sentence.
 
     Long ones are rare, and would take much memory.
@@ -135,13 +132,10 @@ def remembered(
     again = lru_cache(_REMEMBERED)(told)
 
     @wraps(told)
-    def answer(said: str, *args: Rest.args, **kwargs: Rest.kwargs) -> Told:
-        if len(said) > _LONGEST_REMEMBERED:
-            return told(said, *args, **kwargs)
-        found: Told = again(said, *args, **kwargs)
-        return found
+    def answer(said: str, *rest: Any) -> Any:
+        return (told if len(said) > _LONGEST_REMEMBERED else again)(said, *rest)
 
-    return answer
+    return cast("Told", answer)
 
 
 @remembered

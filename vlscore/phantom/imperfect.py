@@ -60,11 +60,13 @@ def imperfect_studies(
         if found is None:
             continue
         stated, false = found
-        reports = [
+        reference, true, erring, copied = (
             write_report(rng, findings, split=split)
             for findings in (stated, scene.findings, false, stated)
-        ]
-        yield ImperfectStudy(form, position, scene, stated, *reports, false)
+        )
+        yield ImperfectStudy(
+            form, position, scene, stated, reference, true, erring, copied, erring=false
+        )
 
 
 def omit(rng: np.random.Generator, shown: Findings) -> tuple[Findings, Findings] | None:

@@ -28,7 +28,8 @@ def height(
     """
     i, g, r = (x.to(dtype) for x in triples(i, g, r))
     residual, _, _ = perpendicular(i, g, r)
-    return torch.linalg.vector_norm(residual, dim=-1)
+    distance: Tensor = torch.linalg.vector_norm(residual, dim=-1)
+    return distance
 
 
 def segment_distance(
@@ -45,7 +46,8 @@ def segment_distance(
     i, g, r = (x.to(dtype) for x in triples(i, g, r))
     residual, from_end, outwards = perpendicular(i, g, r)
     nearest = torch.where((outwards > 0)[:, None], from_end, residual)
-    return torch.linalg.vector_norm(nearest, dim=-1)
+    distance: Tensor = torch.linalg.vector_norm(nearest, dim=-1)
+    return distance
 
 
 def midpoint_distance(
@@ -121,7 +123,8 @@ def image_gain_cosine(
     """
     check_weight(image)
     i, g, r = (_unit(x.to(dtype)) for x in triples(i, g, r))
-    return torch.linalg.vecdot(g, r) + image * torch.linalg.vecdot(g - r, i)
+    cosine: Tensor = torch.linalg.vecdot(g, r) + image * torch.linalg.vecdot(g - r, i)
+    return cosine
 
 
 def check_weight(image: float) -> None:

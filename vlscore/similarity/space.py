@@ -89,4 +89,5 @@ def _whitening(covariance: Tensor, ridge: float) -> Tensor:
     floor = torch.finfo(covariance.dtype).eps * len(covariance) * eigenvalues[-1]
     kept = eigenvalues > floor if ridge == 0 else torch.ones_like(eigenvalues, dtype=torch.bool)
     lengths = torch.where(kept, eigenvalues.clamp(min=0) + ridge * mean, 1)
-    return (vectors * torch.where(kept, lengths.rsqrt(), 0)) @ vectors.T
+    matrix: Tensor = (vectors * torch.where(kept, lengths.rsqrt(), 0)) @ vectors.T
+    return matrix

@@ -10,7 +10,6 @@ from torch.nn import functional
 PATCH_WIDTH = 1024
 POOLED_WIDTH = 2048
 _EXPANSION = 4
-_BLOCKS = (3, 4, 6, 3)
 
 
 class ResNet50(nn.Module):
@@ -28,17 +27,10 @@ class ResNet50(nn.Module):
         self.bn1 = nn.BatchNorm2d(64)
         self.relu = nn.ReLU(inplace=True)
         self.maxpool = nn.MaxPool2d(kernel_size=3, stride=2, padding=1)
-        width = 64
-        for number, blocks in enumerate(_BLOCKS):
-            inner = 64 << number
-            stages = [
-                _Bottleneck(
-                    width if first else inner * _EXPANSION, inner, 2 if number and first else 1
-                )
-                for first in (True, *[False] * (blocks - 1))
-            ]
-            self.add_module(f"layer{number + 1}", nn.Sequential(*stages))
-            width = inner * _EXPANSION
+        self.layer1 = _stage(64, 64, blocks=3, stride=1)
+        self.layer2 = _stage(256, 128, blocks=4, stride=2)
+        self.layer3 = _stage(512, 256, blocks=6, stride=2)
+        self.layer4 = _stage(1024, 512, blocks=3, stride=2)
         self.avgpool = nn.AdaptiveAvgPool2d((1, 1))
         self.fc: nn.Module = nn.Identity()
         for module in self.modules():
@@ -72,6 +64,13 @@ class _Bottleneck(nn.Module):
         found += x if self.downsample is None else self.downsample(x)
         summed: Tensor = self.relu(found)
         return summed
+
+
+def _stage(width: int, inner: int, *, blocks: int, stride: int) -> nn.Sequential:
+    """Bottlenecks of one resolution, of which the first reads `width` channels and reduces."""
+    first = _Bottleneck(width, inner, stride)
+    rest = [_Bottleneck(inner * _EXPANSION, inner, 1) for _ in range(blocks - 1)]
+    return nn.Sequential(first, *rest)
 
 
 def resnet50_trunk() -> ResNet50:

@@ -1,0 +1,46 @@
+"""Figures and frames of results."""
+
+import pytest
+
+from vlscore.display import frame
+from vlscore.display.figures import check_format, dot_plots, save
+from vlscore.errors import InvalidSetting
+from vlscore.stats import Interval
+
+NAN = float("nan")
+PANELS = {"tau": {"a": Interval(0.5, 0.4, 0.6), "b": Interval(NAN, NAN, NAN)}}
+
+
+@pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
+def test_the_bytes_of_a_figure_repeat(tmp_path, suffix):
+    pytest.importorskip("matplotlib")
+    drawn = []
+    for k in range(2):
+        path = tmp_path / f"{k}.{suffix}"
+        dot_plots(PANELS, path, title="T", lines={"tau": {"ceiling": 0.7}}, note="n = 2")
+        drawn.append(path.read_bytes())
+    assert drawn[0] == drawn[1]
+
+
+def test_a_dot_and_a_bar_for_every_estimate_that_is_defined(tmp_path, monkeypatch):
+    pytest.importorskip("matplotlib")
+    kept = []
+    monkeypatch.setattr("vlscore.display.figures.save", lambda figure, path: kept.append(figure))
+    dot_plots(PANELS, tmp_path / "x.png", title="T", lines={"tau": {"ceiling": 0.7}})
+    (axis,) = kept[0].axes
+    data = [list(line.get_xdata()) for line in axis.lines]
+    assert data == [[0.4, 0.6], [0.5], [0.7, 0.7]]
+    assert [label.get_text() for label in axis.get_yticklabels()] == ["a", "b"]
+
+
+def test_other_formats_are_refused(tmp_path):
+    with pytest.raises(InvalidSetting, match="png, svg, pdf"):
+        check_format("gif")
+    with pytest.raises(InvalidSetting, match="png, svg, pdf"):
+        save(None, tmp_path / "a.bmp")
+
+
+def test_intervals_become_columns():
+    pytest.importorskip("pandas")
+    made = frame([{"name": "a", "tau": Interval(0.5, 0.25, 0.75)}])
+    assert made.to_dict("records") == [{"name": "a", "tau": 0.5, "tau.low": 0.25, "tau.high": 0.75}]
