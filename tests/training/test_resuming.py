@@ -173,3 +173,21 @@ def test_a_state_on_other_images_is_refused(run_toy, table, tmp_path):
     cv2.imwrite(str(folder / "s3.png"), np.eye(16, dtype=np.uint8) * 200)
     with pytest.raises(ChecksumMismatch, match="not those that the training began with"):
         run_toy(tmp_path / "out", preparation=made, pairs=tmp_path / "b")
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+def test_towers_learn_in_training_mode_from_the_first_step(run_toy, tmp_path, frozen):
+    """Dropout draws and batch norms move from step one on, unless these are frozen."""
+    encoder = _toy()
+    seen = []
+
+    def look(shown):
+        modules = (encoder, encoder.dropout, encoder.norm)
+        seen.append([*(module.training for module in modules), encoder.norm.running_mean.sum()])
+
+    run_toy(tmp_path / "out", encoder=encoder, frozen_norms=frozen, on_step=look, epochs=2)
+    assert len(seen) == 6
+    assert all(modes[:2] == [True, True] and modes[2] != frozen for modes in seen)
+    means = [float(modes[3]) for modes in seen]
+    assert len(set(means)) == (1 if frozen else 6)
+    assert not encoder.training

@@ -114,7 +114,13 @@ class Training:
     def _steps(self, progress: Progress) -> Progress:
         if progress.ended:
             return progress
-        towers = Towers(self.encoder, local=self.objective.local, precision=self.settings.precision)
+        towers = Towers(
+            self.encoder,
+            local=self.objective.local,
+            precision=self.settings.precision,
+            frozen_norms=self.settings.frozen_norms,
+        )
+        towers.train()
         step = Step(
             towers,
             self.objective,
