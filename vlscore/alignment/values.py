@@ -53,7 +53,7 @@ def columns_named(metrics: Sequence[Metric], names: Sequence[str]) -> list[tuple
 
 
 def _plain(metrics: Sequence[Metric]) -> dict[str, tuple[Metric, str]]:
-    """Metrics by their names alone, for a setting may have come after the name was written (--C)."""
+    """Metrics by their names alone: a setting may have come after the name was written (--C)."""
     return {metric.name: (metric, str(metric)) for metric in metrics if metric.settings}
 
 
