@@ -1,7 +1,7 @@
 """Claim: `vlscore evaluate` of 100,000 studies takes at most 1.2 times the memory of 1,000.
 
 Protocol: a table of n phantom studies (200 distinct radiographs of 256 pixels as 16-bit PNG,
-repeated; every reference and candidate is another text) is evaluated with the bundled encoder by a
+repeated; every reference and candidate is another text) is evaluated with phantom-supervised by a
 fresh process, images decoded in that process, with the cache on, in a new folder; once with vlscore
 alone and once with five metrics. Printed is the process's peak resident memory, mapped pages
 included, and its ratio from the smallest n to the largest. Loading the model is part of it. The
@@ -44,7 +44,7 @@ def measure(table: Path, metrics: str) -> None:
     from vlscore.scorer import Scorer
 
     torch.set_num_threads(1)
-    scorer = Scorer("phantom", metrics=metrics, device="cpu")
+    scorer = Scorer("phantom-supervised", metrics=metrics, device="cpu")
     with tempfile.TemporaryDirectory(dir=table.parent) as out:
         result = evaluate(table, Path(out) / "results", scorer)
         work = json.loads(result.record.read_text())["work"]

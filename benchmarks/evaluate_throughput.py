@@ -4,7 +4,7 @@ Measured at 1,000 and 10,000 studies; nothing is known of larger tables until --
 The claim holds where ten times the studies take at most a tenth more memory.
 
 Protocol: a table of n phantom studies (200 distinct radiographs of 256 pixels as 16-bit PNG,
-repeated; every reference and candidate drawn anew) is evaluated with the bundled encoder by a fresh
+repeated; every reference and candidate drawn anew) is evaluated with phantom-supervised by a fresh
 process on one core, images decoded in that process. Printed are studies per second and the
 process's peak resident memory, for each n, in one run, and the growth of memory from the smallest n
 to the largest. Model loading is part of the memory, not of the rate. The rate of a run beside other
@@ -61,7 +61,7 @@ def write_table(folder: Path, rows: int) -> Path:
 def measure(table: Path) -> None:
     """In a process of its own: evaluate, then print rate and peak memory as json."""
     torch.set_num_threads(1)
-    scorer = Scorer("phantom", device="cpu", batch_size=32, cache=False)
+    scorer = Scorer("phantom-supervised", device="cpu", batch_size=32, cache=False)
     began = time.perf_counter()
     result = evaluate(table, table.with_suffix(""), scorer)
     seconds = time.perf_counter() - began

@@ -35,7 +35,7 @@ from vlscore.stats import auc
 from vlscore.studies import StudyImages
 
 TEST_SEEDS, VALIDATION_SEED = (101, 102, 103), 2
-SUPERVISED = "phantom (upper bound, told the answer)"
+SUPERVISED = "phantom-supervised (upper bound, told the answer)"
 SPACES = {"": None, " in the shared space": 1.0}
 METRICS = (
     "vlscore",
@@ -76,7 +76,7 @@ class Judged:
 
 def judge(name: str, embedder: StudyEmbedder, options: argparse.Namespace) -> Judged:
     """Every number of one encoder, kept in the cache folder as soon as it is there."""
-    group = SUPERVISED if name == "phantom" else re.sub(r"-\d+$", "", name)
+    group = SUPERVISED if name == "phantom-supervised" else re.sub(r"-\d+$", "", name)
     judged = Judged(name, group)
     facts = (options.studies, options.resamples, SCORES, *scenes_of("held_out", 1).texts())
     path = options.cache / f"numbers-{_key(embedder, facts)}.npz"

@@ -1,15 +1,15 @@
 """Claim: the reports that metrics of shared words take for the best have false and missed findings.
 
-Protocol (Yu et al. 2023, "Failure modes of metrics"): for each of 60 phantom studies, the report
-of a corpus of 600 other phantom reports that a metric scores best is the metric's oracle report.
-Studies (seed 401), corpus (seed 402) and bundled encoder (seed 1) share no scene; reports are in
-held-out phrasings. No raters are needed: `vlscore.phantom.split_errors` counts the true errors by
-category, and calls them significant by its stated rule. `vlscore.alignment.failure_modes` then
-compares the oracles: mean errors by category with intervals over studies, one-sided paired t tests
-over all ordered pairs of metrics, Benjamini-Hochberg at 1 %. "chance" is a random report of the
-corpus; "fewest errors" the best there is. The bundled encoder was trained on the numbers of errors
-between phantom reports: its metrics are upper bounds, told the answer. METEOR runs only where
-WordNet is installed.
+Protocol (Yu et al. 2023, "Failure modes of metrics"): for each of 60 phantom studies, the report of
+a corpus of 600 other phantom reports that a metric scores best is the metric's oracle report.
+Studies (seed 401), corpus (seed 402) and encoder (phantom-supervised, seed 1) share no scene;
+reports are in held-out phrasings. No raters are needed: `vlscore.phantom.split_errors` counts the
+true errors by category, and calls them significant by its stated rule.
+`vlscore.alignment.failure_modes` then compares the oracles: mean errors by category with intervals
+over studies, one-sided paired t tests over all ordered pairs of metrics, Benjamini-Hochberg at 1 %.
+"chance" is a random report of the corpus; "fewest errors" the best there is. The encoder was
+trained on the numbers of errors between phantom reports: its metrics are upper bounds, told the
+answer. METEOR runs only where WordNet is installed.
 
 Run: python benchmarks/phantom_failures.py [--out benchmarks/results/phantom_failures.md]
 """
@@ -53,8 +53,8 @@ def oracles_of_texts(metric: Metric, references: list[str], corpus: list[str]) -
 
 
 def oracles_of_embeddings(references: list[str], corpus: list[str]) -> dict[str, list[int]]:
-    """The same for every metric of embeddings, by the bundled encoder."""
-    encoder = load_encoder("phantom")
+    """The same for every metric of embeddings, by the supervised phantom encoder."""
+    encoder = load_encoder("phantom-supervised")
     pictures = [
         render(scene_at(STUDY_SEED, k)).astype(np.float32) / np.float32(4095)
         for k in range(len(references))

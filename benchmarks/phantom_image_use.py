@@ -195,7 +195,7 @@ def ideal_table(options: argparse.Namespace) -> TextTable:
 
 
 def check_table(embedder: StudyEmbedder, options: argparse.Namespace) -> TextTable:
-    """The rows by which the protocol was first described, on the bundled encoder again."""
+    """The rows by which the protocol was first described, on the supervised encoder again."""
     embedded = embedded_of(embedder, "held_out", options.studies, options.cache)
     without = _without_gap(embedded)
     rows = []
@@ -214,7 +214,7 @@ def check_table(embedder: StudyEmbedder, options: argparse.Namespace) -> TextTab
         black = use.prefers_true["black"]["omits"].mean()
         rows.append((name, *(f"{x:.2f}" for x in (values[TAU][0], values["omits"][0], black))))
     columns = ("score", "tau", "omits", "omits, black image")
-    return TextTable("The bundled encoder, told the answer", columns, tuple(rows))
+    return TextTable("phantom-supervised, told the answer", columns, tuple(rows))
 
 
 def _without_gap(embedded: EmbeddedScenes) -> EmbeddedScenes:
@@ -285,8 +285,8 @@ def main() -> None:
     torch.set_num_threads(1)
     options.cache.mkdir(parents=True, exist_ok=True)
     trained = [] if options.encoders is None else [card.parent for card in cards(options.encoders)]
-    bundled = StudyEmbedder("phantom")
-    judged = [judge("phantom", bundled, options)]
+    bundled = StudyEmbedder("phantom-supervised")
+    judged = [judge("phantom-supervised", bundled, options)]
     for folder in trained:
         print(folder.name, flush=True)
         embedder = StudyEmbedder("small", weights=str(folder))

@@ -9,7 +9,7 @@ and against significant errors, 95 % bootstrap intervals over studies (1,000 res
 are those of the VLScore paper (Dawidowicz et al. 2024): 1, metrics; 4, encoders; 5, similarities;
 there with radiologists' ratings of real reports, here synthetic throughout.
 
-The bundled encoder was trained on the numbers of errors between phantom reports: its rows are named
+phantom-supervised was trained on the numbers of errors between phantom reports: its rows are named
 as told the answer, and prove nothing about other encoders. "untrained" is the same network with
 random weights (seed 0), a control that knows nothing; C, which it lacks, is the largest area on
 this set, as the paper sets it. --weights adds encoders that were trained without error counts. The
@@ -36,7 +36,7 @@ from vlscore.alignment.agreement import MetricAgreement
 from vlscore.display import TextTable, interval, markdown, number
 from vlscore.embedding import StudyEmbedder
 from vlscore.encoders import JointEncoder, load_encoder
-from vlscore.encoders.phantom import PhantomEncoder
+from vlscore.encoders.phantom_supervised import SupervisedPhantomEncoder
 from vlscore.errors import DemonstrationEncoderWarning
 from vlscore.metrics import METRICS, usable_metrics
 from vlscore.scorer import Scorer
@@ -53,9 +53,10 @@ _CAPTION = (
 
 
 def untrained() -> JointEncoder:
-    """The bundled encoder's network and vocabulary with random weights."""
+    """The network and vocabulary of phantom-supervised with random weights."""
     torch.manual_seed(0)
-    encoder = PhantomEncoder(load_encoder("phantom").tokenizer.words)  # type: ignore[attr-defined]
+    words = load_encoder("phantom-supervised").tokenizer.words  # type: ignore[attr-defined]
+    encoder = SupervisedPhantomEncoder(words)
     encoder.checksum = encoder.weights_digest = "random-weights-seed-0"
     encoder.card = replace(encoder.card, name="untrained", C=None)
     return encoder.eval()
@@ -144,14 +145,16 @@ def main() -> None:
         action="append",
         default=[],
         metavar="NAME=FOLDER",
-        help="a folder of weights of the phantom encoder, and what to call it",
+        help="a folder of weights of phantom-supervised, and what to call it",
     )
     options = parser.parse_args()
     warnings.simplefilter("ignore", DemonstrationEncoderWarning)
-    encoders: dict[str, JointEncoder] = {f"bundled ({TOLD})": load_encoder("phantom")}
+    encoders: dict[str, JointEncoder] = {
+        f"phantom-supervised ({TOLD})": load_encoder("phantom-supervised")
+    }
     for given in options.weights:
         name, _, folder = given.partition("=")
-        encoders[name] = load_encoder("phantom", weights=folder)
+        encoders[name] = load_encoder("phantom-supervised", weights=folder)
     encoders["untrained"] = untrained()
     texts = [str(metric) for metric in usable_metrics()[0] if metric.uses_reference]
     similarities = [name for name, metric in METRICS.items() if metric.uses_embeddings]

@@ -1,6 +1,7 @@
-"""Claim: with the bundled encoder, VLScore notices significant changes, hardly insignificant ones.
+"""Claim: VLScore can notice significant changes and hardly insignificant ones: with an encoder that
+was told how many errors a report has (phantom-supervised, an upper bound).
 
-The bundled encoder is an upper bound, told the answer: in training, fillers and [UNK] were taught
+That encoder is an upper bound, told the answer: in training, fillers and [UNK] were taught
 to be harmless and errors to count. Encoders that were not are in phantom_image_use.py.
 
 Protocol: held-out phantom scenes (seed 201; training uses seed 1), reports in held-out phrasings
@@ -85,14 +86,14 @@ def main() -> None:
         picture = render(scene).astype(np.float32) / np.float32(4095)
         images[study_id] = StudyImages(study_id, (picture,))
     pairs = pairs_of(reports)
-    embedder = StudyEmbedder("phantom", weights=options.weights)
+    embedder = StudyEmbedder("phantom-supervised", weights=options.weights)
     embedded = embed_pairs(pairs, embedder, images)
     result = sensitivity(pairs, METRICS, embedded)
     tables = all_tables(result, image_swap(pairs, embedded))
     report = "\n\n".join(
         [
             "# What metrics notice, on phantoms",
-            "Upper bound, told the answer: the bundled encoder was taught that fillers and [UNK] "
+            "Upper bound, told the answer: phantom-supervised was taught that fillers and [UNK] "
             "are harmless and errors count. Encoders that were not: "
             "[phantom_image_use.md](phantom_image_use.md).",
             f"{len(pairs):,} changes of {len(images)} held-out phantom studies. "

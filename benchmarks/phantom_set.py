@@ -11,7 +11,7 @@ from vlscore.phantom import PhantomFinding, corrupt, render, split_errors, write
 from vlscore.phantom.corpus import scene_at
 from vlscore.phantom.dataset import write_png
 
-# The bundled encoder was trained on the numbers of errors between phantom reports.
+# The encoder phantom-supervised was trained on the numbers of errors between phantom reports.
 TOLD = "upper bound, told the answer"
 
 

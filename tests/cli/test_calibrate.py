@@ -30,8 +30,9 @@ def test_json_alone_with_others(command, hash_encoder):
 
 def test_writes_the_card_of_the_folder(command, tmp_path):
     weights = tmp_path / "trained"
-    shutil.copytree(STUDIES.parent.parent, weights, ignore=shutil.ignore_patterns("demo"))
-    asked = ("calibrate", STUDIES, "-e", "phantom", "--weights", weights, "--write-card", *HERE)
+    shutil.copytree(REPOSITORY / "weights" / "phantom-supervised", weights)
+    encoder = ("-e", "phantom-supervised", "--weights", weights)
+    asked = ("calibrate", STUDIES, *encoder, "--write-card", *HERE)
     refused = command(*asked)
     assert isinstance(refused.exception, WeightsNotFound)
     assert "has no card.json" in str(refused.exception)

@@ -158,7 +158,7 @@ def test_weights_that_changed_since_they_were_read_use_no_cache(images, cache):
     running = embedder_of(encoder)
     embedded(running, images)
     with torch.no_grad():
-        encoder.gap.add_(1)
+        encoder.image_head.out.bias.add_(1)
     embedded(running, images, ["another text"])
     assert computed(running) == {"images_decoded": 5, "images_embedded": 5, "reports_embedded": 1}
     assert [space.entries for space in cache.embeddings.info()] == kept

@@ -412,7 +412,9 @@ def test_a_list_of_merges_is_data(tmp_path: Path, ran: Path) -> None:
 
 @pytest.fixture
 def phantom(tmp_path: Path) -> Path:
-    return Path(shutil.copytree(resource_path("weights", "phantom"), tmp_path / "phantom"))
+    return Path(
+        shutil.copytree(resource_path("weights", "phantom-supervised"), tmp_path / "phantom")
+    )
 
 
 def restate(folder: Path, **facts: Any) -> None:
@@ -429,16 +431,16 @@ def restate(folder: Path, **facts: Any) -> None:
 def test_the_phantom_folder_is_data(phantom: Path, ran: Path) -> None:
     model = phantom / "model.safetensors"
     honest = model.read_bytes()
-    assert load_encoder("phantom", weights=phantom).card.name == "phantom"
+    assert load_encoder("phantom-supervised", weights=phantom).card.name == "phantom-supervised"
     model.write_bytes(malicious(ran))
     restate(phantom)
     with pytest.raises(UnsafeCheckpoint, match=r"model\.safetensors"):
-        load_encoder("phantom", weights=phantom)
+        load_encoder("phantom-supervised", weights=phantom)
     model.write_bytes(honest)
     (phantom / "vocabulary.json").write_text('["only", "three", "words"]')
     restate(phantom)
     with pytest.raises(IncompatibleCheckpoint, match="mis-shaped"):
-        load_encoder("phantom", weights=phantom)
+        load_encoder("phantom-supervised", weights=phantom)
 
 
 @pytest.mark.parametrize(
@@ -463,7 +465,7 @@ def test_a_damaged_phantom_folder_is_named(
     else:
         (phantom / name).write_bytes(content)
     with pytest.raises(error, match=str(phantom)):
-        load_encoder("phantom", weights=phantom)
+        load_encoder("phantom-supervised", weights=phantom)
 
 
 def test_a_checkpoint_given_to_the_bundled_encoder_says_what_to_do(tmp_path: Path) -> None:

@@ -42,8 +42,8 @@ def word_pieces() -> WordPieceTokenizer:
 
 def make(name: str, folder: Path) -> JointEncoder:
     torch.manual_seed(0)
-    if name == "phantom":
-        return load_encoder("phantom")
+    if name in ("phantom", "phantom-supervised"):
+        return load_encoder(name)
     if name == "small":
         words = ["no", "pleural", "effusion", "left", "heart"]
         return SmallEncoder.new(words).eval().requires_grad_(False)

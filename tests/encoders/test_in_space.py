@@ -93,5 +93,5 @@ def test_a_folder_that_does_not_fit_is_refused(encoder, tmp_path):
     from safetensors.torch import save_file
 
     save_file({"image_mean": torch.zeros(3)}, tmp_path / "space.safetensors")
-    with pytest.raises(IncompatibleCheckpoint, match="192 dimensions"):
+    with pytest.raises(IncompatibleCheckpoint, match=f"{encoder.card.dim} dimensions"):
         load_encoder(NAME, weights=tmp_path)

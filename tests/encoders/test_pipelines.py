@@ -21,7 +21,7 @@ from vlscore.encoders.blocks.pad_crop import PadCropPipeline
 from vlscore.encoders.chexzero import CanvasPipeline
 from vlscore.encoders.convirt import StretchPipeline
 from vlscore.encoders.medclip import SquareCanvasPipeline
-from vlscore.encoders.phantom import PhantomPipeline
+from vlscore.encoders.phantom_supervised import PhantomPipeline
 from vlscore.errors import UnreadableImage
 from vlscore.images import ImagePolicy, Provenance, Radiograph
 

@@ -43,6 +43,7 @@ ENCODERS = Registry["type[JointEncoder] | JointEncoder"](
 # Names as authors and papers write them find these too: case, hyphens and underscores are alike.
 for _name, _target, _aliases in (
     ("phantom", "phantom:PhantomEncoder", ()),
+    ("phantom-supervised", "phantom_supervised:SupervisedPhantomEncoder", ()),
     ("small", "small:SmallEncoder", ()),
     ("limitr", "limitr:LimitrEncoder", ()),
     ("gloria", "gloria:GloriaEncoder", ()),

@@ -1,9 +1,10 @@
-"""Stores the bundled encoder's embeddings of the demonstration's studies: demo.npz.
+"""Stores the bundled encoders' embeddings of the demonstration's studies: demo*.npz.
 
-python -m tests.encoders.data.make_demo, after the bundled weights were trained again.
+python -m tests.encoders.data.make_demo [phantom-supervised], after its weights were trained again.
 """
 
 import json
+import sys
 
 import numpy as np
 
@@ -16,9 +17,10 @@ def main() -> None:
     folder = resource_path("weights", "phantom") / "demo"
     rows = (folder / "studies.jsonl").read_text(encoding="utf-8").splitlines()
     studies = [json.loads(row) for row in rows]
-    encoder = load_encoder("phantom")
+    name = sys.argv[1] if len(sys.argv) > 1 else "phantom"
+    encoder = load_encoder(name)
     np.savez_compressed(
-        DATA / "demo.npz",
+        DATA / {"phantom": "demo.npz", "phantom-supervised": "demo_supervised.npz"}[name],
         checksum=np.array(encoder.checksum),
         image=encoder.encode_images([folder / study["image"] for study in studies]).numpy(),
         reference=encoder.encode_reports([study["reference"] for study in studies]).numpy(),

@@ -1,4 +1,4 @@
-"""Train the bundled encoder on phantoms, in four seeded stages.
+"""Train the supervised phantom encoder, in four seeded stages.
 
 1. Reports. Reports of a scene and of corrupted scenes (wrong side, zone or severity, findings
    removed or added, comparisons) are embedded; the distance of every pair in a batch is drawn
@@ -15,7 +15,7 @@ Afterwards the width of the modality gap is chosen on validation scenes, and C i
 area T over calibration candidates of one to six errors. Scenes of training, validation, calibration
 and test come from different seeds; test phrasings are never used here.
 
-Run: python weights/phantom/train.py [--device cuda] [--out weights/phantom]
+Run: python weights/phantom-supervised/train.py [--device cuda] [--out weights/phantom-supervised]
 """
 
 import argparse
@@ -36,7 +36,7 @@ from torch import Tensor
 from vlscore._files import atomic_write
 from vlscore.encoders.blocks.pixels import standardise
 from vlscore.encoders.blocks.sentences import UNKNOWN, pretokenize
-from vlscore.encoders.phantom import IMAGE_SIZE, PhantomEncoder
+from vlscore.encoders.phantom_supervised import IMAGE_SIZE, SupervisedPhantomEncoder
 from vlscore.phantom import PhantomFinding, corrupt, pair_errors, sample_scene, write_report
 from vlscore.phantom.corpus import scene_at, thumbnail
 from vlscore.phantom.dataset import sample_studies
@@ -79,7 +79,7 @@ def stranger(rng: np.random.Generator) -> str:
 
 
 def report_batches(
-    encoder: PhantomEncoder, batch: int, *, refine: bool
+    encoder: SupervisedPhantomEncoder, batch: int, *, refine: bool
 ) -> Iterator[tuple[Tensor, NDArray[np.float32]]]:
     """Token ids of 2·batch reports, and the errors between every two of them.
 
@@ -120,7 +120,7 @@ def distance_loss(vectors: Tensor, errors: Tensor, *, refine: bool) -> Tensor:
 
 
 def train_reports(
-    encoder: PhantomEncoder, steps: int, batch: int, device: str, *, refine: bool = False
+    encoder: SupervisedPhantomEncoder, steps: int, batch: int, device: str, *, refine: bool = False
 ) -> None:
     tower = encoder.report_tower.to(device).train().requires_grad_(True)
     rate = 7e-4 if refine else 2e-3
@@ -186,7 +186,7 @@ def augment(pixels: Tensor, generator: torch.Generator) -> Tensor:
 
 
 def train_images(
-    encoder: PhantomEncoder,
+    encoder: SupervisedPhantomEncoder,
     pictures: NDArray[np.uint8],
     steps: int,
     batch: int,
@@ -248,7 +248,7 @@ def contrast(images: Tensor, own: Tensor, hard: Tensor, sharpness: float = 2.0) 
     return nce + squared.diagonal().mean()
 
 
-def calibrate(encoder: PhantomEncoder, studies: int) -> float:
+def calibrate(encoder: SupervisedPhantomEncoder, studies: int) -> float:
     """Choose the width of the modality gap and return C.
 
     The area is the base |i - r| times the height of the candidate over it. A wide gap makes the
@@ -270,7 +270,7 @@ def calibrate(encoder: PhantomEncoder, studies: int) -> float:
 
 
 def _content(
-    encoder: PhantomEncoder, seed: int, studies: int
+    encoder: SupervisedPhantomEncoder, seed: int, studies: int
 ) -> tuple[Tensor, Tensor, Tensor, NDArray[np.int64]]:
     """Contents of images, candidates and references, (n, 190) each, and the errors, (n,)."""
     drawn = list(sample_studies(seed, studies))
@@ -317,9 +317,9 @@ def main() -> None:
     options = parser.parse_args()
     torch.manual_seed(0)
     if "1" in options.stages:
-        encoder = PhantomEncoder(build_vocabulary(4000))
+        encoder = SupervisedPhantomEncoder(build_vocabulary(4000))
     else:
-        encoder = PhantomEncoder.load(weights=options.out)
+        encoder = SupervisedPhantomEncoder.load(weights=options.out)
     for stage in options.stages:
         refine = stage in "34"
         if stage in "13":
@@ -335,7 +335,7 @@ def main() -> None:
     encoder.cpu()
     constant = round(calibrate(encoder, options.calibration), 4)
     save(encoder, options.out, constant)
-    print(f"gap {float(encoder.gap)}, C {constant}: set C in vlscore/encoders/phantom.py")
+    print(f"gap {float(encoder.gap)}, C {constant}: set C in weights/cards/phantom-supervised.toml")
 
 
 def training_pictures(kept: Path | None, count: int, workers: int) -> NDArray[np.uint8]:
@@ -348,7 +348,7 @@ def training_pictures(kept: Path | None, count: int, workers: int) -> NDArray[np
     return pictures
 
 
-def save(encoder: PhantomEncoder, folder: Path, constant: float = 1.0) -> None:
+def save(encoder: SupervisedPhantomEncoder, folder: Path, constant: float = 1.0) -> None:
     """Write weights, vocabulary, and facts: their checksum, the gap, C."""
     folder.mkdir(parents=True, exist_ok=True)
     words = encoder.tokenizer.words
