@@ -44,7 +44,7 @@ def measure(table: Path, metrics: str) -> None:
     from vlscore.scorer import Scorer
 
     torch.set_num_threads(1)
-    scorer = Scorer("phantom-supervised", metrics=metrics, device="cpu")
+    scorer = Scorer("phantom", metrics=metrics, device="cpu")
     with tempfile.TemporaryDirectory(dir=table.parent) as out:
         result = evaluate(table, Path(out) / "results", scorer)
         work = json.loads(result.record.read_text())["work"]

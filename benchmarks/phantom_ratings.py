@@ -9,12 +9,12 @@ and against significant errors, 95 % bootstrap intervals over studies (1,000 res
 are those of the VLScore paper (Dawidowicz et al. 2024): 1, metrics; 4, encoders; 5, similarities;
 there with radiologists' ratings of real reports, here synthetic throughout.
 
-phantom-supervised was trained on the numbers of errors between phantom reports: its rows are named
-as told the answer, and prove nothing about other encoders. "untrained" is the same network with
-random weights (seed 0), a control that knows nothing; C, which it lacks, is the largest area on
-this set, as the paper sets it. --weights adds encoders that were trained without error counts. The
-composite is of text metrics alone, cross-validated over studies. METEOR runs only where WordNet is
-installed.
+phantom learned from pairs of image and report alone. phantom-supervised was trained on the numbers
+of errors between phantom reports: its rows are named as told the answer, and prove nothing about
+other encoders. "untrained" is the same network with random weights (seed 0), a control that knows
+nothing; C, which it lacks, is the largest area on this set, as the paper sets it. --weights adds
+encoders that were trained without error counts. The composite is of text metrics alone, cross-
+validated over studies. METEOR runs only where WordNet is installed.
 
 Run: python benchmarks/phantom_ratings.py [--weights NAME=FOLDER]
          [--out benchmarks/results/phantom_ratings.md]
@@ -150,7 +150,8 @@ def main() -> None:
     options = parser.parse_args()
     warnings.simplefilter("ignore", DemonstrationEncoderWarning)
     encoders: dict[str, JointEncoder] = {
-        f"phantom-supervised ({TOLD})": load_encoder("phantom-supervised")
+        "phantom (pairs alone)": load_encoder("phantom"),
+        f"phantom-supervised ({TOLD})": load_encoder("phantom-supervised"),
     }
     for given in options.weights:
         name, _, folder = given.partition("=")

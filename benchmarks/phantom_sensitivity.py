@@ -1,8 +1,8 @@
-"""Claim: VLScore can notice significant changes and hardly insignificant ones: with an encoder that
-was told how many errors a report has (phantom-supervised, an upper bound).
+"""Claim: metrics notice significant changes more than insignificant ones, some with these encoders.
 
-That encoder is an upper bound, told the answer: in training, fillers and [UNK] were taught
-to be harmless and errors to count. Encoders that were not are in phantom_image_use.py.
+`phantom` learned from pairs of image and report. `phantom-supervised` is an upper bound, told the
+answer: in training, fillers and [UNK] were taught to be harmless and errors to count. More encoders
+that were not are in phantom_image_use.py.
 
 Protocol: held-out phantom scenes (seed 201; training uses seed 1), reports in held-out phrasings
 with denials and non-clinical sentences, three scenes in four with a finding, one without. Every
@@ -74,11 +74,18 @@ def pairs_of(reports: dict[str, str]) -> list[Pair]:
     ]
 
 
+_TOLD = (
+    "Upper bound, told the answer: it was taught that fillers and [UNK] are harmless and errors "
+    "count. More encoders that were not: [phantom_image_use.md](phantom_image_use.md)."
+)
+_NOT_TOLD = "It learned from pairs of images and reports alone."
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path)
     parser.add_argument("--studies", type=int, default=400)
-    parser.add_argument("--weights", help="folder of other weights to judge")
+    parser.add_argument("--encoders", nargs="+", default=["phantom", "phantom-supervised"])
     options = parser.parse_args()
     reports, images = {}, {}
     for study_id, scene in scenes(options.studies):
@@ -86,21 +93,20 @@ def main() -> None:
         picture = render(scene).astype(np.float32) / np.float32(4095)
         images[study_id] = StudyImages(study_id, (picture,))
     pairs = pairs_of(reports)
-    embedder = StudyEmbedder("phantom-supervised", weights=options.weights)
-    embedded = embed_pairs(pairs, embedder, images)
-    result = sensitivity(pairs, METRICS, embedded)
-    tables = all_tables(result, image_swap(pairs, embedded))
-    report = "\n\n".join(
-        [
-            "# What metrics notice, on phantoms",
-            "Upper bound, told the answer: phantom-supervised was taught that fillers and [UNK] "
-            "are harmless and errors count. Encoders that were not: "
-            "[phantom_image_use.md](phantom_image_use.md).",
-            f"{len(pairs):,} changes of {len(images)} held-out phantom studies. "
-            f"{describe_machine()}",
+    parts = [
+        "# What metrics notice, on phantoms",
+        f"{len(pairs):,} changes of {len(images)} held-out phantom studies. {describe_machine()}",
+    ]
+    for name in options.encoders:
+        embedded = embed_pairs(pairs, StudyEmbedder(name), images)
+        result = sensitivity(pairs, METRICS, embedded)
+        tables = all_tables(result, image_swap(pairs, embedded))
+        parts += [
+            f"## With `{name}`",
+            _TOLD if name == "phantom-supervised" else _NOT_TOLD,
             markdown(tables, [metric.signature for metric in result.metrics]),
         ]
-    )
+    report = "\n\n".join(parts)
     report += "\n"
     publish(report, options.out)
 
