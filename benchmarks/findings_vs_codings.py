@@ -57,7 +57,7 @@ FIRST_READING = {
     "**all (micro)**": 0.958,
 }
 READINGS = """\
-The held-out part has been read twice. The first reading (2026-11-21, page of commit 4e78978 and
+The held-out part has been read twice. The first reading (page of commit 4e78978 and
 after) left two rows with at least 20 codings below .90: nodule and catheter. Between the readings
 nobody looked at a held-out report, nor at which of them were misread; but the rows to work on were
 known from the first reading's table, so the second reading is not blind to that. General rules were

@@ -1,6 +1,7 @@
 """Fixtures that every room's tests may use."""
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,10 @@ settings.load_profile("vlscore")
 
 # No test reads or writes the user's own cache, in subprocesses either; `cache_folder` has one.
 os.environ["VLSCORE_CACHE"] = "off"
+
+# A shell that starts the tests in its background has them ignore Ctrl-C, which some tests send.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 SHARED = REPOSITORY.parent / "shared"

@@ -15,7 +15,7 @@ _KEEP_WORDS: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": Fa
 
 def cards_text(cards: Iterable[EncoderCard]) -> str:
     """One line an encoder: what decides whether it can be used for a study."""
-    headings = ("name", "dim", "unit length", "C", "pixels", "tokens", "licence of the weights")
+    headings = ("name", "dim", "unit length", "C", "pixels", "tokens", "licence")
     rows = [
         (
             card.name,
