@@ -71,11 +71,11 @@ def passed(request: pytest.FixtureRequest) -> Passed:
 
 
 def test_vectors_are_the_embeddings(passed: Passed) -> None:
-    with torch.inference_mode():
-        images = passed.encoder.embed_images(passed.pixels)
-        reports = passed.encoder.embed_reports(passed.tokens)
-    assert torch.equal(passed.image.vectors.detach(), images)
-    assert torch.equal(passed.report.vectors.detach(), reports)
+    # With gradients, as in training: without them a CPU takes a quicker way, last digits apart.
+    images = passed.encoder.embed_images(passed.pixels)
+    reports = passed.encoder.embed_reports(passed.tokens)
+    assert torch.equal(passed.image.vectors, images)
+    assert torch.equal(passed.report.vectors, reports)
 
 
 def test_places(passed: Passed) -> None:
@@ -94,9 +94,8 @@ def test_places(passed: Passed) -> None:
         assert (weights.sum(1) < 1).all()
         assert not weights.requires_grad
     if hasattr(passed.encoder, "embed_patches"):
-        with torch.inference_mode():
-            expected = passed.encoder.embed_patches(passed.pixels).flatten(2).transpose(1, 2)
-        assert torch.equal(found.detach(), expected)
+        expected = passed.encoder.embed_patches(passed.pixels).flatten(2).transpose(1, 2)
+        assert torch.equal(found, expected)
 
 
 def test_words(passed: Passed) -> None:

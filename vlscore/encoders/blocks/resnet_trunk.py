@@ -1,9 +1,11 @@
 """ResNet-50 (He et al., CVPR 2016) image trunks, under the names that torchvision gives tensors.
 
-Importing torchvision takes as long as importing torch. Numbers are those of its model to the last
-digit, which the tests compare.
+Importing torchvision takes as long as importing torch. Numbers are those of its model: to the last
+digit where gradients are kept; where not, to 1e-6 of an embedding's length, for then a CPU computes
+each convolution and its normalisation at once, in half the time. The tests compare both.
 """
 
+import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -53,17 +55,39 @@ class _Bottleneck(nn.Module):
         self.conv3 = nn.Conv2d(inner, outer, kernel_size=1, bias=False)
         self.bn3 = nn.BatchNorm2d(outer)
         self.relu = nn.ReLU(inplace=True)
-        self.downsample: nn.Module | None = None
+        self.downsample: nn.Sequential | None = None
         if stride > 1 or width != outer:
             shorter = nn.Conv2d(width, outer, kernel_size=1, stride=stride, bias=False)
             self.downsample = nn.Sequential(shorter, nn.BatchNorm2d(outer))
 
     def forward(self, x: Tensor) -> Tensor:
-        found = self.relu(self.bn1(self.conv1(x)))
-        found = self.bn3(self.conv3(self.relu(self.bn2(self.conv2(found)))))
-        found += x if self.downsample is None else self.downsample(x)
+        found = self.relu(_normalised(x, self.conv1, self.bn1))
+        found = self.relu(_normalised(found, self.conv2, self.bn2))
+        found = _normalised(found, self.conv3, self.bn3)
+        found += x if self.downsample is None else _normalised(x, *self.downsample)
         summed: Tensor = self.relu(found)
         return summed
+
+
+def _normalised(x: Tensor, convolution: nn.Conv2d, norm: nn.BatchNorm2d) -> Tensor:
+    """`norm(convolution(x))`, both at once where nothing is learned, on a CPU.
+
+    The normalisation only scales and shifts then, and its factors go into the filters. With the
+    channels of a pixel side by side in memory, the convolution itself is faster, too.
+    """
+    mean, variance = norm.running_mean, norm.running_var
+    if x.is_cuda or norm.training or torch.is_grad_enabled() or mean is None or variance is None:
+        found: Tensor = norm(convolution(x))
+        return found
+    factors = norm.weight * torch.rsqrt(variance + norm.eps)
+    filters = convolution.weight * factors[:, None, None, None]
+    return functional.conv2d(
+        x.contiguous(memory_format=torch.channels_last),
+        filters.contiguous(memory_format=torch.channels_last),
+        norm.bias - mean * factors,
+        convolution.stride,
+        convolution.padding,
+    )
 
 
 def _stage(width: int, inner: int, *, blocks: int, stride: int) -> nn.Sequential:
@@ -80,7 +104,7 @@ def resnet50_trunk() -> ResNet50:
 
 def feature_maps(trunk: ResNet50, pixels: Tensor) -> tuple[Tensor, Tensor]:
     """(n, 3, h, w) -> layer 3's (n, 1024, h/16, w/16) and layer 4's (n, 2048, h/32, w/32)."""
-    x = trunk.maxpool(trunk.relu(trunk.bn1(trunk.conv1(pixels))))
+    x = trunk.maxpool(trunk.relu(_normalised(pixels, trunk.conv1, trunk.bn1)))
     middle = trunk.layer3(trunk.layer2(trunk.layer1(x)))
     return middle, trunk.layer4(middle)
 
