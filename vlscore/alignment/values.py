@@ -45,16 +45,13 @@ def columns_named(metrics: Sequence[Metric], names: Sequence[str]) -> list[tuple
     Raises: InvalidSetting where a metric has no such number.
     """
     known = {column: (metric, column) for metric in metrics for column in metric.columns}
-    if unknown := [name for name in names if name not in known and name not in _plain(metrics)]:
+    # Metrics by their names alone, too: a setting may have come after the name was written (--C).
+    plain = {metric.name: (metric, str(metric)) for metric in metrics if metric.settings}
+    if unknown := [name for name in names if name not in known and name not in plain]:
         raise InvalidSetting(
             f"no metric has the value {', '.join(unknown)}; there are {', '.join(known)}"
         )
-    return [(known | _plain(metrics))[name] for name in names or map(str, metrics)]
-
-
-def _plain(metrics: Sequence[Metric]) -> dict[str, tuple[Metric, str]]:
-    """Metrics by their names alone: a setting may have come after the name was written (--C)."""
-    return {metric.name: (metric, str(metric)) for metric in metrics if metric.settings}
+    return [(known | plain)[name] for name in names or map(str, metrics)]
 
 
 def split_values(names: Sequence[str]) -> tuple[list[str], list[str]]:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from vlscore.metrics.batch import Batch, Computed, Values
 from vlscore.metrics.definitions.chexbert import WEIGHTS_VARIABLE
 from vlscore.metrics.metric import Metric
+from vlscore.metrics.providers.counting import share
 from vlscore.metrics.providers.local_weights import (
     LocalWeightsProvider,
     name_and_digest,
@@ -55,8 +56,8 @@ class CheXbertProvider(LocalWeightsProvider):
         found = {}
         for suffix, chosen in (("", list(range(_OBSERVATIONS))), ("-5", _five())):
             t, p, n = (x[:, chosen] for x in (tp, fp, fn))
-            found[f"micro{suffix}"] = _share(2 * t.sum(1), (2 * t + p + n).sum(1), 0.0)
-            found[f"macro{suffix}"] = _share(2 * t, 2 * t + p + n, 0.0).mean(1)
+            found[f"micro{suffix}"] = share(2 * t.sum(1), (2 * t + p + n).sum(1), 0.0)
+            found[f"macro{suffix}"] = share(2 * t, 2 * t + p + n, 0.0).mean(1)
         return found
 
     def conventions(self, metric: Metric) -> dict[str, str]:
@@ -92,10 +93,10 @@ def _agreement(
     tp, fp, fn = (x.sum(1).astype(np.float64) for x in counts)
     five = [x[:, _five()].sum(1).astype(np.float64) for x in counts]
     columns = [
-        _share(2 * tp, 2 * tp + fp + fn, 1.0),
-        _share(tp, tp + fp, 1.0),
-        _share(tp, tp + fn, 1.0),
-        _share(2 * five[0], 2 * five[0] + five[1] + five[2], 1.0),
+        share(2 * tp, 2 * tp + fp + fn),
+        share(tp, tp + fp),
+        share(tp, tp + fn),
+        share(2 * five[0], 2 * five[0] + five[1] + five[2]),
         truncated,
     ]
     return Computed(columns, np.hstack(counts).astype(np.float64))
@@ -116,7 +117,3 @@ def _five() -> list[int]:
     from vlscore.annotators.chexbert import FIVE, OBSERVATIONS
 
     return [OBSERVATIONS.index(name) for name in FIVE]
-
-
-def _share(part: Values, whole: Values, of_nothing: float) -> Values:
-    return np.where(whole > 0, part / np.where(whole > 0, whole, 1.0), of_nothing)

@@ -11,6 +11,7 @@ from vlscore.metrics.batch import Batch, Computed, Values
 from vlscore.metrics.definitions.findings_f1 import COMPETITION
 from vlscore.metrics.metric import Metric
 from vlscore.metrics.providers.base import Provider
+from vlscore.metrics.providers.counting import share
 
 # "No Finding" is the absence of the others, and is counted like them, as CheXbert's F1 does.
 _OBSERVATIONS = len(CHEXPERT_LABELS)
@@ -33,12 +34,12 @@ class FindingsProvider(Provider):
             extra = extra & _mentioned(references)
         tp, fp, fn = (x.sum(1).astype(np.float64) for x in (hits, extra, missed))
         statistics = np.hstack([hits, extra, missed]).astype(np.float64)
-        columns = [_share(2 * tp, 2 * tp + fp + fn), _share(tp, tp + fp), _share(tp, tp + fn)]
+        columns = [share(2 * tp, 2 * tp + fp + fn), share(tp, tp + fp), share(tp, tp + fn)]
         return Computed(columns, statistics)
 
     def corpus(self, metric: Metric, sums: Values) -> Mapping[str, Values]:
         tp, fp, fn = (sums[:, k * _OBSERVATIONS : (k + 1) * _OBSERVATIONS] for k in range(3))
-        f1 = _share(2 * tp, 2 * tp + fp + fn)
+        f1 = share(2 * tp, 2 * tp + fp + fn)
         everyone = list(range(_OBSERVATIONS))
         five = [CHEXPERT_LABELS.index(name) for name in COMPETITION]
         found = {}
@@ -46,7 +47,7 @@ class FindingsProvider(Provider):
             t, p, n, f = (x[:, chosen] for x in (tp, fp, fn, f1))
             occurs = (t + p + n) > 0
             counted = occurs.sum(1)
-            found[f"micro{suffix}"] = _share(2 * t.sum(1), (2 * t + p + n).sum(1))
+            found[f"micro{suffix}"] = share(2 * t.sum(1), (2 * t + p + n).sum(1))
             mean = (f * occurs).sum(1) / np.maximum(counted, 1)
             found[f"macro{suffix}"] = np.where(counted > 0, mean, 1.0)
         names = (output.name for output in metric.corpus[-len(five) :])
@@ -68,8 +69,3 @@ def _mentioned(labels: Sequence[Mapping[str, int | None]]) -> Any:
         for each in labels
     ]
     return np.array(rows, dtype=bool).reshape(-1, _OBSERVATIONS)
-
-
-def _share(part: Values, whole: Values) -> Values:
-    """part / whole; 1 where both are 0: nothing was to be said, and nothing was."""
-    return np.where(whole > 0, part / np.where(whole > 0, whole, 1.0), 1.0)
