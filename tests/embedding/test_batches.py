@@ -117,6 +117,21 @@ def test_more_texts_than_one_window_are_the_same(monkeypatch):
     torch.testing.assert_close(found.vectors, expected)
 
 
+def test_pixels_are_stacked_where_the_device_reads_them():
+    parts = [torch.full((1, 2, 3), k, dtype=torch.uint8) for k in range(4)]
+    found = batches.stacked(parts, torch.device("cpu"))
+    assert found.shape == (4, 1, 2, 3)
+    assert found[:, 0, 0, 0].tolist() == [0, 1, 2, 3]
+
+
+@pytest.mark.gpu
+def test_pixels_for_a_gpu_are_stacked_in_pinned_memory():
+    parts = [torch.full((1, 2, 3), k, dtype=torch.uint8) for k in range(4)]
+    found = batches.stacked(parts, torch.device("cuda"))
+    assert found.is_pinned()
+    assert found[:, 0, 0, 0].tolist() == [0, 1, 2, 3]
+
+
 def test_the_batch_size_follows_from_the_device(monkeypatch):
     class Properties:
         total_memory = 24 << 30
