@@ -36,15 +36,13 @@ def test_build_names_the_bad_rows_and_says_what_it_made(command, corpus, tmp_pat
 
 
 @pytest.mark.usefixtures("cache_folder")
-def test_the_line_of_progress_says_what_came_from_the_cache(
-    command, corpus, tmp_path, monkeypatch
-):
+def test_the_line_of_progress_says_what_came_from_the_cache(command, corpus, tmp_path, monkeypatch):
     monkeypatch.setattr("vlscore.embedding.studies.load_encoder", lambda *_, **__: KeptEncoder())
     monkeypatch.setattr("vlscore.cli.progress._LOG_PAUSE", 0.0)
     first = command("index", "build", corpus, "--out", tmp_path / "one", "--keep-going")
     assert "from the cache" not in first.stderr
     again = command("index", "build", corpus, "--out", tmp_path / "two", "--keep-going")
-    assert "0% of images and 100% of reports from the cache" in again.stderr
+    assert " min left, 100% of reports from the cache" in again.stderr
     more = write_jsonl(tmp_path / "more.jsonl", [{"id": "b1", "report": "A new report."}])
     added = command("index", "add", more, "--index", tmp_path / "two", "--encoder", "hash")
     assert "embedding: 1 of 1 rows" in added.stderr

@@ -8,7 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.doubles import HashEncoder, KeptEncoder
+from tests.doubles import HashEncoder, KeptEncoder, Narrow
 from vlscore.embedding import EmbeddingEngine, StudyEmbedder, StudyViews, batches
 from vlscore.embedding.batches import by_length, default_batch_size
 from vlscore.errors import InvalidSetting, UnreadableImage
@@ -24,26 +24,6 @@ SHORTAGES = [
 def pictures(count, seed=0):
     rng = np.random.default_rng(seed)
     return [rng.integers(0, 256, (8, 8), dtype=np.uint8) for _ in range(count)]
-
-
-class Narrow(HashEncoder):
-    """Has memory for a few items."""
-
-    def __init__(self, most, shortage):
-        super().__init__()
-        self.most, self.shortage = most, shortage
-
-    def embed_images(self, pixels):
-        self._check(len(pixels))
-        return super().embed_images(pixels)
-
-    def embed_reports(self, tokens):
-        self._check(len(tokens))
-        return super().embed_reports(tokens)
-
-    def _check(self, count):
-        if count > self.most:
-            raise self.shortage
 
 
 @given(st.lists(st.integers(0, 300), max_size=60), st.integers(1, 900), st.integers(0, 20))

@@ -288,9 +288,7 @@ def verify(
 
 
 @contextlib.contextmanager
-def _stoppable(
-    path: Path, corpus: Path, embedder: "StudyEmbedder", quiet: bool
-) -> Iterator[Any]:
+def _stoppable(path: Path, corpus: Path, embedder: "StudyEmbedder", quiet: bool) -> Iterator[Any]:
     from vlscore.cli.progress import row_progress
     from vlscore.studies import count_rows
 
