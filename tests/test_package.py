@@ -18,6 +18,7 @@ ROOMS = [
     "errors",
     "_version",
     "_assurance",
+    "_background",
     "_recent",
     "_record",
     "_files",
