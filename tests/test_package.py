@@ -21,6 +21,7 @@ ROOMS = [
     "_recent",
     "_record",
     "_files",
+    "_precision",
     "_processes",
     "_resumable",
     "_resources",
