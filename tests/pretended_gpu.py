@@ -171,7 +171,10 @@ def _then_moved(make: Callable[..., Tensor]) -> Callable[..., Tensor]:
 def _backward(tensors: Any, grad_tensors: Any = None, *_: Any, **__: Any) -> None:
     tensors = [tensors] if isinstance(tensors, Tensor) else list(tensors)
     for tensor, gradient in zip(tensors, grad_tensors or [None] * len(tensors), strict=True):
-        if gradient is not None and (gradient.device, gradient.shape) != (tensor.device, tensor.shape):
+        if gradient is not None and (gradient.device, gradient.shape) != (
+            tensor.device,
+            tensor.shape,
+        ):
             raise RuntimeError(f"{gradient.shape} on {gradient.device} is no gradient of {tensor}")
     ahead, seen = [tensor.grad_fn for tensor in tensors], set()
     while ahead:
