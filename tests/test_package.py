@@ -22,6 +22,7 @@ ROOMS = [
     "_recent",
     "_record",
     "_files",
+    "_precision",
     "_processes",
     "_resumable",
     "_resources",

@@ -23,6 +23,9 @@ _MOST_IMAGES = 128
 # smaller a batch, the less of it is padding. A GPU has 8192 for its 128 images.
 _TOKENS_PER_IMAGE = 64
 
+# The last is of cuBLAS and cuDNN, which take memory of their own.
+_SHORTAGES = ("out of memory", "can't allocate memory", "_STATUS_ALLOC_FAILED")
+
 Item = TypeVar("Item")
 Batch = TypeVar("Batch", Tensor, Tokens)
 
@@ -156,4 +159,4 @@ def _is_shortage(error: BaseException) -> bool:
     if isinstance(error, MemoryError | torch.cuda.OutOfMemoryError):
         return True
     words = str(error)
-    return "out of memory" in words or "can't allocate memory" in words
+    return any(shortage in words for shortage in _SHORTAGES)
