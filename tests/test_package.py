@@ -21,6 +21,7 @@ ROOMS = [
     "_recent",
     "_record",
     "_files",
+    "_frames",
     "_processes",
     "_resumable",
     "_resources",
@@ -63,6 +64,7 @@ LIFTED_OUT = {
     "perturb": {
         "errors",
         "_files",
+        "_frames",
         "_registry",
         "_resumable",
         "_resources",
