@@ -23,6 +23,7 @@ ROOMS = [
     "_record",
     "_files",
     "_precision",
+    "_frames",
     "_processes",
     "_resumable",
     "_resources",
@@ -65,6 +66,7 @@ LIFTED_OUT = {
     "perturb": {
         "errors",
         "_files",
+        "_frames",
         "_registry",
         "_resumable",
         "_resources",
