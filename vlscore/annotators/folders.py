@@ -68,7 +68,7 @@ def _loaded(kind: Any, folder: Path, **settings: Any) -> Any:
     from transformers.utils import logging
 
     level = logging.get_verbosity()
-    logging.set_verbosity_error()
+    logging.set_verbosity_error()  # type: ignore[no-untyped-call]
     try:
         return kind.from_pretrained(
             str(folder), local_files_only=True, trust_remote_code=False, **settings
