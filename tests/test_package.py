@@ -22,6 +22,8 @@ ROOMS = [
     "_recent",
     "_record",
     "_files",
+    "_precision",
+    "_frames",
     "_processes",
     "_resumable",
     "_resources",
@@ -64,6 +66,7 @@ LIFTED_OUT = {
     "perturb": {
         "errors",
         "_files",
+        "_frames",
         "_registry",
         "_resumable",
         "_resources",
