@@ -36,7 +36,7 @@ CREATE INDEX IF NOT EXISTS by_use ON entries (used);
 """
 _SECONDS_TO_WAIT = 30.0
 # Of the file; mapped pages count as memory of the process.
-_MAPPED = 1 << 26
+_MAPPED = 1 << 24
 _PAGES_OF_LOG = 8000
 _HOUR = 3600
 # A store that is full is brought to this share of what it may hold.
