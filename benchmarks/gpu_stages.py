@@ -29,6 +29,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from authors_way import add_up_pieces
 from evaluate_cold_warm import write_limitr, write_report
 from machine import describe_machine, publish
 from torch.utils.flop_counter import FlopCounterMode
@@ -84,24 +85,14 @@ def operations(call: Callable[[], object]) -> int:
 
 def authors_reports(encoder: Any, reports: list[str]) -> None:
     """One report at a time, words added up token by token."""
-    tower, pieces = encoder.text_encoder, encoder.tokenizer
     for report in reports:
         tokens = encoder.tokenize([report]).to("cuda")
-        states = torch.stack(tower.last_layers(tokens)).permute(1, 2, 0, 3)[0]
-        words: list[Any] = []
-        open_word: list[Any] = []
-        for state, number in zip(states, tokens.ids[0], strict=True):
-            piece = pieces.pieces([number.item()])[0]
-            if open_word and not piece.startswith("##"):
-                words.append(torch.stack(open_word).sum(dim=0))
-                open_word = []
-            if piece == "[SEP]":
-                words.append(state)
-                break
-            open_word.append(state)
-        found = torch.stack(words)
-        padding = torch.zeros(97 - len(found), *found.shape[1:], device="cuda")
-        torch.cat([found, padding]).mean(dim=0).sum(dim=0).cpu()
+        layers = encoder.text_encoder.last_layers(tokens)
+        states = torch.stack(layers).permute(1, 2, 0, 3)[0]
+        words = add_up_pieces(
+            states, tokens.ids[0], lambda number: encoder.tokenizer.pieces([number])[0]
+        )
+        words.mean(dim=0).sum(dim=0).cpu()
 
 
 def reports_stage(encoder: JointEncoder, reports: list[str]) -> tuple[float, float]:
