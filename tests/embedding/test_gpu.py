@@ -51,7 +51,7 @@ def test_lateral_views_have_their_tower_there():
 
 
 @pytest.mark.parametrize("of_cudnn", [False, True])
-def test_a_shortage_there_halves_the_batch(of_cudnn):
+def test_a_shortage_there_halves_the_batch(monkeypatch, of_cudnn):
     short = torch.cuda.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
     if of_cudnn:
         short = RuntimeError("cuDNN error: CUDNN_STATUS_ALLOC_FAILED")
@@ -66,10 +66,11 @@ def test_a_shortage_there_halves_the_batch(of_cudnn):
             return embed(pixels)
 
         encoder.embed_images = embed_few
-        with pytest.MonkeyPatch.context() as patch, pytest.warns(RuntimeWarning, match="cuda"):
-            patch.setattr(torch.cuda, "empty_cache", lambda: freed.append(True))
-            engine = EmbeddingEngine(encoder, batch_size=7)
+        monkeypatch.setattr(torch.cuda, "empty_cache", lambda: freed.append(True))
+        engine = EmbeddingEngine(encoder, batch_size=7)
+        with pytest.warns(RuntimeWarning, match="cuda"):
             found = engine.embed_images(PICTURES).vectors
+        monkeypatch.undo()
     assert freed
     assert engine.batch_size <= 3
     assert row_error(found, here) <= 2e-6
