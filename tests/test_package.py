@@ -60,7 +60,7 @@ LIFTED_OUT = {
     "cache": {"errors"},
     "similarity": {"errors"},
     "stats": {"errors"},
-    "search": {"errors", "_files", "_processes", "_registry", "similarity"},
+    "search": {"errors", "_files", "_precision", "_processes", "_registry", "similarity"},
     "phantom": {"errors", "_files", "images", "reports"},
     "findings": {"errors", "_files", "_resources", "reports"},
     "perturb": {
