@@ -221,3 +221,11 @@ def _newer_switches() -> list[Any]:
         for place in (places[0], *inner)
         if place is not None and hasattr(place, "fp32_precision")
     ]
+
+
+def is_short_of_memory(error: BaseException) -> bool:
+    """Whether memory is short, on a GPU or here, where torch raises a bare RuntimeError."""
+    if isinstance(error, MemoryError | torch.cuda.OutOfMemoryError):
+        return True
+    words = str(error)
+    return "out of memory" in words or "can't allocate memory" in words
