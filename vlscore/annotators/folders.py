@@ -65,8 +65,9 @@ def load_tokenizer(folder: Path, **settings: Any) -> Any:
 
 
 def _loaded(kind: Any, folder: Path, **settings: Any) -> Any:
-    from transformers.utils import logging
+    from transformers import utils
 
+    logging: Any = utils.logging  # its functions are not annotated
     level, has_bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
     logging.set_verbosity_error()
     logging.disable_progress_bar()
