@@ -107,6 +107,8 @@ class GreenJudge:
         except (MemoryError, RuntimeError) as error:
             if len(texts) == 1 or not is_short_of_memory(error):
                 raise
+        if self._device.type == "cuda":
+            torch.cuda.empty_cache()
         middle = len(texts) // 2
         yield from self._generated(texts[:middle])
         yield from self._generated(texts[middle:])
