@@ -26,6 +26,30 @@ class ProcessLost(VLScoreError):
     """Another process of the same run has ended before its part was done."""
 
 
+def own_device(device: str | None, count: int) -> str | None:
+    """What this one of `count` processes that torchrun started computes on.
+
+    Args: device: as the user gave it.
+    Returns: the k-th GPU for the k-th process of a machine, which becomes its current one; another
+        device as it was given, and None where nothing was asked for and no GPU is here.
+    Raises: InvalidSetting where a GPU is named by its number, which all processes would share.
+    """
+    if count == 1:
+        return device
+    import torch
+
+    if device is not None and device.startswith("cuda:"):
+        raise InvalidSetting(
+            f"{device} was given to {count} processes, which would share it; leave the device "
+            "out, or give cuda: then each process takes a GPU of its own"
+        )
+    if device == "cuda" or (device is None and torch.cuda.is_available()):
+        device = f"cuda:{os.environ.get('LOCAL_RANK', '0')}"
+        if int(device[5:]) < torch.cuda.device_count():
+            torch.cuda.set_device(device)
+    return device
+
+
 class Processes:
     """This process among those of its run; the default is to be alone.
 
@@ -44,25 +68,14 @@ class Processes:
     def from_torchrun(cls, device: str | None = None) -> "Processes":
         """Join the processes that torchrun started, if it did.
 
-        Args: device: as the user gave it. Without a number, the k-th process of a machine takes its
-            k-th GPU.
-        Raises: InvalidSetting where a GPU is named by its number, which all processes would share.
+        Args and Raises: as of `own_device`.
         """
         count = int(os.environ.get("WORLD_SIZE", "1"))
         if count == 1:
             return cls(device=device)
-        import torch
         import torch.distributed as dist
 
-        if device is not None and device.startswith("cuda:"):
-            raise InvalidSetting(
-                f"{device} was given to {count} processes, which would share it; leave the device "
-                "out, or give cuda: then each process takes a GPU of its own"
-            )
-        if device == "cuda" or (device is None and torch.cuda.is_available()):
-            device = f"cuda:{os.environ.get('LOCAL_RANK', '0')}"
-            if int(device[5:]) < torch.cuda.device_count():
-                torch.cuda.set_device(device)
+        device = own_device(device, count)
         if not dist.is_initialized():
             is_gpu = device is not None and device.startswith("cuda")
             backend = "cpu:gloo,cuda:nccl" if is_gpu else "gloo"

@@ -8,7 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.doubles import HashEncoder, KeptEncoder
+from tests.doubles import HashEncoder, KeptEncoder, Narrow
 from vlscore.embedding import EmbeddingEngine, StudyEmbedder, StudyViews, batches
 from vlscore.embedding.batches import by_length, default_batch_size
 from vlscore.errors import InvalidSetting, UnreadableImage
@@ -24,26 +24,6 @@ SHORTAGES = [
 def pictures(count, seed=0):
     rng = np.random.default_rng(seed)
     return [rng.integers(0, 256, (8, 8), dtype=np.uint8) for _ in range(count)]
-
-
-class Narrow(HashEncoder):
-    """Has memory for a few items."""
-
-    def __init__(self, most, shortage):
-        super().__init__()
-        self.most, self.shortage = most, shortage
-
-    def embed_images(self, pixels):
-        self._check(len(pixels))
-        return super().embed_images(pixels)
-
-    def embed_reports(self, tokens):
-        self._check(len(tokens))
-        return super().embed_reports(tokens)
-
-    def _check(self, count):
-        if count > self.most:
-            raise self.shortage
 
 
 @given(st.lists(st.integers(0, 300), max_size=60), st.integers(1, 900), st.integers(0, 20))
@@ -115,6 +95,21 @@ def test_more_texts_than_one_window_are_the_same(monkeypatch):
     found = EmbeddingEngine(HashEncoder()).embed_reports([*TEXTS, *TEXTS[:9]])
     expected = HashEncoder().encode_reports([*TEXTS, *TEXTS[:9]])
     torch.testing.assert_close(found.vectors, expected)
+
+
+def test_pixels_are_stacked_where_the_device_reads_them():
+    parts = [torch.full((1, 2, 3), k, dtype=torch.uint8) for k in range(4)]
+    found = batches.stacked(parts, torch.device("cpu"))
+    assert found.shape == (4, 1, 2, 3)
+    assert found[:, 0, 0, 0].tolist() == [0, 1, 2, 3]
+
+
+@pytest.mark.gpu
+def test_pixels_for_a_gpu_are_stacked_in_pinned_memory():
+    parts = [torch.full((1, 2, 3), k, dtype=torch.uint8) for k in range(4)]
+    found = batches.stacked(parts, torch.device("cuda"))
+    assert found.is_pinned()
+    assert found[:, 0, 0, 0].tolist() == [0, 1, 2, 3]
 
 
 def test_the_batch_size_follows_from_the_device(monkeypatch):

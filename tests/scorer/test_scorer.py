@@ -274,7 +274,7 @@ def test_tables_become_data_frames(monkeypatch, tmp_path):
     assert "absent.png" in frame["error"][1]
     assert frame.attrs["signatures"]["vlscore"] == str(scorer.signature)
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(MissingDependency, match="pip install pandas"):
+    with pytest.raises(MissingDependency, match=r"pip install 'vlscore\[pandas\]'"):
         table.to_pandas()
 
 

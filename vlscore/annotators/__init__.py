@@ -1,17 +1,29 @@
-"""Networks that read facts out of reports: CheXbert's labels, RadGraph's entities and relations."""
+"""Networks that read facts out of reports: CheXbert's labels, RadGraph's entities and relations,
+RaTEScore's entities."""
 
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from vlscore.annotators.chexbert import CheXbert, CheXbertAnnotation
     from vlscore.annotators.radgraph import Entity, RadGraph, RadGraphAnnotation
+    from vlscore.annotators.ratescore import RaTEEntity, RaTEReader
 
-__all__ = ["CheXbert", "CheXbertAnnotation", "Entity", "RadGraph", "RadGraphAnnotation"]
+__all__ = [
+    "CheXbert",
+    "CheXbertAnnotation",
+    "Entity",
+    "RaTEEntity",
+    "RaTEReader",
+    "RadGraph",
+    "RadGraphAnnotation",
+]
 
 _MODULES = {
     "CheXbert": "chexbert",
     "CheXbertAnnotation": "chexbert",
     "Entity": "radgraph",
+    "RaTEEntity": "ratescore",
+    "RaTEReader": "ratescore",
     "RadGraph": "radgraph",
     "RadGraphAnnotation": "radgraph",
 }

@@ -8,7 +8,9 @@ from threading import Lock
 from typing import Any, Generic, Protocol, TypeVar
 
 from vlscore.annotators.chexbert import CheXbert, CheXbertAnnotation
+from vlscore.annotators.folders import files_of_model
 from vlscore.annotators.radgraph import RadGraph, RadGraphAnnotation
+from vlscore.annotators.ratescore import RaTEEntity, RaTEReader
 
 # Distinct reports kept from batch to batch; references repeat across generators.
 _REMEMBERED = 10_000
@@ -58,6 +60,13 @@ def remembered_radgraph(
     return _radgraph(weights, vocabulary, stamps(weights, vocabulary))
 
 
+def remembered_ratescore(
+    ner: Path, synonyms: Path
+) -> tuple[RaTEReader, RememberingAnnotator[tuple[RaTEEntity, ...]]]:
+    """RaTEScore's networks, loaded again only where a file changed, and its entities of reports."""
+    return _ratescore(ner, synonyms, stamps(*files_of_model(ner), *files_of_model(synonyms)))
+
+
 def stamps(*places: Path) -> _Stamp:
     """What shows that a file, or one of a folder, has changed: path, time and size."""
     files = [
@@ -81,6 +90,14 @@ def _radgraph(
     weights: Path, vocabulary: Path, stamp: _Stamp
 ) -> RememberingAnnotator[RadGraphAnnotation]:
     return RememberingAnnotator(RadGraph(weights, vocabulary, device=_device()))
+
+
+@lru_cache(maxsize=1)
+def _ratescore(
+    ner: Path, synonyms: Path, stamp: _Stamp
+) -> tuple[RaTEReader, RememberingAnnotator[tuple[RaTEEntity, ...]]]:
+    reader = RaTEReader(ner, synonyms, device=_device())
+    return reader, RememberingAnnotator(reader)
 
 
 def _device() -> str:

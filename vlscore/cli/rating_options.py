@@ -9,7 +9,10 @@ from vlscore.cli.options import TABLE
 if TYPE_CHECKING:
     from vlscore.alignment import RatingColumns
 
-RATINGS_HELP = "Table of ratings, or the folder of a published set: ReXVal, RadEvalX, RadPref."
+RATINGS_HELP = (
+    "Table of ratings, or the folder of a published set: ReXVal, RadEvalX, RadPref; "
+    "or of filled-in sheets of vlscore rating-sheets."
+)
 
 
 def _column(name: str, help: str) -> Any:
@@ -21,7 +24,8 @@ LayoutOption = Annotated[
     typer.Option(
         "--layout",
         metavar="NAME",
-        help="rexval, radevalx, radpref, refisco-v0, refisco-v1 or table. Default: found out.",
+        help="rexval, radevalx, radpref, refisco-v0, refisco-v1, sheets or table. Default: found "
+        "out.",
         show_default=False,
     ),
 ]

@@ -23,6 +23,9 @@ _MOST_IMAGES = 128
 # smaller a batch, the less of it is padding. A GPU has 8192 for its 128 images.
 _TOKENS_PER_IMAGE = 64
 
+# The last is of cuBLAS and cuDNN, which take memory of their own.
+_SHORTAGES = ("out of memory", "can't allocate memory", "_STATUS_ALLOC_FAILED")
+
 Item = TypeVar("Item")
 Batch = TypeVar("Batch", Tensor, Tokens)
 
@@ -75,6 +78,18 @@ def by_length(lengths: Sequence[int], tokens: Callable[[], int]) -> Iterator[lis
         yield batch
 
 
+def stacked(items: Sequence[Tensor], device: torch.device) -> Tensor:
+    """Tensors of one shape (...) -> (n, ...), in memory from which the device copies at once.
+
+    The one copy of pixels between the process that decoded them and the device.
+    """
+    if device.type != "cuda":
+        return torch.stack(list(items))
+    first = items[0]
+    pinned = torch.empty((len(items), *first.shape), dtype=first.dtype, pin_memory=True)
+    return torch.stack(list(items), out=pinned)
+
+
 class Forward:
     """Runs an encoder's towers; where memory is short, on half as much at once from then on.
 
@@ -103,7 +118,9 @@ class Forward:
         device = self._encoder.device
         try:
             with inference(device, self._precision):
-                return embed(batch.to(device)).float().cpu()
+                # On a GPU, fetching the result waits for the copy.
+                there = batch.to(device, non_blocking=device.type == "cuda")
+                return embed(there).float().cpu()
         except (RuntimeError, MemoryError) as error:
             if not _is_shortage(error):
                 raise
@@ -142,4 +159,4 @@ def _is_shortage(error: BaseException) -> bool:
     if isinstance(error, MemoryError | torch.cuda.OutOfMemoryError):
         return True
     words = str(error)
-    return "out of memory" in words or "can't allocate memory" in words
+    return any(shortage in words for shortage in _SHORTAGES)

@@ -12,7 +12,13 @@ from vlscore._assurance import confirm
 from vlscore._recent import Recent
 from vlscore.cache import Cache
 from vlscore.cache.store import Space
-from vlscore.embedding.batches import Forward, by_length, default_batch_size, in_batches
+from vlscore.embedding.batches import (
+    Forward,
+    by_length,
+    default_batch_size,
+    in_batches,
+    stacked,
+)
 from vlscore.embedding.contents import Contents, text_digest
 from vlscore.embedding.decoding import ImageDecoder, PendingPixels
 from vlscore.embedding.kept import KeptEmbeddings, kept_pixels, vector_entry, vector_of
@@ -193,7 +199,7 @@ class EmbeddingEngine:
             owners = [positions for positions, _ in group]
             found = self._forward(
                 self._lateral_tower if lateral else self._frontal_tower,
-                torch.stack([stored for _, stored in group]),
+                stacked([stored for _, stored in group], self.encoder.device),
             )
             self.work.add(images_embedded=len(group))
             first = [pending[positions[0]] for positions in owners]
@@ -242,7 +248,7 @@ class EmbeddingEngine:
 
     def _pixels(self, stored: Tensor) -> Tensor:
         pixels = self.encoder.image_pipeline.from_stored(stored)
-        if self.precision == "bf16" and pixels.ndim == 4:
+        if self.precision != "fp32" and pixels.ndim == 4:
             # In float32 a processor gains nothing by it.
             return pixels.contiguous(memory_format=torch.channels_last)
         return pixels

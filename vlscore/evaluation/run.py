@@ -4,11 +4,12 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from vlscore._files import plain, write_json
+from vlscore._frames import read_frame
 from vlscore._processes import Processes, ProcessLost
 from vlscore._record import run_record
 from vlscore._resumable import FinishedRun, ResumableFolder
@@ -38,12 +39,15 @@ from vlscore.evaluation.results import (
     with_rows_replaced,
     write_results,
 )
-from vlscore.evaluation.rows import reasons_of
+from vlscore.evaluation.rows import ERROR, ID, reasons_of
 from vlscore.evaluation.sharing import Shared, fitted
 from vlscore.evaluation.summary import Summary, read_summary, summarise
 from vlscore.metrics import Plan
 from vlscore.scorer import DEFAULT_METRIC, Scorer
 from vlscore.studies import ColumnNames, StudyTable, open_studies
+
+if TYPE_CHECKING:
+    import pandas
 
 Tables = Callable[[], Iterable[pa.Table]]
 Compute = Callable[[ResumableFolder, Job], int]
@@ -84,6 +88,11 @@ class RunResult:
     def record(self) -> Path:
         """Path of run.json."""
         return self.folder / "run.json"
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """One row a study, the columns of the scores file; signatures in `attrs`. Needs pandas."""
+        signatures = {name: each.signature for name, each in self.summary.metrics.items()}
+        return read_frame(self.scores, texts=(ID, ERROR), signatures=signatures)
 
     def first_failures(self, count: int) -> list[tuple[int, str, str]]:
         """(row, id, reason) of the first failed rows."""

@@ -22,6 +22,7 @@ from vlscore.metrics.definitions.meteor import METEOR
 from vlscore.metrics.definitions.mirqi import MIRQI
 from vlscore.metrics.definitions.radcliq import RADCLIQ
 from vlscore.metrics.definitions.radgraph import RADGRAPH
+from vlscore.metrics.definitions.ratescore import RATESCORE
 from vlscore.metrics.definitions.readability import READABILITY
 from vlscore.metrics.definitions.rouge_l import ROUGE_L
 from vlscore.metrics.metric import Metric
@@ -38,7 +39,7 @@ for _metric in (*EMBEDDED, *BLEU, ROUGE_L, METEOR, FINDINGS_F1):
     METRICS.register(_metric)
 for _metric in (*CHRF, CIDER_D, BERT_SCORE, MIRQI, *READABILITY):
     METRICS.register(_metric)
-for _metric in (*CHEXBERT, *RADGRAPH, *RADCLIQ, COMPOSITE):
+for _metric in (*CHEXBERT, *RADGRAPH, *RADCLIQ, RATESCORE, COMPOSITE):
     METRICS.register(_metric)
 
 

@@ -1,6 +1,5 @@
 """From a table of images and reports to an encoder's checkpoint."""
 
-import os
 import time
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from vlscore._processes import own_device
 from vlscore._record import run_record
 from vlscore._resumable import ResumableFolder
 from vlscore.calibration import Calibration
@@ -388,8 +388,5 @@ def too_few(pairs: int, size: int) -> str:
 
 
 def _device(device: str | None, processes: Processes) -> torch.device:
-    if device is not None:
-        return check_device(device)
-    if not torch.cuda.is_available():
-        return torch.device("cpu")
-    return torch.device("cuda", int(os.environ.get("LOCAL_RANK", 0)))
+    found = own_device(device, processes.size)
+    return check_device(found or ("cuda" if torch.cuda.is_available() else "cpu"))

@@ -11,6 +11,7 @@ from vlscore.metrics.providers.mirqi_provider import MirqiProvider
 from vlscore.metrics.providers.nltk_provider import NltkProvider
 from vlscore.metrics.providers.radcliq_provider import RadCliQProvider
 from vlscore.metrics.providers.radgraph_provider import RadGraphProvider
+from vlscore.metrics.providers.ratescore_provider import RaTEScoreProvider
 from vlscore.metrics.providers.rouge_score_provider import RougeScoreProvider
 from vlscore.metrics.providers.sacrebleu_provider import SacrebleuProvider
 from vlscore.metrics.providers.similarity_provider import SimilarityProvider
@@ -30,6 +31,7 @@ PROVIDERS: tuple[Provider, ...] = (
     CheXbertProvider(),
     RadGraphProvider(),
     RadCliQProvider(),
+    RaTEScoreProvider(),
     CompositeProvider(),
 )
 

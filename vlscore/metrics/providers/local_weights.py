@@ -3,6 +3,7 @@
 import hashlib
 import os
 from abc import abstractmethod
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -42,15 +43,15 @@ class LocalWeightsProvider(Provider):
         return self.conventions(metric)
 
 
-def weights_place(metric: Metric, variable: str, what: str) -> Path:
-    """The metric's `weights`, else what an environment variable names.
+def weights_place(metric: Metric, variable: str, what: str, parameter: str = "weights") -> Path:
+    """What the metric's parameter names, else what an environment variable names.
 
     Raises: MissingDependency, saying what to give, where neither is set.
     """
-    named = metric.settings["weights"] or os.environ.get(variable)
+    named = metric.settings[parameter] or os.environ.get(variable)
     if not named:
         raise MissingDependency(
-            f"it needs {what} on this machine: {metric.name}(weights=PATH), or set {variable}"
+            f"it needs {what} on this machine: {metric.name}({parameter}=PATH), or set {variable}"
         )
     return Path(str(named)).expanduser()
 
@@ -61,13 +62,18 @@ def vocabulary_place(metric: Metric) -> Path | None:
     return None if named is None else Path(str(named)).expanduser()
 
 
-def name_and_digest(place: Path, beside: tuple[str, ...] = ()) -> str:
-    """ "name@digest" of a file, or of all files of a folder; read again only where one changed.
+def name_and_digest(
+    place: Path, files: Sequence[Path] | None = None, *, beside: tuple[str, ...] = ()
+) -> str:
+    """ "name@digest" of a file, or of the files of a folder; read again only where one changed.
 
-    Args: beside: names of files of a folder that do not belong to it.
+    Args:
+        files: those of the folder that count; default: all of them.
+        beside: names of files of a folder that do not belong to it.
     """
-    files = [place]
-    if place.is_dir():
+    if files is None:
+        files = [place]
+    if place.is_dir() and files == [place]:
         files = [f for f in sorted(place.rglob("*")) if f.is_file() and f.name not in beside]
     stamp = tuple((str(f), f.stat().st_mtime_ns, f.stat().st_size) for f in files)
     return f"{place.name.replace('|', '_')}@{_digest(stamp, str(place))}"
