@@ -4,7 +4,7 @@ import contextlib
 import hashlib
 from collections.abc import Iterator
 from functools import cache
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import torch
 from torch import nn
@@ -70,18 +70,32 @@ def why_slow(precision: Precision, device: torch.device) -> str | None:
     return "this processor has no units for bf16, which will be slower than fp32"
 
 
+class ProcessorFacts(NamedTuple):
+    """What Linux says of the processor: who made it, what it can do; empty where nobody says."""
+
+    maker: str
+    flags: frozenset[str]
+
+
 @cache
-def _processor_flags() -> frozenset[str]:
-    """What Linux says that the processor can do; empty where nobody says."""
+def processor_facts() -> ProcessorFacts:
+    """As the first processor of /proc/cpuinfo states them."""
+    maker = ""
     try:
         with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as stream:
             for line in stream:
                 name, _, value = line.partition(":")
+                if name.strip() == "vendor_id":
+                    maker = value.strip()
                 if name.strip() in ("flags", "Features"):
-                    return frozenset(value.split())
+                    return ProcessorFacts(maker, frozenset(value.split()))
     except OSError:
         pass
-    return frozenset()
+    return ProcessorFacts(maker, frozenset())
+
+
+def _processor_flags() -> frozenset[str]:
+    return processor_facts().flags
 
 
 def check_ready(encoder: nn.Module) -> None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from vlscore._assurance import confirm
 from vlscore._signature import Signature
-from vlscore.cache import Cache
+from vlscore.cache import Cache, open_cache
 from vlscore.embedding import EmbeddedRows, ImageDecoder, StudyEmbedder, StudyViews
 from vlscore.encoders import JointEncoder, Precision
 from vlscore.errors import InvalidReport, InvalidSetting, VLScoreError
@@ -106,7 +106,10 @@ class Scorer:
         cache: Cache | bool | str | os.PathLike[str] = True,
     ) -> None:
         self.text_policy = TextPolicy.named(text_policy)
-        self.plan = Plan(_chosen(metrics, similarity, C), text=self.text_policy.signature())
+        known = encoder.engine.cache if isinstance(encoder, StudyEmbedder) else open_cache(cache)
+        self.plan = Plan(
+            _chosen(metrics, similarity, C), text=self.text_policy.signature(), cache=known
+        )
         self.plan.require()
         options: dict[str, Any] = {
             "device": device,
@@ -143,6 +146,7 @@ class Scorer:
     def of_some(self, metrics: Sequence[Metric]) -> "Scorer":
         """A scorer of some of these metrics, with the same encoder and policies."""
         other = Scorer(self.embedder, metrics=metrics, text_policy=self.text_policy)
+        other.plan.annotations = self.plan.annotations
         return other._with_plan(other.plan.fitted_as(self.plan.fits))
 
     def fit(self, references: Iterable[str | Item]) -> "Scorer":
