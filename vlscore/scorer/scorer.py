@@ -196,8 +196,8 @@ class Scorer:
 
         Args:
             image: path, PIL image, array, tensor or Radiograph; a tuple of them is one study of
-                several views; a list is a batch, and so is an array (n, height, width) beside n
-                texts. None where no metric looks at images.
+                several views, and so is a folder with images in it; a list is a batch, and so is
+                an array (n, height, width) beside n texts. None where no metric looks at images.
             candidate: generated report, or several: a list, tuple, array or Series.
             reference: reference report, or several.
             on_error: in a batch, "raise" the first error, or "keep" going: the table then lists
