@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vlscore._files import file_digest, plain, write_json
+from vlscore._frames import frame
 from vlscore._record import run_record
 from vlscore._resumable import ResumableFolder
 from vlscore.alignment.agreement import Alignment, MeasuredMetric, align
@@ -27,7 +28,7 @@ from vlscore.alignment.values import (
     write_chunk,
     write_values,
 )
-from vlscore.display import TextTable, frame, markdown
+from vlscore.display import TextTable, markdown
 from vlscore.display.figures import FIGURE_FORMATS, check_format
 from vlscore.errors import InvalidSetting
 from vlscore.metrics import Composite, Metric, write_composite

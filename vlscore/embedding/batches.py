@@ -15,6 +15,7 @@ from torch import Tensor
 
 from vlscore.encoders import JointEncoder, Precision, Tokens
 from vlscore.encoders.base import inference
+from vlscore.encoders.inference import is_short_of_memory
 from vlscore.errors import InvalidSetting
 
 IMAGES_ON_A_CPU = 16
@@ -155,7 +156,7 @@ class Forward:
                 there = batch.to(device, non_blocking=device.type == "cuda")
                 return embed(there).float().cpu()
         except (RuntimeError, MemoryError) as error:
-            if not _is_shortage(error):
+            if not is_short_of_memory(error):
                 raise
         # Outside the handler: the error holds on to the memory of what failed.
         count = len(batch)
@@ -185,11 +186,3 @@ def _rows(batch: Batch, start: int, stop: int) -> Batch:
     if isinstance(batch, Tensor):
         return batch[start:stop]
     return batch.take(range(start, stop))
-
-
-def _is_shortage(error: BaseException) -> bool:
-    """Whether memory is short, on a GPU or here, where torch raises a bare RuntimeError."""
-    if isinstance(error, MemoryError | torch.cuda.OutOfMemoryError):
-        return True
-    words = str(error)
-    return "out of memory" in words or "can't allocate memory" in words

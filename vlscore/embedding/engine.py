@@ -265,7 +265,7 @@ class EmbeddingEngine:
 
     def _pixels(self, stored: Tensor) -> Tensor:
         pixels = self.encoder.image_pipeline.from_stored(stored)
-        if self.precision == "bf16" and pixels.ndim == 4:
+        if self.precision != "fp32" and pixels.ndim == 4:
             # In float32 a processor gains nothing by it.
             return pixels.contiguous(memory_format=torch.channels_last)
         return pixels

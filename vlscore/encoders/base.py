@@ -204,7 +204,9 @@ class JointEncoder(nn.Module, ABC):
             what: tells this digest from others of the same files.
         """
         self.weights_digest, verified = digest_of(
-            files, f"tensors {what}", lambda threads: tensors_digest(tensors, threads=threads)
+            files,
+            f"tensors {what}",
+            lambda threads, stopped: tensors_digest(tensors, threads=threads, stopped=stopped),
         )
         if verified is not None:
             assure(self, verified)
