@@ -24,6 +24,7 @@ from vlscore.embedding.decoding import ImageDecoder, PendingPixels
 from vlscore.embedding.kept import KeptEmbeddings, kept_pixels, vector_entry, vector_of
 from vlscore.embedding.work import Work
 from vlscore.encoders import JointEncoder, Precision, Tokens, check_ready
+from vlscore.encoders.inference import unchanging_weights
 from vlscore.errors import VLScoreError
 from vlscore.images import ImagePolicy
 
@@ -209,16 +210,17 @@ class EmbeddingEngine:
                 key = item.content.digest if item.content is not None else position
                 missing.setdefault(key, []).append(position)
         ready = self._ready(pending, missing, vectors, failures, lateral=lateral)
-        for group in in_batches(ready, lambda: self._forward.images):
-            owners = [positions for positions, _ in group]
-            found = self._forward(
-                self._lateral_tower if lateral else self._frontal_tower,
-                stacked([stored for _, stored in group], self.encoder.device),
-            )
-            self.work.add(images_embedded=len(group))
-            first = [pending[positions[0]] for positions in owners]
-            for positions, row in zip(owners, self._keep(first, found, lateral), strict=True):
-                vectors[positions] = row
+        with unchanging_weights():
+            for group in in_batches(ready, lambda: self._forward.images):
+                owners = [positions for positions, _ in group]
+                found = self._forward(
+                    self._lateral_tower if lateral else self._frontal_tower,
+                    stacked([stored for _, stored in group], self.encoder.device),
+                )
+                self.work.add(images_embedded=len(group))
+                first = [pending[positions[0]] for positions in owners]
+                for positions, row in zip(owners, self._keep(first, found, lateral), strict=True):
+                    vectors[positions] = row
         return Embedded(vectors, failures)
 
     def _ready(
