@@ -27,8 +27,8 @@ from vlscore.encoders.contract import (
     encoder_checks,
     row_error,
 )
-from vlscore.encoders.openclip import BIOMEDCLIP_CONFIG, BiomedClipEncoder
 from vlscore.encoders.inference import inference
+from vlscore.encoders.openclip import BIOMEDCLIP_CONFIG, BiomedClipEncoder
 from vlscore.encoders.registry import find_encoder
 from vlscore.encoders.small import SmallEncoder
 from vlscore.errors import BrokenContract

@@ -362,6 +362,11 @@ class Space:
         self.store = store
         self._facts = Facts(facts)
 
+    @property
+    def facts(self) -> str:
+        """The facts, as json."""
+        return self._facts.text
+
     def get(self, contents: Iterable[bytes]) -> dict[bytes, Entry]:
         """As `Store.get`."""
         return self.store.get(self._facts, contents)
