@@ -1,5 +1,7 @@
 """The engine on a GPU: pixels are made there, embeddings come back, a shortage is survived."""
 
+from unittest import mock
+
 import numpy as np
 import pytest
 import torch
@@ -51,14 +53,15 @@ def test_lateral_views_have_their_tower_there():
 
 
 @pytest.mark.parametrize("of_cudnn", [False, True])
-def test_a_shortage_there_halves_the_batch(of_cudnn, monkeypatch):
+def test_a_shortage_there_halves_the_batch(of_cudnn):
     short = torch.cuda.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
     if of_cudnn:
         short = RuntimeError("cuDNN error: CUDNN_STATUS_ALLOC_FAILED")
     here = EmbeddingEngine(load_encoder("phantom")).embed_images(PICTURES).vectors
-    with pretended_gpu():
+    freed = mock.Mock()
+    with pretended_gpu(), mock.patch.object(torch.cuda, "empty_cache", freed):
         encoder = load_encoder("phantom", device="cuda")
-        embed, freed = encoder.embed_images, []
+        embed = encoder.embed_images
 
         def embed_few(pixels):
             if len(pixels) > 2:
@@ -67,10 +70,9 @@ def test_a_shortage_there_halves_the_batch(of_cudnn, monkeypatch):
 
         encoder.embed_images = embed_few
         engine = EmbeddingEngine(encoder, batch_size=7)
-        monkeypatch.setattr(torch.cuda, "empty_cache", lambda: freed.append(True))
         with pytest.warns(RuntimeWarning, match="cuda"):
             found = engine.embed_images(PICTURES).vectors
-    assert freed
+    freed.assert_called()
     assert engine.batch_size <= 3
     assert row_error(found, here) <= 2e-6
 

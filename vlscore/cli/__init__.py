@@ -9,9 +9,9 @@ import sys
 
 import typer
 
+from vlscore._interrupts import INTERRUPTED, say_stopped
 from vlscore._version import __version__
 from vlscore.cli._help import GroupedCommand
-from vlscore.cli.options import INTERRUPTED
 from vlscore.errors import VLScoreError
 
 app = typer.Typer(
@@ -96,7 +96,7 @@ def main() -> None:
         typer.echo(f"error: {error}", err=True)
         sys.exit(2)
     except KeyboardInterrupt:
-        typer.echo("\nstopped", err=True)
+        say_stopped()
         sys.exit(INTERRUPTED)
     except BrokenPipeError:
         # Whoever read our output has read enough; nothing may be written there when Python ends.
