@@ -75,6 +75,7 @@ def main() -> None:
     reports = read_reports(options.table, options.reports)
     files, everything = read_files(options.generated, options.studies)
     of_files = sum(map(len, files))
+    distinct, of_all = (len({t for f in texts for t in f}) for texts in (files, everything))
     rows, notes = [], []
     with tempfile.TemporaryDirectory() as place:
         bert = write_bert(Path(place) / "bert-uncased", options.vocabulary)
@@ -91,9 +92,8 @@ def main() -> None:
             rows += table_rows(f"{name}, five files", rates)
     said = [
         f"{len(reports)} distinct reports of {mean_words(reports):.0f} words on average. Five "
-        f"files of {options.studies} studies: {of_files} texts, {len({t for f in files for t in f})} "
-        f"distinct; of all 273 studies {sum(map(len, everything))} texts, "
-        f"{len({t for f in everything for t in f})} distinct.",
+        f"files of {options.studies} studies: {of_files} texts, {distinct} distinct; of all 273 "
+        f"studies {sum(map(len, everything))} texts, {of_all} distinct.",
         f"{options.rounds} rounds, {options.threads} thread(s), device {options.device}. "
         + ", ".join(f"{n} {version(n)}" for n in ("radgraph", "f1chexbert", "transformers"))
         + f". {describe_machine()}",

@@ -167,8 +167,8 @@ def measure_alone(folder: Path, names: Sequence[str]) -> None:
 def measured(folder: Path, metrics: Sequence[Metric]) -> dict[str, dict[str, list[float]]]:
     """Metric -> "" for ours, or a package -> rates.
 
-    Metrics of texts have a process each, for what one remembers of a text would help the next. Those
-    of embeddings remember nothing, and share one: most of the time is the processes' start.
+    Metrics of texts have a process each, for what one remembers of a text would help the next.
+    Those of embeddings remember nothing, and share one: starting takes most of the time.
     """
     of_embeddings = [metric.name for metric in metrics if metric.uses_embeddings]
     groups = [[metric.name] for metric in metrics if not metric.uses_embeddings]

@@ -10,7 +10,7 @@ import pytest
 from tests.conftest import REPOSITORY
 
 FOLDER = REPOSITORY / "benchmarks"
-SHARED = ("machine", "data", "phantom_set", "image_use_numbers")
+SHARED = ("machine", "data", "phantom_set", "image_use_numbers", "annotator_pairs")
 SCRIPTS = sorted(path for path in FOLDER.glob("*.py") if path.stem not in SHARED)
 # Still to be brought over; none is added.
 WITHOUT_MACHINE = {"perturbation_reading"}
