@@ -138,6 +138,7 @@ def _computed(operation: Any, args: Any, kwargs: Any) -> Any:
     else:
         place = there[0].device if there else CPU
     args, kwargs = tree_map(_on_cpu, (args, kwargs))
+    kwargs.pop("pin_memory", None)
     found = operation(*args, **kwargs)
     given = {id(_on_cpu(tensor)): tensor for tensor in tensors}
 

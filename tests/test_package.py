@@ -24,6 +24,7 @@ ROOMS = [
     "_files",
     "_precision",
     "_frames",
+    "_torchrun",
     "_processes",
     "_resumable",
     "_resources",
@@ -60,7 +61,7 @@ LIFTED_OUT = {
     "cache": {"errors"},
     "similarity": {"errors"},
     "stats": {"errors"},
-    "search": {"errors", "_files", "_processes", "_registry", "similarity"},
+    "search": {"errors", "_files", "_precision", "_torchrun", "_registry", "similarity"},
     "phantom": {"errors", "_files", "images", "reports"},
     "findings": {"errors", "_files", "_resources", "reports"},
     "perturb": {

@@ -1,5 +1,7 @@
 """The engine on a GPU: pixels are made there, embeddings come back, a shortage is survived."""
 
+from unittest import mock
+
 import numpy as np
 import pytest
 import torch
@@ -56,9 +58,10 @@ def test_a_shortage_there_halves_the_batch(of_cudnn):
     if of_cudnn:
         short = RuntimeError("cuDNN error: CUDNN_STATUS_ALLOC_FAILED")
     here = EmbeddingEngine(load_encoder("phantom")).embed_images(PICTURES).vectors
-    with pretended_gpu():
+    freed = mock.Mock()
+    with pretended_gpu(), mock.patch.object(torch.cuda, "empty_cache", freed):
         encoder = load_encoder("phantom", device="cuda")
-        embed, freed = encoder.embed_images, []
+        embed = encoder.embed_images
 
         def embed_few(pixels):
             if len(pixels) > 2:
@@ -66,11 +69,10 @@ def test_a_shortage_there_halves_the_batch(of_cudnn):
             return embed(pixels)
 
         encoder.embed_images = embed_few
-        with pytest.MonkeyPatch.context() as patch, pytest.warns(RuntimeWarning, match="cuda"):
-            patch.setattr(torch.cuda, "empty_cache", lambda: freed.append(True))
-            engine = EmbeddingEngine(encoder, batch_size=7)
+        engine = EmbeddingEngine(encoder, batch_size=7)
+        with pytest.warns(RuntimeWarning, match="cuda"):
             found = engine.embed_images(PICTURES).vectors
-    assert freed
+    freed.assert_called()
     assert engine.batch_size <= 3
     assert row_error(found, here) <= 2e-6
 

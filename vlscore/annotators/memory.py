@@ -10,6 +10,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from vlscore.annotators.bert import Precision
 from vlscore.annotators.chexbert import CheXbert, CheXbertAnnotation
 from vlscore.annotators.folders import files_of_model
+from vlscore.annotators.green import GreenJudge
 from vlscore.annotators.radgraph import RadGraph, RadGraphAnnotation
 from vlscore.annotators.ratescore import RaTEEntity, RaTEReader
 
@@ -79,6 +80,11 @@ def remembered_ratescore(
     return _ratescore(ner, synonyms, stamps(*files_of_model(ner), *files_of_model(synonyms)))
 
 
+def remembered_green(model: Path) -> GreenJudge:
+    """GREEN's language model, loaded again only where a file has changed."""
+    return _green(model, stamps(*files_of_model(model)))
+
+
 def stamps(*places: Path) -> _Stamp:
     """What shows that a file, or one of a folder, has changed: path, time and size."""
     files = [
@@ -95,7 +101,7 @@ def _chexbert(
     weights: Path, vocabulary: Path, stamp: _Stamp, precision: Precision
 ) -> RememberingAnnotator[CheXbertAnnotation]:
     return RememberingAnnotator(
-        CheXbert(weights, vocabulary, device=_device(), precision=precision)
+        CheXbert(weights, vocabulary, device=device_of_annotators(), precision=precision)
     )
 
 
@@ -104,7 +110,7 @@ def _radgraph(
     weights: Path, vocabulary: Path, stamp: _Stamp, precision: Precision
 ) -> RememberingAnnotator[RadGraphAnnotation]:
     return RememberingAnnotator(
-        RadGraph(weights, vocabulary, device=_device(), precision=precision)
+        RadGraph(weights, vocabulary, device=device_of_annotators(), precision=precision)
     )
 
 
@@ -112,11 +118,17 @@ def _radgraph(
 def _ratescore(
     ner: Path, synonyms: Path, stamp: _Stamp
 ) -> tuple[RaTEReader, RememberingAnnotator[tuple[RaTEEntity, ...]]]:
-    reader = RaTEReader(ner, synonyms, device=_device())
+    reader = RaTEReader(ner, synonyms, device=device_of_annotators())
     return reader, RememberingAnnotator(reader)
 
 
-def _device() -> str:
+@lru_cache(maxsize=1)
+def _green(model: Path, stamp: _Stamp) -> GreenJudge:
+    return GreenJudge(model, device=device_of_annotators())
+
+
+def device_of_annotators() -> str:
+    """Where the annotators of metrics run: on a GPU where there is one."""
     import torch
 
     return "cuda" if torch.cuda.is_available() else "cpu"

@@ -12,6 +12,7 @@ from vlscore._record import libraries
 from vlscore._version import __version__
 from vlscore.cache import Cache, Entry
 from vlscore.cache.store import Space
+from vlscore.embedding.changes import Changes
 from vlscore.encoders import ImagePipeline, JointEncoder, Precision
 from vlscore.encoders.inference import weights_sample
 from vlscore.images import ImagePolicy
@@ -36,7 +37,7 @@ class KeptEmbeddings:
     ) -> None:
         self._cache, self._encoder = cache, encoder
         self._policy, self._precision = policy, precision
-        self._seen: list[tuple[int, int]] | None = None
+        self._changes = Changes(encoder)
         self._is_as_loaded = False
         self._spaces: dict[str, Space] = {}
 
@@ -84,15 +85,8 @@ class KeptEmbeddings:
         The checksum is that of the files. PyTorch counts the changes of every tensor; only where it
         counted some are values looked at.
         """
-        encoder = self._encoder
-        try:
-            state = [*encoder.parameters(), *encoder.buffers()]
-            seen = [(id(tensor), tensor._version) for tensor in state]
-        except RuntimeError:  # tensors made in inference mode count nothing
-            seen = None
-        if seen is None or seen != self._seen:
-            self._is_as_loaded = encoder.loaded_weights == weights_sample(encoder)
-            self._seen = seen
+        if self._changes.are_new():
+            self._is_as_loaded = self._encoder.loaded_weights == weights_sample(self._encoder)
         return self._is_as_loaded
 
 

@@ -20,6 +20,9 @@ _BF16_FLAGS = {"avx512_bf16", "amx_bf16", "avx_ne_convert", "bf16", "svebf16"}
 # Values at either end of a tensor that `weights_sample` looks at.
 _SAMPLED = 32
 
+# The last is of cuBLAS and cuDNN, which take memory of their own.
+_SHORTAGES = ("out of memory", "can't allocate memory", "_STATUS_ALLOC_FAILED")
+
 
 @contextlib.contextmanager
 def inference(device: torch.device, precision: Precision) -> Iterator[None]:
@@ -159,3 +162,11 @@ def _devices() -> str:
 
 def _mps_count() -> int:
     return int(torch.backends.mps.is_available())
+
+
+def is_short_of_memory(error: BaseException) -> bool:
+    """Whether memory is short, on a GPU or here, where torch raises a bare RuntimeError."""
+    if isinstance(error, MemoryError | torch.cuda.OutOfMemoryError):
+        return True
+    words = str(error)
+    return any(shortage in words for shortage in _SHORTAGES)

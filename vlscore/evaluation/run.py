@@ -10,10 +10,11 @@ import pyarrow as pa
 
 from vlscore._files import plain, write_json
 from vlscore._frames import read_frame
-from vlscore._processes import Processes, ProcessLost
+from vlscore._processes import Processes
 from vlscore._record import run_record
 from vlscore._resumable import FinishedRun, ResumableFolder
 from vlscore._signature import difference
+from vlscore._torchrun import ProcessLost
 from vlscore.errors import InvalidSetting
 from vlscore.evaluation.computing import (
     Computing,

@@ -22,15 +22,15 @@ _Stamp = tuple[tuple[str, int, int], ...]
 
 
 class LocalWeightsProvider(Provider):
-    """Computes metrics by a network of ours, whose weights and vocabulary lie on this machine."""
+    """Computes metrics by a network that we run, whose files lie on this machine."""
 
     library = "vlscore"
 
     @abstractmethod
-    def files(self, metric: Metric) -> tuple[Path, Path]:
-        """Weights and vocabulary; raises MissingDependency or WeightsNotFound."""
+    def files(self, metric: Metric) -> tuple[Path, ...]:
+        """Weights and vocabulary, or folders; raises MissingDependency or WeightsNotFound."""
 
-    def present_files(self, metric: Metric) -> tuple[Path, Path]:
+    def present_files(self, metric: Metric) -> tuple[Path, ...]:
         """As `files`; whatever is absent raises MissingDependency."""
         try:
             return self.files(metric)
