@@ -444,7 +444,8 @@ def test_two_images_with_one_candidate_and_one_reference_are_no_batch(scorer):
     views = [picture(0), picture(1)]
     with pytest.raises(InvalidStudy, match="several views of one study are a tuple"):
         scorer.score(views, REPORTS[0], REPORTS[1])
-    assert isinstance(scorer.score(tuple(views), REPORTS[0], REPORTS[1]), vlscore.Score)
+    with pytest.warns(UserWarning, match="nothing tells which is frontal"):
+        assert isinstance(scorer.score(tuple(views), REPORTS[0], REPORTS[1]), vlscore.Score)
 
 
 def test_one_text_for_several_patients_is_warned_of(scorer):

@@ -54,7 +54,7 @@ class TextTable:
         """For papers; needs the package booktabs."""
         lines = [
             r"\begin{table}",
-            rf"\caption{{{_escaped(self.title)} {_escaped(self.caption)}}}".replace(" }", "}"),
+            rf"\caption{{{_escaped('. '.join(filter(None, (self.title, self.caption))))}}}",
             rf"\begin{{tabular}}{{l{'r' * (len(self.columns) - 1)}}}",
             r"\toprule",
             " & ".join(map(_escaped, self.columns)) + r" \\",
