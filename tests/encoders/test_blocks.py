@@ -29,6 +29,13 @@ def berts(request):
     return theirs, ours
 
 
+@pytest.fixture
+def by_mkl(monkeypatch):
+    """Our linear maps by the same routine as the library's."""
+    monkeypatch.setattr("vlscore.encoders.blocks.linear.uses_onednn", lambda: False)
+
+
+@pytest.mark.usefixtures("by_mkl")
 @pytest.mark.parametrize("padded", [False, True], ids=["whole", "padded"])
 @pytest.mark.parametrize("half", [False, True], ids=["fp32", "bf16"])
 @torch.inference_mode()
@@ -48,6 +55,7 @@ def test_every_layer_is_that_of_transformers_to_the_last_digit(berts, padded, ha
     assert not torch.equal(found[0], found[-1])
 
 
+@pytest.mark.usefixtures("by_mkl")
 @torch.inference_mode()
 def test_positions_can_be_given(berts):
     theirs, ours = berts

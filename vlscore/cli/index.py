@@ -29,6 +29,7 @@ from vlscore.cli.options import (
     TokenizerOption,
     WeightsOption,
     WorkersOption,
+    cache_hits,
     make_embedder,
     say_of_encoder,
     say_of_failures,
@@ -144,7 +145,7 @@ def build(
         image_column=image_column,
         image_root=image_root,
     )
-    with _stoppable(out, corpus, quiet) as on_progress:
+    with _stoppable(out, corpus, embedder, quiet) as on_progress:
         result = build_index(
             corpus,
             out,
@@ -207,7 +208,7 @@ def add(
         image_column=image_column,
         image_root=image_root,
     )
-    with _stoppable(path, corpus, quiet) as on_progress:
+    with _stoppable(path, corpus, embedder, quiet) as on_progress:
         result = add_to_index(
             corpus,
             path,
@@ -287,13 +288,15 @@ def verify(
 
 
 @contextlib.contextmanager
-def _stoppable(path: Path, corpus: Path, quiet: bool) -> Iterator[Any]:
+def _stoppable(path: Path, corpus: Path, embedder: "StudyEmbedder", quiet: bool) -> Iterator[Any]:
     from vlscore.cli.progress import row_progress
     from vlscore.studies import count_rows
 
     with (
         stopping(path, "finished rows are"),
-        row_progress(count_rows(corpus), "embedding", quiet=quiet) as on_progress,
+        row_progress(
+            count_rows(corpus), "embedding", quiet=quiet, also=cache_hits(embedder)
+        ) as on_progress,
     ):
         yield on_progress
 

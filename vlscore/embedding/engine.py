@@ -12,7 +12,12 @@ from vlscore._assurance import confirm
 from vlscore._recent import Recent
 from vlscore.cache import Cache
 from vlscore.cache.store import Space
-from vlscore.embedding.batches import Forward, by_length, default_batch_size, in_batches
+from vlscore.embedding.batches import (
+    Forward,
+    default_batch_size,
+    in_batches,
+    stacked,
+)
 from vlscore.embedding.contents import Contents, text_digest
 from vlscore.embedding.decoding import ImageDecoder, PendingPixels
 from vlscore.embedding.kept import KeptEmbeddings, kept_pixels, vector_entry, vector_of
@@ -24,6 +29,9 @@ from vlscore.images import ImagePolicy
 # Embeddings of repeated reports that are kept in memory: a bound, generous for real corpora, where
 # the most frequent normal reports make most of the repetition.
 _REMEMBERED_REPORTS = 10_000
+# Of rows with two reports: 97 % of the tokens that a processor then computes are no padding, as
+# measured on the Indiana collection (benchmarks/results/text_batching.md).
+_BATCHES_AT_ONCE = 16
 # Reports that are sorted by length together: as many as make padding rare, and still few tokens.
 _REPORTS_AT_ONCE = 4096
 
@@ -98,6 +106,11 @@ class EmbeddingEngine:
     def batch_size(self) -> int:
         """Images per forward pass."""
         return self._forward.images
+
+    @property
+    def rows_at_once(self) -> int:
+        """Rows of a table to embed in one call: so many that little of their texts is padding."""
+        return _BATCHES_AT_ONCE * self.batch_size
 
     @property
     def reports_embedded(self) -> int:
@@ -193,7 +206,7 @@ class EmbeddingEngine:
             owners = [positions for positions, _ in group]
             found = self._forward(
                 self._lateral_tower if lateral else self._frontal_tower,
-                torch.stack([stored for _, stored in group]),
+                stacked([stored for _, stored in group], self.encoder.device),
             )
             self.work.add(images_embedded=len(group))
             first = [pending[positions[0]] for positions in owners]
@@ -242,7 +255,7 @@ class EmbeddingEngine:
 
     def _pixels(self, stored: Tensor) -> Tensor:
         pixels = self.encoder.image_pipeline.from_stored(stored)
-        if self.precision == "bf16" and pixels.ndim == 4:
+        if self.precision != "fp32" and pixels.ndim == 4:
             # In float32 a processor gains nothing by it.
             return pixels.contiguous(memory_format=torch.channels_last)
         return pixels
@@ -293,7 +306,7 @@ class EmbeddingEngine:
         check_ready(self.encoder)
         tokens = self.encoder.tokenize(missing)
         flags = tokens.truncated.tolist()
-        for rows in by_length(tokens.lengths.tolist(), lambda: self._forward.tokens):
+        for rows in self._forward.report_batches(tokens.lengths.tolist()):
             vectors = self._forward(self.encoder.embed_reports, tokens.take(rows))
             self.work.add(reports_embedded=len(rows))
             # Rows are copied: a row would keep the memory of its whole batch.

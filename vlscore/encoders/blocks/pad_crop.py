@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 from torch import Tensor
 
+from vlscore.encoders.blocks.area import shrink_by_area
 from vlscore.encoders.blocks.levels import LevelsPipeline
 from vlscore.encoders.blocks.pixels import (
     Grey,
@@ -44,8 +45,6 @@ def pad_to_square(grey: Grey, name: str = "image") -> Grey:
     >>> pad_to_square(np.full((300, 100), 9, np.uint8)).any(axis=0).sum()
     np.int64(85)
     """
-    import cv2
-
     height, width = grey.shape
     ratio = SIDE / max(height, width)
     # Truncated and never rounded, in this order of float64 operations.
@@ -53,7 +52,7 @@ def pad_to_square(grey: Grey, name: str = "image") -> Grey:
     new_width = SIDE if width >= height else int(float(width) * ratio)
     if not new_height or not new_width:
         raise too_elongated(height, width, name)
-    resized = cv2.resize(grey, (new_width, new_height), interpolation=cv2.INTER_AREA)
+    resized = shrink_by_area(grey, new_width, new_height)
     rows, columns = SIDE - new_height, SIDE - new_width
     before = rows // 2, columns // 2
     padding = [(before[0], rows - before[0]), (before[1], columns - before[1])]
