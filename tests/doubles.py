@@ -84,6 +84,26 @@ class Sociable(HashEncoder):
         return super().embed_reports(tokens) * (1 + 1e-6 * len(tokens))
 
 
+class Narrow(HashEncoder):
+    """Has memory for so many images or reports at once, and raises `shortage` at more."""
+
+    def __init__(self, most: int, shortage: Exception) -> None:
+        super().__init__()
+        self.most, self.shortage = most, shortage
+
+    def embed_images(self, pixels: Tensor) -> Tensor:
+        self._check(len(pixels))
+        return super().embed_images(pixels)
+
+    def embed_reports(self, tokens: Tokens) -> Tensor:
+        self._check(len(tokens))
+        return super().embed_reports(tokens)
+
+    def _check(self, count: int) -> None:
+        if count > self.most:
+            raise self.shortage
+
+
 class QuarterPipeline(LevelsPipeline):
     """The same quarters as whole levels, which may be kept on disk."""
 

@@ -65,3 +65,38 @@ def test_another_file_than_the_recorded_one_is_told_apart(data, tmp_path):
 def test_the_recorded_reports_are_those_beside_the_checkout(data, shared):
     line = data.INDIANA_REPORTS.check(shared / "data" / "iu_reports.jsonl")
     assert "not the file" not in line
+
+
+def test_the_stages_of_a_gpu_run_through_on_a_processor(monkeypatch, tmp_path):
+    """All but CUDA's events; a stage that fails loses no other's rows."""
+    monkeypatch.syspath_prepend(str(FOLDER))
+    import gpu_stages
+
+    page = tmp_path / "page.md"
+
+    def fails(self):
+        yield "half of it", "1", "", ""
+        raise RuntimeError("no | memory\nat all")
+
+    monkeypatch.setattr(gpu_stages.Stages, "resnet", fails)
+    assert gpu_stages.main(["--device", "cpu", "--small", "--out", str(page)]) == 1
+    rows = [line.split(" | ") for line in page.read_text(encoding="utf-8").splitlines()]
+    found = [row[0].removeprefix("| ") for row in rows if len(row) > 1][1:]
+    assert [row[2] for row in rows if "failed" in row] == ["RuntimeError: no / memory at all"]
+    assert "measure nothing" in page.read_text(encoding="utf-8")
+    stages = ["64^3", "64^3", "LIMITR", "reports", "BERT", "half", "fails", "from cached"]
+    stages += ["exact oracle's", "exact oracle", "images,", "reports,", "T in bf16", "JPEG"]
+    stages += ["BERT, compiled", "ResNet-50 at 299, compiled", "64^3", "64^3"]
+    assert len(found) == len(stages)
+    assert all(map(str.startswith, found, stages))
+
+
+def test_without_a_gpu_its_stages_are_not_measured(monkeypatch, tmp_path):
+    monkeypatch.syspath_prepend(str(FOLDER))
+    import gpu_stages
+    import torch
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    page = tmp_path / "page.md"
+    assert gpu_stages.main(["--out", str(page)]) == 0
+    assert "Not measured: no GPU." in page.read_text(encoding="utf-8")

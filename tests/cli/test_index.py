@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.cli.conftest import REPORTS, read_jsonl, write_jsonl
-from tests.doubles import DIM, HashEncoder
+from tests.doubles import DIM, HashEncoder, KeptEncoder
 from vlscore.errors import InvalidIndex, InvalidSetting, InvalidTable, UnknownName
 from vlscore.index import load_index
 
@@ -33,6 +33,19 @@ def test_build_names_the_bad_rows_and_says_what_it_made(command, corpus, tmp_pat
         ("corpus.jsonl", 4, "a4"),
         ("corpus.jsonl", 6, "a6"),
     ]
+
+
+@pytest.mark.usefixtures("cache_folder")
+def test_the_line_of_progress_says_what_came_from_the_cache(command, corpus, tmp_path, monkeypatch):
+    monkeypatch.setattr("vlscore.embedding.studies.load_encoder", lambda *_, **__: KeptEncoder())
+    monkeypatch.setattr("vlscore.cli.progress._LOG_PAUSE", 0.0)
+    first = command("index", "build", corpus, "--out", tmp_path / "one", "--keep-going")
+    assert "from the cache" not in first.stderr
+    again = command("index", "build", corpus, "--out", tmp_path / "two", "--keep-going")
+    assert " min left, 100% of reports from the cache" in again.stderr
+    more = write_jsonl(tmp_path / "more.jsonl", [{"id": "b1", "report": "A new report."}])
+    added = command("index", "add", more, "--index", tmp_path / "two", "--encoder", "hash")
+    assert "embedding: 1 of 1 rows" in added.stderr
 
 
 def test_only_the_first_ten_bad_rows_are_printed(command, tmp_path):

@@ -2,6 +2,7 @@
 
 import json
 
+import pyarrow.parquet as pq
 import pytest
 
 from vlscore.comparison import compare
@@ -79,6 +80,20 @@ def test_baselines_and_systems_without_values_spoil_nothing(tables, values, tmp_
     assert green["values"]["baseline:constant"]["estimate"] is None
     assert not [each for each in run.content["tested"] if each["name"] == "green"]
     assert len([each for each in run.content["tested"] if each["name"] == "rouge-l"]) > 1
+
+
+def test_given_values_stand_beside_the_computed_ones(tables, values, tmp_path):
+    scorer = Scorer(metrics="rouge-l")
+    run = compare(tables, tmp_path / "o", scorer, values=values, baselines=True, **QUICK)
+    written = pq.read_table(run.folder / "values.parquet")
+    rows = {
+        name: [row["green"] for row in written.to_pylist() if row["system"] == name]
+        for name in (*GREEN, "baseline:constant")
+    }
+    assert rows == {**GREEN, "baseline:constant": [None] * 4}
+    assert None not in written["rouge-l"].to_pylist()
+    signature = written.schema.metadata[b"vlscore.signature.green"].decode()
+    assert signature == run.content["signatures"]["green"]
 
 
 @pytest.mark.parametrize(

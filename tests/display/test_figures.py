@@ -1,8 +1,7 @@
-"""Figures and frames of results."""
+"""Figures of results."""
 
 import pytest
 
-from vlscore.display import frame
 from vlscore.display.figures import check_format, dot_plots, save
 from vlscore.errors import InvalidSetting
 from vlscore.stats import Interval
@@ -38,9 +37,3 @@ def test_other_formats_are_refused(tmp_path):
         check_format("gif")
     with pytest.raises(InvalidSetting, match="png, svg, pdf"):
         save(None, tmp_path / "a.bmp")
-
-
-def test_intervals_become_columns():
-    pytest.importorskip("pandas")
-    made = frame([{"name": "a", "tau": Interval(0.5, 0.25, 0.75)}])
-    assert made.to_dict("records") == [{"name": "a", "tau": 0.5, "tau.low": 0.25, "tau.high": 0.75}]

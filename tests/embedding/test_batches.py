@@ -1,5 +1,6 @@
 """Batches fit the memory there is, whatever the length of reports, and say where they do not."""
 
+import itertools
 import warnings
 
 import numpy as np
@@ -8,7 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.doubles import HashEncoder, KeptEncoder
+from tests.doubles import HashEncoder, KeptEncoder, Narrow
 from vlscore.embedding import EmbeddingEngine, StudyEmbedder, StudyViews, batches
 from vlscore.embedding.batches import by_length, default_batch_size
 from vlscore.errors import InvalidSetting, UnreadableImage
@@ -26,26 +27,6 @@ def pictures(count, seed=0):
     return [rng.integers(0, 256, (8, 8), dtype=np.uint8) for _ in range(count)]
 
 
-class Narrow(HashEncoder):
-    """Has memory for a few items."""
-
-    def __init__(self, most, shortage):
-        super().__init__()
-        self.most, self.shortage = most, shortage
-
-    def embed_images(self, pixels):
-        self._check(len(pixels))
-        return super().embed_images(pixels)
-
-    def embed_reports(self, tokens):
-        self._check(len(tokens))
-        return super().embed_reports(tokens)
-
-    def _check(self, count):
-        if count > self.most:
-            raise self.shortage
-
-
 @given(st.lists(st.integers(0, 300), max_size=60), st.integers(1, 900), st.integers(0, 20))
 def test_batches_of_reports_keep_to_the_tokens_and_do_not_depend_on_those_before(
     lengths, tokens, done
@@ -58,6 +39,34 @@ def test_batches_of_reports_keep_to_the_tokens_and_do_not_depend_on_those_before
     left = sorted(row for batch in found[done:] for row in batch)
     again = [[left[k] for k in b] for b in by_length([lengths[r] for r in left], lambda: tokens)]
     assert again == found[done:]
+
+
+def _cost(batches_, lengths, besides):
+    return sum(len(b) * max(lengths[row] for row in b) + besides for b in batches_)
+
+
+@given(st.lists(st.integers(1, 40), min_size=1, max_size=9), st.integers(1, 120))
+def test_no_other_batches_cost_less(lengths, tokens):
+    """Against all ways to cut the sorted lengths."""
+    besides = round(tokens / 32)
+    ordered = sorted(lengths)
+    cheapest = None
+    for cuts in itertools.product([False, True], repeat=len(ordered) - 1):
+        stops = [k for k, is_cut in enumerate(cuts, start=1) if is_cut]
+        parts = [list(range(a, b)) for a, b in itertools.pairwise([0, *stops, len(ordered)])]
+        if all(len(p) == 1 or len(p) * ordered[p[-1]] <= tokens for p in parts):
+            cost = _cost(parts, ordered, besides)
+            cheapest = cost if cheapest is None else min(cheapest, cost)
+    assert _cost(list(by_length(lengths, lambda: tokens)), lengths, besides) == cheapest
+
+
+def test_where_memory_becomes_short_the_batches_that_are_left_are_smaller():
+    room = [60]
+    found = []
+    for batch in by_length([10] * 12, lambda: room[0]):
+        found.append(len(batch))
+        room[0] = 30
+    assert found == [6, 3, 3]
 
 
 @pytest.mark.parametrize("shortage", SHORTAGES, ids=lambda error: type(error).__name__)
@@ -115,6 +124,21 @@ def test_more_texts_than_one_window_are_the_same(monkeypatch):
     found = EmbeddingEngine(HashEncoder()).embed_reports([*TEXTS, *TEXTS[:9]])
     expected = HashEncoder().encode_reports([*TEXTS, *TEXTS[:9]])
     torch.testing.assert_close(found.vectors, expected)
+
+
+def test_pixels_are_stacked_where_the_device_reads_them():
+    parts = [torch.full((1, 2, 3), k, dtype=torch.uint8) for k in range(4)]
+    found = batches.stacked(parts, torch.device("cpu"))
+    assert found.shape == (4, 1, 2, 3)
+    assert found[:, 0, 0, 0].tolist() == [0, 1, 2, 3]
+
+
+@pytest.mark.gpu
+def test_pixels_for_a_gpu_are_stacked_in_pinned_memory():
+    parts = [torch.full((1, 2, 3), k, dtype=torch.uint8) for k in range(4)]
+    found = batches.stacked(parts, torch.device("cuda"))
+    assert found.is_pinned()
+    assert found[:, 0, 0, 0].tolist() == [0, 1, 2, 3]
 
 
 def test_the_batch_size_follows_from_the_device(monkeypatch):

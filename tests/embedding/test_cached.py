@@ -12,10 +12,17 @@ from PIL import Image
 from tests.doubles import BrightnessPipeline, HashEncoder, KeptEncoder
 from vlscore._assurance import assure
 from vlscore.cache import open_cache
-from vlscore.embedding import StudyEmbedder, StudyViews
+from vlscore.embedding import ImageDecoder, StudyEmbedder, StudyViews
 from vlscore.embedding.contents import Contents
+from vlscore.embedding.kept import kept_pixels
+from vlscore.embedding.work import Work
 from vlscore.encoders import load_encoder
+from vlscore.encoders.blocks.openclip_model import OpenClipPipeline
+from vlscore.encoders.blocks.pad_crop import PadCropPipeline
+from vlscore.encoders.phantom_supervised import PhantomPipeline
+from vlscore.encoders.small import SquarePipeline
 from vlscore.errors import ChecksumMismatch
+from vlscore.images import ImagePolicy
 
 TEXTS = ["no effusion", "heart normal", "no effusion", "left effusion " * 9]
 NOTHING = {"images_decoded": 0, "images_embedded": 0, "reports_embedded": 0}
@@ -151,7 +158,9 @@ def test_weights_that_changed_since_they_were_read_use_no_cache(images, cache):
             parameter.mul_(1.5)
     trained = embedder_of(encoder)
     assert embedded(trained, images) != first
-    assert computed(trained) == {"images_decoded": 5, "images_embedded": 5, "reports_embedded": 3}
+    # Pixels do not depend on the weights.
+    assert computed(trained) == {"images_decoded": 0, "images_embedded": 5, "reports_embedded": 3}
+    assert trained.engine.work.pixels_from_cache == 5
     assert [space.entries for space in cache.embeddings.info()] == kept
     # In the midst of a run, too.
     encoder = load_encoder("phantom")
@@ -160,8 +169,57 @@ def test_weights_that_changed_since_they_were_read_use_no_cache(images, cache):
     with torch.no_grad():
         encoder.image_head.out.bias.add_(1)
     embedded(running, images, ["another text"])
-    assert computed(running) == {"images_decoded": 5, "images_embedded": 5, "reports_embedded": 1}
+    assert computed(running) == {"images_decoded": 0, "images_embedded": 5, "reports_embedded": 1}
     assert [space.entries for space in cache.embeddings.info()] == kept
+
+
+class WholePipeline(BrightnessPipeline):
+    """Keeps float32 pixels, which are no levels."""
+
+    cache_version = "1"
+
+
+class WidePipeline(WholePipeline):
+    """Does not keep to the type that it states."""
+
+    def load_stored(self, image, policy):
+        return super().load_stored(image, policy).astype(np.float64)
+
+
+@pytest.mark.parametrize(
+    ("pipeline", "kind"),
+    [
+        (PhantomPipeline(), "<f4"),
+        (SquarePipeline(64), "<f4"),
+        (WholePipeline(), "<f4"),
+        (OpenClipPipeline(224, {"resize_mode": "squash"}), "|u1"),
+        (PadCropPipeline(), "|u1"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+@pytest.mark.parametrize("policy", ["auto", "authors"])
+def test_pixels_from_the_cache_are_those_of_the_file(images, cache, pipeline, kind, policy):
+    policy = ImagePolicy.named(policy)
+    if policy.as_authors and kind == "<f4":
+        pytest.skip("there is no reader of its authors")
+    work, space = Work(), kept_pixels(cache, pipeline, policy)
+    for _ in range(2):
+        decoder = ImageDecoder(pipeline, policy, pixels=space, work=work)
+        for path in images:
+            pixels = decoder.submit(path, Contents().of(path)).result()
+            assert torch.equal(pixels, pipeline.load(path, policy))
+    assert (work.images_decoded, work.pixels_from_cache) == (5, 5)
+    assert [info.facts["dtype"] for info in cache.pixels.info()] == [kind]
+
+
+def test_pixels_that_are_not_what_the_pipeline_states_are_not_kept(images, cache):
+    policy, work = ImagePolicy(), Work()
+    space = kept_pixels(cache, WidePipeline(), policy)
+    for _ in range(2):
+        decoder = ImageDecoder(WidePipeline(), policy, pixels=space, work=work)
+        assert decoder.submit(images[0], Contents().of(images[0])).stored().dtype == torch.float64
+    assert work.images_decoded == 2
+    assert cache.pixels.info() == []
 
 
 def test_code_that_nobody_vouches_for_is_not_kept(images, cache):

@@ -19,11 +19,13 @@ from tests.embedding.pipelines import (
     EndlessPipeline,
     LightPipeline,
     QuotingPipeline,
+    RampPipeline,
+    TakenOverPipeline,
     UnsendablePipeline,
     UnstartablePipeline,
 )
-from vlscore.embedding import ImageDecoder, decoding
-from vlscore.errors import InvalidSetting, UnreadableImage
+from vlscore.embedding import ImageDecoder, decoding, slots, worker
+from vlscore.errors import InvalidSetting, UnreadableImage, VLScoreError
 from vlscore.images import ImagePolicy, Radiograph
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -76,6 +78,61 @@ def test_workers_return_what_this_process_returns(images):
     for path, pixels in zip([*images, images[0]], decoded, strict=True):
         assert torch.equal(pixels, here.submit(path).result())
         assert pixels.dtype == torch.float32
+
+
+def _refused(size):
+    raise OSError("no such thing here")
+
+
+@pytest.mark.usefixtures("always_workers")
+@pytest.mark.parametrize("way", ["slots", "a few slots", "no slots"])
+def test_pixels_arrive_as_they_are_whichever_way_they_take(tmp_path, monkeypatch, way):
+    if way == "a few slots":
+        # Room for three: those that come while all are in use go through the pipe.
+        monkeypatch.setattr(worker, "Slots", lambda: slots.Slots(3 << 13))
+    if way == "no slots":
+        monkeypatch.setattr(slots, "_sealed_file", _refused)
+    names = [f"{k}.png" for k in range(9)]
+    names.insert(5, "wide5.png")
+    pipeline = RampPipeline()
+    with ImageDecoder(pipeline, ImagePolicy(), workers=1) as decoder:
+        pending = [decoder.submit(tmp_path / name) for name in names]
+        held = [item.stored() for item in pending]
+        again = [decoder.submit(tmp_path / name).stored().clone() for name in names]
+    del pending
+    for name, first, second in zip(names, held, again, strict=True):
+        expected = torch.from_numpy(pipeline.load_stored(tmp_path / name, ImagePolicy()).copy())
+        assert torch.equal(first, expected)
+        assert torch.equal(second, expected)
+
+
+@pytest.mark.usefixtures("always_workers")
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing is shared")
+def test_pixels_are_shared_by_a_file_that_has_no_name_and_is_gone_with_them(tmp_path):
+    with ImageDecoder(RampPipeline(), ImagePolicy(), workers=1) as decoder:
+        stored = decoder.submit(tmp_path / "7.png").stored()
+        assert "memfd:vlscore-pixels (deleted)" in _held_files()
+    # The worker has gone; what it wrote stays for as long as it is used, and goes then.
+    assert stored[0, 0, 0] == 7
+    del stored
+    assert "vlscore-pixels" not in _held_files()
+
+
+def _held_files() -> str:
+    """What this process has mapped or open."""
+    opened = [os.readlink(each) for each in Path("/proc/self/fd").iterdir() if each.is_symlink()]
+    return Path("/proc/self/maps").read_text() + "\n".join(opened)
+
+
+@pytest.mark.usefixtures("always_workers")
+def test_a_worker_that_was_taken_over_can_only_send_wrong_pixels(tmp_path):
+    hostile = [tmp_path / f"{name}.tiff" for name in TakenOverPipeline.ANSWERS]
+    with ImageDecoder(TakenOverPipeline(), ImagePolicy(), workers=1) as decoder:
+        for path in hostile[:-1]:
+            with pytest.raises(UnreadableImage, match=f"{path.stem}.*its answer was none"):
+                decoder.submit(_image(path)).result()
+        with pytest.raises(VLScoreError, match="in its own words"):
+            decoder.submit(_image(hostile[-1])).result()
 
 
 def test_a_few_plain_files_start_no_worker(images):

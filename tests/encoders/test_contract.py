@@ -5,10 +5,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
 from tests.doubles import HashEncoder
+from tests.pretended_gpu import pretended_gpu
 from vlscore.encoders import ENCODERS, JointEncoder, Tokens, load_encoder
 from vlscore.encoders.blocks.clip_tokens import ClipTokenizer
 from vlscore.encoders.blocks.openclip_model import (
@@ -18,18 +20,22 @@ from vlscore.encoders.blocks.openclip_model import (
 )
 from vlscore.encoders.blocks.wordpiece import WordPieceTokenizer
 from vlscore.encoders.contract import (
+    REPORTS,
     Check,
     check_devices,
     check_encoder,
     encoder_checks,
     row_error,
 )
+from vlscore.encoders.inference import inference
 from vlscore.encoders.openclip import BIOMEDCLIP_CONFIG, BiomedClipEncoder
 from vlscore.encoders.registry import find_encoder
 from vlscore.encoders.small import SmallEncoder
 from vlscore.errors import BrokenContract
+from vlscore.images import as_radiograph
 
 CLIP_ARCHITECTURE = "ViT-S-32-alt"
+RADIOGRAPH = as_radiograph(np.arange(300 * 200, dtype=np.uint16).reshape(300, 200))
 
 
 def word_pieces() -> WordPieceTokenizer:
@@ -90,6 +96,36 @@ def test_the_contract(encoder: JointEncoder) -> None:
 @pytest.mark.gpu
 def test_cpu_and_gpu_agree(encoder: JointEncoder) -> None:
     check_devices(encoder)
+
+
+def test_no_tensor_stays_behind_on_the_cpu(encoder: JointEncoder) -> None:
+    """All that embedding and training ask of an encoder, on a GPU that need not be there."""
+    pixels = torch.stack([encoder.preprocess(RADIOGRAPH)])
+    tokens = encoder.tokenize(REPORTS[:2])
+    with pretended_gpu(), inference(torch.device("cuda"), "fp32"):
+        encoder.to("cuda")
+        try:
+            found = encoder.embed_images(pixels.to("cuda")).cpu()
+            assert encoder.embed_reports(tokens.to("cuda")).is_cuda
+            if has_own(encoder, "image_features"):
+                assert all_there(encoder.image_features(pixels.to("cuda")))
+            if has_own(encoder, "report_features"):
+                assert all_there(encoder.report_features(tokens.to("cuda")))
+            if encoder.has_lateral_tower:
+                both = pixels.to("cuda"), torch.tensor([True], device="cuda")
+                assert encoder.study_features(both[0], *both).vectors.is_cuda
+        finally:
+            encoder.to("cpu")
+    with inference(torch.device("cpu"), "fp32"):
+        assert row_error(found, encoder.embed_images(pixels)) <= 1e-5
+
+
+def has_own(encoder: JointEncoder, method: str) -> bool:
+    return getattr(type(encoder), method) is not getattr(JointEncoder, method)
+
+
+def all_there(features: object) -> bool:
+    return all(value.is_cuda for value in vars(features).values() if value is not None)
 
 
 class Unlike(HashEncoder):

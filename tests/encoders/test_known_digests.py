@@ -46,9 +46,9 @@ def counted(monkeypatch):
     """How often a digest was computed, and in how many threads."""
     calls = []
 
-    def digest(tensors, *, threads=None):
+    def digest(tensors, *, threads=None, **options):
         calls.append(threads)
-        return tensors_digest(tensors, threads=threads)
+        return tensors_digest(tensors, threads=threads, **options)
 
     monkeypatch.setattr("vlscore.encoders.base.tensors_digest", digest)
     return calls
@@ -178,9 +178,10 @@ def test_tensors_of_safetensors_are_used_where_they_lie_and_others_are_copied(ch
 
 
 def test_the_states_of_files_tell_them_apart(checkpoint, cache_folder):
-    first, _ = known_digests.digest_of([checkpoint], "x", lambda threads: "a" * 64)
-    assert known_digests.digest_of([checkpoint], "y", lambda threads: "b" * 64)[0] == "b" * 64
+    first, _ = known_digests.digest_of([checkpoint], "x", lambda threads, stopped: "a" * 64)
+    other, _ = known_digests.digest_of([checkpoint], "y", lambda threads, stopped: "b" * 64)
+    assert other == "b" * 64
     assert first == "a" * 64
     copy = checkpoint.with_name("copy")
     copy.write_bytes(checkpoint.read_bytes())
-    assert known_digests.digest_of([copy], "x", lambda threads: "c" * 64)[0] == "c" * 64
+    assert known_digests.digest_of([copy], "x", lambda threads, stopped: "c" * 64)[0] == "c" * 64

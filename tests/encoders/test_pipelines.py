@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from open_clip.transform import PreprocessCfg, image_transform_v2
 from PIL import Image
 
 from vlscore.encoders import ImagePipeline
@@ -51,6 +52,32 @@ def test_any_size_becomes_the_encoders(
     assert pixels.shape == shape
     assert pixels.dtype == torch.float32
     assert pixels.isfinite().all()
+
+
+@pytest.mark.parametrize("size", [224, (256, 224)])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"resize_mode": "squash", "mean": [0.5, 0.4, 0.3], "std": [0.5, 0.6, 0.7]},
+        {"resize_mode": "longest", "fill_color": 9, "interpolation": "bilinear"},
+    ],
+)
+def test_levels_give_the_pixels_of_open_clips_own_transform(
+    tmp_path: Path, settings: dict[str, object], size: int | tuple[int, int]
+) -> None:
+    transform = image_transform_v2(PreprocessCfg(**settings, size=size), False)
+    pipeline = OpenClipPipeline(size, settings)
+    pictures = [film(300, 500, seed=1), film(90, 80, seed=2)]
+    expected = [transform(Image.fromarray(picture.to_uint8())) for picture in pictures]
+    levels = torch.from_numpy(np.stack([pipeline.levels(picture) for picture in pictures]))
+    assert levels.shape[1] == 1
+    assert torch.equal(pipeline.from_stored(levels), torch.stack(expected))
+    for number, channels in enumerate((3, 4)):
+        colours = np.random.default_rng(number).integers(0, 256, (300, 400, channels), np.uint8)
+        Image.fromarray(colours).save(tmp_path / f"{number}.png")
+        with Image.open(tmp_path / f"{number}.png") as image:
+            assert torch.equal(pipeline.as_authors(tmp_path / f"{number}.png"), transform(image))
 
 
 @every_pipeline

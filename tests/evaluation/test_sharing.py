@@ -15,8 +15,9 @@ import pytest
 
 from tests.doubles import HashEncoder
 from tests.evaluation.samples import BATCH, CHUNK, make_table, results_of, write_table
-from vlscore._processes import Processes, ProcessLost
+from vlscore._processes import Processes
 from vlscore._resources import resource_path
+from vlscore._torchrun import ProcessLost
 from vlscore.errors import InvalidSetting, VLScoreError
 from vlscore.evaluation import evaluate, facts_of, serve_evaluation, when_all_are_ready
 from vlscore.scorer import Scorer

@@ -282,14 +282,3 @@ def test_feet_agree_with_the_public_kernels(near):
     base = float(np.linalg.norm(reference - image))
     np.testing.assert_allclose(0.5 * base * height, similarity.triangle_area(i, g, r), rtol=1e-12)
     np.testing.assert_allclose(distance, similarity.sides(i, g, r)[2], rtol=1e-12)
-
-
-@pytest.mark.gpu
-def test_a_gpu_finds_the_same():
-    vectors, queries = clustered(70_000, 64, 13), clustered(40, 64, 14)
-    found = []
-    for device in ("cpu", "cuda"):
-        corpus = Corpus(vectors, device=device)
-        found.append(search(corpus, Line(queries[:20], queries[20:], corpus.norms), 10))
-    assert found[0].rows.tolist() == found[1].rows.tolist()
-    assert found[0].costs.tobytes() == found[1].costs.tobytes()

@@ -20,7 +20,9 @@ from vlscore.alignment.failure_run import FailureRun, run_failure_modes
 from vlscore.alignment.layouts import LAYOUTS, layout_of, read_ratings
 from vlscore.alignment.pairs import MEANINGS, RatedPairs
 from vlscore.alignment.pairwise import RankingAgreement
+from vlscore.alignment.reports import with_reports
 from vlscore.alignment.run import AlignmentRun, run_alignment
+from vlscore.alignment.sheet_run import RatingSheets, make_sheets
 from vlscore.alignment.table import RatingColumns
 from vlscore.alignment.tables import all_tables
 from vlscore.alignment.values import split_values
@@ -43,13 +45,16 @@ __all__ = [
     "RatedPairs",
     "RaterAgreement",
     "RatingColumns",
+    "RatingSheets",
     "align",
     "all_tables",
     "failure_modes",
     "fit_composite",
     "layout_of",
+    "make_sheets",
     "read_ratings",
     "run_alignment",
     "run_failure_modes",
     "split_values",
+    "with_reports",
 ]

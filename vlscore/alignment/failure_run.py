@@ -5,15 +5,19 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from vlscore._files import file_digest, plain, write_json
+from vlscore._frames import frame
 from vlscore._record import run_record
 from vlscore._resumable import ResumableFolder
 from vlscore.alignment.failure_modes import RATE, CategoryMean, FailureModes, failure_modes
 from vlscore.alignment.pairs import RatedPairs
 from vlscore.alignment.tables import write_csv
 from vlscore.display import TextTable, interval, markdown, p_value
+
+if TYPE_CHECKING:
+    import pandas
 
 _CONTENT = "failure_modes.json"
 _RESULTS = (_CONTENT, "means.csv", "tests.csv", "tables.md", "tables.tex")
@@ -47,6 +51,10 @@ class FailureRun:
     notes: tuple[str, ...]
     result: FailureModes | None = None
     unchanged: bool = False
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """One row a metric that chose, significance and category: mean errors, n. Needs pandas."""
+        return frame(self.content["means"])
 
     def first_failures(self, count: int) -> list[tuple[int, str, str]]:
         """(row, id, reason) of the first rows that could not be used."""

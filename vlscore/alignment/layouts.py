@@ -9,6 +9,7 @@ from vlscore.alignment.radpref import FOLDER as RADPREF_FOLDER
 from vlscore.alignment.radpref import read_radpref
 from vlscore.alignment.refisco import V0, V1, read_refisco_v0, read_refisco_v1
 from vlscore.alignment.rexval import COUNTS, RADEVALX, REPORTS, read_radevalx, read_rexval
+from vlscore.alignment.sheets import KEY, read_sheets
 from vlscore.alignment.table import RatingColumns, read_table
 from vlscore.errors import InvalidSetting, InvalidTable
 from vlscore.studies import columns_of
@@ -34,6 +35,7 @@ LAYOUTS = {
     "rexval": _Layout(read_rexval, files=frozenset({REPORTS, COUNTS})),
     "radevalx": _Layout(read_radevalx, files=frozenset(RADEVALX)),
     "radpref": _Layout(read_radpref, files=frozenset({RADPREF_FOLDER})),
+    "sheets": _Layout(read_sheets, files=frozenset({KEY})),
     "refisco-v0": _Layout(read_refisco_v0, columns=frozenset(V0.columns)),
     "refisco-v1": _Layout(read_refisco_v1, columns=frozenset(V1.columns)),
 }
@@ -70,8 +72,8 @@ def read_ratings(
 
     Args:
         path: a table, or the folder of a published set.
-        layout: "rexval", "radevalx", "radpref", "refisco-v0", "refisco-v1" or "table"; None finds
-            out.
+        layout: "rexval", "radevalx", "radpref", "refisco-v0", "refisco-v1", "sheets" or "table";
+            None finds out.
         columns, meaning, image_root: of a table; see `read_table`.
 
     Raises: InvalidTable, InvalidSetting. Rows that cannot be used are in `bad`.

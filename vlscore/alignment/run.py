@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vlscore._files import file_digest, plain, write_json
+from vlscore._frames import frame
 from vlscore._record import run_record
 from vlscore._resumable import ResumableFolder
 from vlscore.alignment.agreement import Alignment, MeasuredMetric, align
@@ -27,7 +28,7 @@ from vlscore.alignment.values import (
     write_chunk,
     write_values,
 )
-from vlscore.display import TextTable, frame, markdown
+from vlscore.display import TextTable, markdown
 from vlscore.display.figures import FIGURE_FORMATS, check_format
 from vlscore.errors import InvalidSetting
 from vlscore.metrics import Composite, Metric, write_composite
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     import pandas
 
 # Pairs of one chunk where nothing is embedded; else batches.
-_TEXTS_IN_CHUNK, _BATCHES_IN_CHUNK = 1000, 8
+_TEXTS_IN_CHUNK = 1000
 _CONTENT, COMPOSITE, _FIGURE = "alignment.json", "composite.json", "agreement"
 TOLD = "upper bound, told the answer"
 _RESULTS = (
@@ -239,7 +240,7 @@ class _Run:
             return 0
         size = _TEXTS_IN_CHUNK
         if self._scorer.embedder is not None:
-            size = _BATCHES_IN_CHUNK * self._scorer.embedder.engine.batch_size
+            size = self._scorer.embedder.engine.rows_at_once
         failed = sum(chunk.note["failed"] for chunk in folder.chunks())
         on_progress(folder.rows, failed)
         for begin in range(folder.rows, len(self.pairs), size):

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from vlscore._files import plain
+from vlscore._frames import frame
 from vlscore._signature import Signature
 from vlscore.display import TextTable, interval, number
 from vlscore.embedding import StudyEmbedder, StudyViews
@@ -27,10 +28,12 @@ from vlscore.similarity import triangle_area
 from vlscore.stats import Interval, bootstrap
 from vlscore.studies import BadRow, ColumnNames, Study, StudyTable, open_studies
 
+if TYPE_CHECKING:
+    import pandas
+
 QUANTILES = (0.5, 0.9, 0.95, 0.99)
 
 # Batches of images that are decoded before they are embedded.
-_BATCHES_IN_CHUNK = 8
 
 OnProgress = Callable[[int, int], None]
 
@@ -87,6 +90,15 @@ class Calibration:
             }
         )
         return content
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """One row a quantile: share of the triangles below, area. Needs pandas.
+
+        The largest area, which is C, has the share 1, and no interval.
+        """
+        areas = {**self.quantiles, 1.0: Interval(self.C, math.nan, math.nan)}
+        records = ({"share": share, "area": area} for share, area in areas.items())
+        return frame(records, {"area": self.signature})
 
     def text_table(self) -> TextTable:
         """One row a quantile, the largest last."""
@@ -245,7 +257,7 @@ def _embed(
     rows = iter(table)
     done = 0
     with embedder.decoder(workers) as decoder:
-        while chunk := list(islice(rows, _BATCHES_IN_CHUNK * embedder.engine.batch_size)):
+        while chunk := list(islice(rows, embedder.engine.rows_at_once)):
             done += len(chunk)
             used = list(_selected(chunk, policy, embedded.failed))
             shown = [

@@ -9,10 +9,10 @@ import sys
 
 import typer
 
+from vlscore._interrupts import INTERRUPTED, say_stopped
 from vlscore._version import __version__
 from vlscore.cli._help import GroupedCommand
 from vlscore.cli._memory import keep_freed_memory
-from vlscore.cli.options import INTERRUPTED
 from vlscore.errors import VLScoreError
 
 app = typer.Typer(
@@ -53,6 +53,7 @@ def _register() -> None:
         metrics,
         oracle,
         perturb,
+        rating_sheets,
         retrieval,
         score,
         sensitivity,
@@ -70,6 +71,7 @@ def _register() -> None:
         perturb.perturb,
         sensitivity.sensitivity,
         align.align,
+        rating_sheets.rating_sheets,
         failure_modes.failure_modes,
         controlled.controlled,
         oracle.oracle,
@@ -96,7 +98,7 @@ def main() -> None:
         typer.echo(f"error: {error}", err=True)
         sys.exit(2)
     except KeyboardInterrupt:
-        typer.echo("\nstopped", err=True)
+        say_stopped()
         sys.exit(INTERRUPTED)
     except BrokenPipeError:
         # Whoever read our output has read enough; nothing may be written there when Python ends.

@@ -10,6 +10,7 @@ import typer
 from vlscore.cli.options import (
     BatchSizeOption,
     CandidateColumnOption,
+    CompileOption,
     DeviceOption,
     EncoderOption,
     IdColumnOption,
@@ -64,6 +65,7 @@ def bench(
     tokenizer: TokenizerOption = None,
     device: DeviceOption = None,
     precision: PrecisionOption = "fp32",
+    compile: CompileOption = False,
     batch_size: BatchSizeOption = None,
     image_policy: ImagePolicyOption = "auto",
     views: ViewsOption = "first-frontal",
@@ -107,6 +109,7 @@ def bench(
         metrics=metrics,
         device=device,
         precision=precision,
+        compile=compile,
         batch_size=batch_size,
         image_policy=image_policy,
         text_policy=text_policy(section),

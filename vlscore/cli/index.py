@@ -13,6 +13,7 @@ from vlscore.cli.options import (
     TABLE,
     TABLE_HELP,
     BatchSizeOption,
+    CompileOption,
     DeviceOption,
     EncoderOption,
     IdColumnOption,
@@ -29,6 +30,7 @@ from vlscore.cli.options import (
     TokenizerOption,
     WeightsOption,
     WorkersOption,
+    cache_hits,
     make_embedder,
     say_of_encoder,
     say_of_failures,
@@ -107,6 +109,7 @@ def build(
     tokenizer: TokenizerOption = None,
     device: DeviceOption = None,
     precision: PrecisionOption = "fp32",
+    compile: CompileOption = False,
     batch_size: BatchSizeOption = None,
     no_cache: NoCacheOption = False,
     workers: WorkersOption = None,
@@ -132,6 +135,7 @@ def build(
         tokenizer,
         device=device,
         precision=precision,
+        compile=compile,
         batch_size=batch_size,
         cache=not no_cache,
         image_policy=image_policy,
@@ -144,7 +148,7 @@ def build(
         image_column=image_column,
         image_root=image_root,
     )
-    with _stoppable(out, corpus, quiet) as on_progress:
+    with _stoppable(out, corpus, embedder, quiet) as on_progress:
         result = build_index(
             corpus,
             out,
@@ -172,6 +176,7 @@ def add(
     tokenizer: TokenizerOption = None,
     device: DeviceOption = None,
     precision: PrecisionOption = "fp32",
+    compile: CompileOption = False,
     batch_size: BatchSizeOption = None,
     no_cache: NoCacheOption = False,
     workers: WorkersOption = None,
@@ -196,6 +201,7 @@ def add(
         tokenizer,
         device=device,
         precision=precision,
+        compile=compile,
         batch_size=batch_size,
         cache=not no_cache,
         image_policy=image_policy,
@@ -207,7 +213,7 @@ def add(
         image_column=image_column,
         image_root=image_root,
     )
-    with _stoppable(path, corpus, quiet) as on_progress:
+    with _stoppable(path, corpus, embedder, quiet) as on_progress:
         result = add_to_index(
             corpus,
             path,
@@ -287,13 +293,15 @@ def verify(
 
 
 @contextlib.contextmanager
-def _stoppable(path: Path, corpus: Path, quiet: bool) -> Iterator[Any]:
+def _stoppable(path: Path, corpus: Path, embedder: "StudyEmbedder", quiet: bool) -> Iterator[Any]:
     from vlscore.cli.progress import row_progress
     from vlscore.studies import count_rows
 
     with (
         stopping(path, "finished rows are"),
-        row_progress(count_rows(corpus), "embedding", quiet=quiet) as on_progress,
+        row_progress(
+            count_rows(corpus), "embedding", quiet=quiet, also=cache_hits(embedder)
+        ) as on_progress,
     ):
         yield on_progress
 

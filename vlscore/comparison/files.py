@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 from vlscore._files import atomic_write, plain, write_json
 from vlscore._signature import Signature
 from vlscore.comparison.computing import Layout, SystemValues
+from vlscore.comparison.given import GivenMetric
 from vlscore.comparison.result import Comparison
 from vlscore.comparison.tables import (
     all_tables,
@@ -73,8 +74,12 @@ def write_results(
     values: Mapping[str, SystemValues],
     studies: Sequence[Study],
     signatures: Mapping[Metric, Signature],
+    given: Sequence[GivenMetric] = (),
 ) -> None:
-    """Write every result file into a folder."""
+    """Write every result file into a folder.
+
+    Args: given: metrics that were computed elsewhere.
+    """
     tables = all_tables(result)
     write_json(place / CONTENT, content_of(result))
     texts = {
@@ -93,7 +98,7 @@ def write_results(
     for name, text in texts.items():
         with atomic_write(place / name) as stream:
             stream.write(text)
-    _write_values(place / VALUES, values, studies, signatures)
+    _write_values(place / VALUES, values, studies, signatures, given)
     with atomic_write(place / FAILURES) as stream:
         writer = csv.writer(stream)
         writer.writerow(["system", "id", "metric", "error"])
@@ -151,10 +156,14 @@ def _write_values(
     values: Mapping[str, SystemValues],
     studies: Sequence[Study],
     signatures: Mapping[Metric, Signature],
+    given: Sequence[GivenMetric],
 ) -> None:
     """One row a system and study; signatures are in the metadata, as in an evaluation's scores."""
     layout = Layout(tuple(signatures))
     names = [name for metric in signatures for name in metric.columns]
+    names += [each.name for each in given]
+    printed = {str(metric): str(signature) for metric, signature in signatures.items()}
+    printed |= {each.name: each.signature for each in given}
     schema = pa.schema(
         [
             pa.field("system", pa.string()),
@@ -162,7 +171,7 @@ def _write_values(
             *(pa.field(name, pa.float64()) for name in names),
             pa.field("error", pa.string()),
         ],
-        metadata={f"vlscore.signature.{metric}": str(s) for metric, s in signatures.items()},
+        metadata={f"vlscore.signature.{name}": said for name, said in printed.items()},
     )
     ids = [study.id for study in studies]
     with pq.ParquetWriter(path, schema) as writer:
@@ -172,6 +181,8 @@ def _write_values(
                 for metric in signatures
                 for column in each.numbers[:, layout.columns(metric)].T
             ]
+            unknown = np.full(len(ids), np.nan)
+            numbers += [metric.values.get(name, unknown) for metric in given]
             errors = [
                 "; ".join(dict.fromkeys(each.failures[row].values()))
                 if row in each.failures

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vlscore._files import file_digest
+from vlscore._frames import frame
 from vlscore._record import run_record
 from vlscore._resumable import ResumableFolder
 from vlscore._signature import Signature
@@ -40,7 +41,7 @@ from vlscore.comparison.result import Comparison, compare_values
 from vlscore.comparison.systems import Source, Systems, join, open_sources, table_with_images
 from vlscore.comparison.tables import all_tables
 from vlscore.comparison.texts import TextFacts, same_words, text_facts
-from vlscore.display import TextTable, frame
+from vlscore.display import TextTable
 from vlscore.display.figures import check_format
 from vlscore.errors import InvalidSetting, InvalidStudy, InvalidTable, VLScoreError
 from vlscore.meta.chunks import read_vectors, write_vectors
@@ -236,7 +237,7 @@ def compare(
             if figure is not None and (reason := draw(result, place / f"{FIGURE}.{figure}")):
                 run.notes.append(reason)
                 result = replace(result, notes=tuple(run.notes))
-            write_results(place, result, found, run.systems.studies, signatures)
+            write_results(place, result, found, run.systems.studies, signatures, given)
             tables = {source.name: str(source.table.path.resolve()) for source in sources}
             return run_record(tables=tables, notes=list(run.notes))
 

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from vlscore.cache.store import Space
 from vlscore.embedding.contents import FileContent
-from vlscore.embedding.kept import levels_entry, levels_of
+from vlscore.embedding.kept import pixels_entry, pixels_of
 from vlscore.embedding.work import Work
 from vlscore.embedding.worker import (
     CannotStart,
@@ -111,7 +111,7 @@ class ImageDecoder:
         entry = None
         if self._pixels is not None:
             entry = self._pixels.get([content.digest]).get(content.digest)
-        return None if entry is None else levels_of(entry)
+        return None if entry is None else pixels_of(entry, self._pipeline)
 
     def _begun(self, image: Any, content: FileContent | None) -> "Callable[[], Stored]":
         """Begin decoding; what waits for the end of it, counts it and keeps the pixels."""
@@ -123,7 +123,9 @@ class ImageDecoder:
             stored = collect()
             # A file that has changed since it was hashed may have been decoded after the change.
             if self._pixels is not None and content is not None and content.is_unchanged():
-                self._pixels.put({content.digest: levels_entry(stored)})
+                entry = pixels_entry(stored, self._pipeline)
+                if entry is not None:
+                    self._pixels.put({content.digest: entry})
             return stored
 
         return finish

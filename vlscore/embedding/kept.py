@@ -1,5 +1,6 @@
 """What of an encoder's work may be kept on disk, and what it depends on."""
 
+import math
 from functools import cache
 from typing import Any
 
@@ -11,6 +12,7 @@ from vlscore._record import libraries
 from vlscore._version import __version__
 from vlscore.cache import Cache, Entry
 from vlscore.cache.store import Space
+from vlscore.embedding.changes import Changes
 from vlscore.encoders import ImagePipeline, JointEncoder, Precision
 from vlscore.encoders.inference import weights_sample
 from vlscore.images import ImagePolicy
@@ -22,8 +24,9 @@ class KeptEmbeddings:
     """The embeddings of one encoder under one policy and precision that lie in a cache.
 
     They are found by the content of a file or text and by everything else that a number depends
-    on: the encoder's code, checksum and image pipeline, the image policy, the precision, the kind
-    of device, and the versions of the libraries that a run's record names.
+    on: the encoder's code, checksum and image pipeline, the image policy, the precision, whether
+    towers are compiled, the kind of device, and the versions of the libraries that a run's record
+    names.
 
     An encoder is left out (every answer is "not there", and nothing is kept) where that cannot be
     told: where its code is not vlscore's and it states no `cache_version`, or where its weights are
@@ -31,11 +34,18 @@ class KeptEmbeddings:
     """
 
     def __init__(
-        self, cache: Cache, encoder: JointEncoder, policy: ImagePolicy, precision: Precision
+        self,
+        cache: Cache,
+        encoder: JointEncoder,
+        policy: ImagePolicy,
+        precision: Precision,
+        *,
+        is_compiled: bool = False,
     ) -> None:
         self._cache, self._encoder = cache, encoder
         self._policy, self._precision = policy, precision
-        self._seen: list[tuple[int, int]] | None = None
+        self._is_compiled = is_compiled
+        self._changes = Changes(encoder)
         self._is_as_loaded = False
         self._spaces: dict[str, Space] = {}
 
@@ -72,6 +82,8 @@ class KeptEmbeddings:
             "dtype": "<f4",
             "libraries": _versions(),
         }
+        if self._is_compiled:
+            facts["compiled"] = True
         if holds != "reports":
             facts |= _facts_of_pixels(encoder.image_pipeline, self._policy)
             facts["pipeline_code"] = pipeline
@@ -83,31 +95,24 @@ class KeptEmbeddings:
         The checksum is that of the files. PyTorch counts the changes of every tensor; only where it
         counted some are values looked at.
         """
-        encoder = self._encoder
-        try:
-            state = [*encoder.parameters(), *encoder.buffers()]
-            seen = [(id(tensor), tensor._version) for tensor in state]
-        except RuntimeError:  # tensors made in inference mode count nothing
-            seen = None
-        if seen is None or seen != self._seen:
-            self._is_as_loaded = encoder.loaded_weights == weights_sample(encoder)
-            self._seen = seen
+        if self._changes.are_new():
+            self._is_as_loaded = self._encoder.loaded_weights == weights_sample(self._encoder)
         return self._is_as_loaded
 
 
 def kept_pixels(cache: Cache, pipeline: ImagePipeline, policy: ImagePolicy) -> Space | None:
-    """Where an image pipeline's grey levels lie; None where none may be kept.
+    """Where what an image pipeline stores of an image lies; None where none may be kept.
 
     They are found by the content of the file, the pipeline's code and settings, the image policy,
     and the versions of the libraries that decode and resize.
     """
     code = _code_of(pipeline)
-    if code is None or not pipeline.gives_levels:
+    if code is None:
         return None
     facts = {
         "holds": "pixels",
         "code": code,
-        "dtype": "|u1",
+        "dtype": _stored_dtype(pipeline).str,
         "libraries": _versions(),
         **_facts_of_pixels(pipeline, policy),
     }
@@ -127,16 +132,25 @@ def vector_of(entry: Entry, dim: int) -> Tensor | None:
     return torch.from_numpy(np.frombuffer(entry.value, "<f4").astype(np.float32))
 
 
-def levels_entry(levels: np.ndarray[Any, Any]) -> Entry:
-    """Grey levels (channels, h, w) as they are kept."""
-    return Entry(np.ascontiguousarray(levels).tobytes(), levels.shape)
-
-
-def levels_of(entry: Entry) -> np.ndarray[Any, Any] | None:
-    """The grey levels of an entry; None where it holds something else."""
-    if len(entry.shape) != 3 or len(entry.value) != int(np.prod(entry.shape)):
+def pixels_entry(stored: np.ndarray[Any, Any], pipeline: ImagePipeline) -> Entry | None:
+    """Pixels (channels, h, w) as they are kept; None of what is not of the pipeline's type."""
+    if stored.dtype != np.dtype(pipeline.stored_type) or stored.ndim != 3:
         return None
-    return np.frombuffer(entry.value, np.uint8).reshape(entry.shape).copy()
+    values = np.ascontiguousarray(stored, _stored_dtype(pipeline))
+    return Entry(values.tobytes(), values.shape)
+
+
+def pixels_of(entry: Entry, pipeline: ImagePipeline) -> np.ndarray[Any, Any] | None:
+    """The pixels of an entry; None where it holds something else."""
+    kind = _stored_dtype(pipeline)
+    if len(entry.shape) != 3 or len(entry.value) != kind.itemsize * math.prod(entry.shape):
+        return None
+    return np.frombuffer(entry.value, kind).reshape(entry.shape).astype(pipeline.stored_type)
+
+
+def _stored_dtype(pipeline: ImagePipeline) -> np.dtype[Any]:
+    """The type on disk, the same on every machine."""
+    return np.dtype(pipeline.stored_type).newbyteorder("<")
 
 
 def _facts_of_pixels(pipeline: ImagePipeline, policy: ImagePolicy) -> dict[str, Any]:

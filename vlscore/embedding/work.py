@@ -42,16 +42,18 @@ class Work:
     def said(self) -> str:
         """What came from the cache, for a line of progress; empty where nothing did.
 
-        >>> Work(images_from_cache=3, images_embedded=1).said()
+        >>> Work(images_from_cache=3, images_embedded=1, reports_embedded=4).said()
         '75% of images and 0% of reports from the cache'
         """
+        kinds = {
+            "images": (self.images_from_cache, self.images_embedded),
+            "reports": (self.reports_from_cache, self.reports_embedded),
+        }
+        shares = [
+            f"{known / (known + computed):.0%} of {kind}"
+            for kind, (known, computed) in kinds.items()
+            if known + computed
+        ]
         if not (self.images_from_cache + self.reports_from_cache + self.pixels_from_cache):
             return ""
-        images = _share(self.images_from_cache, self.images_embedded)
-        reports = _share(self.reports_from_cache, self.reports_embedded)
-        return f"{images} of images and {reports} of reports from the cache"
-
-
-def _share(known: int, computed: int) -> str:
-    total = known + computed
-    return f"{known / total:.0%}" if total else "0%"
+        return " and ".join(shares) + " from the cache" if shares else ""

@@ -3,11 +3,13 @@
 The standard library's process pools run the user's script again in every worker, which a script
 without a `__main__` guard or from standard input does not survive, and they lose everything in
 flight when one worker dies. A worker here is a plain program at the end of two pipes: it never
-sees the script, and its death concerns the one image that it was decoding.
+sees the script, and its death concerns the one image that it was decoding. Pixels come through
+memory that both share (`slots`), and through the pipe where none of it is free.
 """
 
 import contextlib
 import json
+import math
 import os
 import pickle
 import signal
@@ -23,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vlscore import errors
+from vlscore.embedding.slots import Slots
 from vlscore.encoders import ImagePipeline
 from vlscore.errors import VLScoreError
 from vlscore.images import ImagePolicy
@@ -32,6 +35,10 @@ _CHILD = Path(__file__).with_name("worker_child.py")
 _SECONDS_TO_START = 300
 # A worker costs seconds to start and hundreds of megabytes: it must have something to do.
 _IMAGES_FOR_A_WORKER = 16
+# What a worker may answer: a line of so many bytes; pixels of these types, of so many bytes.
+_MOST_OF_A_LINE = 1 << 16
+_KINDS = ("uint8", "float16", "float32", "float64")
+_MOST_PIXEL_BYTES = 1 << 30
 
 Result = TypeVar("Result")
 
@@ -61,15 +68,21 @@ class Worker:
 
     def __init__(self) -> None:
         self.is_ready = False
+        self._slots = Slots()
+        shared = self._slots.descriptor
         try:
             self._process = subprocess.Popen(
                 [sys.executable, "-P", str(_CHILD), str(os.getpid()), str(_SECONDS_TO_START)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 env={**os.environ, "OMP_NUM_THREADS": "1"},
+                pass_fds=() if shared is None else (shared,),
             )
         except (OSError, ValueError, TypeError) as error:
             raise CannotStart(f"{type(error).__name__}: {error}") from None
+        finally:
+            self._slots.close_descriptor()
+        self._shared = shared
         self._requests = cast(IO[bytes], self._process.stdin)
         self._replies = cast(IO[bytes], self._process.stdout)
 
@@ -81,9 +94,14 @@ class Worker:
             seconds: time limit of one image.
         Raises: CannotStart.
         """
-        start = {"path": sys.path, "bytes": len(task), "seconds": seconds}
+        start = {
+            "path": sys.path,
+            "bytes": len(task),
+            "seconds": seconds,
+            "shared": None if self._shared is None else [self._shared, self._slots.size],
+        }
         try:
-            answer, _ = self._ask(_line(start) + task, _SECONDS_TO_START)
+            answer = self._ask(_line(start) + task, _SECONDS_TO_START)
         except Died as death:
             raise CannotStart(f"the process ended at once ({death})") from None
         except TookTooLong:
@@ -98,13 +116,25 @@ class Worker:
         Raises: VLScoreError as the pipeline raised it; Fault for whatever else it raised; Died,
             TookTooLong: the process has ended.
         """
-        answer, content = self._ask(_line(image), seconds)
-        if "error" in answer:
-            kind = getattr(errors, answer["error"], VLScoreError)
-            raise kind(answer["message"])
-        if "fault" in answer:
-            raise Fault(answer["fault"])
-        return np.frombuffer(content, answer["dtype"]).reshape(answer["shape"])
+        slot = self._slots.take()
+        is_used = False
+        try:
+            answer = self._ask(_line({"image": image, "slot": slot}), seconds)
+            if "error" in answer:
+                raise _stated_error(answer)
+            if "fault" in answer:
+                raise Fault(str(answer["fault"]))
+            stated = _stated_pixels(answer, slot)
+            if stated is None:
+                raise self._end_of_nonsense()
+            dtype, shape, size = stated
+            if slot is None or not answer.get("in_slot"):
+                return np.frombuffer(self._read(size, seconds), dtype).reshape(shape)
+            is_used = True
+            return self._slots.pixels(slot, dtype, shape)
+        finally:
+            if slot is not None and not is_used:
+                self._slots.give_back(slot)
 
     def end(self) -> None:
         """End the process at once; whoever waits for its answer sees it die."""
@@ -119,34 +149,55 @@ class Worker:
             with contextlib.suppress(OSError):
                 stream.close()
 
-    def _ask(self, question: bytes, seconds: float) -> tuple[dict[str, Any], bytearray]:
+    def _ask(self, question: bytes, seconds: float) -> dict[str, Any]:
         """Its answer; the process ends itself where that takes longer than `seconds`."""
         began = time.monotonic()
         try:
             self._requests.write(question)
             self._requests.flush()
-            line = self._replies.readline()
-            # Pixels come as plain bytes: a decoder that was taken over by the file it reads can
-            # send wrong pixels, and no pickled program.
-            answer = json.loads(line) if line.endswith(b"\n") else {}
-            content = bytearray(answer.get("bytes", 0))
-            if answer and self._read_into(content):
-                return answer, content
+            line = self._replies.readline(_MOST_OF_A_LINE)
         except OSError:
-            pass
+            line = b""
+        if not line.endswith(b"\n"):
+            if len(line) == _MOST_OF_A_LINE:
+                raise self._end_of_nonsense()
+            raise self._why_ended(began, seconds)
+        # Answers are json and plain bytes: a decoder that was taken over by the file it reads can
+        # send wrong pixels, and no pickled program.
+        try:
+            answer = json.loads(line)
+        except (ValueError, RecursionError):
+            answer = None
+        if not isinstance(answer, dict):
+            raise self._end_of_nonsense()
+        return answer
+
+    def _read(self, size: int, seconds: float) -> bytearray:
+        """So many bytes of pixels from the pipe."""
+        began = time.monotonic()
+        content = bytearray(size)
+        view, done = memoryview(content), 0
+        while done < size:
+            try:
+                count = self._replies.readinto(view[done:])  # type: ignore[attr-defined]
+            except OSError:
+                count = 0
+            if not count:
+                raise self._why_ended(began, seconds)
+            done += count
+        return content
+
+    def _why_ended(self, began: float, seconds: float) -> "Died | TookTooLong":
+        """Why the process has ended, which it has."""
         status = self._process.wait()
         if time.monotonic() - began >= seconds:
-            raise TookTooLong
-        raise Died(_ending(status))
+            return TookTooLong()
+        return Died(_ending(status))
 
-    def _read_into(self, content: bytearray) -> bool:
-        view, done = memoryview(content), 0
-        while done < len(content):
-            count = self._replies.readinto(view[done:])  # type: ignore[attr-defined]
-            if not count:
-                return False
-            done += count
-        return True
+    def _end_of_nonsense(self) -> Died:
+        self._process.kill()
+        self._process.wait()
+        return Died("its answer was none")
 
 
 class WorkerPool:
@@ -266,6 +317,28 @@ class WorkerPool:
             except Exception as error:  # objects of the user's own may fail in any way
                 raise CannotStart(f"{type(error).__name__}: {error}") from None
         return self._task
+
+
+def _stated_error(answer: dict[str, Any]) -> VLScoreError:
+    """The error that a worker names, if the project has one of that name."""
+    kind = getattr(errors, str(answer["error"]), None)
+    if not (isinstance(kind, type) and issubclass(kind, VLScoreError)):
+        kind = VLScoreError
+    return kind(str(answer.get("message", "")))
+
+
+def _stated_pixels(
+    answer: dict[str, Any], slot: tuple[int, int] | None
+) -> tuple[np.dtype[Any], tuple[int, ...], int] | None:
+    """(type, shape, bytes) of the pixels that a worker announces; None of what cannot be."""
+    dtype, shape = answer.get("dtype"), answer.get("shape")
+    if dtype not in _KINDS or not isinstance(shape, list) or len(shape) > 4:
+        return None
+    if not all(isinstance(side, int) and 0 <= side <= _MOST_PIXEL_BYTES for side in shape):
+        return None
+    size = np.dtype(dtype).itemsize * math.prod(shape)
+    room = slot[1] if slot is not None and answer.get("in_slot") else _MOST_PIXEL_BYTES
+    return (np.dtype(dtype), tuple(shape), size) if size <= room else None
 
 
 def block_interrupts() -> None:

@@ -1,15 +1,17 @@
 """Decodes images in a process of its own; run by `worker`, never imported.
 
 It imports nothing of the project but what the image pipeline itself needs, and nothing of the
-script that the user runs. Standard input brings a line of json with the module search path and the
-length of what follows, then the pickled pipeline and policy, then one line of json with a path for
-every image. Standard output takes one line of json for every answer, and pixels behind it.
+script that the user runs. Standard input brings a line of json with the module search path, the
+length of what follows and the shared memory, then the pickled pipeline and policy, then one line of
+json for every image: its path, and where in the shared memory its pixels may be written. Standard
+output takes one line of json for every answer; pixels for which there was no room follow it.
 """
 
 import contextlib
 import ctypes
 import faulthandler
 import json
+import mmap
 import os
 import pickle
 import signal
@@ -34,30 +36,56 @@ def main() -> None:
     except BaseException as error:  # the pipeline's modules may raise anything at import
         _send(replies, {"cannot_start": f"{type(error).__name__}: {error}"})
         return
+    shared = _shared_memory(start["shared"])
     # What C libraries print about damaged files belongs on nobody's screen.
     os.dup2(nowhere.fileno(), 2)
     faulthandler.cancel_dump_traceback_later()
     _send(replies, {"ready": True})
     for line in requests:
         faulthandler.dump_traceback_later(start["seconds"], exit=True, file=nowhere)
-        answer, pixels = _answer(pipeline, policy, json.loads(line))
+        asked = json.loads(line)
+        answer, pixels = _answer(pipeline, policy, asked["image"])
+        if pixels is not None:
+            answer["in_slot"] = _write(pixels, shared, asked["slot"])
         faulthandler.cancel_dump_traceback_later()
-        _send(replies, answer, pixels)
+        _send(replies, answer, b"" if pixels is None or answer["in_slot"] else pixels.tobytes())
 
 
-def _answer(pipeline: Any, policy: Any, image: str) -> tuple[dict[str, Any], bytes]:
+def _answer(pipeline: Any, policy: Any, image: str) -> tuple[dict[str, Any], Any]:
+    """What is said of an image, and its pixels; None where there are none."""
     from vlscore.errors import VLScoreError
 
     try:
         pixels = pipeline.load_stored(image, policy)
-        content = pixels.tobytes()
-        stated = {"dtype": str(pixels.dtype), "shape": list(pixels.shape), "bytes": len(content)}
-        return stated, content
+        return {"dtype": str(pixels.dtype), "shape": list(pixels.shape)}, pixels
     except VLScoreError as error:
-        return {"error": type(error).__name__, "message": str(error)}, b""
+        return {"error": type(error).__name__, "message": str(error)}, None
     except BaseException as error:  # panics of decoders written in Rust are no Exceptions
         # Its own words stay here: decoders may quote the header of a DICOM file.
-        return {"fault": type(error).__name__}, b""
+        return {"fault": type(error).__name__}, None
+
+
+def _shared_memory(given: list[int] | None) -> mmap.mmap | None:
+    """The parent's memory for pixels, mapped; without it they go through the pipe."""
+    if given is None:
+        return None
+    descriptor, size = given
+    try:
+        return mmap.mmap(descriptor, size)
+    except OSError:
+        return None
+    finally:
+        os.close(descriptor)
+
+
+def _write(pixels: Any, shared: mmap.mmap | None, slot: list[int] | None) -> bool:
+    """Whether there was room for an array in its slot, where it is now."""
+    if shared is None or slot is None or pixels.nbytes > slot[1]:
+        return False
+    import numpy as np  # the pipeline has imported it
+
+    np.ndarray(pixels.shape, pixels.dtype, shared, slot[0])[...] = pixels
+    return True
 
 
 def _end_with(parent: int) -> None:

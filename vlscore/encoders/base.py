@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
 
 import torch
 from numpy.typing import NDArray
@@ -50,13 +50,14 @@ class ImagePipeline(ABC):
     Small and picklable: it travels to worker processes, the model does not.
 
     Attributes:
-        gives_levels: whether `load_stored` gives grey levels of 8 bits, and `from_stored` does the
-            rest; see `LevelsPipeline`.
+        stored_type: of the numbers that `load_stored` gives, which are what is kept on disk: the
+            float32 pixels themselves, or uint8 levels of which `from_stored` makes the same pixels;
+            see `LevelsPipeline`.
         cache_version: tells this code's pixels from those of its other editions. Pipelines outside
             vlscore state one, and change it with their code, so that pixels may be kept on disk.
     """
 
-    gives_levels: ClassVar[bool] = False
+    stored_type: ClassVar[Literal["uint8", "float32"]] = "float32"
     cache_version: ClassVar[str | None] = None
 
     @abstractmethod
@@ -203,7 +204,9 @@ class JointEncoder(nn.Module, ABC):
             what: tells this digest from others of the same files.
         """
         self.weights_digest, verified = digest_of(
-            files, f"tensors {what}", lambda threads: tensors_digest(tensors, threads=threads)
+            files,
+            f"tensors {what}",
+            lambda threads, stopped: tensors_digest(tensors, threads=threads, stopped=stopped),
         )
         if verified is not None:
             assure(self, verified)

@@ -2,13 +2,14 @@
 
 import hashlib
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from vlscore._background import Stopped
 from vlscore._files import atomic_write
 from vlscore.encoders.containers import read_archive, read_legacy
 from vlscore.encoders.unpickling import Inert
@@ -27,6 +28,8 @@ _MOST_NESTED = 100
 _BEGINNING = 256
 # Layers that share weights name the same numbers a few times.
 _MOST_SHOWN = 16
+# Bytes that are hashed before anyone can stop it: some milliseconds.
+_BLOCK = 1 << 22
 
 
 def load_checkpoint(path: str | Path) -> dict[str, Tensor]:
@@ -55,20 +58,29 @@ def load_checkpoint(path: str | Path) -> dict[str, Tensor]:
     return tensors
 
 
-def tensors_digest(tensors: Mapping[str, Tensor], *, threads: int | None = None) -> str:
+def tensors_digest(
+    tensors: Mapping[str, Tensor],
+    *,
+    threads: int | None = None,
+    stopped: Stopped = lambda: False,
+) -> str:
     """Hexadecimal sha256 of keys, types, shapes and values, whatever the order and container.
 
-    Args: threads: that take it; default: one a core and four more. With 1 none is started.
+    Args:
+        threads: that take it; default: one a core and four more. With 1 none is started.
+        stopped: asked some times a second whether to leave off.
+
+    Raises: CancelledError where it was to leave off.
 
     >>> tensors_digest({"a": torch.zeros(2)}) == tensors_digest({"a": torch.zeros(2).clone()})
     True
     """
     keys = sorted(tensors)
     if threads == 1:
-        parts = [_digest_of_one(key, tensors[key]) for key in keys]
+        parts = [_digest_of_one(key, tensors[key], stopped) for key in keys]
     else:
         with ThreadPoolExecutor(threads) as pool:
-            parts = list(pool.map(_digest_of_one, keys, [tensors[key] for key in keys]))
+            parts = list(pool.map(lambda key: _digest_of_one(key, tensors[key], stopped), keys))
     return hashlib.sha256(b"".join(parts)).hexdigest()
 
 
@@ -180,7 +192,11 @@ def _read_safetensors(path: Path) -> dict[str, Tensor]:
         raise UnsafeCheckpoint(f"{path} is damaged: {error}; download it again") from None
 
 
-def _digest_of_one(key: str, tensor: Tensor) -> bytes:
+def _digest_of_one(key: str, tensor: Tensor, stopped: Stopped) -> bytes:
     digest = hashlib.sha256(f"{key}\n{tensor.dtype}\n{tuple(tensor.shape)}\n".encode())
-    digest.update(tensor.cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
+    content = tensor.cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data
+    for start in range(0, len(content), _BLOCK):
+        if stopped():
+            raise CancelledError
+        digest.update(content[start : start + _BLOCK])
     return digest.digest()

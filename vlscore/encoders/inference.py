@@ -2,14 +2,15 @@
 
 import contextlib
 import hashlib
-import threading
 from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from functools import cache
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import torch
 from torch import nn
 
+from vlscore._precision import FULL_PRECISION
 from vlscore.errors import BrokenContract, InvalidSetting
 
 Precision = Literal["fp32", "bf16", "fp16"]
@@ -19,6 +20,12 @@ PRECISIONS: tuple[Precision, ...] = ("fp32", "bf16", "fp16")
 _BF16_FLAGS = {"avx512_bf16", "amx_bf16", "avx_ne_convert", "bf16", "svebf16"}
 # Values at either end of a tensor that `weights_sample` looks at.
 _SAMPLED = 32
+
+Result = TypeVar("Result")
+_OF_WEIGHTS: ContextVar[dict[nn.Module, Any] | None] = ContextVar("of_weights", default=None)
+
+# The last is of cuBLAS and cuDNN, which take memory of their own.
+_SHORTAGES = ("out of memory", "can't allocate memory", "_STATUS_ALLOC_FAILED")
 
 
 @contextlib.contextmanager
@@ -31,11 +38,32 @@ def inference(device: torch.device, precision: Precision) -> Iterator[None]:
     check_precision(precision, device)
     half = torch.float16 if precision == "fp16" else torch.bfloat16
     with (
-        _FULL_PRECISION,
+        FULL_PRECISION,
         torch.inference_mode(),
         torch.autocast(device.type, dtype=half, enabled=precision != "fp32"),
     ):
         yield
+
+
+@contextlib.contextmanager
+def unchanging_weights() -> Iterator[None]:
+    """What `of_weights_alone` makes is made once in this block, in which no weight may change."""
+    token = _OF_WEIGHTS.set({})
+    try:
+        yield
+    finally:
+        _OF_WEIGHTS.reset(token)
+
+
+def of_weights_alone(module: nn.Module, make: Callable[[], Result]) -> Result:
+    """What `make` makes of a module's weights; once for all batches of `unchanging_weights`."""
+    made = None if torch.compiler.is_compiling() else _OF_WEIGHTS.get()
+    if made is None:
+        return make()
+    if module not in made:
+        made[module] = make()
+    found: Result = made[module]
+    return found
 
 
 def check_precision(precision: str, device: torch.device | None = None) -> None:
@@ -67,18 +95,32 @@ def why_slow(precision: Precision, device: torch.device) -> str | None:
     return "this processor has no units for bf16, which will be slower than fp32"
 
 
+class ProcessorFacts(NamedTuple):
+    """What Linux says of the processor: who made it, what it can do; empty where nobody says."""
+
+    maker: str
+    flags: frozenset[str]
+
+
 @cache
-def _processor_flags() -> frozenset[str]:
-    """What Linux says that the processor can do; empty where nobody says."""
+def processor_facts() -> ProcessorFacts:
+    """As the first processor of /proc/cpuinfo states them."""
+    maker = ""
     try:
         with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as stream:
             for line in stream:
                 name, _, value = line.partition(":")
+                if name.strip() == "vendor_id":
+                    maker = value.strip()
                 if name.strip() in ("flags", "Features"):
-                    return frozenset(value.split())
+                    return ProcessorFacts(maker, frozenset(value.split()))
     except OSError:
         pass
-    return frozenset()
+    return ProcessorFacts(maker, frozenset())
+
+
+def _processor_flags() -> frozenset[str]:
+    return processor_facts().flags
 
 
 def check_ready(encoder: nn.Module) -> None:
@@ -147,77 +189,9 @@ def _mps_count() -> int:
     return int(torch.backends.mps.is_available())
 
 
-class _FullPrecision:
-    """Switches reduced precision off while at least one thread is inside."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._inside = 0
-        self._restore: Callable[[], None] = lambda: None
-
-    def __enter__(self) -> None:
-        with self._lock:
-            if not self._inside:
-                self._restore = _switch_off()
-            self._inside += 1
-
-    def __exit__(self, *_: object) -> None:
-        with self._lock:
-            self._inside -= 1
-            if not self._inside:
-                self._restore()
-
-
-_FULL_PRECISION = _FullPrecision()
-
-
-def _switch_off() -> Callable[[], None]:
-    """Turn every switch to full precision; returns what turns them back."""
-    backends = torch.backends
-    # PyTorch has two generations of these switches. The older ones cannot be read once somebody
-    # has set the newer ones to what the older ones have no word for; then they stay untouched.
-    old: tuple[bool, bool, str] | None
-    try:
-        old = (
-            backends.cuda.matmul.allow_tf32,
-            backends.cudnn.allow_tf32,
-            torch.get_float32_matmul_precision(),
-        )
-    except RuntimeError:
-        old = None
-    switches = _newer_switches()
-    new = [switch.fp32_precision for switch in switches]
-    if old is not None:
-        _set_older(False, False, "highest")
-    for switch in switches:
-        switch.fp32_precision = "ieee"
-
-    def restore() -> None:
-        if old is not None:
-            _set_older(*old)
-        for switch, value in zip(switches, new, strict=True):
-            switch.fp32_precision = value
-
-    return restore
-
-
-def _set_older(matmul: bool, cudnn: bool, precision: str) -> None:
-    torch.backends.cudnn.allow_tf32 = cudnn
-    # Setting this one sets the precision as well, which has one value more: the precision is last.
-    torch.backends.cuda.matmul.allow_tf32 = matmul
-    torch.set_float32_matmul_precision(precision)
-
-
-def _newer_switches() -> list[Any]:
-    backends: Any = torch.backends
-    if not hasattr(backends.cuda.matmul, "fp32_precision"):
-        return []
-    places = (backends.cuda.matmul, backends.cudnn, backends.mkldnn)
-    inner = [
-        getattr(place, name, None) for place in places[1:] for name in ("matmul", "conv", "rnn")
-    ]
-    return [
-        place
-        for place in (places[0], *inner)
-        if place is not None and hasattr(place, "fp32_precision")
-    ]
+def is_short_of_memory(error: BaseException) -> bool:
+    """Whether memory is short, on a GPU or here, where torch raises a bare RuntimeError."""
+    if isinstance(error, MemoryError | torch.cuda.OutOfMemoryError):
+        return True
+    words = str(error)
+    return any(shortage in words for shortage in _SHORTAGES)

@@ -10,10 +10,11 @@ import hashlib
 import json
 import os
 import re
-import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Protocol
 
+from vlscore._background import BackgroundThread, Stopped
 from vlscore._files import atomic_write
 from vlscore.cache.place import OFF, PLACE, cache_folder
 from vlscore.errors import ChecksumMismatch, VLScoreError
@@ -23,7 +24,12 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 _FOLDER = "digests-1"
 
 _State = tuple[int, int, int, int]
-Compute = Callable[[int | None], str]
+
+
+class Compute(Protocol):
+    """Takes a digest in so many threads, and raises where it is told to stop before the end."""
+
+    def __call__(self, threads: int | None, stopped: Stopped) -> str: ...
 
 
 def digest_of(
@@ -34,8 +40,8 @@ def digest_of(
     Args:
         files: what the digest is taken of.
         what: tells it from other digests of the same files.
-        compute: takes the digest in so many threads; called once, here or, with 1, in a thread
-            beside the work.
+        compute: takes the digest; called once, here or, with one thread, in a thread beside the
+            work.
 
     Returns: the digest; and, where it was remembered, what waits until it has been verified and
         raises ChecksumMismatch where the files hold something else.
@@ -45,7 +51,7 @@ def digest_of(
     known = _read(place)
     if known is not None:
         return known, _Verification(files, states, known, compute, place).wait
-    digest = compute(None)
+    digest = compute(None, lambda: False)
     # A file that changed while it was read is remembered under no state.
     if place is not None and [_state(path) for path in files] == states:
         with contextlib.suppress(VLScoreError, OSError), atomic_write(place) as stream:
@@ -54,7 +60,7 @@ def digest_of(
 
 
 class _Verification:
-    """One digest, taken again in a thread that ends with the process."""
+    """One digest, taken again in a thread beside the work."""
 
     def __init__(
         self,
@@ -68,14 +74,12 @@ class _Verification:
         self._expected, self._place = expected, place
         self._found: str | None = None
         self._error: Exception | None = None
-        self._thread = threading.Thread(
-            target=self._take, args=(compute,), name="vlscore-digest", daemon=True
-        )
-        self._thread.start()
+        self._compute = compute
+        self._thread = BackgroundThread(self._take, "vlscore-digest")
 
     def wait(self) -> None:
         """Raises ChecksumMismatch where a file is not what it was when its digest was taken."""
-        self._thread.join()
+        self._thread.wait()
         changed = [
             path
             for path, before in zip(self._files, self._states, strict=True)
@@ -98,9 +102,9 @@ class _Verification:
             "weights verify` reads it whole) and start the run again"
         )
 
-    def _take(self, compute: Compute) -> None:
+    def _take(self, stopped: Stopped) -> None:
         try:
-            self._found = compute(1)
+            self._found = self._compute(1, stopped)
         except Exception as error:  # whatever it is, the file is not known to be whole
             self._error = error
 

@@ -73,5 +73,7 @@ class Tokens:
         longest = max(int(mask.sum(dim=1).max()), 1) if len(index) else 0
         return Tokens(self.ids[index, :longest], mask[:, :longest], self.full_lengths[index])
 
-    def to(self, device: torch.device | str) -> "Tokens":
-        return Tokens(self.ids.to(device), self.mask.to(device), self.full_lengths)
+    def to(self, device: torch.device | str, non_blocking: bool = False) -> "Tokens":
+        """The same with ids and mask on a device; `non_blocking` as in `torch.Tensor.to`."""
+        ids, mask = (each.to(device, non_blocking=non_blocking) for each in (self.ids, self.mask))
+        return Tokens(ids, mask, self.full_lengths)

@@ -4,15 +4,17 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from vlscore._files import plain, write_json
-from vlscore._processes import Processes, ProcessLost
+from vlscore._frames import read_frame
+from vlscore._processes import Processes
 from vlscore._record import run_record
 from vlscore._resumable import FinishedRun, ResumableFolder
 from vlscore._signature import difference
+from vlscore._torchrun import ProcessLost
 from vlscore.errors import InvalidSetting
 from vlscore.evaluation.computing import (
     Computing,
@@ -38,12 +40,15 @@ from vlscore.evaluation.results import (
     with_rows_replaced,
     write_results,
 )
-from vlscore.evaluation.rows import reasons_of
+from vlscore.evaluation.rows import ERROR, ID, reasons_of
 from vlscore.evaluation.sharing import Shared, fitted
 from vlscore.evaluation.summary import Summary, read_summary, summarise
 from vlscore.metrics import Plan
 from vlscore.scorer import DEFAULT_METRIC, Scorer
 from vlscore.studies import ColumnNames, StudyTable, open_studies
+
+if TYPE_CHECKING:
+    import pandas
 
 Tables = Callable[[], Iterable[pa.Table]]
 Compute = Callable[[ResumableFolder, Job], int]
@@ -84,6 +89,11 @@ class RunResult:
     def record(self) -> Path:
         """Path of run.json."""
         return self.folder / "run.json"
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """One row a study, the columns of the scores file; signatures in `attrs`. Needs pandas."""
+        signatures = {name: each.signature for name, each in self.summary.metrics.items()}
+        return read_frame(self.scores, texts=(ID, ERROR), signatures=signatures)
 
     def first_failures(self, count: int) -> list[tuple[int, str, str]]:
         """(row, id, reason) of the first failed rows."""
@@ -226,6 +236,7 @@ class _Run:
         self._began = time.monotonic()
         embedder = scorer.embedder
         self._before = embedder.engine.work.to_dict() if embedder is not None else {}
+        self._annotated_before = scorer.plan.annotations.to_dict()
 
     def key(self) -> dict[str, Any]:
         """What must be equal for a stopped run to go on."""
@@ -317,10 +328,18 @@ class _Run:
             precision_check=plain(self._checked.to_dict()) if self._checked is not None else None,
             device=str(embedder.encoder.device) if embedder is not None else None,
             batch_size=embedder.engine.batch_size if embedder is not None else None,
-            work=embedder.engine.work.since(self._before) if embedder is not None else None,
+            work=self._work(),
             seconds=round(time.monotonic() - self._began, 3),
             resumed_from=folder.resumed_from,
         )
+
+    def _work(self) -> dict[str, int] | None:
+        """What was computed, and what came from the cache; None where no network took part."""
+        embedder = self._scorer.embedder
+        found = embedder.engine.work.since(self._before) if embedder is not None else {}
+        now = self._scorer.plan.annotations.to_dict()
+        since = {name: count - self._annotated_before[name] for name, count in now.items()}
+        return {**found, **(since if any(since.values()) else {})} or None
 
     def _earlier_layout(self, run: FinishedRun) -> Layout:
         """The columns of a finished run; raises InvalidSetting where a metric has changed since."""

@@ -161,6 +161,7 @@ def _without_cache(embedder: StudyEmbedder, precision: Precision) -> StudyEmbedd
         image_policy=embedder.image_policy,
         views=embedder.views,
         cache=False,
+        compile=embedder.engine.is_compiled,
     )
 
 

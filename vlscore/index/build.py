@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from vlscore._assurance import confirm
 from vlscore._files import file_digest
@@ -25,6 +25,9 @@ from vlscore.index.store import Index, load_index, write_manifest
 from vlscore.search.faiss_file import check_factory, has_faiss
 from vlscore.studies import BadRow
 from vlscore.studies.rows import format_of
+
+if TYPE_CHECKING:
+    import pandas
 
 Progress = Callable[[int, int], None]
 
@@ -48,6 +51,10 @@ class BuildResult:
     bad_rows: list[BadRow] = field(default_factory=list)
     resumed_from: int = 0
     unchanged: bool = False
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """One row a distinct text: row in the index, ids (";" between), text. Needs pandas."""
+        return self.index.to_pandas()
 
 
 def build_index(

@@ -11,17 +11,21 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from vlscore._files import file_digest, write_json
+from vlscore._frames import frame_of_columns
 from vlscore._signature import Signature, difference
 from vlscore.errors import InvalidIndex
 from vlscore.index.manifest import MANIFEST, FileRecord, Manifest, read_manifest
 from vlscore.studies import BadRow
+
+if TYPE_CHECKING:
+    import pandas
 
 _ROWS = 10_000
 TABLE_SCHEMA = pa.schema([("text", pa.large_string()), ("ids", pa.list_(pa.string()))])
@@ -74,6 +78,12 @@ class Index:
         ids: list[list[str]] = self._table.column("ids").to_pylist()
         return ids
 
+    def to_pandas(self) -> "pandas.DataFrame":
+        """One row a distinct text: row in the index, ids (";" between), text. Needs pandas."""
+        ids = [";".join(each) for each in self.all_ids()]
+        columns = {"row": range(len(self)), "ids": ids, "text": self.texts()}
+        return frame_of_columns(columns)
+
     def file(self, role: str) -> Path:
         """Path of the file with that role; raises InvalidIndex where there is none."""
         record = self.manifest.files.get(role)
@@ -121,8 +131,8 @@ class Index:
     def _made_otherwise(self, what: str) -> InvalidIndex:
         return InvalidIndex(
             f"{self.path} was made in another way than is asked for now: {what}. Give the same "
-            "policies (txt: --section, img: --image-policy, prec: --precision), or build an index "
-            "with these"
+            "settings (txt: --section, img: --image-policy, prec: --precision, "
+            "COMPILED: --compile), or build an index with these"
         )
 
 

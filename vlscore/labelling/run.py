@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vlscore._files import file_digest, plain
+from vlscore._frames import read_frame
 from vlscore._resumable import ResumableFolder
 from vlscore._version import __version__
 from vlscore.display import TextTable
@@ -91,14 +92,8 @@ class LabelledReports:
 
     def to_pandas(self) -> "pandas.DataFrame":
         """One row a report, one column a label: 1, 0, -1 or <NA>. Needs pandas."""
-        import pandas
-
         path = next(p for p in self.folder.glob("labels.*") if p.suffix[1:] in FORMATS)
-        if path.suffix == ".jsonl":
-            frame = pandas.read_json(path, lines=True, dtype={"study_id": str})
-        else:
-            frame = pandas.read_csv(path, dtype={"study_id": str})
-        return frame.astype(dict.fromkeys(CHEXPERT_LABELS, "Int64"))
+        return read_frame(path, texts=["study_id"]).astype(dict.fromkeys(CHEXPERT_LABELS, "Int64"))
 
 
 def label_table(

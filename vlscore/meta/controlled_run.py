@@ -5,9 +5,10 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from vlscore._files import plain, write_json
+from vlscore._frames import frame
 from vlscore._record import run_record
 from vlscore._resumable import ResumableFolder
 from vlscore.display import TextTable, markdown
@@ -23,6 +24,9 @@ from vlscore.meta.unmention import Stress, unmention_test
 from vlscore.reports import TextPolicy, select, select_from_parts
 from vlscore.scorer import Scorer
 from vlscore.studies import BadRow, ReportTable
+
+if TYPE_CHECKING:
+    import pandas
 
 _CONTENT = "controlled.json"
 _RESULTS = (_CONTENT, "sentences.csv", "tables.md", "tables.tex")
@@ -60,6 +64,10 @@ class ControlledRun:
     def signatures(self) -> list[str]:
         """What the numbers of each metric depend on."""
         return list(self.content["signatures"].values())
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """One row a metric, observation and task: auc with its interval, n. Needs pandas."""
+        return frame(self.content["separations"], self.content["signatures"])
 
 
 def run_controlled(

@@ -5,11 +5,12 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from vlscore._files import plain, write_json
+from vlscore._frames import frame
 from vlscore._record import run_record
 from vlscore._resumable import ResumableFolder
 from vlscore._signature import Signature
@@ -22,6 +23,9 @@ from vlscore.oracle.queries import QueryBatch, QueryTable
 from vlscore.oracle.summary import read_interval
 from vlscore.reports import TextPolicy
 from vlscore.studies import BadRow, ColumnNames, open_studies
+
+if TYPE_CHECKING:
+    import pandas
 
 NUMBERS, TABLE = "retrieval.json", "retrieval.md"
 RESULTS = (NUMBERS, TABLE)
@@ -73,6 +77,20 @@ class RetrievalResult:
         failed = [BadRow(**row) for row in content["failures"]]
         return cls(Signature.parse(content["signature"]), directions, failed)
 
+    def to_pandas(self) -> "pandas.DataFrame":
+        """One row a direction: R@1, R@5, R@10, median_rank with intervals. Needs pandas."""
+        records = (
+            {
+                "direction": name,
+                **{f"R@{k}": found for k, found in each.recall.items()},
+                "median_rank": each.median_rank,
+                "queries": each.queries,
+                "gallery": each.gallery,
+            }
+            for name, each in self.directions.items()
+        )
+        return frame(records, {"retrieval": self.signature})
+
     def table(self) -> TextTable:
         """One row a direction."""
         rows = tuple(
@@ -108,6 +126,10 @@ class RetrievalRun:
     resumed_from: int = 0
     unchanged: bool = False
     notes: tuple[str, ...] = ()
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """One row a direction: R@1, R@5, R@10, median_rank with intervals. Needs pandas."""
+        return self.result.to_pandas()
 
     @property
     def files(self) -> list[Path]:

@@ -14,9 +14,10 @@ import pyarrow.parquet as pq
 import torch
 
 from vlscore._files import atomic_write, file_digest, plain, write_json
+from vlscore._frames import frame
 from vlscore._record import run_record
 from vlscore._resumable import ResumableFolder
-from vlscore.display import TextTable, frame, markdown
+from vlscore.display import TextTable, markdown
 from vlscore.display.figures import FIGURE_FORMATS, check_format
 from vlscore.embedding import StudyEmbedder
 from vlscore.errors import InvalidSetting, MissingDependency

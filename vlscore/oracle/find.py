@@ -5,13 +5,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
 from vlscore._files import write_json
+from vlscore._frames import read_frame
 from vlscore._record import run_record
 from vlscore._resumable import ResumableFolder
 from vlscore.embedding import StudyEmbedder
@@ -25,6 +26,9 @@ from vlscore.oracle.summary import OracleSummary, Tally, read_summary
 from vlscore.reports import TextPolicy
 from vlscore.search.sharding import Shards
 from vlscore.studies import ColumnNames
+
+if TYPE_CHECKING:
+    import pandas
 
 FORMATS = ("parquet", "csv")
 ANSWERS, SUMMARY = "hits.jsonl", "summary.json"
@@ -81,6 +85,11 @@ class OracleResult:
     def answers(self, count: int | None = None) -> Iterator[Answer]:
         """The answers in the order of the table, the first `count` of them."""
         return read_answers(self.answers_file, count)
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """One row a hit: study_id, place (1 the best), score, text, ... Needs pandas."""
+        texts = ("study_id", "ids", "text")
+        return read_frame(self.hits_file, texts, {"score": self.summary.signature})
 
     def first_failures(self, count: int) -> list[tuple[int, str, str]]:
         """(row, id, reason) of the first studies that could not be searched for."""

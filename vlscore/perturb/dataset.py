@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
+from vlscore._frames import frame
 from vlscore._resources import resource_path
 from vlscore._resumable import ResumableFolder
 from vlscore._version import __version__
@@ -21,6 +22,9 @@ from vlscore.perturb.reading import ReadReport
 from vlscore.perturb.registry import AnyKind, kinds_named
 from vlscore.perturb.standard import NormalSentences
 from vlscore.studies import BadRow, Report, ReportTable, open_reports
+
+if TYPE_CHECKING:
+    import pandas
 
 PERTURBATIONS_FILE = "perturbations.jsonl"
 SKIPPED_FILE = "skipped.jsonl"
@@ -56,6 +60,13 @@ class PerturbedTable:
     resumed_from: int = 0
     unchanged: bool = False
     notes: tuple[str, ...] = ()
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """One row a perturbation; `edits` is how many there are in it. Needs pandas."""
+        with (self.out / PERTURBATIONS_FILE).open(encoding="utf-8") as stream:
+            return frame(
+                {**record, "edits": len(record["edits"])} for record in map(json.loads, stream)
+            )
 
 
 def perturb_table(

@@ -1,9 +1,11 @@
 """What a caller may give for images and reports, as rows of one study each."""
 
+import os
 import warnings
 from typing import Any
 
 from vlscore.errors import InvalidStudy
+from vlscore.images.files import images_in
 from vlscore.metrics.batch import as_texts
 from vlscore.metrics.plan import Needs
 
@@ -72,7 +74,15 @@ def _is_many(texts: Any) -> bool:
 def _views(image: Any) -> tuple[Any, ...] | None:
     if image is None:
         return None
-    return image if isinstance(image, tuple) else (image,)
+    given = image if isinstance(image, tuple) else (image,)
+    return tuple(view for each in given for view in _images_of(each))
+
+
+def _images_of(image: Any) -> tuple[Any, ...]:
+    """The image itself; of a folder, the images in it, which are views of one study."""
+    if isinstance(image, str | os.PathLike) and os.path.isdir(image):
+        return images_in(image)
+    return (image,)
 
 
 def _images(image: Any, texts: set[int]) -> list[Any] | None:

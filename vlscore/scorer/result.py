@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vlscore._files import plain
+from vlscore._frames import frame_of_columns
 from vlscore._signature import Signature
-from vlscore.errors import MissingDependency, VLScoreError
+from vlscore.errors import VLScoreError
 from vlscore.metrics import Metric, MetricValues
 
 if TYPE_CHECKING:
@@ -226,19 +227,10 @@ class ScoreTable(Sequence[Score]):
         )
 
     def to_pandas(self) -> "pandas.DataFrame":
-        """A DataFrame with one row a study; signatures are in its `attrs`.
-
-        Raises: MissingDependency where pandas is absent.
-        """
-        try:
-            import pandas
-        except ImportError:
-            raise MissingDependency("pandas is not installed: pip install pandas") from None
-        frame = pandas.DataFrame(self.columns)
+        """One row a study; signatures are in the frame's `attrs`. Needs pandas."""
         failures = self.failures
-        frame["error"] = [str(failures[k]) if k in failures else None for k in range(len(self))]
-        frame.attrs["signatures"] = {name: str(each) for name, each in self.signatures.items()}
-        return frame
+        errors = [str(failures[k]) if k in failures else None for k in range(len(self))]
+        return frame_of_columns({**self.columns, "error": errors}, self.signatures)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, ready for json: None stands for what is not a finite number."""

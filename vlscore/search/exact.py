@@ -5,7 +5,6 @@ the key's bound shows that no row left out can cost as little as the k-th found.
 does not reach so far (ties, near-duplicates), a second pass costs every row in doubt.
 """
 
-import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -13,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from vlscore._precision import FULL_PRECISION
 from vlscore.search.corpus import Corpus
 from vlscore.search.kernels import Array
 from vlscore.search.objectives import Objective
@@ -55,7 +55,8 @@ def search(corpus: Corpus, objective: Objective, k: int, excluded: Excluded | No
         _first_rows(corpus, int(query), excluded, hits, objective)
     searched = np.flatnonzero(~objective.constant)
     step = _CPU_QUERIES if corpus.device.type == "cpu" else _GPU_QUERIES
-    with _full_precision():
+    # In fewer bits the products would break the bounds.
+    with FULL_PRECISION, torch.inference_mode():
         for begin in range(0, len(searched), step):
             _search_batch(corpus, objective, searched[begin : begin + step], excluded, hits)
     return hits
@@ -193,15 +194,3 @@ def _first_rows(
     first = range(corpus.start, min(corpus.start + len(corpus), corpus.start + k + len(barred)))
     numbers = np.array([row for row in first if row not in barred][:k], np.int64)
     merge(hits, query, numbers, objective.costs(query, corpus.rows(numbers)))
-
-
-@contextlib.contextmanager
-def _full_precision() -> Iterator[None]:
-    """Float32 products in float32: TensorFloat-32 and bfloat16 would break the bounds."""
-    before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision("highest")
-    try:
-        with torch.inference_mode():
-            yield
-    finally:
-        torch.set_float32_matmul_precision(before)

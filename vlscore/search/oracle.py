@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from vlscore._precision import FULL_PRECISION
 from vlscore.errors import InvalidSetting
 from vlscore.search.approximate import ApproximateIndex
 from vlscore.search.corpus import Corpus, Norms
@@ -254,7 +255,9 @@ def nearer(
     slack = 4 * (corpus.dim + 16) * 2.0**-24 * reach**2
     own = dot(targets, targets)
     for rows in corpus.chunks():
-        products = (resident @ corpus.block(rows).T).double()
+        # In fewer bits a product would be further off than the slack allows for.
+        with FULL_PRECISION:
+            products = (resident @ corpus.block(rows).T).double()
         squares = (corpus.squared_norms[rows].double() - 2 * products).cpu().numpy() + own[:, None]
         for query, wanted in enumerate(limits):
             if len(wanted):

@@ -82,7 +82,7 @@ class SharedSpace:
 
 def _whitening(covariance: Tensor, ridge: float) -> Tensor:
     if ridge == float("inf"):
-        return torch.eye(len(covariance), dtype=covariance.dtype)
+        return torch.eye(len(covariance), dtype=covariance.dtype, device=covariance.device)
     eigenvalues, vectors = torch.linalg.eigh(covariance)
     mean = eigenvalues.mean()
     # What rounding left of directions that no report takes must not be blown up.

@@ -7,7 +7,7 @@ batch.
 
 from abc import abstractmethod
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import torch
 from numpy.typing import NDArray
@@ -21,7 +21,7 @@ from vlscore.images import ImagePolicy, Radiograph, as_radiograph
 class LevelsPipeline(ImagePipeline):
     """Grey levels at the encoder's size, then pixels made of them."""
 
-    gives_levels: ClassVar[bool] = True
+    stored_type: ClassVar[Literal["uint8", "float32"]] = "uint8"
 
     @abstractmethod
     def levels(self, radiograph: Radiograph) -> Grey:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import numpy as np
 import open_clip
 from open_clip.tokenizer import basic_clean, whitespace_clean
 from open_clip.transform import PreprocessCfg, image_transform_v2
@@ -14,10 +15,17 @@ from PIL import Image
 from torch import Tensor
 from transformers import AutoConfig, BertConfig, PretrainedConfig
 
-from vlscore.encoders.base import ImagePipeline
 from vlscore.encoders.blocks.clip_tokens import CONTEXT, ClipTokenizer
 from vlscore.encoders.blocks.json_files import read_json, refuse_code
-from vlscore.encoders.blocks.pixels import open_with_pillow, too_elongated
+from vlscore.encoders.blocks.levels import LevelsPipeline
+from vlscore.encoders.blocks.linear import by_onednn
+from vlscore.encoders.blocks.pixels import (
+    Grey,
+    normalise,
+    open_with_pillow,
+    to_unit_range,
+    too_elongated,
+)
 from vlscore.encoders.blocks.wordpiece import WordPieceTokenizer
 from vlscore.encoders.tokens import Tokens
 from vlscore.errors import IncompatibleCheckpoint, WeightsNotFound
@@ -106,7 +114,7 @@ def build_model(
             # The library reads nothing but what was written there now.
             report_settings["hf_model_name"] = folder
         try:
-            return kind(**settings)
+            return by_onednn(kind(**settings))
         except Exception as error:  # open_clip, timm and transformers raise any type on bad sizes
             raise IncompatibleCheckpoint(
                 f"{source}: its configuration describes no model that open_clip can build "
@@ -114,8 +122,11 @@ def build_model(
             ) from None
 
 
-class OpenClipPipeline(ImagePipeline):
+class OpenClipPipeline(LevelsPipeline):
     """The evaluation transform that the model's configuration asks for.
+
+    Its levels are those before torchvision's ToTensor and Normalize: one channel of a radiograph,
+    three of a file that is read as the authors read it.
 
     Args:
         size: height and width of the model's input.
@@ -125,23 +136,31 @@ class OpenClipPipeline(ImagePipeline):
     def __init__(self, size: int | tuple[int, int], settings: Mapping[str, Any]) -> None:
         known = {k: v for k, v in settings.items() if k in PreprocessCfg.__dataclass_fields__}
         self._settings = {**known, "size": size}
-        self._transform = image_transform_v2(PreprocessCfg(**self._settings), False)
+        transform = image_transform_v2(PreprocessCfg(**self._settings), False)
+        *self._steps, _, scaling = transform.transforms
+        self._mean, self._std = tuple(scaling.mean), tuple(scaling.std)
 
     def identity(self) -> str:
         return f"{type(self).__qualname__}({sorted(self._settings.items())})"
 
-    def __call__(self, radiograph: Radiograph) -> Tensor:
-        return self._tensor(Image.fromarray(radiograph.to_uint8()), radiograph.name)
+    def levels(self, radiograph: Radiograph) -> Grey:
+        # The three channels of a grey picture are equal.
+        return self._levels(Image.fromarray(radiograph.to_uint8()), radiograph.name)[:1].copy()
 
-    def as_authors(self, path: Path) -> Tensor:
+    def levels_as_authors(self, path: Path) -> Grey:
         with open_with_pillow(path) as image:
-            return self._tensor(image, str(path))
+            return self._levels(image, str(path))
 
-    def _tensor(self, image: Image.Image, name: str) -> Tensor:
+    def from_stored(self, stored: Tensor) -> Tensor:
+        return normalise(to_unit_range(stored), self._mean, self._std)
+
+    def _levels(self, image: Image.Image, name: str) -> Grey:
+        """(3, height, width) of the model's input."""
         if max(image.size) > _MOST_ELONGATED * min(image.size):
             raise too_elongated(image.height, image.width, name)
-        found: Tensor = self._transform(image)
-        return found
+        for step in self._steps:
+            image = step(image)
+        return np.ascontiguousarray(np.asarray(image, dtype=np.uint8).transpose(2, 0, 1))
 
 
 class CleaningWordPieces:

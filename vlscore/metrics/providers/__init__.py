@@ -7,10 +7,12 @@ from vlscore.metrics.providers.chrf_provider import ChrfProvider
 from vlscore.metrics.providers.cider_provider import CiderProvider
 from vlscore.metrics.providers.composite_provider import CompositeProvider
 from vlscore.metrics.providers.findings_provider import FindingsProvider
+from vlscore.metrics.providers.green_provider import GreenProvider
 from vlscore.metrics.providers.mirqi_provider import MirqiProvider
 from vlscore.metrics.providers.nltk_provider import NltkProvider
 from vlscore.metrics.providers.radcliq_provider import RadCliQProvider
 from vlscore.metrics.providers.radgraph_provider import RadGraphProvider
+from vlscore.metrics.providers.ratescore_provider import RaTEScoreProvider
 from vlscore.metrics.providers.rouge_score_provider import RougeScoreProvider
 from vlscore.metrics.providers.sacrebleu_provider import SacrebleuProvider
 from vlscore.metrics.providers.similarity_provider import SimilarityProvider
@@ -30,6 +32,8 @@ PROVIDERS: tuple[Provider, ...] = (
     CheXbertProvider(),
     RadGraphProvider(),
     RadCliQProvider(),
+    RaTEScoreProvider(),
+    GreenProvider(),
     CompositeProvider(),
 )
 

@@ -1,0 +1,54 @@
+"""`vlscore rating-sheets` from the command line, and back through `vlscore failure-modes`."""
+
+import csv
+import json
+
+import pytest
+
+from tests.alignment.samples import write_csv
+from tests.doubles import HashEncoder
+from vlscore.alignment.sheets import COUNTS
+from vlscore.embedding import StudyEmbedder
+from vlscore.index import build_index
+
+
+@pytest.fixture
+def oracles(command, tmp_path):
+    reports = [f"Effusion {k} on side {k % 2}. Edema {k % 3}." for k in range(6)]
+    rows = [{"id": f"s{k}", "reference": text, "report": text} for k, text in enumerate(reports)]
+    table = write_csv(tmp_path / "studies.csv", rows)
+    embedder = StudyEmbedder(HashEncoder(), device="cpu", cache=False)
+    build_index(table, tmp_path / "index", embedder)
+    folders = []
+    for metric in ("bleu-1", "chrf"):
+        folders.append(tmp_path / metric)
+        options = ["--metric", metric, "--k", 1, "--candidates", 0, "--exclude-exact"]
+        done = command("oracle", table, "-i", tmp_path / "index", *options, "-o", folders[-1])
+        assert done.exit_code == 0, done.output
+    return folders
+
+
+def test_sheets_are_made_filled_in_and_read(command, oracles, tmp_path):
+    out = tmp_path / "sheets"
+    first = command("rating-sheets", *oracles, "--raters", "ann, bob", "--sample", 4, "-o", out)
+    assert first.exit_code == 0, first.output
+    assert "reports of 4 studies to be judged" in first.stdout
+    again = command("rating-sheets", *oracles, "--raters", "ann,bob", "--sample", 4, "-o", out)
+    assert "nothing was made" in again.stderr
+    assert "no rating" in str(command("failure-modes", out, "-o", tmp_path / "f").exception)
+    for path in sorted(out.glob("sheet-*.csv")):
+        with path.open(encoding="utf-8", newline="") as stream:
+            rows = list(csv.DictReader(stream))
+        write_csv(path, [{**row, next(iter(COUNTS)): "2"} for row in rows])
+    done = command("failure-modes", out, "-o", tmp_path / "f", "--resamples", 20, "--json")
+    assert done.exit_code == 0, done.output
+    content = json.loads(done.stdout)
+    assert set(content["candidates"]) == {"bleu-1", "chrf"}
+    assert content["raters"] == ["ann", "bob"]
+    shown = {
+        (each["which"], each["category"]): each["mean"]["estimate"] for each in content["means"]
+    }
+    assert shown["significant", "1 false finding"] == 2
+    assert shown["insignificant", "1 false finding"] == 0
+    aligned = command("align", out, "-m", "bleu-1", "-o", tmp_path / "a", "--resamples", 20)
+    assert aligned.exit_code == 0, aligned.output

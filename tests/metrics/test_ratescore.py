@@ -1,0 +1,79 @@
+"""RaTEScore: the released package's values, and a worked example."""
+
+import json
+
+import numpy as np
+import pytest
+
+from tests.annotators.constructed import GOLDENS
+from tests.annotators.constructed_ratescore import CUT, write_ratescore
+from vlscore.annotators.ratescore import RaTEEntity
+from vlscore.errors import MissingDependency
+from vlscore.metrics import Plan, check_metric, compute, find_metric, signature
+from vlscore.metrics.providers.ratescore_provider import agreement
+
+GOLDEN = json.loads((GOLDENS / "ratescore.json").read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    return write_ratescore(tmp_path_factory.mktemp("ratescore"))
+
+
+@pytest.fixture
+def chosen(folders):
+    ner, synonyms = map(str, folders)
+    return lambda **settings: find_metric("ratescore")(ner=ner, synonyms=synonyms, **settings)
+
+
+@pytest.mark.parametrize("affinity", ["long", "short"])
+def test_values_are_those_of_the_released_package(chosen, affinity):
+    metric = chosen(affinity=affinity)
+    found = compute(metric, [*CUT[1:], CUT[0]], CUT)[str(metric)]
+    assert found.tolist() == pytest.approx(GOLDEN[affinity], abs=1e-6)
+
+
+def test_it_keeps_the_contract(chosen):
+    check_metric(chosen())
+
+
+def test_a_report_without_entities_has_a_half(chosen):
+    metric = chosen()
+    found = compute(metric, ["", CUT[0], ""], [CUT[0], "", ""])
+    assert [column.tolist() for column in found.values()] == [[0.5] * 3] * 3
+
+
+def test_agreement_by_hand():
+    import torch
+
+    # The anatomy matches itself; "no effusion" is nearest to "effusion", which states the opposite.
+    entities = [RaTEEntity("lung", "ANATOMY"), RaTEEntity("no effusion", "NON-ABNORMALITY")]
+    others = [RaTEEntity("lung", "ANATOMY"), RaTEEntity("effusion", "ABNORMALITY")]
+    of_entities = torch.tensor([[1.0, 0.0], [0.6, 0.8]])
+    of_others = torch.tensor([[1.0, 0.0], [0.0, 1.0]])
+    weights = np.array([0.2856134859160784, 0.16546764653692908])
+    expected = (weights * [1.0, 0.8 * 0.8716553966489615]).sum() / weights.sum()
+    found = agreement(others, of_others, entities, of_entities, "long")
+    assert found == pytest.approx(expected, rel=1e-6)
+
+
+def test_what_is_missing_is_said_before_anything_is_computed(monkeypatch, tmp_path, folders):
+    for name in ("NER", "SYNONYMS"):
+        monkeypatch.delenv(f"VLSCORE_RATESCORE_{name}", raising=False)
+    with pytest.raises(MissingDependency, match=r"ratescore\(ner=PATH\), or set VLSCORE_RATESCORE"):
+        Plan("ratescore").require()
+    monkeypatch.setenv("VLSCORE_RATESCORE_NER", str(folders[0]))
+    with pytest.raises(MissingDependency, match=r"BioLORD.*ratescore\(synonyms=PATH\)"):
+        Plan("ratescore").require()
+    monkeypatch.setenv("VLSCORE_RATESCORE_SYNONYMS", str(tmp_path))
+    with pytest.raises(MissingDependency, match=r"no config\.json"):
+        Plan("ratescore").require()
+    monkeypatch.setenv("VLSCORE_RATESCORE_SYNONYMS", str(folders[1]))
+    Plan("ratescore").require()
+
+
+def test_the_signature_names_both_models_by_digest_and_the_weights(chosen, folders):
+    stated = str(signature(chosen(affinity="short")))
+    for part in ("|ner:RaTE-NER@", "|synonyms:BioLORD@", "|affinity:short-0.6.0|", "|sentences:"):
+        assert part in stated
+    assert str(folders[0].parent) not in stated

@@ -1,0 +1,48 @@
+"""Float32 products stay float32, whichever of PyTorch's switches was used before."""
+
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from vlscore._precision import FULL_PRECISION
+
+SEARCH = """
+import numpy as np, torch
+{switch}
+from vlscore.search import Oracle
+x = np.eye(6, dtype=np.float32)
+print(len(Oracle(x, C=1.0).search(x[:2], x[2:4], ranks=True)))
+"""
+NEWER = hasattr(torch.backends.cuda.matmul, "fp32_precision")
+
+
+@pytest.mark.skipif(not NEWER, reason="this PyTorch has one generation of switches")
+@pytest.mark.parametrize(
+    "switch",
+    [
+        'torch.backends.fp32_precision = "tf32"',
+        'torch.backends.cuda.matmul.fp32_precision = "tf32"',
+        'torch.backends.mkldnn.matmul.fp32_precision = "bf16"',
+    ],
+)
+def test_the_newer_switches_do_not_end_a_search(switch):
+    # They cannot be set back for the other tests: a process of its own.
+    done = subprocess.run(
+        [sys.executable, "-c", SEARCH.format(switch=switch)], capture_output=True, text=True
+    )
+    assert (done.returncode, done.stdout) == (0, "2\n"), done.stderr
+
+
+def test_it_is_entered_again_inside():
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("high")
+    try:
+        with FULL_PRECISION:
+            with FULL_PRECISION:
+                assert not torch.backends.cudnn.allow_tf32
+            assert not torch.backends.cuda.matmul.allow_tf32
+        assert torch.get_float32_matmul_precision() == "high"
+    finally:
+        torch.set_float32_matmul_precision(before)

@@ -1,0 +1,69 @@
+"""`vlscore rating-sheets`: blinded sheets for raters, of the reports that metrics chose."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from vlscore.cli.options import OutOption, QuietOption
+
+
+def rating_sheets(
+    oracles: Annotated[
+        list[Path],
+        typer.Argument(
+            help="Folders of `vlscore oracle --out`, one a metric, of one table and one index; "
+            "NAME=FOLDER names one. Default name: its metric.",
+            metavar="ORACLES",
+        ),
+    ],
+    out: OutOption,
+    raters: Annotated[
+        str,
+        typer.Option("--raters", metavar="NAMES", help="Names of the raters, with commas."),
+    ] = "rater-1",
+    sample: Annotated[
+        int | None,
+        typer.Option(
+            "--sample",
+            min=1,
+            metavar="N",
+            help="Draw so many studies. Default: all.",
+            show_default=False,
+        ),
+    ] = None,
+    studies: Annotated[
+        Path | None,
+        typer.Option(
+            "--studies",
+            metavar="STUDIES",
+            help="The table that was searched for, where it has moved.",
+            show_default=False,
+        ),
+    ] = None,
+    seed: Annotated[
+        int, typer.Option("--seed", metavar="N", help="Of the draw and of every order.")
+    ] = 0,
+    quiet: QuietOption = False,
+) -> None:
+    """Make blinded sheets on which raters count the errors of the reports that metrics chose.
+
+    Writes a sheet a rater, each in an order of its own, instructions, and key.csv, which alone
+    says which metric chose a report: keep it from the raters. A report that several metrics chose
+    is judged once. `vlscore failure-modes` and `vlscore align` read the folder when the sheets are
+    filled in. A folder that holds sheets is never written over.
+
+    Example: vlscore rating-sheets oracle-bleu oracle-vlscore --raters ann,bob --out sheets
+    """
+    from vlscore.alignment import make_sheets
+    from vlscore.cli.options import say_of_run
+    from vlscore.cli.rating_options import names_of
+
+    made = make_sheets(
+        oracles, out, raters=names_of(raters), sample=sample, studies=studies, seed=seed
+    )
+    say_of_run(made.notes, out, unchanged=made.was_there, done="made")
+    if not quiet:
+        typer.echo(f"{made.items} reports of {made.studies} studies to be judged")
+        for sheet in made.sheets.values():
+            typer.echo(f"wrote {sheet}")
