@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
+from vlscore._interrupts import INTERRUPTED
 from vlscore.errors import VLScoreError
 
 if TYPE_CHECKING:
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
 TABLE, ENCODER, READING, OUTPUT = "Table", "Encoder", "Images and reports", "Results"
 
 TABLE_HELP = "Table: .jsonl, .json, .csv, .tsv or .parquet."
-# Exit status of a command that Ctrl-C stopped, by the convention of shells.
-INTERRUPTED = 130
 SHOWN_FAILURES = 10
 
 ImageRootOption = Annotated[
