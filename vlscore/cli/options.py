@@ -110,6 +110,16 @@ PrecisionOption = Annotated[
         rich_help_panel=ENCODER,
     ),
 ]
+CompileOption = Annotated[
+    bool,
+    typer.Option(
+        "--compile",
+        help="Run the encoder under torch.compile: a minute or more to begin with, then faster "
+        "on some machines. Signatures name it.",
+        show_default=False,
+        rich_help_panel=ENCODER,
+    ),
+]
 BatchSizeOption = Annotated[
     int | None,
     typer.Option(
