@@ -1,22 +1,23 @@
 """Claim: a first evaluation of full-size radiographs takes at most 1/1.8 of the time of a loop
-written as the authors' repository does it, a repeated one at most 1/50, and a second generator on
-the same studies at most 40 % of the first.
+written as the authors' repository does it, in bfloat16 at most 1/3 where the processor has units
+for it, a repeated one at most 1/50, and a second generator on the same studies at most 40 % of the
+first.
 
 Protocol. The layout of LIMITR's checkpoint with random weights (fp32, written once as the authors'
 container and once as safetensors), N studies with one grey JPEG of 3056 x 2544 pixels each, two
 reports of lengths like those of the Indiana collection (38 words in the mean, 1.57 word pieces a
 word), a fifth of the references verbatim copies. Each run is a process of its own, its start
 included; the page cache holds files and weights for all. Interleaved rounds, medians; wall clock.
-- loop: one study at a time, as in gefend/LIMITR (commit 891468e; Dawidowicz, Hirsch and Tal, ICCV
-  2023), written anew here from reading it: OpenCV reads, reduces, pads; 97 tokens whatever the
-  length; BERT with all its layers; a Python loop over tokens that adds pieces up to words; the
-  global and the local image maps; then the area.
+- loop: `authors_way.py`, one study at a time.
 - cold: `vlscore evaluate`, nothing of the studies in the cache; the checkpoint's digest is known.
-- warm: the same again, into another folder. - second: another generator's reports, then.
+- bf16: the same with `--precision bf16` and a cache of its own; only where the processor has units
+  for it. What that changes is measured as `--check-precision` does, on the first 64 studies.
+- warm: as cold, again, into another folder. - second: another generator's reports, then.
 The areas of loop and cold must agree (largest relative difference is printed). The limit is the
-time that the encoder's multiplications alone would take at the rate of a 2048^3 float32 product of
-this run: of every image, and of every distinct report at its own length. Beside other work (see the
-load average) ratios of wall clock are worth little: then take the processor times, also printed.
+time that the encoder's multiplications alone would take at the rate of a 2048^3 product of this run
+(the best; float32 for cold, bfloat16 for bf16): of every image, and of every distinct report at its
+own length. Beside other work (see the load average) ratios of wall clock are worth little: then
+take the processor times, also printed. 1,000 studies take 5 GB in the folder for temporary files.
 
 Run: python benchmarks/evaluate_cold_warm.py [--studies 1000] [--rounds 3] [--out FILE]
 """
@@ -26,14 +27,12 @@ import csv
 import json
 import os
 import random
-import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -42,14 +41,16 @@ from machine import describe_machine, publish
 from vlscore.encoders import load_encoder
 from vlscore.encoders.blocks.wordpiece import WordPieceTokenizer
 from vlscore.encoders.checkpoints import convert
+from vlscore.encoders.inference import why_slow
 from vlscore.encoders.limitr import LimitrEncoder
 from vlscore.phantom import render
 from vlscore.phantom.corpus import scene_at
-from vlscore.reports.cleaning import clean_limitr
 
 SIZE, SEED, PIECES = (3056, 2544), 7, 28996
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 WORDS = 14_000
+CHECKED = 64
+LOOP = Path(__file__).with_name("authors_way.py")
 
 
 def write_vocabulary(path: Path) -> None:
@@ -107,107 +108,6 @@ def write_studies(folder: Path, count: int) -> tuple[Path, Path]:
     return tables[0], tables[1]
 
 
-# --- the authors' way -----------------------------------------------------------------------------
-
-
-def loop(table: Path, weights: Path, out: Path) -> None:
-    """One study after the other, as the authors' repository does it."""
-    import cv2
-    from PIL import Image
-    from tokenizers import BertWordPieceTokenizer
-    from torch import nn
-    from torchvision import transforms
-    from torchvision.models import resnet50
-    from transformers import BertConfig, BertModel
-
-    class Image50(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.model = resnet50(weights=None)
-            self.model.fc = nn.Identity()
-            self.global_embedder = nn.Linear(2048, 768)
-            self.local_embedder = nn.Conv2d(1024, 768, kernel_size=1, bias=False)
-
-        def forward(self, x: Any) -> Any:
-            model = self.model
-            x = nn.Upsample(size=(299, 299), mode="bilinear", align_corners=True)(x)
-            x = model.maxpool(model.relu(model.bn1(model.conv1(x))))
-            local = model.layer3(model.layer2(model.layer1(x)))
-            pooled = nn.AdaptiveAvgPool2d((1, 1))(model.layer4(local)).flatten(1)
-            return self.global_embedder(pooled), self.local_embedder(local)
-
-    tensors = torch.load(weights / "model.ckpt", map_location="cpu", weights_only=True)[
-        "state_dict"
-    ]
-    tower = Image50().eval()
-    prefix = "limitr.img_encoder_f."
-    tower.load_state_dict({k[len(prefix) :]: v for k, v in tensors.items() if k.startswith(prefix)})
-    bert = BertModel(BertConfig(vocab_size=PIECES), add_pooling_layer=False).eval()
-    prefix = "limitr.text_encoder.model."
-    bert.load_state_dict({k[len(prefix) :]: v for k, v in tensors.items() if k.startswith(prefix)})
-    tokenizer = BertWordPieceTokenizer(str(weights / "vocab.txt"), lowercase=True)
-    tokenizer.enable_truncation(97)
-    tokenizer.enable_padding(length=97)
-    names = {number: piece for piece, number in tokenizer.get_vocab().items()}
-    finish = transforms.Compose(
-        [
-            transforms.CenterCrop(224),
-            transforms.ToTensor(),
-            transforms.Normalize((0.5, 0.5, 0.5), (0.5, 0.5, 0.5)),
-        ]
-    )
-
-    def image_of(path: Path) -> Any:
-        grey = cv2.imread(str(path), 0)
-        height, width = grey.shape
-        scale = 256 / float(max(height, width))
-        size = (int(width * scale), 256) if height >= width else (256, int(height * scale))
-        small = cv2.resize(grey, size, interpolation=cv2.INTER_AREA)
-        rows, columns = 256 - small.shape[0], 256 - small.shape[1]
-        padding = [(rows // 2, rows - rows // 2), (columns // 2, columns - columns // 2)]
-        square = np.pad(small, padding)
-        return tower(finish(Image.fromarray(square).convert("RGB"))[None])[0][0]
-
-    def words_of(states: Any, ids: Any) -> Any:
-        """(97, layers, 768) of one report: pieces added up to words, one token at a time."""
-        words: list[Any] = []
-        open_word: list[Any] = []
-        for state, number in zip(states, ids, strict=True):
-            piece = names[number.item()]
-            if open_word and not piece.startswith("##"):
-                words.append(torch.stack(open_word).sum(dim=0))
-                open_word = []
-            if piece == "[SEP]":
-                words.append(state)
-                break
-            open_word.append(state)
-        found = torch.stack(words)
-        return torch.cat([found, torch.zeros(97 - len(found), *found.shape[1:])])
-
-    def report_of(text: str) -> Any:
-        encoded = tokenizer.encode(clean_limitr(text))
-        ids, mask = torch.tensor([encoded.ids]), torch.tensor([encoded.attention_mask])
-        layers = bert(input_ids=ids, attention_mask=mask, output_hidden_states=True).hidden_states
-        states = torch.stack(layers[-4:]).permute(1, 2, 0, 3)
-        by_word = torch.stack([words_of(s, i) for s, i in zip(states, ids, strict=True)])
-        by_word.sum(dim=2)  # the local vectors, which the authors' forward pass gives as well
-        return by_word.mean(dim=1).sum(dim=1)[0]
-
-    with torch.no_grad(), out.open("w", newline="") as stream:
-        writer = csv.writer(stream)
-        writer.writerow(["id", "area"])
-        for line in table.read_text(encoding="utf-8").splitlines():
-            row = json.loads(line)
-            i = image_of(table.parent / row["image"])
-            g, r = report_of(row["candidate"]).double(), report_of(row["reference"]).double()
-            a, b = g - i.double(), r - i.double()
-            area = 0.5 * torch.sqrt((a @ a) * (b @ b) - (a @ b) ** 2)
-            writer.writerow([row["id"], float(area)])
-
-
-# --- measuring ------------------------------------------------------------------------------------
-
-
 def timed(command: list[str], cache: Path) -> tuple[float, float]:
     """Seconds of a process, by the clock on the wall and of processors."""
     before = os.times()
@@ -225,14 +125,20 @@ def timed(command: list[str], cache: Path) -> tuple[float, float]:
     return seconds, spent - before.children_user - before.children_system
 
 
-def evaluation(table: Path, weights: Path, out: Path) -> list[str]:
-    options = ["--encoder", "limitr", "--weights", str(weights), "--C", "20", "--quiet"]
+def evaluation(table: Path, weights: Path, out: Path, *more: str) -> list[str]:
+    options = ["--encoder", "limitr", "--weights", str(weights), "--C", "20", "--quiet", *more]
     return ["-m", "vlscore", "evaluate", str(table), "--out", str(out), "--format", "csv", *options]
 
 
-def rate_of_product(side: int = 2048) -> float:
-    """Floating point operations a second of a float32 product, the best of five."""
-    a, b = torch.randn(side, side), torch.randn(side, side)
+def first_rows(table: Path, count: int) -> Path:
+    path = table.with_name(f"first{count}.jsonl")
+    path.write_text("\n".join(table.read_text().splitlines()[:count]) + "\n")
+    return path
+
+
+def rate_of_product(kind: torch.dtype, side: int = 2048) -> float:
+    """Floating point operations a second of a product of this kind, the best of five."""
+    a, b = (torch.randn(side, side).to(kind) for _ in range(2))
     times = []
     for _ in range(6):
         began = time.perf_counter()
@@ -262,57 +168,90 @@ def largest_difference(loop_file: Path, scores: Path) -> float:
     return max(abs(a - b) / a for a, b in zip(*areas, strict=True))
 
 
+def drift(table: Path, weights: Path, out: Path, cache: Path) -> str:
+    """What bfloat16 changes, as `--check-precision` finds it."""
+    options = ["--precision", "bf16", "--check-precision"]
+    timed(evaluation(first_rows(table, CHECKED), weights, out, *options), cache)
+    check = json.loads((out / "run.json").read_text())["precision_check"]
+    area = next(each for each in check["drifts"] if each["number"] == "area")
+    return (
+        f"In bfloat16 the area T of {check['studies']} studies changes by {area['median']:.2%} in "
+        f"the median and {area['largest']:.2%} at most, its mean by {area['mean']:+.2%}; Kendall's "
+        f"tau_b of the studies' order is {area['tau_b']:.4f}."
+    )
+
+
+def share_of_limit(name: str, flops: float, rate: float, seconds: float) -> str:
+    limit = flops / rate
+    return (
+        f"Limit of {name}: {flops / 1e12:.2f} Tflop at {rate / 1e9:.0f} Gflop/s of a 2048^3 "
+        f"product take {limit:.1f} s; {name} reaches {limit / seconds:.0%} of that, start, "
+        "decoding and writing included."
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--studies", type=int, default=1000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--out", type=Path)
-    parser.add_argument("--loop", type=Path, nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.loop is not None:
-        loop(*options.loop)
-        return
+    kinds = {"cold": torch.float32, "bf16": torch.bfloat16}
+    slow = why_slow("bf16", torch.device("cpu"))
+    if slow is not None:
+        del kinds["bf16"]
     times: dict[str, list[tuple[float, float]]] = {}
+    rates: dict[str, list[float]] = {name: [] for name in kinds}
+    changes = f"bf16 is not measured: {slow}."
     with tempfile.TemporaryDirectory() as place:
-        folder, cache = Path(place), Path(place) / "cache"
+        folder = Path(place)
+        caches = {name: folder / f"cache_{name}" for name in kinds}
         plain, mapped = write_limitr(folder / "weights")
         first, second = write_studies(folder, options.studies)
-        flops, rates = operations(first, mapped), [rate_of_product()]
-        # The digest of the checkpoint becomes known, as after any earlier run.
-        few = folder / "few.jsonl"
-        few.write_text("\n".join(first.read_text().splitlines()[:1]) + "\n")
-        timed(evaluation(few, mapped, folder / "few"), cache)
+        flops = operations(first, mapped)
+        for cache in caches.values():
+            # The digest of the checkpoint becomes known, as after any earlier run.
+            one = evaluation(first_rows(first, 1), mapped, folder / f"one_{cache.name}")
+            timed(one, cache)
+        if "bf16" in kinds:
+            changes = drift(first, mapped, folder / "drift", caches["bf16"])
         for turn in range(options.rounds):
-            for file in cache.glob("*.sqlite*"):
-                file.unlink()
+            for name, kind in kinds.items():
+                rates[name].append(rate_of_product(kind))
+                for file in caches[name].glob("*.sqlite*"):
+                    file.unlink()
+            cold = caches["cold"]
             arms = {
-                "loop": [__file__, "--loop", str(first), str(plain), str(folder / "loop.csv")],
-                "cold": evaluation(first, mapped, folder / f"cold{turn}"),
-                "warm": evaluation(first, mapped, folder / f"warm{turn}"),
-                "second": evaluation(second, mapped, folder / f"second{turn}"),
+                "loop": ([str(LOOP), str(first), str(plain), str(folder / "loop.csv")], cold),
+                "cold": (evaluation(first, mapped, folder / f"cold{turn}"), cold),
+                "warm": (evaluation(first, mapped, folder / f"warm{turn}"), cold),
+                "second": (evaluation(second, mapped, folder / f"second{turn}"), cold),
             }
-            for name, command in arms.items():
+            if "bf16" in kinds:
+                out = folder / f"bf16_{turn}"
+                call = evaluation(first, mapped, out, "--precision", "bf16")
+                arms["bf16"] = (call, caches["bf16"])
+            for name, (command, cache) in arms.items():
                 times.setdefault(name, []).append(timed(command, cache))
                 print(name, times[name][-1], flush=True)
-            rates.append(rate_of_product())
+        for name, kind in kinds.items():
+            rates[name].append(rate_of_product(kind))
         difference = largest_difference(folder / "loop.csv", folder / "cold0" / "scores.csv")
-        cold, warm = (folder / f"{arm}0" / "scores.csv" for arm in ("cold", "warm"))
-        same = cold.read_bytes() == warm.read_bytes()
+        cold_scores, warm_scores = (folder / f"{arm}0" / "scores.csv" for arm in ("cold", "warm"))
+        same = cold_scores.read_bytes() == warm_scores.read_bytes()
         work = json.loads((folder / "warm0" / "run.json").read_text())["work"]
         size = sum(f.stat().st_size for f in folder.glob("*.jpg")) / options.studies / 1e6
-        shutil.rmtree(folder / "weights")
     wall, processor = (
         {name: statistics.median(each[k] for each in found) for name, found in times.items()}
         for k in (0, 1)
     )
-    limit = flops / max(rates)
     lines = [
         "# Evaluating full-size radiographs: cold, warm, and as the authors do it",
         "",
         describe_machine(),
         "",
         f"{options.studies} studies, JPEG files of {size:.1f} MB, {torch.get_num_threads()} threads"
-        f" of torch, fp32; medians of {options.rounds} interleaved rounds.",
+        f" of torch; medians of {options.rounds} interleaved rounds.",
         "",
         "| run | s | studies/s | loop takes times as long | processor s | loop, processor |",
         "|---|---:|---:|---:|---:|---:|",
@@ -330,9 +269,9 @@ def main() -> None:
         f"{work['reports_embedded']} reports embedded. Areas of loop and cold differ by at most "
         f"{difference:.1e} of their size.",
         "",
-        f"Limit: {flops / 1e12:.2f} Tflop at {max(rates) / 1e9:.0f} Gflop/s of a 2048^3 product "
-        f"take {limit:.1f} s; cold reaches {limit / wall['cold']:.0%} of that, start, decoding and "
-        "writing included.",
+        changes,
+        "",
+        *(share_of_limit(name, flops, max(rates[name]), wall[name]) for name in kinds),
     ]
     publish("\n".join(lines) + "\n", options.out)
 

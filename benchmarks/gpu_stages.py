@@ -44,6 +44,7 @@ from unittest import mock
 
 import numpy as np
 import torch
+from authors_way import POSITIONS, add_up_pieces
 from evaluate_cold_warm import write_report, write_vocabulary
 from machine import describe_machine, publish
 from scipy.stats import spearmanr
@@ -62,7 +63,7 @@ from vlscore.encoders.limitr import LimitrEncoder
 from vlscore.search import Corpus, Oracle
 from vlscore.similarity import triangle_area
 
-POSITIONS, DIM = 97, 768
+DIM = 768
 # Name of the stage, what was found, beside what, and the goal.
 Row = tuple[str, str, str, str]
 
@@ -395,20 +396,8 @@ class Stages:
             ids, mask = (functional.pad(x, (0, room)) for x in (tokens.ids, tokens.mask))
             tokens = Tokens(ids, mask, tokens.full_lengths).to(self.device)
             states = torch.stack(tower.last_layers(tokens)).permute(1, 2, 0, 3)[0]
-            words: list[Any] = []
-            open_word: list[Any] = []
-            for state, number in zip(states, tokens.ids[0], strict=True):
-                piece = pieces.pieces([number.item()])[0]
-                if open_word and not piece.startswith("##"):
-                    words.append(torch.stack(open_word).sum(dim=0))
-                    open_word = []
-                if piece == "[SEP]":
-                    words.append(state)
-                    break
-                open_word.append(state)
-            found = torch.stack(words)
-            padding = torch.zeros(POSITIONS - len(found), *found.shape[1:], device=self.device)
-            torch.cat([found, padding]).mean(dim=0).sum(dim=0).cpu()
+            words = add_up_pieces(states, tokens.ids[0], lambda n: pieces.pieces([n])[0])
+            words.mean(dim=0).sum(dim=0).cpu()
 
 
 def _folded(kept: dict[int, tuple[torch.Tensor, torch.Tensor]]) -> Callable[..., torch.Tensor]:

@@ -8,13 +8,16 @@ encoder; embeddings must agree to 2e-6 of their length.
 
 Protocol. The report tower of LIMITR (BERT-base, random weights, as time does not depend on their
 values) on reports of the Indiana University collection, findings and impression joined. For time: a
-random sample of SAMPLE distinct ones, as many as a chunk of 128 studies has. Bucketed: the engine
+random sample of SAMPLE distinct ones. Bucketed: the engine
 as it is. Fixed: batches of 16 in table order, padded to 97 by the tokenizer; padded on to 256 by
 masked tokens, no report being longer than 97 here, and of those the first FEWER, as their cost does
 not depend on which they are; times are of one report. One thread; times are of the processor, so
 that other work on the machine does not count; interleaved rounds, medians. Work without time:
-tokens, padding included, of the distinct reports under each way. The share of distinct reports is
-that of the whole file.
+tokens, padding included, of the distinct reports under each way, the engine having rows of two
+reports at once as an evaluation has. The share of distinct reports is that of the whole file.
+Windows: rows of two reports drawn with replacement from all of the file, so many of them embedded
+in one call; the share of tokens that are no padding, in batches of a processor (1,024 tokens) and
+of a GPU (8,192), of at least DRAWN rows.
 
 Run: python benchmarks/text_batching.py REPORTS --vocabulary VOCAB [--out FILE]
      REPORTS: the reports of `data.INDIANA_REPORTS`; VOCAB: Bio_ClinicalBERT's vocab.txt
@@ -46,6 +49,9 @@ from vlscore.reports.cleaning import clean_limitr
 SAMPLE, FEWER, ROUNDS, BATCH, LIMIT, WIDE = 200, 48, 3, 16, 97, 256
 NOT_TIMED = ["Times: not measured in this run (--rounds 0)."]
 TOKENS = 64 * default_batch_size(torch.device("cpu"))
+# Of an evaluation on a processor, as `EmbeddingEngine.rows_at_once` has it.
+ROWS = 16 * default_batch_size(torch.device("cpu"))
+WINDOWS, DRAWN = (128, 256, 512, 2048, 8192), 2048
 
 
 def texts_of(path: Path) -> list[str]:
@@ -118,14 +124,40 @@ def counted(tokenizer: WordPieceTokenizer, texts: list[str], distinct: list[str]
         "| way | tokens | padded to 97, of these | padded to 256, of these |",
         "|---|---:|---:|---:|",
     ]
-    for name, window in (("a chunk of 128 studies", 256), ("one window", len(lengths))):
-        total = 0
-        for start in range(0, len(order), window):
-            some = [lengths[k] for k in order[start : start + window]]
-            for rows in by_length(some, lambda: TOKENS):
-                total += len(rows) * max(some[row] for row in rows)
+    ways = (f"{ROWS} rows at once", 2 * ROWS), ("all at once", len(lengths))
+    for name, window in ways:
+        some = [lengths[k] for k in order]
+        total = padded_tokens(some, window, TOKENS, 1 / 32)
         fixed_97, fixed_256 = (len(lengths) * wide / total for wide in (LIMIT, WIDE))
         lines.append(f"| engine, {name} | {total:,} | {fixed_97:.2f} | {fixed_256:.2f} |")
+    every = tokenizer([clean_limitr(text) for text in texts], max_tokens=LIMIT).lengths.tolist()
+    return [*lines, "", *windows(every)]
+
+
+def padded_tokens(lengths: list[int], window: int, tokens: int, share: float) -> int:
+    """Tokens with padding, where so many reports go through the engine in one call."""
+    total = 0
+    for start in range(0, len(lengths), window):
+        some = lengths[start : start + window]
+        for rows in by_length(some, lambda: tokens, share):
+            total += len(rows) * max(some[row] for row in rows)
+    return total
+
+
+def windows(lengths: list[int]) -> list[str]:
+    lines = [
+        "Tokens that are no padding, by how many rows of two reports are embedded in one call:",
+        "",
+        "| rows at once | on a processor | on a GPU |",
+        "|---:|---:|---:|",
+    ]
+    for rows in WINDOWS:
+        drawn = random.Random(0).choices(lengths, k=2 * max(rows, DRAWN))
+        shares = [
+            sum(drawn) / padded_tokens(drawn, 2 * rows, tokens, share)
+            for tokens, share in ((TOKENS, 1 / 32), (8 * TOKENS, 1 / 8))
+        ]
+        lines.append(f"| {rows:,} | " + " | ".join(f"{share:.1%}" for share in shares) + " |")
     return lines
 
 

@@ -1,53 +1,21 @@
-"""The processes that torchrun started: which one this is, its device, and messages between them.
+"""Messages between the processes that torchrun started.
 
 The first process leads: it reads what to do, hands it out and writes the results. The others send
 it what they computed. All messages are bytes over gloo, so that they run where no GPU is.
 """
 
 import json
-import os
 import queue
 import threading
 from collections import deque
-from datetime import timedelta
 from typing import Any
 
-from vlscore.errors import InvalidSetting, VLScoreError
+from vlscore._torchrun import Place, ProcessLost
 
-# A process that ended is noticed at once. This is for one whose machine has gone without a word.
-_SILENCE = timedelta(hours=1)
 # Messages on their way from one process: enough that none waits for another at work.
 _AHEAD = 2
 # Bytes that state a message's length.
 _SIZE = 8
-
-
-class ProcessLost(VLScoreError):
-    """Another process of the same run has ended before its part was done."""
-
-
-def own_device(device: str | None, count: int) -> str | None:
-    """What this one of `count` processes that torchrun started computes on.
-
-    Args: device: as the user gave it.
-    Returns: the k-th GPU for the k-th process of a machine, which becomes its current one; another
-        device as it was given, and None where nothing was asked for and no GPU is here.
-    Raises: InvalidSetting where a GPU is named by its number, which all processes would share.
-    """
-    if count == 1:
-        return device
-    import torch
-
-    if device is not None and device.startswith("cuda:"):
-        raise InvalidSetting(
-            f"{device} was given to {count} processes, which would share it; leave the device "
-            "out, or give cuda: then each process takes a GPU of its own"
-        )
-    if device == "cuda" or (device is None and torch.cuda.is_available()):
-        device = f"cuda:{os.environ.get('LOCAL_RANK', '0')}"
-        if int(device[5:]) < torch.cuda.device_count():
-            torch.cuda.set_device(device)
-    return device
 
 
 class Processes:
@@ -57,10 +25,14 @@ class Processes:
         rank: number of this process, 0 for the first.
         count: of all processes.
         device: what this one computes on; None where nothing was asked for and no GPU is here.
+        on_this_machine: how many processes of the run share this machine.
     """
 
-    def __init__(self, rank: int = 0, count: int = 1, device: str | None = None) -> None:
+    def __init__(
+        self, rank: int = 0, count: int = 1, device: str | None = None, on_this_machine: int = 1
+    ) -> None:
         self.rank, self.count, self.device = rank, count, device
+        self.on_this_machine = on_this_machine
         self._sending: deque[Any] = deque()
         self._received: dict[int, queue.Queue[bytes | Exception]] = {}
 
@@ -68,29 +40,18 @@ class Processes:
     def from_torchrun(cls, device: str | None = None) -> "Processes":
         """Join the processes that torchrun started, if it did.
 
-        Args and Raises: as of `own_device`.
+        Args: device: as the user gave it; see `Place.own_device`.
+        Raises: InvalidSetting, as `Place.own_device`.
         """
-        count = int(os.environ.get("WORLD_SIZE", "1"))
-        if count == 1:
-            return cls(device=device)
-        import torch.distributed as dist
-
-        device = own_device(device, count)
-        if not dist.is_initialized():
-            is_gpu = device is not None and device.startswith("cuda")
-            backend = "cpu:gloo,cuda:nccl" if is_gpu else "gloo"
-            dist.init_process_group(backend, timeout=_SILENCE)
-        return cls(dist.get_rank(), dist.get_world_size(), device)
+        place = Place.launched()
+        own = place.own_device(device)
+        place.join(own)
+        return cls(place.rank, place.count, own, place.on_this_machine)
 
     @property
     def leads(self) -> bool:
         """Whether this is the first process, which reads and writes for all."""
         return self.rank == 0
-
-    @property
-    def on_this_machine(self) -> int:
-        """How many processes of the run share this machine."""
-        return int(os.environ.get("LOCAL_WORLD_SIZE", "1")) if self.count > 1 else 1
 
     def send(self, content: bytes, to: int = 0, *, last: bool = False) -> None:
         """Send bytes to another process; waits where two messages are on their way already.
@@ -144,16 +105,12 @@ class Processes:
 
     def close(self) -> None:
         """Leave the others, once each has sent its last message, and has this one's."""
-        if self.count == 1:
-            return
-        import torch.distributed as dist
-
         try:
             while self._sending:
                 self._sending.popleft()[0].wait()
         except RuntimeError:
             raise self._lost(0) from None
-        dist.destroy_process_group()
+        Place(self.rank, self.count).leave()
 
     def _listen(self, source: int) -> None:
         import torch

@@ -185,3 +185,36 @@ def test_a_composite_is_fitted_and_then_named_like_any_metric(command, ratings, 
     assert f"file:given@{read_composite(file).digest}" in done.stdout
     refused = command("align", ratings, "-o", tmp_path / "x", *options, "--fit", "errors")
     assert "it has: rating" in str(refused.exception)
+
+
+def test_ratings_beside_a_manifest_and_a_table(command, tmp_path):
+    """ReXrank's manifest of one system, a table of the other, and ratings that bring no text."""
+    studies = {"s1": "Left effusion.", "s2": "Clear lungs.", "s3": "Edema."}
+    manifest = {
+        study: {"section_findings": text, "model_prediction": f"Findings: {text}"}
+        for study, text in studies.items()
+    }
+    (tmp_path / "ours.json").write_text(json.dumps(manifest), encoding="utf-8")
+    rows = [
+        {"id": study, "reference": f"Findings: {text}", "candidate": "Fracture."}
+        for study, text in list(studies.items())[:2]
+    ]
+    theirs = write_csv(tmp_path / "theirs.csv", rows)
+    rated = [
+        {"study_id": study, "candidate_id": name, "rating": errors}
+        for study in studies
+        for name, errors in (("ours", 0), ("theirs", 2))
+    ]
+    ratings, out = write_csv(tmp_path / "only.csv", rated), tmp_path / "out"
+    options = ["-m", "rouge-l", "-o", out, "--resamples", 20]
+    assert "--reports NAME=TABLE" in str(command("align", ratings, *options).exception)
+    given = ["--reports", f"ours={tmp_path / 'ours.json'}", "--reports", f"theirs={theirs}"]
+    done = command("align", ratings, *given, *options)
+    assert done.exit_code == 1, done.output
+    assert "s3, theirs" in done.stderr
+    content = json.loads((out / "alignment.json").read_text(encoding="utf-8"))
+    (agreement,) = content["agreements"]
+    assert agreement["n"] == 5
+    assert agreement["by_pair"]["tau_b"]["estimate"] == pytest.approx(1.0)
+    wrong = command("align", ratings, "--reports", "ours.json", *options)
+    assert "write NAME=TABLE" in str(wrong.exception)

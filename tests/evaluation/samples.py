@@ -11,10 +11,12 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 from PIL import Image
 
+from tests.doubles import HashEncoder
+from vlscore.embedding import EmbeddingEngine
 from vlscore.evaluation import RunResult
 
-BATCH = 2
-CHUNK = 8 * BATCH
+BATCH = 1
+CHUNK = EmbeddingEngine(HashEncoder(), batch_size=BATCH).rows_at_once
 
 
 def make_table(folder: Path, rows: int, suffix: str = ".jsonl") -> tuple[Path, list[dict]]:

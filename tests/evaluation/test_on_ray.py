@@ -4,29 +4,40 @@ import contextlib
 import json
 import os
 import pickle
+import shutil
 import signal
 import sys
+import threading
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
+from PIL import Image
+from typer.testing import CliRunner
 
-from tests.evaluation.samples import results_of, write_table
+from tests.doubles import KeptEncoder
+from tests.evaluation.samples import BATCH, CHUNK, make_table, results_of, write_table
 from vlscore._resources import resource_path
+from vlscore.cache import open_cache
+from vlscore.cli import app
+from vlscore.embedding.kept import kept_pixels
 from vlscore.errors import InvalidSetting, MissingDependency
-from vlscore.evaluation import evaluate, on_ray
+from vlscore.evaluation import evaluate, on_ray, on_workers
 from vlscore.evaluation.on_ray import OnRay
+from vlscore.evaluation.on_workers import Reading, choose, decode
 from vlscore.scorer import Scorer
 from vlscore.studies import open_studies
 
 DEMO = resource_path("weights", "phantom", "demo") / "studies.jsonl"
+DONE = ("images_decoded", "images_embedded", "reports_embedded")
 
 
-def make_scorer(C=None):
+def make_scorer(C=None, cache=False):
     """In this process and in the actors."""
     metrics = "vlscore,bleu-1"
-    return Scorer("phantom", device="cpu", metrics=metrics, batch_size=1, C=C, cache=False)
+    return Scorer("phantom", device="cpu", metrics=metrics, batch_size=1, C=C, cache=cache)
 
 
 @pytest.fixture
@@ -99,7 +110,7 @@ class Local:
                 made = member(*pickle.loads(pickle.dumps(arguments)))
                 methods = {
                     name: SimpleNamespace(remote=partial(self._call, getattr(made, name)))
-                    for name in ("facts", "compute")
+                    for name in ("facts", "spaces", "embed", "score")
                 }
                 return SimpleNamespace(**methods)
 
@@ -112,17 +123,115 @@ class Local:
 def local(monkeypatch):
     ray = Local()
     monkeypatch.setattr(on_ray, "_ray", lambda: ray)
-    return ray
+    monkeypatch.setattr(on_workers, "_DECODERS", 0)
+    yield ray
+    on_workers.close()
 
 
 def test_decoded_elsewhere_and_embedded_elsewhere_the_results_are_the_same(table, local, tmp_path):
-    evaluate(table, tmp_path / "one", make_scorer())
-    elsewhere = OnRay(table, make_scorer(), make_scorer)
-    result = evaluate(table, tmp_path / "ray", make_scorer(), elsewhere=elsewhere)
+    one = evaluate(table, tmp_path / "one", make_scorer())
+    elsewhere = OnRay(table, scorer := make_scorer(), make_scorer)
+    result = evaluate(table, tmp_path / "ray", scorer, elsewhere=elsewhere)
     assert (result.summary.rows, result.summary.failed) == (72, 2)
     assert results_of(tmp_path / "ray") == results_of(tmp_path / "one")
+    assert work_of(result) == work_of(one)
     # One actor for two processors, and none of them stays.
     assert local.killed == 2
+
+
+def work_of(result):
+    return json.loads(result.record.read_text())["work"]
+
+
+def kept_scorer(encoder="kept encoder", **options):
+    """Its embeddings depend on what is computed together: any other batch shows."""
+    return Scorer(KeptEncoder(encoder), metrics="vlscore,bleu-1", batch_size=BATCH, **options)
+
+
+@pytest.fixture
+def mixed_table(tmp_path):
+    """Images and reports that come again in near and far chunks, and rows that fail."""
+    path, records = make_table(tmp_path / "table", 6 * CHUNK + 3)
+    for k, record in enumerate(records):
+        record["reference"] += f" {k % 7}"
+        if k % 5 == 4:
+            record |= {name: records[k - 4 - k % 3][name] for name in ("candidate", "image")}
+        if k % 11 == 10:
+            record["candidate"] = records[max(0, k - CHUNK)]["candidate"]
+        if k % 13 == 12:
+            # The same content under another name.
+            copy = path.parent / f"copy {k}.png"
+            shutil.copy(path.parent / records[max(0, k - CHUNK)]["image"], copy)
+            record["image"] = copy.name
+        if k % 17 == 16:
+            record["image"] = [record["image"], f"{k - 1}.png"]
+            record["view"] = ["PA", "LATERAL"]
+    (path.parent / "3.png").write_bytes(b"no image")
+    (path.parent / "21.png").unlink()
+    records[6]["candidate"] = records[40]["candidate"] = "untokenizable"
+    records[9]["reference"] = ""
+    records[30]["candidate"] = None
+    return open_studies(write_table(path, records))
+
+
+@pytest.mark.parametrize("views", ["first-frontal", "frontal+lateral"])
+def test_with_the_cache_work_and_bytes_are_those_of_one_process(
+    mixed_table, local, tmp_path, monkeypatch, views
+):
+    recipe = partial(kept_scorer, views=views)
+
+    def on_ray(out, recipe=recipe):
+        elsewhere = OnRay(mixed_table, scorer := recipe(), recipe)
+        return evaluate(mixed_table, tmp_path / out, scorer, elsewhere=elsewhere)
+
+    monkeypatch.setenv("VLSCORE_CACHE", str(tmp_path / "cache of one"))
+    one = evaluate(mixed_table, tmp_path / "one", recipe())
+    monkeypatch.setenv("VLSCORE_CACHE", str(tmp_path / "cache of many"))
+    cold = on_ray("cold")
+    assert results_of(tmp_path / "cold") == results_of(tmp_path / "one")
+    for name in DONE[1:]:
+        assert work_of(cold)[name] == work_of(one)[name] > 0
+    # One file that is frontal here and lateral there is decoded once.
+    assert 0 < work_of(cold)["images_decoded"] <= work_of(one)["images_decoded"]
+    warm = on_ray("warm")
+    assert results_of(tmp_path / "warm") == results_of(tmp_path / "one")
+    work = work_of(warm)
+    assert (work["images_embedded"], work["reports_embedded"]) == (0, 0)
+    # What failed is tried again.
+    assert work == work_of(evaluate(mixed_table, tmp_path / "warm one", recipe()))
+    # Another encoder with the same images takes its pixels from the cache.
+    other = partial(kept_scorer, "another encoder", views=views)
+    work = work_of(on_ray("other", other))
+    assert work["pixels_from_cache"] > 4 * CHUNK
+    assert work["images_decoded"] == work_of(warm)["images_decoded"]
+
+
+def test_without_failures_a_warm_run_reads_no_image(local, tmp_path, cache_folder):
+    path, _ = make_table(tmp_path / "table", 3 * CHUNK)
+    for out in ("cold", "warm"):
+        table = open_studies(path)
+        elsewhere = OnRay(table, scorer := kept_scorer(), kept_scorer)
+        work = work_of(evaluate(table, tmp_path / out, scorer, elsewhere=elsewhere))
+        expected = (3 * CHUNK, 3 * CHUNK, 3 * CHUNK + 3) if out == "cold" else (0, 0, 0)
+        assert tuple(work[name] for name in DONE) == expected
+    assert (work["images_from_cache"], work["pixels_from_cache"]) == (3 * CHUNK, 0)
+    assert results_of(tmp_path / "warm") == results_of(tmp_path / "cold")
+
+
+def test_a_file_that_was_replaced_after_it_was_hashed_is_kept_by_nobody(tmp_path, cache_folder):
+    encoder = KeptEncoder()
+    cache = open_cache()
+    reading = Reading("run", encoder.image_pipeline, encoder.image_policy, "mean", cache.folder)
+    path, _ = make_table(tmp_path, 2)
+    (row, _) = list(open_studies(path))
+    (chosen,) = choose([row], reading)
+    (file,) = chosen.frontal
+    shutil.copy(tmp_path / "1.png", tmp_path / "0.png")
+    decoded = decode([file], reading)
+    assert list(decoded.pixels) == [file.path]
+    assert decoded.changed == {file.path}
+    pixels = kept_pixels(cache, encoder.image_pipeline, encoder.image_policy)
+    assert not pixels.get([file.digest])
 
 
 def test_texts_alone_are_decoded_nowhere(table, local, tmp_path):
@@ -198,28 +307,67 @@ def pids(name):
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
-            if name in (folder / "cmdline").read_text():
+            if (folder / "cmdline").read_text().startswith(name):
                 found.append(int(folder.name))
     return found
 
 
+@contextlib.contextmanager
+def killing(*names):
+    """Kill one process of each name, in the middle of its work; yields those that were."""
+    killed, has_ended = {}, threading.Event()
+
+    def kill():
+        while len(killed) < len(names) and not has_ended.wait(0.002):
+            for name in names:
+                if name not in killed and (victims := pids(name)):
+                    os.kill(victims[0], signal.SIGKILL)
+                    killed[name] = victims[0]
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    yield killed
+    has_ended.set()
+    killer.join()
+
+
+@pytest.fixture
+def large_images(tmp_path):
+    """Radiographs that are at least some time in decoding; every second row repeats one."""
+    records = [json.loads(line) for line in DEMO.read_text().splitlines()]
+    rows = []
+    for k in range(48):
+        name = tmp_path / f"{k // 16 * 8 + k % 8}.png"
+        if not name.exists():
+            noise = np.random.default_rng(k).integers(0, 255, (900, 900), np.uint8)
+            Image.fromarray(noise).save(name, compress_level=1)
+        rows.append(records[k % len(records)] | {"id": str(k), "image": name.name})
+    rows[5]["image"] = "absent.png"
+    rows[20]["reference"] = ""
+    return write_table(tmp_path / "studies.jsonl", rows)
+
+
 @pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="needs /proc")
-def test_the_results_are_those_of_one_process_even_where_an_actor_is_killed(
-    table, cluster, one_thread, tmp_path
+@pytest.mark.usefixtures("cluster", "one_thread")
+def test_the_command_on_a_cluster_loses_processes_and_nothing_else(
+    large_images, tmp_path, monkeypatch
 ):
-    evaluate(table, tmp_path / "one", make_scorer())
-    killed = []
+    def run(out, *options):
+        command = ["evaluate", str(large_images), "--out", str(tmp_path / out), "--batch-size", "1"]
+        metrics = ["--metrics", "vlscore,bleu-1", "--quiet"]
+        found = CliRunner().invoke(app, [*command, *metrics, "--workers", "0", *options])
+        assert found.exit_code == 1, found.output  # two rows have no value
+        return json.loads((tmp_path / out / "run.json").read_text())["work"]
 
-    def kill_an_actor(done, failed):
-        if done and not killed:
-            (victim, *_) = pids("ray::_Actor")
-            os.kill(victim, signal.SIGKILL)
-            killed.append(victim)
-
-    elsewhere = OnRay(table, make_scorer(), make_scorer, actors=2)
-    result = evaluate(
-        table, tmp_path / "ray", make_scorer(), elsewhere=elsewhere, on_progress=kill_an_actor
-    )
-    assert killed
-    assert (result.summary.rows, result.summary.failed) == (72, 2)
-    assert results_of(tmp_path / "ray") == results_of(tmp_path / "one")
+    monkeypatch.setenv("VLSCORE_CACHE", str(tmp_path / "cache of one"))
+    one = run("one")
+    monkeypatch.setenv("VLSCORE_CACHE", str(tmp_path / "cache of many"))
+    with killing("ray::decode", "ray::Embedding.embed") as killed:
+        cold = run("cold", "--engine", "ray")
+    assert len(killed) == 2
+    assert results_of(tmp_path / "cold") == results_of(tmp_path / "one")
+    assert cold == one
+    warm = run("warm", "--engine", "ray")
+    assert results_of(tmp_path / "warm") == results_of(tmp_path / "one")
+    # The file that is not there is looked for again.
+    assert [warm[name] for name in DONE] == [1, 0, 0]

@@ -56,7 +56,7 @@ def _annotated(monkeypatch, **classes):
     from vlscore.annotators.chexbert import OBSERVATIONS, CheXbertAnnotation
 
     class Stand:
-        def annotate(self, reports):
+        def annotate(self, reports, way):
             found = []
             for report in reports:
                 read = np.zeros(14, dtype=np.int64)

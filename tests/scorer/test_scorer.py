@@ -14,7 +14,7 @@ from tests.doubles import HashEncoder
 from tests.metrics import own
 from vlscore import similarity
 from vlscore._signature import Signature
-from vlscore.embedding import StudyEmbedder
+from vlscore.embedding import StudyEmbedder, StudyViews
 from vlscore.errors import (
     InvalidReport,
     InvalidSetting,
@@ -25,7 +25,7 @@ from vlscore.errors import (
     VLScoreError,
 )
 from vlscore.metrics import compute
-from vlscore.scorer import Scorer
+from vlscore.scorer import Item, Scorer
 
 REPORTS = ["no effusion", "left effusion is large", "heart size is normal", ""]
 
@@ -434,17 +434,27 @@ def test_equal_channels_are_one_grey_picture(scorer):
     np.testing.assert_array_equal(scorer.score(stacked, REPORTS[:3], REPORTS[1:4]).scores, expected)
 
 
-def test_colour_batches_are_refused_with_what_to_do(scorer):
-    batch = np.zeros((2, 3, 16, 12), dtype=np.uint8)
+def test_batches_of_four_axes_are_images_with_channels(scorer):
+    grey = [picture(k) for k in range(2)]
+    expected = scorer.score(grey, REPORTS[:2], REPORTS[1:3]).scores
+    first = np.stack([np.stack([image] * 3) for image in grey])
+    for batch in (first, np.moveaxis(first, 1, 3), torch.from_numpy(first)):
+        found = scorer.score(batch, REPORTS[:2], REPORTS[1:3]).scores
+        np.testing.assert_array_equal(found, expected)
     with pytest.raises(InvalidStudy, match=r"list\(batch\)"):
-        scorer.score(batch, REPORTS[:2], REPORTS[:2])
+        scorer.score(first, REPORTS[:3], REPORTS[:3])
+    # Three patients in the place of three channels are seen in each image.
+    mixed = np.stack([np.stack([picture(3 * k + c) for c in range(3)]) for k in range(2)])
+    with pytest.raises(UnreadableImage, match="channels that differ"):
+        scorer.score(mixed, REPORTS[:2], REPORTS[1:3])
 
 
 def test_two_images_with_one_candidate_and_one_reference_are_no_batch(scorer):
     views = [picture(0), picture(1)]
     with pytest.raises(InvalidStudy, match="several views of one study are a tuple"):
         scorer.score(views, REPORTS[0], REPORTS[1])
-    assert isinstance(scorer.score(tuple(views), REPORTS[0], REPORTS[1]), vlscore.Score)
+    with pytest.warns(UserWarning, match="nothing tells which is frontal"):
+        assert isinstance(scorer.score(tuple(views), REPORTS[0], REPORTS[1]), vlscore.Score)
 
 
 def test_one_text_for_several_patients_is_warned_of(scorer):
@@ -605,3 +615,22 @@ def test_errors_of_ours_are_of_one_tree(scorer):
     ):
         with pytest.raises(VLScoreError):
             call()
+
+
+def test_what_is_embedded_can_be_told_and_done_before_it_is_scored():
+    encoder = HashEncoder()
+    scorer = Scorer(encoder, metrics="vlscore,bleu-1", device="cpu")
+    items = [Item("no effusion", "effusion"), Item(None, "heart"), Item("heart", "effusion")]
+    for item in items:
+        item.shown = StudyViews([picture(3)])
+    rows, texts = scorer.texts_of(items)
+    assert rows == [0, 2]
+    assert texts == ["no effusion", "heart", "effusion", "effusion"]
+    scorer.embed_items(items)
+    assert (encoder.image_calls, encoder.report_rows) == (1, len(set(texts)))
+    scorer.score_items(items)
+    # Texts are remembered, pixels are not.
+    assert (encoder.image_calls, encoder.report_rows) == (2, len(set(texts)))
+    texts_alone = Scorer(metrics="bleu-1")
+    texts_alone.embed_items(items)
+    assert texts_alone.texts_of(items) == ([0, 2], [])

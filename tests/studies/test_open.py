@@ -215,19 +215,31 @@ def test_an_image_root_that_is_no_folder_is_refused_before_the_first_row(tmp_pat
             read_studies(path, image_root=root)
 
 
-def test_a_folder_of_images_is_a_bad_row_that_lists_them(tmp_path: Path) -> None:
+def test_a_folder_stands_for_the_images_in_it(tmp_path: Path) -> None:
+    """MIMIC-CXR's layout: a folder a study, DICOM files with or without a suffix, other files."""
     folder = tmp_path / "files" / "p10" / "s50414267"
-    folder.mkdir(parents=True)
-    name = "files/p10/s50414267"
-    path = write(tmp_path / "t.csv", GOOD | {"image": name})
+    (folder / "deeper").mkdir(parents=True)
+    path = write(tmp_path / "t.csv", GOOD | {"image": "files/p10/s50414267"})
+    for name in ("index.html", "SHA256SUMS", ".hidden.png"):
+        (folder / name).write_bytes(b"no image" * 40)
     (bad,) = open_studies(path)
     assert isinstance(bad, BadRow)
-    assert bad.reason.endswith("it holds no files")
-    for file in "dabc":
-        (folder / file).touch()
-    (bad,) = open_studies(path)
-    assert isinstance(bad, BadRow)
-    assert f'name the images in it: "{name}/a;{name}/b;{name}/c" (4 files)' in bad.reason
+    assert 'column "image"' in bad.reason
+    assert "a folder of 3 files, none of which is a DICOM, PNG, JPEG or TIFF image" in bad.reason
+    png, jpeg = b"\x89PNG\r\n\x1a\n rest", b"\xff\xd8\xff rest"
+    dicom = bytes(128) + b"DICM rest"
+    for name, head in {"IM2": dicom, "c.PNG": png, "a.jpg": jpeg, "1.2.840.5": dicom}.items():
+        (folder / name).write_bytes(head)
+    (study,) = open_studies(path)
+    assert isinstance(study, Study)
+    assert study.images == tuple(folder / name for name in ("1.2.840.5", "IM2", "a.jpg", "c.PNG"))
+    both = write(tmp_path / "two.csv", GOOD | {"image": "files/p10/s50414267;x.png"})
+    (study,) = open_studies(both)
+    assert isinstance(study, Study)
+    assert study.images == (
+        *(folder / n for n in ("1.2.840.5", "IM2", "a.jpg", "c.PNG")),
+        tmp_path / "x.png",
+    )
 
 
 @pytest.mark.parametrize("column", ["id", "image", "reference", "candidate", "view", "also"])

@@ -75,17 +75,17 @@ def test_a_step_stays_there(table, lateral_table, tmp_path, lateral, micro_batch
     assert losses[1] == pytest.approx(losses[0], rel=1e-5 if precision == "fp32" else 0.05)
 
 
-def test_each_process_takes_a_gpu_of_its_own(monkeypatch):
-    monkeypatch.setenv("LOCAL_RANK", "1")
+def test_each_process_takes_a_gpu_of_its_own():
+    second = Processes(3, 4, local_rank=1)
     with pretended_gpu(2):
         for given in (None, "cuda"):
-            assert _device(given, Processes(3, 4)) == torch.device("cuda", 1)
+            assert _device(given, second) == torch.device("cuda", 1)
             assert _device(given, Processes()) == torch.device("cuda")
-        assert _device("cpu", Processes(3, 4)) == torch.device("cpu")
+        assert _device("cpu", second) == torch.device("cpu")
         with pytest.raises(InvalidSetting, match="cuda:1 was given to 4 processes"):
-            _device("cuda:1", Processes(3, 4))
+            _device("cuda:1", second)
     with pretended_gpu(1), pytest.raises(InvalidSetting, match="there is no device 'cuda:1'"):
-        _device(None, Processes(3, 4))
+        _device(None, second)
 
 
 @pytest.mark.gpu

@@ -20,6 +20,7 @@ from vlscore.alignment.failure_run import FailureRun, run_failure_modes
 from vlscore.alignment.layouts import LAYOUTS, layout_of, read_ratings
 from vlscore.alignment.pairs import MEANINGS, RatedPairs
 from vlscore.alignment.pairwise import RankingAgreement
+from vlscore.alignment.reports import with_reports
 from vlscore.alignment.run import AlignmentRun, run_alignment
 from vlscore.alignment.sheet_run import RatingSheets, make_sheets
 from vlscore.alignment.table import RatingColumns
@@ -55,4 +56,5 @@ __all__ = [
     "run_alignment",
     "run_failure_modes",
     "split_values",
+    "with_reports",
 ]

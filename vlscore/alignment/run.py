@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     import pandas
 
 # Pairs of one chunk where nothing is embedded; else batches.
-_TEXTS_IN_CHUNK, _BATCHES_IN_CHUNK = 1000, 8
+_TEXTS_IN_CHUNK = 1000
 _CONTENT, COMPOSITE, _FIGURE = "alignment.json", "composite.json", "agreement"
 TOLD = "upper bound, told the answer"
 _RESULTS = (
@@ -240,7 +240,7 @@ class _Run:
             return 0
         size = _TEXTS_IN_CHUNK
         if self._scorer.embedder is not None:
-            size = _BATCHES_IN_CHUNK * self._scorer.embedder.engine.batch_size
+            size = self._scorer.embedder.engine.rows_at_once
         failed = sum(chunk.note["failed"] for chunk in folder.chunks())
         on_progress(folder.rows, failed)
         for begin in range(folder.rows, len(self.pairs), size):

@@ -234,7 +234,7 @@ def _chosen(
     best: dict[str, dict[str, str]] = {}
     for name, run in found.items():
         for answer in read_answers(run.file(ANSWERS)):
-            if answer.hits and answer.id in references:
+            if answer.hits and answer.id is not None and answer.id in references:
                 best.setdefault(answer.id, {})[name] = answer.hits[0].text
     items, left_out = [], 0
     for study, by_oracle in best.items():

@@ -29,8 +29,8 @@ def check_inputs(scorer: Scorer, pairs: RatedPairs) -> None:
     if pairs.texts is None or (needs.references and pairs.references is None):
         raise InvalidSetting(
             f"{names} look at reports, and {pairs.source} brings none: name their columns "
-            "(--reference-column, --candidate-column), or give values that were computed "
-            "elsewhere (--values)"
+            "(--reference-column, --candidate-column), give each candidate's table (--reports "
+            "NAME=TABLE), or values that were computed elsewhere (--values)"
         )
     if needs.images and pairs.images is None:
         raise InvalidSetting(

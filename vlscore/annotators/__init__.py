@@ -1,10 +1,12 @@
 """Networks that read facts out of reports: CheXbert's labels, RadGraph's entities and relations,
-RaTEScore's entities."""
+RaTEScore's entities, and GREEN, which lists errors."""
 
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from vlscore.annotators.chexbert import CheXbert, CheXbertAnnotation
+    from vlscore.annotators.green import GreenJudge, ReportPair
+    from vlscore.annotators.green_answers import GreenAnswer, UnreadableAnswer, read_green_answer
     from vlscore.annotators.radgraph import Entity, RadGraph, RadGraphAnnotation
     from vlscore.annotators.ratescore import RaTEEntity, RaTEReader
 
@@ -12,20 +14,30 @@ __all__ = [
     "CheXbert",
     "CheXbertAnnotation",
     "Entity",
+    "GreenAnswer",
+    "GreenJudge",
     "RaTEEntity",
     "RaTEReader",
     "RadGraph",
     "RadGraphAnnotation",
+    "ReportPair",
+    "UnreadableAnswer",
+    "read_green_answer",
 ]
 
 _MODULES = {
     "CheXbert": "chexbert",
     "CheXbertAnnotation": "chexbert",
     "Entity": "radgraph",
+    "GreenAnswer": "green_answers",
+    "GreenJudge": "green",
     "RaTEEntity": "ratescore",
     "RaTEReader": "ratescore",
     "RadGraph": "radgraph",
     "RadGraphAnnotation": "radgraph",
+    "ReportPair": "green",
+    "UnreadableAnswer": "green_answers",
+    "read_green_answer": "green_answers",
 }
 
 

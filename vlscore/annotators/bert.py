@@ -3,27 +3,34 @@
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Literal, get_args
 
 from torch import Tensor
 
 from vlscore.encoders.blocks.bert import Bert
 from vlscore.encoders.blocks.building import fill, without_initialisation
-from vlscore.errors import IncompatibleCheckpoint
+from vlscore.encoders.blocks.linear import in_bfloat16
+from vlscore.errors import IncompatibleCheckpoint, InvalidSetting
 
 # Every BERT of Devlin et al. 2019 has attention heads of this width; no tensor shows it.
 _HEAD_WIDTH = 64
 _LAYER = re.compile(r"encoder\.layer\.(\d+)\.")
 _UNUSED = ("pooler.*",)
 
+Precision = Literal["fp32", "bf16"]
 
-def bert_of(tensors: Mapping[str, Tensor], source: Path) -> Bert:
-    """A BERT encoder without its pooler, in float32, from tensors under transformers' names.
+
+def bert_of(tensors: Mapping[str, Tensor], source: Path, precision: Precision = "fp32") -> Bert:
+    """A BERT encoder without its pooler from tensors under transformers' names.
 
     Args:
         source: where they come from, for messages.
+        precision: of the linear maps and of attention; all else is in float32.
 
-    Raises: IncompatibleCheckpoint where they are of another architecture.
+    Raises: IncompatibleCheckpoint where they are of another architecture; InvalidSetting.
     """
+    if precision not in get_args(Precision):
+        raise InvalidSetting(f'precision is "fp32" or "bf16" here, not {precision!r}')
     try:
         pieces, hidden = tensors["embeddings.word_embeddings.weight"].shape
         positions = len(tensors["embeddings.position_embeddings.weight"])
@@ -51,7 +58,8 @@ def bert_of(tensors: Mapping[str, Tensor], source: Path) -> Bert:
         )
     fill(bert, tensors, source=source, unused=_UNUSED)
     # Checkpoints of any precision are read in float32.
-    return bert.float().eval()
+    bert = bert.float().eval()
+    return bert if precision == "fp32" else in_bfloat16(bert)
 
 
 def part_of(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:

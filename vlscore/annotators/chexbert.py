@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from vlscore.annotators.batches import groups_of_like_length, tokens_at_once
-from vlscore.annotators.bert import bert_of, part_of
+from vlscore.annotators.bert import Precision, bert_of, part_of
 from vlscore.annotators.places import chexbert_files
+from vlscore.cache import Entry
 from vlscore.encoders.blocks.building import fill
 from vlscore.encoders.blocks.wordpiece import WordPieceTokenizer
 from vlscore.encoders.checkpoints import load_checkpoint
@@ -64,7 +65,9 @@ class CheXbert:
         weights: chexbert.pth as published, its safetensors conversion, or a folder with it.
         vocabulary: vocab.txt of bert-base-uncased, or its folder; default: beside the checkpoint,
             else what the hub's cache on this machine holds.
-        device: where it runs, in float32.
+        device: where it runs.
+        precision: "bf16" multiplies BERT's matrices in bfloat16, which is faster where the
+            processor or GPU has units for it, and may change what is read.
 
     Raises: WeightsNotFound, UnsafeCheckpoint, IncompatibleCheckpoint, InvalidSetting.
     """
@@ -75,23 +78,26 @@ class CheXbert:
         vocabulary: str | Path | None = None,
         *,
         device: str | torch.device = "cpu",
+        precision: Precision = "fp32",
     ) -> None:
         path, words = chexbert_files(weights, vocabulary)
         # DataParallel puts "module." before every name.
         tensors = {
             key.removeprefix("module."): tensor for key, tensor in load_checkpoint(path).items()
         }
-        self._bert = bert_of(part_of(tensors, "bert."), path)
+        self._bert = bert_of(part_of(tensors, "bert."), path, precision)
         hidden = self._bert.hidden
         self._heads = nn.ModuleList(nn.Linear(hidden, classes) for classes in CLASSES)
         heads = {key: t for key, t in tensors.items() if not key.startswith("bert.")}
         fill(self._heads, heads, source=path, key_of="linear_heads.{}".format)
         self._tokenizer = WordPieceTokenizer.from_file(words, size=self._bert.pieces)
         self._longest = min(_MAX_TOKENS, self._bert.positions)
+        self.precision = precision
         self._device = check_device(device)
         self._tokens = tokens_at_once(self._device.type)
         nn.Module.to(self._bert, self._device)
         self._heads.float().eval().to(self._device)
+        self.identity = {"dtype": "<f4", "precision": precision, "device": self._device.type}
 
     def annotate(self, reports: Sequence[str]) -> list[CheXbertAnnotation]:
         """What it reads in each report, in order; in an empty one, what it reads in "[CLS] [SEP]".
@@ -105,6 +111,20 @@ class CheXbert:
             CheXbertAnnotation(classes[row], embeddings[row].numpy(), bool(truncated[row]))
             for row in range(len(reports))
         ]
+
+    def entry_of(self, annotation: CheXbertAnnotation) -> Entry:
+        """An annotation as it is kept: fourteen classes and the vector, one behind the other."""
+        values = np.concatenate([annotation.classes, annotation.embedding]).astype("<f4")
+        return Entry(values.tobytes(), values.shape, int(annotation.is_truncated))
+
+    def annotation_of(self, entry: Entry, report: str) -> CheXbertAnnotation | None:
+        """The annotation that was kept; None where the entry holds something else."""
+        count = len(CLASSES) + self._bert.hidden
+        if entry.shape != (count,) or len(entry.value) != 4 * count:
+            return None
+        values = np.frombuffer(entry.value, "<f4").astype(np.float32)
+        classes = values[: len(CLASSES)].astype(np.int64)
+        return CheXbertAnnotation(classes, values[len(CLASSES) :], bool(entry.flag))
 
     def logits(self, reports: Sequence[str]) -> tuple[list[Tensor], Tensor, Tensor]:
         """The heads' outputs, before any label is chosen.

@@ -65,10 +65,12 @@ def load_tokenizer(folder: Path, **settings: Any) -> Any:
 
 
 def _loaded(kind: Any, folder: Path, **settings: Any) -> Any:
-    from transformers.utils import logging
+    from transformers import utils
 
-    level = logging.get_verbosity()
+    logging: Any = utils.logging  # its functions are not annotated
+    level, has_bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
     logging.set_verbosity_error()
+    logging.disable_progress_bar()
     try:
         return kind.from_pretrained(
             str(folder), local_files_only=True, trust_remote_code=False, **settings
@@ -80,3 +82,5 @@ def _loaded(kind: Any, folder: Path, **settings: Any) -> Any:
         ) from error
     finally:
         logging.set_verbosity(level)
+        if has_bars:
+            logging.enable_progress_bar()

@@ -1,14 +1,16 @@
 """Annotators as metrics use them: loaded once, each report read once while it is remembered."""
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from threading import Lock
 from typing import Any, Generic, Protocol, TypeVar
 
+from vlscore.annotators.bert import Precision
 from vlscore.annotators.chexbert import CheXbert, CheXbertAnnotation
 from vlscore.annotators.folders import files_of_model
+from vlscore.annotators.green import GreenJudge
 from vlscore.annotators.radgraph import RadGraph, RadGraphAnnotation
 from vlscore.annotators.ratescore import RaTEEntity, RaTEReader
 
@@ -23,6 +25,14 @@ class _Reads(Protocol):
     def annotate(self, reports: Sequence[str]) -> Sequence[Any]: ...
 
 
+# For each distinct report what an annotator reads in it.
+_Way = Callable[[Any, Sequence[str]], Mapping[str, Any]]
+
+
+def _directly(annotator: _Reads, reports: Sequence[str]) -> Mapping[str, Any]:
+    return dict(zip(reports, annotator.annotate(reports), strict=True))
+
+
 class RememberingAnnotator(Generic[Annotation]):
     """Annotates each distinct report once, while it is among the latest used."""
 
@@ -31,13 +41,16 @@ class RememberingAnnotator(Generic[Annotation]):
         self._known: OrderedDict[str, Annotation] = OrderedDict()
         self._lock = Lock()
 
-    def annotate(self, reports: Sequence[str]) -> list[Annotation]:
-        """What the annotator reads in each report, in order."""
+    def annotate(self, reports: Sequence[str], way: _Way = _directly) -> list[Annotation]:
+        """What the annotator reads in each report, in order.
+
+        Args: way: how annotations come of the annotator and distinct reports that are not known.
+        """
         with self._lock:
             here = {r: self._known[r] for r in reports if r in self._known}
             new = [report for report in dict.fromkeys(reports) if report not in here]
             if new:
-                here.update(zip(new, self._annotator.annotate(new), strict=True))
+                here.update(way(self._annotator, new))
             for report in dict.fromkeys(reports):
                 self._known[report] = here[report]
                 self._known.move_to_end(report)
@@ -47,17 +60,17 @@ class RememberingAnnotator(Generic[Annotation]):
 
 
 def remembered_chexbert(
-    weights: Path, vocabulary: Path
+    weights: Path, vocabulary: Path, precision: Precision = "fp32"
 ) -> RememberingAnnotator[CheXbertAnnotation]:
     """CheXbert from these files, loaded again only where one has changed."""
-    return _chexbert(weights, vocabulary, stamps(weights, vocabulary))
+    return _chexbert(weights, vocabulary, stamps(weights, vocabulary), precision)
 
 
 def remembered_radgraph(
-    weights: Path, vocabulary: Path
+    weights: Path, vocabulary: Path, precision: Precision = "fp32"
 ) -> RememberingAnnotator[RadGraphAnnotation]:
     """RadGraph from these files, loaded again only where one has changed."""
-    return _radgraph(weights, vocabulary, stamps(weights, vocabulary))
+    return _radgraph(weights, vocabulary, stamps(weights, vocabulary), precision)
 
 
 def remembered_ratescore(
@@ -65,6 +78,11 @@ def remembered_ratescore(
 ) -> tuple[RaTEReader, RememberingAnnotator[tuple[RaTEEntity, ...]]]:
     """RaTEScore's networks, loaded again only where a file changed, and its entities of reports."""
     return _ratescore(ner, synonyms, stamps(*files_of_model(ner), *files_of_model(synonyms)))
+
+
+def remembered_green(model: Path) -> GreenJudge:
+    """GREEN's language model, loaded again only where a file has changed."""
+    return _green(model, stamps(*files_of_model(model)))
 
 
 def stamps(*places: Path) -> _Stamp:
@@ -80,27 +98,37 @@ def stamps(*places: Path) -> _Stamp:
 
 @lru_cache(maxsize=1)
 def _chexbert(
-    weights: Path, vocabulary: Path, stamp: _Stamp
+    weights: Path, vocabulary: Path, stamp: _Stamp, precision: Precision
 ) -> RememberingAnnotator[CheXbertAnnotation]:
-    return RememberingAnnotator(CheXbert(weights, vocabulary, device=_device()))
+    return RememberingAnnotator(
+        CheXbert(weights, vocabulary, device=device_of_annotators(), precision=precision)
+    )
 
 
 @lru_cache(maxsize=1)
 def _radgraph(
-    weights: Path, vocabulary: Path, stamp: _Stamp
+    weights: Path, vocabulary: Path, stamp: _Stamp, precision: Precision
 ) -> RememberingAnnotator[RadGraphAnnotation]:
-    return RememberingAnnotator(RadGraph(weights, vocabulary, device=_device()))
+    return RememberingAnnotator(
+        RadGraph(weights, vocabulary, device=device_of_annotators(), precision=precision)
+    )
 
 
 @lru_cache(maxsize=1)
 def _ratescore(
     ner: Path, synonyms: Path, stamp: _Stamp
 ) -> tuple[RaTEReader, RememberingAnnotator[tuple[RaTEEntity, ...]]]:
-    reader = RaTEReader(ner, synonyms, device=_device())
+    reader = RaTEReader(ner, synonyms, device=device_of_annotators())
     return reader, RememberingAnnotator(reader)
 
 
-def _device() -> str:
+@lru_cache(maxsize=1)
+def _green(model: Path, stamp: _Stamp) -> GreenJudge:
+    return GreenJudge(model, device=device_of_annotators())
+
+
+def device_of_annotators() -> str:
+    """Where the annotators of metrics run: on a GPU where there is one."""
     import torch
 
     return "cuda" if torch.cuda.is_available() else "cpu"

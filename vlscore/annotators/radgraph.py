@@ -13,10 +13,13 @@ import torch
 from torch import Tensor
 
 from vlscore.annotators.batches import groups_of_like_length, tokens_at_once
+from vlscore.annotators.bert import Precision
+from vlscore.annotators.kept import json_content, json_entry
 from vlscore.annotators.places import radgraph_files
 from vlscore.annotators.radgraph_archive import read_radgraph
 from vlscore.annotators.radgraph_model import RadGraphModel, RadGraphScores
 from vlscore.annotators.radgraph_words import Splitting, words_of
+from vlscore.cache import Entry
 from vlscore.encoders.blocks.wordpiece import WordPieceTokenizer
 from vlscore.encoders.inference import check_device, inference
 
@@ -83,7 +86,9 @@ class RadGraph:
         splitting: how reports are split into words: as for the first RadGraph, or as for
             RadGraph-XL; default: by the data set that the archive names.
         dataset: which labels to use, where the archive holds those of several data sets.
-        device: where it runs, in float32.
+        device: where it runs.
+        precision: "bf16" multiplies BERT's matrices in bfloat16, which is faster where the
+            processor or GPU has units for it, and may change what is read.
 
     Raises: WeightsNotFound, UnsafeCheckpoint, IncompatibleCheckpoint, InvalidSetting.
     """
@@ -96,10 +101,11 @@ class RadGraph:
         splitting: Splitting | None = None,
         dataset: str | None = None,
         device: str | torch.device = "cpu",
+        precision: Precision = "fp32",
     ) -> None:
         path, words = radgraph_files(weights, vocabulary)
         files = read_radgraph(path, dataset)
-        self._model = RadGraphModel(files)
+        self._model = RadGraphModel(files, precision)
         bert = self._model.bert
         self._tokenizer = WordPieceTokenizer.from_file(words, size=bert.pieces)
         self._at_once = min(files.max_pieces or bert.positions, bert.positions) - 2
@@ -107,9 +113,17 @@ class RadGraph:
         self._relation_labels = files.relation_labels
         first: Splitting = "radgraph" if files.dataset in _FIRST else "radgraph-xl"
         self.splitting = splitting or first
+        self.precision = precision
         self._device = check_device(device)
         self._tokens = tokens_at_once(self._device.type)
         self._model.to(self._device)
+        self.identity = {
+            "dtype": "json",
+            "splitting": self.splitting,
+            "labels": files.dataset,
+            "precision": precision,
+            "device": self._device.type,
+        }
 
     def annotate(self, reports: Sequence[str]) -> list[RadGraphAnnotation]:
         """What it reads in each report, in order; nothing in one without words.
@@ -121,6 +135,34 @@ class RadGraph:
             RadGraphAnnotation(tuple(w), () if s is None else self._entities(w, s))
             for w, s in zip(words, scores, strict=True)
         ]
+
+    def entry_of(self, annotation: RadGraphAnnotation) -> Entry:
+        """An annotation as it is kept: labels and positions, not words."""
+        return json_entry([[e.label, e.start, e.end, e.relations] for e in annotation.entities])
+
+    def annotation_of(self, entry: Entry, report: str) -> RadGraphAnnotation | None:
+        """The annotation of this report; None where the entry holds something else."""
+        words = words_of(report, self.splitting)
+        rows = json_content(entry)
+        try:
+            entities = tuple(
+                Entity(
+                    tokens=" ".join(words[start : end + 1]),
+                    label=label,
+                    start=start,
+                    end=end,
+                    relations=tuple((str(name), int(target)) for name, target in relations),
+                )
+                for label, start, end, relations in rows
+            )
+        except (TypeError, ValueError):
+            return None
+        inside = all(
+            0 <= e.start <= e.end < len(words)
+            and all(0 <= t < len(entities) for _, t in e.relations)
+            for e in entities
+        )
+        return RadGraphAnnotation(tuple(words), entities) if inside else None
 
     def scores(self, reports: Sequence[str]) -> tuple[list[list[str]], list[RadGraphScores | None]]:
         """The words of each report, and the network's scores; None for a report without words."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from vlscore.annotators.bert import bert_of, part_of
+from vlscore.annotators.bert import Precision, bert_of, part_of
 from vlscore.annotators.radgraph_archive import RadGraphFiles
 from vlscore.errors import IncompatibleCheckpoint
 
@@ -67,10 +67,10 @@ class RadGraphModel(nn.Module):
     Raises: IncompatibleCheckpoint where the tensors do not fit together.
     """
 
-    def __init__(self, files: RadGraphFiles) -> None:
+    def __init__(self, files: RadGraphFiles, precision: Precision = "fp32") -> None:
         super().__init__()
         tensors = files.tensors
-        self.bert = bert_of(part_of(tensors, _BERT), files.source)
+        self.bert = bert_of(part_of(tensors, _BERT), files.source, precision)
         hidden = self.bert.hidden
         try:
             widths = tensors["_endpoint_span_extractor._span_width_embedding.weight"].float()

@@ -36,7 +36,7 @@ CREATE INDEX IF NOT EXISTS by_use ON entries (used);
 """
 _SECONDS_TO_WAIT = 30.0
 # Of the file; mapped pages count as memory of the process.
-_MAPPED = 1 << 26
+_MAPPED = 1 << 24
 _PAGES_OF_LOG = 8000
 _HOUR = 3600
 # A store that is full is brought to this share of what it may hold.
@@ -361,6 +361,11 @@ class Space:
     def __init__(self, store: Store, facts: Mapping[str, Any]) -> None:
         self.store = store
         self._facts = Facts(facts)
+
+    @property
+    def facts(self) -> str:
+        """The facts, as json."""
+        return self._facts.text
 
     def get(self, contents: Iterable[bytes]) -> dict[bytes, Entry]:
         """As `Store.get`."""

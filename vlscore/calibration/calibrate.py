@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 QUANTILES = (0.5, 0.9, 0.95, 0.99)
 
 # Batches of images that are decoded before they are embedded.
-_BATCHES_IN_CHUNK = 8
 
 OnProgress = Callable[[int, int], None]
 
@@ -258,7 +257,7 @@ def _embed(
     rows = iter(table)
     done = 0
     with embedder.decoder(workers) as decoder:
-        while chunk := list(islice(rows, _BATCHES_IN_CHUNK * embedder.engine.batch_size)):
+        while chunk := list(islice(rows, embedder.engine.rows_at_once)):
             done += len(chunk)
             used = list(_selected(chunk, policy, embedded.failed))
             shown = [

@@ -12,6 +12,7 @@ from vlscore.cli.options import (
     BatchSizeOption,
     CandidateColumnOption,
     CandidateSectionOption,
+    CompileOption,
     ConstantOption,
     DeviceOption,
     EncoderOption,
@@ -136,6 +137,17 @@ def align(
             rich_help_panel=TABLE,
         ),
     ] = None,
+    reports: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--reports",
+            metavar="NAME=TABLE",
+            help="Table, or ReXrank's manifest, with the reports of the candidate NAME and their "
+            "references, where RATINGS has no reports. Once a candidate.",
+            show_default=False,
+            rich_help_panel=TABLE,
+        ),
+    ] = None,
     id_column: IdColumnOption = "id",
     view_column: ViewColumnOption = "view",
     encoder: EncoderOption = None,
@@ -144,6 +156,7 @@ def align(
     C: ConstantOption = None,
     device: DeviceOption = None,
     precision: PrecisionOption = "fp32",
+    compile: CompileOption = False,
     batch_size: BatchSizeOption = None,
     no_cache: NoCacheOption = False,
     image_policy: ImagePolicyOption = "auto",
@@ -171,7 +184,7 @@ def align(
     import json
 
     from vlscore._registry import split_names
-    from vlscore.alignment import read_ratings, run_alignment, split_values
+    from vlscore.alignment import read_ratings, run_alignment, split_values, with_reports
     from vlscore.cli.progress import row_progress
     from vlscore.studies import open_studies
 
@@ -183,11 +196,21 @@ def align(
         rater=rater_column,
         category=category_column,
         significant=significant_column,
-        reference=reference_column,
-        candidate=candidate_column,
+        # With tables of reports these are columns of theirs.
+        reference="reference" if reports else reference_column,
+        candidate="candidate" if reports else candidate_column,
         image="image" if studies is not None else image_column,
     )
     pairs = read_ratings(ratings, layout, columns=columns, meaning=meaning, image_root=image_root)
+    if reports:
+        texts = column_names(id=id_column, reference=reference_column, candidate=candidate_column)
+        pairs = with_reports(
+            pairs,
+            {
+                name: open_studies(path, needs={"reference", "candidate"}, columns=texts)
+                for name, path in map(rating_options.named_path, reports)
+            },
+        )
     table = None
     if studies is not None:
         names = column_names(id=id_column, image=image_column, view=view_column)
@@ -206,6 +229,7 @@ def align(
             C=C,
             device=device,
             precision=precision,
+            compile=compile,
             batch_size=batch_size,
             cache=not no_cache,
             image_policy=image_policy,

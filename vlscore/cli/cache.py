@@ -8,7 +8,7 @@ import typer
 from vlscore.cli._help import GroupedCommand
 
 app = typer.Typer(
-    help="Look into, shrink and check what is kept between runs: pixels and embeddings.",
+    help="Look into, shrink and check what is kept between runs: pixels, embeddings, annotations.",
     no_args_is_help=True,
     add_completion=False,
 )
@@ -19,7 +19,7 @@ _GIB, _MIB = 1 << 30, 1 << 20
 
 @app.command(cls=GroupedCommand)
 def info() -> None:
-    """Print where the cache lies, how much it holds, and of which encoders.
+    """Print where the cache lies, how much it holds, and of what.
 
     VLSCORE_CACHE names another folder, or "off"; VLSCORE_CACHE_GIB says how much it may hold.
     """
@@ -38,7 +38,11 @@ def info() -> None:
         for space in store.info():
             facts = space.facts
             detail = ", ".join(str(facts[k]) for k in ("precision", "device") if k in facts)
-            name = f"{facts['encoder']}@{facts['checksum'][:12]}" if "encoder" in facts else ""
+            name = ""
+            if "encoder" in facts:
+                name = f"{facts['encoder']}@{facts['checksum'][:12]}"
+            if "annotator" in facts:
+                name = f"{facts['annotator']}@{facts['weights'][:12]}"
             rows.append(
                 (
                     str(facts["holds"]),

@@ -1,10 +1,12 @@
 """Options of commands that read a rated set, so that they read the same in each."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from vlscore.cli.options import TABLE
+from vlscore.errors import InvalidSetting
 
 if TYPE_CHECKING:
     from vlscore.alignment import RatingColumns
@@ -75,6 +77,14 @@ def rating_columns(ratings: str, by_rater: str, **names: str) -> "RatingColumns"
     from vlscore.alignment import RatingColumns
 
     return RatingColumns(ratings=names_of(ratings), by_rater=names_of(by_rater), **names)
+
+
+def named_path(text: str) -> tuple[str, Path]:
+    """Name and path of an option such as "ours=reports.jsonl"; raises InvalidSetting otherwise."""
+    name, separator, path = text.partition("=")
+    if not (separator and name and path):
+        raise InvalidSetting(f"write NAME=TABLE, as in ours=ours.jsonl, not {text!r}")
+    return name, Path(path)
 
 
 def names_of(text: str) -> tuple[str, ...]:

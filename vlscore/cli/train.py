@@ -297,11 +297,11 @@ def train(
 
     Example: vlscore train studies.csv --objective limitr --style limitr --out mine
     """
+    from vlscore._torchrun import Place
     from vlscore.cli.progress import training_progress
     from vlscore.images import ImagePolicy
     from vlscore.studies import open_studies
     from vlscore.training.preparing import Preparation
-    from vlscore.training.processes import launched
     from vlscore.training.run import train as run
     from vlscore.training.settings import TrainingSettings
     from vlscore.training.starts import Start
@@ -350,7 +350,7 @@ def train(
     start = Start(encoder, weights, tokenizer, image_weights, text_weights, style)
     made = preparation(studies)
     held = preparation(validation) if validation is not None else None
-    is_quiet = quiet or as_json or not launched().is_first
+    is_quiet = quiet or as_json or not Place.launched().leads
     with (
         stopping(out, "finished steps are"),
         training_progress(made.table.count(), quiet=is_quiet) as (on_progress, on_step),
@@ -370,7 +370,7 @@ def train(
             on_progress=on_progress,
             on_step=on_step,
         )
-    if not launched().is_first:
+    if not Place.launched().leads:
         return
     for note in made.table.notes:
         typer.echo(f"note: {note}", err=True)

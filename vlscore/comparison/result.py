@@ -14,6 +14,7 @@ from vlscore.comparison.given import GivenMetric
 from vlscore.comparison.systems import BASELINE
 from vlscore.comparison.texts import TextFacts
 from vlscore.metrics import Metric, corpus_of_sums
+from vlscore.scorer.running import corpus_name
 from vlscore.stats import (
     Interval,
     PairedSums,
@@ -176,7 +177,7 @@ def _quantities(numbers: NDArray[np.float64], layout: Layout) -> Iterator[_Quant
             # Statistics without a value are 0, which would count as a candidate without words.
             has_value = np.isfinite(columns[:, :, :1])
             sums = np.where(has_value, numbers[:, :, layout.statistics(metric)], np.nan)
-            name = f"{metric} {output.name}" + ("" if output.name == "corpus" else " (corpus)")
+            name = corpus_name(metric, output.name)
             combine = partial(_corpus_value, metric, output.name)
             yield str(metric), output.higher_is_better, name, sums, combine
 

@@ -8,11 +8,14 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from vlscore.encoders import JointEncoder, Precision, Tokens
 from vlscore.encoders.base import inference
+from vlscore.encoders.inference import is_short_of_memory
 from vlscore.errors import InvalidSetting
 
 IMAGES_ON_A_CPU = 16
@@ -22,9 +25,10 @@ _MOST_IMAGES = 128
 # 1024 tokens for 16 images: a processor's matrix product is at its best from there on, and the
 # smaller a batch, the less of it is padding. A GPU has 8192 for its 128 images.
 _TOKENS_PER_IMAGE = 64
-
-# The last is of cuBLAS and cuDNN, which take memory of their own.
-_SHORTAGES = ("out of memory", "can't allocate memory", "_STATUS_ALLOC_FAILED")
+# What a batch of reports costs besides its tokens (weights are read, kernels are started), as a
+# share of a full one: on a processor that reads them at 10 GB/s, and on a large GPU.
+_SHARE_OF_A_BATCH = 1 / 32
+_SHARE_ON_A_GPU = 1 / 8
 
 Item = TypeVar("Item")
 Batch = TypeVar("Batch", Tensor, Tokens)
@@ -58,24 +62,49 @@ def in_batches(items: Iterable[Item], size: Callable[[], int]) -> Iterator[list[
         yield batch
 
 
-def by_length(lengths: Sequence[int], tokens: Callable[[], int]) -> Iterator[list[int]]:
+def by_length(
+    lengths: Sequence[int], tokens: Callable[[], int], share: float = _SHARE_OF_A_BATCH
+) -> Iterator[list[int]]:
     """Positions in batches of at most `tokens()`, padding included; the shortest come first.
 
-    A batch depends only on those that come after the batches before it: whoever goes on after some
-    batches finds the same ones.
+    The batches are those that cost least in all, where each costs its tokens with padding, and
+    `share` of `tokens()` besides. They depend only on what comes after the batches before them:
+    whoever goes on after some batches finds the same ones.
 
     >>> list(by_length([30, 10, 10, 50, 70], lambda: 60))
     [[1, 2], [0], [3], [4]]
     """
     order = sorted(range(len(lengths)), key=lambda position: lengths[position])
-    batch: list[int] = []
-    for position in order:
-        if batch and (len(batch) + 1) * lengths[position] > tokens():
-            yield batch
-            batch = []
-        batch.append(position)
-    if batch:
-        yield batch
+    longest = np.array([lengths[position] for position in order], dtype=np.int64)
+    start, most = 0, -1
+    while start < len(order):
+        if tokens() != most:
+            # Where memory was short, what is left is planned anew.
+            most = tokens()
+            stops = _cheapest_stops(longest, most, round(share * most))
+        stop = int(stops[start])
+        yield order[start:stop]
+        start = stop
+
+
+def _cheapest_stops(lengths: NDArray[np.int64], most: int, besides: int) -> NDArray[np.int64]:
+    """Where a batch that begins at each position ends, so that all from there on cost least.
+
+    Args: lengths: ascending; most: tokens of a batch of several; besides: tokens that a batch costs
+        in addition to its own.
+    """
+    count = len(lengths)
+    cost = np.zeros(count + 1, dtype=np.int64)
+    stops = np.zeros(count, dtype=np.int64)
+    for start in range(count - 1, -1, -1):
+        # No batch has more items than would fit if all were as short as the first.
+        end = min(start + max(most // max(int(lengths[start]), 1), 1), count)
+        size = np.arange(1, end - start + 1) * lengths[start:end]
+        fitting = max(int(np.searchsorted(size, most, "right")), 1)
+        total = size[:fitting] + cost[start + 1 : start + 1 + fitting]
+        best = int(np.argmin(total))
+        stops[start], cost[start] = start + 1 + best, total[best] + besides
+    return stops
 
 
 def stacked(items: Sequence[Tensor], device: torch.device) -> Tensor:
@@ -106,6 +135,11 @@ class Forward:
         """Of one batch of reports, padding included."""
         return self.images * _TOKENS_PER_IMAGE
 
+    def report_batches(self, lengths: Sequence[int]) -> Iterator[list[int]]:
+        """Positions of reports with so many tokens, in batches for this device."""
+        share = _SHARE_ON_A_GPU if self._encoder.device.type == "cuda" else _SHARE_OF_A_BATCH
+        return by_length(lengths, lambda: self.tokens, share)
+
     def __call__(self, embed: Callable[[Batch], Tensor], batch: Batch) -> Tensor:
         """(n, d) float32, on the CPU, of a batch that lies there.
 
@@ -122,7 +156,7 @@ class Forward:
                 there = batch.to(device, non_blocking=device.type == "cuda")
                 return embed(there).float().cpu()
         except (RuntimeError, MemoryError) as error:
-            if not _is_shortage(error):
+            if not is_short_of_memory(error):
                 raise
         # Outside the handler: the error holds on to the memory of what failed.
         count = len(batch)
@@ -152,11 +186,3 @@ def _rows(batch: Batch, start: int, stop: int) -> Batch:
     if isinstance(batch, Tensor):
         return batch[start:stop]
     return batch.take(range(start, stop))
-
-
-def _is_shortage(error: BaseException) -> bool:
-    """Whether memory is short, on a GPU or here, where torch raises a bare RuntimeError."""
-    if isinstance(error, MemoryError | torch.cuda.OutOfMemoryError):
-        return True
-    words = str(error)
-    return any(shortage in words for shortage in _SHORTAGES)

@@ -12,6 +12,7 @@ from vlscore._record import libraries
 from vlscore._version import __version__
 from vlscore.cache import Cache, Entry
 from vlscore.cache.store import Space
+from vlscore.embedding.changes import Changes
 from vlscore.encoders import ImagePipeline, JointEncoder, Precision
 from vlscore.encoders.inference import weights_sample
 from vlscore.images import ImagePolicy
@@ -23,8 +24,9 @@ class KeptEmbeddings:
     """The embeddings of one encoder under one policy and precision that lie in a cache.
 
     They are found by the content of a file or text and by everything else that a number depends
-    on: the encoder's code, checksum and image pipeline, the image policy, the precision, the kind
-    of device, and the versions of the libraries that a run's record names.
+    on: the encoder's code, checksum and image pipeline, the image policy, the precision, whether
+    towers are compiled, the kind of device, and the versions of the libraries that a run's record
+    names.
 
     An encoder is left out (every answer is "not there", and nothing is kept) where that cannot be
     told: where its code is not vlscore's and it states no `cache_version`, or where its weights are
@@ -32,11 +34,18 @@ class KeptEmbeddings:
     """
 
     def __init__(
-        self, cache: Cache, encoder: JointEncoder, policy: ImagePolicy, precision: Precision
+        self,
+        cache: Cache,
+        encoder: JointEncoder,
+        policy: ImagePolicy,
+        precision: Precision,
+        *,
+        is_compiled: bool = False,
     ) -> None:
         self._cache, self._encoder = cache, encoder
         self._policy, self._precision = policy, precision
-        self._seen: list[tuple[int, int]] | None = None
+        self._is_compiled = is_compiled
+        self._changes = Changes(encoder)
         self._is_as_loaded = False
         self._spaces: dict[str, Space] = {}
 
@@ -73,6 +82,8 @@ class KeptEmbeddings:
             "dtype": "<f4",
             "libraries": _versions(),
         }
+        if self._is_compiled:
+            facts["compiled"] = True
         if holds != "reports":
             facts |= _facts_of_pixels(encoder.image_pipeline, self._policy)
             facts["pipeline_code"] = pipeline
@@ -84,15 +95,8 @@ class KeptEmbeddings:
         The checksum is that of the files. PyTorch counts the changes of every tensor; only where it
         counted some are values looked at.
         """
-        encoder = self._encoder
-        try:
-            state = [*encoder.parameters(), *encoder.buffers()]
-            seen = [(id(tensor), tensor._version) for tensor in state]
-        except RuntimeError:  # tensors made in inference mode count nothing
-            seen = None
-        if seen is None or seen != self._seen:
-            self._is_as_loaded = encoder.loaded_weights == weights_sample(encoder)
-            self._seen = seen
+        if self._changes.are_new():
+            self._is_as_loaded = self._encoder.loaded_weights == weights_sample(self._encoder)
         return self._is_as_loaded
 
 

@@ -2,9 +2,10 @@
 
 import contextlib
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from functools import cache
-from typing import Literal
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import torch
 from torch import nn
@@ -19,6 +20,12 @@ PRECISIONS: tuple[Precision, ...] = ("fp32", "bf16", "fp16")
 _BF16_FLAGS = {"avx512_bf16", "amx_bf16", "avx_ne_convert", "bf16", "svebf16"}
 # Values at either end of a tensor that `weights_sample` looks at.
 _SAMPLED = 32
+
+Result = TypeVar("Result")
+_OF_WEIGHTS: ContextVar[dict[nn.Module, Any] | None] = ContextVar("of_weights", default=None)
+
+# The last is of cuBLAS and cuDNN, which take memory of their own.
+_SHORTAGES = ("out of memory", "can't allocate memory", "_STATUS_ALLOC_FAILED")
 
 
 @contextlib.contextmanager
@@ -36,6 +43,27 @@ def inference(device: torch.device, precision: Precision) -> Iterator[None]:
         torch.autocast(device.type, dtype=half, enabled=precision != "fp32"),
     ):
         yield
+
+
+@contextlib.contextmanager
+def unchanging_weights() -> Iterator[None]:
+    """What `of_weights_alone` makes is made once in this block, in which no weight may change."""
+    token = _OF_WEIGHTS.set({})
+    try:
+        yield
+    finally:
+        _OF_WEIGHTS.reset(token)
+
+
+def of_weights_alone(module: nn.Module, make: Callable[[], Result]) -> Result:
+    """What `make` makes of a module's weights; once for all batches of `unchanging_weights`."""
+    made = None if torch.compiler.is_compiling() else _OF_WEIGHTS.get()
+    if made is None:
+        return make()
+    if module not in made:
+        made[module] = make()
+    found: Result = made[module]
+    return found
 
 
 def check_precision(precision: str, device: torch.device | None = None) -> None:
@@ -67,18 +95,32 @@ def why_slow(precision: Precision, device: torch.device) -> str | None:
     return "this processor has no units for bf16, which will be slower than fp32"
 
 
+class ProcessorFacts(NamedTuple):
+    """What Linux says of the processor: who made it, what it can do; empty where nobody says."""
+
+    maker: str
+    flags: frozenset[str]
+
+
 @cache
-def _processor_flags() -> frozenset[str]:
-    """What Linux says that the processor can do; empty where nobody says."""
+def processor_facts() -> ProcessorFacts:
+    """As the first processor of /proc/cpuinfo states them."""
+    maker = ""
     try:
         with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as stream:
             for line in stream:
                 name, _, value = line.partition(":")
+                if name.strip() == "vendor_id":
+                    maker = value.strip()
                 if name.strip() in ("flags", "Features"):
-                    return frozenset(value.split())
+                    return ProcessorFacts(maker, frozenset(value.split()))
     except OSError:
         pass
-    return frozenset()
+    return ProcessorFacts(maker, frozenset())
+
+
+def _processor_flags() -> frozenset[str]:
+    return processor_facts().flags
 
 
 def check_ready(encoder: nn.Module) -> None:
@@ -145,3 +187,11 @@ def _devices() -> str:
 
 def _mps_count() -> int:
     return int(torch.backends.mps.is_available())
+
+
+def is_short_of_memory(error: BaseException) -> bool:
+    """Whether memory is short, on a GPU or here, where torch raises a bare RuntimeError."""
+    if isinstance(error, MemoryError | torch.cuda.OutOfMemoryError):
+        return True
+    words = str(error)
+    return any(shortage in words for shortage in _SHORTAGES)

@@ -17,6 +17,7 @@ from vlscore.encoders.blocks.bert_tower import (
     last_layer,
 )
 from vlscore.encoders.blocks.gloria_towers import words_of
+from vlscore.encoders.blocks.linear import by_onednn
 from vlscore.encoders.blocks.pad_crop import PadCropPipeline
 from vlscore.encoders.blocks.resnet_trunk import (
     PATCH_WIDTH,
@@ -115,7 +116,7 @@ class VisionTransformerTower(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.model = VisionTransformer(num_classes=0)
+        self.model = by_onednn(VisionTransformer(num_classes=0))
         self.global_embed = ProjectionHead(self.model.num_features)
         self.local_embed = LocalHead(self.model.num_features)
 

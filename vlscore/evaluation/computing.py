@@ -18,8 +18,6 @@ from vlscore.evaluation.rows import REASONS, chunk_table, read_chunk, reasons_of
 from vlscore.scorer import Item, Scorer
 from vlscore.studies import BadRow, Study
 
-# Batches in one chunk: enough for equal reports to meet and for lengths to be bucketed.
-_BATCHES_IN_CHUNK = 8
 # Rows of a chunk where nothing is embedded.
 _TEXTS_IN_CHUNK = 1000
 # So many rows that all fail for one reason are no accident of the data.
@@ -138,7 +136,7 @@ def chunks_of(rows: Iterator[Row], scorer: Scorer) -> Iterator[list[Row]]:
     """The rows, as many at a time as this scorer computes together."""
     size = _TEXTS_IN_CHUNK
     if scorer.embedder is not None:
-        size = _BATCHES_IN_CHUNK * scorer.embedder.engine.batch_size
+        size = scorer.embedder.engine.rows_at_once
     while chunk := list(islice(rows, size)):
         yield chunk
 

@@ -10,10 +10,11 @@ import pyarrow as pa
 
 from vlscore._files import plain, write_json
 from vlscore._frames import read_frame
-from vlscore._processes import Processes, ProcessLost
+from vlscore._processes import Processes
 from vlscore._record import run_record
 from vlscore._resumable import FinishedRun, ResumableFolder
 from vlscore._signature import difference
+from vlscore._torchrun import ProcessLost
 from vlscore.errors import InvalidSetting
 from vlscore.evaluation.computing import (
     Computing,
@@ -235,6 +236,7 @@ class _Run:
         self._began = time.monotonic()
         embedder = scorer.embedder
         self._before = embedder.engine.work.to_dict() if embedder is not None else {}
+        self._annotated_before = scorer.plan.annotations.to_dict()
 
     def key(self) -> dict[str, Any]:
         """What must be equal for a stopped run to go on."""
@@ -326,10 +328,18 @@ class _Run:
             precision_check=plain(self._checked.to_dict()) if self._checked is not None else None,
             device=str(embedder.encoder.device) if embedder is not None else None,
             batch_size=embedder.engine.batch_size if embedder is not None else None,
-            work=embedder.engine.work.since(self._before) if embedder is not None else None,
+            work=self._work(),
             seconds=round(time.monotonic() - self._began, 3),
             resumed_from=folder.resumed_from,
         )
+
+    def _work(self) -> dict[str, int] | None:
+        """What was computed, and what came from the cache; None where no network took part."""
+        embedder = self._scorer.embedder
+        found = embedder.engine.work.since(self._before) if embedder is not None else {}
+        now = self._scorer.plan.annotations.to_dict()
+        since = {name: count - self._annotated_before[name] for name, count in now.items()}
+        return {**found, **(since if any(since.values()) else {})} or None
 
     def _earlier_layout(self, run: FinishedRun) -> Layout:
         """The columns of a finished run; raises InvalidSetting where a metric has changed since."""

@@ -8,6 +8,7 @@ from vlscore.display import TextTable, number
 from vlscore.evaluation.rows import ERROR, ID, ROW
 from vlscore.evaluation.summary import Summary
 from vlscore.scorer.geometry import FLAGS, NUMBERS
+from vlscore.scorer.running import corpus_name
 from vlscore.stats import Interval
 
 _SHOWN_NUMBERS = ("area", "foot")
@@ -23,8 +24,7 @@ def summary_table(summary: Summary) -> TextTable:
             shown = (*_cells(value.mean), number(median, 4), str(value.scored))
             rows.append((column + better, *shown))
         for which, interval in metric.corpus.items():
-            shown_name = f"{name} {which}" if which == "corpus" else f"{name} {which} (corpus)"
-            rows.append((shown_name, *_cells(interval), "", str(metric.scored)))
+            rows.append((corpus_name(name, which), *_cells(interval), "", str(metric.scored)))
     return TextTable("", ("metric", "mean", "95 % interval", "median", "n"), tuple(rows))
 
 

@@ -62,6 +62,28 @@ def format_name(path: str | os.PathLike[str]) -> str:
     return next((name for mark, name in named.items() if first.startswith(mark)), "other")
 
 
+def images_in(folder: str | os.PathLike[str]) -> tuple[Path, ...]:
+    """The image files in a folder, sorted by name: DICOM, PNG, JPEG and TIFF, told by content.
+
+    Folders in it, hidden files and files of other kinds (a report, a table) are left out.
+
+    Raises: UnreadableImage where it holds no image, or cannot be looked into.
+    """
+    folder = Path(folder)
+    try:
+        entries = sorted(entry.name for entry in os.scandir(folder) if entry.is_file())
+    except OSError as error:
+        raise UnreadableImage(f"{folder}: cannot be looked into ({error.strerror})") from None
+    paths = (folder / name for name in entries if not name.startswith("."))
+    found = tuple(path for path in paths if format_name(path) != "other")
+    if not found:
+        raise UnreadableImage(
+            f"{folder}: is a folder of {len(entries)} files, none of which is a DICOM, PNG, JPEG "
+            "or TIFF image; name the images"
+        )
+    return found
+
+
 def is_dicom(head: bytes) -> bool:
     """Whether a file begins like a DICOM file, with preamble or (older writers) without."""
     if head[128:132] == b"DICM":

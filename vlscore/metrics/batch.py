@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vlscore._signature import Signature
+from vlscore.annotators.kept import KeptAnnotations
 from vlscore.errors import InvalidReport, InvalidSetting, VLScoreError
 from vlscore.metrics.embeddings import EmbeddingTriples
 from vlscore.metrics.metric import Metric
@@ -26,6 +27,7 @@ class Batch:
         artefacts: name -> one value for each candidate and one for each reference.
         values: for a metric that is computed from others, the values of each of its `inputs`,
             under what stands there.
+        annotations: where what networks read in reports is kept between runs.
         fitted: what the metric at hand was fitted to, as its provider's `fit` returned it; None
             for a metric that is not fitted.
 
@@ -38,6 +40,7 @@ class Batch:
     artefacts: Mapping[str, tuple[Sequence[Any], Sequence[Any]]] = field(default_factory=dict)
     values: Mapping[str | Metric, "MetricValues"] = field(default_factory=dict)
     fitted: Any = None
+    annotations: KeptAnnotations = field(default_factory=KeptAnnotations)
 
     def __post_init__(self) -> None:
         lengths = {"candidates": len(self.candidates)}

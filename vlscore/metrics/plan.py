@@ -15,6 +15,8 @@ import numpy as np
 
 from vlscore._signature import Signature
 from vlscore._version import __version__
+from vlscore.annotators.kept import KeptAnnotations
+from vlscore.cache import Cache
 from vlscore.errors import InvalidReport, InvalidSetting, MissingDependency, VLScoreError
 from vlscore.metrics.artefacts import ARTEFACTS, ArtefactStore
 from vlscore.metrics.batch import Batch, Computed, MetricValues, Values
@@ -75,8 +77,10 @@ class Plan:
         metrics: names, as in "bleu-4(smoothing=exp)", separated by commas or in a list; or Metrics.
         text: how the text policy that was applied to all texts is printed in signatures; None
             where texts are taken as they come.
+        cache: where what networks read in reports is kept between runs; None keeps nothing.
 
     Attributes:
+        annotations: that cache, and how many reports were read anew.
         metrics: those asked for, in order.
         steps: those and their inputs, each behind what it is computed from.
         needs: what studies must bring.
@@ -86,10 +90,13 @@ class Plan:
         have columns of one name.
     """
 
-    def __init__(self, metrics: Any, *, text: str | None = None) -> None:
+    def __init__(
+        self, metrics: Any, *, text: str | None = None, cache: Cache | None = None
+    ) -> None:
         self.metrics = find_metrics(metrics)
         self.steps = _in_order(self.metrics)
         self._text = text
+        self.annotations = KeptAnnotations(cache)
         self._providers: dict[Metric, Provider] = {m: provider_of(m) for m in self.steps}
         self._artefacts = ArtefactStore()
         self._fitted = tuple(m for m in self.steps if self._providers[m].is_fitted(m))
@@ -132,11 +139,12 @@ class Plan:
         return fitted
 
     def require(self) -> None:
-        """Raises MissingDependency where a metric cannot run here, naming what to install."""
-        for metric in self.steps:
-            reason = self._providers[metric].missing(metric)
-            if reason is not None:
-                raise MissingDependency(f"{metric}: {reason}")
+        """Raises MissingDependency where metrics cannot run here, with what each of them needs."""
+        # What a metric is made of is told with it, in the words of its own parameters.
+        for metrics in (self.metrics, self.steps):
+            lacking = {metric: self._providers[metric].missing(metric) for metric in metrics}
+            if said := [f"{metric}: {reason}" for metric, reason in lacking.items() if reason]:
+                raise MissingDependency("; ".join(said))
 
     def signature(
         self, metric: Metric, embeddings: Signature | None = None, C: float | None = None
@@ -179,7 +187,7 @@ class Plan:
         if self.needs_fit:
             assert batch.references is not None
             return self.fit(batch.references).values(batch)
-        batch = replace(batch, artefacts=self._made(batch))
+        batch = replace(batch, artefacts=self._made(batch), annotations=self.annotations)
         found: dict[str, MetricValues] = {}
         for metric in self.steps:
             inputs = {name: found[str(m)] for name, m in inputs_of(metric).items()}

@@ -18,6 +18,7 @@ from vlscore.metrics.definitions.cider_d import CIDER_D
 from vlscore.metrics.definitions.composite import COMPOSITE
 from vlscore.metrics.definitions.embedded import EMBEDDED
 from vlscore.metrics.definitions.findings_f1 import FINDINGS_F1
+from vlscore.metrics.definitions.green import GREEN
 from vlscore.metrics.definitions.meteor import METEOR
 from vlscore.metrics.definitions.mirqi import MIRQI
 from vlscore.metrics.definitions.radcliq import RADCLIQ
@@ -39,7 +40,7 @@ for _metric in (*EMBEDDED, *BLEU, ROUGE_L, METEOR, FINDINGS_F1):
     METRICS.register(_metric)
 for _metric in (*CHRF, CIDER_D, BERT_SCORE, MIRQI, *READABILITY):
     METRICS.register(_metric)
-for _metric in (*CHEXBERT, *RADGRAPH, *RADCLIQ, RATESCORE, COMPOSITE):
+for _metric in (*CHEXBERT, *RADGRAPH, *RADCLIQ, RATESCORE, GREEN, COMPOSITE):
     METRICS.register(_metric)
 
 

@@ -1,9 +1,11 @@
 """What a caller may give for images and reports, as rows of one study each."""
 
+import os
 import warnings
 from typing import Any
 
 from vlscore.errors import InvalidStudy
+from vlscore.images.files import images_in
 from vlscore.metrics.batch import as_texts
 from vlscore.metrics.plan import Needs
 
@@ -72,14 +74,22 @@ def _is_many(texts: Any) -> bool:
 def _views(image: Any) -> tuple[Any, ...] | None:
     if image is None:
         return None
-    return image if isinstance(image, tuple) else (image,)
+    given = image if isinstance(image, tuple) else (image,)
+    return tuple(view for each in given for view in _images_of(each))
+
+
+def _images_of(image: Any) -> tuple[Any, ...]:
+    """The image itself; of a folder, the images in it, which are views of one study."""
+    if isinstance(image, str | os.PathLike) and os.path.isdir(image):
+        return images_in(image)
+    return (image,)
 
 
 def _images(image: Any, texts: set[int]) -> list[Any] | None:
     """Several images, one a study; None where it is one study's.
 
-    An array (n, height, width) beside n texts is a batch, never one picture of n channels. A
-    column of a table holds paths.
+    An array (n, height, width) beside n texts is a batch, never one picture of n channels, and so
+    is one of four axes, in which each image has its channels. A column of a table holds paths.
     """
     if isinstance(image, list):
         return image
@@ -87,8 +97,8 @@ def _images(image: Any, texts: set[int]) -> list[Any] | None:
     if len(shape) == 1 and hasattr(image, "tolist"):
         return list(image.tolist())
     if len(shape) == 4:
-        if len(texts) == 1 and shape[0] in texts and shape[1] == 1:
-            return [image[k, 0] for k in range(shape[0])]
+        if len(texts) == 1 and shape[0] in texts:
+            return [image[k] for k in range(shape[0])]
         raise InvalidStudy(
             f"an array of the shape {shape} is a batch of images: give list(batch) beside as many "
             "candidates and references"

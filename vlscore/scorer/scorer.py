@@ -1,6 +1,7 @@
 """Studies in, scores out."""
 
 import os
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from vlscore._assurance import confirm
 from vlscore._signature import Signature
-from vlscore.cache import Cache
+from vlscore.cache import Cache, open_cache
 from vlscore.embedding import EmbeddedRows, ImageDecoder, StudyEmbedder, StudyViews
 from vlscore.encoders import JointEncoder, Precision
 from vlscore.errors import InvalidReport, InvalidSetting, VLScoreError
@@ -26,7 +27,7 @@ from vlscore.scorer.result import Score, ScoreTable
 DEFAULT_METRIC = "vlscore"
 OnError = Literal["raise", "keep"]
 
-_DEFAULTS = {"precision": "fp32", "views": "first-frontal", "cache": True}
+_DEFAULTS = {"precision": "fp32", "views": "first-frontal", "cache": True, "compile": False}
 # Options whose scorers `vlscore.score` keeps loaded; each may hold an encoder.
 _KEPT = 4
 
@@ -47,6 +48,22 @@ class Item:
     parts: Mapping[str, str] | None = None
 
 
+@dataclass(frozen=True)
+class _Texts:
+    """What the text policy takes of a batch.
+
+    Attributes:
+        rows: items whose reports can be taken.
+        candidates, references: of these rows; None where no metric looks at references.
+        failures: row -> why nothing can be taken of it.
+    """
+
+    rows: list[int]
+    candidates: list[str]
+    references: list[str] | None
+    failures: dict[int, VLScoreError]
+
+
 class Scorer:
     """Scores candidates against image and reference; keeps the encoder between calls.
 
@@ -59,7 +76,7 @@ class Scorer:
         similarity: the same for one metric of embeddings, under its older name.
         C: constant of Eq. 2, for the metric vlscore; default: the encoder's published one.
         text_policy: which section of a report is scored; see TextPolicy.
-        device, precision, batch_size, image_policy, views, weights, tokenizer, cache: see
+        device, precision, batch_size, image_policy, views, weights, tokenizer, cache, compile: see
             StudyEmbedder.
 
     Attributes:
@@ -88,9 +105,13 @@ class Scorer:
         weights: str | None = None,
         tokenizer: str | None = None,
         cache: Cache | bool | str | os.PathLike[str] = True,
+        compile: bool = False,
     ) -> None:
         self.text_policy = TextPolicy.named(text_policy)
-        self.plan = Plan(_chosen(metrics, similarity, C), text=self.text_policy.signature())
+        known = encoder.engine.cache if isinstance(encoder, StudyEmbedder) else open_cache(cache)
+        self.plan = Plan(
+            _chosen(metrics, similarity, C), text=self.text_policy.signature(), cache=known
+        )
         self.plan.require()
         options: dict[str, Any] = {
             "device": device,
@@ -101,6 +122,7 @@ class Scorer:
             "weights": weights,
             "tokenizer": tokenizer,
             "cache": cache,
+            "compile": compile,
         }
         self.embedder: StudyEmbedder | None = None
         if isinstance(encoder, StudyEmbedder):
@@ -127,6 +149,7 @@ class Scorer:
     def of_some(self, metrics: Sequence[Metric]) -> "Scorer":
         """A scorer of some of these metrics, with the same encoder and policies."""
         other = Scorer(self.embedder, metrics=metrics, text_policy=self.text_policy)
+        other.plan.annotations = self.plan.annotations
         return other._with_plan(other.plan.fitted_as(self.plan.fits))
 
     def fit(self, references: Iterable[str | Item]) -> "Scorer":
@@ -176,8 +199,8 @@ class Scorer:
 
         Args:
             image: path, PIL image, array, tensor or Radiograph; a tuple of them is one study of
-                several views; a list is a batch, and so is an array (n, height, width) beside n
-                texts. None where no metric looks at images.
+                several views, and so is a folder with images in it; a list is a batch, and so is
+                an array (n, height, width) beside n texts. None where no metric looks at images.
             candidate: generated report, or several: a list, tuple, array or Series.
             reference: reference report, or several.
             on_error: in a batch, "raise" the first error, or "keep" going: the table then lists
@@ -191,9 +214,16 @@ class Scorer:
         if on_error not in ("raise", "keep"):
             raise InvalidSetting(f'on_error is "raise" or "keep", not {on_error!r}')
         rows, is_batch = items_of(image, candidate, reference, self.plan.needs)
-        table = self.score_items(
-            [Item(g, r, None if i is None else StudyViews(i)) for i, g, r in rows]
-        )
+        items = [Item(g, r, None if i is None else StudyViews(i)) for i, g, r in rows]
+        table = self.score_items(items)
+        if guessed := sum(item.shown is not None and item.shown.guessed for item in items):
+            warnings.warn(
+                f"of {guessed} {'studies' if guessed > 1 else 'study'} with several images nothing "
+                "tells which is frontal; the first was taken. Name one image, or choose "
+                'views="mean" (--views mean)',
+                UserWarning,
+                stacklevel=2,
+            )
         if self.embedder is not None:
             confirm(self.embedder.encoder)
         if is_batch and on_error == "keep":
@@ -212,18 +242,24 @@ class Scorer:
 
     def score_items(self, items: Sequence[Item]) -> ScoreTable:
         """Score a batch; failures are listed in the table, never raised."""
-        candidates, references, failures = self._select(items)
-        rows = [row for row in range(len(items)) if row not in failures]
-        texts = [candidates[row] for row in rows]
-        against = [references[row] for row in rows] if self.plan.needs.references else None
+        texts = self._select(items)
         triples: EmbeddingTriples | None = None
         flags: dict[str, NDArray[Any]] = {}
         if self.plan.needs.embeddings:
-            embedded = against if self.plan.needs.embedded_references else None
-            triples, flags = self._embed([items[row] for row in rows], texts, embedded)
-        values = self.plan.values(Batch(texts, against, triples))
+            triples, flags = self._embed(items, texts)
+        values = self.plan.values(Batch(texts.candidates, texts.references, triples))
         numbers = geometry(triples) if triples is not None else {}
-        return _spread(values, {**numbers, **flags}, rows, failures, len(items))
+        return _spread(values, {**numbers, **flags}, texts.rows, texts.failures, len(items))
+
+    def embed_items(self, items: Sequence[Item]) -> None:
+        """Embed what `score_items` embeds, in the same batches, for whoever keeps embeddings."""
+        if self.plan.needs.embeddings:
+            self._embed(items, self._select(items))
+
+    def texts_of(self, items: Sequence[Item]) -> tuple[list[int], list[str]]:
+        """The items whose reports `score_items` can take, and the texts that it embeds."""
+        texts = self._select(items)
+        return texts.rows, self._embedded(texts) if self.plan.needs.embeddings else []
 
     def _references_of(self, references: Iterable[str | Item]) -> Iterator[str]:
         for each in references:
@@ -248,20 +284,30 @@ class Scorer:
             return self.plan.signature(metric)
         return self.plan.signature(metric, embedder.signature, embedder.C)
 
-    def _select(
-        self, items: Sequence[Item]
-    ) -> tuple[list[str], list[str], dict[int, VLScoreError]]:
+    def _select(self, items: Sequence[Item]) -> "_Texts":
         """What the text policy takes of each report, once for all metrics."""
+        rows: list[int] = []
+        candidates: list[str] = []
+        references: list[str] = []
         failures: dict[int, VLScoreError] = {}
-        candidates, references = [""] * len(items), [""] * len(items)
         for row, item in enumerate(items):
             try:
-                candidates[row] = select(item.candidate, self.text_policy, "candidate")
+                candidate = select(item.candidate, self.text_policy, "candidate")
                 if self.plan.needs.references:
-                    references[row] = self._reference(item)
+                    references.append(self._reference(item))
             except VLScoreError as error:
                 failures[row] = error
-        return candidates, references, failures
+            else:
+                rows.append(row)
+                candidates.append(candidate)
+        return _Texts(
+            rows, candidates, references if self.plan.needs.references else None, failures
+        )
+
+    def _embedded(self, texts: "_Texts") -> list[str]:
+        # In one list, so that texts of like length meet, whichever side they are of.
+        references = texts.references if self.plan.needs.embedded_references else None
+        return [*texts.candidates, *(references or ())]
 
     def _reference(self, item: Item) -> str:
         if item.parts is not None:
@@ -269,17 +315,18 @@ class Scorer:
         return select(item.reference, self.text_policy, "reference")  # type: ignore[arg-type]
 
     def _embed(
-        self, items: Sequence[Item], candidates: list[str], references: list[str] | None
+        self, items: Sequence[Item], texts: "_Texts"
     ) -> tuple[EmbeddingTriples, dict[str, NDArray[Any]]]:
         embedder = self.embedder
         assert embedder is not None
-        # In one call, so that texts of like length meet, whichever side they are of.
-        texts = embedder.embed_texts([*candidates, *(references or ())])
-        g = texts.rows(0, len(items))
-        r = texts.rows(len(items), 2 * len(items)) if references is not None else None
+        count = len(texts.rows)
+        embedded = embedder.embed_texts(self._embedded(texts))
+        g = embedded.rows(0, count)
+        r = embedded.rows(count, 2 * count) if self.plan.needs.embedded_references else None
         i: EmbeddedRows | None = None
         if self.plan.needs.images:
-            i = embedder.embed_studies([item.shown or StudyViews(()) for item in items])
+            shown = [items[row].shown or StudyViews(()) for row in texts.rows]
+            i = embedder.embed_studies(shown)
         failures: dict[int, VLScoreError] = {}
         for part in (g, r, i):
             if part is not None:

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 import torch.distributed as dist
 
-from vlscore._processes import Processes, ProcessLost
+from vlscore._torchrun import Place, ProcessLost
 from vlscore.search.corpus import Corpus
 from vlscore.search.exact import Hits, merge
 from vlscore.search.kernels import Array
@@ -28,12 +28,15 @@ class Shards:
     def from_torchrun(cls, device: str | None = None) -> "Shards":
         """Join the processes that torchrun started (NCCL on GPUs, else gloo), if it did.
 
-        Args and Raises: as of `Processes.from_torchrun`.
+        Args: device: as the user gave it; see `Place.own_device`.
+        Raises: InvalidSetting, as `Place.own_device`.
         """
-        processes = Processes.from_torchrun(device)
-        if processes.count == 1:
+        place = Place.launched()
+        if place.count == 1:
             return cls()
-        return cls(processes.rank, processes.count, processes.device or "cpu")
+        own = place.own_device(device)
+        place.join(own)
+        return cls(place.rank, place.count, own or "cpu")
 
     @property
     def device(self) -> str:
@@ -42,8 +45,7 @@ class Shards:
 
     def close(self) -> None:
         """Leave the group of processes."""
-        if self.count > 1:
-            dist.destroy_process_group()
+        Place(self.rank, self.count).leave()
 
     def range(self, rows: int) -> slice:
         """This process's part of so many rows."""

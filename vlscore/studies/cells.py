@@ -14,7 +14,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from vlscore.errors import InvalidStudy
+from vlscore.errors import InvalidStudy, UnreadableImage
 
 # What `str(None)` and the exports of pandas, R and spreadsheets leave of a cell without a value.
 _WRITTEN_FOR_MISSING = {"none", "nan", "na", "n/a", "#n/a", "null", "<na>", "nat"}
@@ -26,7 +26,6 @@ _ITEM = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|None|nan"""
 _PYTHON_LIST = re.compile(rf"\[\s*(?:(?:{_ITEM})\s*(?:,\s*(?:{_ITEM})\s*)*,?\s*)?\]", re.DOTALL)
 # A name of this form is taken for a file's without asking the disk.
 _HAS_SUFFIX = re.compile(r"\.[A-Za-z]\w{0,7}$")
-_FILES_SHOWN = 3
 
 
 def is_encodable(text: str) -> bool:
@@ -79,17 +78,16 @@ def text_of(value: Any, column: str) -> str | None:
 
 
 def paths_of(value: Any, column: str, root: Path) -> tuple[Path, ...]:
-    """Paths of one image or several, from `root` on; at least one."""
+    """Paths of one image or several, from `root` on; at least one.
+
+    A folder stands for the images in it, in the order of their names.
+    """
     names = [name for name in _texts_of(value, column) if name]
     if not names:
         raise InvalidStudy(f'column "{column}" names no image')
     if any("\0" in name for name in names):
         raise InvalidStudy(f'column "{column}" holds a NUL character; no path has one')
-    paths = tuple(root / name for name in names)
-    for name, path in zip(names, paths, strict=True):
-        if not _HAS_SUFFIX.search(name) and os.path.isdir(path):
-            raise InvalidStudy(_folder(name, path, column))
-    return paths
+    return tuple(path for name in names for path in _images_of(name, root, column))
 
 
 def views_of(value: Any, count: int, column: str) -> tuple[str | None, ...] | None:
@@ -127,15 +125,17 @@ def _holds(value: Any, column: str) -> str:
     return f'column "{column}" holds a {type(value).__name__}'
 
 
-def _folder(name: str, path: Path, column: str) -> str:
+def _images_of(name: str, root: Path, column: str) -> tuple[Path, ...]:
+    path = root / name
+    if _HAS_SUFFIX.search(name) or not os.path.isdir(path):
+        return (path,)
+    # Few tables name folders, and this brings numpy.
+    from vlscore.images.files import images_in
+
     try:
-        files = sorted(entry.name for entry in os.scandir(path) if entry.is_file())
-    except OSError:
-        files = []
-    shown = ";".join(f"{name.rstrip('/')}/{file}" for file in files[:_FILES_SHOWN])
-    more = f" ({len(files)} files)" if len(files) > _FILES_SHOWN else ""
-    example = f': "{shown}"{more}' if files and is_encodable(shown) else "; it holds no files"
-    return f'column "{column}" names a folder, {name}; name the images in it{example}'
+        return images_in(path)
+    except UnreadableImage as error:
+        raise InvalidStudy(f'column "{column}": {error}') from None
 
 
 def _texts_of(value: Any, column: str) -> list[str]:

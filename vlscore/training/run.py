@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import torch
 
-from vlscore._processes import own_device
 from vlscore._record import run_record
 from vlscore._resumable import ResumableFolder
 from vlscore.calibration import Calibration
@@ -26,7 +25,7 @@ from vlscore.training.loop import OnStep, Training
 from vlscore.training.objective import Objective
 from vlscore.training.pairs import Pairs, as_radiograph
 from vlscore.training.preparing import OnProgress, Preparation, prepare, wait_for
-from vlscore.training.processes import Processes, connected, launched
+from vlscore.training.processes import Processes, connected
 from vlscore.training.registry import find_objective
 from vlscore.training.saving import (
     CONFIG,
@@ -131,7 +130,7 @@ def train(
         FolderInUse, OutputFailed, ChecksumMismatch: as of every resumable run.
         A row that gives no pair raises nothing: it is listed in failures.csv.
     """
-    processes = launched()
+    processes = Processes.launched()
     run = _Run(
         preparation,
         Path(out),
@@ -151,7 +150,7 @@ def train(
     with ExitStack() as stack:
         stack.enter_context(connected(processes, run.device))
         folder = None
-        if processes.is_first:
+        if processes.leads:
             opened = ResumableFolder(out, run.key(), results=RESULTS, overwrite=overwrite)
             folder = stack.enter_context(opened)
         has_ended = torch.tensor(folder is not None and folder.record is not None)
@@ -198,9 +197,9 @@ class _Run:
                 f"{encoder.card.name} has no tower for lateral views; use views=first-frontal "
                 "(--views)"
             )
-        if size % self.processes.size:
+        if size % self.processes.count:
             raise InvalidSetting(
-                f"batch_size={size} cannot be shared equally by {self.processes.size} processes; "
+                f"batch_size={size} cannot be shared equally by {self.processes.count} processes; "
                 "give a multiple"
             )
         if (rows := self.preparation.table.count()) is not None and rows < size:
@@ -281,7 +280,7 @@ class _Run:
                 return run_record(
                     **facts,
                     device=str(self.device),
-                    processes=self.processes.size,
+                    processes=self.processes.count,
                     seconds=round(time.monotonic() - self.began, 3),
                     resumed_from=folder.resumed_from,
                 )
@@ -317,7 +316,7 @@ class _Run:
         return pairs, np.arange(len(pairs)), held_pairs, np.arange(len(held_pairs))
 
     def _pairs(self, preparation: Preparation, folder: Path) -> Pairs:
-        if not self.processes.is_first:
+        if not self.processes.leads:
             return wait_for(preparation, folder)
         return prepare(
             preparation,
@@ -388,5 +387,5 @@ def too_few(pairs: int, size: int) -> str:
 
 
 def _device(device: str | None, processes: Processes) -> torch.device:
-    found = own_device(device, processes.size)
+    found = processes.own_device(device)
     return check_device(found or ("cuda" if torch.cuda.is_available() else "cpu"))

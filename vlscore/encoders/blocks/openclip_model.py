@@ -18,6 +18,7 @@ from transformers import AutoConfig, BertConfig, PretrainedConfig
 from vlscore.encoders.blocks.clip_tokens import CONTEXT, ClipTokenizer
 from vlscore.encoders.blocks.json_files import read_json, refuse_code
 from vlscore.encoders.blocks.levels import LevelsPipeline
+from vlscore.encoders.blocks.linear import by_onednn
 from vlscore.encoders.blocks.pixels import (
     Grey,
     normalise,
@@ -113,7 +114,7 @@ def build_model(
             # The library reads nothing but what was written there now.
             report_settings["hf_model_name"] = folder
         try:
-            return kind(**settings)
+            return by_onednn(kind(**settings))
         except Exception as error:  # open_clip, timm and transformers raise any type on bad sizes
             raise IncompatibleCheckpoint(
                 f"{source}: its configuration describes no model that open_clip can build "

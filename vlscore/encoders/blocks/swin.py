@@ -6,6 +6,8 @@ import torch
 from timm.models.swin_transformer import SwinTransformer
 from torch import Tensor, nn
 
+from vlscore.encoders.blocks.linear import by_onednn
+
 _RENAMED = (
     (r"^embeddings\.patch_embeddings\.projection\.", "patch_embed.proj."),
     (r"^embeddings\.norm\.", "patch_embed.norm."),
@@ -28,14 +30,16 @@ class SwinTiny(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.swin = SwinTransformer(
-            img_size=224,
-            patch_size=4,
-            window_size=7,
-            embed_dim=96,
-            depths=(2, 2, 6, 2),
-            num_heads=(3, 6, 12, 24),
-            num_classes=0,
+        self.swin = by_onednn(
+            SwinTransformer(
+                img_size=224,
+                patch_size=4,
+                window_size=7,
+                embed_dim=96,
+                depths=(2, 2, 6, 2),
+                num_heads=(3, 6, 12, 24),
+                num_classes=0,
+            )
         )
 
     def forward(self, pixels: Tensor) -> Tensor:

@@ -17,6 +17,13 @@ VOCABULARY = Parameter(
     "vocab.txt of bert-base-uncased; default: beside the checkpoint, else the hub's cache",
     kind=str,
 )
+PRECISION = Parameter(
+    "precision",
+    "fp32",
+    "of the network; bf16 is faster where the processor or GPU has units for it, and may change "
+    "what is read in a report",
+    ("fp32", "bf16"),
+)
 _TRUNCATED = Output(
     "truncated",
     "1 where the tail of a report, beyond 512 tokens, was not read",
@@ -41,6 +48,7 @@ CHEXBERT_F1 = Metric(
         ),
         WEIGHTS,
         VOCABULARY,
+        PRECISION,
     ),
     further=(
         Output("precision", "share of the candidate's observations that the reference has"),
@@ -68,7 +76,7 @@ CHEXBERT_SIMILARITY = Metric(
     uses_reference=True,
     reference_scores_best=True,
     citation=f"{_CITATION}; Yu et al. 2023, Patterns",
-    parameters=(WEIGHTS, VOCABULARY),
+    parameters=(WEIGHTS, VOCABULARY, PRECISION),
     further=(_TRUNCATED,),
     cost="model",
 )

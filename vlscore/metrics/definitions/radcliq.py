@@ -9,6 +9,7 @@ prints those of v1 to eight digits, and they agree.
 
 from dataclasses import dataclass
 
+from vlscore.metrics.definitions.chexbert import PRECISION
 from vlscore.metrics.metric import Metric, Parameter
 
 # In the order of the regressions.
@@ -88,11 +89,14 @@ RADCLIQ = tuple(
             ),
             Parameter("chexbert", None, "as chexbert-similarity(weights=PATH)", kind=str),
             Parameter("radgraph", None, "as radgraph-f1(weights=PATH)", kind=str),
+            PRECISION,
         ),
         passed=(
             (INPUTS[0], "weights", "radgraph"),
             (INPUTS[1], "model", "bertscore"),
             (INPUTS[2], "weights", "chexbert"),
+            (INPUTS[0], "precision", "precision"),
+            (INPUTS[2], "precision", "precision"),
         ),
         cost="model",
     )

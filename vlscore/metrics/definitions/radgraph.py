@@ -1,5 +1,6 @@
 """Agreement of the entities and relations that RadGraph reads in two reports."""
 
+from vlscore.metrics.definitions.chexbert import PRECISION
 from vlscore.metrics.metric import Metric, Output, Parameter
 
 WEIGHTS_VARIABLE = "VLSCORE_RADGRAPH"
@@ -18,6 +19,7 @@ _PARAMETERS = (
         "vocab.txt of the BERT that the model stands on; default: beside the archive",
         kind=str,
     ),
+    PRECISION,
 )
 
 

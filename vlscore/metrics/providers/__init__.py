@@ -7,6 +7,7 @@ from vlscore.metrics.providers.chrf_provider import ChrfProvider
 from vlscore.metrics.providers.cider_provider import CiderProvider
 from vlscore.metrics.providers.composite_provider import CompositeProvider
 from vlscore.metrics.providers.findings_provider import FindingsProvider
+from vlscore.metrics.providers.green_provider import GreenProvider
 from vlscore.metrics.providers.mirqi_provider import MirqiProvider
 from vlscore.metrics.providers.nltk_provider import NltkProvider
 from vlscore.metrics.providers.radcliq_provider import RadCliQProvider
@@ -32,6 +33,7 @@ PROVIDERS: tuple[Provider, ...] = (
     RadGraphProvider(),
     RadCliQProvider(),
     RaTEScoreProvider(),
+    GreenProvider(),
     CompositeProvider(),
 )
 

@@ -14,6 +14,7 @@ from vlscore.metrics.providers.counting import share
 from vlscore.metrics.providers.local_weights import (
     LocalWeightsProvider,
     name_and_digest,
+    precision_of,
     vocabulary_place,
     weights_place,
 )
@@ -39,9 +40,8 @@ class CheXbertProvider(LocalWeightsProvider):
         from vlscore.annotators.memory import remembered_chexbert
 
         assert batch.references is not None
-        read = remembered_chexbert(*self.files(metric)).annotate(
-            [*batch.candidates, *batch.references]
-        )
+        annotator = remembered_chexbert(*self.files(metric), precision_of(metric))
+        read = self.annotated(annotator, metric, batch)
         candidates, references = read[: len(batch)], read[len(batch) :]
         truncated = np.array(
             [g.is_truncated or r.is_truncated for g, r in zip(candidates, references, strict=True)],

@@ -38,15 +38,20 @@ class RadCliQProvider(Provider):
         absent = [f"{name}: {reason}" for name, reason in reasons.items() if reason is not None]
         if not absent:
             return None
-        own = ", ".join(f"{parameter.name}=PATH" for parameter in metric.parameters)
+        own = ", ".join(f"{name}=PATH" for name in _places(metric))
         return f"{'; '.join(absent)}. In one: {metric.name}({own})"
 
     def conventions(self, metric: Metric) -> dict[str, str]:
         if (reason := self.missing(metric)) is not None:
             raise MissingDependency(reason)
         # Where the models lie says nothing; which they are stands in the inputs' signatures.
-        named = {name: "given" for name, value in metric.settings.items() if value is not None}
+        named = {name: "given" for name in _places(metric) if metric.settings[name] is not None}
         return {**named, "regression": f"CXR-Report-Metric@9c9ecad,vlscore@{__version__}"}
 
     def facts(self, metric: Metric) -> dict[str, Any]:
         return self.conventions(metric)
+
+
+def _places(metric: Metric) -> list[str]:
+    """Names of the parameters that say where a model lies."""
+    return [parameter.name for parameter in metric.parameters if not parameter.choices]

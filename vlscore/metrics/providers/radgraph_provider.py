@@ -12,6 +12,7 @@ from vlscore.metrics.providers.base import one_column
 from vlscore.metrics.providers.local_weights import (
     LocalWeightsProvider,
     name_and_digest,
+    precision_of,
     vocabulary_place,
     weights_place,
 )
@@ -29,9 +30,8 @@ class RadGraphProvider(LocalWeightsProvider):
         from vlscore.annotators.memory import remembered_radgraph
 
         assert batch.references is not None
-        read = remembered_radgraph(*self.files(metric)).annotate(
-            [*batch.candidates, *batch.references]
-        )
+        annotator = remembered_radgraph(*self.files(metric), precision_of(metric))
+        read = self.annotated(annotator, metric, batch)
         pairs = list(zip(read[: len(batch)], read[len(batch) :], strict=True))
         if metric.name == "radgraph-f1":
             return Computed(list(np.array([agreement.combined(g, r) for g, r in pairs]).T))

@@ -13,7 +13,7 @@ import numpy as np
 from vlscore.metrics.batch import Batch, Computed, Values
 from vlscore.metrics.metric import Metric
 from vlscore.metrics.providers.base import Provider
-from vlscore.metrics.providers.words import before_periods
+from vlscore.metrics.providers.words import before_periods, forget_lines
 
 
 class SacrebleuProvider(Provider):
@@ -37,6 +37,7 @@ class SacrebleuProvider(Provider):
             score = bleu.corpus_score([prepare(g)], [[prepare(r)]])
             values[row] = score.score
             statistics[row] = [*score.counts, *score.totals, score.sys_len, score.ref_len]
+        forget_lines()
         return Computed([_as_share(values)], statistics)
 
     def corpus(self, metric: Metric, sums: Values) -> Mapping[str, Values]:

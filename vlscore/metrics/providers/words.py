@@ -4,6 +4,9 @@ from collections.abc import Callable
 
 from vlscore.errors import MissingDependency
 
+# Texts that are split before sacrebleu's memories are emptied.
+_REMEMBERED = 2048
+
 
 def before_periods(text: str) -> str:
     """Blanks alone, and one before each period: the words of CXR-Report-Metric.
@@ -28,4 +31,27 @@ def splitter(tokens: str) -> Callable[[str], list[str]]:
             "sacrebleu is not installed: pip install 'vlscore[metrics]'"
         ) from None
     tokenize: Callable[[str], str] = Tokenizer13a()  # type: ignore[no-untyped-call]
-    return lambda text: tokenize(text.lower().rstrip()).split()
+    count = 0
+
+    def split(text: str) -> list[str]:
+        nonlocal count
+        count += 1
+        if count % _REMEMBERED == 0:
+            forget_lines()
+        return tokenize(text.lower().rstrip()).split()
+
+    return split
+
+
+def forget_lines() -> None:
+    """Empty the memories of sacrebleu's tokenizer 13a, of which there are two.
+
+    Each keeps 65,536 lines for as long as the process lives: in a long run more than all else that
+    grows with the table.
+    """
+    from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
+    from sacrebleu.tokenizers.tokenizer_re import TokenizerRegexp
+
+    for kind in (Tokenizer13a, TokenizerRegexp):
+        # Another release may remember nothing.
+        getattr(kind.__call__, "cache_clear", lambda: None)()

@@ -1,0 +1,117 @@
+"""A second run over the same reports asks no network of annotations, and writes the same."""
+
+import json
+
+import pytest
+
+from tests.annotators.constructed import REPORTS, write_chexbert, write_radgraph
+from vlscore.annotators import CheXbert, RadGraph
+from vlscore.evaluation import evaluate
+from vlscore.metrics import find_metric
+from vlscore.scorer import Scorer
+
+# Each of the six is a candidate of one study and the reference of another.
+TEXTS = REPORTS[:6]
+
+
+@pytest.fixture(scope="module")
+def metrics(tmp_path_factory):
+    radgraph = write_radgraph(tmp_path_factory.mktemp("radgraph"), "some/bert-uncased")
+    chexbert = write_chexbert(tmp_path_factory.mktemp("chexbert"))
+    return [
+        find_metric("radgraph-f1")(weights=str(radgraph)),
+        find_metric("radgraph-partial")(weights=str(radgraph)),
+        find_metric("chexbert-f1")(weights=str(chexbert)),
+        find_metric("chexbert-similarity")(weights=str(chexbert)),
+    ]
+
+
+@pytest.fixture
+def table(tmp_path):
+    rows = [
+        {"id": k, "candidate": TEXTS[k], "reference": TEXTS[(k + 1) % len(TEXTS)]}
+        for k in range(len(TEXTS))
+    ]
+    path = tmp_path / "studies.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def forgetful(monkeypatch):
+    """Forgets what is remembered in memory, and notes what the networks are asked."""
+    from vlscore.annotators import memory
+
+    asked = []
+    for kind in (RadGraph, CheXbert):
+        annotate = kind.annotate
+        monkeypatch.setattr(
+            kind,
+            "annotate",
+            lambda self, reports, annotate=annotate: (
+                asked.extend(reports) or annotate(self, reports)
+            ),
+        )
+
+    def forget():
+        memory._radgraph.cache_clear()
+        memory._chexbert.cache_clear()
+        asked.clear()
+        return asked
+
+    yield forget
+    forget()
+
+
+def _run(table, out, metrics, **options):
+    result = evaluate(table, out, Scorer(metrics=metrics, **options), format="csv")
+    work = json.loads((out / "run.json").read_text(encoding="utf-8"))["work"]
+    return result.scores.read_bytes(), work
+
+
+@pytest.mark.usefixtures("cache_folder")
+def test_a_second_run_asks_no_network_and_writes_the_same_bytes(
+    table, metrics, tmp_path, forgetful
+):
+    asked = forgetful()
+    cold, work = _run(table, tmp_path / "cold", metrics)
+    assert sorted(asked) == sorted([*TEXTS, *TEXTS])
+    assert work == {"reports_annotated": 12, "annotations_from_cache": 0}
+    asked = forgetful()
+    warm, work = _run(table, tmp_path / "warm", metrics)
+    assert asked == []
+    assert work == {"reports_annotated": 0, "annotations_from_cache": 12}
+    assert warm == cold
+
+
+@pytest.mark.usefixtures("cache_folder")
+def test_another_precision_is_read_anew_and_stands_in_the_signature(
+    table, metrics, tmp_path, forgetful
+):
+    forgetful()
+    _run(table, tmp_path / "full", metrics[:1])
+    asked = forgetful()
+    half = metrics[0](precision="bf16")
+    _, work = _run(table, tmp_path / "half", [half])
+    assert sorted(asked) == sorted(TEXTS)
+    assert work == {"reports_annotated": 6, "annotations_from_cache": 0}
+    signatures = [str(Scorer(metrics=[m]).signature) for m in (metrics[0], half)]
+    assert ["|precision:fp32|" in signatures[0], "|precision:bf16|" in signatures[1]] == [True] * 2
+
+
+def test_without_the_cache_nothing_is_written(table, metrics, tmp_path, cache_folder, forgetful):
+    for out in ("one", "two"):
+        asked = forgetful()
+        _, work = _run(table, tmp_path / out, metrics, cache=False)
+        assert len(asked) == 12
+        assert work == {"reports_annotated": 12, "annotations_from_cache": 0}
+    assert not cache_folder.exists()
+
+
+@pytest.mark.usefixtures("cache_folder")
+def test_the_scorer_of_some_metrics_counts_with_the_whole(metrics, forgetful):
+    forgetful()
+    whole = Scorer(metrics=metrics, cache=False)
+    some = whole.of_some(metrics[:1])
+    assert some.plan.annotations is whole.plan.annotations
+    assert some.plan.annotations.cache is None
