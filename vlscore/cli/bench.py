@@ -119,7 +119,8 @@ def bench(
         Stage("importing torch", imported - began),
         Stage("the table and the encoder", time.perf_counter() - imported),
     )
-    measured = measure_stages(table, scorer, count, startup)
+    convertible = weights is not None and not _is_converted(weights)
+    measured = measure_stages(table, scorer, count, startup, convertible=convertible)
     say_of_encoder(scorer.embedder)
     if as_json:
         typer.echo(json.dumps(measured.to_dict(), indent=2, ensure_ascii=False))
@@ -128,3 +129,7 @@ def bench(
     typer.echo()
     for sentence in measured.advice or ("Nothing stands out",):
         typer.echo(f"- {sentence}.")
+
+
+def _is_converted(weights: Path) -> bool:
+    return weights.suffix == ".safetensors" or any(weights.glob("*.safetensors"))

@@ -1,6 +1,7 @@
 """`vlscore score`: one study."""
 
 import json
+import warnings
 from pathlib import Path
 from typing import Annotated
 
@@ -81,6 +82,10 @@ def score(
         text_policy=text_policy(section, reference_section, candidate_section),
         views=views,
     )
-    result = scorer.score(tuple(image) if image else None, candidate, reference)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always", UserWarning)
+        result = scorer.score(tuple(image) if image else None, candidate, reference)
     say_of_encoder(scorer.embedder)
+    for each in said:
+        typer.echo(f"warning: {each.message}", err=True)
     typer.echo(json.dumps(result.to_dict(), indent=2) if as_json else str(result))

@@ -1,6 +1,7 @@
 """Studies in, scores out."""
 
 import os
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
@@ -213,9 +214,16 @@ class Scorer:
         if on_error not in ("raise", "keep"):
             raise InvalidSetting(f'on_error is "raise" or "keep", not {on_error!r}')
         rows, is_batch = items_of(image, candidate, reference, self.plan.needs)
-        table = self.score_items(
-            [Item(g, r, None if i is None else StudyViews(i)) for i, g, r in rows]
-        )
+        items = [Item(g, r, None if i is None else StudyViews(i)) for i, g, r in rows]
+        table = self.score_items(items)
+        if guessed := sum(item.shown is not None and item.shown.guessed for item in items):
+            warnings.warn(
+                f"of {guessed} {'studies' if guessed > 1 else 'study'} with several images nothing "
+                "tells which is frontal; the first was taken. Name one image, or choose "
+                'views="mean" (--views mean)',
+                UserWarning,
+                stacklevel=2,
+            )
         if self.embedder is not None:
             confirm(self.embedder.encoder)
         if is_batch and on_error == "keep":
