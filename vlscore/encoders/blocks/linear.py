@@ -97,12 +97,12 @@ def uses_onednn() -> bool:
 def _is_for_onednn(input: Tensor, weight: Tensor) -> bool:
     """Plain float32 on a CPU, nothing recorded, compiled, cast or pretended."""
     return (
-        uses_onednn()
+        not torch.compiler.is_compiling()
+        and uses_onednn()
         and not torch.is_grad_enabled()
         and type(input) is Tensor
         and input.device.type == weight.device.type == "cpu"
         and input.dtype == weight.dtype == torch.float32
         and not torch.is_autocast_enabled("cpu")
         and bool(torch.backends.mkldnn.enabled)
-        and not torch.compiler.is_compiling()
     )
