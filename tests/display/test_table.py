@@ -101,7 +101,9 @@ def test_latex_escapes_what_has_a_meaning_there():
     shown = TextTable("100 % of Δ", ("n", "x"), cells, "a_b").latex()
     assert r"50 \% & a\_b \& c\textbackslash{}d \textasciitilde{} \textasciicircum{} \{e\}" in shown
     assert r"\# \$ $<$ $>$ \textbar{} \\" in shown
-    assert r"\caption{100 \% of $\Delta$ a\_b}" in shown
+    assert r"\caption{100 \% of $\Delta$. a\_b}" in shown
+    assert "{}[a] & 1 " in TextTable("", ("n", "x"), (("[a]", "1"),)).latex()
+    assert r"\caption{a}" in TextTable("", ("n",), (("1",),), "a").latex()
     assert shown.count(r"\begin") == shown.count(r"\end") == 2
 
 

@@ -101,5 +101,7 @@ def test_what_is_missing_is_said_of_every_input_at_once(monkeypatch):
     reason = provider_of(metric).missing(metric)
     for name in ("radgraph-f1", "bert-score", "chexbert-similarity"):
         assert f"{name}: " in reason
-    with pytest.raises(MissingDependency):
-        Plan([metric]).require()
+    # Of several metrics each is told, by the name that was asked for.
+    with pytest.raises(MissingDependency, match=r"^radcliq-v1: .*; chexbert-f1: ") as refused:
+        Plan(["rouge-l", metric, "chexbert-f1"]).require()
+    assert reason in str(refused.value)

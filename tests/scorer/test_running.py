@@ -1,5 +1,7 @@
 """A validation loop: batches put together are the whole."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -83,3 +85,17 @@ def test_a_folder_is_the_views_of_one_study(tmp_path):
     folder = scorer.score(tmp_path, REPORTS[0], REFERENCES[0])
     views = scorer.score((tmp_path / "a.png", tmp_path / "b.png"), REPORTS[0], REFERENCES[0])
     assert folder.score == views.score
+
+
+def test_a_guessed_view_is_told():
+    """Nothing says which image is frontal: the first is taken, and that must not go unsaid."""
+    scorer = Scorer(HashEncoder(), device="cpu")
+    views = tuple(pictures(2)[:, 0])
+    with pytest.warns(UserWarning, match="of 1 study with several images nothing tells which"):
+        scorer.score(views, REPORTS[0], REFERENCES[0])
+    with pytest.warns(UserWarning, match="of 2 studies"):
+        scorer.score([views, views], REPORTS[:2], REFERENCES[:2])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        scorer.score(views[0], REPORTS[0], REFERENCES[0])
+        Scorer(HashEncoder(), views="mean", device="cpu").score(views, REPORTS[0], REFERENCES[0])

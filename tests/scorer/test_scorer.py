@@ -434,17 +434,27 @@ def test_equal_channels_are_one_grey_picture(scorer):
     np.testing.assert_array_equal(scorer.score(stacked, REPORTS[:3], REPORTS[1:4]).scores, expected)
 
 
-def test_colour_batches_are_refused_with_what_to_do(scorer):
-    batch = np.zeros((2, 3, 16, 12), dtype=np.uint8)
+def test_batches_of_four_axes_are_images_with_channels(scorer):
+    grey = [picture(k) for k in range(2)]
+    expected = scorer.score(grey, REPORTS[:2], REPORTS[1:3]).scores
+    first = np.stack([np.stack([image] * 3) for image in grey])
+    for batch in (first, np.moveaxis(first, 1, 3), torch.from_numpy(first)):
+        found = scorer.score(batch, REPORTS[:2], REPORTS[1:3]).scores
+        np.testing.assert_array_equal(found, expected)
     with pytest.raises(InvalidStudy, match=r"list\(batch\)"):
-        scorer.score(batch, REPORTS[:2], REPORTS[:2])
+        scorer.score(first, REPORTS[:3], REPORTS[:3])
+    # Three patients in the place of three channels are seen in each image.
+    mixed = np.stack([np.stack([picture(3 * k + c) for c in range(3)]) for k in range(2)])
+    with pytest.raises(UnreadableImage, match="channels that differ"):
+        scorer.score(mixed, REPORTS[:2], REPORTS[1:3])
 
 
 def test_two_images_with_one_candidate_and_one_reference_are_no_batch(scorer):
     views = [picture(0), picture(1)]
     with pytest.raises(InvalidStudy, match="several views of one study are a tuple"):
         scorer.score(views, REPORTS[0], REPORTS[1])
-    assert isinstance(scorer.score(tuple(views), REPORTS[0], REPORTS[1]), vlscore.Score)
+    with pytest.warns(UserWarning, match="nothing tells which is frontal"):
+        assert isinstance(scorer.score(tuple(views), REPORTS[0], REPORTS[1]), vlscore.Score)
 
 
 def test_one_text_for_several_patients_is_warned_of(scorer):

@@ -3,7 +3,7 @@
 import textwrap
 from collections.abc import Iterable
 
-from vlscore.metrics import Metric, provider_of
+from vlscore.metrics import Metric, Plan, provider_of
 
 _WIDTH = 80
 _INDENT = 24
@@ -36,6 +36,7 @@ def metric_text(metric: Metric) -> str:
         "direction": f"{_direction(metric)}, {_bounds(metric.bounds)}",
         "cost": metric.cost,
         "computed by": provider_of(metric).library,
+        "signature": _signature(metric) if not missing else "",
         "not here": missing or "",
         "citation": metric.citation,
     }
@@ -61,6 +62,13 @@ def _fact(name: str, value: str, before: str = "") -> str:
         break_long_words=False,
         break_on_hyphens=False,
     )
+
+
+def _signature(metric: Metric) -> str:
+    """The facts that a value is printed with; blanks between them, so that lines can break."""
+    if metric.uses_embeddings:
+        return "its parameters, the encoder, and how images and reports were read"
+    return str(Plan([metric]).signature(metric)).replace("|", " | ")
 
 
 def _inputs(metric: Metric) -> str:

@@ -1,6 +1,7 @@
 """`vlscore score`: one study."""
 
 import json
+import warnings
 from pathlib import Path
 from typing import Annotated
 
@@ -8,6 +9,7 @@ import typer
 
 from vlscore.cli.options import (
     CandidateSectionOption,
+    CompileOption,
     ConstantOption,
     DeviceOption,
     EncoderOption,
@@ -53,6 +55,7 @@ def score(
     C: ConstantOption = None,
     device: DeviceOption = None,
     precision: PrecisionOption = "fp32",
+    compile: CompileOption = False,
     no_cache: NoCacheOption = False,
     image_policy: ImagePolicyOption = "auto",
     views: ViewsOption = "first-frontal",
@@ -73,11 +76,16 @@ def score(
         C=C,
         device=device,
         precision=precision,
+        compile=compile,
         cache=not no_cache,
         image_policy=image_policy,
         text_policy=text_policy(section, reference_section, candidate_section),
         views=views,
     )
-    result = scorer.score(tuple(image) if image else None, candidate, reference)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always", UserWarning)
+        result = scorer.score(tuple(image) if image else None, candidate, reference)
     say_of_encoder(scorer.embedder)
+    for each in said:
+        typer.echo(f"warning: {each.message}", err=True)
     typer.echo(json.dumps(result.to_dict(), indent=2) if as_json else str(result))

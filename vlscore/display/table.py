@@ -54,12 +54,12 @@ class TextTable:
         """For papers; needs the package booktabs."""
         lines = [
             r"\begin{table}",
-            rf"\caption{{{_escaped(self.title)} {_escaped(self.caption)}}}".replace(" }", "}"),
+            rf"\caption{{{_escaped('. '.join(filter(None, (self.title, self.caption))))}}}",
             rf"\begin{{tabular}}{{l{'r' * (len(self.columns) - 1)}}}",
             r"\toprule",
             " & ".join(map(_escaped, self.columns)) + r" \\",
             r"\midrule",
-            *(" & ".join(map(_escaped, row)) + r" \\" for row in self.rows),
+            *(_latex_row(row) for row in self.rows),
             r"\bottomrule",
             r"\end{tabular}",
             r"\end{table}",
@@ -127,6 +127,12 @@ _LATEX = str.maketrans(
         "Δ": r"$\Delta$",
     }
 )
+
+
+def _latex_row(cells: Sequence[str]) -> str:
+    row = " & ".join(map(_escaped, cells))
+    # A bracket behind the end of a row would be read as the space between two rows.
+    return ("{}" if row.startswith("[") else "") + row + r" \\"
 
 
 def _escaped(text: str) -> str:

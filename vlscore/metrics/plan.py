@@ -139,11 +139,12 @@ class Plan:
         return fitted
 
     def require(self) -> None:
-        """Raises MissingDependency where a metric cannot run here, naming what to install."""
-        for metric in self.steps:
-            reason = self._providers[metric].missing(metric)
-            if reason is not None:
-                raise MissingDependency(f"{metric}: {reason}")
+        """Raises MissingDependency where metrics cannot run here, with what each of them needs."""
+        # What a metric is made of is told with it, in the words of its own parameters.
+        for metrics in (self.metrics, self.steps):
+            lacking = {metric: self._providers[metric].missing(metric) for metric in metrics}
+            if said := [f"{metric}: {reason}" for metric, reason in lacking.items() if reason]:
+                raise MissingDependency("; ".join(said))
 
     def signature(
         self, metric: Metric, embeddings: Signature | None = None, C: float | None = None

@@ -88,8 +88,8 @@ def _images_of(image: Any) -> tuple[Any, ...]:
 def _images(image: Any, texts: set[int]) -> list[Any] | None:
     """Several images, one a study; None where it is one study's.
 
-    An array (n, height, width) beside n texts is a batch, never one picture of n channels. A
-    column of a table holds paths.
+    An array (n, height, width) beside n texts is a batch, never one picture of n channels, and so
+    is one of four axes, in which each image has its channels. A column of a table holds paths.
     """
     if isinstance(image, list):
         return image
@@ -97,8 +97,8 @@ def _images(image: Any, texts: set[int]) -> list[Any] | None:
     if len(shape) == 1 and hasattr(image, "tolist"):
         return list(image.tolist())
     if len(shape) == 4:
-        if len(texts) == 1 and shape[0] in texts and shape[1] == 1:
-            return [image[k, 0] for k in range(shape[0])]
+        if len(texts) == 1 and shape[0] in texts:
+            return [image[k] for k in range(shape[0])]
         raise InvalidStudy(
             f"an array of the shape {shape} is a batch of images: give list(batch) beside as many "
             "candidates and references"

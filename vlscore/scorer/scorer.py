@@ -1,6 +1,7 @@
 """Studies in, scores out."""
 
 import os
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
@@ -26,7 +27,7 @@ from vlscore.scorer.result import Score, ScoreTable
 DEFAULT_METRIC = "vlscore"
 OnError = Literal["raise", "keep"]
 
-_DEFAULTS = {"precision": "fp32", "views": "first-frontal", "cache": True}
+_DEFAULTS = {"precision": "fp32", "views": "first-frontal", "cache": True, "compile": False}
 # Options whose scorers `vlscore.score` keeps loaded; each may hold an encoder.
 _KEPT = 4
 
@@ -75,7 +76,7 @@ class Scorer:
         similarity: the same for one metric of embeddings, under its older name.
         C: constant of Eq. 2, for the metric vlscore; default: the encoder's published one.
         text_policy: which section of a report is scored; see TextPolicy.
-        device, precision, batch_size, image_policy, views, weights, tokenizer, cache: see
+        device, precision, batch_size, image_policy, views, weights, tokenizer, cache, compile: see
             StudyEmbedder.
 
     Attributes:
@@ -104,6 +105,7 @@ class Scorer:
         weights: str | None = None,
         tokenizer: str | None = None,
         cache: Cache | bool | str | os.PathLike[str] = True,
+        compile: bool = False,
     ) -> None:
         self.text_policy = TextPolicy.named(text_policy)
         known = encoder.engine.cache if isinstance(encoder, StudyEmbedder) else open_cache(cache)
@@ -120,6 +122,7 @@ class Scorer:
             "weights": weights,
             "tokenizer": tokenizer,
             "cache": cache,
+            "compile": compile,
         }
         self.embedder: StudyEmbedder | None = None
         if isinstance(encoder, StudyEmbedder):
@@ -211,9 +214,16 @@ class Scorer:
         if on_error not in ("raise", "keep"):
             raise InvalidSetting(f'on_error is "raise" or "keep", not {on_error!r}')
         rows, is_batch = items_of(image, candidate, reference, self.plan.needs)
-        table = self.score_items(
-            [Item(g, r, None if i is None else StudyViews(i)) for i, g, r in rows]
-        )
+        items = [Item(g, r, None if i is None else StudyViews(i)) for i, g, r in rows]
+        table = self.score_items(items)
+        if guessed := sum(item.shown is not None and item.shown.guessed for item in items):
+            warnings.warn(
+                f"of {guessed} {'studies' if guessed > 1 else 'study'} with several images nothing "
+                "tells which is frontal; the first was taken. Name one image, or choose "
+                'views="mean" (--views mean)',
+                UserWarning,
+                stacklevel=2,
+            )
         if self.embedder is not None:
             confirm(self.embedder.encoder)
         if is_batch and on_error == "keep":
