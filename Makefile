@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 OUT := out/demo
 
-.PHONY: demo test lint types unit docs perturbations lowest wheel clean
+.PHONY: demo test lint types unit docs perturbations test-gpu lowest wheel clean
 
 demo: $(VENV)/.installed
 	$(BIN)/vlscore evaluate weights/phantom/demo/studies.jsonl --out $(OUT) --overwrite --show 12 --metrics vlscore,cosine,bleu-4,rouge-l
@@ -34,6 +34,11 @@ unit: $(VENV)/.installed-dev
 # The examples of README.md and docs/, run as printed.
 docs: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest tests/test_docs.py
+
+# On a machine with a GPU: the tests that need one, and what its stages take.
+test-gpu: $(VENV)/.installed-dev
+	$(BIN)/python -m pytest -m gpu
+	$(BIN)/python benchmarks/gpu_stages.py --out benchmarks/results/gpu_stages.md
 
 # All tests with the oldest dependencies that pyproject.toml admits, in out/lowest.
 lowest: $(VENV)/bin/python

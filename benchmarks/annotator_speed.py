@@ -1,87 +1,112 @@
-"""RadGraph and CheXbert of full size: our batches against the released packages.
+"""RadGraph and CheXbert of full size: ours against the released packages.
 
-Protocol. Both sides read the same constructed checkpoint (BERT-base over bert-base-uncased's
-vocabulary, random numbers; RadGraph's heads are shifted so that about one span in twenty is an
-entity and one pair of spans in thirty a relation, of which few join two entities). Both run in this
-process, in float32, on the threads stated, over the same distinct reports: the package as it runs
-by itself, one report at a time, and ours in batches. Rounds alternate; rates are of the processor's
-time, so that other work on the machine does not count, and the ratio is the median over the rounds.
-"BERT alone" is the rate of the bare network, the same for both sides, over our batches: what no
-reading of reports through it in float32 can exceed. That both find the same is checked first:
-entities and relations, or labels, of every report.
+Protocol. Both sides read the same constructed checkpoint (annotator_pairs.py). Everything runs in
+this process, on the threads stated, in rounds that alternate; on a CPU rates are of the processor's
+time, so that other work on the machine does not count, and the ratio is the median over the rounds
+of ours to the package's.
+
+- Distinct reports of the Indiana collection, each read once. The package reads them as it does by
+  itself, in float32, one at a time; ours in batches, in float32 and with BERT's matrices in
+  bfloat16. "BERT alone" is the bare network over our batches, in float32: what no reading in
+  float32 can exceed; "BERT by MKL" is the same by the routine that PyTorch calls by itself.
+- The files of five generators, of the studies drawn, as a person who compares the five has them
+  read: candidates and references, file by file. The package reads every text; ours reads each
+  distinct one once ("first run", the cache empty at its beginning), and none in a second run, which
+  another process may begin. F1 itself is not part of either.
+
+That both find the same is checked first: entities and relations, or labels, of every distinct
+report. In bfloat16 the share of reports with the same result is stated beside how far scores move
+and how far apart the two best scores lie; random weights give many near ties, so that nothing is
+said of real ones.
 
 The packages run under transformers 4 only:
 
     pip install --no-deps radgraph==0.1.18 f1chexbert==0.0.2 "transformers<5" "scikit-learn<1.6"
     pip install appdirs dotmap jsonpickle h5py nltk pandas requests
 
-Run: python benchmarks/annotator_speed.py VOCAB.TXT iu_reports.jsonl [--reports 32] [--threads 1]
+Run: python benchmarks/annotator_speed.py VOCAB.TXT iu_reports.jsonl GENERATED [--reports 24]
+     [--studies 12] [--rounds 3] [--threads 1] [--device cpu]
      --out benchmarks/results/annotator_speed.md
 """
 
 import argparse
 import json
+import random
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import torch
-from data import INDIANA_REPORTS
+from annotator_pairs import Pair, chexbert_pair, radgraph_pair, write_bert
+from data import GENERATED, INDIANA_REPORTS
 from machine import describe_machine, publish
-from transformers import AutoConfig, BertConfig, BertTokenizer
 
-from vlscore.annotators import CheXbert, RadGraph
+from vlscore.annotators import RadGraph
 from vlscore.annotators.batches import groups_of_like_length, tokens_at_once
+from vlscore.annotators.kept import KeptAnnotations
+from vlscore.cache import open_cache
+from vlscore.display import TextTable
+from vlscore.encoders.blocks import linear
 
-HIDDEN_OF_HEADS, WIDEST_SPAN = 150, 8
-ENTITIES, RELATIONS = 1 / 20, 1 / 30
-_NEAR = 30
-LABELS = {
-    "radgraph__ner_labels": "\nANAT-DP\nOBS-DP\nOBS-U\nOBS-DA\n",
-    "radgraph__relation_labels": "modify\nlocated_at\nsuggestive_of\n",
-    "non_padded_namespaces": "*tags\n*labels\n",
-}
+PACKAGE = "the package"
+Runs = Mapping[str, Callable[[], Any]]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("vocabulary", type=Path, help="vocab.txt of bert-base-uncased")
     parser.add_argument("table", type=Path, help="the Indiana reports")
-    parser.add_argument("--reports", type=int, default=32)
+    parser.add_argument("generated", type=Path, help="folder with the five files of data.py")
+    parser.add_argument("--reports", type=int, default=24)
+    parser.add_argument("--studies", type=int, default=12)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--device", default="cpu")
     parser.add_argument("--out", type=Path)
-    arguments = parser.parse_args()
-    torch.set_num_threads(arguments.threads)
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
     torch.manual_seed(11)
-    origin = INDIANA_REPORTS.check(arguments.table)
-    reports = read_reports(arguments.table, arguments.reports)
-    lines = []
+    origins = [INDIANA_REPORTS.check(options.table)]
+    origins += [file.check(options.generated / f"{n}.jsonl") for n, file in GENERATED.items()]
+    reports = read_reports(options.table, options.reports)
+    files, everything = read_files(options.generated, options.studies)
+    of_files = sum(map(len, files))
+    distinct, of_all = (len({t for f in texts for t in f}) for texts in (files, everything))
+    rows, notes = [], []
     with tempfile.TemporaryDirectory() as place:
-        bert = write_bert(Path(place) / "bert-uncased", arguments.vocabulary)
-        for name, prepare in (("RadGraph", prepare_radgraph), ("CheXbert", prepare_chexbert)):
-            runs, same = prepare(Path(place) / name, bert, arguments.vocabulary, reports)
-            rates = measure(runs, len(reports), arguments.rounds)
-            ratio = statistics.median(a / b for a, b in zip(*rates[:2], strict=True))
-            shown = " | ".join(f"{statistics.median(part):.2f}" for part in rates)
-            lines.append(f"| {name} | {shown} | {ratio:.2f} | {same} |")
-    packages = ", ".join(
-        f"{name} {version(name)}" for name in ("radgraph", "f1chexbert", "transformers")
-    )
-    words = statistics.mean(len(report.split()) for report in reports)
-    report = (
-        "# Annotators: reports a second of processor time\n\n"
-        "| | ours, batched | the package | BERT alone | ours / package (median of rounds) "
-        "| same result |\n|---|---|---|---|---|---|\n" + "\n".join(lines) + "\n\n"
-        f"{len(reports)} distinct reports of {words:.0f} words on average, {arguments.rounds} "
-        f"rounds, {arguments.threads} thread(s), float32, no GPU. {packages}.\n{origin}\n\n"
-        f"{describe_machine()}\n"
-    )
-    publish(report, arguments.out)
+        bert = write_bert(Path(place) / "bert-uncased", options.vocabulary)
+        for name, prepare in (("RadGraph", radgraph_pair), ("CheXbert", chexbert_pair)):
+            folder = Path(place) / name
+            pair = prepare(folder, bert, options.vocabulary, reports, options.device)
+            plain, half = pair.ours("fp32"), pair.ours("bf16")
+            notes += agreement(name, pair, plain, half, reports)
+            runs = distinct_runs(pair, plain, half, reports, options.device)
+            rates = measure(runs, len(reports), options.rounds, options.device)
+            rows += table_rows(f"{name}, distinct reports", rates)
+            runs = file_runs(pair, plain, half, files, folder)
+            rates = measure(runs, of_files, options.rounds, options.device)
+            rows += table_rows(f"{name}, five files", rates)
+    said = [
+        f"{len(reports)} distinct reports of {mean_words(reports):.0f} words on average. Five "
+        f"files of {options.studies} studies: {of_files} texts, {distinct} distinct; of all 273 "
+        f"studies {sum(map(len, everything))} texts, {of_all} distinct.",
+        f"{options.rounds} rounds, {options.threads} thread(s), device {options.device}. "
+        + ", ".join(f"{n} {version(n)}" for n in ("radgraph", "f1chexbert", "transformers"))
+        + f". {describe_machine()}",
+    ]
+    columns = ("what", "read by", "reports/s", "to the package")
+    body = [
+        "# Annotators: reports a second" + (" of processor time" * (options.device == "cpu")),
+        TextTable("", columns, tuple(rows)).markdown(),
+        verdict(rows),
+        "\n".join(f"- {line}" for line in [*notes, *said]),
+        "\n".join(f"- {line}" for line in origins),
+    ]
+    publish("\n\n".join(body) + "\n", options.out)
 
 
 def read_reports(table: Path, count: int) -> list[str]:
@@ -90,159 +115,148 @@ def read_reports(table: Path, count: int) -> list[str]:
     return [text for text in texts if text][:count]
 
 
-def write_bert(folder: Path, vocabulary: Path) -> Path:
-    folder.mkdir()
-    pieces = vocabulary.read_text(encoding="utf-8")
-    (folder / "vocab.txt").write_text(pieces, encoding="utf-8")
-    BertConfig(vocab_size=len(pieces.splitlines())).save_pretrained(folder)
-    BertTokenizer(str(folder / "vocab.txt")).save_pretrained(folder)
-    return folder
+def read_files(folder: Path, studies: int) -> tuple[list[list[str]], list[list[str]]]:
+    """Texts of each generator's file, candidate and reference in turn: of some studies, of all."""
+    chosen: list[int] = []
+    some, everything = [], []
+    for name in GENERATED:
+        lines = (folder / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
+        rows = [json.loads(line) for line in lines]
+        chosen = chosen or random.Random(0).sample(range(len(rows)), studies)
+        for target, picked in ((some, chosen), (everything, range(len(rows)))):
+            target.append([rows[k][role] for k in picked for role in ("candidate", "reference")])
+    return some, everything
 
 
-def measure(runs: Sequence[Callable[[], Any]], count: int, rounds: int) -> list[list[float]]:
-    """Reports a second of processor time of each, round by round."""
-    rates: list[list[float]] = [[] for _ in runs]
-    for _ in range(rounds):
-        for found, run in zip(rates, runs, strict=True):
-            before = time.process_time()
-            run()
-            found.append(count / (time.process_time() - before))
-    return rates
+def distinct_runs(pair: Pair, plain: Any, half: Any, reports: list[str], device: str) -> Runs:
+    bert, lengths = bert_of(plain), pair.lengths(reports)
 
+    def by_mkl() -> None:
+        uses = linear.uses_onednn
+        linear.uses_onednn = lambda: False  # type: ignore[assignment]
+        try:
+            bare_bert(bert, lengths, device)
+        finally:
+            linear.uses_onednn = uses
 
-def bare_bert(bert: Any, lengths: list[int]) -> Callable[[], None]:
-    """Runs the network over as many tokens in our batches, and nothing around it."""
-
-    def run() -> None:
-        with torch.inference_mode():
-            for rows in groups_of_like_length(lengths, tokens_at_once("cpu")):
-                longest = max(lengths[row] for row in rows)
-                mask = torch.tensor([[1] * lengths[r] + [0] * (longest - lengths[r]) for r in rows])
-                bert(mask, mask)
-
-    return run
-
-
-def prepare_radgraph(folder: Path, bert: Path, vocabulary: Path, reports: list[str]) -> Any:
-    from radgraph import RadGraph as Package
-
-    place = folder / "radgraph"
-    (place / "vocabulary").mkdir(parents=True)
-    for name, labels in LABELS.items():
-        (place / "vocabulary" / f"{name}.txt").write_text(labels)
-    (place / "vocab.txt").write_text(vocabulary.read_text(encoding="utf-8"), encoding="utf-8")
-    (place / "config.json").write_text(json.dumps(radgraph_config(bert)))
-    # The package builds its model and then asks for weights: the first ones are its own.
-    load, kept = torch.nn.Module.load_state_dict, {}
-
-    def keep(module: Any, state: Any, strict: bool = True, **options: Any) -> Any:
-        kept.setdefault("model", module)
-        return load(module, module.state_dict(), strict, **options)
-
-    torch.save({}, place / "weights.th")
-    torch.nn.Module.load_state_dict = keep  # type: ignore[method-assign]
-    try:
-        Package(model_type="radgraph", model_cache_dir=str(folder), cuda=-1)
-    finally:
-        torch.nn.Module.load_state_dict = load  # type: ignore[method-assign]
-    tensors = kept["model"].state_dict()
-    torch.save(tensors, place / "weights.th")
-    shift(tensors, RadGraph(place), reports)
-    torch.save(tensors, place / "weights.th")
-    package = Package(model_type="radgraph", model_cache_dir=str(folder), cuda=-1)
-    ours = RadGraph(place)
-    theirs = package(reports)
-    found = [annotation.to_dict()["entities"] for annotation in ours.annotate(reports)]
-    same = sum(found[row] == theirs[str(row)]["entities"] for row in range(len(reports)))
-    entities = sum(map(len, found))
-    relations = sum(len(e["relations"]) for each in found for e in each.values())
-    said = f"{same} of {len(reports)} ({entities} entities, {relations} relations)"
-    words, _ = ours.scores(reports)
-    lengths = [sum(map(len, each)) + 2 for each in ours._pieces(words)]
-    bare = bare_bert(ours._model.bert, lengths)
-    return (lambda: ours.annotate(reports), lambda: package(reports), bare), said
-
-
-def shift(tensors: dict[str, torch.Tensor], model: RadGraph, reports: list[str]) -> None:
-    """Move the heads' biases so that as many spans and pairs are something as in real reports."""
-    _, scores = model.scores(reports)
-    entities = torch.cat([s.entities[:, 1:].amax(1) for s in scores if s is not None])
-    pairs = torch.cat([s.relations[..., 1:].amax(-1).flatten() for s in scores if s is not None])
-    ends = (
-        ("_ner._ner_scorers.radgraph__ner_labels.1._module.bias", entities, ENTITIES),
-        ("_relation._relation_scorers.radgraph__relation_labels.bias", pairs, RELATIONS),
-    )
-    for name, values, share in ends:
-        # In the widest gap near by, or a span would lie on the border, where rounding decides.
-        place = int(len(values) * (1 - share))
-        near = values.sort().values[place - _NEAR : place + _NEAR]
-        widest = int(near.diff().argmax())
-        tensors[name] -= near[widest : widest + 2].mean()
-
-
-def radgraph_config(bert: Path) -> dict[str, Any]:
-    pieces = {"bert": {"model_name": str(bert), "max_length": 512}}
     return {
-        "dataset_reader": {"max_span_width": WIDEST_SPAN, "token_indexers": pieces},
-        "model": {
-            "type": "dygie",
-            "embedder": {"token_embedders": pieces},
-            "initializer": {},
-            "module_initializer": {},
-            "feature_size": 20,
-            "max_span_width": WIDEST_SPAN,
-            "target_task": "relation",
-            "feedforward_params": {
-                "num_layers": 2,
-                "hidden_dims": HIDDEN_OF_HEADS,
-                "dropout": 0.4,
-            },
-            "loss_weights": {"ner": 0.2, "relation": 1.0, "coref": 0.0, "events": 0.0},
-            "modules": {
-                "ner": {},
-                "relation": {"spans_per_word": 0.5},
-                "coref": {"spans_per_word": 0.3, "max_antecedents": 100, "coref_prop": 0},
-                "events": {
-                    "trigger_spans_per_word": 0.3,
-                    "argument_spans_per_word": 0.8,
-                    "loss_weights": {"trigger": 1.0, "arguments": 1.0},
-                },
-            },
-        },
+        PACKAGE: lambda: pair.package(reports),
+        "ours": lambda: plain.annotate(reports),
+        "ours, bf16": lambda: half.annotate(reports),
+        "BERT alone": lambda: bare_bert(bert, lengths, device),
+        "BERT by MKL" if device == "cpu" else "BERT alone, again": by_mkl,
     }
 
 
-def prepare_chexbert(folder: Path, bert: Path, vocabulary: Path, reports: list[str]) -> Any:
-    import f1chexbert.f1chexbert as package
+def file_runs(pair: Pair, plain: Any, half: Any, files: list[list[str]], folder: Path) -> Runs:
+    digests = {"weights": "0", "vocabulary": "0"}
 
-    class Here:
-        """Reads the folder in the place of the hub's bert-base-uncased."""
+    def read(annotator: Any, cache: Path) -> KeptAnnotations:
+        kept = KeptAnnotations(open_cache(cache))
+        for texts in files:
+            kept.annotated(annotator, lambda: digests, texts)
+        return kept
 
-        def __init__(self, kind: Any) -> None:
-            self.kind = kind
+    def first(annotator: Any) -> None:
+        with tempfile.TemporaryDirectory(dir=folder) as cache:
+            read(annotator, Path(cache))
 
-        def from_pretrained(self, name: str) -> Any:
-            return self.kind.from_pretrained(str(bert))
+    def second() -> None:
+        kept = read(plain, folder / "cache")
+        assert not kept.reports_annotated, "a second run must read nothing"
 
-    package.AutoConfig, package.BertTokenizer = Here(AutoConfig), Here(BertTokenizer)
-    package.CACHE_DIR = str(folder)
-    folder.mkdir()
-    tensors = package.bert_labeler(inference=True).state_dict()
-    torch.save({"model_state_dict": tensors}, folder / "chexbert.pth")
-    model = package.F1CheXbert(device="cpu")
-    ours = CheXbert(folder / "chexbert.pth", vocabulary)
+    read(plain, folder / "cache")
+    return {
+        PACKAGE: lambda: [pair.package(texts) for texts in files],
+        "ours, first run": lambda: first(plain),
+        "ours, first run, bf16": lambda: first(half),
+        "ours, second run": second,
+    }
 
-    def theirs() -> list[Any]:
-        return [model.get_label(report, mode="classification") for report in reports]
 
-    found = [
-        ["" if label is None else label for label in each.labels.values()]
-        for each in ours.annotate(reports)
+def measure(runs: Runs, count: int, rounds: int, device: str) -> dict[str, list[float]]:
+    """Reports a second of each, round by round."""
+    rates: dict[str, list[float]] = {name: [] for name in runs}
+    for _ in range(rounds):
+        for name, run in runs.items():
+            before = now(device)
+            run()
+            rates[name].append(count / max(now(device) - before, 1e-6))
+    return rates
+
+
+def now(device: str) -> float:
+    """Seconds of the processor, or by the clock where a GPU does the work."""
+    if device == "cpu":
+        return time.process_time()
+    torch.cuda.synchronize()
+    return time.perf_counter()
+
+
+def table_rows(what: str, rates: dict[str, list[float]]) -> list[tuple[str, str, str, str]]:
+    found = []
+    for name, mine in rates.items():
+        ratio = statistics.median(a / b for a, b in zip(mine, rates[PACKAGE], strict=True))
+        found.append((what, name, f"{statistics.median(mine):.4g}", f"{ratio:.3g}"))
+    return found
+
+
+def verdict(rows: Sequence[tuple[str, str, str, str]]) -> str:
+    """Which of our lines reach five times the package's rate, and which do not."""
+    ours = [row for row in rows if row[1].startswith("ours")]
+    reached = [f"{what} ({name})" for what, name, _, ratio in ours if float(ratio) >= 5]
+    missed = [f"{what} ({name}: {ratio})" for what, name, _, ratio in ours if float(ratio) < 5]
+    return (
+        f"At least 5 times the package: {'; '.join(reached) or 'none'}. "
+        f"Less: {'; '.join(missed) or 'none'}."
+    )
+
+
+def agreement(name: str, pair: Pair, plain: Any, half: Any, reports: list[str]) -> list[str]:
+    """Lines about what is read alike by the package, by ours, and by ours in bfloat16."""
+    theirs, ours, lower = (
+        pair.answers(read(reports)) for read in (pair.package, plain.annotate, half.annotate)
+    )
+    same = sum(map(list.__eq__ if name == "CheXbert" else dict.__eq__, theirs, ours))
+    alike = sum(a == b for a, b in zip(ours, lower, strict=True))
+    found = ""
+    if name == "RadGraph":
+        entities = sum(map(len, ours))
+        relations = sum(len(e["relations"]) for each in ours for e in each.values())
+        found = f" ({entities} entities, {relations} relations)"
+    one, other = (scores_of(each, reports) for each in (plain, half))
+    moved = torch.cat([(a - b).abs().flatten() for a, b in zip(one, other, strict=True)])
+    best = torch.cat([a.topk(2, dim=1).values for a in one])
+    margin = float((best[:, 0] - best[:, 1]).median())
+    return [
+        f"{name}: {same} of {len(reports)} reports read as by the package{found}. In bf16 {alike} "
+        f"of {len(reports)} as in fp32; scores move by {float(moved.median()):.2g} (median; "
+        f"{float(moved.max()):.2g} at most), where the two best lie {margin:.2g} apart (median)."
     ]
-    same = sum(mine == other for mine, other in zip(found, theirs(), strict=True))
-    lengths = ours._tokenizer(reports, max_tokens=512).lengths.tolist()
-    runs = (lambda: ours.annotate(reports), theirs, bare_bert(ours._bert, lengths))
-    return runs, f"{same} of {len(reports)}"
+
+
+def scores_of(annotator: Any, reports: list[str]) -> list[torch.Tensor]:
+    """(n, classes) scores that labels are chosen by: of spans, or of reports and observations."""
+    if isinstance(annotator, RadGraph):
+        return [s.entities for s in annotator.scores(reports)[1] if s is not None]
+    return list(annotator.logits(reports)[0])
+
+
+def bert_of(annotator: Any) -> Any:
+    return annotator._model.bert if isinstance(annotator, RadGraph) else annotator._bert
+
+
+def bare_bert(bert: Any, lengths: list[int], device: str) -> None:
+    """Run the network over as many tokens in our batches, and nothing around it."""
+    with torch.inference_mode():
+        for rows in groups_of_like_length(lengths, tokens_at_once(device)):
+            longest = max(lengths[row] for row in rows)
+            mask = torch.tensor([[1] * lengths[r] + [0] * (longest - lengths[r]) for r in rows])
+            bert(mask.to(device), mask.to(device))
+
+
+def mean_words(reports: Sequence[str]) -> float:
+    return statistics.mean(len(report.split()) for report in reports)
 
 
 if __name__ == "__main__":

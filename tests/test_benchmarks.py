@@ -10,7 +10,14 @@ import pytest
 from tests.conftest import REPOSITORY
 
 FOLDER = REPOSITORY / "benchmarks"
-SHARED = ("authors_way", "machine", "data", "phantom_set", "image_use_numbers")
+SHARED = (
+    "annotator_pairs",
+    "authors_way",
+    "machine",
+    "data",
+    "phantom_set",
+    "image_use_numbers",
+)
 SCRIPTS = sorted(path for path in FOLDER.glob("*.py") if path.stem not in SHARED)
 # Still to be brought over; none is added.
 WITHOUT_MACHINE = {"perturbation_reading"}

@@ -13,10 +13,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import torch
 
+from tests.annotators.constructed_ratescore import write_ratescore
 from tests.doubles import HashEncoder
+from vlscore.annotators.folders import load_model, load_tokenizer
 from vlscore.embedding import StudyEmbedder
-from vlscore.errors import VLScoreError
+from vlscore.errors import IncompatibleCheckpoint, VLScoreError
 from vlscore.evaluation import evaluate
 from vlscore.findings import load_lexicon
 from vlscore.index import build_index, load_index, verify_index
@@ -114,3 +117,34 @@ def test_a_lexicon_with_code(tmp_path, marker):
 def test_parameters_of_a_metric_are_no_code(marker):
     with pytest.raises(VLScoreError):
         find_metric(f"rouge-l(beta=__import__('os').mkdir({str(marker)!r}))")
+
+
+@pytest.mark.parametrize("format", ["pickle", "zip"])
+def test_a_transformers_folder_with_pickled_weights(tmp_path, marker, format):
+    _, folder = write_ratescore(tmp_path)
+    (folder / "model.safetensors").unlink()
+    weights = folder / "pytorch_model.bin"
+    if format == "pickle":
+        weights.write_bytes(_pickled(marker))
+    else:
+        torch.save(_Attack(marker), weights)
+    with pytest.raises(IncompatibleCheckpoint):
+        load_model("AutoModel", folder)
+
+
+def test_a_transformers_folder_with_code(tmp_path, marker):
+    _, folder = write_ratescore(tmp_path)
+    (folder / "attack.py").write_text(f"import os\nos.mkdir({str(marker)!r})\n")
+    for file in ("config.json", "tokenizer_config.json"):
+        content = json.loads((folder / file).read_text())
+        classes = {"AutoConfig": "attack.Config", "AutoModel": "attack.Model"}
+        content["auto_map"] = classes | {"AutoTokenizer": ["attack.Tokenizer", None]}
+        if file == "config.json":
+            content["model_type"] = "of-its-own"
+        else:
+            content["tokenizer_class"] = "Tokenizer"
+        (folder / file).write_text(json.dumps(content))
+    with pytest.raises(IncompatibleCheckpoint):
+        load_model("AutoModel", folder)
+    with pytest.raises(IncompatibleCheckpoint):
+        load_tokenizer(folder)

@@ -19,6 +19,7 @@ ROOMS = [
     "_version",
     "_assurance",
     "_background",
+    "_interrupts",
     "_recent",
     "_record",
     "_files",

@@ -1,10 +1,13 @@
 """The annotators' networks on a GPU read what they read on the CPU."""
 
 import pytest
+import torch
 
 from tests.annotators.constructed import REPORTS
+from tests.annotators.constructed_green import write_green
+from tests.annotators.constructed_ratescore import write_ratescore
 from tests.pretended_gpu import pretended_gpu
-from vlscore.annotators import CheXbert, RadGraph
+from vlscore.annotators import CheXbert, GreenJudge, RadGraph, RaTEReader, ReportPair, green
 
 SOME = ["", *REPORTS[:3]]
 
@@ -25,3 +28,23 @@ def test_no_tensor_stays_behind_on_the_cpu(chexbert_weights, radgraph_weights):
 def test_a_gpu_reads_the_same(chexbert_weights, radgraph_weights):
     here, there = (read(chexbert_weights, radgraph_weights, device) for device in ("cpu", "cuda"))
     assert there == here
+
+
+def read_by_transformers(folder, device):
+    reader = RaTEReader(*write_ratescore(folder), device=device)
+    read = reader.annotate(SOME)
+    return read, reader.vectors([entity.text for entity in read[1]])
+
+
+def test_transformers_models_leave_no_tensor_behind_on_the_cpu(tmp_path, monkeypatch):
+    entities, vectors = read_by_transformers(tmp_path, "cpu")
+    monkeypatch.setattr(green, "LONGEST", 280)
+    monkeypatch.setattr(green, "precision_on", lambda device: "fp32")
+    pairs = [ReportPair("the effusion", "no effusion"), ReportPair("left", "")]
+    answers = GreenJudge(write_green(tmp_path / "green")).answers(pairs)
+    with pretended_gpu():
+        found = read_by_transformers(tmp_path, "cuda")
+        assert found[0] == entities
+        assert torch.allclose(found[1], vectors, atol=1e-5)
+        judge = GreenJudge(tmp_path / "green", device="cuda")
+        assert judge.answers(pairs) == answers

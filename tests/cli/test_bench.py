@@ -2,6 +2,8 @@
 
 import json
 
+from vlscore.cli.bench import _is_converted
+
 
 def test_without_a_table_the_demonstration_is_measured(command):
     done = command("bench", "--encoder", "phantom", "--count", 4)
@@ -16,4 +18,13 @@ def test_as_json(command):
     done = command("bench", "--encoder", "phantom", "--count", 2, "--json")
     found = json.loads(done.stdout)
     assert found["studies"] == 2
-    assert {"importing torch", "the table and the encoder"} == {s["name"] for s in found["startup"]}
+    once = ["importing torch", "the table and the encoder", "results and summary"]
+    assert [stage["name"] for stage in found["startup"]] == once
+
+
+def test_a_checkpoint_that_is_safetensors_need_not_be_converted(tmp_path):
+    assert not _is_converted(tmp_path)
+    assert not _is_converted(tmp_path / "model.ckpt")
+    (tmp_path / "model.safetensors").touch()
+    assert _is_converted(tmp_path)
+    assert _is_converted(tmp_path / "model.safetensors")

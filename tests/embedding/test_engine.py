@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tests.doubles import MAX_TOKENS, HashEncoder
 from vlscore.embedding import EmbeddingEngine
 from vlscore.embedding.engine import _REMEMBERED_REPORTS
+from vlscore.encoders.inference import of_weights_alone
 from vlscore.errors import BrokenContract, InvalidReport, UnreadableImage
 
 words = st.sampled_from(["no", "effusion", "left", "right", "heart", "normal", "."])
@@ -125,3 +126,23 @@ def test_nothing_embeds_to_nothing():
 def test_a_reports_argument_that_is_one_text_is_refused():
     with pytest.raises(InvalidReport, match="one text"):
         HashEncoder().encode_reports("no effusion")
+
+
+def test_a_call_makes_what_depends_on_weights_alone_once():
+    made = []
+
+    class Folding(HashEncoder):
+        def embed_images(self, pixels):
+            of_weights_alone(self, lambda: made.append(float(self.scale.detach())))
+            return super().embed_images(pixels)
+
+    encoder = Folding()
+    engine = EmbeddingEngine(encoder, batch_size=2)
+    pictures = list(np.random.default_rng(0).integers(0, 256, (7, 4, 4), dtype=np.uint8))
+    engine.embed_images(pictures)
+    # As a step of training, between two calls.
+    encoder.scale.data.mul_(2)
+    engine.embed_images(pictures)
+    assert made == [1.0, 2.0]
+    encoder.embed_images(torch.zeros(1, 1, 8))
+    assert len(made) == 3

@@ -3,8 +3,10 @@
 import pytest
 import torch
 
+from vlscore.encoders.blocks import resnet_trunk
 from vlscore.encoders.blocks.bert import Bert
 from vlscore.encoders.blocks.resnet_trunk import ResNet50, feature_maps
+from vlscore.encoders.inference import unchanging_weights
 
 
 @pytest.fixture(scope="module", params=[1, 2], ids=["one segment", "two segments"])
@@ -104,3 +106,30 @@ def test_the_trunk_is_that_of_torchvision():
     assert (middle.shape, last.shape) == ((2, 1024, 7, 7), (2, 2048, 4, 4))
     spread = [float(m.conv1.weight.detach().std()) for m in (ResNet50(), theirs)]
     assert spread[0] == pytest.approx(spread[1], rel=0.05)
+
+
+@torch.inference_mode()
+def test_filters_are_folded_once_while_weights_stay_and_anew_afterwards(monkeypatch):
+    folded = []
+    fold = resnet_trunk._folded
+
+    def counting(convolution, norm):
+        folded.append(convolution)
+        return fold(convolution, norm)
+
+    monkeypatch.setattr(resnet_trunk, "_folded", counting)
+    torch.manual_seed(0)
+    trunk = ResNet50().eval()
+    pixels = torch.rand(2, 3, 64, 64)
+    alone = trunk(pixels)
+    count = len(folded)
+    assert count == len(set(folded)) == 53
+    with unchanging_weights():
+        assert torch.equal(trunk(pixels), alone)
+        assert torch.equal(trunk(pixels), alone)
+    assert len(folded) == 2 * count
+    # Also through `.data`, whose changes PyTorch does not count.
+    trunk.conv1.weight.data.mul_(1.5)
+    with unchanging_weights():
+        assert not torch.equal(trunk(pixels), alone)
+    assert len(folded) == 3 * count

@@ -5,15 +5,17 @@ import json
 import os
 import queue
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from tests.doubles import HashEncoder
+from tests.doubles import HashEncoder, KeptEncoder
 from tests.evaluation.samples import BATCH, CHUNK, make_table, results_of, write_table
 from vlscore._processes import Processes
 from vlscore._resources import resource_path
@@ -171,6 +173,73 @@ def test_rows_that_all_fail_alike_stop_several_processes_too(tmp_path):
     first.queues[0, 1].put(None)
     other.join(60)
     assert not other.is_alive()
+
+
+# --- with a cache ---------------------------------------------------------------------------------
+
+
+def shared_by(make, table, out, count):
+    """What several processes write whose scorers `make` gives."""
+    first, *others = threads(count)
+    serving = [
+        threading.Thread(target=serve_evaluation, args=(open_studies(table), make(), process))
+        for process in others
+    ]
+    for thread in serving:
+        thread.start()
+    result = evaluate(table, out, make(), processes=first)
+    for thread in serving:
+        thread.join(60)
+        assert not thread.is_alive()
+    return result
+
+
+def test_who_computes_a_text_first_is_chance_but_a_second_run_finds_what_was_kept(table, tmp_path):
+    """The encoder's numbers depend on the company more than any real one's do."""
+    records = [json.loads(line) for line in table.read_text().splitlines()]
+    for k, record in enumerate(records):
+        record["candidate"] = f"candidate {k % 29}"
+    write_table(table, records)
+
+    def make():
+        return Scorer(KeptEncoder(), batch_size=BATCH, cache=tmp_path / "cache")
+
+    shared_by(make, table, tmp_path / "cold", 3)
+    warm = shared_by(make, table, tmp_path / "warm", 2)
+    work = json.loads(warm.record.read_text())["work"]
+    # The image that is not there, and no other, is tried again.
+    assert (work["images_embedded"], work["reports_embedded"]) == (0, 0)
+    assert results_of(tmp_path / "warm") == results_of(tmp_path / "cold")
+
+
+def kept_vectors(folder):
+    """(space, content) -> embedding, of a cache's folder."""
+    (file,) = folder.glob("embeddings-*.sqlite")
+    with contextlib.closing(sqlite3.connect(file)) as db:
+        query = "SELECT space, content, value FROM entries"
+        return {(s, c): np.frombuffer(v, "<f4").astype(float) for s, c, v in db.execute(query)}
+
+
+def test_with_an_empty_cache_embeddings_are_those_of_one_process_within_the_stated_bound(tmp_path):
+    records = [json.loads(line) for line in DEMO.read_text().splitlines()]
+    rows = [
+        record
+        | {"id": str(k), "image": str(DEMO.parent / record["image"])}
+        | {"candidate": f"{record['candidate']} " + "No effusion. " * (k % 9)}
+        for k, record in enumerate(records * 5)
+    ]
+    table = write_table(tmp_path / "studies.jsonl", rows)
+
+    def make(name):
+        return Scorer("phantom", device="cpu", batch_size=1, cache=tmp_path / name)
+
+    evaluate(table, tmp_path / "one", make("cache of one"))
+    shared_by(lambda: make("cache of three"), table, tmp_path / "three", 3)
+    one, three = (kept_vectors(tmp_path / f"cache of {name}") for name in ("one", "three"))
+    assert one.keys() == three.keys()
+    assert len(one) > 4 * len(records)
+    for key, vector in one.items():
+        assert np.linalg.norm(three[key] - vector) <= 2e-6 * np.linalg.norm(vector)
 
 
 # --- ready ----------------------------------------------------------------------------------------

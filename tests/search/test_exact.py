@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from vlscore import similarity
@@ -166,6 +166,9 @@ SCALES = [1e-42, 1e-25, 1e-19, 1e-8, 1.0, 1e15]
     name=st.sampled_from(NAMES),
     scales=st.lists(st.sampled_from(SCALES), min_size=1, max_size=3),
     few=st.booleans(),
+)
+@example(  # a line through the origin, and rows shorter than the rounding of its origin
+    seed=1, n=2, d=5, k=1, chunk=1, name="none", scales=[1e-42, 1.0, 1e-42], few=False
 )
 def test_search_is_sorting_by_cost_and_row(seed, n, d, k, chunk, name, scales, few):
     """Rows of any length, repeated, excluded, at the vertices; several queries, one with i = r."""

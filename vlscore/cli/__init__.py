@@ -9,9 +9,10 @@ import sys
 
 import typer
 
+from vlscore._interrupts import INTERRUPTED, say_stopped
 from vlscore._version import __version__
 from vlscore.cli._help import GroupedCommand
-from vlscore.cli.options import INTERRUPTED
+from vlscore.cli._memory import keep_freed_memory
 from vlscore.errors import VLScoreError
 
 app = typer.Typer(
@@ -90,13 +91,14 @@ _register()
 
 def main() -> None:
     """Entry point: errors of ours are one line and exit status 2, not a traceback."""
+    keep_freed_memory()
     try:
         app()
     except VLScoreError as error:
         typer.echo(f"error: {error}", err=True)
         sys.exit(2)
     except KeyboardInterrupt:
-        typer.echo("\nstopped", err=True)
+        say_stopped()
         sys.exit(INTERRUPTED)
     except BrokenPipeError:
         # Whoever read our output has read enough; nothing may be written there when Python ends.

@@ -10,6 +10,7 @@ import typer
 from vlscore.cli.options import (
     BatchSizeOption,
     CandidateColumnOption,
+    CompileOption,
     DeviceOption,
     EncoderOption,
     IdColumnOption,
@@ -64,6 +65,7 @@ def bench(
     tokenizer: TokenizerOption = None,
     device: DeviceOption = None,
     precision: PrecisionOption = "fp32",
+    compile: CompileOption = False,
     batch_size: BatchSizeOption = None,
     image_policy: ImagePolicyOption = "auto",
     views: ViewsOption = "first-frontal",
@@ -107,6 +109,7 @@ def bench(
         metrics=metrics,
         device=device,
         precision=precision,
+        compile=compile,
         batch_size=batch_size,
         image_policy=image_policy,
         text_policy=text_policy(section),
@@ -116,7 +119,8 @@ def bench(
         Stage("importing torch", imported - began),
         Stage("the table and the encoder", time.perf_counter() - imported),
     )
-    measured = measure_stages(table, scorer, count, startup)
+    convertible = weights is not None and not _is_converted(weights)
+    measured = measure_stages(table, scorer, count, startup, convertible=convertible)
     say_of_encoder(scorer.embedder)
     if as_json:
         typer.echo(json.dumps(measured.to_dict(), indent=2, ensure_ascii=False))
@@ -125,3 +129,7 @@ def bench(
     typer.echo()
     for sentence in measured.advice or ("Nothing stands out",):
         typer.echo(f"- {sentence}.")
+
+
+def _is_converted(weights: Path) -> bool:
+    return weights.suffix == ".safetensors" or any(weights.glob("*.safetensors"))

@@ -13,6 +13,7 @@ from vlscore.cli.options import (
     BatchSizeOption,
     CandidateColumnOption,
     CandidateSectionOption,
+    CompileOption,
     ConstantOption,
     DeviceOption,
     EncoderOption,
@@ -144,6 +145,7 @@ def compare(
     C: ConstantOption = None,
     device: DeviceOption = None,
     precision: PrecisionOption = "fp32",
+    compile: CompileOption = False,
     batch_size: BatchSizeOption = None,
     no_cache: NoCacheOption = False,
     workers: WorkersOption = None,
@@ -190,6 +192,7 @@ def compare(
         options: dict[str, Any] = {
             "device": device,
             "precision": precision,
+            "compile": compile,
             "batch_size": batch_size,
             "cache": not no_cache,
             "image_policy": image_policy,

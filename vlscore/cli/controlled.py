@@ -9,6 +9,7 @@ from vlscore.cli.options import (
     SHOWN_FAILURES,
     TABLE,
     BatchSizeOption,
+    CompileOption,
     DeviceOption,
     EncoderOption,
     IdColumnOption,
@@ -101,6 +102,7 @@ def controlled(
     tokenizer: TokenizerOption = None,
     device: DeviceOption = None,
     precision: PrecisionOption = "fp32",
+    compile: CompileOption = False,
     batch_size: BatchSizeOption = 16,
     section: SectionOption = "all",
     overwrite: OverwriteOption = False,
@@ -131,6 +133,7 @@ def controlled(
         metrics=metrics,
         device=device,
         precision=precision,
+        compile=compile,
         batch_size=batch_size,
     )
     named = names_of(observations) or None

@@ -14,6 +14,7 @@ from vlscore.cli.options import (
     BatchSizeOption,
     CandidateColumnOption,
     CandidateSectionOption,
+    CompileOption,
     ConstantOption,
     DeviceOption,
     EncoderOption,
@@ -93,6 +94,7 @@ def evaluate(
     C: ConstantOption = None,
     device: DeviceOption = None,
     precision: PrecisionOption = "fp32",
+    compile: CompileOption = False,
     check_precision: Annotated[
         bool,
         typer.Option(
@@ -175,6 +177,7 @@ def evaluate(
         "C": C,
         "device": processes.device,
         "precision": precision,
+        "compile": compile,
         "batch_size": batch_size,
         "cache": not no_cache,
         "image_policy": image_policy,

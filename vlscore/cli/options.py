@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
+from vlscore._interrupts import INTERRUPTED
 from vlscore.errors import VLScoreError
 
 if TYPE_CHECKING:
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
 TABLE, ENCODER, READING, OUTPUT = "Table", "Encoder", "Images and reports", "Results"
 
 TABLE_HELP = "Table: .jsonl, .json, .csv, .tsv or .parquet."
-# Exit status of a command that Ctrl-C stopped, by the convention of shells.
-INTERRUPTED = 130
 SHOWN_FAILURES = 10
 
 ImageRootOption = Annotated[
@@ -108,6 +107,16 @@ PrecisionOption = Annotated[
         "--precision",
         metavar="NAME",
         help="fp32; bf16, where the hardware has units for it; fp16, on GPUs.",
+        rich_help_panel=ENCODER,
+    ),
+]
+CompileOption = Annotated[
+    bool,
+    typer.Option(
+        "--compile",
+        help="Run the encoder under torch.compile: a minute or more to begin with, then faster "
+        "on some machines. Signatures name it.",
+        show_default=False,
         rich_help_panel=ENCODER,
     ),
 ]

@@ -9,6 +9,7 @@ import typer
 
 from vlscore.cli.options import (
     CandidateSectionOption,
+    CompileOption,
     ConstantOption,
     DeviceOption,
     EncoderOption,
@@ -54,6 +55,7 @@ def score(
     C: ConstantOption = None,
     device: DeviceOption = None,
     precision: PrecisionOption = "fp32",
+    compile: CompileOption = False,
     no_cache: NoCacheOption = False,
     image_policy: ImagePolicyOption = "auto",
     views: ViewsOption = "first-frontal",
@@ -74,6 +76,7 @@ def score(
         C=C,
         device=device,
         precision=precision,
+        compile=compile,
         cache=not no_cache,
         image_policy=image_policy,
         text_policy=text_policy(section, reference_section, candidate_section),

@@ -18,11 +18,13 @@ from vlscore.embedding.batches import (
     in_batches,
     stacked,
 )
+from vlscore.embedding.compiled import CompiledTowers, can_compile
 from vlscore.embedding.contents import Contents, text_digest
 from vlscore.embedding.decoding import ImageDecoder, PendingPixels
 from vlscore.embedding.kept import KeptEmbeddings, kept_pixels, vector_entry, vector_of
 from vlscore.embedding.work import Work
-from vlscore.encoders import JointEncoder, Precision, check_ready
+from vlscore.encoders import JointEncoder, Precision, Tokens, check_ready
+from vlscore.encoders.inference import unchanging_weights
 from vlscore.errors import VLScoreError
 from vlscore.images import ImagePolicy
 
@@ -74,6 +76,7 @@ class EmbeddingEngine:
         batch_size: images per forward pass; reports go by tokens. Halved where memory is short.
         precision: "fp32", or "bf16" or "fp16" (autocast).
         cache: what keeps embeddings and pixels between runs; None where nothing does.
+        is_compiled: whether towers run under torch.compile, which was asked for and is possible.
         work: how much was computed, and how much was there already.
     """
 
@@ -85,10 +88,13 @@ class EmbeddingEngine:
         precision: Precision = "fp32",
         image_policy: ImagePolicy | None = None,
         cache: Cache | None = None,
+        compile: bool = False,
     ) -> None:
         self.encoder = encoder
         self.image_policy = image_policy or encoder.image_policy
         self.precision = precision
+        self.is_compiled = compile and can_compile(encoder.device)
+        self._towers = CompiledTowers(encoder) if self.is_compiled else encoder
         self.work = Work()
         self._forward = Forward(
             encoder, precision, batch_size or default_batch_size(encoder.device)
@@ -97,7 +103,9 @@ class EmbeddingEngine:
         self._contents = Contents()
         self._kept = None
         if cache is not None:
-            self._kept = KeptEmbeddings(cache, encoder, self.image_policy, precision)
+            self._kept = KeptEmbeddings(
+                cache, encoder, self.image_policy, precision, is_compiled=self.is_compiled
+            )
         self._in_flight: WeakValueDictionary[tuple[str, bytes], PendingPixels]
         self._in_flight = WeakValueDictionary()
         self._remembered: Recent[str, _Vector] = Recent(_REMEMBERED_REPORTS)
@@ -202,16 +210,17 @@ class EmbeddingEngine:
                 key = item.content.digest if item.content is not None else position
                 missing.setdefault(key, []).append(position)
         ready = self._ready(pending, missing, vectors, failures, lateral=lateral)
-        for group in in_batches(ready, lambda: self._forward.images):
-            owners = [positions for positions, _ in group]
-            found = self._forward(
-                self._lateral_tower if lateral else self._frontal_tower,
-                stacked([stored for _, stored in group], self.encoder.device),
-            )
-            self.work.add(images_embedded=len(group))
-            first = [pending[positions[0]] for positions in owners]
-            for positions, row in zip(owners, self._keep(first, found, lateral), strict=True):
-                vectors[positions] = row
+        with unchanging_weights():
+            for group in in_batches(ready, lambda: self._forward.images):
+                owners = [positions for positions, _ in group]
+                found = self._forward(
+                    self._lateral_tower if lateral else self._frontal_tower,
+                    stacked([stored for _, stored in group], self.encoder.device),
+                )
+                self.work.add(images_embedded=len(group))
+                first = [pending[positions[0]] for positions in owners]
+                for positions, row in zip(owners, self._keep(first, found, lateral), strict=True):
+                    vectors[positions] = row
         return Embedded(vectors, failures)
 
     def _ready(
@@ -248,10 +257,13 @@ class EmbeddingEngine:
                 break
 
     def _frontal_tower(self, stored: Tensor) -> Tensor:
-        return self.encoder.embed_images(self._pixels(stored))
+        return self._towers.embed_images(self._pixels(stored))
 
     def _lateral_tower(self, stored: Tensor) -> Tensor:
-        return self.encoder.embed_lateral_images(self._pixels(stored))
+        return self._towers.embed_lateral_images(self._pixels(stored))
+
+    def _report_tower(self, tokens: Tokens) -> Tensor:
+        return self._towers.embed_reports(tokens)
 
     def _pixels(self, stored: Tensor) -> Tensor:
         pixels = self.encoder.image_pipeline.from_stored(stored)
@@ -307,7 +319,7 @@ class EmbeddingEngine:
         tokens = self.encoder.tokenize(missing)
         flags = tokens.truncated.tolist()
         for rows in self._forward.report_batches(tokens.lengths.tolist()):
-            vectors = self._forward(self.encoder.embed_reports, tokens.take(rows))
+            vectors = self._forward(self._report_tower, tokens.take(rows))
             self.work.add(reports_embedded=len(rows))
             # Rows are copied: a row would keep the memory of its whole batch.
             new = {

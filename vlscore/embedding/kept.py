@@ -24,8 +24,9 @@ class KeptEmbeddings:
     """The embeddings of one encoder under one policy and precision that lie in a cache.
 
     They are found by the content of a file or text and by everything else that a number depends
-    on: the encoder's code, checksum and image pipeline, the image policy, the precision, the kind
-    of device, and the versions of the libraries that a run's record names.
+    on: the encoder's code, checksum and image pipeline, the image policy, the precision, whether
+    towers are compiled, the kind of device, and the versions of the libraries that a run's record
+    names.
 
     An encoder is left out (every answer is "not there", and nothing is kept) where that cannot be
     told: where its code is not vlscore's and it states no `cache_version`, or where its weights are
@@ -33,10 +34,17 @@ class KeptEmbeddings:
     """
 
     def __init__(
-        self, cache: Cache, encoder: JointEncoder, policy: ImagePolicy, precision: Precision
+        self,
+        cache: Cache,
+        encoder: JointEncoder,
+        policy: ImagePolicy,
+        precision: Precision,
+        *,
+        is_compiled: bool = False,
     ) -> None:
         self._cache, self._encoder = cache, encoder
         self._policy, self._precision = policy, precision
+        self._is_compiled = is_compiled
         self._changes = Changes(encoder)
         self._is_as_loaded = False
         self._spaces: dict[str, Space] = {}
@@ -74,6 +82,8 @@ class KeptEmbeddings:
             "dtype": "<f4",
             "libraries": _versions(),
         }
+        if self._is_compiled:
+            facts["compiled"] = True
         if holds != "reports":
             facts |= _facts_of_pixels(encoder.image_pipeline, self._policy)
             facts["pipeline_code"] = pipeline

@@ -98,6 +98,7 @@ class StudyEmbedder:
         weights, tokenizer: as in `load_encoder`; only for an encoder given by name.
         cache: True: pixels and embeddings are kept in the user's cache (docs/caching.md), unless
             VLSCORE_CACHE=off; False: nothing is; or another folder.
+        compile: run the encoder's towers under torch.compile, where that is possible.
 
     Raises:
         UnknownName, InvalidSetting: a name or value that cannot be honoured.
@@ -117,6 +118,7 @@ class StudyEmbedder:
         weights: str | None = None,
         tokenizer: str | None = None,
         cache: Cache | bool | str | os.PathLike[str] = True,
+        compile: bool = False,
     ) -> None:
         check_precision(precision)
         if batch_size is not None and (not isinstance(batch_size, int) or batch_size < 1):
@@ -134,6 +136,7 @@ class StudyEmbedder:
             precision=precision,
             image_policy=self.image_policy,
             cache=open_cache(cache),
+            compile=compile,
         )
         if self.encoder.card.demonstration:
             _warn_of_demonstration(self.encoder.card.name)
@@ -157,8 +160,11 @@ class StudyEmbedder:
             views=self.views,
             prec=self.engine.precision,
         )
-        demonstration = ["DEMONSTRATION-ENCODER"] if self.encoder.card.demonstration else []
-        return signature.flagged(*demonstration)
+        flags = {
+            "COMPILED": self.engine.is_compiled,
+            "DEMONSTRATION-ENCODER": self.encoder.card.demonstration,
+        }
+        return signature.flagged(*(flag for flag, is_stated in flags.items() if is_stated))
 
     def decoder(self, workers: int = 0) -> ImageDecoder:
         """What decodes images for this embedder, in `workers` processes; a context manager."""

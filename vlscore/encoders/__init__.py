@@ -17,7 +17,7 @@ from vlscore.encoders.registry import (
 )
 
 if TYPE_CHECKING:
-    from vlscore.encoders.base import ImagePipeline, JointEncoder
+    from vlscore.encoders.base import JointEncoder
     from vlscore.encoders.inference import (
         Precision,
         check_device,
@@ -25,10 +25,11 @@ if TYPE_CHECKING:
         check_ready,
         why_slow,
     )
+    from vlscore.encoders.pipeline import ImagePipeline
     from vlscore.encoders.tokens import Tokens
 
 _HOMES = {
-    "ImagePipeline": "base",
+    "ImagePipeline": "pipeline",
     "JointEncoder": "base",
     "Precision": "inference",
     "Tokens": "tokens",

@@ -1,16 +1,14 @@
 """What every joint encoder must offer, and the batching that all of them share."""
 
 import hashlib
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import Any, ClassVar
 
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from vlscore._assurance import assure
@@ -19,9 +17,10 @@ from vlscore.encoders.checkpoints import tensors_digest
 from vlscore.encoders.features import ImageFeatures, ReportFeatures
 from vlscore.encoders.inference import Precision, check_ready, inference
 from vlscore.encoders.known_digests import digest_of
+from vlscore.encoders.pipeline import ImagePipeline
 from vlscore.encoders.tokens import Tokens
-from vlscore.errors import InvalidReport, InvalidSetting, UnreadableImage, VLScoreError
-from vlscore.images import ImagePolicy, Radiograph, as_radiograph
+from vlscore.errors import InvalidReport, InvalidSetting
+from vlscore.images import ImagePolicy, Radiograph
 
 __all__ = [
     "ImagePipeline",
@@ -32,9 +31,6 @@ __all__ = [
     "inference",
 ]
 
-Pixels = TypeVar("Pixels")
-
-_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 # Read by every tokenizer once, to tell one that cleans or cuts texts otherwise.
 _PROBES = (
     "FINDINGS: The heart is mildly enlarged.\nNo pleural effusion or pneumothorax!",
@@ -42,57 +38,6 @@ _PROBES = (
     "",
     "No focal consolidation is seen. " * 200,
 )
-
-
-class ImagePipeline(ABC):
-    """Turns one radiograph into the pixels one encoder takes.
-
-    Small and picklable: it travels to worker processes, the model does not.
-
-    Attributes:
-        stored_type: of the numbers that `load_stored` gives, which are what is kept on disk: the
-            float32 pixels themselves, or uint8 levels of which `from_stored` makes the same pixels;
-            see `LevelsPipeline`.
-        cache_version: tells this code's pixels from those of its other editions. Pipelines outside
-            vlscore state one, and change it with their code, so that pixels may be kept on disk.
-    """
-
-    stored_type: ClassVar[Literal["uint8", "float32"]] = "float32"
-    cache_version: ClassVar[str | None] = None
-
-    @abstractmethod
-    def __call__(self, radiograph: Radiograph) -> Tensor:
-        """One radiograph -> float32 (channels, height, width), on the CPU."""
-
-    def as_authors(self, path: Path) -> Tensor:
-        """The same from a file, read exactly as the authors' code reads it.
-
-        Raises InvalidSetting where the authors' reader is not reproduced.
-        """
-        raise InvalidSetting(
-            f"{type(self).__name__} does not reproduce its authors' file reader; "
-            'use the default image policy instead of "authors"'
-        )
-
-    def load(self, image: Any, policy: ImagePolicy) -> Tensor:
-        """Pixels from anything `as_radiograph` takes, under `policy`."""
-        if policy.as_authors:
-            return reading_as_authors(self.as_authors, image)
-        return self(as_radiograph(image, policy))
-
-    def load_stored(self, image: Any, policy: ImagePolicy) -> NDArray[Any]:
-        """What decoding ends with: (channels, height, width), float32 pixels or uint8 levels."""
-        pixels: NDArray[Any] = self.load(image, policy).detach().numpy()
-        return pixels
-
-    def from_stored(self, stored: Tensor) -> Tensor:
-        """What `load_stored` gave of n images (n, ...) -> their pixels, on the same device."""
-        return stored
-
-    def identity(self) -> str:
-        """What tells its pixels from those of other pipelines: its class and settings."""
-        settings = [f"{name}={value!r}" for name, value in sorted(vars(self).items())]
-        return _ADDRESS.sub("", f"{type(self).__qualname__}({', '.join(settings)})")
 
 
 class JointEncoder(nn.Module, ABC):
@@ -285,29 +230,6 @@ class JointEncoder(nn.Module, ABC):
     ) -> Tensor:
         with inference(self.device, precision):
             return embed(batch.to(self.device)).float().cpu()
-
-
-def reading_as_authors(read: Callable[[Path], Pixels], image: Any) -> Pixels:
-    """What a reader of the authors' makes of a file.
-
-    Raises: InvalidSetting where the image is no path; UnreadableImage.
-    """
-    if not isinstance(image, str | Path):
-        raise InvalidSetting(
-            'the image policy "authors" reads files itself: give a path, '
-            f"not a {type(image).__name__}"
-        )
-    path = Path(image)
-    try:
-        return read(path)
-    except (VLScoreError, MemoryError):
-        raise
-    except Exception as error:  # the readers raise any type on a damaged or enormous picture
-        # Only the type: a reader's own words may quote the header, which names its patient.
-        raise UnreadableImage(
-            f"{path}: the encoder's authors' code cannot use this file ({type(error).__name__}); "
-            "use the default image policy"
-        ) from None
 
 
 def check_texts(reports: Sequence[str]) -> Sequence[str]:

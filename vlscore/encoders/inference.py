@@ -2,9 +2,10 @@
 
 import contextlib
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from functools import cache
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import torch
 from torch import nn
@@ -19,6 +20,9 @@ PRECISIONS: tuple[Precision, ...] = ("fp32", "bf16", "fp16")
 _BF16_FLAGS = {"avx512_bf16", "amx_bf16", "avx_ne_convert", "bf16", "svebf16"}
 # Values at either end of a tensor that `weights_sample` looks at.
 _SAMPLED = 32
+
+Result = TypeVar("Result")
+_OF_WEIGHTS: ContextVar[dict[nn.Module, Any] | None] = ContextVar("of_weights", default=None)
 
 # The last is of cuBLAS and cuDNN, which take memory of their own.
 _SHORTAGES = ("out of memory", "can't allocate memory", "_STATUS_ALLOC_FAILED")
@@ -39,6 +43,27 @@ def inference(device: torch.device, precision: Precision) -> Iterator[None]:
         torch.autocast(device.type, dtype=half, enabled=precision != "fp32"),
     ):
         yield
+
+
+@contextlib.contextmanager
+def unchanging_weights() -> Iterator[None]:
+    """What `of_weights_alone` makes is made once in this block, in which no weight may change."""
+    token = _OF_WEIGHTS.set({})
+    try:
+        yield
+    finally:
+        _OF_WEIGHTS.reset(token)
+
+
+def of_weights_alone(module: nn.Module, make: Callable[[], Result]) -> Result:
+    """What `make` makes of a module's weights; once for all batches of `unchanging_weights`."""
+    made = None if torch.compiler.is_compiling() else _OF_WEIGHTS.get()
+    if made is None:
+        return make()
+    if module not in made:
+        made[module] = make()
+    found: Result = made[module]
+    return found
 
 
 def check_precision(precision: str, device: torch.device | None = None) -> None:

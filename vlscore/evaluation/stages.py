@@ -5,7 +5,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -15,8 +15,8 @@ from vlscore._resumable import ResumableFolder
 from vlscore.display import TextTable
 from vlscore.embedding import EmbeddingEngine, PendingPixels, StudyEmbedder, StudyViews
 from vlscore.embedding.views import choose_views
-from vlscore.encoders import Precision, why_slow
 from vlscore.errors import InvalidSetting, VLScoreError
+from vlscore.evaluation.advice import advice_on, pending_of, without_cache
 from vlscore.evaluation.computing import Row
 from vlscore.evaluation.results import RESULTS, layout_of, write_results
 from vlscore.evaluation.rows import chunk_table, read_chunk, write_chunk
@@ -26,11 +26,6 @@ from vlscore.scorer import Item, Scorer
 from vlscore.studies import Study
 
 T = TypeVar("T")
-
-# Of so many images and texts bf16 is tried: enough for a ratio.
-_TRIED = 16
-# Shares of a study's time from which something is worth saying.
-_MUCH, _SOME = 0.3, 0.1
 
 
 @dataclass(frozen=True)
@@ -71,6 +66,11 @@ class Stages:
         """Of all stages together, one after the other."""
         return sum(stage.seconds for stage in self.stages)
 
+    def part(self, name: str) -> float:
+        """The share of the stages whose names begin so."""
+        spent = sum(stage.seconds for stage in self.stages if stage.name.startswith(name))
+        return spent / self.seconds if self.seconds else 0.0
+
     def to_dict(self) -> dict[str, Any]:
         """Plain data for json."""
         return asdict(self)
@@ -100,19 +100,27 @@ class Stages:
 
 
 def measure_stages(
-    table: Iterable[Row], scorer: Scorer, count: int = 64, startup: Sequence[Stage] = ()
+    table: Iterable[Row],
+    scorer: Scorer,
+    count: int = 64,
+    startup: Sequence[Stage] = (),
+    *,
+    convertible: bool = False,
 ) -> Stages:
     """Do for the first studies of a table what an evaluation does, one stage after the other.
 
     Nothing is taken from the cache or put there; nothing is written that stays. A run is faster
     than the sum: it decodes in other processes while it embeds.
 
-    Args: startup: what was measured of the start already, for the table.
+    Args:
+        startup: what was measured of the start already, for the table.
+        convertible: whether the weights are a checkpoint that `vlscore weights convert` converts.
+
     Raises: InvalidSetting where no metric looks at embeddings, or no study can be used.
     """
     if scorer.embedder is None:
         raise InvalidSetting("no metric looks at embeddings: there are no stages to measure")
-    embedder = _without_cache(scorer.embedder, scorer.embedder.engine.precision)
+    embedder = without_cache(scorer.embedder, scorer.embedder.engine.precision)
     scorer = Scorer(embedder, metrics=scorer.metrics, text_policy=scorer.text_policy)
     clock = _Clock()
     with clock("reading the table"):
@@ -135,11 +143,15 @@ def measure_stages(
     with clock("encoding reports", f"{len(set(texts))} distinct of {len(texts)}"):
         embedder.embed_texts(texts)
     items = [_item(study, vectors, embedder) for study in studies]
+    # What the first call imports is no part of every study.
+    scorer.score_items(items[:1])
     with clock("scoring", ", ".join(str(metric) for metric in scorer.metrics)):
         scores = scorer.score_items(items)
-    _written(clock, scorer, studies, scores)
-    measured = Stages(len(studies), len(rows) - len(studies), tuple(startup), tuple(clock.stages))
-    return _advised(measured, embedder, stored, texts)
+    final = _written(clock, scorer, studies, scores)
+    measured = Stages(
+        len(studies), len(rows) - len(studies), (*startup, final), tuple(clock.stages)
+    )
+    return replace(measured, advice=advice_on(measured, embedder, stored, texts, convertible))
 
 
 class _Clock:
@@ -151,17 +163,6 @@ class _Clock:
         began = time.perf_counter()
         yield
         self.stages.append(Stage(name, time.perf_counter() - began, items))
-
-
-def _without_cache(embedder: StudyEmbedder, precision: Precision) -> StudyEmbedder:
-    return StudyEmbedder(
-        embedder.encoder,
-        precision=precision,
-        batch_size=embedder.engine.batch_size,
-        image_policy=embedder.image_policy,
-        views=embedder.views,
-        cache=False,
-    )
 
 
 def _files_of(
@@ -207,25 +208,13 @@ def _decoded(clock: _Clock, files: Iterable[str], embedder: StudyEmbedder) -> di
 def _images_embedded(
     clock: _Clock, stored: dict[str, Any], embedder: StudyEmbedder
 ) -> dict[str, Any]:
-    pending = _pending(stored, embedder)
+    pending = pending_of(stored, embedder)
     if not pending:
         return {}
     embedder.engine.embed_pending(pending[:1])
     with clock("encoding images", f"{len(stored)} images"):
         vectors = embedder.engine.embed_pending(pending).vectors
     return dict(zip(stored, vectors, strict=True))
-
-
-def _pending(stored: dict[str, Any], embedder: StudyEmbedder) -> list[PendingPixels]:
-    pipeline = embedder.encoder.image_pipeline
-    return [
-        PendingPixels(path, partial(_same, pixels), from_stored=pipeline.from_stored)
-        for path, pixels in stored.items()
-    ]
-
-
-def _same(value: T) -> T:
-    return value
 
 
 def _texts_of(studies: Sequence[Study], scorer: Scorer) -> list[str]:
@@ -254,7 +243,8 @@ def _item(study: Study, vectors: dict[str, Any], embedder: StudyEmbedder) -> Ite
     return Item(study.candidate or "", study.reference, shown, study.parts)
 
 
-def _written(clock: _Clock, scorer: Scorer, studies: Sequence[Study], scores: Any) -> None:
+def _written(clock: _Clock, scorer: Scorer, studies: Sequence[Study], scores: Any) -> Stage:
+    """Write a chunk, as a stage; and the results at the end, which is done once a run."""
     layout = layout_of(scorer)
     rows = chunk_table(
         layout.schema(),
@@ -272,81 +262,13 @@ def _written(clock: _Clock, scorer: Scorer, studies: Sequence[Study], scores: An
             summarise([rows], layout.metrics)
             return {}
 
-        with clock("writing and summary"), ResumableFolder(place, {}, results=RESULTS) as folder:
-            with folder.append(len(rows)) as chunk:
+        with ResumableFolder(place, {}, results=RESULTS) as folder:
+            with clock("writing"), folder.append(len(rows)) as chunk:
                 write_chunk(chunk, rows)
             chunks = [each.path for each in folder.chunks()]
-            folder.finish(write, rows=len(rows))
-
-
-def _advised(
-    measured: Stages, embedder: StudyEmbedder, stored: dict[str, Any], texts: list[str]
-) -> Stages:
-    advice = []
-    shares: dict[str, float] = {}
-    for stage in measured.stages:
-        name = "decoding" if stage.name.startswith("decoding") else stage.name
-        shares[name] = shares.get(name, 0.0) + stage.seconds / (measured.seconds or 1.0)
-    cores = os.cpu_count() or 1
-    if shares.get("decoding", 0.0) > _SOME:
-        size = embedder.encoder.card.image_size
-        advice.append(
-            f"Decoding is {shares['decoding']:.0%} of a study. It runs beside the encoder in "
-            f"--workers processes (by default one a core; here {cores}), and from the second run "
-            "on the cache has the pixels. Copies of the images "
-            f"with a shorter side of {2 * size} pixels or so would decode faster in the first, too"
-        )
-    if embedder.engine.precision == "fp32" and (
-        shares.get("encoding images", 0.0) + shares.get("encoding reports", 0.0) > _MUCH
-    ):
-        advice.append(_of_half_precision(embedder, stored, texts))
-    repeated = 1 - len(set(texts)) / max(len(texts), 1)
-    if repeated > _SOME:
-        advice.append(
-            f"{repeated:.0%} of the reports repeat another one: each text is embedded once a run, "
-            "and never again with the cache"
-        )
-    loading = sum(stage.seconds for stage in measured.startup)
-    if loading > 5 * measured.seconds / measured.studies and loading > 3:
-        advice.append(
-            f"The start takes {loading:.1f} s: score several tables in one command (`vlscore "
-            "compare`), and give the checkpoint as safetensors (`vlscore weights convert`), which "
-            "is used where it lies"
-        )
-    if os.environ.get("VLSCORE_CACHE", "").strip().lower() == "off":
-        advice.append("The cache is off (VLSCORE_CACHE=off): with it a second run embeds nothing")
-    if measured.failed:
-        advice.append(f"{measured.failed} of the first rows could not be used and were left out")
-    return Stages(
-        measured.studies, measured.failed, measured.startup, measured.stages, tuple(advice)
-    )
-
-
-def _of_half_precision(embedder: StudyEmbedder, stored: dict[str, Any], texts: list[str]) -> str:
-    """What bf16 would gain, tried where the hardware has units for it."""
-    slow = why_slow("bf16", embedder.encoder.device)
-    if slow is not None:
-        return f"bf16 is no help: {slow}"
-    half = _without_cache(embedder, "bf16")
-    some = dict(list(stored.items())[:_TRIED])
-    distinct = list(dict.fromkeys(texts))[:_TRIED]
-    seconds = []
-    for each in (embedder, half):
-        pending = _pending(some, each)
-        for _ in range(2):  # the first to warm up
-            each.engine.forget()
             began = time.perf_counter()
-            each.engine.embed_pending(pending)
-            each.engine.embed_reports(distinct)
-            last = time.perf_counter() - began
-        seconds.append(last)
-    ratio = seconds[0] / seconds[1] if seconds[1] > 0 else 1.0
-    if ratio < 1 + _SOME:
-        return f"bf16 is no help here: it takes {1 / ratio:.1f} times as long as fp32"
-    return (
-        f"The encoder is {ratio:.1f} times as fast in bf16 (--precision bf16); --check-precision "
-        "measures on your studies what that changes"
-    )
+            folder.finish(write, rows=len(rows))
+    return Stage("results and summary", time.perf_counter() - began)
 
 
 def _quietly(call: Callable[[], T]) -> T | None:

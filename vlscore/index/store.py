@@ -131,8 +131,8 @@ class Index:
     def _made_otherwise(self, what: str) -> InvalidIndex:
         return InvalidIndex(
             f"{self.path} was made in another way than is asked for now: {what}. Give the same "
-            "policies (txt: --section, img: --image-policy, prec: --precision), or build an index "
-            "with these"
+            "settings (txt: --section, img: --image-policy, prec: --precision, "
+            "COMPILED: --compile), or build an index with these"
         )
 
 

@@ -27,7 +27,7 @@ from vlscore.scorer.result import Score, ScoreTable
 DEFAULT_METRIC = "vlscore"
 OnError = Literal["raise", "keep"]
 
-_DEFAULTS = {"precision": "fp32", "views": "first-frontal", "cache": True}
+_DEFAULTS = {"precision": "fp32", "views": "first-frontal", "cache": True, "compile": False}
 # Options whose scorers `vlscore.score` keeps loaded; each may hold an encoder.
 _KEPT = 4
 
@@ -76,7 +76,7 @@ class Scorer:
         similarity: the same for one metric of embeddings, under its older name.
         C: constant of Eq. 2, for the metric vlscore; default: the encoder's published one.
         text_policy: which section of a report is scored; see TextPolicy.
-        device, precision, batch_size, image_policy, views, weights, tokenizer, cache: see
+        device, precision, batch_size, image_policy, views, weights, tokenizer, cache, compile: see
             StudyEmbedder.
 
     Attributes:
@@ -105,6 +105,7 @@ class Scorer:
         weights: str | None = None,
         tokenizer: str | None = None,
         cache: Cache | bool | str | os.PathLike[str] = True,
+        compile: bool = False,
     ) -> None:
         self.text_policy = TextPolicy.named(text_policy)
         known = encoder.engine.cache if isinstance(encoder, StudyEmbedder) else open_cache(cache)
@@ -121,6 +122,7 @@ class Scorer:
             "weights": weights,
             "tokenizer": tokenizer,
             "cache": cache,
+            "compile": compile,
         }
         self.embedder: StudyEmbedder | None = None
         if isinstance(encoder, StudyEmbedder):

@@ -103,7 +103,11 @@ class Line(Objective):
         error = gamma * (3 * largest**2 + 2 * largest * nearest)
         if guard == "segment":
             error += 3 * gamma * reach**2
-        self.offset = nearest**2 - 1.1 * error - _tiny(edges.shape[1])
+        # The origins themselves are rounded, in float64: that counts where rows are far shorter
+        # than images, and a line passes through the origin.
+        rounded = 4 * (edges.shape[1] + 8) * 2.0**-53 * norm(self.images)
+        error += 2 * largest * rounded
+        self.offset = np.maximum(nearest - rounded, 0) ** 2 - 1.1 * error - _tiny(edges.shape[1])
         self.slack = 1.1 * gamma * reach + _tiny(edges.shape[1])
 
     def keys(self, products: tuple[Tensor, ...], squared_norms: Tensor, queries: Array) -> Tensor:

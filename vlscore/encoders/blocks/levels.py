@@ -7,15 +7,16 @@ batch.
 
 from abc import abstractmethod
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
-from vlscore.encoders.base import ImagePipeline, reading_as_authors
 from vlscore.encoders.blocks.pixels import Grey
+from vlscore.encoders.pipeline import ImagePipeline, reading_as_authors
 from vlscore.images import ImagePolicy, Radiograph, as_radiograph
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 class LevelsPipeline(ImagePipeline):
@@ -32,13 +33,13 @@ class LevelsPipeline(ImagePipeline):
         """The same from a file, read exactly as the authors' code reads it."""
 
     @abstractmethod
-    def from_stored(self, stored: Tensor) -> Tensor:
+    def from_stored(self, stored: "Tensor") -> "Tensor":
         """uint8 (n, channels, height, width) -> float32 pixels (n, ...), on the same device."""
 
-    def __call__(self, radiograph: Radiograph) -> Tensor:
+    def __call__(self, radiograph: Radiograph) -> "Tensor":
         return self._pixels(self.levels(radiograph))
 
-    def as_authors(self, path: Path) -> Tensor:
+    def as_authors(self, path: Path) -> "Tensor":
         return self._pixels(self.levels_as_authors(path))
 
     def load_stored(self, image: Any, policy: ImagePolicy) -> NDArray[Any]:
@@ -46,5 +47,7 @@ class LevelsPipeline(ImagePipeline):
             return reading_as_authors(self.levels_as_authors, image)
         return self.levels(as_radiograph(image, policy))
 
-    def _pixels(self, levels: Grey) -> Tensor:
+    def _pixels(self, levels: Grey) -> "Tensor":
+        import torch
+
         return self.from_stored(torch.from_numpy(levels)[None])[0]

@@ -1,9 +1,9 @@
 """The image pipeline of GLoRIA, which LIMITR, MGCA and its ConVIRT took over."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-from torch import Tensor
 
 from vlscore.encoders.blocks.area import shrink_by_area
 from vlscore.encoders.blocks.levels import LevelsPipeline
@@ -15,6 +15,9 @@ from vlscore.encoders.blocks.pixels import (
     too_elongated,
 )
 from vlscore.images import Radiograph
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 SIDE = 256
 CROP = 224
@@ -30,7 +33,7 @@ class PadCropPipeline(LevelsPipeline):
     def levels_as_authors(self, path: Path) -> Grey:
         return self._levels(read_with_opencv(path), str(path))
 
-    def from_stored(self, stored: Tensor) -> Tensor:
+    def from_stored(self, stored: "Tensor") -> "Tensor":
         return to_unit_range(stored).sub(0.5).div(0.5).expand(-1, 3, -1, -1)
 
     def _levels(self, grey: Grey, name: str) -> Grey:

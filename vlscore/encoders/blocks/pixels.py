@@ -3,16 +3,18 @@
 import contextlib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from PIL import Image
-from torch import Tensor
 
 from vlscore.errors import UnreadableImage
 from vlscore.images import Radiograph
 from vlscore.images.quiet import hushed
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 Grey = NDArray[np.uint8]
 # Numbers in a square as long as a picture; as many as the largest radiographs have, twice.
@@ -58,16 +60,14 @@ def read_with_pillow(path: Path) -> Image.Image:
     return image
 
 
-def to_unit_range(levels: Tensor) -> Tensor:
+def to_unit_range(levels: "Tensor") -> "Tensor":
     """uint8 levels -> float32 in [0, 1], as torchvision's ToTensor divides them."""
-    return levels.to(torch.float32).div(255)
+    return levels.float().div(255)
 
 
-def normalise(x: Tensor, mean: tuple[float, ...], std: tuple[float, ...]) -> Tensor:
+def normalise(x: "Tensor", mean: tuple[float, ...], std: tuple[float, ...]) -> "Tensor":
     """(..., c, h, w) -> (..., len(mean), h, w), rounded as torchvision's Normalize rounds."""
-    offsets, scales = (
-        torch.tensor(v, dtype=x.dtype, device=x.device)[:, None, None] for v in (mean, std)
-    )
+    offsets, scales = (x.new_tensor(v)[:, None, None] for v in (mean, std))
     return (x - offsets) / scales
 
 
@@ -133,12 +133,13 @@ def check_square(height: int, width: int, name: str) -> None:
         raise too_elongated(height, width, name)
 
 
-def padded_square(radiograph: Radiograph, side: int) -> Tensor:
+def padded_square(radiograph: Radiograph, side: int) -> "Tensor":
     """Padded with black to a square, shrunk by area: (side, side) float32.
 
     Raises: UnreadableImage for a strip.
     """
     import cv2
+    import torch
 
     pixels = radiograph.pixels
     height, width = pixels.shape
@@ -150,7 +151,7 @@ def padded_square(radiograph: Radiograph, side: int) -> Tensor:
     return torch.from_numpy(cv2.resize(square, (side, side), interpolation=cv2.INTER_AREA))
 
 
-def standardise(pixels: Tensor) -> Tensor:
+def standardise(pixels: "Tensor") -> "Tensor":
     """(..., height, width) -> the same of mean 0 and deviation 1; a constant image becomes 0."""
     mean = pixels.mean(dim=(-2, -1), keepdim=True)
     deviation = pixels.std(dim=(-2, -1), keepdim=True, correction=0)

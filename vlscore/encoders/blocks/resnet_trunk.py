@@ -5,9 +5,13 @@ digit where gradients are kept; where not, to 1e-6 of an embedding's length, for
 each convolution and its normalisation at once, in half the time. The tests compare both.
 """
 
+from functools import partial
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+
+from vlscore.encoders.inference import of_weights_alone
 
 PATCH_WIDTH = 1024
 POOLED_WIDTH = 2048
@@ -79,15 +83,25 @@ def _normalised(x: Tensor, convolution: nn.Conv2d, norm: nn.BatchNorm2d) -> Tens
     if x.is_cuda or norm.training or torch.is_grad_enabled() or mean is None or variance is None:
         found: Tensor = norm(convolution(x))
         return found
-    factors = norm.weight * torch.rsqrt(variance + norm.eps)
-    filters = convolution.weight * factors[:, None, None, None]
+    filters, shifts = of_weights_alone(convolution, partial(_folded, convolution, norm))
     return functional.conv2d(
         x.contiguous(memory_format=torch.channels_last),
-        filters.contiguous(memory_format=torch.channels_last),
-        norm.bias - mean * factors,
+        filters,
+        shifts,
         convolution.stride,
         convolution.padding,
     )
+
+
+def _folded(convolution: nn.Conv2d, norm: nn.BatchNorm2d) -> tuple[Tensor, Tensor]:
+    """Filters and shifts of a convolution that does its normalisation, too."""
+    mean, variance = norm.running_mean, norm.running_var
+    assert mean is not None
+    assert variance is not None
+    factors = norm.weight * torch.rsqrt(variance + norm.eps)
+    filters = convolution.weight * factors[:, None, None, None]
+    filters = filters.contiguous(memory_format=torch.channels_last)
+    return filters, norm.bias - mean * factors
 
 
 def _stage(width: int, inner: int, *, blocks: int, stride: int) -> nn.Sequential:
