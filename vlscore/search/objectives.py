@@ -128,7 +128,8 @@ class Line(Objective):
 
     def bound(self, keys: Array, queries: Array) -> Array:
         squares = keys + self.offset[queries, None]
-        return self.base[queries, None] * np.sqrt(np.maximum(squares, 0))
+        bound: Array = self.base[queries, None] * np.sqrt(np.maximum(squares, 0))
+        return bound
 
     def costs(self, query: int | Array, rows: Array) -> Array:
         foot, height = projected(
