@@ -59,3 +59,18 @@ def test_transformers_models_leave_no_tensor_behind_on_the_cpu(tmp_path, monkeyp
         assert torch.allclose(found[1], vectors, atol=1e-5)
         judge = GreenJudge(tmp_path / "green", device="cuda")
         assert judge.answers(pairs) == answers
+
+
+@pytest.mark.gpu
+def test_a_gpu_runs_transformers_models(tmp_path, monkeypatch):
+    entities, vectors = read_by_transformers(tmp_path, "cpu")
+    found = read_by_transformers(tmp_path, "cuda")
+    assert found[0] == entities
+    assert torch.allclose(found[1], vectors, atol=1e-4)
+    # In 16 bits, so that its words may be others; it has as much room for them.
+    monkeypatch.setattr(green, "LONGEST", 280)
+    judge = GreenJudge(write_green(tmp_path / "green"), device="cuda")
+    assert judge.precision == "fp16"
+    (answer,) = judge.answers([ReportPair("the effusion", "no effusion")])
+    assert isinstance(answer, str)
+    assert answer

@@ -9,6 +9,7 @@ conversation, and the most likely token at every step, up to 2048 tokens with th
 from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
+from threading import Lock
 from typing import Any, NamedTuple
 
 import torch
@@ -67,16 +68,18 @@ class GreenJudge:
         kind = torch.float16 if self.precision == "fp16" else torch.float32
         self._model = load_model("AutoModelForCausalLM", model, torch_dtype=kind).to(self._device)
         self._known: Recent[ReportPair, str | UnreadableAnswer] = Recent(_REMEMBERED)
+        self._lock = Lock()
 
     def answers(self, pairs: Sequence[ReportPair]) -> list[str | UnreadableAnswer]:
         """What the model answers about each pair, its explanation included; each pair once.
 
         An UnreadableAnswer stands where the prompt leaves the model no room to answer.
         """
-        known = self._known.known(pairs)
-        new = [pair for pair in dict.fromkeys(pairs) if pair not in known]
-        made = dict(zip(new, self._answered(new), strict=True))
-        self._known.add(made)
+        with self._lock:
+            known = self._known.known(pairs)
+            new = [pair for pair in dict.fromkeys(pairs) if pair not in known]
+            made = dict(zip(new, self._answered(new), strict=True))
+            self._known.add(made)
         return [made[pair] if pair in made else known[pair] for pair in pairs]
 
     def _answered(self, pairs: Sequence[ReportPair]) -> list[str | UnreadableAnswer]:

@@ -8,6 +8,7 @@ each sentence alone, at most 512 tokens of it, and of each entity the vector of 
 
 from collections.abc import Sequence
 from pathlib import Path
+from threading import Lock
 from typing import Any, NamedTuple
 
 import torch
@@ -62,6 +63,7 @@ class RaTEReader:
         for model in (self._finder, self._encoder):
             model.to(self._device)
         self._vectors: Recent[str, Tensor] = Recent(_REMEMBERED)
+        self._lock = Lock()
 
     def annotate(self, reports: Sequence[str]) -> list[tuple[RaTEEntity, ...]]:
         """The entities of each report in the order of the text; none of an empty report."""
@@ -72,10 +74,11 @@ class RaTEReader:
 
     def vectors(self, names: Sequence[str]) -> Tensor:
         """(n, hidden) float32 of unit length, on the CPU, of entities' texts."""
-        known = self._vectors.known(names)
-        new = [name for name in dict.fromkeys(names) if name not in known]
-        made = dict(zip(new, self._encoded(new), strict=True))
-        self._vectors.add(made)
+        with self._lock:
+            known = self._vectors.known(names)
+            new = [name for name in dict.fromkeys(names) if name not in known]
+            made = dict(zip(new, self._encoded(new), strict=True))
+            self._vectors.add(made)
         return torch.stack([(made[n] if n in made else known[n]) for n in names])
 
     def _entities(self, texts: Sequence[str]) -> list[list[RaTEEntity]]:
