@@ -15,9 +15,10 @@ included; the page cache holds files and weights for all. Interleaved rounds, me
 - warm: as cold, again, into another folder. - second: another generator's reports, then.
 The areas of loop and cold must agree (largest relative difference is printed). The limit is the
 time that the encoder's multiplications alone would take at the rate of a 2048^3 product of this run
-(the best; float32 for cold, bfloat16 for bf16): of every image, and of every distinct report at its
-own length. Beside other work (see the load average) ratios of wall clock are worth little: then
-take the processor times, also printed. 1,000 studies take 5 GB in the folder for temporary files.
+(the best, by the faster of MKL and oneDNN; float32 for cold, bfloat16 for bf16): of every image,
+and of every distinct report at its own length. Beside other work (see the load average) ratios of
+wall clock are worth little: then take the processor times, also printed. 1,000 studies take 5 GB in
+the folder for temporary files.
 
 Run: python benchmarks/evaluate_cold_warm.py [--studies 1000] [--rounds 3] [--out FILE]
 """
@@ -37,8 +38,10 @@ from pathlib import Path
 import numpy as np
 import torch
 from machine import describe_machine, publish
+from torch import nn
 
 from vlscore.encoders import load_encoder
+from vlscore.encoders.blocks.linear import Linear
 from vlscore.encoders.blocks.wordpiece import WordPieceTokenizer
 from vlscore.encoders.checkpoints import convert
 from vlscore.encoders.inference import why_slow
@@ -137,13 +140,20 @@ def first_rows(table: Path, count: int) -> Path:
 
 
 def rate_of_product(kind: torch.dtype, side: int = 2048) -> float:
-    """Floating point operations a second of a product of this kind, the best of five."""
-    a, b = (torch.randn(side, side).to(kind) for _ in range(2))
+    """Floating point operations a second of a product of this kind, the best of ten.
+
+    The faster of PyTorch's libraries counts: `Linear` takes oneDNN where MKL leaves units of the
+    processor idle.
+    """
     times = []
-    for _ in range(6):
-        began = time.perf_counter()
-        a @ b
-        times.append(time.perf_counter() - began)
+    with torch.inference_mode():
+        a = torch.randn(side, side).to(kind)
+        layer, onednn = (made(side, side, bias=False).to(kind) for made in (nn.Linear, Linear))
+        for product in (layer, onednn):
+            for _ in range(5):
+                began = time.perf_counter()
+                product(a)
+                times.append(time.perf_counter() - began)
     return 2 * side**3 / min(times)
 
 

@@ -42,6 +42,7 @@ from numpy.typing import NDArray
 from PIL import Image
 from torchvision import transforms
 
+from vlscore._memory import keep_freed_memory
 from vlscore.embedding import ImageDecoder
 from vlscore.encoders.blocks.pad_crop import PadCropPipeline, pad_to_square
 from vlscore.images import ImagePolicy
@@ -201,6 +202,7 @@ def main() -> None:
     parser.add_argument("--radiographs", type=Path)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
+    keep_freed_memory()  # as commands and workers do; here every way gains by it
     torch.set_num_threads(1)
     cv2.setNumThreads(1)
     with tempfile.TemporaryDirectory() as name:

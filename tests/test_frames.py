@@ -28,8 +28,8 @@ from vlscore.stats import Interval
 from vlscore.studies import open_reports
 
 STUDIES = 5
-# A trained encoder is judged by evaluate and retrieval; its losses are a log, not a result.
-NO_TABLE = {"TrainingRun"}
+# A trained encoder is judged by evaluate and retrieval, and its losses are a log; sheets are empty.
+NO_TABLE = {"TrainingRun", "RatingSheets"}
 
 
 @pytest.fixture(scope="module")

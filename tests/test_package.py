@@ -20,6 +20,7 @@ ROOMS = [
     "_assurance",
     "_background",
     "_interrupts",
+    "_memory",
     "_recent",
     "_record",
     "_files",

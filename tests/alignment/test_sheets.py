@@ -122,7 +122,7 @@ def test_filled_sheets_are_never_written_over(made, tmp_path):
     _fill(path, _counted)
     filled = path.read_bytes()
     again = make_sheets(_oracles(made), tmp_path / "s")
-    assert again.was_there
+    assert again.unchanged
     with pytest.raises(InvalidSetting, match=r"may be filled in \(what differs: seed\)"):
         make_sheets(_oracles(made), tmp_path / "s", seed=1)
     assert path.read_bytes() == filled

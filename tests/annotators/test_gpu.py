@@ -12,9 +12,11 @@ from vlscore.annotators import CheXbert, GreenJudge, RadGraph, RaTEReader, Repor
 SOME = ["", *REPORTS[:3]]
 
 
-def read(chexbert_weights, radgraph_weights, device):
-    labels = [x.labels for x in CheXbert(chexbert_weights, device=device).annotate(SOME)]
-    graphs = [x.to_dict() for x in RadGraph(radgraph_weights, device=device).annotate(SOME)]
+def read(chexbert_weights, radgraph_weights, device, precision="fp32"):
+    chexbert = CheXbert(chexbert_weights, device=device, precision=precision)
+    radgraph = RadGraph(radgraph_weights, device=device, precision=precision)
+    labels = [x.labels for x in chexbert.annotate(SOME)]
+    graphs = [x.to_dict() for x in radgraph.annotate(SOME)]
     return labels, graphs
 
 
@@ -22,6 +24,15 @@ def test_no_tensor_stays_behind_on_the_cpu(chexbert_weights, radgraph_weights):
     here = read(chexbert_weights, radgraph_weights, "cpu")
     with pretended_gpu():
         assert read(chexbert_weights, radgraph_weights, "cuda") == here
+
+
+def test_nor_in_bfloat16(chexbert_weights, radgraph_weights):
+    here = read(chexbert_weights, radgraph_weights, "cpu", "bf16")
+    with pretended_gpu():
+        there = read(chexbert_weights, radgraph_weights, "cuda", "bf16")
+    # Other batches round otherwise, and near ties fall otherwise; random weights give many.
+    assert [graph["text"] for graph in there[1]] == [graph["text"] for graph in here[1]]
+    assert [labels.keys() for labels in there[0]] == [labels.keys() for labels in here[0]]
 
 
 @pytest.mark.gpu

@@ -40,9 +40,9 @@ def test_the_line_of_progress_says_what_came_from_the_cache(command, corpus, tmp
     monkeypatch.setattr("vlscore.embedding.studies.load_encoder", lambda *_, **__: KeptEncoder())
     monkeypatch.setattr("vlscore.cli.progress._LOG_PAUSE", 0.0)
     first = command("index", "build", corpus, "--out", tmp_path / "one", "--keep-going")
-    assert "from the cache" not in first.stderr
+    assert "cache:" not in first.stderr
     again = command("index", "build", corpus, "--out", tmp_path / "two", "--keep-going")
-    assert " min left, 100% of reports from the cache" in again.stderr
+    assert " left, cache: 100% of reports" in again.stderr
     more = write_jsonl(tmp_path / "more.jsonl", [{"id": "b1", "report": "A new report."}])
     added = command("index", "add", more, "--index", tmp_path / "two", "--encoder", "hash")
     assert "embedding: 1 of 1 rows" in added.stderr

@@ -1,6 +1,8 @@
 """Progress of long work: signs of life in a log, nothing where nothing was asked for."""
 
+import re
 import sys
+import time
 
 import pytest
 
@@ -56,3 +58,30 @@ def test_a_terminal_gets_a_bar(monkeypatch, capsys):
     shown = capsys.readouterr().err
     assert "scoring" in shown
     assert "3/3" in shown
+
+
+def test_the_end_of_long_work_is_told_in_seconds(clock, capsys):
+    with row_progress(100, "scoring") as on_progress:
+        on_progress(0, 0)
+        clock.now = 40.0
+        on_progress(80, 0)
+    assert capsys.readouterr().err.endswith("2.0/s, 10 s left\n")
+
+
+@pytest.mark.parametrize("columns", ["80", "200"])
+def test_where_a_terminal_is_narrow_what_is_beside_is_cut_and_nothing_else(
+    monkeypatch, capsys, columns
+):
+    monkeypatch.setenv("COLUMNS", columns)
+    monkeypatch.setattr(progress, "_PAUSE", 0.0)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    with row_progress(227_000, also=lambda: "cache: 98% of images, 26% of reports") as on_progress:
+        for done in (0, 113_500, 226_000, 227_000):
+            time.sleep(0.01)
+            on_progress(done, 12)
+    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", capsys.readouterr().err)
+    *_, line = [line for line in re.split(r"[\r\n]", plain) if "227000/227000" in line]
+    assert "/s" in line
+    assert "0:00:0" in line
+    assert "12 failed" in line
+    assert (line.rstrip()[-1] == "…") == (int(columns) < 100)

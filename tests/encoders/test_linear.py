@@ -10,7 +10,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from vlscore.encoders.blocks import linear
 from vlscore.encoders.blocks.bert import Bert
 from vlscore.encoders.blocks.linear import Linear, by_onednn, uses_onednn
-from vlscore.encoders.inference import ProcessorFacts
+from vlscore.encoders.inference import ProcessorFacts, inference, unchanging_weights
 
 TOLERANCE = 2e-6
 needs_onednn = pytest.mark.skipif(
@@ -152,3 +152,21 @@ def test_it_is_for_processors_whose_units_MKL_leaves_idle(monkeypatch, maker, fl
         assert uses_onednn() is (used and hasattr(torch.ops.mkldnn, "_linear_pointwise"))
     finally:
         uses_onednn.cache_clear()
+
+
+def test_under_autocast_weights_are_cast_once_and_numbers_are_pytorchs(layer, monkeypatch):
+    casts = []
+    cast = linear._cast
+    monkeypatch.setattr(linear, "_cast", lambda *given: casts.append(given) or cast(*given))
+    given = torch.randn(5, 7, 96)
+    with unchanging_weights(), inference(torch.device("cpu"), "bf16"):
+        found = [layer(given) for _ in range(3)]
+        expected = nn.Linear.forward(layer, given)
+    assert expected.dtype is torch.bfloat16
+    assert all(torch.equal(each, expected) for each in found)
+    assert len(casts) == 1
+    with inference(torch.device("cpu"), "bf16"):
+        assert torch.equal(layer(given), expected)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert layer(given).requires_grad
+    assert len(casts) == 2

@@ -77,7 +77,8 @@ def test_architecture_with_a_checkpoint(tmp_path: Path) -> None:
     with torch.inference_mode():
         expected = model.encode_text(open_clip.tokenize(reports), normalize=True)
     assert encoder.card.dim == expected.shape[1]
-    assert row_error(encoder.encode_reports(reports), expected) <= 1e-6
+    # The library and ours need not multiply by the same routine.
+    assert row_error(encoder.encode_reports(reports), expected) <= 2e-6
 
 
 def test_unknown_architecture() -> None:

@@ -152,4 +152,4 @@ def test_progress_says_what_came_from_the_cache(tmp_path, monkeypatch, capsys):
     with row_progress(5, also=scorer.embedder.engine.work.said) as on_progress:
         evaluate(table, tmp_path / "warm", scorer, on_progress=on_progress)
     last = capsys.readouterr().err.splitlines()[-1]
-    assert last.endswith("100% of images and 100% of reports from the cache")
+    assert last.endswith("cache: 100% of images, 100% of reports")

@@ -6,7 +6,7 @@ import mpmath
 import numpy as np
 import pytest
 import torch
-from hypothesis import assume, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -115,7 +115,8 @@ def test_against_exact_arithmetic(name, case, dtype, bound):
         assert abs(float(mpmath.mpf(float(found[k])) - truth)) <= bound * size
 
 
-@laws
+# Older releases of hypothesis draw many triangles without a base, which the test leaves out.
+@settings(laws, suppress_health_check=[HealthCheck.filter_too_much])
 @given(points, st.integers(0, 2**32 - 1))
 def test_distances_are_invariant_to_translation_and_rotation(x, seed):
     # A base that rounding could turn has no direction to be the same in another place.

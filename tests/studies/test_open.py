@@ -225,7 +225,7 @@ def test_a_folder_stands_for_the_images_in_it(tmp_path: Path) -> None:
     (bad,) = open_studies(path)
     assert isinstance(bad, BadRow)
     assert 'column "image"' in bad.reason
-    assert "a folder of 3 files, none of which is a DICOM, PNG, JPEG or TIFF image" in bad.reason
+    assert "no DICOM, PNG, JPEG or TIFF image among its files (3)" in bad.reason
     png, jpeg = b"\x89PNG\r\n\x1a\n rest", b"\xff\xd8\xff rest"
     dicom = bytes(128) + b"DICM rest"
     for name, head in {"IM2": dicom, "c.PNG": png, "a.jpg": jpeg, "1.2.840.5": dicom}.items():

@@ -42,9 +42,9 @@ def with_reports(pairs: RatedPairs, tables: Mapping[str, StudyTable]) -> RatedPa
     kept: list[int] = []
     texts: list[str] = []
     bad = list(pairs.bad)
-    for position, (study, name) in enumerate(zip(pairs.studies, pairs.candidates, strict=True)):
+    for k, (study, name) in enumerate(zip(pairs.studies, pairs.candidates, strict=True)):
         if study in known[name]:
-            kept.append(position)
+            kept.append(k)
             texts.append(known[name][study].candidate or "")
         else:
             reason = f"{tables[name].path} has no report of it that can be used"

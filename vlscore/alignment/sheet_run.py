@@ -60,7 +60,7 @@ class RatingSheets:
         items: reports to be judged.
         studies: of which they are.
         notes: what a user should know besides.
-        was_there: the same sheets had been made before.
+        unchanged: the same sheets had been made before.
     """
 
     folder: Path
@@ -68,7 +68,7 @@ class RatingSheets:
     items: int
     studies: int
     notes: tuple[str, ...]
-    was_there: bool = False
+    unchanged: bool = False
 
 
 def make_sheets(
@@ -121,7 +121,7 @@ def make_sheets(
     sheets = {rater: Path(out) / sheet_name(rater) for rater in raters}
     # Sheets that were made may be filled in by now: they are neither checked nor replaced.
     facts = _made_before(Path(out), key)
-    was_there = facts is not None
+    unchanged = facts is not None
     if facts is None:
         chosen, notes = _chosen(found, _references(found, studies))
         items = _items(chosen, sample, seed)
@@ -135,7 +135,7 @@ def make_sheets(
                 to, items, raters, seed, {**facts, "seconds": round(time.monotonic() - began, 3)}
             )
     return RatingSheets(
-        Path(out), sheets, facts["items"], facts["studies"], tuple(facts["notes"]), was_there
+        Path(out), sheets, facts["items"], facts["studies"], tuple(facts["notes"]), unchanged
     )
 
 

@@ -10,9 +10,9 @@ import sys
 import typer
 
 from vlscore._interrupts import INTERRUPTED, say_stopped
+from vlscore._memory import keep_freed_memory
 from vlscore._version import __version__
 from vlscore.cli._help import GroupedCommand
-from vlscore.cli._memory import keep_freed_memory
 from vlscore.errors import VLScoreError
 
 app = typer.Typer(

@@ -15,6 +15,8 @@ OnProgress = Callable[[int, int], None]
 
 # Seconds: a row may take a thousandth of that, and rich's sum over the last rows as long as a row.
 _PAUSE = 0.1
+# From so many columns on a terminal has room for a long bar and the time that has passed.
+_WIDE, _BAR, _SHORT_BAR = 110, 40, 8
 # Seconds between two lines where standard error is no terminal.
 _LOG_PAUSE = 30.0
 
@@ -32,7 +34,7 @@ def row_progress(
         total: rows, where known.
         what: is being done, as in "embedding".
         quiet: show nothing.
-        also: what to say besides, as in "80% of images from the cache"; asked whenever it is shown.
+        also: what to say besides, as in "cache: 80% of images"; asked whenever it is shown.
     """
     if quiet:
         yield lambda done, failed: None
@@ -59,7 +61,7 @@ def _log(total: int | None, what: str, also: Callable[[], str]) -> OnProgress:
         of = f" of {total}" if total is not None else ""
         left = ""
         if total is not None and rate > 0:
-            left = f", {(total - done) / rate / 60:.0f} min left"
+            left = f", {_time((total - done) / rate)} left"
         said = "".join(f", {words}" for words in [also()] if words)
         typer.echo(f"{what}: {done}{of} rows, {failed} failed, {rate:.1f}/s{left}{said}", err=True)
 
@@ -118,14 +120,17 @@ def _log_steps() -> Callable[["Shown"], None]:
             return
         logged, told_of = now, shown.validated
         rate = (shown.step - first) / max(now - began, 1e-9)
-        left = (shown.steps - shown.step) / rate / 60
+        left = _time((shown.steps - shown.step) / rate)
         typer.echo(
-            f"step {shown.step} of {shown.steps}: {told(shown)}, {rate:.2f} steps/s, "
-            f"{left:.0f} min left",
+            f"step {shown.step} of {shown.steps}: {told(shown)}, {rate:.2f} steps/s, {left} left",
             err=True,
         )
 
     return on_step
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
 
 
 @contextlib.contextmanager
@@ -152,23 +157,40 @@ def _bars() -> Iterator[Callable[[str, int | None], _Update]]:
         BarColumn,
         MofNCompleteColumn,
         Progress,
+        ProgressColumn,
+        Task,
         TextColumn,
         TimeElapsedColumn,
         TimeRemainingColumn,
     )
+    from rich.table import Column
+    from rich.text import Text
 
+    class Beside(ProgressColumn):
+        """What is told at the end of the line; it alone is cut where the line is too long."""
+
+        def __init__(self) -> None:
+            # A column that may wrap is narrowed first, and a text that may not is cut in it.
+            super().__init__(table_column=Column(no_wrap=False))
+
+        def render(self, task: Task) -> Text:
+            return Text(task.fields["beside"], no_wrap=True, overflow="ellipsis")
+
+    console = Console(stderr=True)
+    elapsed = [TimeElapsedColumn()] if console.width >= _WIDE else []
     with Progress(
         TextColumn("{task.description}"),
-        BarColumn(),
+        BarColumn(_BAR if console.width >= _WIDE else _SHORT_BAR),
         MofNCompleteColumn(),
         TextColumn("{task.fields[rate]}"),
-        TimeElapsedColumn(),
+        *elapsed,
         TimeRemainingColumn(),
-        console=Console(stderr=True),
+        Beside(),
+        console=console,
     ) as progress:
 
         def add(what: str, total: int | None) -> _Update:
-            task = progress.add_task(what, total=total, rate="")
+            task = progress.add_task(what, total=total, rate="", beside="")
             shown = -_PAUSE
 
             def update(done: int, beside: str) -> None:
@@ -180,7 +202,7 @@ def _bars() -> Iterator[Callable[[str, int | None], _Update]]:
                 progress.update(task, completed=done)
                 speed = progress.tasks[task].speed
                 rate = f"{speed:.1f}/s" if speed else ""
-                progress.update(task, rate=f"{rate}  {beside}" if beside else rate)
+                progress.update(task, rate=rate, beside=beside)
 
             return update
 

@@ -62,7 +62,7 @@ def rating_sheets(
     made = make_sheets(
         oracles, out, raters=names_of(raters), sample=sample, studies=studies, seed=seed
     )
-    say_of_run(made.notes, out, unchanged=made.was_there, done="made")
+    say_of_run(made.notes, out, unchanged=made.unchanged, done="made")
     if not quiet:
         typer.echo(f"{made.items} reports of {made.studies} studies to be judged")
         for sheet in made.sheets.values():

@@ -318,19 +318,20 @@ class EmbeddingEngine:
         check_ready(self.encoder)
         tokens = self.encoder.tokenize(missing)
         flags = tokens.truncated.tolist()
-        for rows in self._forward.report_batches(tokens.lengths.tolist()):
-            vectors = self._forward(self._report_tower, tokens.take(rows))
-            self.work.add(reports_embedded=len(rows))
-            # Rows are copied: a row would keep the memory of its whole batch.
-            new = {
-                missing[row]: (vector.clone(), bool(flags[row]))
-                for row, vector in zip(rows, vectors, strict=True)
-            }
-            if space is not None:
-                confirm(self.encoder)
-                new = _kept_reports(space, new, digests, self.encoder.card.dim)
-            self._remembered.add(new)
-            outcome |= new
+        with unchanging_weights():
+            for rows in self._forward.report_batches(tokens.lengths.tolist()):
+                vectors = self._forward(self._report_tower, tokens.take(rows))
+                self.work.add(reports_embedded=len(rows))
+                # Rows are copied: a row would keep the memory of its whole batch.
+                new = {
+                    missing[row]: (vector.clone(), bool(flags[row]))
+                    for row, vector in zip(rows, vectors, strict=True)
+                }
+                if space is not None:
+                    confirm(self.encoder)
+                    new = _kept_reports(space, new, digests, self.encoder.card.dim)
+                self._remembered.add(new)
+                outcome |= new
         return outcome
 
     def _untokenizable(self, texts: Sequence[str]) -> dict[str, _Outcome]:

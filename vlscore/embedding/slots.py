@@ -70,7 +70,8 @@ class Slots:
     def take(self) -> tuple[int, int] | None:
         """(offset, bytes) of a free slot; None where all hold pixels that are still in use."""
         try:
-            return self._free.popleft(), self._room
+            # The one that was freed last is in the processor's cache, and has its memory already.
+            return self._free.pop(), self._room
         except IndexError:
             return None
 
@@ -97,4 +98,4 @@ class Slots:
         room = max(_PAGE, 1 << max(image_bytes - 1, 0).bit_length())
         if room < self.size:
             self._room = room
-            self._free.extend(range(room, self.size - room + 1, room))
+            self._free.extend(reversed(range(room, self.size - room + 1, room)))

@@ -141,6 +141,20 @@ class StudyEmbedder:
         if self.encoder.card.demonstration:
             _warn_of_demonstration(self.encoder.card.name)
 
+    def like_this(
+        self, *, precision: Precision | None = None, cache: Cache | bool
+    ) -> "StudyEmbedder":
+        """Another embedder with the same encoder and policies; default: the same precision."""
+        return StudyEmbedder(
+            self.encoder,
+            precision=precision or self.engine.precision,
+            batch_size=self.engine.batch_size,
+            image_policy=self.image_policy,
+            views=self.views,
+            cache=cache,
+            compile=self.engine.is_compiled,
+        )
+
     @property
     def dim(self) -> int:
         """Dimensions of an embedding."""

@@ -43,7 +43,7 @@ class Work:
         """What came from the cache, for a line of progress; empty where nothing did.
 
         >>> Work(images_from_cache=3, images_embedded=1, reports_embedded=4).said()
-        '75% of images and 0% of reports from the cache'
+        'cache: 75% of images, 0% of reports'
         """
         kinds = {
             "images": (self.images_from_cache, self.images_embedded),
@@ -56,4 +56,4 @@ class Work:
         ]
         if not (self.images_from_cache + self.reports_from_cache + self.pixels_from_cache):
             return ""
-        return " and ".join(shares) + " from the cache" if shares else ""
+        return f"cache: {', '.join(shares)}" if shares else ""

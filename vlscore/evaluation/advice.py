@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from vlscore.embedding import PendingPixels, StudyEmbedder
-from vlscore.encoders import Precision, why_slow
+from vlscore.encoders import why_slow
 from vlscore.errors import VLScoreError
 from vlscore.images import read_image
 
@@ -141,7 +141,7 @@ def _of_half_precision(
     slow = why_slow("bf16", embedder.encoder.device)
     if slow is not None:
         return f"bf16 is no help: {slow}"
-    both = (embedder, without_cache(embedder, "bf16"))
+    both = (embedder, embedder.like_this(precision="bf16", cache=False))
     some = dict(islice(stored.items(), _TRIED))
     distinct = list(dict.fromkeys(texts))[:_TRIED]
 
@@ -168,19 +168,6 @@ def _seconds(call: Callable[[], Any]) -> float:
     began = time.perf_counter()
     call()
     return time.perf_counter() - began
-
-
-def without_cache(embedder: StudyEmbedder, precision: Precision) -> StudyEmbedder:
-    """The same embedder at this precision, without a cache."""
-    return StudyEmbedder(
-        embedder.encoder,
-        precision=precision,
-        batch_size=embedder.engine.batch_size,
-        image_policy=embedder.image_policy,
-        views=embedder.views,
-        cache=False,
-        compile=embedder.engine.is_compiled,
-    )
 
 
 def pending_of(stored: Mapping[str, Any], embedder: StudyEmbedder) -> list[PendingPixels]:

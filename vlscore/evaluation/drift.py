@@ -126,14 +126,7 @@ def check_drift(studies: Iterable[Row], scorer: Scorer, count: int = 100) -> Pre
 
 
 def _in_full(embedder: StudyEmbedder) -> StudyEmbedder:
-    return StudyEmbedder(
-        embedder.encoder,
-        precision="fp32",
-        batch_size=embedder.engine.batch_size,
-        image_policy=embedder.image_policy,
-        views=embedder.views,
-        cache=embedder.engine.cache or False,
-    )
+    return embedder.like_this(precision="fp32", cache=embedder.engine.cache or False)
 
 
 def _items(studies: Iterable[Study]) -> list[Item]:

@@ -240,14 +240,7 @@ class Embedding:
     def _scorer(self) -> Scorer:
         scorer = self._recipe()
         if (embedder := scorer.embedder) is not None:
-            carrying = StudyEmbedder(
-                embedder.encoder,
-                precision=embedder.engine.precision,
-                batch_size=embedder.engine.batch_size,
-                image_policy=embedder.image_policy,
-                views=embedder.views,
-                cache=self._cache,
-            )
+            carrying = embedder.like_this(cache=self._cache)
             scorer = Scorer(carrying, metrics=scorer.metrics, text_policy=scorer.text_policy)
         return fitted(scorer, self._table)
 
@@ -287,8 +280,13 @@ class Embedding:
         embedder = self._scorer.embedder
         if embedder is None:
             return None
+        engine = embedder.engine
         return KeptEmbeddings(
-            self._cache, embedder.encoder, embedder.image_policy, embedder.engine.precision
+            self._cache,
+            embedder.encoder,
+            embedder.image_policy,
+            engine.precision,
+            is_compiled=engine.is_compiled,
         )
 
     def _begin(self, given: Given, decoded: Decoded) -> tuple[Scorer, list[Item | None], Counts]:

@@ -16,7 +16,7 @@ from vlscore.display import TextTable
 from vlscore.embedding import EmbeddingEngine, PendingPixels, StudyEmbedder, StudyViews
 from vlscore.embedding.views import choose_views
 from vlscore.errors import InvalidSetting, VLScoreError
-from vlscore.evaluation.advice import advice_on, pending_of, without_cache
+from vlscore.evaluation.advice import advice_on, pending_of
 from vlscore.evaluation.computing import Row
 from vlscore.evaluation.results import RESULTS, layout_of, write_results
 from vlscore.evaluation.rows import chunk_table, read_chunk, write_chunk
@@ -120,7 +120,7 @@ def measure_stages(
     """
     if scorer.embedder is None:
         raise InvalidSetting("no metric looks at embeddings: there are no stages to measure")
-    embedder = without_cache(scorer.embedder, scorer.embedder.engine.precision)
+    embedder = scorer.embedder.like_this(cache=False)
     scorer = Scorer(embedder, metrics=scorer.metrics, text_policy=scorer.text_policy)
     clock = _Clock()
     with clock("reading the table"):

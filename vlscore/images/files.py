@@ -78,8 +78,8 @@ def images_in(folder: str | os.PathLike[str]) -> tuple[Path, ...]:
     found = tuple(path for path in paths if format_name(path) != "other")
     if not found:
         raise UnreadableImage(
-            f"{folder}: is a folder of {len(entries)} files, none of which is a DICOM, PNG, JPEG "
-            "or TIFF image; name the images"
+            f"{folder}: is a folder with no DICOM, PNG, JPEG or TIFF image among its files "
+            f"({len(entries)}); name the images"
         )
     return found
 

@@ -7,13 +7,13 @@ the product in float64 as the other, and from each other within 2e-6 of the larg
 """
 
 import platform
-from functools import cache
+from functools import cache, partial
 from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
 
-from vlscore.encoders.inference import processor_facts
+from vlscore.encoders.inference import of_weights_alone, processor_facts
 
 Model = TypeVar("Model", bound=nn.Module)
 
@@ -29,13 +29,19 @@ class Linear(nn.Linear):
     """nn.Linear, in half the time where `uses_onednn` holds and no gradient is wanted.
 
     A row's result is then the same whatever rows stand beside it. Weights in bfloat16 are
-    multiplied in bfloat16, whatever comes in.
+    multiplied in bfloat16, whatever comes in. Under autocast the numbers are PyTorch's; the weights
+    become 16-bit ones once for all batches of `unchanging_weights`, not once for each.
     """
 
     def forward(self, input: Tensor) -> Tensor:
         """(..., in) -> (..., out)."""
         if self.weight.dtype is torch.bfloat16:
             return super().forward(input.to(torch.bfloat16))
+        if _is_autocast_alone(input, self.weight):
+            half = torch.get_autocast_dtype(input.device.type)
+            weight, bias = of_weights_alone(self, partial(_cast, self, half))
+            if weight.dtype is half:
+                return nn.functional.linear(input.to(half), weight, bias)
         if not _is_for_onednn(input, self.weight):
             return super().forward(input)
         rows = input.reshape(-1, self.in_features)
@@ -94,15 +100,28 @@ def uses_onednn() -> bool:
     )
 
 
+def _cast(layer: nn.Linear, half: torch.dtype) -> tuple[Tensor, Tensor | None]:
+    return layer.weight.to(half), None if layer.bias is None else layer.bias.to(half)
+
+
+def _is_autocast_alone(input: Tensor, weight: Tensor) -> bool:
+    """Autocast of float32 weights, nothing recorded."""
+    return (
+        torch.is_autocast_enabled(input.device.type)
+        and weight.dtype is torch.float32
+        and not torch.is_grad_enabled()
+    )
+
+
 def _is_for_onednn(input: Tensor, weight: Tensor) -> bool:
     """Plain float32 on a CPU, nothing recorded, compiled, cast or pretended."""
     return (
-        uses_onednn()
+        not torch.compiler.is_compiling()
+        and uses_onednn()
         and not torch.is_grad_enabled()
         and type(input) is Tensor
         and input.device.type == weight.device.type == "cpu"
         and input.dtype == weight.dtype == torch.float32
         and not torch.is_autocast_enabled("cpu")
         and bool(torch.backends.mkldnn.enabled)
-        and not torch.compiler.is_compiling()
     )
