@@ -310,13 +310,11 @@ class EmbeddingEngine:
             self.work.add(reports_from_cache=len(outcome))
             self._remembered.add(outcome)  # type: ignore[arg-type]
         missing = [text for text in distinct if text not in outcome]
-        failed = self._untokenizable(missing)
+        missing, tokens, failed = self._tokenized(missing)
         outcome |= failed
-        missing = [text for text in missing if text not in failed]
-        if not missing:
+        if tokens is None:
             return outcome
         check_ready(self.encoder)
-        tokens = self.encoder.tokenize(missing)
         flags = tokens.truncated.tolist()
         with unchanging_weights():
             for rows in self._forward.report_batches(tokens.lengths.tolist()):
@@ -333,6 +331,18 @@ class EmbeddingEngine:
                 self._remembered.add(new)
                 outcome |= new
         return outcome
+
+    def _tokenized(
+        self, texts: list[str]
+    ) -> tuple[list[str], Tokens | None, dict[str, _Outcome]]:
+        """The texts that can be tokenized, their tokens (None without any), and the others."""
+        failed: dict[str, _Outcome] = {}
+        try:
+            return texts, self.encoder.tokenize(texts) if texts else None, failed
+        except VLScoreError:
+            failed = self._untokenizable(texts)
+        usable = [text for text in texts if text not in failed]
+        return usable, self.encoder.tokenize(usable) if usable else None, failed
 
     def _untokenizable(self, texts: Sequence[str]) -> dict[str, _Outcome]:
         """The texts that cannot be tokenized: one must not take the others with it."""
