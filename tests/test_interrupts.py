@@ -69,6 +69,27 @@ def test_after_the_command_has_ended_ctrl_c_ends_python_without_a_word():
     assert done.stderr == ""
 
 
+def test_ctrl_c_while_an_object_is_taken_apart_is_heard(tmp_path):
+    """Python ignores the exception there, and would go on."""
+    during = """
+import signal, sys, time
+import vlscore.cli
+
+class Last:
+    def __del__(self):
+        signal.raise_signal(signal.SIGINT)
+
+def command():
+    last = Last()
+    del last
+    time.sleep(60)
+
+vlscore.cli.main = command
+"""
+    done = ran(during + RUN)
+    assert (done.returncode, done.stderr) == (130, "\nstopped\n")
+
+
 def test_who_ignores_ctrl_c_still_does():
     ignored = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n"
     done = ran(ignored + INTERRUPT_AT_IMPORT + RUN, "--version", NAME="typer")

@@ -122,7 +122,9 @@ def test_words(passed: Passed) -> None:
         for row, texts in enumerate(named.texts):
             assert (texts[0], texts[-1]) == ("[CLS]", "[SEP]")
             expected = named.embeddings[row, : len(texts) - 1]
-            assert torch.equal(found[row, is_word[row]].detach(), expected)
+            # The same words without gradients, whose products another library may add up.
+            difference = found[row, is_word[row]].detach() - expected
+            assert difference.norm() <= 1e-5 * expected.norm()
 
 
 def test_one_pass_with_gradients_to_every_parameter(passed: Passed) -> None:

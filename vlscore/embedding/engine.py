@@ -332,9 +332,7 @@ class EmbeddingEngine:
                 outcome |= new
         return outcome
 
-    def _tokenized(
-        self, texts: list[str]
-    ) -> tuple[list[str], Tokens | None, dict[str, _Outcome]]:
+    def _tokenized(self, texts: list[str]) -> tuple[list[str], Tokens | None, dict[str, _Outcome]]:
         """The texts that can be tokenized, their tokens (None without any), and the others."""
         failed: dict[str, _Outcome] = {}
         try:
