@@ -6,8 +6,8 @@ from typing import Annotated
 import typer
 
 from vlscore.cli import rating_options
+from vlscore.cli.ending import stopping
 from vlscore.cli.options import (
-    SHOWN_FAILURES,
     TABLE,
     BatchSizeOption,
     CandidateColumnOption,
@@ -35,14 +35,8 @@ from vlscore.cli.options import (
     ViewColumnOption,
     ViewsOption,
     WeightsOption,
-    cache_hits,
     column_names,
     make_scorer,
-    say_of_encoder,
-    say_of_failures,
-    say_of_run,
-    stopping,
-    terminal_width,
     text_policy,
 )
 from vlscore.cli.rating_options import (
@@ -57,6 +51,14 @@ from vlscore.cli.rating_options import (
     SeedOption,
     SignificantColumnOption,
     StudyColumnOption,
+)
+from vlscore.cli.saying import (
+    SHOWN_FAILURES,
+    cache_hits,
+    say_of_encoder,
+    say_of_failures,
+    say_of_run,
+    terminal_width,
 )
 
 

@@ -27,10 +27,9 @@ from vlscore.cli.options import (
     WeightsOption,
     column_names,
     make_scorer,
-    say_of_encoder,
-    terminal_width,
     text_policy,
 )
+from vlscore.cli.saying import say_of_encoder, terminal_width
 
 
 def bench(

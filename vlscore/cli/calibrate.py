@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
+from vlscore.cli.ending import stopping
 from vlscore.cli.options import (
     OUTPUT,
-    SHOWN_FAILURES,
     TABLE_HELP,
     BatchSizeOption,
     CandidateColumnOption,
@@ -34,13 +34,15 @@ from vlscore.cli.options import (
     WorkersOption,
     column_names,
     make_embedder,
+    text_policy,
+    worker_count,
+)
+from vlscore.cli.saying import (
+    SHOWN_FAILURES,
     say_of_encoder,
     say_of_failures,
     say_of_run,
-    stopping,
     terminal_width,
-    text_policy,
-    worker_count,
 )
 
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from vlscore.cli.ending import stopping
 from vlscore.cli.options import (
     READING,
-    SHOWN_FAILURES,
     TABLE,
     BatchSizeOption,
     CandidateColumnOption,
@@ -37,16 +37,18 @@ from vlscore.cli.options import (
     ViewsOption,
     WeightsOption,
     WorkersOption,
-    cache_hits,
     column_names,
     make_embedder,
     make_scorer,
-    say_of_encoder,
-    say_of_run,
-    stopping,
-    terminal_width,
     text_policy,
     worker_count,
+)
+from vlscore.cli.saying import (
+    SHOWN_FAILURES,
+    cache_hits,
+    say_of_encoder,
+    say_of_run,
+    terminal_width,
 )
 
 if TYPE_CHECKING:

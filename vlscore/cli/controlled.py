@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
+from vlscore.cli.ending import stopping
 from vlscore.cli.options import (
-    SHOWN_FAILURES,
     TABLE,
     BatchSizeOption,
     CompileOption,
@@ -23,13 +23,15 @@ from vlscore.cli.options import (
     TokenizerOption,
     WeightsOption,
     make_scorer,
+)
+from vlscore.cli.rating_options import ResamplesOption, names_of
+from vlscore.cli.saying import (
+    SHOWN_FAILURES,
     say_of_encoder,
     say_of_failures,
     say_of_run,
-    stopping,
     terminal_width,
 )
-from vlscore.cli.rating_options import ResamplesOption, names_of
 
 
 def controlled(

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from vlscore.cli.ending import ending_together, stopping
 from vlscore.cli.options import (
     ENCODER,
     OUTPUT,
-    SHOWN_FAILURES,
     TABLE_HELP,
     BatchSizeOption,
     CandidateColumnOption,
@@ -38,17 +38,18 @@ from vlscore.cli.options import (
     ViewsOption,
     WeightsOption,
     WorkersOption,
-    cache_hits,
     column_names,
-    ending_together,
     make_scorer,
+    text_policy,
+    worker_count,
+)
+from vlscore.cli.saying import (
+    SHOWN_FAILURES,
+    cache_hits,
     say_of_encoder,
     say_of_failures,
     say_of_run,
-    stopping,
     terminal_width,
-    text_policy,
-    worker_count,
 )
 from vlscore.errors import InvalidSetting
 

@@ -7,15 +7,11 @@ import typer
 
 from vlscore.cli import rating_options
 from vlscore.cli.options import (
-    SHOWN_FAILURES,
     JsonOption,
     KeepGoingOption,
     OutOption,
     OverwriteOption,
     QuietOption,
-    say_of_failures,
-    say_of_run,
-    terminal_width,
 )
 from vlscore.cli.rating_options import (
     RATINGS_HELP,
@@ -29,6 +25,12 @@ from vlscore.cli.rating_options import (
     SeedOption,
     SignificantColumnOption,
     StudyColumnOption,
+)
+from vlscore.cli.saying import (
+    SHOWN_FAILURES,
+    say_of_failures,
+    say_of_run,
+    terminal_width,
 )
 
 

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from vlscore.cli.ending import stopping
 from vlscore.cli.options import (
     TABLE,
     TABLE_HELP,
@@ -14,11 +15,8 @@ from vlscore.cli.options import (
     OverwriteOption,
     QuietOption,
     SectionOption,
-    say_of_failures,
-    say_of_run,
-    stopping,
-    terminal_width,
 )
+from vlscore.cli.saying import say_of_failures, say_of_run, terminal_width
 
 
 def findings(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from vlscore.cli._help import GroupedCommand
+from vlscore.cli.ending import stopping
 from vlscore.cli.options import (
     OUTPUT,
     TABLE,
@@ -30,13 +31,10 @@ from vlscore.cli.options import (
     TokenizerOption,
     WeightsOption,
     WorkersOption,
-    cache_hits,
     make_embedder,
-    say_of_encoder,
-    say_of_failures,
-    stopping,
     worker_count,
 )
+from vlscore.cli.saying import cache_hits, say_of_encoder, say_of_failures
 
 if TYPE_CHECKING:
     from vlscore.embedding import StudyEmbedder

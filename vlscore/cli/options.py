@@ -4,17 +4,15 @@ The same setting has the same name in every command; a group of options has one 
 """
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vlscore._interrupts import INTERRUPTED
-from vlscore.errors import VLScoreError
+from vlscore.cli.saying import say_of_precision
 
 if TYPE_CHECKING:
-    from vlscore._processes import Processes
     from vlscore.embedding import StudyEmbedder
     from vlscore.scorer import Scorer
     from vlscore.studies import ColumnNames
@@ -22,7 +20,6 @@ if TYPE_CHECKING:
 TABLE, ENCODER, READING, OUTPUT = "Table", "Encoder", "Images and reports", "Results"
 
 TABLE_HELP = "Table: .jsonl, .json, .csv, .tsv or .parquet."
-SHOWN_FAILURES = 10
 
 ImageRootOption = Annotated[
     Path | None,
@@ -277,13 +274,6 @@ def text_policy(section: str, reference: str | None = None, candidate: str | Non
     return TextPolicy(section, candidate_section=candidate, reference_section=reference)
 
 
-def terminal_width() -> int:
-    """Columns of the terminal, 80 where there is none; tables are not narrower than that."""
-    import shutil
-
-    return max(shutil.get_terminal_size((80, 24)).columns, 80)
-
-
 def worker_count(workers: int | None, sharing: int = 1) -> int:
     """Processes that decode: as asked for, else one a core, at most 16.
 
@@ -326,119 +316,6 @@ def make_scorer(
     return scorer
 
 
-def cache_hits(embedder: "StudyEmbedder | None") -> Callable[[], str]:
-    """What tells a line of progress how much came from the cache."""
-    return str if embedder is None else embedder.engine.work.said
-
-
-def say_of_encoder(embedder: "StudyEmbedder | None") -> None:
-    """Warn of the demonstration encoder, once the command has something to show."""
-    if embedder is not None and embedder.encoder.card.demonstration:
-        typer.secho(
-            "warning: the bundled encoder was trained on synthetic phantoms, for demonstration and "
-            "tests: its scores of real radiographs mean nothing. Name a real one with --encoder; "
-            "`vlscore encoders` lists them",
-            fg="yellow",
-            err=True,
-        )
-
-
-@contextlib.contextmanager
-def ending_together(processes: "Processes") -> Iterator[None]:
-    """How one of several processes ends: the first speaks for all, and none waits for ever.
-
-    Where one of them dies, torchrun ends the others with SIGTERM. To the first that is what Ctrl-C
-    is, so that it says what was kept; the others say nothing.
-    """
-    import signal
-
-    if processes.count == 1:
-        yield
-        return
-
-    def told_to_end(number: int, frame: object) -> None:
-        typer.echo("\nanother process of this run has ended, or all were told to end", err=True)
-        raise KeyboardInterrupt
-
-    if processes.leads:
-        signal.signal(signal.SIGTERM, told_to_end)
-    try:
-        yield
-        processes.close()
-    except KeyboardInterrupt:
-        _leave(INTERRUPTED)
-    except typer.Exit as ended:
-        _leave(ended.exit_code)
-    except VLScoreError as error:
-        typer.echo(f"error: {error}", err=True)
-        _leave(2)
-
-
-def _leave(status: int) -> NoReturn:
-    """End this process at once: threads that wait for messages would break into Python's end."""
-    import os
-    import sys
-
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(status)
-
-
-@contextlib.contextmanager
-def stopping(out: Path | None, kept: str = "what was done is") -> Iterator[None]:
-    """End the command after Ctrl-C with one line that says what it kept.
-
-    Args:
-        out: folder of the results; None where nothing is written.
-        kept: what a stopped run keeps, as in "finished rows are".
-    """
-    try:
-        yield
-    except KeyboardInterrupt:
-        there = f"{kept} kept in {out}. The same command goes on from there"
-        lost = f"nothing was kept; with --out FOLDER, {kept}"
-        typer.echo(f"\nstopped; {lost if out is None else there}.", err=True)
-        raise typer.Exit(INTERRUPTED) from None
-
-
-def say_of_run(
-    notes: Iterable[str],
-    out: Path | None,
-    *,
-    unchanged: bool,
-    resumed_from: int = 0,
-    done: str = "computed",
-) -> None:
-    """Say on stderr what to know of a run besides its results.
-
-    Args: done: what an unchanged run did not do again, as in "embedded".
-    """
-    for note in notes:
-        typer.echo(f"note: {note}", err=True)
-    if unchanged:
-        typer.echo(f"{out} holds these results already; nothing was {done}", err=True)
-    elif resumed_from:
-        typer.echo(f"went on after row {resumed_from}", err=True)
-
-
-def say_of_failures(shown: "list[tuple[int, str, str]]", count: int, what: str) -> None:
-    """List the first failed rows on stderr.
-
-    Args:
-        shown: (row, id, reason), SHOWN_FAILURES of them where there are so many.
-        count: of all failed rows.
-        what: they are, as in "rows lack a value".
-    """
-    if not count:
-        return
-    typer.secho(f"{count} {what}:", fg="red", err=True)
-    for row, study_id, error in shown[:SHOWN_FAILURES]:
-        name = f"row {row} ({study_id})" if study_id else f"row {row}"
-        typer.echo(f"  {name}: {error}", err=True)
-    if len({row for row, _, _ in shown[:SHOWN_FAILURES]}) < count:
-        typer.echo("  ... and more", err=True)
-
-
 def _paths(weights: Path | None, tokenizer: Path | None) -> dict[str, Any]:
     given = {"weights": weights, "tokenizer": tokenizer}
     return {name: None if value is None else str(value) for name, value in given.items()}
@@ -455,13 +332,3 @@ def _warnings_kept() -> Iterator[None]:
         warnings.simplefilter("ignore", DemonstrationEncoderWarning)
         warnings.simplefilter("ignore", SlowPrecisionWarning)
         yield
-
-
-def say_of_precision(embedder: "StudyEmbedder | None") -> None:
-    """Say, before the work begins, where the precision asked for is no gain on this machine."""
-    from vlscore.encoders import why_slow
-
-    if embedder is not None:
-        reason = why_slow(embedder.engine.precision, embedder.encoder.device)
-        if reason is not None:
-            typer.echo(f"note: {reason}", err=True)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from vlscore.cli.ending import stopping
 from vlscore.cli.options import (
     OUTPUT,
     TABLE_HELP,
@@ -35,14 +36,15 @@ from vlscore.cli.options import (
     ViewsOption,
     WeightsOption,
     WorkersOption,
-    cache_hits,
     column_names,
     make_embedder,
+    worker_count,
+)
+from vlscore.cli.saying import (
+    cache_hits,
     say_of_encoder,
     say_of_failures,
     say_of_run,
-    stopping,
-    worker_count,
 )
 
 if TYPE_CHECKING:

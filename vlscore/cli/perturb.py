@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from vlscore.cli.ending import stopping
 from vlscore.cli.options import (
     TABLE,
     TABLE_HELP,
@@ -13,10 +14,8 @@ from vlscore.cli.options import (
     OutOption,
     OverwriteOption,
     QuietOption,
-    say_of_failures,
-    stopping,
-    terminal_width,
 )
+from vlscore.cli.saying import say_of_failures, terminal_width
 
 if TYPE_CHECKING:
     from vlscore.perturb import PerturbedTable

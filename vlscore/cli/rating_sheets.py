@@ -56,8 +56,8 @@ def rating_sheets(
     Example: vlscore rating-sheets oracle-bleu oracle-vlscore --raters ann,bob --out sheets
     """
     from vlscore.alignment import make_sheets
-    from vlscore.cli.options import say_of_run
     from vlscore.cli.rating_options import names_of
+    from vlscore.cli.saying import say_of_run
 
     made = make_sheets(
         oracles, out, raters=names_of(raters), sample=sample, studies=studies, seed=seed

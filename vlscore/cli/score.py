@@ -23,9 +23,9 @@ from vlscore.cli.options import (
     ViewsOption,
     WeightsOption,
     make_scorer,
-    say_of_encoder,
     text_policy,
 )
+from vlscore.cli.saying import say_of_encoder
 
 
 def score(

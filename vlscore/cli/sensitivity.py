@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from vlscore.cli.ending import stopping
 from vlscore.cli.options import (
     OUTPUT,
     TABLE_HELP,
@@ -31,14 +32,15 @@ from vlscore.cli.options import (
     ViewsOption,
     WeightsOption,
     WorkersOption,
-    cache_hits,
     column_names,
     make_embedder,
+    worker_count,
+)
+from vlscore.cli.saying import (
+    cache_hits,
     say_of_encoder,
     say_of_run,
-    stopping,
     terminal_width,
-    worker_count,
 )
 
 _SHOWN_FAILURES = 10

@@ -6,9 +6,9 @@ from typing import Annotated, Any
 
 import typer
 
+from vlscore.cli.ending import stopping
 from vlscore.cli.options import (
     OUTPUT,
-    SHOWN_FAILURES,
     TABLE,
     TABLE_HELP,
     DeviceOption,
@@ -27,11 +27,10 @@ from vlscore.cli.options import (
     ViewColumnOption,
     WorkersOption,
     column_names,
-    say_of_failures,
-    stopping,
     text_policy,
     worker_count,
 )
+from vlscore.cli.saying import SHOWN_FAILURES, say_of_failures
 
 START, LEARNING, HELD_OUT = "What is trained", "Learning", "Validation"
 

@@ -5,7 +5,6 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Any, Literal, overload
 
 import numpy as np
@@ -28,8 +27,6 @@ DEFAULT_METRIC = "vlscore"
 OnError = Literal["raise", "keep"]
 
 _DEFAULTS = {"precision": "fp32", "views": "first-frontal", "cache": True, "compile": False}
-# Options whose scorers `vlscore.score` keeps loaded; each may hold an encoder.
-_KEPT = 4
 
 
 @dataclass(eq=False)
@@ -343,68 +340,6 @@ class Scorer:
         if r is not None:
             flags["reference_truncated"] = r.truncated.numpy()
         return triples, flags
-
-
-@overload
-def score(
-    image: list[Any],
-    candidate: Any,
-    reference: Any = None,
-    *,
-    on_error: OnError = "raise",
-    **options: Any,
-) -> ScoreTable: ...
-@overload
-def score(
-    image: Any,
-    candidate: str,
-    reference: str | None = None,
-    *,
-    on_error: OnError = "raise",
-    **options: Any,
-) -> Score: ...
-@overload
-def score(
-    image: Any,
-    candidate: Any,
-    reference: Any = None,
-    *,
-    on_error: OnError = "raise",
-    **options: Any,
-) -> ScoreTable: ...
-def score(
-    image: Any,
-    candidate: Any,
-    reference: Any = None,
-    *,
-    on_error: OnError = "raise",
-    **options: Any,
-) -> Score | ScoreTable:
-    """Score generated reports against image and reference.
-
-    Args:
-        image: path (DICOM, PNG, JPEG, TIFF), PIL image, array or tensor; a tuple of them is one
-            study of several views; a list is a batch. None for metrics of texts alone.
-        candidate: generated report, or several.
-        reference: reference report, or several.
-        on_error: as in `Scorer.score`.
-        options: as in `Scorer` (encoder, metrics, device, precision, ...). The scorers of the
-            latest four combinations of options stay loaded.
-
-    Returns: a Score, or a ScoreTable for a batch.
-    Raises: UnreadableImage, InvalidReport, InvalidStudy and those of `Scorer`.
-    """
-    # A changed environment variable is another default.
-    default = os.environ.get("VLSCORE_ENCODER"), os.environ.get("VLSCORE_CACHE")
-    frozen = {n: tuple(v) if isinstance(v, list) else v for n, v in sorted(options.items())}
-    scorer = _shared_scorer(default, **frozen)
-    found: Score | ScoreTable = scorer.score(image, candidate, reference, on_error=on_error)
-    return found
-
-
-@lru_cache(maxsize=_KEPT)
-def _shared_scorer(defaults: tuple[str | None, ...], **options: Any) -> Scorer:
-    return Scorer(**options)
 
 
 def _chosen(metrics: Any, similarity: str | Metric | None, C: float | None) -> tuple[Metric, ...]:
