@@ -519,11 +519,11 @@ class TestTheFace:
 
     @pytest.fixture(autouse=True)
     def fresh(self):
-        from vlscore.scorer import scorer
+        from vlscore.scorer import once
 
-        scorer._shared_scorer.cache_clear()
+        once._shared_scorer.cache_clear()
         yield
-        scorer._shared_scorer.cache_clear()
+        once._shared_scorer.cache_clear()
 
     @pytest.fixture
     def loaded(self, monkeypatch):
