@@ -36,6 +36,10 @@ def answer(significant: str, insignificant: str, matched: str) -> str:
 
 
 NONE = errors(0, 0, 0, 0, 0, 0)
+# In the place of the authors' own words.
+QUESTION = (
+    "Compare two reports.\nReference Report:\n    {reference}\nCandidate Report:\n    {candidate}\n"
+)
 # The first five have the counts of the answers in the released repository's tests/test_repro.py.
 READABLE = (
     answer(errors(2, 3, 0, 1, 0, 0), NONE, "0."),
@@ -130,4 +134,5 @@ def write_green(folder: Path) -> Path:
     # It never ends by itself.
     tensors["lm_head.weight"][: len(special)] = 0
     save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+    (folder / "green_prompt.txt").write_text(QUESTION, encoding="utf-8")
     return folder

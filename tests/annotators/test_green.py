@@ -1,5 +1,10 @@
 """GREEN's answers and prompts against the released code, and its model with constructed weights."""
 
+import hashlib
+import os
+import re
+from pathlib import Path
+
 import pytest
 import torch
 from hypothesis import given
@@ -8,13 +13,14 @@ from hypothesis import strategies as st
 from tests.annotators.constructed import golden
 from tests.annotators.constructed_green import NONE, READABLE, UNREADABLE, answer, write_green
 from vlscore.annotators import green
-from vlscore.annotators.green import GreenJudge, ReportPair, green_conversation, green_prompt
+from vlscore.annotators.green import GreenJudge, green_conversation
 from vlscore.annotators.green_answers import (
     UnreadableAnswer,
     explanation_removed,
     read_green_answer,
 )
-from vlscore.errors import IncompatibleCheckpoint
+from vlscore.annotators.green_question import ReportPair, read_template
+from vlscore.errors import IncompatibleCheckpoint, WeightsNotFound
 
 GOLDEN = golden("green")
 PAIRS = [ReportPair(*pair) for pair in GOLDEN["reports"]]
@@ -49,10 +55,39 @@ def test_any_text_is_read_or_refused(text):
     assert 0 <= found.score <= 1
 
 
+def test_the_conversation_has_the_form_of_the_released_one():
+    assert green_conversation("QUESTION", "</s>") == GOLDEN["conversation"]
+
+
 @pytest.mark.parametrize("row", range(len(PAIRS)))
-def test_the_model_is_asked_as_by_the_released_code(row):
+def test_the_question_is_the_released_one(row):
     # Of the second pair's reference 300 of 400 words are read.
-    assert green_conversation(green_prompt(PAIRS[row]), "</s>") == GOLDEN["conversations"][row]
+    folder = os.environ.get("VLSCORE_GREEN")
+    if folder is None:
+        pytest.skip("VLSCORE_GREEN names no folder with GREEN's green_prompt.txt")
+    template, stated = read_template(Path(folder))
+    assert stated == "green@d72c195"
+    question = template.filled(PAIRS[row])
+    assert hashlib.sha256(question.encode()).hexdigest() == GOLDEN["questions"][row]
+
+
+def test_the_question_takes_three_hundred_words_of_a_report(folder):
+    template, stated = read_template(folder)
+    assert re.fullmatch("[0-9a-f]{12}", stated)
+    empty, long = template.filled(PAIRS[1]).split("Candidate Report:")[::-1]
+    assert (empty.split(), long.split().count("word")) == ([], 300)
+    assert "\n    Left effusion. The heart is normal.\n" in template.filled(PAIRS[0])
+    # Braces in a report are no places.
+    assert "{candidate} {0}" in template.filled(ReportPair("a", "{candidate} {0}"))
+
+
+def test_a_model_without_its_question_is_refused(folder, tmp_path):
+    with pytest.raises(WeightsNotFound, match=r"no green_prompt\.txt.*make_prompt"):
+        read_template(tmp_path)
+    for text in ("{reference}", "{candidate} {reference}", "{reference} {candidate} {candidate}"):
+        (tmp_path / "green_prompt.txt").write_text(text)
+        with pytest.raises(IncompatibleCheckpoint, match="once behind it"):
+            read_template(tmp_path)
 
 
 @pytest.mark.parametrize("row", range(3))
@@ -69,7 +104,7 @@ def folder(tmp_path_factory):
 @pytest.fixture
 def short(monkeypatch):
     """Room for a few words of answer, where each would be 1,700."""
-    monkeypatch.setattr(green, "LONGEST", 280)
+    monkeypatch.setattr(green, "LONGEST", 80)
 
 
 def test_a_model_of_noise_answers_what_cannot_be_read(folder, short):
@@ -85,7 +120,9 @@ def test_answers_are_the_models_most_likely_tokens(folder, short):
     judge = GreenJudge(folder)
     (found,) = judge.answers(PAIRS[:1])
     model = AutoModelForCausalLM.from_pretrained(folder).eval()
-    ids = judge._tokenizer([green_conversation(green_prompt(PAIRS[0]), "</s>")]).input_ids[0]
+    ids = judge._tokenizer(
+        [green_conversation(read_template(folder)[0].filled(PAIRS[0]), "</s>")]
+    ).input_ids[0]
     assert ids[-1] == judge._tokenizer.eos_token_id
     start = len(ids)
     with torch.no_grad():

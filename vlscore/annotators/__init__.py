@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from vlscore.annotators.chexbert import CheXbert, CheXbertAnnotation
-    from vlscore.annotators.green import GreenJudge, ReportPair
+    from vlscore.annotators.green import GreenJudge
     from vlscore.annotators.green_answers import GreenAnswer, UnreadableAnswer, read_green_answer
+    from vlscore.annotators.green_question import ReportPair
     from vlscore.annotators.radgraph import Entity, RadGraph, RadGraphAnnotation
     from vlscore.annotators.ratescore import RaTEEntity, RaTEReader
 
@@ -35,7 +36,7 @@ _MODULES = {
     "RaTEReader": "ratescore",
     "RadGraph": "radgraph",
     "RadGraphAnnotation": "radgraph",
-    "ReportPair": "green",
+    "ReportPair": "green_question",
     "UnreadableAnswer": "green_answers",
     "read_green_answer": "green_answers",
 }

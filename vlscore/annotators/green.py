@@ -1,43 +1,27 @@
 """GREEN: a language model reads two reports and lists what one of them gets wrong.
 
 Ostmeier et al. 2024, EMNLP Findings. Asked as the released code asks
-(github.com/Stanford-AIMI/GREEN, d72c195): its prompt, 300 words of either report, the form of its
+(github.com/Stanford-AIMI/GREEN, d72c195): its question, 300 words of either report, the form of its
 conversation, and the most likely token at every step, up to 2048 tokens with the prompt. It runs in
 16 bits on a GPU, as there, and in 32 on a processor, which only emulates 16.
 """
 
 from collections.abc import Iterator, Sequence
-from functools import cache
 from pathlib import Path
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 
 from vlscore._recent import Recent
 from vlscore.annotators.folders import load_model, load_tokenizer
 from vlscore.annotators.green_answers import UnreadableAnswer, explanation_removed
+from vlscore.annotators.green_question import ReportPair, read_template
 from vlscore.encoders.inference import check_device, inference, is_short_of_memory
 
-PROMPT = Path(__file__).with_name("green_prompt.txt")
 LONGEST = 2048
-_WORDS = 300
 _AT_ONCE = 8
 _REMEMBERED = 10_000
-
-
-class ReportPair(NamedTuple):
-    """A candidate and the reference that it is compared with."""
-
-    candidate: str
-    reference: str
-
-
-def green_prompt(pair: ReportPair) -> str:
-    """What the model is asked about two reports."""
-    reference, candidate = (" ".join(text.split()[:_WORDS]) for text in reversed(pair))
-    before, between, behind = _prompt_parts()
-    return f"{before}{reference}{between}{candidate}{behind}"
 
 
 def green_conversation(prompt: str, end: str) -> str:
@@ -52,13 +36,15 @@ class GreenJudge:
     """GREEN's language model, ready to compare reports.
 
     Args:
-        model: folder of a causal language model, such as GREEN-radllama2-7b.
+        model: folder of a causal language model, such as GREEN-radllama2-7b, with the released
+            code's question as `green_prompt.txt` beside it.
         device: where it runs.
 
-    Raises: IncompatibleCheckpoint, InvalidSetting.
+    Raises: IncompatibleCheckpoint, InvalidSetting, WeightsNotFound.
     """
 
     def __init__(self, model: Path, *, device: str | torch.device = "cpu") -> None:
+        self._template, _ = read_template(model)
         self._device = check_device(device)
         self.precision = precision_on(self._device.type)
         # A Llama tokenizer then ends every text with the mark of its end, the prompt too: so the
@@ -84,7 +70,7 @@ class GreenJudge:
 
     def _answered(self, pairs: Sequence[ReportPair]) -> list[str | UnreadableAnswer]:
         end = self._tokenizer.eos_token
-        texts = [green_conversation(green_prompt(pair), end) for pair in pairs]
+        texts = [green_conversation(self._template.filled(pair), end) for pair in pairs]
         lengths = [len(ids) for ids in self._tokenizer(texts).input_ids] if texts else []
         found: list[str | UnreadableAnswer] = [
             UnreadableAnswer(
@@ -140,10 +126,3 @@ class GreenJudge:
 def precision_on(device: str) -> str:
     """In what precision a kind of device, such as "cpu" or "cuda", runs the model."""
     return "fp16" if device == "cuda" else "fp32"
-
-
-@cache
-def _prompt_parts() -> tuple[str, str, str]:
-    before, rest = PROMPT.read_text(encoding="utf-8").split("{reference}")
-    between, behind = rest.split("{candidate}")
-    return before, between, behind

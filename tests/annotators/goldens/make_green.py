@@ -8,6 +8,7 @@ It compares our parser with the released one on the five answers in the clone's 
 """
 
 import ast
+import hashlib
 import json
 import sys
 import tempfile
@@ -53,19 +54,18 @@ def main(clone: str) -> None:
         if line.strip().startswith("chat_template = ")
     ]
     tokenizer.chat_template = template
-    found["conversations"] = [
-        tokenizer.apply_chat_template(
-            [
-                {"from": "human", "value": make_prompt(reference, candidate)},
-                {"from": "gpt", "value": ""},
-            ],
-            tokenize=False,
-            add_generation_prompt=True,
-        )
-        for candidate, reference in REPORTS
-    ]
+    conversations = set()
+    found["questions"] = []
+    for candidate, reference in REPORTS:
+        question = make_prompt(reference, candidate)
+        asked = [{"from": "human", "value": question}, {"from": "gpt", "value": ""}]
+        whole = tokenizer.apply_chat_template(asked, tokenize=False, add_generation_prompt=True)
+        conversations.add(whole.replace(question, "QUESTION"))
+        # The words are the authors', and are not kept here.
+        found["questions"].append(hashlib.sha256(question.encode()).hexdigest())
+    (found["conversation"],) = conversations
     found["reports"] = REPORTS
-    asked = found["conversations"][0]
+    asked = found["conversation"]
     responses = [
         f"{asked}\n[Explanation]:\n    <Explanation>\nWords\n\n[Matched Findings]:\n1. A.",
         f"{asked}Words without the heading.",

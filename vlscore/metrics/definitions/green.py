@@ -37,8 +37,8 @@ GREEN = Metric(
         Parameter(
             "model",
             None,
-            "folder of the language model, such as GREEN-radllama2-7b; default: "
-            f"{MODEL_VARIABLE}; nothing is fetched",
+            "folder of the language model, such as GREEN-radllama2-7b, with the released question "
+            f"as green_prompt.txt beside it; default: {MODEL_VARIABLE}; nothing is fetched",
             kind=str,
         ),
         Parameter(

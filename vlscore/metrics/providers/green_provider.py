@@ -18,8 +18,8 @@ from vlscore.metrics.providers.local_weights import (
 )
 
 if TYPE_CHECKING:
-    from vlscore.annotators.green import ReportPair
     from vlscore.annotators.green_answers import GreenAnswer
+    from vlscore.annotators.green_question import ReportPair
 
 # The columns of a table of answers; the second names are those of the package green_score.
 _CANDIDATE, _REFERENCE = ("candidate", "predictions", "prediction"), ("reference",)
@@ -39,8 +39,8 @@ class GreenProvider(LocalWeightsProvider):
         found = np.full((len(metric.columns), len(batch)), np.nan)
         if not len(batch):
             return Computed(list(found))
-        from vlscore.annotators.green import ReportPair
         from vlscore.annotators.green_answers import UnreadableAnswer, read_green_answer
+        from vlscore.annotators.green_question import ReportPair
 
         failures: dict[int, VLScoreError] = {}
         pairs = [ReportPair(*pair) for pair in batch.pairs()]
@@ -71,12 +71,13 @@ class GreenProvider(LocalWeightsProvider):
             return {"answers": name_and_digest(answers), "parser": f"green@{_RELEASED}"}
         from vlscore.annotators.folders import files_of_model
         from vlscore.annotators.green import LONGEST, precision_on
+        from vlscore.annotators.green_question import read_template
         from vlscore.annotators.memory import device_of_annotators
 
         (model,) = self.present_files(metric)
         return {
             "model": name_and_digest(model, files_of_model(model)),
-            "prompt": f"green@{_RELEASED}",
+            "prompt": read_template(model)[1],
             "longest": str(LONGEST),
             "precision": precision_on(device_of_annotators()),
             "transformers": self.version(),
@@ -84,9 +85,12 @@ class GreenProvider(LocalWeightsProvider):
 
     def files(self, metric: Metric) -> tuple[Path, ...]:
         from vlscore.annotators.folders import check_model_folder
+        from vlscore.annotators.green_question import read_template
 
         what = "a folder with GREEN's language model, such as GREEN-radllama2-7b,"
-        return (check_model_folder(weights_place(metric, MODEL_VARIABLE, what, "model")),)
+        folder = check_model_folder(weights_place(metric, MODEL_VARIABLE, what, "model"))
+        read_template(folder)
+        return (folder,)
 
     def _answers(
         self, metric: Metric, pairs: "Sequence[ReportPair]"
