@@ -22,6 +22,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import torch
+from authors_way import add_up_pieces
 from machine import describe_machine, publish
 from torch import Tensor
 
@@ -36,21 +37,10 @@ WORDS = ["[PAD]", "[SEP]", *(f"##{n}" if n % CONTINUES_EVERY == 0 else str(n) fo
 def pool_by_words(layers: list[Tensor], ids: Tensor) -> Tensor:
     """The authors' way: (layers, n, L, d) and (n, L) -> (n, d)."""
     by_token = torch.stack(layers).permute(1, 2, 0, 3)
-    reports = []
-    for states, row in zip(by_token, ids, strict=True):
-        words: list[Tensor] = []
-        pieces: list[Tensor] = []
-        for state, token in zip(states, row, strict=True):
-            piece = WORDS[token.item()]
-            if pieces and not piece.startswith("##"):
-                words.append(torch.stack(pieces).sum(dim=0))
-                pieces = []
-            if piece == "[SEP]":
-                words.append(state)
-                break
-            pieces.append(state)
-        padding = torch.zeros(len(row) - len(words), *state.shape)
-        reports.append(torch.cat([torch.stack(words), padding]))
+    reports = [
+        add_up_pieces(states, row, WORDS.__getitem__)
+        for states, row in zip(by_token, ids, strict=True)
+    ]
     return torch.stack(reports).mean(dim=1).sum(dim=1)
 
 

@@ -2,7 +2,7 @@
 
 import threading
 from collections import OrderedDict
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Generic, TypeVar
 
 Key = TypeVar("Key", bound=Hashable)
@@ -44,6 +44,25 @@ class Recent(Generic[Key, Value]):
                 self._values.move_to_end(key)
             while len(self._values) > self._room:
                 self._values.popitem(last=False)
+
+    def values_of(
+        self, keys: Sequence[Key], make: Callable[[list[Key]], Iterable[Value]]
+    ) -> list[Value]:
+        """The values of all keys, in order; those that are not here are made, each once.
+
+        Other threads may make the same ones meanwhile: a lock around the call is the caller's.
+
+        Args: make: what gives the values of distinct keys, in their order.
+
+        >>> Recent[str, str](room=2).values_of("aba", lambda keys: map(str.upper, keys))
+        ['A', 'B', 'A']
+        """
+        found = self.known(keys)
+        if new := [key for key in dict.fromkeys(keys) if key not in found]:
+            made = dict(zip(new, make(new), strict=True))
+            self.add(made)
+            found |= made
+        return [found[key] for key in keys]
 
     def clear(self) -> None:
         """Forget everything."""

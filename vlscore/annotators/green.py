@@ -62,16 +62,12 @@ class GreenJudge:
         An UnreadableAnswer stands where the prompt leaves the model no room to answer.
         """
         with self._lock:
-            known = self._known.known(pairs)
-            new = [pair for pair in dict.fromkeys(pairs) if pair not in known]
-            made = dict(zip(new, self._answered(new), strict=True))
-            self._known.add(made)
-        return [made[pair] if pair in made else known[pair] for pair in pairs]
+            return self._known.values_of(pairs, self._answered)
 
     def _answered(self, pairs: Sequence[ReportPair]) -> list[str | UnreadableAnswer]:
         end = self._tokenizer.eos_token
         texts = [green_conversation(self._template.filled(pair), end) for pair in pairs]
-        lengths = [len(ids) for ids in self._tokenizer(texts).input_ids] if texts else []
+        lengths = [len(ids) for ids in self._tokenizer(texts).input_ids]
         found: list[str | UnreadableAnswer] = [
             UnreadableAnswer(
                 f"GREEN's prompt with these two reports has {length} tokens, and no more than "

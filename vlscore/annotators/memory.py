@@ -1,12 +1,12 @@
 """Annotators as metrics use them: loaded once, each report read once while it is remembered."""
 
-from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from threading import Lock
 from typing import Any, Generic, Protocol, TypeVar
 
+from vlscore._recent import Recent
 from vlscore.annotators.bert import Precision
 from vlscore.annotators.chexbert import CheXbert, CheXbertAnnotation
 from vlscore.annotators.folders import files_of_model
@@ -38,7 +38,7 @@ class RememberingAnnotator(Generic[Annotation]):
 
     def __init__(self, annotator: _Reads) -> None:
         self._annotator = annotator
-        self._known: OrderedDict[str, Annotation] = OrderedDict()
+        self._known: Recent[str, Annotation] = Recent(_REMEMBERED)
         self._lock = Lock()
 
     def annotate(self, reports: Sequence[str], way: _Way = _directly) -> list[Annotation]:
@@ -46,17 +46,12 @@ class RememberingAnnotator(Generic[Annotation]):
 
         Args: way: how annotations come of the annotator and distinct reports that are not known.
         """
+
+        def read(new: list[str]) -> Iterable[Annotation]:
+            return map(way(self._annotator, new).__getitem__, new)
+
         with self._lock:
-            here = {r: self._known[r] for r in reports if r in self._known}
-            new = [report for report in dict.fromkeys(reports) if report not in here]
-            if new:
-                here.update(way(self._annotator, new))
-            for report in dict.fromkeys(reports):
-                self._known[report] = here[report]
-                self._known.move_to_end(report)
-            while len(self._known) > _REMEMBERED:
-                self._known.popitem(last=False)
-        return [here[report] for report in reports]
+            return self._known.values_of(reports, read)
 
 
 def remembered_chexbert(

@@ -75,11 +75,7 @@ class RaTEReader:
     def vectors(self, names: Sequence[str]) -> Tensor:
         """(n, hidden) float32 of unit length, on the CPU, of entities' texts."""
         with self._lock:
-            known = self._vectors.known(names)
-            new = [name for name in dict.fromkeys(names) if name not in known]
-            made = dict(zip(new, self._encoded(new), strict=True))
-            self._vectors.add(made)
-        return torch.stack([(made[n] if n in made else known[n]) for n in names])
+            return torch.stack(self._vectors.values_of(names, self._encoded))
 
     def _entities(self, texts: Sequence[str]) -> list[list[RaTEEntity]]:
         tokenizer = self._finder_tokenizer
