@@ -20,6 +20,7 @@ from vlscore.annotators.green_answers import (
     read_green_answer,
 )
 from vlscore.annotators.green_question import ReportPair, read_template
+from vlscore.annotators.memory import remembered_green
 from vlscore.errors import IncompatibleCheckpoint, WeightsNotFound
 
 GOLDEN = golden("green")
@@ -166,6 +167,14 @@ def test_a_fault_of_another_kind_is_not_taken_for_a_lack_of_memory(folder, short
     monkeypatch.setattr(judge, "_generate", lambda texts: [][0])
     with pytest.raises(IndexError):
         judge.answers(PAIRS[:1])
+
+
+def test_a_model_is_loaded_again_where_its_question_has_changed(tmp_path):
+    folder = write_green(tmp_path)
+    first = remembered_green(folder)
+    assert remembered_green(folder) is first
+    (folder / "green_prompt.txt").write_text("Another: {reference} {candidate}")
+    assert remembered_green(folder)._template.before == "Another: "
 
 
 def test_another_model_is_refused(folder, tmp_path):

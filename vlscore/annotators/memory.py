@@ -11,6 +11,7 @@ from vlscore.annotators.bert import Precision
 from vlscore.annotators.chexbert import CheXbert, CheXbertAnnotation
 from vlscore.annotators.folders import files_of_model
 from vlscore.annotators.green import GreenJudge
+from vlscore.annotators.green_question import QUESTION
 from vlscore.annotators.radgraph import RadGraph, RadGraphAnnotation
 from vlscore.annotators.ratescore import RaTEEntity, RaTEReader
 
@@ -77,7 +78,7 @@ def remembered_ratescore(
 
 def remembered_green(model: Path) -> GreenJudge:
     """GREEN's language model, loaded again only where a file has changed."""
-    return _green(model, stamps(*files_of_model(model)))
+    return _green(model, stamps(*files_of_model(model), model / QUESTION))
 
 
 def stamps(*places: Path) -> _Stamp:
