@@ -124,3 +124,27 @@ def written(value: Any) -> str:
         return str(value)
     short = f"{value:.10g}"
     return short if float(short) == value else repr(value)
+
+
+def stable_name(kind: type) -> str:
+    """Return the name of a class in checksums and cache keys: "module:Class".
+
+    A class of ours states it as its attribute `stable_name`, so that the class can move to another
+    file, or get a better name, without changing a checksum or a cache key. A subclass does not
+    inherit it: it computes something else. Any other class has its own module and name.
+
+    >>> stable_name(dict)
+    'builtins:dict'
+    """
+    written = vars(kind).get("stable_name")
+    return written if isinstance(written, str) else f"{kind.__module__}:{kind.__qualname__}"
+
+
+def stable_class(kind: type) -> str:
+    """Return the part of `stable_name` behind the colon: the name of the class."""
+    return stable_name(kind).partition(":")[2]
+
+
+def stable_module(kind: type) -> str:
+    """Return the part of `stable_name` before the colon: the name of the module."""
+    return stable_name(kind).partition(":")[0]

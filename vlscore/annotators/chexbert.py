@@ -72,6 +72,8 @@ class CheXbert:
     Raises: WeightsNotFound, UnsafeCheckpoint, IncompatibleCheckpoint, InvalidSetting.
     """
 
+    stable_name = "vlscore.annotators.chexbert:CheXbert"
+
     def __init__(
         self,
         weights: str | Path,

@@ -13,6 +13,7 @@ from functools import cache
 from typing import Any, Protocol
 
 from vlscore._record import libraries
+from vlscore._signature import stable_class, stable_module
 from vlscore._version import __version__
 from vlscore.cache import Cache, Entry
 from vlscore.cache.store import Space
@@ -97,8 +98,8 @@ class KeptAnnotations:
         kind = type(annotator)
         facts = {
             "holds": "annotations",
-            "annotator": kind.__name__,
-            "code": f"{kind.__module__} {__version__}",
+            "annotator": stable_class(kind),
+            "code": f"{stable_module(kind)} {__version__}",
             "libraries": _versions(),
             **files(),
             **annotator.identity,

@@ -93,6 +93,8 @@ class RadGraph:
     Raises: WeightsNotFound, UnsafeCheckpoint, IncompatibleCheckpoint, InvalidSetting.
     """
 
+    stable_name = "vlscore.annotators.radgraph:RadGraph"
+
     def __init__(
         self,
         weights: str | Path,

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from vlscore._record import libraries
+from vlscore._signature import stable_module, stable_name
 from vlscore._version import __version__
 from vlscore.cache import Cache, Entry
 from vlscore.cache.store import Space
@@ -162,9 +163,9 @@ def _code_of(member: JointEncoder | ImagePipeline) -> str | None:
     """What tells this code from other editions of it; None where nothing does."""
     kind = type(member)
     if kind.__module__.startswith(_OURS):
-        return f"{kind.__module__} {__version__}"
+        return f"{stable_module(kind)} {__version__}"
     if member.cache_version is not None:
-        return f"{kind.__module__}:{kind.__qualname__} {member.cache_version} {__version__}"
+        return f"{stable_name(kind)} {member.cache_version} {__version__}"
     return None
 
 

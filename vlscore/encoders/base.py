@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from vlscore._assurance import assure
+from vlscore._signature import stable_class
 from vlscore.encoders.card import EncoderCard
 from vlscore.encoders.checkpoints import tensors_digest
 from vlscore.encoders.features import ImageFeatures, ReportFeatures
@@ -129,7 +130,7 @@ class JointEncoder(nn.Module, ABC):
     def checksum(self) -> str:
         card = self.card
         parts = (
-            f"{type(self).__qualname__} {card.name} {card.dim} {card.normalised}",
+            f"{stable_class(type(self))} {card.name} {card.dim} {card.normalised}",
             self.weights_digest,
             self.tokenizer_digest(),
             self.image_pipeline.identity(),

@@ -49,6 +49,8 @@ class ResizeCropPipeline(LevelsPipeline):
         side: of the middle square.
     """
 
+    stable_name = "vlscore.encoders.biovil:ResizeCropPipeline"
+
     def __init__(self, side: int) -> None:
         self.side = side
 
@@ -190,6 +192,7 @@ class BiovilEncoder(PublishedEncoder):
     The weights are a folder: the image model's file and CXR-BERT's, under their published names.
     """
 
+    stable_name = "vlscore.encoders.biovil:BiovilEncoder"
     name = "biovil"
     parts = (
         Part("image_tower", unused=("encoder.encoder.fc.*", "classifier.*"), label="image."),
@@ -231,6 +234,7 @@ class BiovilEncoder(PublishedEncoder):
 class BiovilTEncoder(BiovilEncoder):
     """BioViL-T: as BioViL, and the image tower may see the patient's previous image too."""
 
+    stable_name = "vlscore.encoders.biovil:BiovilTEncoder"
     name = "biovil-t"
     backbone = TemporalBackbone
 

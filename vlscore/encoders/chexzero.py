@@ -30,6 +30,8 @@ class CanvasPipeline(LevelsPipeline):
     The second step does not smooth before it samples, as in the torchvision of that time.
     """
 
+    stable_name = "vlscore.encoders.chexzero:CanvasPipeline"
+
     def levels(self, radiograph: Radiograph) -> Grey:
         return self._levels(radiograph.to_uint8(), radiograph.name)
 
@@ -65,6 +67,7 @@ class CanvasPipeline(LevelsPipeline):
 class ChexzeroEncoder(PublishedEncoder):
     """CLIP ViT-B/32 trained on MIMIC-CXR, 512 dimensions, unit length."""
 
+    stable_name = "vlscore.encoders.chexzero:ChexzeroEncoder"
     name = "chexzero"
     parts = (Part("clip"),)
 

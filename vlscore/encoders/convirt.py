@@ -38,6 +38,8 @@ _BERT_WIDTH = 768
 class StretchPipeline(LevelsPipeline):
     """Stretched to 224 by 224 pixels (proportions are not kept), ImageNet's normalisation."""
 
+    stable_name = "vlscore.encoders.convirt:StretchPipeline"
+
     def levels(self, radiograph: Radiograph) -> Grey:
         # Three equal channels would be resized to three equal channels.
         return self._resized(Image.fromarray(radiograph.to_uint8()))[np.newaxis]
@@ -56,6 +58,7 @@ class StretchPipeline(LevelsPipeline):
 class ConvirtEncoder(PublishedEncoder):
     """ResNet-50 and Bio_ClinicalBERT (mean over tokens), 512 dimensions, not normalised."""
 
+    stable_name = "vlscore.encoders.convirt:ConvirtEncoder"
     name = "convirt"
     parts = (Part(unused=("bert_model.pooler.*",)),)
 

@@ -21,6 +21,7 @@ from vlscore.reports.cleaning import clean_gloria
 class GloriaEncoder(PublishedEncoder):
     """ResNet-50 and Bio_ClinicalBERT, 768 dimensions, not normalised."""
 
+    stable_name = "vlscore.encoders.gloria:GloriaEncoder"
     name = "gloria"
     prefix = "gloria."
     parts = (Part(unused=("*text_encoder.model.pooler.*",)),)

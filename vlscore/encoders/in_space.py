@@ -35,6 +35,7 @@ class InSharedSpace(JointEncoder):
         space: as `SharedSpace.fit` made it of the encoder's own embeddings.
     """
 
+    stable_name = "vlscore.encoders.in_space:InSharedSpace"
     takes_tokenizer = False
     image_mean: Tensor
     report_mean: Tensor

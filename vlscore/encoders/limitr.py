@@ -27,6 +27,7 @@ class LimitrEncoder(PublishedEncoder):
     a zero vector stands for it, so that the mean is half the frontal embedding.
     """
 
+    stable_name = "vlscore.encoders.limitr:LimitrEncoder"
     name = "limitr"
     prefix = "limitr."
     parts = (

@@ -40,6 +40,8 @@ class SquareCanvasPipeline(LevelsPipeline):
     One channel; an image smaller than 224 pixels is framed, not enlarged.
     """
 
+    stable_name = "vlscore.encoders.medclip:SquareCanvasPipeline"
+
     def levels(self, radiograph: Radiograph) -> Grey:
         return self._levels(Image.fromarray(radiograph.to_uint8()), radiograph.name)
 
@@ -106,6 +108,7 @@ class ReportTower(nn.Module):
 class _MedclipFamily(PublishedEncoder):
     """Both towers, 512 dimensions, unit length."""
 
+    stable_name = "vlscore.encoders.medclip:_MedclipFamily"
     parts = (Part(unused=("text_model.model.pooler.*", "logit_scale")),)
     image_tower: ClassVar[type[nn.Module]]
 
@@ -129,6 +132,7 @@ class _MedclipFamily(PublishedEncoder):
 class MedclipResNetEncoder(_MedclipFamily):
     """MedCLIP with ResNet-50."""
 
+    stable_name = "vlscore.encoders.medclip:MedclipResNetEncoder"
     name = "medclip-resnet"
     image_tower = ResNetTower
 
@@ -136,6 +140,7 @@ class MedclipResNetEncoder(_MedclipFamily):
 class MedclipSwinEncoder(_MedclipFamily):
     """MedCLIP with Swin-T."""
 
+    stable_name = "vlscore.encoders.medclip:MedclipSwinEncoder"
     name = "medclip-vit"
     image_tower = SwinTower
 

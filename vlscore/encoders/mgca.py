@@ -200,6 +200,7 @@ class ReportTower(nn.Module):
 class _MgcaFamily(PublishedEncoder):
     """Both towers, 128 dimensions; unit length unless the variant is "raw"."""
 
+    stable_name = "vlscore.encoders.mgca:_MgcaFamily"
     parts = (
         Part(
             unused=(
@@ -254,6 +255,7 @@ class _MgcaFamily(PublishedEncoder):
 class MgcaResNetEncoder(_MgcaFamily):
     """MGCA with ResNet-50."""
 
+    stable_name = "vlscore.encoders.mgca:MgcaResNetEncoder"
     name = "mgca-resnet50"
     image_tower = ResNetTower
 
@@ -261,6 +263,7 @@ class MgcaResNetEncoder(_MgcaFamily):
 class MgcaVisionTransformerEncoder(_MgcaFamily):
     """MGCA with ViT-B/16."""
 
+    stable_name = "vlscore.encoders.mgca:MgcaVisionTransformerEncoder"
     name = "mgca-vit"
     image_tower = VisionTransformerTower
 
@@ -268,6 +271,7 @@ class MgcaVisionTransformerEncoder(_MgcaFamily):
 class ConvirtMgcaEncoder(_MgcaFamily):
     """ConVIRT as the repository of MGCA trains it, with ResNet-50."""
 
+    stable_name = "vlscore.encoders.mgca:ConvirtMgcaEncoder"
     name = "convirt-mgca"
     image_tower = ResNetTower
     tower_suffix = ""

@@ -93,6 +93,7 @@ class OpenClipEncoder(JointEncoder):
     id or a tag downloads into the hub's cache, unless weights=PATH says where the files are.
     """
 
+    stable_name = "vlscore.encoders.openclip:OpenClipEncoder"
     card = card_of("openclip")
     variants: ClassVar[tuple[str, ...] | None] = None
     default_variant: ClassVar[str | None] = None
@@ -217,6 +218,7 @@ class OpenClipEncoder(JointEncoder):
 class BiomedClipEncoder(OpenClipEncoder):
     """BiomedCLIP: ViT-B/16 and PubMedBERT, 512 dimensions, unit length."""
 
+    stable_name = "vlscore.encoders.openclip:BiomedClipEncoder"
     card = card_of("biomedclip")
     variants = ()
     default_variant = _HUB + BIOMEDCLIP_ID

@@ -17,6 +17,7 @@ from vlscore.encoders.small import SmallEncoder
 class PhantomEncoder(SmallEncoder):
     """The bundled encoder: a SmallEncoder under a name of its own."""
 
+    stable_name = "vlscore.encoders.phantom:PhantomEncoder"
     card = card_of("phantom")
 
     @classmethod

@@ -48,6 +48,8 @@ _FILES = ("model.safetensors", "vocabulary.json", "facts.json")
 class PhantomPipeline(ImagePipeline):
     """Pad to a square, shrink to 128 pixels by area, standardise to mean 0 and deviation 1."""
 
+    stable_name = "vlscore.encoders.phantom_supervised:PhantomPipeline"
+
     def __call__(self, radiograph: Radiograph) -> Tensor:
         return standardise(padded_square(radiograph, IMAGE_SIZE))[None]
 
@@ -137,6 +139,7 @@ class ReportTower(nn.Module):
 class SupervisedPhantomEncoder(JointEncoder):
     """A small residual network and a small transformer, 192 dimensions, taught error counts."""
 
+    stable_name = "vlscore.encoders.phantom_supervised:SupervisedPhantomEncoder"
     card = card_of("phantom-supervised")
     takes_tokenizer = False
     image_pipeline = PhantomPipeline()

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 from numpy.typing import NDArray
 
+from vlscore._signature import stable_class
 from vlscore.errors import InvalidSetting, UnreadableImage, VLScoreError
 from vlscore.images import ImagePolicy, Radiograph, as_radiograph
 
@@ -70,7 +71,7 @@ class ImagePipeline(ABC):
     def identity(self) -> str:
         """What tells its pixels from those of other pipelines: its class and settings."""
         settings = [f"{name}={value!r}" for name, value in sorted(vars(self).items())]
-        return _ADDRESS.sub("", f"{type(self).__qualname__}({', '.join(settings)})")
+        return _ADDRESS.sub("", f"{stable_class(type(self))}({', '.join(settings)})")
 
 
 def reading_as_authors(read: Callable[[Path], Pixels], image: Any) -> Pixels:

@@ -59,6 +59,7 @@ class PublishedEncoder(JointEncoder):
         local_heads: modules that only training looks at; a checkpoint may lack them.
     """
 
+    stable_name = "vlscore.encoders.published:PublishedEncoder"
     name: ClassVar[str]
     parts: ClassVar[tuple[Part, ...]] = (Part(),)
     prefix: ClassVar[str] = ""

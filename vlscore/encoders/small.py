@@ -115,6 +115,8 @@ class SmallSettings:
 class SquarePipeline(ImagePipeline):
     """Pad to a square, shrink by area, standardise to mean 0 and deviation 1."""
 
+    stable_name = "vlscore.encoders.small:SquarePipeline"
+
     def __init__(self, side: int) -> None:
         self.side = side
 
@@ -130,6 +132,7 @@ class SmallEncoder(JointEncoder):
     have `settings.local_dim` numbers in both towers.
     """
 
+    stable_name = "vlscore.encoders.small:SmallEncoder"
     card = card_of("small")
     takes_tokenizer = False
 

@@ -40,6 +40,8 @@ OnProgress = Callable[[int, int], None]
 class KeptPixels(ImagePipeline):
     """uint8 (1, height, width), shrunk by area until the shorter side has `side` pixels."""
 
+    stable_name = "vlscore.training.preparing:KeptPixels"
+
     def __init__(self, side: int) -> None:
         self.side = side
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 class LevelsPipeline(ImagePipeline):
     """Grey levels at the encoder's size, then pixels made of them."""
 
+    stable_name = "vlscore.encoders.blocks.levels:LevelsPipeline"
     stored_type: ClassVar[Literal["uint8", "float32"]] = "uint8"
 
     @abstractmethod

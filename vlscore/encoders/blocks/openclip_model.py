@@ -15,6 +15,7 @@ from PIL import Image
 from torch import Tensor
 from transformers import AutoConfig, BertConfig, PretrainedConfig
 
+from vlscore._signature import stable_class
 from vlscore.encoders.blocks.clip_tokens import CONTEXT, ClipTokenizer
 from vlscore.encoders.blocks.json_files import read_json, refuse_code
 from vlscore.encoders.blocks.levels import LevelsPipeline
@@ -133,6 +134,8 @@ class OpenClipPipeline(LevelsPipeline):
         settings: the "preprocess_cfg" of an open_clip_config.json.
     """
 
+    stable_name = "vlscore.encoders.blocks.openclip_model:OpenClipPipeline"
+
     def __init__(self, size: int | tuple[int, int], settings: Mapping[str, Any]) -> None:
         known = {k: v for k, v in settings.items() if k in PreprocessCfg.__dataclass_fields__}
         self._settings = {**known, "size": size}
@@ -141,7 +144,7 @@ class OpenClipPipeline(LevelsPipeline):
         self._mean, self._std = tuple(scaling.mean), tuple(scaling.std)
 
     def identity(self) -> str:
-        return f"{type(self).__qualname__}({sorted(self._settings.items())})"
+        return f"{stable_class(type(self))}({sorted(self._settings.items())})"
 
     def levels(self, radiograph: Radiograph) -> Grey:
         # The three channels of a grey picture are equal.

@@ -27,6 +27,8 @@ class PadCropPipeline(LevelsPipeline):
     """Longest side to 256 by OpenCV's area interpolation, black padding to a square, the middle
     224 pixels, grey levels to [-1, 1] in three equal channels."""
 
+    stable_name = "vlscore.encoders.blocks.pad_crop:PadCropPipeline"
+
     def levels(self, radiograph: Radiograph) -> Grey:
         return self._levels(radiograph.to_uint8(), radiograph.name)
 
