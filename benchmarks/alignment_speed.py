@@ -23,7 +23,7 @@ import numpy as np
 import torch
 from machine import describe_machine, publish
 
-from vlscore.alignment import MeasuredMetric, RatedPairs, align, fit_composite
+from vlscore.evaluation import MeasuredMetric, RatedPairs, align, fit_composite
 
 STUDIES, CANDIDATES, RATERS, CATEGORIES, METRICS, RESAMPLES = 50, 4, 6, 6, 20, 1000
 RUNS = 3

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from transformers import AutoConfig, BertConfig, BertTokenizer
 
-from vlscore.annotators import CheXbert, RadGraph
+from vlscore.metrics import CheXbert, RadGraph
 
 HIDDEN_OF_HEADS, WIDEST_SPAN = 150, 8
 ENTITIES, RELATIONS = 1 / 20, 1 / 30

@@ -46,12 +46,12 @@ from annotator_pairs import Pair, chexbert_pair, radgraph_pair, write_bert
 from data import GENERATED, INDIANA_REPORTS
 from machine import describe_machine, publish
 
-from vlscore.annotators import RadGraph
-from vlscore.annotators.batches import groups_of_like_length, tokens_at_once
-from vlscore.annotators.kept import KeptAnnotations
-from vlscore.cache import open_cache
-from vlscore.display import TextTable
-from vlscore.encoders.blocks import linear
+from vlscore.core import open_cache
+from vlscore.encoders.blocks import bert as linear
+from vlscore.metrics import RadGraph
+from vlscore.metrics.networks.model_bert import groups_of_like_length, tokens_at_once
+from vlscore.metrics.networks.model_files import KeptAnnotations
+from vlscore.stats import TextTable
 
 PACKAGE = "the package"
 Runs = Mapping[str, Callable[[], Any]]

@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 
-from vlscore.reports.cleaning import clean_limitr
+from vlscore.data import clean_limitr
 
 POSITIONS = 97
 

@@ -30,10 +30,10 @@ import torch
 from image_preprocessing import chest, jpeg
 from machine import describe_machine, publish
 
-from vlscore.encoders.blocks.wordpiece import WordPieceTokenizer
-from vlscore.encoders.limitr import LimitrEncoder
-from vlscore.phantom import corrupt, write_report
-from vlscore.phantom.corpus import scene_at
+from vlscore.data import corrupt, write_report
+from vlscore.data.phantom.phantom_pairs import scene_at
+from vlscore.encoders import WordPieceTokenizer
+from vlscore.encoders.models.limitr import LimitrEncoder
 
 ROUNDS, SEED = 3, 12
 

@@ -20,12 +20,11 @@ from pathlib import Path
 from data import INDIANA_REPORTS
 from machine import describe_machine, publish
 
-from vlscore.display import markdown
+from vlscore.data import open_reports
 from vlscore.errors import DemonstrationEncoderWarning
-from vlscore.meta import run_controlled
-from vlscore.metrics import usable_metrics
-from vlscore.scorer import Scorer
-from vlscore.studies import open_reports
+from vlscore.evaluation import run_controlled
+from vlscore.metrics import Scorer, usable_metrics
+from vlscore.stats import markdown
 
 
 def main() -> None:

@@ -39,11 +39,10 @@ import numpy as np
 import torch
 from machine import describe_machine
 
-from vlscore._files import atomic_write
-from vlscore.encoders import JointEncoder, load_encoder
-from vlscore.encoders.base import inference
-from vlscore.images import Provenance, Radiograph
-from vlscore.similarity import triangle_area
+from vlscore.core import atomic_write
+from vlscore.data import Provenance, Radiograph
+from vlscore.encoders import JointEncoder, inference, load_encoder
+from vlscore.metrics import triangle_area
 
 BATCH, ROUNDS, WORDS, SIDE = 4, 3, 60, 1024
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]

@@ -40,14 +40,11 @@ import torch
 from machine import describe_machine, publish
 from torch import nn
 
-from vlscore.encoders import load_encoder
-from vlscore.encoders.blocks.linear import Linear
-from vlscore.encoders.blocks.wordpiece import WordPieceTokenizer
-from vlscore.encoders.checkpoints import convert
-from vlscore.encoders.inference import why_slow
-from vlscore.encoders.limitr import LimitrEncoder
-from vlscore.phantom import render
-from vlscore.phantom.corpus import scene_at
+from vlscore.data import render
+from vlscore.data.phantom.phantom_pairs import scene_at
+from vlscore.encoders import WordPieceTokenizer, convert, load_encoder, why_slow
+from vlscore.encoders.blocks.bert import Linear
+from vlscore.encoders.models.limitr import LimitrEncoder
 
 SIZE, SEED, PIECES = (3056, 2544), 7, 28996
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]

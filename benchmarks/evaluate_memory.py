@@ -41,7 +41,7 @@ def with_distinct_texts(table: Path) -> Path:
 def measure(table: Path, metrics: str) -> None:
     """In a process of its own: evaluate, then print the peak of memory as json."""
     from vlscore.evaluation import evaluate
-    from vlscore.scorer import Scorer
+    from vlscore.metrics import Scorer
 
     torch.set_num_threads(1)
     scorer = Scorer("phantom", metrics=metrics, device="cpu")

@@ -30,11 +30,10 @@ import numpy as np
 import torch
 from machine import describe_machine, publish
 
+from vlscore.data import corrupt, render, write_report
+from vlscore.data.phantom.phantom_pairs import scene_at, write_png
 from vlscore.evaluation import evaluate
-from vlscore.phantom import corrupt, render, write_report
-from vlscore.phantom.corpus import scene_at
-from vlscore.phantom.dataset import write_png
-from vlscore.scorer import Scorer
+from vlscore.metrics import Scorer
 
 IMAGES, SEED = 200, 50
 

@@ -20,10 +20,9 @@ from pathlib import Path
 from data import GENERATED
 from machine import describe_machine, publish
 
-from vlscore.comparison import compare
-from vlscore.display import markdown
-from vlscore.metrics import usable_metrics
-from vlscore.scorer import Scorer
+from vlscore.evaluation import compare
+from vlscore.metrics import Scorer, usable_metrics
+from vlscore.stats import markdown
 
 
 def main() -> None:

@@ -51,17 +51,15 @@ from scipy.stats import spearmanr
 from torch.nn import functional
 from torch.utils.flop_counter import FlopCounterMode
 
-from vlscore._files import atomic_write
+from vlscore.core import atomic_write
 from vlscore.embedding import EmbeddingEngine, PendingPixels
 from vlscore.embedding.batches import by_length
-from vlscore.encoders import Tokens, load_encoder
-from vlscore.encoders.base import inference
-from vlscore.encoders.blocks import resnet_trunk
-from vlscore.encoders.blocks.wordpiece import WordPieceTokenizer
-from vlscore.encoders.contract import row_error
-from vlscore.encoders.limitr import LimitrEncoder
-from vlscore.search import Corpus, Oracle
-from vlscore.similarity import triangle_area
+from vlscore.encoders import Tokens, WordPieceTokenizer, inference, load_encoder
+from vlscore.encoders.blocks import resnet as resnet_trunk
+from vlscore.encoders.models.limitr import LimitrEncoder
+from vlscore.metrics import triangle_area
+from vlscore.retrieval import Corpus, Oracle
+from vlscore.testing import row_error
 
 DIM = 768
 # Name of the stage, what was found, beside what, and the goal.

@@ -42,10 +42,10 @@ from numpy.typing import NDArray
 from PIL import Image
 from torchvision import transforms
 
-from vlscore._memory import keep_freed_memory
+from vlscore.core import keep_freed_memory
+from vlscore.data import ImagePolicy
 from vlscore.embedding import ImageDecoder
-from vlscore.encoders.blocks.pad_crop import PadCropPipeline, pad_to_square
-from vlscore.images import ImagePolicy
+from vlscore.encoders.blocks.pixels import PadCropPipeline, pad_to_square
 
 HEIGHT, WIDTH, ROUNDS = 3056, 2544, 9
 # Standard deviations of the noise; files of 0.9 to 3.1 MB.

@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 from phantom_sensitivity import pairs_of, report_of
 from phantom_sensitivity import scenes as sensitivity_scenes
 
-from vlscore._files import atomic_write
+from vlscore.core import atomic_write
+from vlscore.data import StudyImages, render
 from vlscore.embedding import StudyEmbedder
-from vlscore.meta import EmbeddedPairs, Pair, embed_pairs
-from vlscore.meta.image_use import image_use, recall
-from vlscore.meta.image_use_summary import Resampled, resample
-from vlscore.meta.phantom_scenes import (
+from vlscore.encoders import SharedSpace
+from vlscore.evaluation import COMPARISONS, EmbeddedPairs, Pair, embed_pairs
+from vlscore.evaluation.image_use.preferences import Resampled, image_use, recall, resample
+from vlscore.evaluation.image_use.scenes import (
     EmbeddedScenes,
     Scenes,
     arrange,
@@ -26,13 +27,9 @@ from vlscore.meta.phantom_scenes import (
     embed_scenes,
     pictures_of,
 )
-from vlscore.meta.sensitivity import COMPARISONS
-from vlscore.meta.values import pair_values
-from vlscore.metrics import find_metric
-from vlscore.phantom import render
-from vlscore.similarity import SharedSpace, triangle_area
+from vlscore.evaluation.sensitivities.pair_values import pair_values
+from vlscore.metrics import find_metric, triangle_area
 from vlscore.stats import auc
-from vlscore.studies import StudyImages
 
 TEST_SEEDS, VALIDATION_SEED = (101, 102, 103), 2
 SUPERVISED = "phantom-supervised (upper bound, told the answer)"

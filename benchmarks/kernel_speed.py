@@ -19,7 +19,7 @@ from pathlib import Path
 import torch
 from machine import describe_machine, publish
 
-from vlscore.similarity import triangle_area
+from vlscore.metrics import triangle_area
 
 N, D, LOOPED, ROUNDS = 100_000, 768, 300, 7
 

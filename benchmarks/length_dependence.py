@@ -26,13 +26,12 @@ from machine import describe_machine, publish
 from numpy.typing import NDArray
 from phantom_image_use import cards
 
-from vlscore.display import TextTable, markdown
+from vlscore.data.phantom.scene import phrasings
 from vlscore.embedding import StudyEmbedder
-from vlscore.meta.phantom_scenes import Scenes, draw_scenes, pictures_of
-from vlscore.metrics import EmbeddingTriples, compute, find_metric
-from vlscore.phantom.grammar import phrasings
-from vlscore.similarity import SharedSpace, triangle_area
-from vlscore.stats import Interval, kendall_tau_b, largest_tau_b, percentiles
+from vlscore.encoders import SharedSpace
+from vlscore.evaluation.image_use.scenes import Scenes, draw_scenes, pictures_of
+from vlscore.metrics import EmbeddingTriples, compute, find_metric, triangle_area
+from vlscore.stats import Interval, TextTable, kendall_tau_b, largest_tau_b, markdown, percentiles
 
 SEEDS, PADDINGS, STYLES = (101, 102, 103), (0, 2, 4, 8), ("limitr", "gloria")
 POSITIONS = 97

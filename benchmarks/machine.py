@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 
-from vlscore._files import atomic_write
+from vlscore.core import atomic_write
 
 
 def describe_machine() -> str:

@@ -26,10 +26,10 @@ import numpy as np
 import torch
 from machine import describe_machine, publish
 
+from vlscore.data import write_report
+from vlscore.data.phantom.phantom_pairs import scene_at
 from vlscore.evaluation import evaluate
-from vlscore.phantom import write_report
-from vlscore.phantom.corpus import scene_at
-from vlscore.scorer import Scorer
+from vlscore.metrics import Scorer
 
 METRICS, SEED, REPORTS = "bleu-1,bleu-4,rouge-l,findings-f1,dale-chall", 60, 20_000
 

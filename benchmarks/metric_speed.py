@@ -37,9 +37,9 @@ import torch
 from data import GENERATED
 from machine import describe_machine, publish
 
-from vlscore.display import TextTable, number
 from vlscore.metrics import METRICS, EmbeddingTriples, Metric, compute, usable_metrics
-from vlscore.metrics.providers.nltk_data import has_corpus
+from vlscore.metrics.library.words import has_corpus
+from vlscore.stats import TextTable, number
 
 ROUNDS, WARM_UP, DIM = 3, 20, 512
 Pairs = Sequence[tuple[str, str]]

@@ -33,8 +33,8 @@ import torch
 from machine import describe_machine, publish
 from metric_speed import read_pairs
 
-from vlscore.display import TextTable, number
 from vlscore.metrics import Metric, compute, find_metric
+from vlscore.stats import TextTable, number
 
 Pairs = Sequence[tuple[str, str]]
 Scores = Callable[[Pairs], Sequence[float]]

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from machine import describe_machine, publish
 
-from vlscore.search import Corpus, Line, search
+from vlscore.retrieval import Corpus, Line, search
 
 N, D, Q = 50_000, 768, 64
 

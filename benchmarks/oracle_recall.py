@@ -22,7 +22,7 @@ import numpy as np
 import torch
 from machine import describe_machine, publish
 
-from vlscore.search import ApproximateIndex, Corpus, Oracle, build_approximate, recall
+from vlscore.retrieval import ApproximateIndex, Corpus, Oracle, build_approximate, recall
 
 N, D, Q, CLUSTERS, DEPTH = 30_000, 256, 200, 300, 10
 FACTORIES = ("IVF128,Flat", "IVF128,PQ128x4fs", "HNSW32")

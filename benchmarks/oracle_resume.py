@@ -32,8 +32,8 @@ import numpy as np
 from data import describe_file
 from machine import describe_machine, publish
 
-from vlscore.phantom import write_report
-from vlscore.phantom.corpus import scene_at
+from vlscore.data import write_report
+from vlscore.data.phantom.phantom_pairs import scene_at
 
 COMMAND = [sys.executable, "-m", "vlscore", "index"]
 MOMENTS = (*["at random"] * 3, *["in a part"] * 2)

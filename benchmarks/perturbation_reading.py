@@ -34,13 +34,10 @@ from typing import Any, NamedTuple
 
 from scipy.stats import binomtest
 
-from vlscore import __version__
-from vlscore._files import atomic_write, write_json
-from vlscore._resources import resource_path
+from vlscore.core import __version__, atomic_write, resource_path, write_json
+from vlscore.data import Report, read_reports, sample_studies
 from vlscore.perturb import KINDS, Perturbation, perturb
-from vlscore.perturb.dataset import lexicons_digest
-from vlscore.phantom.dataset import sample_studies
-from vlscore.studies import Report, read_reports
+from vlscore.perturb.run import lexicons_digest
 
 READING = resource_path("perturbations") / "reading.jsonl"
 PACKAGE = Path(__file__).resolve().parent.parent / "vlscore"

@@ -28,11 +28,15 @@ import numpy as np
 from data import describe_file
 from machine import describe_machine, publish
 
-from vlscore.perturb import KINDS, default_standard_normal, perturb, perturb_table
-from vlscore.perturb.generate import perturbations_of
-from vlscore.perturb.reading import ReadReport
-from vlscore.phantom.dataset import sample_studies
-from vlscore.studies import Report, read_reports
+from vlscore.data import Report, read_reports, sample_studies
+from vlscore.perturb import (
+    KINDS,
+    ReadReport,
+    default_standard_normal,
+    perturb,
+    perturb_table,
+    perturbations_of,
+)
 
 SEED = 21
 WHOLE, MEMORY, READING = "whole command", "in memory", "reading the report"

@@ -26,12 +26,10 @@ import torch
 from machine import describe_machine, publish
 from numpy.typing import NDArray
 
+from vlscore.data import PhantomStudy, render, sample_studies
 from vlscore.embedding import StudyEmbedder
-from vlscore.encoders import load_encoder
-from vlscore.encoders.base import JointEncoder
+from vlscore.encoders import JointEncoder, load_encoder
 from vlscore.metrics import METRICS, EmbeddingTriples, compute
-from vlscore.phantom import render
-from vlscore.phantom.dataset import PhantomStudy, sample_studies
 from vlscore.stats import bootstrap, kendall_tau_b, largest_tau_b
 
 SEEDS, STUDIES, RETRIEVED = (101, 102, 103), 400, 350

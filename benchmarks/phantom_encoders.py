@@ -26,13 +26,11 @@ from typing import Any
 
 from machine import describe_machine, publish
 
-from vlscore._files import write_json
-from vlscore.phantom.dataset import write_dataset
-from vlscore.studies import open_studies
-from vlscore.training.preparing import Preparation
-from vlscore.training.run import SHOWN, train
-from vlscore.training.settings import TrainingSettings
-from vlscore.training.starts import Start
+from vlscore.core import write_json
+from vlscore.data import open_studies
+from vlscore.data.phantom.phantom_pairs import write_dataset
+from vlscore.training import Preparation, Start, TrainingSettings, train
+from vlscore.training.run import SHOWN
 
 OBJECTIVES = ("convirt", "siglip", "gloria", "limitr", "mgca", "biovil", "medclip")
 SEEDS = (0, 1, 2)

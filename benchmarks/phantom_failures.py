@@ -23,14 +23,14 @@ import numpy as np
 from machine import describe_machine, publish
 from phantom_set import TOLD, rows_of_errors
 
-from vlscore.alignment import failure_modes, read_ratings
-from vlscore.alignment.failure_run import failure_tables
-from vlscore.display import markdown
+from vlscore.data import PhantomFinding, pair_errors, render, write_report
+from vlscore.data.phantom.phantom_pairs import scene_at
 from vlscore.encoders import load_encoder
+from vlscore.evaluation import failure_modes, read_ratings
+from vlscore.evaluation.alignment.failures import failure_tables
 from vlscore.metrics import METRICS, EmbeddingTriples, Metric, compute, usable_metrics
-from vlscore.oracle.text_metrics import TextSearch
-from vlscore.phantom import PhantomFinding, pair_errors, render, write_report
-from vlscore.phantom.corpus import scene_at
+from vlscore.retrieval import TextSearch
+from vlscore.stats import markdown
 
 STUDIES, CORPUS = 60, 600
 STUDY_SEED, CORPUS_SEED = 401, 402

@@ -52,12 +52,12 @@ from image_use_numbers import (
 )
 from machine import describe_machine, publish
 
-from vlscore.display import TextTable, markdown, number
+from vlscore.data import FORMS
 from vlscore.embedding import StudyEmbedder
 from vlscore.errors import InvalidSetting
-from vlscore.meta.ideal_encoder import ideal_scenes
-from vlscore.meta.image_use import image_use
-from vlscore.meta.image_use_summary import (
+from vlscore.evaluation import COMPARISONS
+from vlscore.evaluation.image_use.ideal_encoder import ideal_scenes
+from vlscore.evaluation.image_use.preferences import (
     FAR_OUT,
     FOLLOWS,
     PREFERS,
@@ -68,13 +68,13 @@ from vlscore.meta.image_use_summary import (
     TAU_SCENE,
     TAU_SWAPPED,
     Summary,
+    image_use,
     resample,
     summarise,
 )
-from vlscore.meta.phantom_scenes import EmbeddedScenes
-from vlscore.meta.sensitivity import COMPARISONS
+from vlscore.evaluation.image_use.scenes import EmbeddedScenes
 from vlscore.metrics import find_metric
-from vlscore.phantom.imperfect import FORMS
+from vlscore.stats import TextTable, markdown, number
 
 # What a score should reach, means over training seeds; besides, no point far out may be paid.
 GOALS = {TAU: 0.85, PREFERS: 0.93}

@@ -31,16 +31,19 @@ import torch
 from machine import describe_machine, publish
 from phantom_set import TOLD, write_rated_set
 
-from vlscore.alignment import AlignmentRun, RatedPairs, read_ratings, run_alignment
-from vlscore.alignment.agreement import MetricAgreement
-from vlscore.display import TextTable, interval, markdown, number
 from vlscore.embedding import StudyEmbedder
 from vlscore.encoders import JointEncoder, load_encoder
-from vlscore.encoders.phantom_supervised import SupervisedPhantomEncoder
+from vlscore.encoders.models.phantom_supervised import SupervisedPhantomEncoder
 from vlscore.errors import DemonstrationEncoderWarning
-from vlscore.metrics import METRICS, usable_metrics
-from vlscore.scorer import Scorer
-from vlscore.stats import Interval
+from vlscore.evaluation import (
+    AlignmentRun,
+    MetricAgreement,
+    RatedPairs,
+    read_ratings,
+    run_alignment,
+)
+from vlscore.metrics import METRICS, Scorer, usable_metrics
+from vlscore.stats import Interval, TextTable, interval, markdown, number
 
 SEED, STUDIES, CANDIDATES, RESAMPLES = 501, 100, 4, 1000
 RATINGS = ("total errors", "significant errors")

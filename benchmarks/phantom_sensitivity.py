@@ -22,14 +22,13 @@ from pathlib import Path
 import numpy as np
 from machine import describe_machine, publish
 
-from vlscore.display import markdown
+from vlscore.data import Scene, StudyImages, render, write_report
+from vlscore.data.phantom.phantom_pairs import scene_at
 from vlscore.embedding import StudyEmbedder
-from vlscore.meta import Pair, embed_pairs, image_swap, sensitivity
-from vlscore.meta.tables import all_tables
+from vlscore.evaluation import Pair, embed_pairs, image_swap, sensitivity
+from vlscore.evaluation.sensitivities.tables import all_tables
 from vlscore.perturb import Expected, perturb, standard_normal_of
-from vlscore.phantom import Scene, render, write_report
-from vlscore.phantom.corpus import scene_at
-from vlscore.studies import StudyImages
+from vlscore.stats import markdown
 
 SEED = 201
 # Of so many scenes one has no finding; chance would give fewer.

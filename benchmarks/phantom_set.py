@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from vlscore.phantom import PhantomFinding, corrupt, render, split_errors, write_report
-from vlscore.phantom.corpus import scene_at
-from vlscore.phantom.dataset import write_png
+from vlscore.data import PhantomFinding, corrupt, render, split_errors, write_report
+from vlscore.data.phantom.phantom_pairs import scene_at, write_png
 
 # The encoder phantom-supervised was trained on the numbers of errors between phantom reports.
 TOLD = "upper bound, told the answer"

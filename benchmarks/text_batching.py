@@ -37,14 +37,12 @@ from data import INDIANA_REPORTS
 from machine import describe_machine, publish
 from torch import Tensor
 
+from vlscore.data import clean_limitr
 from vlscore.embedding import EmbeddingEngine
 from vlscore.embedding.batches import by_length, default_batch_size
-from vlscore.encoders import Tokens
-from vlscore.encoders.base import inference
-from vlscore.encoders.blocks.wordpiece import WordPieceTokenizer
-from vlscore.encoders.contract import row_error
-from vlscore.encoders.limitr import LimitrEncoder
-from vlscore.reports.cleaning import clean_limitr
+from vlscore.encoders import Tokens, WordPieceTokenizer, inference
+from vlscore.encoders.models.limitr import LimitrEncoder
+from vlscore.testing import row_error
 
 SAMPLE, FEWER, ROUNDS, BATCH, LIMIT, WIDE = 200, 48, 3, 16, 97, 256
 NOT_TIMED = ["Times: not measured in this run (--rounds 0)."]

@@ -27,7 +27,7 @@ from machine import describe_machine, publish
 from torch import Tensor
 
 from vlscore.encoders import Tokens
-from vlscore.encoders.blocks.gloria_towers import DIM, POSITIONS, pool_report
+from vlscore.encoders.models.gloria import DIM, POSITIONS, pool_report
 
 BATCH, LAYERS, ROUNDS, CONTINUES_EVERY = 16, 4, 11, 4
 PAD, END, FIRST_WORD = 0, 1, 2

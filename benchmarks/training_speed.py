@@ -32,13 +32,12 @@ import torch
 from machine import describe_machine, publish
 from torch.utils.flop_counter import FlopCounterMode
 
+from vlscore.core import TrainingProcesses
 from vlscore.encoders import JointEncoder
-from vlscore.training.batches import Batch
+from vlscore.training import Start, TrainingSettings
 from vlscore.training.loop import make_optimizer
-from vlscore.training.processes import Processes
+from vlscore.training.minibatches import Batch
 from vlscore.training.registry import find_objective
-from vlscore.training.settings import TrainingSettings
-from vlscore.training.starts import Start
 from vlscore.training.step import Step, Towers, loss_of
 
 # Towers, objective, pairs in a batch.
@@ -124,11 +123,11 @@ def measure(layout: str) -> dict[str, float]:
         optimizer.step()
         return time.process_time() - began
 
-    whole = Step(towers, objective, Processes())
+    whole = Step(towers, objective, TrainingProcesses())
     seconds(whole, 0)
     times = [seconds(whole, number + 1) for number in range(ROUNDS)]
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    halves = Step(towers, objective, Processes(), micro_batch=size // 2)
+    halves = Step(towers, objective, TrainingProcesses(), micro_batch=size // 2)
     twice = [seconds(halves, number + 1) for number in range(ROUNDS)]
     optimizer.zero_grad(set_to_none=True)
     with FlopCounterMode(display=False) as counter:

@@ -7,11 +7,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from vlscore.encoders import EncoderCard, ImagePipeline, JointEncoder, Tokens
-from vlscore.encoders.blocks.levels import LevelsPipeline
-from vlscore.encoders.inference import weights_sample
+from vlscore.data import Radiograph, read_image
+from vlscore.encoders import EncoderCard, ImagePipeline, JointEncoder, Tokens, weights_sample
+from vlscore.encoders.blocks.pixels import LevelsPipeline
 from vlscore.errors import InvalidReport
-from vlscore.images import Radiograph, read_image
 
 DIM = 8
 MAX_TOKENS = 12

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from vlscore._background import BackgroundThread
+from vlscore.core import BackgroundThread
 
 # Children share what one process has imported; each ends at another moment of the thread's work.
 DIGESTS = """

@@ -23,7 +23,7 @@ from typer.testing import CliRunner
 
 from tests.conftest import REPOSITORY
 from tests.pages import PAGES, Block, blocks
-from vlscore.cli import app
+from vlscore.cli.app import app
 
 DEMO = REPOSITORY / "weights" / "phantom" / "demo"
 
@@ -31,9 +31,8 @@ DEMO = REPOSITORY / "weights" / "phantom" / "demo"
 @pytest.fixture(scope="session")
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the tables and pictures that the pages speak of, made of the demonstration."""
-    from vlscore.phantom import render
-    from vlscore.phantom.corpus import scene_at
-    from vlscore.phantom.dataset import sample_studies, write_png
+    from vlscore.data import render, sample_studies
+    from vlscore.data.phantom.phantom_pairs import scene_at, write_png
 
     folder = tmp_path_factory.mktemp("pages")
     rows = [json.loads(line) for line in (DEMO / "studies.jsonl").read_text().splitlines()][:4]
@@ -81,9 +80,8 @@ def _write_mimic_shaped(folder: Path) -> None:
     import csv
     import gzip
 
-    from vlscore.phantom import render
-    from vlscore.phantom.corpus import scene_at
-    from vlscore.phantom.dataset import sample_studies, write_png
+    from vlscore.data import render, sample_studies
+    from vlscore.data.phantom.phantom_pairs import scene_at, write_png
 
     jpg, txt = folder / "mimic-cxr-jpg", folder / "mimic-cxr-reports"
     metadata, split = [], []

@@ -10,14 +10,8 @@ import signal
 import numpy as np
 import pytest
 
-from vlscore._files import (
-    atomic_write,
-    file_digest,
-    json_line,
-    plain,
-    write_json,
-    write_jsonl,
-)
+from vlscore.core import atomic_write, file_digest, json_line, plain, write_json
+from vlscore.core.files import write_jsonl
 from vlscore.errors import OutputFailed
 
 

@@ -10,22 +10,27 @@ import vlscore
 from tests.alignment.samples import make_rexval
 from tests.doubles import HashEncoder
 from tests.evaluation.samples import make_table
-from vlscore._frames import frame, read_frame
-from vlscore.alignment import read_ratings, run_alignment, run_failure_modes
-from vlscore.calibration import calibrate
-from vlscore.comparison import compare
+from vlscore.core import frame, read_frame
+from vlscore.data import open_reports
 from vlscore.embedding import StudyEmbedder
 from vlscore.errors import MissingDependency
-from vlscore.evaluation import evaluate
-from vlscore.index import build_index
-from vlscore.labelling import label_table
-from vlscore.meta import Sampling, retrieve, run_controlled
-from vlscore.meta.run import run_sensitivity
-from vlscore.oracle import OracleSettings, find_oracles
+from vlscore.evaluation import (
+    Sampling,
+    calibrate,
+    compare,
+    evaluate,
+    label_table,
+    read_ratings,
+    retrieve,
+    run_alignment,
+    run_controlled,
+    run_failure_modes,
+    run_sensitivity,
+)
+from vlscore.metrics import Scorer
 from vlscore.perturb import perturb_table
-from vlscore.scorer import Scorer
+from vlscore.retrieval import OracleSettings, build_index, find_oracles
 from vlscore.stats import Interval
-from vlscore.studies import open_reports
 
 STUDIES = 5
 # A trained encoder is judged by evaluate and retrieval, and its losses are a log; sheets are empty.

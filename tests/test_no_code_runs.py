@@ -17,15 +17,14 @@ import torch
 
 from tests.annotators.constructed_ratescore import write_ratescore
 from tests.doubles import HashEncoder
-from vlscore.annotators.folders import load_model, load_tokenizer
+from vlscore.data import BadRow, open_studies
 from vlscore.embedding import StudyEmbedder
 from vlscore.errors import IncompatibleCheckpoint, VLScoreError
 from vlscore.evaluation import evaluate
 from vlscore.findings import load_lexicon
-from vlscore.index import build_index, load_index, verify_index
-from vlscore.metrics import find_metric
-from vlscore.scorer import Scorer
-from vlscore.studies import BadRow, open_studies
+from vlscore.metrics import Scorer, find_metric
+from vlscore.metrics.networks.model_files import load_model, load_tokenizer
+from vlscore.retrieval import build_index, load_index, verify_index
 
 
 class _Attack:

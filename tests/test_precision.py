@@ -6,7 +6,7 @@ import sys
 import pytest
 import torch
 
-from vlscore._precision import FULL_PRECISION
+from vlscore.core import FULL_PRECISION
 
 SEARCH = """
 import numpy as np, torch

@@ -2,7 +2,7 @@
 
 import json
 
-from vlscore._processes import Processes
+from vlscore.core import Processes
 
 
 def test_without_torchrun_nothing_is_joined_or_left(monkeypatch):

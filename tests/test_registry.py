@@ -4,7 +4,7 @@ from importlib.metadata import EntryPoint
 
 import pytest
 
-from vlscore._registry import Registry, plain, split_call, split_names
+from vlscore.core import Registry, plain_name, split_call, split_names
 from vlscore.errors import InvalidSetting, UnknownName
 
 
@@ -82,7 +82,7 @@ def test_entry_points_add_members_but_replace_none(tools, monkeypatch):
         assert group == "vlscore.tests.nothing"
         return [Point("theirs", f"{__name__}:HAMMER"), Point("Hammer", "no_such_module:thing")]
 
-    monkeypatch.setattr("vlscore._registry.entry_points", points)
+    monkeypatch.setattr("vlscore.core.registry.entry_points", points)
     assert tools.find("theirs") is HAMMER
     assert tools.find("hammer") is HAMMER
     assert tools.names()[-1] == "theirs"
@@ -97,7 +97,7 @@ def test_parameters_are_written_in_parentheses():
         with pytest.raises(InvalidSetting):
             split_call(wrong)
     assert split_names("a, b(c=1,d=2),,e") == ["a", "b(c=1,d=2)", "e"]
-    assert plain("BLEU 4") == "bleu-4"
+    assert plain_name("BLEU 4") == "bleu-4"
 
 
 def test_a_broken_package_of_a_users_leaves_the_others(monkeypatch):
@@ -105,7 +105,7 @@ def test_a_broken_package_of_a_users_leaves_the_others(monkeypatch):
         EntryPoint("absent", "no_such_package:MEMBER", "vlscore.test"),
         EntryPoint("wrong", "math:tau", "vlscore.test"),
     ]
-    monkeypatch.setattr("vlscore._registry.entry_points", lambda group: points)
+    monkeypatch.setattr("vlscore.core.registry.entry_points", lambda group: points)
 
     def only_whole(member):
         if not isinstance(member, int):

@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 from tests.alignment.samples import make_rexval
 from tests.conftest import REPOSITORY
 from tests.pages import PAGES, Block, blocks
-from vlscore.cli import app
+from vlscore.cli.app import app
 
 PAGE = REPOSITORY / "docs" / "reproduce.md"
 ROOT = typer.main.get_command(app)

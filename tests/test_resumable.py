@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from vlscore._resumable import ResumableFolder, finished_run, folder, sole_writer
+from vlscore.core import ResumableFolder, finished_run, sole_writer
+from vlscore.core import run_folder as folder
 from vlscore.errors import ChecksumMismatch, FolderInUse, InvalidSetting, OutputFailed
 
 ROWS = list(range(7))

@@ -7,12 +7,11 @@ import pytest
 from PIL import Image
 
 from tests.doubles import HashEncoder, Narrow
+from vlscore.data import open_studies
 from vlscore.embedding import StudyEmbedder
 from vlscore.evaluation import evaluate
-from vlscore.index import SourceSettings, build_index
-from vlscore.oracle import OracleSettings, find_oracles
-from vlscore.scorer import Scorer
-from vlscore.studies import open_studies
+from vlscore.metrics import Scorer
+from vlscore.retrieval import OracleSettings, SourceSettings, build_index, find_oracles
 
 ROWS = 9
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vlscore._signature import Signature, difference
+from vlscore.core import Signature, difference
 from vlscore.errors import InvalidSetting
 
 WORDS = st.text("abcXYZ0123.@-+= ", min_size=1, max_size=8)

@@ -3,9 +3,8 @@
 import pytest
 import torch
 
-from vlscore._torchrun import Place
+from vlscore.core import Place, TrainingProcesses
 from vlscore.errors import InvalidSetting
-from vlscore.training.processes import Processes
 
 
 def environment(monkeypatch, **numbers):
@@ -34,8 +33,8 @@ def test_the_environment_says_which_process_this_is(monkeypatch):
     place = Place.launched()
     assert (place.rank, place.count, place.local_rank, place.on_this_machine) == (5, 8, 1, 4)
     assert not place.leads
-    training = Processes.launched()
-    assert isinstance(training, Processes)
+    training = TrainingProcesses.launched()
+    assert isinstance(training, TrainingProcesses)
     assert (training.rank, training.count, training.local_rank) == (5, 8, 1)
 
 

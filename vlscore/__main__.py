@@ -2,12 +2,7 @@
 
 import sys
 
-from vlscore._interrupts import (
-    INTERRUPTED,
-    end_at_interrupts,
-    say_stopped,
-    watch_for_interrupts,
-)
+from vlscore.core import INTERRUPTED, end_at_interrupts, say_stopped, watch_for_interrupts
 
 
 def main() -> None:

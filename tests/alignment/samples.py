@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from vlscore.alignment import RatedPairs
+from vlscore.evaluation import RatedPairs
 
 KINDS = ("radgraph", "bertscore", "s_emb", "bleu")
 

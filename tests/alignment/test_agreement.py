@@ -8,8 +8,8 @@ import pytest
 from scipy import stats
 
 from tests.alignment.samples import rated
-from vlscore.alignment import MeasuredMetric, align, all_tables
 from vlscore.errors import InvalidSetting
+from vlscore.evaluation import MeasuredMetric, align, all_tables
 from vlscore.metrics import find_metric
 
 OF_SCIPY = {

@@ -8,15 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.alignment.samples import rated, write_csv
-from vlscore.alignment import (
-    MeasuredMetric,
-    fit_composite,
-    read_ratings,
-    run_alignment,
-)
-from vlscore.alignment.composite import simplex_weights
 from vlscore.errors import InvalidSetting
-from vlscore.scorer import Scorer
+from vlscore.evaluation import MeasuredMetric, fit_composite, read_ratings, run_alignment
+from vlscore.evaluation.alignment.fitted import simplex_weights
+from vlscore.metrics import Scorer
 
 _WORDS = "small large left right effusion heart normal clear enlarged no edema nodule"
 WORDS = _WORDS.split()

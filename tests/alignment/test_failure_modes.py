@@ -8,8 +8,8 @@ import pytest
 from scipy import stats
 
 from tests.alignment.samples import KINDS, make_rexval, rated, write_csv
-from vlscore.alignment import failure_modes, read_ratings, run_failure_modes
 from vlscore.errors import InvalidSetting
+from vlscore.evaluation import failure_modes, read_ratings, run_failure_modes
 
 
 @pytest.fixture

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from tests.alignment.samples import KINDS, make_radpref, make_rexval, write_csv
-from vlscore.alignment import RatingColumns, layout_of, read_ratings
-from vlscore.alignment.refisco import severity_of
 from vlscore.errors import InvalidSetting, InvalidStudy, InvalidTable
+from vlscore.evaluation import RatingColumns, layout_of, read_ratings
+from vlscore.evaluation.alignment.rated_sets import severity_of
 
 
 def _rows(text: str) -> str:

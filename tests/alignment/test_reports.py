@@ -5,9 +5,9 @@ import json
 import pytest
 
 from tests.alignment.samples import write_csv
-from vlscore.alignment import read_ratings, with_reports
+from vlscore.data import open_studies
 from vlscore.errors import InvalidSetting, InvalidTable
-from vlscore.studies import open_studies
+from vlscore.evaluation import read_ratings, with_reports
 
 REFERENCES = {"s1": "Left effusion.", "s2": "Clear lungs.", "s3": "Edema."}
 

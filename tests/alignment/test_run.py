@@ -9,11 +9,11 @@ from PIL import Image
 
 from tests.alignment.samples import make_radpref, make_rexval, rated
 from tests.doubles import HashEncoder
-from vlscore.alignment import AlignmentRun, read_ratings, run_alignment
-from vlscore.alignment import run as run_module
+from vlscore.data import open_studies
 from vlscore.errors import InvalidSetting, InvalidTable
-from vlscore.scorer import Scorer
-from vlscore.studies import open_studies
+from vlscore.evaluation import AlignmentRun, read_ratings, run_alignment
+from vlscore.evaluation.alignment import run as run_module
+from vlscore.metrics import Scorer
 
 
 @pytest.fixture

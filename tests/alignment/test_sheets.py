@@ -7,12 +7,11 @@ import pytest
 
 from tests.alignment.samples import write_csv
 from tests.doubles import HashEncoder
-from vlscore.alignment import failure_modes, make_sheets, read_ratings
-from vlscore.alignment.sheets import COUNTS
 from vlscore.embedding import StudyEmbedder
 from vlscore.errors import InvalidSetting, InvalidTable
-from vlscore.index import SourceSettings, build_index
-from vlscore.oracle import OracleSettings, find_oracles
+from vlscore.evaluation import failure_modes, make_sheets, read_ratings
+from vlscore.evaluation.alignment.sheets import COUNTS
+from vlscore.retrieval import OracleSettings, SourceSettings, build_index, find_oracles
 
 FINDINGS = ("edema", "effusion", "nodule", "pneumothorax")
 STUDIES = [

@@ -3,8 +3,8 @@
 import pytest
 
 from tests.annotators.constructed import REPORTS, golden
-from vlscore.annotators import Entity, RadGraph, RadGraphAnnotation
-from vlscore.annotators.agreement import combined, reward
+from vlscore.metrics import Entity, RadGraph, RadGraphAnnotation
+from vlscore.metrics.library.radgraph import combined, reward
 
 
 def _annotation(*entities: Entity) -> RadGraphAnnotation:

@@ -13,8 +13,8 @@ from tests.annotators.constructed import (
     tensors_of,
     write_vocabulary,
 )
-from vlscore.annotators import CheXbert
 from vlscore.errors import IncompatibleCheckpoint, UnsafeCheckpoint, WeightsNotFound
+from vlscore.metrics import CheXbert
 
 TOLERANCE = 1e-5
 TEXTS = [*REPORTS, LONG]

@@ -7,7 +7,8 @@ from tests.annotators.constructed import REPORTS
 from tests.annotators.constructed_green import write_green
 from tests.annotators.constructed_ratescore import write_ratescore
 from tests.pretended_gpu import pretended_gpu
-from vlscore.annotators import CheXbert, GreenJudge, RadGraph, RaTEReader, ReportPair, green
+from vlscore.metrics import CheXbert, GreenJudge, RadGraph, RaTEReader, ReportPair
+from vlscore.metrics.networks import green_model as green
 
 SOME = ["", *REPORTS[:3]]
 

@@ -12,16 +12,15 @@ from hypothesis import strategies as st
 
 from tests.annotators.constructed import golden
 from tests.annotators.constructed_green import NONE, READABLE, UNREADABLE, answer, write_green
-from vlscore.annotators import green
-from vlscore.annotators.green import GreenJudge, green_conversation
-from vlscore.annotators.green_answers import (
-    UnreadableAnswer,
-    explanation_removed,
-    read_green_answer,
-)
-from vlscore.annotators.green_question import ReportPair, read_template
-from vlscore.annotators.memory import remembered_green
 from vlscore.errors import IncompatibleCheckpoint, WeightsNotFound
+from vlscore.metrics import GreenJudge, ReportPair, UnreadableAnswer, read_green_answer
+from vlscore.metrics.networks import green_model as green
+from vlscore.metrics.networks.green_model import (
+    explanation_removed,
+    green_conversation,
+    read_template,
+)
+from vlscore.metrics.networks.remembered import remembered_green
 
 GOLDEN = golden("green")
 PAIRS = [ReportPair(*pair) for pair in GOLDEN["reports"]]

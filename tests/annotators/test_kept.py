@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from tests.annotators.constructed import LONG, REPORTS, UNUSUAL
-from vlscore.annotators import CheXbert, RadGraph
-from vlscore.annotators.kept import KeptAnnotations, json_entry
-from vlscore.cache import Entry, open_cache
+from vlscore.core import Entry, open_cache
+from vlscore.metrics import CheXbert, RadGraph
+from vlscore.metrics.networks.model_files import KeptAnnotations, json_entry
 
 TEXTS = [*REPORTS, *UNUSUAL, LONG]
 

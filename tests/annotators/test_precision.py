@@ -4,10 +4,10 @@ import pytest
 import torch
 
 from tests.annotators.constructed import REPORTS
-from vlscore.annotators import CheXbert, RadGraph
-from vlscore.encoders.blocks.linear import Linear
-from vlscore.encoders.inference import inference
+from vlscore.encoders import inference
+from vlscore.encoders.blocks.bert import Linear
 from vlscore.errors import InvalidSetting
+from vlscore.metrics import CheXbert, RadGraph
 
 # Of 8 significant bits, through two layers and the heads.
 OF_BFLOAT16 = 0.05

@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from tests.annotators.constructed import golden, pack, radgraph_tensors
-from vlscore.annotators import RadGraph
-from vlscore.annotators.radgraph_archive import read_radgraph
 from vlscore.errors import IncompatibleCheckpoint, UnsafeCheckpoint, WeightsNotFound
+from vlscore.metrics import RadGraph
+from vlscore.metrics.networks.radgraph_archive import read_radgraph
 
 
 @pytest.fixture

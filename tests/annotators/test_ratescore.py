@@ -7,9 +7,10 @@ import torch
 
 from tests.annotators.constructed import GOLDENS, REPORTS
 from tests.annotators.constructed_ratescore import CUT, LABELS, write_ratescore
-from vlscore.annotators.folders import check_model_folder, files_of_model, load_model
-from vlscore.annotators.ratescore import RaTEReader, _spans
 from vlscore.errors import IncompatibleCheckpoint, WeightsNotFound
+from vlscore.metrics import RaTEReader
+from vlscore.metrics.networks.model_files import check_model_folder, files_of_model, load_model
+from vlscore.metrics.networks.ratescore_network import _spans
 
 GOLDEN = json.loads((GOLDENS / "ratescore.json").read_text(encoding="utf-8"))
 

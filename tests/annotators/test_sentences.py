@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from tests.annotators.constructed import GOLDENS
 from tests.annotators.constructed_ratescore import CUT
-from vlscore.annotators.rush import sentence_spans
-from vlscore.annotators.sentences import sentences
+from vlscore.metrics.networks.rush import sentence_spans, sentences
 
 GOLDEN = json.loads((GOLDENS / "ratescore.json").read_text(encoding="utf-8"))
 

@@ -1,7 +1,7 @@
 """What travels with a task is found there, and what the task adds comes back."""
 
-from vlscore.cache.carried import CarriedCache, CarriedStore
-from vlscore.cache.store import Entry
+from vlscore.core import CarriedCache, Entry
+from vlscore.core.store_folder import CarriedStore
 
 FACTS = {"holds": "reports"}
 OLD, NEW, OTHER = (Entry(bytes([k]), (1,)) for k in range(3))

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from vlscore.cache import Cache, cache_folder, open_cache, place
+from vlscore.core import Cache, cache_folder, open_cache
+from vlscore.core import store_folder as place
 from vlscore.errors import InvalidSetting
 
 

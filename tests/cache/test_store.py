@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from vlscore.cache import Entry, Store, store
+from vlscore.core import Entry, Store, store
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 FACTS = {"encoder": "one", "dim": 4}

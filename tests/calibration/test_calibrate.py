@@ -7,11 +7,11 @@ import pytest
 from PIL import Image
 
 from tests.doubles import HashEncoder
-from vlscore.calibration import calibrate, write_constant
+from vlscore.data import ColumnNames
 from vlscore.embedding import StudyEmbedder
 from vlscore.errors import IncompatibleCheckpoint, InvalidSetting, InvalidTable, WeightsNotFound
-from vlscore.similarity import triangle_area
-from vlscore.studies import ColumnNames
+from vlscore.evaluation import calibrate, write_constant
+from vlscore.metrics import triangle_area
 
 WORDS = [
     "small",

@@ -11,13 +11,13 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from tests.doubles import HashEncoder
-from vlscore.cli import app
+from vlscore.cli.app import app
 
 
 @pytest.fixture
 def hash_encoder(monkeypatch):
     """Every command loads the hash encoder, and decodes images here: to start workers is slow."""
-    from vlscore.embedding import studies
+    from vlscore.embedding import embedder as studies
 
     decoder = studies.StudyEmbedder.decoder
     monkeypatch.setattr(studies, "load_encoder", lambda *_, **__: HashEncoder())

@@ -6,9 +6,8 @@ import json
 import pytest
 
 from tests.alignment.samples import make_rexval, write_csv
-from vlscore.alignment import read_ratings, run_alignment
-from vlscore.metrics import read_composite
-from vlscore.scorer import Scorer
+from vlscore.evaluation import read_ratings, run_alignment
+from vlscore.metrics import Scorer, read_composite
 
 
 @pytest.fixture

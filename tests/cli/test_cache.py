@@ -4,7 +4,7 @@ import sqlite3
 
 import pytest
 
-from vlscore.cache import Entry, open_cache
+from vlscore.core import Entry, open_cache
 
 FACTS = {"holds": "images", "encoder": "phantom", "checksum": "ab" * 32, "precision": "fp32"}
 

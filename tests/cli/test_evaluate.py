@@ -11,7 +11,7 @@ import pytest
 
 from tests.cli.conftest import write_jsonl
 from tests.evaluation.samples import results_of
-from vlscore._resources import resource_path
+from vlscore.core import resource_path
 from vlscore.errors import InvalidSetting, InvalidTable, UnknownName, VLScoreError
 
 DEMO = resource_path("weights", "phantom", "demo") / "studies.jsonl"
@@ -180,7 +180,7 @@ class TestInThisProcess:
         assert 'no column "id", so row numbers stand for the ids' in without.stderr
 
     def test_ctrl_c_says_what_is_true(self, evaluate, monkeypatch, tmp_path):
-        from vlscore.evaluation import computing
+        from vlscore.evaluation.scoring import executor as computing
 
         real = computing.write_chunk
 
@@ -198,7 +198,7 @@ class TestInThisProcess:
 @pytest.fixture
 def no_encoder(monkeypatch):
     """Loading an encoder fails the test."""
-    from vlscore.embedding import studies
+    from vlscore.embedding import embedder as studies
 
     def load(*_, **__):
         raise AssertionError("an encoder was loaded before the slip was found")
@@ -280,7 +280,7 @@ def test_mistakes_are_one_line_and_status_2(tmp_path, monkeypatch):
 def test_a_precision_is_checked_on_the_studies_and_its_slowness_said(
     evaluate, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr("vlscore.encoders.inference._processor_flags", lambda: frozenset({"sse2"}))
+    monkeypatch.setattr("vlscore.encoders.devices._processor_flags", lambda: frozenset({"sse2"}))
     done = evaluate("--precision", "bf16", "--check-precision", "--check-studies", 3)
     assert done.exit_code == 1
     assert "note: this processor has no units for bf16" in done.stderr

@@ -10,7 +10,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from vlscore.cli import app
+from vlscore.cli.app import app
 
 ROOT = typer.main.get_command(app)
 

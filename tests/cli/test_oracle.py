@@ -10,9 +10,8 @@ from PIL import Image
 from tests.cli.conftest import read_jsonl, write_jsonl
 from tests.doubles import HashEncoder
 from vlscore.errors import InvalidIndex, InvalidSetting, InvalidTable, UnknownName
-from vlscore.index import load_index
-from vlscore.oracle import oracle_metric
-from vlscore.similarity import triangle_area
+from vlscore.metrics import triangle_area
+from vlscore.retrieval import load_index, oracle_metric
 
 pytestmark = pytest.mark.usefixtures("hash_encoder")
 
@@ -379,7 +378,7 @@ def test_without_a_folder_the_first_studies_are_printed(command, index, studies,
 
 @pytest.mark.parametrize("name", ["oracle", "retrieval"])
 def test_ctrl_c_says_what_is_kept(command, index, studies, tmp_path, monkeypatch, name):
-    from vlscore.oracle import queries
+    from vlscore.retrieval import queries
 
     def stop(*_):
         raise KeyboardInterrupt

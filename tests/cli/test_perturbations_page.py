@@ -11,9 +11,9 @@ from typer.testing import CliRunner
 
 from tests.cli.conftest import read_jsonl, write_jsonl
 from tests.conftest import REPOSITORY
-from vlscore.cli import app
+from vlscore.cli.app import app
+from vlscore.data import sample_studies
 from vlscore.perturb import KINDS, Expected, perturb
-from vlscore.phantom.dataset import sample_studies
 
 PAGE = (REPOSITORY / "docs" / "perturbations.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
@@ -79,7 +79,7 @@ def test_a_kind_may_import_from_the_package_wherever_it_lies():
         "import sys, vlscore.perturb\n"
         "assert not [m for m in sys.modules if m.startswith('vlscore.perturb.kinds.')]\n"
         "vlscore.perturb.KINDS['paraphrase']\n"
-        "print('vlscore.perturb.kinds.paraphrase' in sys.modules)\n"
+        "print('vlscore.perturb.kinds.rewordings' in sys.modules)\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True

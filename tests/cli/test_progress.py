@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from vlscore.cli import progress
-from vlscore.cli.progress import row_progress
+from vlscore.cli import output as progress
+from vlscore.cli.output import row_progress
 
 
 @pytest.fixture

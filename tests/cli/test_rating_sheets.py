@@ -7,9 +7,9 @@ import pytest
 
 from tests.alignment.samples import write_csv
 from tests.doubles import HashEncoder
-from vlscore.alignment.sheets import COUNTS
 from vlscore.embedding import StudyEmbedder
-from vlscore.index import build_index
+from vlscore.evaluation.alignment.sheets import COUNTS
+from vlscore.retrieval import build_index
 
 
 @pytest.fixture

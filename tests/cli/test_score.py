@@ -8,7 +8,7 @@ from PIL import Image
 
 from tests.doubles import HashEncoder
 from vlscore.errors import InvalidReport, InvalidSetting, InvalidStudy, UnknownName, UnreadableImage
-from vlscore.scorer import Scorer
+from vlscore.metrics import Scorer
 
 CANDIDATE, REFERENCE = "Small left effusion.", "Left pleural effusion."
 

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from tests.evaluation.samples import results_of
 from tests.meta.samples import make_pairs, write_pairs, write_studies
-from vlscore.cli import app
+from vlscore.cli.app import app
 from vlscore.errors import InvalidSetting, InvalidTable
 
 
@@ -75,7 +75,7 @@ def test_an_unreadable_image_is_named_and_the_status_tells(perturbed, studies, t
 
 @pytest.mark.usefixtures("hash_encoder")
 def test_ctrl_c_says_what_is_true(perturbed, studies, tmp_path, monkeypatch):
-    from vlscore.meta import run
+    from vlscore.evaluation.sensitivities import run
 
     run_once = ("-p", perturbed, "--studies", studies, "--metrics", "vlscore")
     monkeypatch.setattr(run, "write_values", _interrupt)

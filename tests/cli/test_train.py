@@ -8,7 +8,7 @@ from safetensors import safe_open
 
 from tests.cli.conftest import read_jsonl, write_jsonl
 from tests.training.toys import write_table
-from vlscore._files import file_digest
+from vlscore.core import file_digest
 from vlscore.encoders import load_encoder
 
 SMALL = ("--batch-size", "6", "--epochs", "2", "--validation-share", "0.2", "--workers", "0")

@@ -5,10 +5,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vlscore.comparison import text_facts
-from vlscore.comparison.baselines import constant_report, nearest_reports, random_reports
-from vlscore.comparison.texts import same_words
 from vlscore.errors import InvalidSetting
+from vlscore.evaluation import text_facts
+from vlscore.evaluation.comparison.baselines import constant_report, nearest_reports, random_reports
+from vlscore.evaluation.comparison.statistics import same_words
 
 
 @given(

@@ -5,9 +5,9 @@ import json
 import pyarrow.parquet as pq
 import pytest
 
-from vlscore.comparison import compare
 from vlscore.errors import InvalidSetting, InvalidTable
-from vlscore.scorer import Scorer
+from vlscore.evaluation import compare
+from vlscore.metrics import Scorer
 
 QUICK = {"resamples": 50, "permutations": 99}
 GREEN = {"ours": [0.9, 0.8, 0.7, 0.9], "theirs": [0.1, 0.3, 0.2, None]}

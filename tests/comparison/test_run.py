@@ -9,13 +9,11 @@ import pytest
 from PIL import Image
 
 from tests.doubles import HashEncoder
-from vlscore.comparison import compare
-from vlscore.comparison.baselines import CONSTANT, NEAREST, NORMAL, RANDOM
+from vlscore.data import open_reports
 from vlscore.errors import InvalidSetting, InvalidTable
-from vlscore.evaluation import evaluate
-from vlscore.metrics import compute
-from vlscore.scorer import Scorer
-from vlscore.studies import open_reports
+from vlscore.evaluation import compare, evaluate
+from vlscore.evaluation.comparison.baselines import CONSTANT, NEAREST, NORMAL, RANDOM
+from vlscore.metrics import Scorer, compute
 
 FINDINGS = ["effusion", "pneumothorax", "edema", "consolidation"]
 REFERENCES = [f"There is a {FINDINGS[k % 4]} of size {k}. The heart is normal." for k in range(24)]
@@ -153,7 +151,7 @@ def test_baselines_take_the_section_that_is_scored(write, tmp_path):
     ]
     table = tmp_path / "sections.jsonl"
     table.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    from vlscore.reports import TextPolicy
+    from vlscore.data import TextPolicy
 
     policy = TextPolicy("all", reference_section="findings")
     scorer = Scorer(metrics="bleu-1", text_policy=policy)
@@ -233,10 +231,10 @@ def test_other_signatures_and_lacking_metrics_are_refused(write, tmp_path):
 
 
 def test_a_stopped_run_goes_on_and_ends_with_the_same_bytes(write, images, tmp_path, monkeypatch):
-    from vlscore.comparison import run as module
+    from vlscore.evaluation.comparison import run as module
 
     monkeypatch.setattr(module, "STUDIES_AT_ONCE", 8)
-    monkeypatch.setattr("vlscore.meta.embedding.STUDIES_AT_ONCE", 8)
+    monkeypatch.setattr("vlscore.evaluation.sensitivities.changed_pairs.STUDIES_AT_ONCE", 8)
     monkeypatch.setattr(module, "_STUDIES_IN_CHUNK", 10)
     paths = [write("good", GOOD, image=images), write("bad", BAD)]
 
@@ -308,7 +306,7 @@ def test_the_files(write, tmp_path):
 
 def test_a_metric_of_the_whole_run_is_fitted_to_all_references(write, tmp_path, monkeypatch):
     """As `evaluate` fits it, however the studies are cut into chunks."""
-    monkeypatch.setattr("vlscore.comparison.run._STUDIES_IN_CHUNK", 7)
+    monkeypatch.setattr("vlscore.evaluation.comparison.run._STUDIES_IN_CHUNK", 7)
     paths = [write("good", GOOD), write("bad", list(reversed(GOOD)))]
     scorer = Scorer(metrics="cider-d")
     evaluated = evaluate(paths[0], tmp_path / "evaluated", scorer)

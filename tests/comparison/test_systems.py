@@ -5,10 +5,9 @@ import re
 
 import pytest
 
-from vlscore.comparison import join, open_sources
 from vlscore.errors import InvalidSetting, InvalidTable
-from vlscore.evaluation import evaluate
-from vlscore.scorer import Scorer
+from vlscore.evaluation import evaluate, join, open_sources
+from vlscore.metrics import Scorer
 
 ROWS = [
     {"id": f"s{k}", "reference": f"Reference number {k}.", "candidate": f"Candidate {k}."}

@@ -2,7 +2,7 @@
 
 import csv
 
-from vlscore.display import TextTable
+from vlscore.stats import TextTable
 
 
 def test_csv_holds_cells_that_a_program_reads_back():

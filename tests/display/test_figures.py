@@ -2,9 +2,8 @@
 
 import pytest
 
-from vlscore.display.figures import check_format, dot_plots, save
 from vlscore.errors import InvalidSetting
-from vlscore.stats import Interval
+from vlscore.stats import Interval, check_format, dot_plots, save
 
 NAN = float("nan")
 PANELS = {"tau": {"a": Interval(0.5, 0.4, 0.6), "b": Interval(NAN, NAN, NAN)}}
@@ -24,7 +23,7 @@ def test_the_bytes_of_a_figure_repeat(tmp_path, suffix):
 def test_a_dot_and_a_bar_for_every_estimate_that_is_defined(tmp_path, monkeypatch):
     pytest.importorskip("matplotlib")
     kept = []
-    monkeypatch.setattr("vlscore.display.figures.save", lambda figure, path: kept.append(figure))
+    monkeypatch.setattr("vlscore.stats.figures.save", lambda figure, path: kept.append(figure))
     dot_plots(PANELS, tmp_path / "x.png", title="T", lines={"tau": {"ceiling": 0.7}})
     (axis,) = kept[0].axes
     data = [list(line.get_xdata()) for line in axis.lines]

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vlscore.display import TextTable, interval, markdown, number, p_value
-from vlscore.stats import Interval
+from vlscore.stats import Interval, TextTable, interval, markdown, number, p_value
 
 CELLS = tuple(f"0.{k}23 [0.{k}00, 0.{k}99]" for k in range(8))
 COLUMNS = ("metric", *(f"column {k}" for k in range(8)))

@@ -14,7 +14,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from vlscore.images import read_image
+from vlscore.data import read_image
 
 
 class LightPipeline:

@@ -10,19 +10,15 @@ import torch
 from PIL import Image
 
 from tests.doubles import BrightnessPipeline, HashEncoder, KeptEncoder
-from vlscore._assurance import assure
-from vlscore.cache import open_cache
-from vlscore.embedding import ImageDecoder, StudyEmbedder, StudyViews
-from vlscore.embedding.contents import Contents
-from vlscore.embedding.kept import kept_pixels
-from vlscore.embedding.work import Work
+from vlscore.core import assure, open_cache
+from vlscore.data import ImagePolicy
+from vlscore.embedding import Contents, ImageDecoder, StudyEmbedder, StudyViews, Work, kept_pixels
 from vlscore.encoders import load_encoder
-from vlscore.encoders.blocks.openclip_model import OpenClipPipeline
-from vlscore.encoders.blocks.pad_crop import PadCropPipeline
-from vlscore.encoders.phantom_supervised import PhantomPipeline
-from vlscore.encoders.small import SquarePipeline
+from vlscore.encoders.blocks.pixels import PadCropPipeline
+from vlscore.encoders.models.openclip_parts import OpenClipPipeline
+from vlscore.encoders.models.phantom_supervised import PhantomPipeline
+from vlscore.encoders.models.small import SquarePipeline
 from vlscore.errors import ChecksumMismatch
-from vlscore.images import ImagePolicy
 
 TEXTS = ["no effusion", "heart normal", "no effusion", "left effusion " * 9]
 NOTHING = {"images_decoded": 0, "images_embedded": 0, "reports_embedded": 0}

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from vlscore.embedding.changes import Changes
+from vlscore.embedding.cached import Changes
 
 
 def model():

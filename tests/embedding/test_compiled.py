@@ -10,9 +10,10 @@ import torch._dynamo
 from torch._dynamo.exc import TorchDynamoException
 
 from tests.doubles import HashEncoder, KeptEncoder
-from vlscore.cache import open_cache
-from vlscore.embedding import StudyEmbedder, StudyViews, compiled
-from vlscore.embedding.compiled import CompiledTowers, can_compile
+from vlscore.core import open_cache
+from vlscore.embedding import StudyEmbedder, StudyViews
+from vlscore.embedding import batches as compiled
+from vlscore.embedding.batches import CompiledTowers, can_compile
 
 TEXTS = ["normal " * (k % 9) + f"word{k}" for k in range(40)]
 CPU = torch.device("cpu")

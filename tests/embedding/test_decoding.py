@@ -25,9 +25,11 @@ from tests.embedding.pipelines import (
     UnsendablePipeline,
     UnstartablePipeline,
 )
-from vlscore.embedding import ImageDecoder, decoding, slots, worker
+from vlscore.data import ImagePolicy, Radiograph
+from vlscore.embedding import ImageDecoder, decoding
+from vlscore.embedding import workers as slots
+from vlscore.embedding import workers as worker
 from vlscore.errors import InvalidSetting, UnreadableImage, VLScoreError
-from vlscore.images import ImagePolicy, Radiograph
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 

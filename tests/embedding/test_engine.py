@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.doubles import MAX_TOKENS, HashEncoder
 from vlscore.embedding import EmbeddingEngine
 from vlscore.embedding.engine import _REMEMBERED_REPORTS
-from vlscore.encoders.inference import of_weights_alone
+from vlscore.encoders.devices import of_weights_alone
 from vlscore.errors import BrokenContract, InvalidReport, UnreadableImage
 
 words = st.sampled_from(["no", "effusion", "left", "right", "heart", "normal", "."])

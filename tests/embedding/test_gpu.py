@@ -10,7 +10,7 @@ from tests.pretended_gpu import pretended_gpu
 from tests.training.toys import ToyEncoder
 from vlscore.embedding import EmbeddingEngine, StudyEmbedder, StudyViews
 from vlscore.encoders import load_encoder
-from vlscore.encoders.contract import row_error
+from vlscore.testing import row_error
 
 TEXTS = ["Small left effusion.", "", "The heart is enlarged. " * 9, "No acute process."]
 PICTURES = [

@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from tests.doubles import HashEncoder, KeptEncoder
-from vlscore._signature import Signature
+from vlscore.core import Signature
+from vlscore.data import ImagePolicy
 from vlscore.embedding import StudyEmbedder, StudyViews
 from vlscore.errors import (
     BrokenContract,
@@ -17,7 +18,6 @@ from vlscore.errors import (
     UnreadableImage,
     WeightsNotFound,
 )
-from vlscore.images import ImagePolicy
 
 
 def picture(seed=0, dtype=np.uint8):
@@ -144,7 +144,7 @@ def test_a_model_in_training_mode_is_refused():
 
 
 def test_the_demonstration_encoder_warns_once(monkeypatch):
-    from vlscore.embedding import studies
+    from vlscore.embedding import embedder as studies
 
     studies._warn_of_demonstration.cache_clear()
     with pytest.warns(DemonstrationEncoderWarning, match="synthetic phantoms"):
@@ -156,7 +156,7 @@ def test_the_demonstration_encoder_warns_once(monkeypatch):
 
 def test_another_like_this_has_the_same_encoder_and_policies(tmp_path, monkeypatch):
     monkeypatch.setattr("vlscore.embedding.engine.can_compile", lambda device: True)
-    monkeypatch.setattr("vlscore.embedding.studies.why_slow", lambda precision, device: None)
+    monkeypatch.setattr("vlscore.embedding.embedder.why_slow", lambda precision, device: None)
     embedder = StudyEmbedder(
         KeptEncoder(), views="mean", batch_size=3, cache=tmp_path / "one", compile=True
     )

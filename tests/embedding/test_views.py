@@ -6,8 +6,7 @@ import torch
 
 from tests.doubles import HashEncoder
 from tests.images.writing import chest, save
-from vlscore.embedding import StudyEmbedder, StudyViews
-from vlscore.embedding.views import choose_views
+from vlscore.embedding import StudyEmbedder, StudyViews, choose_views
 from vlscore.errors import InvalidStudy
 
 

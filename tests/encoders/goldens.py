@@ -22,8 +22,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from vlscore.data import ImagePolicy, Radiograph, as_radiograph
 from vlscore.encoders import ImagePipeline, JointEncoder, load_encoder
-from vlscore.images import ImagePolicy, Radiograph, as_radiograph
 
 DATA = Path(__file__).parent / "data"
 SALT = "public"

@@ -9,9 +9,8 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
-from vlscore.encoders.blocks import area
-from vlscore.encoders.blocks.area import shrink_by_area
-from vlscore.encoders.blocks.pad_crop import pad_to_square
+from vlscore.encoders.blocks import pixels as area
+from vlscore.encoders.blocks.pixels import pad_to_square, shrink_by_area
 
 # Compilers for other processors join multiplication and addition in OpenCV, which rounds once less.
 EXACT = platform.machine() in ("x86_64", "AMD64")

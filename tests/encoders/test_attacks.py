@@ -20,9 +20,8 @@ from safetensors.torch import save_file
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
 from tests.encoders.goldens import Golden
-from vlscore._resources import resource_path
-from vlscore.encoders import load_encoder
-from vlscore.encoders.weights import verify
+from vlscore.core import resource_path
+from vlscore.encoders import load_encoder, verify
 from vlscore.errors import (
     ChecksumMismatch,
     IncompatibleCheckpoint,

@@ -3,10 +3,9 @@
 import pytest
 import torch
 
-from vlscore.encoders.blocks import resnet_trunk
-from vlscore.encoders.blocks.bert import Bert
-from vlscore.encoders.blocks.resnet_trunk import ResNet50, feature_maps
-from vlscore.encoders.inference import unchanging_weights
+from vlscore.encoders import Bert, unchanging_weights
+from vlscore.encoders.blocks import resnet as resnet_trunk
+from vlscore.encoders.blocks.resnet import ResNet50, feature_maps
 
 
 @pytest.fixture(scope="module", params=[1, 2], ids=["one segment", "two segments"])
@@ -34,7 +33,7 @@ def berts(request):
 @pytest.fixture
 def by_mkl(monkeypatch):
     """Our linear maps by the same routine as the library's."""
-    monkeypatch.setattr("vlscore.encoders.blocks.linear.uses_onednn", lambda: False)
+    monkeypatch.setattr("vlscore.encoders.blocks.bert.uses_onednn", lambda: False)
 
 
 @pytest.mark.usefixtures("by_mkl")

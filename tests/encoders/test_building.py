@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from vlscore.encoders.blocks.building import fill, without_initialisation
+from vlscore.encoders import fill, without_initialisation
 from vlscore.errors import IncompatibleCheckpoint
 
 SOURCE = Path("model.ckpt")

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from vlscore._resources import resource_path
-from vlscore.cli._encoder_texts import card_text, cards_text
-from vlscore.encoders import encoder_card, encoder_cards
-from vlscore.encoders.cards import entry_of
+from vlscore.cli.encoders import card_text, cards_text
+from vlscore.core import resource_path
+from vlscore.encoders import encoder_card, encoder_cards, entry_of
 
 COMMANDS = [
     ("encoders",),

@@ -15,7 +15,8 @@ import torch
 from safetensors.torch import save_file
 
 from tests.encoders.goldens import forget_foreign_classes, omegaconf_dict, save_lightning
-from vlscore.encoders.checkpoints import load_checkpoint, tensors_digest
+from vlscore.encoders import load_checkpoint
+from vlscore.encoders.checkpoints import tensors_digest
 from vlscore.errors import IncompatibleCheckpoint, UnsafeCheckpoint, WeightsNotFound
 
 TENSORS = {

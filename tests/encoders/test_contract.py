@@ -11,28 +11,29 @@ import torch
 
 from tests.doubles import HashEncoder
 from tests.pretended_gpu import pretended_gpu
-from vlscore.encoders import ENCODERS, JointEncoder, Tokens, load_encoder
-from vlscore.encoders.blocks.clip_tokens import ClipTokenizer
-from vlscore.encoders.blocks.openclip_model import (
-    CleaningWordPieces,
-    OpenClipPipeline,
-    build_model,
+from vlscore.data import as_radiograph
+from vlscore.encoders import (
+    ENCODERS,
+    JointEncoder,
+    SmallEncoder,
+    Tokens,
+    WordPieceTokenizer,
+    find_encoder,
+    inference,
+    load_encoder,
 )
-from vlscore.encoders.blocks.wordpiece import WordPieceTokenizer
-from vlscore.encoders.contract import (
-    REPORTS,
-    Check,
+from vlscore.encoders.blocks.tokenizers import ClipTokenizer
+from vlscore.encoders.models.openclip import BIOMEDCLIP_CONFIG, BiomedClipEncoder
+from vlscore.encoders.models.openclip_parts import CleaningWordPieces, OpenClipPipeline, build_model
+from vlscore.errors import BrokenContract
+from vlscore.testing import (
+    ENCODER_REPORTS,
+    EncoderCheck,
     check_devices,
     check_encoder,
     encoder_checks,
     row_error,
 )
-from vlscore.encoders.inference import inference
-from vlscore.encoders.openclip import BIOMEDCLIP_CONFIG, BiomedClipEncoder
-from vlscore.encoders.registry import find_encoder
-from vlscore.encoders.small import SmallEncoder
-from vlscore.errors import BrokenContract
-from vlscore.images import as_radiograph
 
 CLIP_ARCHITECTURE = "ViT-S-32-alt"
 RADIOGRAPH = as_radiograph(np.arange(300 * 200, dtype=np.uint16).reshape(300, 200))
@@ -101,7 +102,7 @@ def test_cpu_and_gpu_agree(encoder: JointEncoder) -> None:
 def test_no_tensor_stays_behind_on_the_cpu(encoder: JointEncoder) -> None:
     """All that embedding and training ask of an encoder, on a GPU that need not be there."""
     pixels = torch.stack([encoder.preprocess(RADIOGRAPH)])
-    tokens = encoder.tokenize(REPORTS[:2])
+    tokens = encoder.tokenize(ENCODER_REPORTS[:2])
     with pretended_gpu(), inference(torch.device("cuda"), "fp32"):
         encoder.to("cuda")
         try:
@@ -211,7 +212,7 @@ def test_the_list_of_checks_is_complete() -> None:
     import vlscore.encoders.contract as module
 
     checks = (getattr(module, name) for name in dir(module) if name.startswith("check_"))
-    written: set[Check] = {check for check in checks if check.__module__ == module.__name__}
+    written: set[EncoderCheck] = {check for check in checks if check.__module__ == module.__name__}
     assert written - {check_encoder, check_devices} == set(encoder_checks()) - {check_devices}
 
 

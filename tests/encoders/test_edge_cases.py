@@ -12,15 +12,14 @@ import pytest
 import torch
 
 from tests.encoders.goldens import SALT, clinical_vocabulary, sha256
-from vlscore.encoders import ImagePipeline, JointEncoder
-from vlscore.encoders.biovil import ResizeCropPipeline
-from vlscore.encoders.blocks.pad_crop import PadCropPipeline, pad_to_square
-from vlscore.encoders.blocks.wordpiece import WordPieceTokenizer
-from vlscore.encoders.gloria import GloriaEncoder
-from vlscore.encoders.limitr import LimitrEncoder
-from vlscore.encoders.medclip import MedclipResNetEncoder, SquareCanvasPipeline
+from vlscore.data import Provenance, Radiograph
+from vlscore.encoders import ImagePipeline, JointEncoder, WordPieceTokenizer
+from vlscore.encoders.blocks.pixels import PadCropPipeline, pad_to_square
+from vlscore.encoders.models.biovil import ResizeCropPipeline
+from vlscore.encoders.models.gloria import GloriaEncoder
+from vlscore.encoders.models.limitr import LimitrEncoder
+from vlscore.encoders.models.medclip import MedclipResNetEncoder, SquareCanvasPipeline
 from vlscore.errors import UnreadableImage
-from vlscore.images import Provenance, Radiograph
 
 EMPTY = [101, 102]
 PIPELINES: dict[str, ImagePipeline] = {

@@ -8,11 +8,9 @@ import torch
 from torch import Tensor, nn
 from transformers import BertConfig, BertModel
 
-from vlscore.encoders import JointEncoder, Tokens
-from vlscore.encoders.blocks.bert_tower import all_layers, attention_of_first
-from vlscore.encoders.blocks.wordpiece import WordPieceTokenizer
-from vlscore.encoders.features import ImageFeatures, ReportFeatures
-from vlscore.encoders.registry import find_encoder
+from vlscore.encoders import ImageFeatures, JointEncoder, Tokens, WordPieceTokenizer, find_encoder
+from vlscore.encoders.base import ReportFeatures
+from vlscore.encoders.blocks.bert import all_layers, attention_of_first
 
 REPORTS = ["No effusion", "The heart is mildly enlarged", "Lungs clear"]
 WORDS = [3, 6, 3]

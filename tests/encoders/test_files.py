@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from vlscore.encoders.blocks.files import checkpoint_in, vocabulary_file
+from vlscore.encoders import checkpoint_in, vocabulary_file
 from vlscore.errors import WeightsNotFound
 
 NAMES = ("published.ckpt", "other.bin")

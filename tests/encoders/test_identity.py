@@ -9,9 +9,7 @@ import torch
 
 from tests.doubles import BrightnessPipeline, HashEncoder
 from tests.encoders.test_attacks import changed, write_model
-from vlscore.encoders import Tokens, load_encoder
-from vlscore.encoders.checkpoints import convert
-from vlscore.encoders.weights import verify
+from vlscore.encoders import Tokens, convert, load_encoder, verify
 
 
 @pytest.fixture
@@ -46,7 +44,7 @@ def test_another_container_is_the_same_checksum(folder: Path, tmp_path: Path) ->
     model = folder / "open_clip_model.safetensors"
     (checked,) = verify(folder)
     assert checked.digest == before.weights_digest
-    from vlscore.encoders.checkpoints import load_checkpoint
+    from vlscore.encoders import load_checkpoint
 
     torch.save({"state_dict": load_checkpoint(model)}, tmp_path / "again.ckpt")
     assert convert(tmp_path / "again.ckpt", model, overwrite=True) == before.weights_digest
@@ -55,7 +53,7 @@ def test_another_container_is_the_same_checksum(folder: Path, tmp_path: Path) ->
 
 def test_a_shuffled_list_of_word_pieces_is_another_checksum(tmp_path: Path) -> None:
     from tests.encoders.goldens import Golden
-    from vlscore.encoders.blocks.wordpiece import WordPieceTokenizer
+    from vlscore.encoders import WordPieceTokenizer
 
     path = Golden.of("gloria").vocabulary(tmp_path)
     digests = {WordPieceTokenizer.from_file(path).digest}

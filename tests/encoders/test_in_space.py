@@ -7,15 +7,13 @@ import pytest
 import torch
 
 from tests.conftest import REPOSITORY
-from vlscore.encoders import load_encoder
-from vlscore.encoders.contract import check_encoder
-from vlscore.encoders.in_space import InSharedSpace
+from vlscore.data import render, sample_studies
+from vlscore.encoders import SharedSpace, load_encoder
+from vlscore.encoders.models.in_space import InSharedSpace
 from vlscore.errors import IncompatibleCheckpoint, WeightsNotFound
-from vlscore.phantom import render
-from vlscore.phantom.dataset import sample_studies
-from vlscore.similarity import SharedSpace
+from vlscore.testing import check_encoder
 
-NAME = "vlscore.encoders.in_space:InSharedSpace"
+NAME = "vlscore.encoders.models.in_space:InSharedSpace"
 
 
 @pytest.fixture(scope="module")

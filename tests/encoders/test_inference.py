@@ -13,16 +13,15 @@ import torch
 
 from tests.doubles import HashEncoder
 from vlscore.embedding import StudyEmbedder
-from vlscore.encoders import load_encoder
-from vlscore.encoders.inference import (
-    PRECISIONS,
-    _processor_flags,
+from vlscore.encoders import (
     check_device,
     check_precision,
     check_ready,
     inference,
+    load_encoder,
     why_slow,
 )
+from vlscore.encoders.devices import PRECISIONS, _processor_flags
 from vlscore.errors import BrokenContract, InvalidSetting, SlowPrecisionWarning
 
 CPU = torch.device("cpu")
@@ -195,7 +194,7 @@ def test_fp16_is_for_gpus():
     ],
 )
 def test_bf16_without_units_for_it_is_said_to_be_slower(monkeypatch, flags, slow):
-    monkeypatch.setattr("vlscore.encoders.inference._processor_flags", lambda: frozenset(flags))
+    monkeypatch.setattr("vlscore.encoders.devices._processor_flags", lambda: frozenset(flags))
     assert (why_slow("bf16", CPU) is not None) is slow
     assert why_slow("fp32", CPU) is None
     with warnings.catch_warnings(record=True) as caught:

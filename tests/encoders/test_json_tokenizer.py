@@ -9,7 +9,7 @@ from open_clip.tokenizer import HFTokenizer
 
 from tests.encoders.test_attacks import changed, write_model, write_tokenizer
 from vlscore.encoders import load_encoder
-from vlscore.encoders.blocks.json_tokenizer import JsonTokenizer
+from vlscore.encoders.blocks.tokenizers import JsonTokenizer
 
 TEXTS = [
     "No  small\npleural effusion!",

@@ -8,15 +8,15 @@ from safetensors.torch import save_file
 
 from tests.doubles import HashEncoder
 from tests.evaluation.samples import make_table
-from vlscore._assurance import confirm
+from vlscore.core import confirm
 from vlscore.embedding import StudyEmbedder
-from vlscore.encoders import known_digests
-from vlscore.encoders.blocks.building import fill
-from vlscore.encoders.checkpoints import load_checkpoint, tensors_digest
+from vlscore.encoders import checkpoints as known_digests
+from vlscore.encoders import fill, load_checkpoint
+from vlscore.encoders.checkpoints import tensors_digest
 from vlscore.errors import ChecksumMismatch
 from vlscore.evaluation import evaluate
-from vlscore.index import SourceSettings, build_index
-from vlscore.scorer import Scorer
+from vlscore.metrics import Scorer
+from vlscore.retrieval import SourceSettings, build_index
 
 
 @pytest.fixture

@@ -7,10 +7,10 @@ import torch
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from vlscore.encoders.blocks import linear
-from vlscore.encoders.blocks.bert import Bert
-from vlscore.encoders.blocks.linear import Linear, by_onednn, uses_onednn
-from vlscore.encoders.inference import ProcessorFacts, inference, unchanging_weights
+from vlscore.encoders import Bert, inference, unchanging_weights
+from vlscore.encoders.blocks import bert as linear
+from vlscore.encoders.blocks.bert import Linear, by_onednn, uses_onednn
+from vlscore.encoders.devices import ProcessorFacts
 
 TOLERANCE = 2e-6
 needs_onednn = pytest.mark.skipif(

@@ -12,8 +12,8 @@ import torch
 from safetensors.torch import save_file
 
 from vlscore.encoders import load_encoder
-from vlscore.encoders.contract import check_encoder
 from vlscore.errors import BrokenContract
+from vlscore.testing import check_encoder
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "own_encoder.md"
 BLOCKS = re.findall(r"```python\n(.*?)```", DOCUMENT.read_text(encoding="utf-8"), re.DOTALL)

@@ -14,7 +14,7 @@ from tests.encoders.goldens import (
 )
 from vlscore.encoders import JointEncoder
 from vlscore.encoders.blocks.pixels import read_with_opencv
-from vlscore.encoders.chexzero import CanvasPipeline
+from vlscore.encoders.models.chexzero import CanvasPipeline
 from vlscore.errors import InvalidSetting
 
 

@@ -16,7 +16,7 @@ from tests.encoders.goldens import (
     row_error,
 )
 from vlscore.encoders import JointEncoder, load_encoder
-from vlscore.encoders.openclip import BIOMEDCLIP_CONFIG
+from vlscore.encoders.models.openclip import BIOMEDCLIP_CONFIG
 from vlscore.errors import IncompatibleCheckpoint, UnknownName, WeightsNotFound
 
 CONFIG = "open_clip_config.json"

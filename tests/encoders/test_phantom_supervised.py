@@ -12,15 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.encoders.goldens import DATA, row_error
-from vlscore._resources import resource_path
+from vlscore.core import resource_path
 from vlscore.encoders import load_encoder
-from vlscore.encoders.blocks.sentences import (
-    MAX_TOKENS,
-    PAD,
-    STOP,
-    WordTokenizer,
-    split_sentences,
-)
+from vlscore.encoders.blocks.tokenizers import MAX_TOKENS, PAD, STOP, WordTokenizer, split_sentences
 from vlscore.errors import ChecksumMismatch
 
 
@@ -33,7 +27,7 @@ def test_it_loads_without_the_phantom_room():
     program = (
         "import sys; from vlscore.encoders import load_encoder; "
         "load_encoder('phantom-supervised'); "
-        "print(any(name.startswith('vlscore.phantom') for name in sys.modules))"
+        "print(any(name.startswith('vlscore.data') for name in sys.modules))"
     )
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from vlscore.encoders.blocks.pad_crop import PadCropPipeline
-from vlscore.images import ImagePolicy
+from vlscore.data import ImagePolicy
+from vlscore.encoders.blocks.pixels import PadCropPipeline
 
 DECODE = """
 import pickle, sys

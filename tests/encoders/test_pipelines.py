@@ -15,16 +15,16 @@ import torch
 from open_clip.transform import PreprocessCfg, image_transform_v2
 from PIL import Image
 
+from vlscore.data import ImagePolicy, Provenance, Radiograph
 from vlscore.encoders import ImagePipeline
-from vlscore.encoders.biovil import ResizeCropPipeline
-from vlscore.encoders.blocks.openclip_model import OpenClipPipeline
-from vlscore.encoders.blocks.pad_crop import PadCropPipeline
-from vlscore.encoders.chexzero import CanvasPipeline
-from vlscore.encoders.convirt import StretchPipeline
-from vlscore.encoders.medclip import SquareCanvasPipeline
-from vlscore.encoders.phantom_supervised import PhantomPipeline
+from vlscore.encoders.blocks.pixels import PadCropPipeline
+from vlscore.encoders.models.biovil import ResizeCropPipeline
+from vlscore.encoders.models.chexzero import CanvasPipeline
+from vlscore.encoders.models.convirt import StretchPipeline
+from vlscore.encoders.models.medclip import SquareCanvasPipeline
+from vlscore.encoders.models.openclip_parts import OpenClipPipeline
+from vlscore.encoders.models.phantom_supervised import PhantomPipeline
 from vlscore.errors import UnreadableImage
-from vlscore.images import ImagePolicy, Provenance, Radiograph
 
 PIPELINES: dict[str, tuple[ImagePipeline, tuple[int, ...]]] = {
     "pad and crop": (PadCropPipeline(), (3, 224, 224)),

@@ -11,9 +11,9 @@ from vlscore.encoders import (
     check_alone,
     encoder_card,
     encoder_cards,
+    find_encoder,
     load_encoder,
 )
-from vlscore.encoders.registry import find_encoder
 from vlscore.errors import BrokenContract, InvalidSetting, UnknownName, WeightsNotFound
 
 

@@ -8,17 +8,11 @@ import torch
 from torch.nn import functional
 
 from tests.encoders.goldens import row_error
-from vlscore.encoders import encoder_card, load_encoder
-from vlscore.encoders.blocks.sentences import vocabulary_of
-from vlscore.encoders.contract import check_encoder
-from vlscore.encoders.small import MODEL, STYLES, VOCABULARY, SmallEncoder
-from vlscore.encoders.stated import CARD
-from vlscore.errors import (
-    ChecksumMismatch,
-    IncompatibleCheckpoint,
-    InvalidSetting,
-    WeightsNotFound,
-)
+from vlscore.encoders import SmallEncoder, encoder_card, load_encoder, vocabulary_of
+from vlscore.encoders.cards import CARD
+from vlscore.encoders.models.small import MODEL, STYLES, VOCABULARY
+from vlscore.errors import ChecksumMismatch, IncompatibleCheckpoint, InvalidSetting, WeightsNotFound
+from vlscore.testing import check_encoder
 
 REPORTS = [
     "Small left pleural effusion. No pneumothorax.",

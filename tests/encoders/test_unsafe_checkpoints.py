@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from vlscore.encoders import load_encoder
-from vlscore.encoders.checkpoints import convert, load_checkpoint, tensors_digest
+from vlscore.encoders import convert, load_checkpoint, load_encoder
+from vlscore.encoders.checkpoints import tensors_digest
 from vlscore.errors import IncompatibleCheckpoint, InvalidSetting, UnsafeCheckpoint
 
 GIBIBYTE = 1 << 30

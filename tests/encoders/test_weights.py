@@ -13,22 +13,23 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
-from vlscore._resources import resource_path
-from vlscore.cli import app
+from vlscore.cli.app import app
 from vlscore.cli.weights import path as path_command
-from vlscore.encoders import encoder_card, encoder_cards, load_encoder
-from vlscore.encoders import weights as module
-from vlscore.encoders.cards import PublishedFile
-from vlscore.encoders.weights import (
-    Fetched,
+from vlscore.core import resource_path
+from vlscore.encoders import (
     cache_folder,
+    encoder_card,
+    encoder_cards,
     fetch,
-    find_weights,
     is_here,
+    load_encoder,
     published_weights,
     verify,
     weights_of,
 )
+from vlscore.encoders import weight_files as module
+from vlscore.encoders.cards import PublishedFile
+from vlscore.encoders.weight_files import Fetched, find_weights
 from vlscore.errors import ChecksumMismatch, UnknownName, UnsafeCheckpoint, WeightsNotFound
 
 NAMES = ("chexpert_resnet50.ckpt",)
@@ -39,7 +40,7 @@ BIOVIL_IMAGE = "biovil_image_resnet50_proj_size_128.pt"
 def _bare_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("VLSCORE_WEIGHTS", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr("vlscore.encoders.weights.sys.platform", "linux")
+    monkeypatch.setattr("vlscore.encoders.weight_files.sys.platform", "linux")
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
 

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vlscore.encoders import Tokens
-from vlscore.encoders.blocks.bert_tower import mean_over_tokens, sum_over_tokens
-from vlscore.encoders.blocks.gloria_towers import add_up_words
+from vlscore.encoders.blocks.bert import mean_over_tokens, sum_over_tokens
+from vlscore.encoders.models.gloria import add_up_words
 
 START, END, WORD, PIECE = 0, 1, 2, 3
 CONTINUES = torch.tensor([False, False, False, True])

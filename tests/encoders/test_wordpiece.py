@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from vlscore.encoders.blocks.wordpiece import WordPieceTokenizer
+from vlscore.encoders import WordPieceTokenizer
 from vlscore.errors import IncompatibleCheckpoint
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]

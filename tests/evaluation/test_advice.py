@@ -6,9 +6,9 @@ from PIL import Image
 
 from tests.doubles import HashEncoder, KeptEncoder
 from vlscore.embedding import StudyEmbedder
-from vlscore.evaluation import advice
-from vlscore.evaluation.advice import advice_on
-from vlscore.evaluation.stages import Stage, Stages
+from vlscore.evaluation import Stage
+from vlscore.evaluation import stages as advice
+from vlscore.evaluation.stages import Stages, advice_on
 
 
 def measured(decoding, images, reports=0.0, loading=0.0):
@@ -25,7 +25,7 @@ def cache_is_on(monkeypatch, tmp_path):
 
 @pytest.fixture
 def no_units(monkeypatch):
-    monkeypatch.setattr("vlscore.encoders.inference._processor_flags", lambda: frozenset({"sse2"}))
+    monkeypatch.setattr("vlscore.encoders.devices._processor_flags", lambda: frozenset({"sse2"}))
 
 
 @pytest.fixture

@@ -5,10 +5,8 @@ import json
 import pytest
 
 from tests.annotators.constructed import REPORTS, write_chexbert, write_radgraph
-from vlscore.annotators import CheXbert, RadGraph
 from vlscore.evaluation import evaluate
-from vlscore.metrics import find_metric
-from vlscore.scorer import Scorer
+from vlscore.metrics import CheXbert, RadGraph, Scorer, find_metric
 
 # Each of the six is a candidate of one study and the reference of another.
 TEXTS = REPORTS[:6]
@@ -40,7 +38,7 @@ def table(tmp_path):
 @pytest.fixture
 def forgetful(monkeypatch):
     """Forgets what is remembered in memory, and notes what the networks are asked."""
-    from vlscore.annotators import memory
+    from vlscore.metrics.networks import remembered as memory
 
     asked = []
     for kind in (RadGraph, CheXbert):

@@ -5,7 +5,7 @@ import pytest
 from tests.doubles import Sociable
 from tests.evaluation.samples import BATCH, CHUNK, make_table
 from vlscore.evaluation import evaluate
-from vlscore.scorer import Scorer
+from vlscore.metrics import Scorer
 
 
 def test_embeddings_do_not_depend_on_where_a_run_was_stopped(tmp_path):

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from tests.evaluation.samples import read_scores
-from vlscore._resources import resource_path
+from vlscore.core import resource_path
 from vlscore.evaluation import evaluate, summary_text
-from vlscore.scorer import Scorer
+from vlscore.metrics import Scorer
 
 DEMO = resource_path("weights", "phantom", "demo") / "studies.jsonl"
 KEPT = json.loads((Path(__file__).parent / "data" / "demo.json").read_text())

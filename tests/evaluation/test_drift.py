@@ -8,11 +8,11 @@ from scipy import stats
 
 from tests.doubles import HashEncoder
 from tests.evaluation.samples import make_table, write_table
-from vlscore._resources import resource_path
+from vlscore.core import resource_path
+from vlscore.data import open_studies
 from vlscore.errors import InvalidSetting
 from vlscore.evaluation import check_drift, evaluate
-from vlscore.scorer import Scorer
-from vlscore.studies import open_studies
+from vlscore.metrics import Scorer
 
 DEMO = resource_path("weights", "phantom", "demo") / "studies.jsonl"
 

@@ -19,16 +19,16 @@ from typer.testing import CliRunner
 
 from tests.doubles import KeptEncoder
 from tests.evaluation.samples import BATCH, CHUNK, make_table, results_of, write_table
-from vlscore._resources import resource_path
-from vlscore.cache import open_cache
-from vlscore.cli import app
-from vlscore.embedding.kept import kept_pixels
+from vlscore.cli.app import app
+from vlscore.core import open_cache, resource_path
+from vlscore.data import open_studies
+from vlscore.embedding import kept_pixels
 from vlscore.errors import InvalidSetting, MissingDependency
-from vlscore.evaluation import evaluate, on_ray, on_workers
-from vlscore.evaluation.on_ray import OnRay
-from vlscore.evaluation.on_workers import Reading, choose, decode
-from vlscore.scorer import Scorer
-from vlscore.studies import open_studies
+from vlscore.evaluation import OnRay, evaluate
+from vlscore.evaluation.scoring import ray_run as on_ray
+from vlscore.evaluation.scoring import ray_workers as on_workers
+from vlscore.evaluation.scoring.ray_workers import Reading, choose, decode
+from vlscore.metrics import Scorer
 
 DEMO = resource_path("weights", "phantom", "demo") / "studies.jsonl"
 DONE = ("images_decoded", "images_embedded", "reports_embedded")

@@ -4,10 +4,10 @@ import json
 
 import pytest
 
+from vlscore.data import read_image
 from vlscore.errors import UnreadableImage
 from vlscore.evaluation import evaluate
-from vlscore.images import read_image
-from vlscore.scorer import Scorer
+from vlscore.metrics import Scorer
 
 # What must be refused among the shared files, and why.
 REFUSED = {

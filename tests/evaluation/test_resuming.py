@@ -27,17 +27,12 @@ from tests.evaluation.samples import (
 )
 from tests.metrics import own
 from tests.test_resumable import killed_everywhere
-from vlscore._resources import resource_path
-from vlscore.errors import (
-    ChecksumMismatch,
-    FolderInUse,
-    InvalidSetting,
-    InvalidTable,
-    UnknownName,
-)
-from vlscore.evaluation import computing, evaluate
-from vlscore.scorer import Scorer
-from vlscore.studies import ColumnNames
+from vlscore.core import resource_path
+from vlscore.data import ColumnNames
+from vlscore.errors import ChecksumMismatch, FolderInUse, InvalidSetting, InvalidTable, UnknownName
+from vlscore.evaluation import evaluate
+from vlscore.evaluation.scoring import executor as computing
+from vlscore.metrics import Scorer
 
 DEMO = resource_path("weights", "phantom", "demo") / "studies.jsonl"
 RESULTS = {"scores.parquet", "details.parquet", "failures.csv", "summary.json"}

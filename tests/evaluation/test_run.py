@@ -12,13 +12,12 @@ from PIL import Image
 from tests.doubles import HashEncoder
 from tests.evaluation.samples import BATCH, make_table, read_scores, results_of, write_table
 from tests.metrics import own
-from vlscore._signature import Signature
+from vlscore.core import Signature
+from vlscore.data import ColumnNames, open_studies
 from vlscore.errors import InvalidSetting, InvalidTable
 from vlscore.evaluation import evaluate, scores_table, summary_table, summary_text
-from vlscore.evaluation.summary import read_summary
-from vlscore.metrics import compute
-from vlscore.scorer import Scorer
-from vlscore.studies import ColumnNames, open_studies
+from vlscore.evaluation.scoring.summary import read_summary
+from vlscore.metrics import Scorer, compute
 
 METRICS = "vlscore,cosine,bleu-1,findings-f1"
 

@@ -17,13 +17,11 @@ import pytest
 
 from tests.doubles import HashEncoder, KeptEncoder
 from tests.evaluation.samples import BATCH, CHUNK, make_table, results_of, write_table
-from vlscore._processes import Processes
-from vlscore._resources import resource_path
-from vlscore._torchrun import ProcessLost
+from vlscore.core import Processes, ProcessLost, resource_path
+from vlscore.data import open_studies
 from vlscore.errors import InvalidSetting, VLScoreError
 from vlscore.evaluation import evaluate, facts_of, serve_evaluation, when_all_are_ready
-from vlscore.scorer import Scorer
-from vlscore.studies import open_studies
+from vlscore.metrics import Scorer
 
 DEMO = resource_path("weights", "phantom", "demo") / "studies.jsonl"
 

@@ -6,11 +6,11 @@ import pytest
 
 from tests.doubles import HashEncoder
 from tests.evaluation.samples import make_table, write_table
-from vlscore._resources import resource_path
+from vlscore.core import resource_path
+from vlscore.data import open_studies
 from vlscore.errors import InvalidSetting
-from vlscore.evaluation.stages import Stage, measure_stages
-from vlscore.scorer import Scorer
-from vlscore.studies import open_studies
+from vlscore.evaluation import Stage, measure_stages
+from vlscore.metrics import Scorer
 
 DEMO = resource_path("weights", "phantom", "demo") / "studies.jsonl"
 
@@ -87,7 +87,7 @@ def test_nothing_is_taken_from_the_cache_or_kept(table, cache_folder):
 
 def test_advice_is_of_what_was_measured(table, monkeypatch):
     monkeypatch.setenv("VLSCORE_CACHE", "off")
-    monkeypatch.setattr("vlscore.encoders.inference._processor_flags", lambda: frozenset({"sse2"}))
+    monkeypatch.setattr("vlscore.encoders.devices._processor_flags", lambda: frozenset({"sse2"}))
     found = measure_stages(table, Scorer(Slow()), 6, [Stage("loading", 30.0)])
     said = "\\n".join(found.advice)
     assert "bf16 is no help: this processor has no units" in said

@@ -3,16 +3,7 @@
 import pytest
 
 from vlscore.errors import InvalidReport
-from vlscore.findings import (
-    Axis,
-    Category,
-    Change,
-    Finding,
-    Polarity,
-    Side,
-    Status,
-    extract,
-)
+from vlscore.findings import Axis, Category, Change, Finding, Polarity, Side, Status, extract
 
 
 def only(report: str, observation: str) -> Finding:

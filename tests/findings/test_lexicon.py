@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from vlscore import errors
-from vlscore._resources import resource_path
-from vlscore.findings import InvalidLexicon, extract, load_lexicon, severity_level
-from vlscore.findings.phrases import PhraseTrie
-from vlscore.findings.tokens import tokenize
+from vlscore.core import resource_path
+from vlscore.errors import InvalidLexicon
+from vlscore.findings import extract, load_lexicon, severity_level
+from vlscore.findings.tokens import PhraseTrie, tokenize
 
 
 @pytest.fixture

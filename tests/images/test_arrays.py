@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 from PIL import Image
 
+from vlscore.data import ImagePolicy, Provenance, Radiograph, as_radiograph, too_elongated
 from vlscore.errors import UnreadableImage
-from vlscore.images import ImagePolicy, Provenance, Radiograph, as_radiograph, too_elongated
 
 ACCEPT = ImagePolicy(other_modalities="accept")
 EIGHT_BITS = npst.arrays(np.uint8, npst.array_shapes(min_dims=2, max_dims=2, max_side=9))

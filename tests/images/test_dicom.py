@@ -19,8 +19,8 @@ from pydicom.uid import (
 )
 
 from tests.images.writing import chest, lookup_table, save
+from vlscore.data import ImagePolicy, read_image
 from vlscore.errors import UnreadableImage
-from vlscore.images import ImagePolicy, read_image
 
 GREY = np.arange(64, dtype=np.uint8).reshape(8, 8) * 4
 TWELVE = np.arange(64, dtype=np.uint16).reshape(8, 8) * 65  # 0 to 4095

@@ -15,9 +15,9 @@ from pydicom.encaps import encapsulate
 from pydicom.uid import DeflatedExplicitVRLittleEndian, JPEG2000Lossless, JPEGBaseline8Bit
 
 from tests.images.writing import chest, save
+from vlscore.data import ImagePolicy, is_plain_file, read_image
+from vlscore.data.images.dicom_pixels import Stated, codestream_header
 from vlscore.errors import UnreadableImage
-from vlscore.images import ImagePolicy, is_plain_file, read_image
-from vlscore.images.codestream import Stated, codestream_header
 
 GREY = np.arange(64, dtype=np.uint8).reshape(8, 8) * 4
 ACCEPT = ImagePolicy(other_modalities="accept")

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from vlscore.data import ImagePolicy
+from vlscore.data.images.policy import WINDOWS
 from vlscore.errors import InvalidSetting
-from vlscore.images import ImagePolicy
-from vlscore.images.policy import WINDOWS
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
+from vlscore.data import ImagePolicy, as_radiograph, read_image
 from vlscore.errors import UnreadableImage
-from vlscore.images import ImagePolicy, as_radiograph, read_image
 
 GREY = np.arange(64, dtype=np.uint8).reshape(8, 8) * 4
 DEEP = GREY.astype(np.uint16) * 250 + 7

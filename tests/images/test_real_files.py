@@ -8,8 +8,8 @@ from PIL import Image
 from pydicom import dcmread
 from pydicom.data import get_testdata_file
 
+from vlscore.data import ImagePolicy, read_image
 from vlscore.errors import UnreadableImage
-from vlscore.images import ImagePolicy, read_image
 
 ACCEPT = ImagePolicy(other_modalities="accept", frame=0)
 

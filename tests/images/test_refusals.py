@@ -22,9 +22,9 @@ from pydicom.uid import (
 )
 
 from tests.images.writing import chest, save
+from vlscore.data import ImagePolicy, read_image
+from vlscore.data.images.dicom_pixels import codestream_header
 from vlscore.errors import UnreadableImage
-from vlscore.images import ImagePolicy, read_image
-from vlscore.images.codestream import codestream_header
 
 GREY = np.arange(64, dtype=np.uint8).reshape(8, 8) * 4
 ACCEPT = ImagePolicy(other_modalities="accept")

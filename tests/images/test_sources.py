@@ -11,8 +11,8 @@ from pydicom import Dataset, dcmread
 from pydicom.uid import JPEG2000Lossless
 
 from tests.images.writing import chest, save
+from vlscore.data import ImagePolicy, as_radiograph
 from vlscore.errors import UnreadableImage
-from vlscore.images import ImagePolicy, as_radiograph
 
 TWELVE = np.arange(1024, dtype=np.uint16).reshape(32, 32) * 4
 EIGHT = (TWELVE // 16).astype(np.uint8)

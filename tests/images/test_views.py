@@ -15,8 +15,7 @@ from pydicom.uid import DeflatedExplicitVRLittleEndian
 
 from tests.images.test_refusals import FILES, SECRETS, WORDS
 from tests.images.writing import chest, save
-from vlscore.images import as_radiograph, read_image
-from vlscore.images.views import is_lateral, projection, stored_view
+from vlscore.data import as_radiograph, is_lateral, projection, read_image, stored_view
 
 GREY = np.arange(64, dtype=np.uint8).reshape(8, 8) * 4
 

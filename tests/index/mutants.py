@@ -15,10 +15,15 @@ from pathlib import Path
 import numpy as np
 
 from vlscore.errors import VLScoreError
-from vlscore.index import load_index, verify_index
-from vlscore.index.manifest import MANIFEST, read_manifest
-from vlscore.index.store import record_file, write_manifest
-from vlscore.search import ApproximateIndex, Corpus, Oracle
+from vlscore.retrieval import (
+    ApproximateIndex,
+    Corpus,
+    Oracle,
+    load_index,
+    read_manifest,
+    verify_index,
+)
+from vlscore.retrieval.index_folder import MANIFEST, record_file, write_manifest
 
 NUMBERS = (0, 1, -1, 2**31 - 1, 2**31, 2**40, 2**62, 41, 1_000)
 WORDS = ("null", "-1", "1e400", "[]", "{}", '"\\ud800"', '"\\u001b[2J"', "true", "9" * 30, '"../x"')

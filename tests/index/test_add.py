@@ -8,7 +8,9 @@ from tests.doubles import HashEncoder
 from tests.index.test_index import folder_content, write_table
 from vlscore.embedding import StudyEmbedder
 from vlscore.errors import ChecksumMismatch
-from vlscore.index import SourceSettings, add_to_index, build, build_index, items, load_index
+from vlscore.retrieval import SourceSettings, add_to_index, build_index, load_index
+from vlscore.retrieval import index_build as build
+from vlscore.retrieval import index_parts as items
 
 
 def embedder():

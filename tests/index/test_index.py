@@ -10,8 +10,10 @@ import pytest
 from tests.doubles import HashEncoder
 from vlscore.embedding import StudyEmbedder
 from vlscore.errors import InvalidIndex, InvalidSetting
-from vlscore.index import SourceSettings, add_to_index, build, build_index, items, load_index
-from vlscore.index.verify import check_vectors, measure_recall
+from vlscore.retrieval import SourceSettings, add_to_index, build_index, load_index, measure_recall
+from vlscore.retrieval import index_build as build
+from vlscore.retrieval import index_parts as items
+from vlscore.retrieval.index_check import check_vectors
 
 
 def write_table(path, rows):

@@ -8,10 +8,10 @@ import time
 import pytest
 
 from tests.doubles import HashEncoder
-from vlscore._resumable import sole_writer
+from vlscore.core import sole_writer
 from vlscore.embedding import StudyEmbedder
 from vlscore.errors import FolderInUse, InvalidIndex
-from vlscore.index import add_to_index, build_index, load_index
+from vlscore.retrieval import add_to_index, build_index, load_index
 
 HOLDER = """
 import sys, time

@@ -10,7 +10,7 @@ from tests.doubles import HashEncoder
 from tests.index import mutants
 from tests.index.test_index import write_table
 from vlscore.embedding import StudyEmbedder
-from vlscore.index import build_index
+from vlscore.retrieval import build_index
 
 
 @pytest.mark.parametrize("approximate", [None, "HNSW4", "IVF4,Flat", "IVF4,PQ2x4"])

@@ -9,7 +9,9 @@ from tests.doubles import HashEncoder
 from tests.index.test_index import write_table
 from vlscore.embedding import StudyEmbedder
 from vlscore.errors import ChecksumMismatch, InvalidSetting
-from vlscore.index import SourceSettings, build, build_index, items
+from vlscore.retrieval import SourceSettings, build_index
+from vlscore.retrieval import index_build as build
+from vlscore.retrieval import index_parts as items
 
 
 @pytest.fixture

@@ -12,10 +12,9 @@ from tests.index.test_index import write_table
 from tests.search.test_exact import clustered
 from vlscore.embedding import StudyEmbedder
 from vlscore.errors import InvalidIndex, InvalidSetting
-from vlscore.index import build_index, load_index, verify_index
-from vlscore.index.store import TABLE_SCHEMA, record_file, write_manifest
-from vlscore.search import build_approximate
-from vlscore.search.faiss_file import check_factory, check_faiss_file
+from vlscore.retrieval import build_approximate, build_index, load_index, verify_index
+from vlscore.retrieval.index_folder import TABLE_SCHEMA, record_file, write_manifest
+from vlscore.retrieval.vector_search.approximate import check_factory, check_faiss_file
 
 
 @pytest.mark.parametrize(
@@ -116,7 +115,8 @@ def test_vectors_must_be_finite_and_those_of_the_faiss_file(index):
 
 def test_a_reader_that_meets_a_new_generation_takes_it(tmp_path, index, monkeypatch):
     """The files of the manifest it read may be gone before they are opened."""
-    from vlscore.index import add_to_index, store
+    from vlscore.retrieval import add_to_index
+    from vlscore.retrieval import index_folder as store
 
     more = write_table(tmp_path / "more.jsonl", [{"id": "n", "text": "new"}])
     check, once = store._check_file, []

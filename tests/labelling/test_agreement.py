@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vlscore.errors import InvalidSetting
-from vlscore.findings import CHEXPERT_LABELS
-from vlscore.labelling import LabelPolicy, agreement
+from vlscore.evaluation import agreement
+from vlscore.findings import CHEXPERT_LABELS, LabelPolicy
 
 VALUES = st.sampled_from([1, 0, -1, None])
 LABELS = st.fixed_dictionaries(dict.fromkeys(CHEXPERT_LABELS, VALUES))

@@ -3,7 +3,7 @@
 import pytest
 
 from vlscore.errors import InvalidTable
-from vlscore.labelling import read_labels
+from vlscore.evaluation import read_labels
 
 
 def write(tmp_path, text):

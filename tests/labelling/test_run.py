@@ -5,11 +5,11 @@ import json
 
 import pytest
 
+from vlscore.data import TextPolicy
 from vlscore.errors import InvalidSetting, InvalidTable
-from vlscore.findings import CHEXPERT_LABELS, chexpert_labels
-from vlscore.labelling import LabelPolicy, label_table
-from vlscore.labelling import run as running
-from vlscore.reports import TextPolicy
+from vlscore.evaluation import label_table
+from vlscore.evaluation.labelling import run as running
+from vlscore.findings import CHEXPERT_LABELS, LabelPolicy, chexpert_labels
 
 TEXTS = {
     "a": "FINDINGS: Small left pleural effusion, 12 mm. IMPRESSION: Possible pneumonia.",

@@ -8,9 +8,9 @@ import numpy as np
 from PIL import Image
 
 from tests.doubles import HashEncoder
+from vlscore.data import StudyImages
 from vlscore.embedding import StudyEmbedder
-from vlscore.meta import EmbeddedPairs, Pair, embed_pairs
-from vlscore.studies import StudyImages
+from vlscore.evaluation import EmbeddedPairs, Pair, embed_pairs
 
 WORDS = ["small", "large", "left", "right", "effusion", "the", "heart", "normal", "lung", "clear"]
 KINDS = {

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from tests.doubles import HashEncoder
+from vlscore.data import open_reports
 from vlscore.errors import InvalidSetting, InvalidTable
-from vlscore.meta import (
+from vlscore.evaluation import (
     Sampling,
     controlled_corpora,
     label_sentences,
@@ -15,10 +16,8 @@ from vlscore.meta import (
     run_controlled,
     unmention_test,
 )
-from vlscore.meta.labelled_sentences import write_labelled
-from vlscore.metrics import text_metric
-from vlscore.scorer import Scorer
-from vlscore.studies import open_reports
+from vlscore.evaluation.controlled_sentences.labelled_sentences import write_labelled
+from vlscore.metrics import Scorer, text_metric
 
 REPORTS = [
     "There is a small left pleural effusion. The heart is normal in size.",

@@ -6,9 +6,8 @@ import pytest
 
 from tests.conftest import REPOSITORY
 from vlscore.errors import InvalidSetting, InvalidTable
-from vlscore.meta import run_sensitivity
-from vlscore.meta.given import read_pair_values
-from vlscore.meta.pairs import read_pairs
+from vlscore.evaluation import read_pairs, run_sensitivity
+from vlscore.evaluation.sensitivities.pair_values import read_pair_values
 
 PERTURBATIONS = REPOSITORY / "perturbations" / "phantom"
 HEADER = "study_id,kind,mine.original,mine.perturbed"

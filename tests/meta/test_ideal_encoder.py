@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from vlscore.meta.ideal_encoder import ideal_scenes
-from vlscore.meta.image_use import image_use
-from vlscore.meta.image_use_summary import PREFERS, TAU, resample
-from vlscore.meta.phantom_scenes import draw_scenes
+from vlscore.evaluation.image_use.ideal_encoder import ideal_scenes
+from vlscore.evaluation.image_use.preferences import PREFERS, TAU, image_use, resample
+from vlscore.evaluation.image_use.scenes import draw_scenes
 from vlscore.metrics import find_metric
 
 

@@ -8,9 +8,9 @@ from scipy import stats
 
 from tests.meta.samples import embed, make_images, make_pairs
 from vlscore.errors import InvalidSetting
-from vlscore.meta import image_swap
-from vlscore.meta.image_swap import _images_of_others
-from vlscore.similarity import vlscore
+from vlscore.evaluation import image_swap
+from vlscore.evaluation.sensitivities.image_swap import _images_of_others
+from vlscore.metrics import vlscore
 
 
 @pytest.fixture(scope="module")

@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from tests.doubles import HashEncoder
+from vlscore.data import BOTH, FORMS, KINDS, ZONES, count_errors
 from vlscore.embedding import StudyEmbedder
-from vlscore.meta.image_use import image_use, recall
-from vlscore.meta.image_use_summary import (
+from vlscore.evaluation.image_use.preferences import (
     FAR_OUT,
     FOLLOWS,
     PREFERS,
@@ -19,10 +19,12 @@ from vlscore.meta.image_use_summary import (
     TAU,
     TAU_BLACK,
     TAU_SCENE,
+    image_use,
+    recall,
     resample,
     summarise,
 )
-from vlscore.meta.phantom_scenes import (
+from vlscore.evaluation.image_use.scenes import (
     EmbeddedScenes,
     Imperfect,
     arrange,
@@ -30,9 +32,6 @@ from vlscore.meta.phantom_scenes import (
     embed_scenes,
 )
 from vlscore.metrics import find_metric
-from vlscore.phantom import KINDS, count_errors
-from vlscore.phantom.imperfect import FORMS
-from vlscore.phantom.scene import BOTH, ZONES
 
 PLACES = [(kind, side, zone) for kind in KINDS for side in (None, *BOTH) for zone in (None, *ZONES)]
 # Directions that nothing shown or true takes; one that all embeddings take; one of images alone.

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from vlscore.errors import InvalidTable
-from vlscore.meta import Pair, read_pairs
+from vlscore.evaluation import Pair, read_pairs
 
 RECORD = {
     "study_id": 7,

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from vlscore.errors import InvalidSetting
-from vlscore.meta import evaluate_retrieval
+from vlscore.retrieval import evaluate_retrieval
 from vlscore.stats import Interval
 
 

@@ -11,11 +11,12 @@ import pytest
 from tests.doubles import HashEncoder
 from tests.evaluation.samples import results_of
 from tests.meta.samples import make_pairs, write_pairs, write_studies
-from vlscore._resumable import sole_writer
+from vlscore.core import sole_writer
+from vlscore.data import open_studies
 from vlscore.embedding import StudyEmbedder
 from vlscore.errors import FolderInUse, InvalidSetting, InvalidTable, MissingDependency
-from vlscore.meta import run, run_sensitivity
-from vlscore.studies import open_studies
+from vlscore.evaluation import run_sensitivity
+from vlscore.evaluation.sensitivities import run
 
 METRICS = "vlscore,cosine,bleu-1"
 OPTIONS = {"metrics": METRICS, "resamples": 20, "swap_images": True}
@@ -53,7 +54,7 @@ def stop_at(rows):
 def small_chunks(monkeypatch):
     monkeypatch.setattr(run, "_PAIRS_AT_ONCE", 10)
     monkeypatch.setattr(run, "STUDIES_AT_ONCE", 3)
-    monkeypatch.setattr("vlscore.meta.embedding.STUDIES_AT_ONCE", 3)
+    monkeypatch.setattr("vlscore.evaluation.sensitivities.changed_pairs.STUDIES_AT_ONCE", 3)
 
 
 @pytest.mark.usefixtures("small_chunks")
@@ -213,7 +214,7 @@ def test_pairs_without_the_section_are_left_out_of_the_swap_as_well(tmp_path, ta
 
 
 def test_texts_alone_need_no_encoder(tmp_path, pairs, monkeypatch):
-    from vlscore.embedding import studies
+    from vlscore.embedding import embedder as studies
 
     monkeypatch.setattr(studies, "load_encoder", None)
     result = run_sensitivity(pairs, tmp_path / "out", metrics="rouge-l", resamples=10)
@@ -259,8 +260,8 @@ def test_slips_are_found_before_anything_is_written(tmp_path, pairs, table):
 
 
 def test_values_in_files_are_those_computed_in_memory(tmp_path, pairs, table):
-    from vlscore.meta import embed_pairs, read_pairs, sensitivity
-    from vlscore.studies import StudyImages
+    from vlscore.data import StudyImages
+    from vlscore.evaluation import embed_pairs, read_pairs, sensitivity
 
     result = run_into(tmp_path / "out", pairs, table)
     images = {

@@ -10,12 +10,12 @@ from scipy import stats
 
 from tests.doubles import HashEncoder
 from tests.meta.samples import KINDS, embed, make_images, make_pairs
+from vlscore.data import TextPolicy
 from vlscore.embedding import StudyEmbedder
 from vlscore.errors import InvalidSetting, MissingDependency, UnknownName
-from vlscore.meta import embed_pairs, image_swap, select_pairs, sensitivity
-from vlscore.meta.tables import all_tables
+from vlscore.evaluation import embed_pairs, image_swap, select_pairs, sensitivity
+from vlscore.evaluation.sensitivities.tables import all_tables
 from vlscore.metrics import compute, text_metric
-from vlscore.reports import TextPolicy
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +91,7 @@ def test_drop_is_loss_whatever_the_direction_of_the_metric(pairs, embedded):
 
 
 def test_embedded_values_equal_the_scorers(pairs, embedded):
-    from vlscore.scorer import Scorer
+    from vlscore.metrics import Scorer
 
     (values,) = sensitivity(pairs, ["vlscore"], embedded, resamples=20).values
     images = make_images()
@@ -165,7 +165,7 @@ def test_metrics_asked_for_that_cannot_run_are_refused(pairs, monkeypatch):
         sensitivity(pairs, ["vlscore"])
     with pytest.raises(UnknownName):
         sensitivity(pairs, ["nonsense"])
-    from vlscore.metrics.providers import nltk_provider
+    from vlscore.metrics.library import meteor as nltk_provider
 
     monkeypatch.setattr(nltk_provider, "has_corpus", lambda name: False)
     with pytest.raises(MissingDependency, match=r"nltk\.downloader wordnet"):

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from vlscore.errors import InvalidSetting, MissingDependency
-from vlscore.metrics import Plan, check_metric, compute, compute_values, find_metric
-from vlscore.metrics.batch import Batch
+from vlscore.metrics import Batch, Plan, compute, compute_values, find_metric
+from vlscore.testing import check_metric
 
 bert_score = pytest.importorskip("bert_score", reason="bert-score is not installed")
 transformers = pytest.importorskip("transformers")

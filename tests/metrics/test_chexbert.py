@@ -5,8 +5,9 @@ import pytest
 
 from tests.annotators.constructed import LONG, REPORTS, golden, write_chexbert
 from vlscore.errors import MissingDependency
-from vlscore.metrics import Plan, check_metric, compute, compute_values, find_metric, signature
-from vlscore.metrics.providers import chexbert_provider
+from vlscore.metrics import Plan, compute, compute_values, find_metric, signature
+from vlscore.metrics.library import chexbert as chexbert_provider
+from vlscore.testing import check_metric
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +54,8 @@ def test_similarity_is_the_cosine_of_the_packages_vectors(chosen):
 
 def _annotated(monkeypatch, **classes):
     """Two reports of known classes: those not named are blank."""
-    from vlscore.annotators.chexbert import OBSERVATIONS, CheXbertAnnotation
+    from vlscore.metrics import CheXbertAnnotation
+    from vlscore.metrics.networks.chexbert_network import OBSERVATIONS
 
     class Stand:
         def annotate(self, reports, way):
@@ -65,7 +67,9 @@ def _annotated(monkeypatch, **classes):
                 found.append(CheXbertAnnotation(read, np.ones(3, np.float32), False))
             return found
 
-    monkeypatch.setattr("vlscore.annotators.memory.remembered_chexbert", lambda *_: Stand())
+    monkeypatch.setattr(
+        "vlscore.metrics.networks.remembered.remembered_chexbert", lambda *_: Stand()
+    )
     monkeypatch.setattr(chexbert_provider.CheXbertProvider, "files", lambda *_: (None, None))
     monkeypatch.setattr(chexbert_provider.CheXbertProvider, "conventions", lambda *_: {})
 

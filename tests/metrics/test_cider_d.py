@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vlscore.metrics import Plan, check_metric, compute, compute_values
-from vlscore.metrics.batch import Batch
+from vlscore.metrics import Batch, Plan, compute, compute_values
+from vlscore.testing import check_metric
 
 GOLDENS = Path(__file__).with_name("goldens") / "pycocoevalcap.json"
 NAME = "cider-d(tokens=cxr)"

@@ -15,7 +15,6 @@ from vlscore.metrics import (
     METRICS,
     Composite,
     CompositeInput,
-    check_metric,
     compute,
     compute_values,
     find_metric,
@@ -24,6 +23,7 @@ from vlscore.metrics import (
     signature,
     write_composite,
 )
+from vlscore.testing import check_metric
 
 CANDIDATES = ["Small left effusion.", "Clear lungs.", "The heart is enlarged today."]
 REFERENCES = ["Left pleural effusion.", "The lungs are clear.", "The heart is enlarged."]
@@ -197,8 +197,7 @@ def test_a_pair_that_an_input_has_no_value_for_has_none(tmp_path):
     """METEOR apart, text metrics have a value for any text; a metric of one's own may not."""
     write_composite(tmp_path / "c.json", made())
     metric = find_metric(f"composite:{tmp_path / 'c.json'}")
-    from vlscore.metrics import Batch, MetricValues
-    from vlscore.metrics.providers.composite_provider import CompositeProvider
+    from vlscore.metrics import Batch, CompositeProvider, MetricValues
 
     known = compute_values(["bleu-1", "rouge-l"], CANDIDATES, REFERENCES)
     values = {str(m): v for m, v in known.items()}

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vlscore._signature import Signature
+from vlscore.core import Signature
 from vlscore.errors import InvalidReport, InvalidSetting, MissingDependency, UnknownName
 from vlscore.metrics import (
     METRICS,
@@ -20,7 +20,7 @@ from vlscore.metrics import (
     find_metrics,
     signature,
 )
-from vlscore.metrics.providers import base
+from vlscore.metrics import provider as base
 
 
 class Series:
@@ -49,7 +49,7 @@ def test_values_stand_under_the_names_asked_for_in_that_order():
 
 
 def test_embedded_metrics_equal_the_kernels():
-    from vlscore import similarity
+    from vlscore import metrics as similarity
 
     triples = _triples(6)
     i, g, r = triples.images, triples.candidates, triples.references

@@ -6,18 +6,8 @@ import numpy as np
 import pytest
 
 from vlscore.errors import BrokenContract, MissingDependency, UnknownName
-from vlscore.metrics import (
-    METRICS,
-    Batch,
-    Computed,
-    Metric,
-    Output,
-    Plan,
-    Provider,
-    check_metric,
-    text_metric,
-)
-from vlscore.metrics.contract import metric_checks
+from vlscore.metrics import METRICS, Batch, Computed, Metric, Output, Plan, Provider, text_metric
+from vlscore.testing import check_metric, metric_checks
 
 
 @pytest.fixture(params=[*METRICS, "bleu-2(smoothing=exp,tokens=cxr)", "rouge-l(stemming=true)"])

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from vlscore.metrics import Plan, check_metric, compute, compute_values
+from vlscore.metrics import Plan, compute, compute_values
+from vlscore.testing import check_metric
 
 # Stated: effusion | effusion (a hit). Doubted: pneumonia | not mentioned. Denied: pneumothorax |
 # stated (a miss). Stated: device | not mentioned.

@@ -8,9 +8,7 @@ import pytest
 
 from vlscore.errors import InvalidReport, InvalidSetting
 from vlscore.evaluation import evaluate
-from vlscore.metrics import Computed, Metric, Plan, Provider, compute, compute_values
-from vlscore.metrics.batch import Batch
-from vlscore.scorer import Scorer
+from vlscore.metrics import Batch, Computed, Metric, Plan, Provider, Scorer, compute, compute_values
 
 
 class _RareWords(Provider):
@@ -91,7 +89,7 @@ def table(tmp_path):
 
 
 def test_evaluate_fits_to_the_whole_table_before_it_computes(table, tmp_path, monkeypatch):
-    monkeypatch.setattr("vlscore.evaluation.computing._TEXTS_IN_CHUNK", 2)
+    monkeypatch.setattr("vlscore.evaluation.scoring.executor._TEXTS_IN_CHUNK", 2)
     result = evaluate(table, tmp_path / "out", Scorer(metrics=[RARE]))
     signature = result.summary.metrics["rare-words"].signature
     assert signature.get("fit").startswith("4-references@")

@@ -8,17 +8,11 @@ import numpy as np
 import pytest
 
 from tests.annotators.constructed_green import NONE, READABLE, answer, errors, write_green
-from vlscore.annotators import green as judges
 from vlscore.errors import InvalidSetting, InvalidTable, MissingDependency
-from vlscore.metrics import (
-    Plan,
-    check_metric,
-    compute,
-    compute_values,
-    find_metric,
-    signature,
-)
-from vlscore.metrics.providers.green_provider import GreenProvider
+from vlscore.metrics import Plan, compute, compute_values, find_metric, signature
+from vlscore.metrics.library.green import GreenProvider
+from vlscore.metrics.networks import green_model as judges
+from vlscore.testing import check_metric
 
 CATEGORIES = ["false-finding", "missing-finding", "location", "severity"]
 
@@ -93,7 +87,7 @@ class _Stand:
 
 @pytest.fixture
 def stand(monkeypatch):
-    monkeypatch.setattr("vlscore.annotators.memory.remembered_green", lambda *_: _Stand())
+    monkeypatch.setattr("vlscore.metrics.networks.remembered.remembered_green", lambda *_: _Stand())
     monkeypatch.setattr(GreenProvider, "files", lambda *_: ())
     monkeypatch.setattr(GreenProvider, "conventions", lambda *_: {"model": "stand"})
 

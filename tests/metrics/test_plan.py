@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from tests.metrics import own
-from vlscore._recent import Recent
-from vlscore._signature import Signature
+from vlscore.core import Recent, Signature
 from vlscore.errors import InvalidSetting, MissingDependency, UnknownName, VLScoreError
 from vlscore.metrics import (
     METRICS,
@@ -20,7 +19,6 @@ from vlscore.metrics import (
     Metric,
     Plan,
     Provider,
-    check_metric,
     compute,
     find_metric,
     lacks,
@@ -28,7 +26,8 @@ from vlscore.metrics import (
     text_metric,
     usable_metrics,
 )
-from vlscore.metrics.artefacts import ARTEFACTS, Artefact
+from vlscore.metrics.provider import ARTEFACTS, Artefact
+from vlscore.testing import check_metric
 
 CANDIDATES = ["small left effusion", "clear lungs", "the heart is normal"]
 REFERENCES = ["left effusion", "the lungs are clear", "normal heart"]
@@ -255,12 +254,12 @@ def test_a_metric_of_ones_own_by_object_name_and_module():
 
 
 def test_a_metric_of_ones_own_by_entry_point(monkeypatch):
-    from vlscore._registry import Registry
+    from vlscore.core import Registry
     from vlscore.metrics import registry
 
     point = EntryPoint("Their_Metric", "tests.metrics.own:length_ratio", "vlscore.metrics")
     taken = EntryPoint("bleu-1", "tests.metrics.own:COMPOSITE", "vlscore.metrics")
-    monkeypatch.setattr("vlscore._registry.entry_points", lambda group: [point, taken])
+    monkeypatch.setattr("vlscore.core.registry.entry_points", lambda group: [point, taken])
     fresh = Registry("metric", group="vlscore.metrics", check=registry._check)
     fresh.register(METRICS["bleu-1"])
     monkeypatch.setattr(registry, "METRICS", fresh)

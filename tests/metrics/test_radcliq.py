@@ -5,7 +5,7 @@ import pytest
 
 from vlscore.errors import MissingDependency
 from vlscore.metrics import Plan, Provider, compute, find_metric, one_column
-from vlscore.metrics.definitions.radcliq import INPUTS, REGRESSIONS
+from vlscore.metrics.library.radcliq import INPUTS, REGRESSIONS
 from vlscore.metrics.registry import inputs_of
 
 

@@ -7,10 +7,10 @@ import pytest
 
 from tests.annotators.constructed import GOLDENS
 from tests.annotators.constructed_ratescore import CUT, write_ratescore
-from vlscore.annotators.ratescore import RaTEEntity
 from vlscore.errors import MissingDependency
-from vlscore.metrics import Plan, check_metric, compute, find_metric, signature
-from vlscore.metrics.providers.ratescore_provider import agreement
+from vlscore.metrics import Plan, RaTEEntity, compute, find_metric, signature
+from vlscore.metrics.library.ratescore import agreement
+from vlscore.testing import check_metric
 
 GOLDEN = json.loads((GOLDENS / "ratescore.json").read_text(encoding="utf-8"))
 

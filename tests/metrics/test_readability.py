@@ -3,7 +3,8 @@
 import pytest
 
 from vlscore.errors import InvalidSetting, MissingDependency
-from vlscore.metrics import METRICS, Plan, check_metric, compute, compute_values, find_metric
+from vlscore.metrics import METRICS, Plan, compute, compute_values, find_metric
+from vlscore.testing import check_metric
 
 textstat = pytest.importorskip("textstat", reason="textstat is not installed")
 

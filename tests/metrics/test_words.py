@@ -3,7 +3,7 @@
 import pytest
 
 from vlscore.metrics import compute
-from vlscore.metrics.providers import words
+from vlscore.metrics.library import words
 
 pytest.importorskip("sacrebleu")
 

@@ -10,13 +10,13 @@ from PIL import Image
 
 from tests.cli.conftest import read_jsonl, write_jsonl
 from tests.doubles import HashEncoder, Sociable
+from vlscore.data import open_studies
 from vlscore.embedding import StudyEmbedder
 from vlscore.errors import FolderInUse, InvalidIndex, InvalidSetting, InvalidTable
-from vlscore.index import add_to_index, build_index
 from vlscore.metrics import compute
-from vlscore.oracle import OracleRun, OracleSettings, find_oracles, run
-from vlscore.oracle.find import RESULTS
-from vlscore.studies import open_studies
+from vlscore.retrieval import OracleRun, OracleSettings, add_to_index, build_index, find_oracles
+from vlscore.retrieval import index_oracle as run
+from vlscore.retrieval.run import RESULTS
 
 STUDIES = 11
 

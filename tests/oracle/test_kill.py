@@ -8,11 +8,10 @@ import time
 import pytest
 
 from tests.oracle.test_find import files_of
+from vlscore.data.phantom.phantom_pairs import write_dataset
 from vlscore.embedding import StudyEmbedder
-from vlscore.index import SourceSettings, build_index
-from vlscore.meta import retrieve
-from vlscore.oracle import find_oracles
-from vlscore.phantom.dataset import write_dataset
+from vlscore.evaluation import retrieve
+from vlscore.retrieval import SourceSettings, build_index, find_oracles
 
 STUDIES = 140
 

@@ -12,13 +12,20 @@ import torch
 
 from tests.doubles import HashEncoder
 from tests.index.test_index import content
-from vlscore import metrics, similarity
+from vlscore import metrics
+from vlscore import metrics as similarity
 from vlscore.embedding import StudyEmbedder
 from vlscore.encoders import load_encoder
-from vlscore.index import add_to_index, build_index, load_index, verify_index
-from vlscore.oracle import OracleRun, OracleSettings
-from vlscore.search import OBJECTIVES
-from vlscore.similarity import foot, triangle_area
+from vlscore.metrics import foot, triangle_area
+from vlscore.retrieval import (
+    OBJECTIVES,
+    OracleRun,
+    OracleSettings,
+    add_to_index,
+    build_index,
+    load_index,
+    verify_index,
+)
 
 K = 5
 

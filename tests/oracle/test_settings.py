@@ -4,7 +4,7 @@ import pytest
 
 from vlscore.errors import InvalidSetting, UnknownName
 from vlscore.metrics import text_metric
-from vlscore.oracle import OracleSettings, oracle_metric
+from vlscore.retrieval import OracleSettings, oracle_metric
 
 
 @pytest.mark.parametrize(

@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 
+from vlscore.data import TextPolicy
 from vlscore.errors import InvalidReport, InvalidSetting, VLScoreError
-from vlscore.metrics import Batch, Computed, Metric, Plan, Provider, artefacts, compute
-from vlscore.metrics.artefacts import ARTEFACTS, Artefact
-from vlscore.oracle import TextSearch, best_texts, text_metrics
-from vlscore.oracle.naming import oracle_metric
-from vlscore.reports import TextPolicy
+from vlscore.metrics import Batch, Computed, Metric, Plan, Provider, compute
+from vlscore.metrics import provider as artefacts
+from vlscore.metrics.provider import ARTEFACTS, Artefact
+from vlscore.retrieval import TextSearch, best_texts, oracle_metric
+from vlscore.retrieval import rerank as text_metrics
 
 WORDS = ["lung", "effusion", "clear", "left", "right", "small", "heart", "normal", "edema", "no"]
 

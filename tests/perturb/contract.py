@@ -1,14 +1,17 @@
 """The public contract of kinds, with the names that the tests of this room use."""
 
-from vlscore.perturb import Kind, Perturbation
-from vlscore.perturb.contract import check_description as assert_describes_itself
-from vlscore.perturb.contract import check_perturbation as assert_is_sound
-from vlscore.perturb.contract import check_report
-from vlscore.perturb.contract import check_slips as assert_reads_well
-from vlscore.perturb.contract import squeezed as squeezed
-from vlscore.perturb.generate import perturbations_of
-from vlscore.perturb.reading import ReadReport
-from vlscore.perturb.standard import default_standard_normal
+from vlscore.perturb import (
+    Kind,
+    Perturbation,
+    ReadReport,
+    default_standard_normal,
+    perturbations_of,
+)
+from vlscore.testing import check_description as assert_describes_itself
+from vlscore.testing import check_perturbation as assert_is_sound
+from vlscore.testing import check_report
+from vlscore.testing import check_slips as assert_reads_well
+from vlscore.testing import squeezed as squeezed
 
 __all__ = [
     "assert_describes_itself",

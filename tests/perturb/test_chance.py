@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vlscore.perturb.chance import Chance
+from vlscore.perturb import Chance
 
 
 def test_the_stream_never_changes():

@@ -3,9 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vlscore.perturb.changed import ChangedReport, clipped
-from vlscore.perturb.perturbation import Change, Edit, apply_edits
-from vlscore.perturb.reading import ReadReport
+from vlscore.perturb import Change, Edit, ReadReport, apply_edits
+from vlscore.perturb.changed_sentences import ChangedReport, clipped
 
 REPORT = ReadReport.read(
     "\n".join(f"{k}. Small left effusion. Lungs are clear; no edema." for k in range(12))

@@ -3,11 +3,9 @@
 import pytest
 
 from tests.perturb.kinds.changed import changed
-from vlscore.findings.lexicon import load_lexicon
-from vlscore.perturb import KINDS
-from vlscore.perturb.chance import Chance
+from vlscore.findings import load_lexicon
+from vlscore.perturb import KINDS, Chance, ReadReport
 from vlscore.perturb.lexicons import discourse
-from vlscore.perturb.reading import ReadReport
 
 # Kind, report, the sentence that stands in the way.
 BELIED = [

@@ -6,7 +6,7 @@ import pytest
 
 from tests.perturb.contract import made, read
 from vlscore.perturb import KINDS, Change, Edit, Effect, Meaning, perturb_table
-from vlscore.perturb.consistency import consistent
+from vlscore.perturb.effects import consistent
 
 
 def texts(kind: str, report: str) -> set[str]:

@@ -19,10 +19,18 @@ from tests.perturb.contract import (
 )
 from tests.perturb.reports import REPORTS, any_text, reports
 from vlscore.errors import BrokenContract
-from vlscore.perturb import KINDS, Change, Edit, ErrorCategory, Expected, Kind, perturb
-from vlscore.perturb.chance import Chance
-from vlscore.perturb.generate import why_nothing
-from vlscore.perturb.reading import ReadReport
+from vlscore.perturb import (
+    KINDS,
+    Chance,
+    Change,
+    Edit,
+    ErrorCategory,
+    Expected,
+    Kind,
+    ReadReport,
+    perturb,
+    why_nothing,
+)
 
 NAMES = sorted(KINDS)
 # These change a report in one way or in none.

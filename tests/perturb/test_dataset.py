@@ -17,13 +17,13 @@ from vlscore.perturb import (
     Edit,
     PerturbedTable,
     apply_edits,
-    dataset,
     default_standard_normal,
     perturb,
     perturb_table,
     standard_normal_of,
 )
-from vlscore.perturb.dataset import PERTURBATIONS_FILE, RUN_FILE, SKIPPED_FILE, lexicons_digest
+from vlscore.perturb import run as dataset
+from vlscore.perturb.run import PERTURBATIONS_FILE, RUN_FILE, SKIPPED_FILE, lexicons_digest
 
 FILES = (PERTURBATIONS_FILE, SKIPPED_FILE, RUN_FILE)
 NORMAL = REPORTS["normal"]

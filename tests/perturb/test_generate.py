@@ -10,11 +10,21 @@ import pytest
 from tests.perturb.contract import read
 from tests.perturb.reports import REPORTS
 from vlscore.errors import InvalidReport, InvalidSetting, UnknownName
-from vlscore.perturb import KINDS, apply_edits, kinds_named, perturb
-from vlscore.perturb.generate import perturbations_of, why_nothing
-from vlscore.perturb.kind import Kind
-from vlscore.perturb.perturbation import Change, Edit, Effect, Expected, Meaning
-from vlscore.perturb.reading import ReadReport
+from vlscore.perturb import (
+    KINDS,
+    Change,
+    Edit,
+    Effect,
+    Expected,
+    Kind,
+    Meaning,
+    ReadReport,
+    apply_edits,
+    kinds_named,
+    perturb,
+    perturbations_of,
+    why_nothing,
+)
 
 REPORT = REPORTS["several findings"]
 

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from vlscore._resources import resource_path
-from vlscore.findings import InvalidLexicon, extract, load_lexicon
+from vlscore.core import resource_path
+from vlscore.errors import InvalidLexicon
+from vlscore.findings import extract, load_lexicon
 from vlscore.perturb import lexicons
 
 FILES: dict[str, Callable] = {

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vlscore.perturb import Edit, Expected, Perturbation, apply_edits
-from vlscore.perturb.perturbation import change_of
+from vlscore.perturb.edits import change_of
 
 
 @pytest.mark.parametrize(

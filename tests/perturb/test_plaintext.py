@@ -3,17 +3,19 @@
 import pytest
 
 from vlscore.findings import load_lexicon
-from vlscore.perturb.denial import Denial, denial_of, spared
+from vlscore.perturb import Edit, apply_edits
 from vlscore.perturb.lexicons import read_table
-from vlscore.perturb.perturbation import Edit, apply_edits
 from vlscore.perturb.plaintext import (
+    Denial,
     any_of,
     claims,
+    denial_of,
     heights_in,
     is_denied,
     may_be_one_place,
     sentences_of,
     sides_in,
+    spared,
     topics,
     words,
 )

@@ -7,8 +7,8 @@ import pytest
 
 from tests.perturb.contract import assert_is_sound, assert_reads_well, made, read
 from tests.perturb.kinds.laws import broken
+from vlscore.data import Report, read_reports
 from vlscore.perturb import KINDS, Perturbation
-from vlscore.studies import Report, read_reports
 
 # Another reading of the changed reports errs as well.
 _MOST_BROKEN = 0.05

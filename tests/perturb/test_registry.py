@@ -4,22 +4,13 @@ import sys
 from importlib.metadata import EntryPoint
 
 import pytest
-
 import vlscore._registry
+
 from vlscore.errors import BrokenContract, InvalidSetting, UnknownName
-from vlscore.perturb import (
-    KINDS,
-    Change,
-    Edit,
-    Expected,
-    Kind,
-    check_kind,
-    kinds_named,
-    perturb,
-    perturb_table,
-)
-from vlscore.perturb.kinds.paraphrase import Paraphrase
+from vlscore.perturb import KINDS, Change, Edit, Expected, Kind, kinds_named, perturb, perturb_table
+from vlscore.perturb.kinds.rewordings import Paraphrase
 from vlscore.perturb.registry import _check, _Kinds
+from vlscore.testing import check_kind
 
 MODULE = """
 from vlscore.perturb import Change, Edit, Expected, Kind
@@ -95,7 +86,7 @@ def test_a_kind_is_taken_by_its_place(module, tmp_path):
 def test_the_command_takes_a_kind_by_its_place(module, tmp_path):
     from typer.testing import CliRunner
 
-    from vlscore.cli import app
+    from vlscore.cli.app import app
 
     table = tmp_path / "t.jsonl"
     table.write_text('{"id": "a", "report": "Mild edema."}\n')

@@ -7,10 +7,10 @@ import shlex
 import pytest
 
 from tests.conftest import REPOSITORY
-from vlscore.meta import read_pairs
+from vlscore.data.phantom.phantom_pairs import write_dataset
+from vlscore.evaluation import read_pairs
 from vlscore.perturb import KINDS, Edit, apply_edits, perturb_table
-from vlscore.perturb.dataset import PERTURBATIONS_FILE, RUN_FILE, SKIPPED_FILE
-from vlscore.phantom.dataset import write_dataset
+from vlscore.perturb.run import PERTURBATIONS_FILE, RUN_FILE, SKIPPED_FILE
 
 BUILT = REPOSITORY / "perturbations" / "phantom"
 

@@ -1,9 +1,8 @@
 """The standard normal report, made from what a corpus says most often."""
 
 from vlscore.findings import extract
-from vlscore.perturb import default_standard_normal, standard_normal_of
-from vlscore.perturb.generate import perturb
-from vlscore.perturb.standard import recipe
+from vlscore.perturb import default_standard_normal, perturb, standard_normal_of
+from vlscore.perturb.generate import recipe
 
 DEFAULTS = {topic.name: topic.default for topic in recipe().topics}
 

@@ -3,7 +3,7 @@
 import pytest
 
 from vlscore.perturb import apply_edits
-from vlscore.perturb.wording import article_for, in_case_of, removed, replaced, with_capital
+from vlscore.perturb.edits import article_for, in_case_of, removed, replaced, with_capital
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vlscore.phantom import KINDS, PhantomFinding, corrupt, count_errors, pair_errors, sample_scene
+from vlscore.data import KINDS, PhantomFinding, corrupt, count_errors, pair_errors, sample_scene
 
 seeds = st.integers(0, 2**32 - 1)
 laws = settings(deadline=None, max_examples=60)

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vlscore.phantom import KINDS, PhantomFinding, sample_scene, sentence_for, write_report
-from vlscore.phantom.grammar import phrasings
+from vlscore.data import KINDS, PhantomFinding, sample_scene, sentence_for, write_report
+from vlscore.data.phantom.scene import phrasings
 
 seeds = st.integers(0, 2**32 - 1)
 laws = settings(deadline=None, max_examples=60)

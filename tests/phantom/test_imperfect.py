@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from vlscore.phantom import count_errors
-from vlscore.phantom.corpus import scene_at
-from vlscore.phantom.imperfect import FORMS, imperfect_studies
+from vlscore.data import FORMS, count_errors, imperfect_studies
+from vlscore.data.phantom.phantom_pairs import scene_at
 
 CATEGORY = {
     "omits": ("omitted_finding", "false_finding"),

@@ -3,10 +3,23 @@
 import numpy as np
 import pytest
 
-from vlscore.images import read_image
-from vlscore.phantom import KINDS, Acquisition, PhantomFinding, Scene, render, sample_scene
-from vlscore.phantom.corpus import scene_at, thumbnail
-from vlscore.phantom.dataset import sample_studies, write_dataset, write_dicom, write_png
+from vlscore.data import (
+    KINDS,
+    Acquisition,
+    PhantomFinding,
+    Scene,
+    read_image,
+    render,
+    sample_scene,
+    sample_studies,
+)
+from vlscore.data.phantom.phantom_pairs import (
+    scene_at,
+    thumbnail,
+    write_dataset,
+    write_dicom,
+    write_png,
+)
 
 PLAIN = Acquisition(1.0, 0.0, 0.0, 1.0, 0.0, seed=3)
 SIZE = 128

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from vlscore.phantom import PhantomFinding, corrupt, count_errors, split_errors
-from vlscore.phantom.corpus import scene_at
+from vlscore.data import PhantomFinding, corrupt, count_errors, split_errors
+from vlscore.data.phantom.phantom_pairs import scene_at
 
 
 def test_the_two_parts_sum_up_to_all_errors():

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from vlscore.reports.cleaning import clean_gloria, clean_limitr, clean_mgca
+from vlscore.data import clean_gloria, clean_limitr, clean_mgca
 
 
 @pytest.fixture(scope="module")

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from vlscore.data import SECTIONS, TextPolicy, select, select_from_parts, split_sections
 from vlscore.errors import InvalidReport, InvalidSetting
-from vlscore.reports import SECTIONS, TextPolicy, select, select_from_parts, split_sections
 
 REPORT = """EXAMINATION: CHEST (PA AND LAT)
 

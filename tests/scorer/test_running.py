@@ -7,7 +7,7 @@ import pytest
 
 from tests.doubles import HashEncoder
 from vlscore.errors import InvalidSetting, UnreadableImage
-from vlscore.scorer import RunningScores, Scorer
+from vlscore.metrics import RunningScores, Scorer
 
 REPORTS = ["left effusion", "no effusion", "edema of both lungs", "heart is normal", "fracture"]
 REFERENCES = ["left effusion", "clear lungs", "edema", "heart is enlarged", "a rib fracture"]

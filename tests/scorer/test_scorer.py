@@ -12,8 +12,8 @@ from PIL import Image
 import vlscore
 from tests.doubles import HashEncoder
 from tests.metrics import own
-from vlscore import similarity
-from vlscore._signature import Signature
+from vlscore import metrics as similarity
+from vlscore.core import Signature
 from vlscore.embedding import StudyEmbedder, StudyViews
 from vlscore.errors import (
     InvalidReport,
@@ -24,8 +24,7 @@ from vlscore.errors import (
     UnreadableImage,
     VLScoreError,
 )
-from vlscore.metrics import compute
-from vlscore.scorer import Item, Scorer
+from vlscore.metrics import Item, Scorer, compute
 
 REPORTS = ["no effusion", "left effusion is large", "heart size is normal", ""]
 
@@ -101,7 +100,7 @@ def test_several_metrics_are_those_computed_one_by_one():
 
 
 def test_metrics_of_texts_need_neither_encoder_nor_image(monkeypatch):
-    from vlscore.embedding import studies
+    from vlscore.embedding import embedder as studies
 
     monkeypatch.setattr(studies, "load_encoder", None)
     scorer = Scorer(metrics="bleu-1,rouge-l")
@@ -519,7 +518,7 @@ class TestTheFace:
 
     @pytest.fixture(autouse=True)
     def fresh(self):
-        from vlscore.scorer import once
+        from vlscore.metrics import one_call as once
 
         once._shared_scorer.cache_clear()
         yield
@@ -528,7 +527,7 @@ class TestTheFace:
     @pytest.fixture
     def loaded(self, monkeypatch):
         """Names under which an encoder was loaded."""
-        from vlscore.embedding import studies
+        from vlscore.embedding import embedder as studies
 
         names = []
 
@@ -573,8 +572,8 @@ class TestTheFace:
 
 def test_sensitivity_signs_as_the_scorer_does():
     """One number has one signature, whichever way it was computed."""
-    from vlscore.meta import Pair, embed_pairs, sensitivity
-    from vlscore.studies import StudyImages
+    from vlscore.data import StudyImages
+    from vlscore.evaluation import Pair, embed_pairs, sensitivity
 
     embedder = StudyEmbedder(HashEncoder())
     pairs = [Pair("s", "remove-pathology", True, "left effusion", "effusion")]

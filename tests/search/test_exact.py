@@ -6,12 +6,11 @@ import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from vlscore import similarity
+from vlscore import metrics as similarity
 from vlscore.errors import InvalidSetting
-from vlscore.search.corpus import Corpus
-from vlscore.search.exact import search
-from vlscore.search.kernels import feet
-from vlscore.search.objectives import Cosine, ImageCentredCosine, Line, Point
+from vlscore.retrieval import Corpus, Cosine, ImageCentredCosine, Line, search
+from vlscore.retrieval.vector_search.corpus import feet
+from vlscore.retrieval.vector_search.objectives import Point
 
 
 def clustered(n, d, seed, unit=True, offset=0.0):

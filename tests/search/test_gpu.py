@@ -6,9 +6,7 @@ import torch
 
 from tests.pretended_gpu import pretended_gpu
 from tests.search.test_exact import NAMES, clustered, objective
-from vlscore.search import Oracle
-from vlscore.search.corpus import Corpus
-from vlscore.search.exact import search
+from vlscore.retrieval import Corpus, Oracle, search
 
 
 def found_on(device, name, vectors, images, references, excluded):

@@ -6,8 +6,15 @@ import pytest
 from tests.search.test_exact import brute_force, clustered
 from vlscore import metrics
 from vlscore.errors import InvalidSetting, UnknownName
-from vlscore.oracle import best_texts
-from vlscore.search import OBJECTIVES, ApproximateIndex, Corpus, Oracle, build_approximate, recall
+from vlscore.retrieval import (
+    OBJECTIVES,
+    ApproximateIndex,
+    Corpus,
+    Oracle,
+    best_texts,
+    build_approximate,
+    recall,
+)
 
 
 def test_a_report_far_along_the_line_is_perfect_and_told_apart():

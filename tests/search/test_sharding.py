@@ -11,12 +11,11 @@ import pytest
 import torch
 
 from tests.search.test_exact import clustered
+from vlscore.data.phantom.phantom_pairs import write_dataset
 from vlscore.embedding import StudyEmbedder
 from vlscore.encoders import load_encoder
-from vlscore.encoders.contract import INDEPENDENCE, row_error
-from vlscore.index import SourceSettings, build_index
-from vlscore.phantom.dataset import write_dataset
-from vlscore.search import Oracle
+from vlscore.retrieval import Oracle, SourceSettings, build_index
+from vlscore.testing import INDEPENDENCE, row_error
 
 # Arrays first, then the command that its arguments spell.
 PROGRAM = """

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vlscore.search.shortlist import _TILE, Shortlist
+from vlscore.retrieval.vector_search.exact import _TILE, Shortlist
 
 LENGTHS = [1, _TILE - 1, _TILE, _TILE + 1, 8 * _TILE, 21 * _TILE + 5]
 

@@ -9,8 +9,8 @@ from hypothesis.extra import numpy as hnp
 from scipy.optimize import minimize
 from scipy.spatial.distance import cosine as scipy_cosine_distance
 
-from vlscore.metrics import METRICS
-from vlscore.similarity import (
+from vlscore.metrics import (
+    METRICS,
     bounding_sphere_radius,
     clipscore,
     cosine,

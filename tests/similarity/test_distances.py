@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from vlscore.errors import InvalidSetting
-from vlscore.similarity import (
+from vlscore.metrics import (
     foot,
     height,
     image_gain_cosine,

@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from tests.pretended_gpu import pretended_gpu
-from vlscore import similarity
-from vlscore.similarity.space import SharedSpace
+from vlscore import metrics as similarity
+from vlscore.encoders import SharedSpace
 
 # Image, candidate and reference; two rows on one line, one with image and reference the same.
 POINTS = np.random.default_rng(0).normal(size=(3, 300, 6)).astype(np.float32)

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 import torch
 
+from vlscore.encoders import SharedSpace
 from vlscore.errors import InvalidSetting
-from vlscore.similarity import SharedSpace, image_gain_distance, sides
+from vlscore.metrics import image_gain_distance, sides
 
 
 def _pairs(seed, n=300, d=6):

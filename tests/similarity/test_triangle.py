@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from vlscore.errors import InvalidSetting
-from vlscore.similarity import foot, score_of_area, sides, triangle_area, vlscore
+from vlscore.metrics import foot, score_of_area, sides, triangle_area, vlscore
 
 D = 768
 N = 25

@@ -9,13 +9,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from vlscore.errors import InvalidReport, InvalidSetting, InvalidTable
-from vlscore.reports import TextPolicy
-from vlscore.studies import (
+from vlscore.data import (
     BadRow,
     ColumnNames,
     Report,
     Study,
+    TextPolicy,
     is_encodable,
     looks_missing,
     open_reports,
@@ -24,6 +23,7 @@ from vlscore.studies import (
     read_studies,
     read_study_images,
 )
+from vlscore.errors import InvalidReport, InvalidSetting, InvalidTable
 
 GOOD = {"id": "s1", "image": "a.png", "reference": "No effusion.", "candidate": "Clear."}
 

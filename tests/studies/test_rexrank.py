@@ -6,10 +6,17 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from vlscore.cli import app
+from vlscore.cli.app import app
+from vlscore.data import (
+    BadRow,
+    TextPolicy,
+    columns_of,
+    open_reports,
+    open_studies,
+    read_rows,
+    select,
+)
 from vlscore.errors import InvalidTable
-from vlscore.reports import TextPolicy, select
-from vlscore.studies import BadRow, columns_of, open_reports, open_studies, read_rows
 
 # The fields, their order and their quirks (NaN, slashes) are those of the official files.
 PREDICTION = {

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from vlscore.data import columns_of, count_rows, read_rows
 from vlscore.errors import InvalidTable
-from vlscore.studies import columns_of, count_rows, read_rows
 
 RECORDS = [
     {"id": "a", "text": "No effusion, no pneumothorax."},
@@ -227,7 +227,7 @@ def test_json_that_is_no_list_of_objects(tmp_path: Path, content: bytes, reason:
 
 
 def test_json_too_large_to_read_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("vlscore.studies.rows._LARGEST_JSON", 1 << 20)
+    monkeypatch.setattr("vlscore.data.rows._LARGEST_JSON", 1 << 20)
     path = write(tmp_path / "t.json.gz", b"[" + b" " * (1 << 20) + b"{}]")
     with pytest.raises(InvalidTable, match=r"larger than 1 MiB.*save it as .jsonl"):
         list(read_rows(path))

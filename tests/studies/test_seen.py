@@ -5,7 +5,7 @@ import tracemalloc
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vlscore.studies.seen import SeenIds
+from vlscore.data.study import SeenIds
 
 
 @given(st.lists(st.text(max_size=3), max_size=60))

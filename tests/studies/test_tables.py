@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from vlscore.data import BadRow, ColumnNames, Report, Study, read_reports, read_studies
 from vlscore.errors import InvalidTable
-from vlscore.studies import BadRow, ColumnNames, Report, Study, read_reports, read_studies
 
 GOOD = {"id": "s1", "image": "a.png", "reference": "No effusion.", "candidate": "Clear."}
 

@@ -7,12 +7,10 @@ from typing import Any
 import pytest
 
 from tests.training.toys import ToyEncoder, write_table
-from vlscore.studies import open_studies
-from vlscore.training.pairs import Pairs
-from vlscore.training.preparing import Preparation, prepare
-from vlscore.training.run import TrainingRun, train
-from vlscore.training.settings import TrainingSettings
-from vlscore.training.starts import Start
+from vlscore.data import open_studies
+from vlscore.training import Preparation, Start, TrainingSettings, train
+from vlscore.training.run import TrainingRun
+from vlscore.training.training_pairs import Pairs, prepare
 
 LOCAL = "tests.training.toys:Local"
 

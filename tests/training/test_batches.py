@@ -7,10 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.training.toys import ToyEncoder
-from vlscore.training.augmentation import AUGMENTATIONS
-from vlscore.training.batches import BatchSource, reworded
-from vlscore.training.processes import Processes
-from vlscore.training.settings import TrainingSettings
+from vlscore.core import TrainingProcesses
+from vlscore.training import TrainingSettings
+from vlscore.training.minibatches import AUGMENTATIONS, BatchSource, reworded
 
 ROWS = np.arange(20)
 
@@ -18,7 +17,7 @@ ROWS = np.arange(20)
 def _source(pairs, processes=None, **settings):
     chosen = TrainingSettings(**{"batch_size": 6, "augmentation": "convirt", **settings})
     return BatchSource(
-        pairs, ROWS, ToyEncoder(), chosen, processes=processes or Processes(), threads=2
+        pairs, ROWS, ToyEncoder(), chosen, processes=processes or TrainingProcesses(), threads=2
     )
 
 
@@ -45,7 +44,7 @@ def test_a_run_that_goes_on_sees_what_it_would_have_seen(pairs):
 def test_processes_share_what_one_would_have(pairs):
     whole = next(_source(pairs, sentences="shuffled").training(2, 3))
     parts = [
-        next(_source(pairs, Processes(rank, 3), sentences="shuffled").training(2, 3))
+        next(_source(pairs, TrainingProcesses(rank, 3), sentences="shuffled").training(2, 3))
         for rank in range(3)
     ]
     assert all(np.array_equal(part.rows, whole.rows) for part in parts)
@@ -99,7 +98,7 @@ def test_an_augmentation_keeps_shape_and_type_and_repeats_itself(name):
 
 
 def test_a_crop_stays_inside_the_image():
-    from vlscore.training.augmentation import Augmentation
+    from vlscore.training.minibatches import Augmentation
 
     change = Augmentation("crop", "here", crop=0.5)
     white = np.full((50, 40), 255, np.uint8)

@@ -10,15 +10,15 @@ from tests.pretended_gpu import pretended_gpu
 from tests.training.conftest import opened
 from tests.training.objectives.pairs import DIM, LOCAL_DIM, drawn_pairs
 from tests.training.toys import Local, ToyEncoder
+from vlscore.core import TrainingProcesses
 from vlscore.errors import InvalidSetting
-from vlscore.training.batches import BatchSource
+from vlscore.training import TrainingSettings
 from vlscore.training.loop import make_optimizer
-from vlscore.training.preparing import prepare
-from vlscore.training.processes import Processes
+from vlscore.training.minibatches import BatchSource
 from vlscore.training.registry import OBJECTIVES, find_objective
 from vlscore.training.run import _device
-from vlscore.training.settings import TrainingSettings
 from vlscore.training.step import Step, Towers
+from vlscore.training.training_pairs import prepare
 
 
 def there(pairs):
@@ -56,7 +56,9 @@ def test_a_step_stays_there(table, lateral_table, tmp_path, lateral, micro_batch
         towers = Towers(encoder, local=True, precision=precision)
         towers.train()
         optimizer = make_optimizer(encoder, objective, settings)
-        parts = Step(towers, objective, Processes(), micro_batch=micro_batch)(batch, 0, ["s"] * 12)
+        parts = Step(towers, objective, TrainingProcesses(), micro_batch=micro_batch)(
+            batch, 0, ["s"] * 12
+        )
         torch.nn.utils.clip_grad_norm_(encoder.parameters(), 1.0)
         optimizer.step()
         losses.append(sum(parts.values()))
@@ -76,11 +78,11 @@ def test_a_step_stays_there(table, lateral_table, tmp_path, lateral, micro_batch
 
 
 def test_each_process_takes_a_gpu_of_its_own():
-    second = Processes(3, 4, local_rank=1)
+    second = TrainingProcesses(3, 4, local_rank=1)
     with pretended_gpu(2):
         for given in (None, "cuda"):
             assert _device(given, second) == torch.device("cuda", 1)
-            assert _device(given, Processes()) == torch.device("cuda")
+            assert _device(given, TrainingProcesses()) == torch.device("cuda")
         assert _device("cpu", second) == torch.device("cpu")
         with pytest.raises(InvalidSetting, match="cuda:1 was given to 4 processes"):
             _device("cuda:1", second)

@@ -8,11 +8,10 @@ import pytest
 
 from tests.training.conftest import opened
 from tests.training.toys import write_table
+from vlscore.data import ImagePolicy, Provenance, Radiograph, TextPolicy
 from vlscore.errors import ChecksumMismatch, InvalidSetting, UnreadableImage
-from vlscore.images import ImagePolicy, Provenance, Radiograph
-from vlscore.reports import TextPolicy
-from vlscore.training import preparing
-from vlscore.training.preparing import KeptPixels, prepare
+from vlscore.training import training_pairs as preparing
+from vlscore.training.training_pairs import KeptPixels, prepare
 
 
 def _rows(table):

@@ -12,8 +12,8 @@ from safetensors.torch import load_file
 from tests.conftest import REPOSITORY
 from tests.training.conftest import opened
 from tests.training.toys import ToyEncoder
+from vlscore.core import TrainingProcesses
 from vlscore.errors import InvalidSetting
-from vlscore.training.processes import Processes
 
 PROGRAM = """
 import sys
@@ -89,16 +89,16 @@ def test_two_processes_give_the_loss_and_the_weights_of_one(lateral_table, tmp_p
 
 def test_shares_of_a_batch_are_whole_and_apart():
     rows = list(range(12))
-    shares = [rows[Processes(rank, 3).share(12)] for rank in range(3)]
+    shares = [rows[TrainingProcesses(rank, 3).share(12)] for rank in range(3)]
     assert sum(shares, []) == rows  # noqa: RUF017
 
 
 def test_one_process_sends_nothing():
     tensor = torch.ones(3, requires_grad=True)
-    gathered = Processes().gather(tensor)
+    gathered = TrainingProcesses().gather(tensor)
     assert torch.equal(gathered, tensor)
     assert not gathered.requires_grad
-    assert Processes().largest(7, torch.device("cpu")) == 7
+    assert TrainingProcesses().largest(7, torch.device("cpu")) == 7
 
 
 def test_a_table_is_read_by_the_first_process_alone(table, tmp_path, monkeypatch):
@@ -106,8 +106,8 @@ def test_a_table_is_read_by_the_first_process_alone(table, tmp_path, monkeypatch
     import threading
     import time
 
-    from vlscore.training import preparing
-    from vlscore.training.preparing import prepare, wait_for
+    from vlscore.training import training_pairs as preparing
+    from vlscore.training.training_pairs import prepare, wait_for
 
     monkeypatch.setattr(preparing, "_SECONDS_BETWEEN_LOOKS", 0.01)
     made = opened(table)

@@ -6,8 +6,8 @@ import sys
 import pytest
 
 from vlscore.errors import InvalidSetting, UnknownName
-from vlscore.training.objectives.convirt import Convirt
-from vlscore.training.objectives.gloria import Gloria
+from vlscore.training.objectives.contrastive import Convirt
+from vlscore.training.objectives.local_losses import Gloria
 from vlscore.training.registry import find_objective
 
 
@@ -33,7 +33,7 @@ def test_an_objective_is_handed_back():
 
 
 def test_one_of_the_users_own():
-    found = find_objective("vlscore.training.objectives.convirt:Convirt", dim=4)
+    found = find_objective("vlscore.training.objectives.contrastive:Convirt", dim=4)
     assert isinstance(found, Convirt)
     with pytest.raises(InvalidSetting, match="is no objective"):
         find_objective("vlscore.training.registry:find_objective", dim=4)

@@ -11,7 +11,7 @@ import pytest
 from tests.conftest import REPOSITORY
 from tests.training.conftest import opened
 from tests.training.toys import ToyEncoder
-from vlscore._files import file_digest
+from vlscore.core import file_digest
 from vlscore.errors import ChecksumMismatch, InvalidSetting
 
 # What the same data, settings and machine always give; run.json has times.

@@ -5,8 +5,8 @@ from itertools import pairwise
 import pytest
 
 from vlscore.errors import InvalidSetting
-from vlscore.training.config import read_config, write_config
-from vlscore.training.settings import TrainingSettings
+from vlscore.training import TrainingSettings, read_config
+from vlscore.training.settings import write_config
 
 
 @pytest.mark.parametrize(

@@ -10,13 +10,11 @@ from torch import Tensor
 from torchvision.models import resnet50
 from transformers import BertConfig, BertModel
 
-from vlscore.encoders import load_encoder, mgca
-from vlscore.encoders.blocks import bert_tower
-from vlscore.encoders.blocks.bert import Bert
-from vlscore.encoders.blocks.resnet_trunk import resnet50_trunk
-from vlscore.encoders.blocks.swin import SwinTiny
+from vlscore.encoders import Bert, SwinTiny, find_encoder, load_encoder
+from vlscore.encoders.blocks import bert as bert_tower
+from vlscore.encoders.blocks.resnet import resnet50_trunk
 from vlscore.encoders.cards import card_of
-from vlscore.encoders.registry import find_encoder
+from vlscore.encoders.models import mgca
 from vlscore.errors import (
     IncompatibleCheckpoint,
     InvalidSetting,
@@ -24,7 +22,7 @@ from vlscore.errors import (
     UnsafeCheckpoint,
     WeightsNotFound,
 )
-from vlscore.training.starting import LAYOUTS, new_encoder
+from vlscore.training.start import LAYOUTS, new_encoder
 
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "no", "effusion", "heart", "##s", "large"]
 REPORTS = ["No effusion large hearts", "Heart large"]

@@ -9,10 +9,11 @@ import torch
 from tests.training.conftest import opened
 from tests.training.toys import ToyEncoder, write_table
 from vlscore.errors import BrokenContract, InvalidSetting
-from vlscore.training import starts
-from vlscore.training.preparing import prepare
-from vlscore.training.starts import Start, own_copy
-from vlscore.training.stopping import asked_to_stop
+from vlscore.training import Start
+from vlscore.training import start as starts
+from vlscore.training.loop import asked_to_stop
+from vlscore.training.start import own_copy
+from vlscore.training.training_pairs import prepare
 
 
 def test_a_small_encoder_has_the_words_of_the_reports():

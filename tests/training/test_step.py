@@ -6,13 +6,13 @@ import torch
 
 from tests.training.conftest import opened
 from tests.training.toys import Broken, Global, Local, ToyEncoder
+from vlscore.core import TrainingProcesses
 from vlscore.errors import TrainingDiverged
-from vlscore.training.batches import BatchSource
+from vlscore.training import TrainingSettings
 from vlscore.training.loop import make_optimizer
-from vlscore.training.preparing import prepare
-from vlscore.training.processes import Processes
-from vlscore.training.settings import TrainingSettings
+from vlscore.training.minibatches import BatchSource
 from vlscore.training.step import Step, Towers
+from vlscore.training.training_pairs import prepare
 
 IDS = [f"s{number}" for number in range(12)]
 
@@ -33,7 +33,7 @@ def _gradients(pairs, micro_batch, objective, *, lateral=False, **options):
     """Loss and gradients of one step in float64, and the towers it was made with."""
     encoder = ToyEncoder(**options).double().train()
     towers = Towers(encoder, local=objective.local, precision="fp32")
-    step = Step(towers, objective, Processes(), micro_batch=micro_batch)
+    step = Step(towers, objective, TrainingProcesses(), micro_batch=micro_batch)
     parts = step(_batch(pairs, encoder, lateral=lateral), 3, IDS)
     found = {
         name: parameter.grad.clone()
@@ -139,7 +139,7 @@ def test_batch_statistics_are_updated_once(pairs):
 
 def test_a_loss_that_is_not_finite_names_its_studies(pairs):
     encoder = ToyEncoder().train()
-    step = Step(Towers(encoder, local=False, precision="fp32"), Broken(), Processes())
+    step = Step(Towers(encoder, local=False, precision="fp32"), Broken(), TrainingProcesses())
     with pytest.raises(TrainingDiverged) as raised:
         step(_batch(pairs, encoder), 6, IDS)
     assert "the loss of step 7 is not finite (image inf)" in str(raised.value)

@@ -10,12 +10,12 @@ import torch
 from tests.training.conftest import opened
 from tests.training.toys import Global, ToyEncoder, write_table
 from vlscore.errors import InvalidSetting
-from vlscore.training.batches import BatchSource
-from vlscore.training.preparing import prepare
-from vlscore.training.settings import TrainingSettings
+from vlscore.training import TrainingSettings
+from vlscore.training.loop import Validation, split
+from vlscore.training.minibatches import BatchSource
 from vlscore.training.state import Progress
 from vlscore.training.step import Towers
-from vlscore.training.validation import Validation, split
+from vlscore.training.training_pairs import prepare
 
 
 def test_groups_stay_together(tmp_path):
@@ -59,7 +59,7 @@ class Knowing(ToyEncoder):
         return type(found)(torch.eye(len(self._pairs))[turned])
 
     def preprocess_of(self, pair):
-        from vlscore.training.pairs import as_radiograph
+        from vlscore.training.training_pairs import as_radiograph
 
         return self.preprocess(as_radiograph(self._pairs.frontal(pair), "x"))
 

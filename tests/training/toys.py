@@ -11,9 +11,9 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from vlscore.encoders import EncoderCard, ImagePipeline, JointEncoder, Tokens
-from vlscore.encoders.features import ImageFeatures, ReportFeatures
-from vlscore.images import Radiograph
+from vlscore.data import Radiograph
+from vlscore.encoders import EncoderCard, ImageFeatures, ImagePipeline, JointEncoder, Tokens
+from vlscore.encoders.base import ReportFeatures
 from vlscore.training.objective import Objective, PairFeatures
 
 SIDE, DIM, LOCAL, WORDS = 8, 6, 4, 40

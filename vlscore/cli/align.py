@@ -5,13 +5,15 @@ from typing import Annotated
 
 import typer
 
-from vlscore.cli import rating_options
-from vlscore.cli.ending import stopping
+from vlscore.cli import options as rating_options
 from vlscore.cli.options import (
+    RATINGS_HELP,
     TABLE,
     BatchSizeOption,
     CandidateColumnOption,
+    CandidateIdColumnOption,
     CandidateSectionOption,
+    CategoryColumnOption,
     CompileOption,
     ConstantOption,
     DeviceOption,
@@ -23,14 +25,22 @@ from vlscore.cli.options import (
     ImageRootOption,
     JsonOption,
     KeepGoingOption,
+    LayoutOption,
     NoCacheOption,
     OutOption,
     OverwriteOption,
     PrecisionOption,
     QuietOption,
+    RaterColumnOption,
+    RaterColumnsOption,
+    RatingColumnsOption,
     ReferenceColumnOption,
     ReferenceSectionOption,
+    ResamplesOption,
     SectionOption,
+    SeedOption,
+    SignificantColumnOption,
+    StudyColumnOption,
     TokenizerOption,
     ViewColumnOption,
     ViewsOption,
@@ -39,25 +49,13 @@ from vlscore.cli.options import (
     make_scorer,
     text_policy,
 )
-from vlscore.cli.rating_options import (
-    RATINGS_HELP,
-    CandidateIdColumnOption,
-    CategoryColumnOption,
-    LayoutOption,
-    RaterColumnOption,
-    RaterColumnsOption,
-    RatingColumnsOption,
-    ResamplesOption,
-    SeedOption,
-    SignificantColumnOption,
-    StudyColumnOption,
-)
-from vlscore.cli.saying import (
+from vlscore.cli.output import (
     SHOWN_FAILURES,
     cache_hits,
     say_of_encoder,
     say_of_failures,
     say_of_run,
+    stopping,
     terminal_width,
 )
 
@@ -185,10 +183,10 @@ def align(
     """
     import json
 
-    from vlscore._registry import split_names
-    from vlscore.alignment import read_ratings, run_alignment, split_values, with_reports
-    from vlscore.cli.progress import row_progress
-    from vlscore.studies import open_studies
+    from vlscore.cli.output import row_progress
+    from vlscore.core import split_names
+    from vlscore.data import open_studies
+    from vlscore.evaluation import read_ratings, run_alignment, split_values, with_reports
 
     columns = rating_options.rating_columns(
         rating_columns,

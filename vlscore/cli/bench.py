@@ -29,7 +29,7 @@ from vlscore.cli.options import (
     make_scorer,
     text_policy,
 )
-from vlscore.cli.saying import say_of_encoder, terminal_width
+from vlscore.cli.output import say_of_encoder, terminal_width
 
 
 def bench(
@@ -84,10 +84,10 @@ def bench(
     import torch  # noqa: F401
 
     imported = time.perf_counter()
-    from vlscore._resources import resource_path
-    from vlscore.evaluation.stages import Stage, measure_stages
+    from vlscore.core import resource_path
+    from vlscore.data import open_studies
+    from vlscore.evaluation import Stage, measure_stages
     from vlscore.metrics import Plan
-    from vlscore.studies import open_studies
 
     table = open_studies(
         studies or resource_path("weights", "phantom", "demo") / "studies.jsonl",

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from vlscore.cli._help import GroupedCommand
+from vlscore.cli.output import GroupedCommand
 
 app = typer.Typer(
     help="Look into, shrink and check what is kept between runs: pixels, embeddings, annotations.",
@@ -23,8 +23,8 @@ def info() -> None:
 
     VLSCORE_CACHE names another folder, or "off"; VLSCORE_CACHE_GIB says how much it may hold.
     """
-    from vlscore.cache import open_cache
-    from vlscore.display import TextTable
+    from vlscore.core import open_cache
+    from vlscore.stats import TextTable
 
     cache = open_cache()
     if cache is None:
@@ -76,7 +76,7 @@ def prune(
 
     Example: vlscore cache prune --to 2
     """
-    from vlscore.cache import open_cache
+    from vlscore.core import open_cache
     from vlscore.errors import InvalidSetting
 
     cache = open_cache()
@@ -102,7 +102,7 @@ def prune(
 @app.command(cls=GroupedCommand)
 def verify() -> None:
     """Read every entry, and throw away those that are damaged; exit status 1 if there were any."""
-    from vlscore.cache import open_cache
+    from vlscore.core import open_cache
 
     cache = open_cache()
     if cache is None:

@@ -6,7 +6,6 @@ from typing import Annotated
 
 import typer
 
-from vlscore.cli.ending import stopping
 from vlscore.cli.options import (
     OUTPUT,
     TABLE_HELP,
@@ -37,11 +36,12 @@ from vlscore.cli.options import (
     text_policy,
     worker_count,
 )
-from vlscore.cli.saying import (
+from vlscore.cli.output import (
     SHOWN_FAILURES,
     say_of_encoder,
     say_of_failures,
     say_of_run,
+    stopping,
     terminal_width,
 )
 
@@ -101,10 +101,10 @@ def calibrate(
 
     Example: vlscore calibrate studies.jsonl --encoder small --weights trained --write-card
     """
-    from vlscore.calibration import calibrate, read_card, write_constant
-    from vlscore.cli.progress import row_progress
+    from vlscore.cli.output import row_progress
+    from vlscore.data import count_rows
     from vlscore.errors import InvalidSetting
-    from vlscore.studies import count_rows
+    from vlscore.evaluation import calibrate, read_card, write_constant
 
     if write_card and weights is None:
         raise InvalidSetting("--write-card writes into the folder that --weights names; name one")

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vlscore.cli.ending import stopping
 from vlscore.cli.options import (
     READING,
     TABLE,
@@ -43,19 +42,20 @@ from vlscore.cli.options import (
     text_policy,
     worker_count,
 )
-from vlscore.cli.saying import (
+from vlscore.cli.output import (
     SHOWN_FAILURES,
     cache_hits,
     say_of_encoder,
     say_of_run,
+    stopping,
     terminal_width,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from vlscore.comparison import Source
-    from vlscore.scorer import Scorer
+    from vlscore.evaluation import Source
+    from vlscore.metrics import Scorer
 
 
 def compare(
@@ -174,10 +174,10 @@ def compare(
 
     Example: vlscore compare ours.jsonl theirs.jsonl --text-only --baselines --out compared
     """
-    from vlscore.cli.progress import row_progress
-    from vlscore.comparison import compare as run
-    from vlscore.comparison import open_sources
-    from vlscore.studies import open_reports
+    from vlscore.cli.output import row_progress
+    from vlscore.data import open_reports
+    from vlscore.evaluation import compare as run
+    from vlscore.evaluation import open_sources
 
     columns = column_names(
         id=id_column,
@@ -260,10 +260,9 @@ def _every_metric(
     policy: Any,
 ) -> "Scorer":
     """A scorer of every free metric that can run, those of embeddings where there are images."""
-    from vlscore.comparison import has_images
     from vlscore.errors import InvalidSetting
-    from vlscore.metrics import EmbeddingTriples, usable_metrics
-    from vlscore.scorer import Scorer
+    from vlscore.evaluation import has_images
+    from vlscore.metrics import EmbeddingTriples, Scorer, usable_metrics
 
     embedder = example = None
     if not text_only and any(map(has_images, sources)):

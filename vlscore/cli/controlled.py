@@ -5,7 +5,6 @@ from typing import Annotated
 
 import typer
 
-from vlscore.cli.ending import stopping
 from vlscore.cli.options import (
     TABLE,
     BatchSizeOption,
@@ -19,17 +18,19 @@ from vlscore.cli.options import (
     OverwriteOption,
     PrecisionOption,
     QuietOption,
+    ResamplesOption,
     SectionOption,
     TokenizerOption,
     WeightsOption,
     make_scorer,
+    names_of,
 )
-from vlscore.cli.rating_options import ResamplesOption, names_of
-from vlscore.cli.saying import (
+from vlscore.cli.output import (
     SHOWN_FAILURES,
     say_of_encoder,
     say_of_failures,
     say_of_run,
+    stopping,
     terminal_width,
 )
 
@@ -124,9 +125,9 @@ def controlled(
     """
     import json
 
-    from vlscore.cli.progress import row_progress
-    from vlscore.meta import Sampling, read_labelled, run_controlled
-    from vlscore.studies import open_reports
+    from vlscore.cli.output import row_progress
+    from vlscore.data import open_reports
+    from vlscore.evaluation import Sampling, read_labelled, run_controlled
 
     scorer = make_scorer(
         encoder,

@@ -1,8 +1,108 @@
-"""`vlscore encoders`: the table of cards."""
+"""Encoders and where their weights come from, in lines that no terminal of 80 columns breaks.
 
-from typing import Annotated
+`vlscore encoders`: the table of cards.
+"""
+
+import shutil
+import textwrap
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any
 
 import typer
+
+from vlscore.encoders import EncoderCard, PublishedWeights
+
+_NONE = "-"
+_WIDEST = 100
+_KEEP_WORDS: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
+
+
+def cards_text(cards: Iterable[EncoderCard]) -> str:
+    """One line an encoder: what decides whether it can be used for a study."""
+    headings = ("name", "dim", "unit length", "C", "pixels", "tokens", "licence")
+    rows = [
+        (
+            card.name,
+            str(card.dim),
+            _yes_or_no(card.normalised),
+            _constant(card.C),
+            str(card.image_size),
+            str(card.max_tokens),
+            # What stands in parentheses is in the encoder's own card.
+            "demonstration only" if card.demonstration else card.licence.partition(" (")[0],
+        )
+        for card in cards
+    ]
+    widths = [max(map(len, column)) for column in zip(headings, *rows, strict=True)][:-1]
+    left = sum(widths) + 2 * len(widths)
+    lines = []
+    for row in (headings, *rows):
+        # Words and yes or no stand at the left, numbers at the right.
+        cells = [
+            text.ljust(width) if place in (0, 2) else text.rjust(width)
+            for place, (text, width) in enumerate(zip(row, widths, strict=False))
+        ]
+        lines += _filled("  ".join(cells) + "  ", row[-1], left)
+    return "\n".join(lines)
+
+
+def card_text(card: EncoderCard) -> str:
+    """All that is known of one encoder, fact by fact."""
+    facts = {
+        name: _constant(value)
+        if name == "C"
+        else _yes_or_no(value)
+        if isinstance(value, bool)
+        else str(value)
+        for name, value in card.to_dict().items()
+        if name not in ("title", "notes")
+    }
+    lines = [card.title, *_facts(facts)]
+    if card.notes:
+        lines.append("  notes")
+    for note in card.notes:
+        lines += _filled("  - ", note, 4)
+    return "\n".join(lines)
+
+
+def weights_text(entry: PublishedWeights, card: EncoderCard, here: bool) -> str:
+    """What to know of one encoder's checkpoint before downloading it."""
+    facts = {
+        "status": f"{entry.status}; {'found' if here else 'not found'} on this machine",
+        "files": ", ".join(file.name for file in entry.files),
+        "source": entry.source,
+        "licence": card.licence,
+        "C": "" if card.C is None else f"{card.C:g} ({card.C_source})",
+        "obtain": entry.obtain,
+    }
+    return "\n".join([entry.name, *_facts({key: value for key, value in facts.items() if value})])
+
+
+def _facts(facts: Mapping[str, str]) -> list[str]:
+    width = max(map(len, facts))
+    return [
+        line
+        for name, value in facts.items()
+        for line in _filled(f"  {name:<{width}}  ", value, width + 4)
+    ]
+
+
+def _filled(beginning: str, text: str, indent: int) -> list[str]:
+    return textwrap.wrap(
+        text,
+        min(shutil.get_terminal_size().columns, _WIDEST),
+        initial_indent=beginning,
+        subsequent_indent=" " * indent,
+        **_KEEP_WORDS,
+    )
+
+
+def _constant(value: float | None) -> str:
+    return _NONE if value is None else f"{value:g}"
+
+
+def _yes_or_no(value: bool) -> str:
+    return "yes" if value else "no"
 
 
 def encoders(
@@ -22,7 +122,6 @@ def encoders(
     """
     import json
 
-    from vlscore.cli._encoder_texts import card_text, cards_text
     from vlscore.encoders import encoder_card, encoder_cards
 
     cards = [encoder_card(name)] if name is not None else list(encoder_cards())

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vlscore.cli.ending import ending_together, stopping
 from vlscore.cli.options import (
     ENCODER,
     OUTPUT,
@@ -43,20 +42,23 @@ from vlscore.cli.options import (
     text_policy,
     worker_count,
 )
-from vlscore.cli.saying import (
+from vlscore.cli.output import (
     SHOWN_FAILURES,
     cache_hits,
+    ending_together,
     say_of_encoder,
     say_of_failures,
     say_of_run,
+    stopping,
     terminal_width,
 )
 from vlscore.errors import InvalidSetting
 
 if TYPE_CHECKING:
-    from vlscore.evaluation.on_ray import OnRay
-    from vlscore.scorer import Scorer
-    from vlscore.studies import StudyTable
+    from vlscore.data import StudyTable
+    from vlscore.evaluation import OnRay
+    from vlscore.metrics import Scorer
+
 
 ENGINES = ("local", "ray")
 
@@ -156,8 +158,9 @@ def evaluate(
     Example: vlscore evaluate studies.csv --image-root /data/files --out results
     Example: torchrun --nproc-per-node 4 -m vlscore evaluate studies.csv --out results
     """
-    from vlscore._processes import Processes
-    from vlscore.cli.progress import row_progress
+    from vlscore.cli.output import row_progress
+    from vlscore.core import Processes
+    from vlscore.data import open_studies
     from vlscore.evaluation import (
         check_drift,
         facts_of,
@@ -168,7 +171,6 @@ def evaluate(
     )
     from vlscore.evaluation import evaluate as run
     from vlscore.metrics import Plan
-    from vlscore.studies import open_studies
 
     if engine not in ENGINES:
         raise InvalidSetting(f"engine is {' or '.join(ENGINES)}, not {engine!r}")
@@ -266,7 +268,7 @@ def on_ray(
     """What computes on a Ray cluster, where each actor makes the scorer of these options."""
     from functools import partial
 
-    from vlscore.evaluation.on_ray import OnRay
+    from vlscore.evaluation import OnRay
 
     recipe = partial(
         make_scorer,

@@ -5,19 +5,17 @@ from typing import Annotated
 
 import typer
 
-from vlscore.cli import rating_options
+from vlscore.cli import options as rating_options
 from vlscore.cli.options import (
-    JsonOption,
-    KeepGoingOption,
-    OutOption,
-    OverwriteOption,
-    QuietOption,
-)
-from vlscore.cli.rating_options import (
     RATINGS_HELP,
     CandidateIdColumnOption,
     CategoryColumnOption,
+    JsonOption,
+    KeepGoingOption,
     LayoutOption,
+    OutOption,
+    OverwriteOption,
+    QuietOption,
     RaterColumnOption,
     RaterColumnsOption,
     RatingColumnsOption,
@@ -26,12 +24,7 @@ from vlscore.cli.rating_options import (
     SignificantColumnOption,
     StudyColumnOption,
 )
-from vlscore.cli.saying import (
-    SHOWN_FAILURES,
-    say_of_failures,
-    say_of_run,
-    terminal_width,
-)
+from vlscore.cli.output import SHOWN_FAILURES, say_of_failures, say_of_run, terminal_width
 
 
 def failure_modes(
@@ -68,7 +61,7 @@ def failure_modes(
     """
     import json
 
-    from vlscore.alignment import read_ratings, run_failure_modes
+    from vlscore.evaluation import read_ratings, run_failure_modes
 
     columns = rating_options.rating_columns(
         rating_columns,

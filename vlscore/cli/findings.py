@@ -5,7 +5,6 @@ from typing import Annotated
 
 import typer
 
-from vlscore.cli.ending import stopping
 from vlscore.cli.options import (
     TABLE,
     TABLE_HELP,
@@ -16,7 +15,7 @@ from vlscore.cli.options import (
     QuietOption,
     SectionOption,
 )
-from vlscore.cli.saying import say_of_failures, say_of_run, terminal_width
+from vlscore.cli.output import say_of_failures, say_of_run, stopping, terminal_width
 
 
 def findings(
@@ -89,10 +88,10 @@ def findings(
 
     Example: vlscore findings reports.csv --out labelled --against chexpert.csv
     """
-    from vlscore.cli.progress import row_progress
-    from vlscore.labelling import LabelPolicy, label_table
-    from vlscore.reports import TextPolicy
-    from vlscore.studies import count_rows
+    from vlscore.cli.output import row_progress
+    from vlscore.data import TextPolicy, count_rows
+    from vlscore.evaluation import label_table
+    from vlscore.findings import LabelPolicy
 
     with (
         stopping(out, "finished reports are"),

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vlscore.cli._help import GroupedCommand
-from vlscore.cli.ending import stopping
 from vlscore.cli.options import (
     OUTPUT,
     TABLE,
@@ -34,11 +32,12 @@ from vlscore.cli.options import (
     make_embedder,
     worker_count,
 )
-from vlscore.cli.saying import cache_hits, say_of_encoder, say_of_failures
+from vlscore.cli.output import GroupedCommand, cache_hits, say_of_encoder, say_of_failures, stopping
 
 if TYPE_CHECKING:
     from vlscore.embedding import StudyEmbedder
-    from vlscore.index import BuildResult
+    from vlscore.retrieval import BuildResult
+
 
 index = typer.Typer(
     help="Build, extend and check indexes: corpora of reports, embedded once, that `vlscore "
@@ -125,7 +124,7 @@ def build(
     Example: vlscore index build train.jsonl --encoder gloria --weights gloria.ckpt --out
     train-index
     """
-    from vlscore.index import SourceSettings, build_index
+    from vlscore.retrieval import SourceSettings, build_index
 
     embedder = make_embedder(
         encoder,
@@ -190,8 +189,7 @@ def add(
 
     Example: vlscore index add more.jsonl --index train-index
     """
-    from vlscore.index import SourceSettings, add_to_index
-    from vlscore.index.manifest import read_manifest
+    from vlscore.retrieval import SourceSettings, add_to_index, read_manifest
 
     embedder = make_embedder(
         encoder or read_manifest(path).encoder,
@@ -229,7 +227,7 @@ def info(path: IndexArgument) -> None:
 
     Example: vlscore index info train-index
     """
-    from vlscore.index import load_index
+    from vlscore.retrieval import load_index
 
     manifest = load_index(path, check=False).manifest
     lines: dict[str, Any] = {
@@ -273,8 +271,7 @@ def verify(
     Example: vlscore index verify train-index
     """
     from vlscore.errors import InvalidSetting
-    from vlscore.index import verify_index
-    from vlscore.index.verify import measure_recall
+    from vlscore.retrieval import measure_recall, verify_index
 
     opened = verify_index(path)
     manifest = opened.manifest
@@ -292,8 +289,8 @@ def verify(
 
 @contextlib.contextmanager
 def _stoppable(path: Path, corpus: Path, embedder: "StudyEmbedder", quiet: bool) -> Iterator[Any]:
-    from vlscore.cli.progress import row_progress
-    from vlscore.studies import count_rows
+    from vlscore.cli.output import row_progress
+    from vlscore.data import count_rows
 
     with (
         stopping(path, "finished rows are"),

@@ -1,8 +1,100 @@
-"""`vlscore metrics`: what can be computed."""
+"""Metrics as people choose among them.
 
+`vlscore metrics`: what can be computed.
+"""
+
+import textwrap
+from collections.abc import Iterable
 from typing import Annotated
 
 import typer
+
+from vlscore.metrics import Metric, Plan, provider_of
+
+_WIDTH = 80
+_INDENT = 24
+
+
+def metrics_text(metrics: Iterable[Metric]) -> str:
+    """Two lines or more a metric, within 80 columns: what it is, and what it looks at."""
+    lines = []
+    for metric in metrics:
+        looks = f"looks at {_inputs(metric)}; {_direction(metric)}"
+        missing = provider_of(metric).missing(metric)
+        facts = [metric.description, looks, *([f"not here: {missing}"] if missing else [])]
+        body = [
+            line
+            for fact in facts
+            for line in textwrap.wrap(fact, _WIDTH - _INDENT, break_long_words=False)
+        ]
+        name = str(metric)
+        lines.append(f"{name:<{_INDENT}}{body[0]}".rstrip())
+        lines += [" " * _INDENT + line for line in body[1:]]
+    return "\n".join(lines)
+
+
+def metric_text(metric: Metric) -> str:
+    """All that is known of one metric, a fact a line."""
+    missing = provider_of(metric).missing(metric)
+    facts = {
+        "what": metric.description,
+        "looks at": _inputs(metric),
+        "direction": f"{_direction(metric)}, {_bounds(metric.bounds)}",
+        "cost": metric.cost,
+        "computed by": provider_of(metric).library,
+        "signature": _signature(metric) if not missing else "",
+        "not here": missing or "",
+        "citation": metric.citation,
+    }
+    blocks = [str(metric), *(_fact(name, value) for name, value in facts.items() if value)]
+    for parameter in metric.parameters:
+        choices = f" ({', '.join(map(str, parameter.choices))})" if parameter.choices else ""
+        default = "" if parameter.default is None else f" [default: {parameter.default}]"
+        blocks.append(_fact(parameter.name, f"{parameter.description}{choices}{default}", "  "))
+    for output in metric.further:
+        blocks.append(_fact(f"{metric.name}.{output.name}", output.description, "  "))
+    for output in metric.corpus:
+        blocks.append(_fact(f"corpus {output.name}", output.description, "  "))
+    return "\n".join(blocks)
+
+
+def _fact(name: str, value: str, before: str = "") -> str:
+    head = f"{before}{name}: "
+    return textwrap.fill(
+        value,
+        _WIDTH,
+        initial_indent=head,
+        subsequent_indent=" " * min(len(head), 16),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def _signature(metric: Metric) -> str:
+    """The facts that a value is printed with; blanks between them, so that lines can break."""
+    if metric.uses_embeddings:
+        return "its parameters, the encoder, and how images and reports were read"
+    return str(Plan([metric]).signature(metric)).replace("|", " | ")
+
+
+def _inputs(metric: Metric) -> str:
+    parts = [
+        *(["the image"] if metric.uses_image else []),
+        "the candidate",
+        *(["the reference"] if metric.uses_reference else []),
+    ]
+    by = " by an encoder" if metric.uses_embeddings else ""
+    of = f" (from {', '.join(map(str, metric.inputs))})" if metric.inputs else ""
+    return ", ".join(parts) + by + of
+
+
+def _direction(metric: Metric) -> str:
+    return "higher is better" if metric.higher_is_better else "lower is better"
+
+
+def _bounds(bounds: tuple[float | None, float | None]) -> str:
+    low, high = ("unbounded" if bound is None else f"{bound:.4g}" for bound in bounds)
+    return f"from {low} to {high}"
 
 
 def metrics(
@@ -15,7 +107,6 @@ def metrics(
     Several are named with commas between them, parameters in parentheses:
     vlscore,bleu-4(smoothing=exp). A metric of your own is written package.module:METRIC.
     """
-    from vlscore.cli._metric_texts import metric_text, metrics_text
     from vlscore.metrics import METRICS, find_metric
 
     typer.echo(metrics_text(METRICS.values()) if name is None else metric_text(find_metric(name)))

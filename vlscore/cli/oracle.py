@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vlscore.cli.ending import stopping
 from vlscore.cli.options import (
     OUTPUT,
     TABLE_HELP,
@@ -40,15 +39,11 @@ from vlscore.cli.options import (
     make_embedder,
     worker_count,
 )
-from vlscore.cli.saying import (
-    cache_hits,
-    say_of_encoder,
-    say_of_failures,
-    say_of_run,
-)
+from vlscore.cli.output import cache_hits, say_of_encoder, say_of_failures, say_of_run, stopping
 
 if TYPE_CHECKING:
-    from vlscore.oracle import OracleResult
+    from vlscore.retrieval import OracleResult
+
 
 SEARCH = "Search"
 
@@ -221,11 +216,9 @@ def oracle(
 
     Example: vlscore oracle studies.jsonl --index train-index --k 10 --out oracle
     """
-    from vlscore.cli.progress import row_progress
-    from vlscore.index import load_index
-    from vlscore.oracle import OracleSettings, find_oracles, serve_oracles
-    from vlscore.search import Shards
-    from vlscore.studies import count_rows
+    from vlscore.cli.output import row_progress
+    from vlscore.data import count_rows
+    from vlscore.retrieval import OracleSettings, Shards, find_oracles, load_index, serve_oracles
 
     settings = OracleSettings(
         metric=_with_constant(metric, C),
@@ -311,13 +304,13 @@ def oracle(
 
 
 def _with_constant(metric: str, C: float | None) -> Any:
-    from vlscore.oracle import oracle_metric
+    from vlscore.retrieval import oracle_metric
 
     return metric if C is None else oracle_metric(metric).metric(C=C)
 
 
 def _print(result: "OracleResult", show: int, out: Path | None) -> None:
-    from vlscore.oracle import answer_text, oracle_text
+    from vlscore.retrieval import answer_text, oracle_text
 
     searched = (answer for answer in result.answers() if answer.error is None)
     for answer in islice(searched, show):

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vlscore.cli.ending import stopping
 from vlscore.cli.options import (
     TABLE,
     TABLE_HELP,
@@ -15,7 +14,7 @@ from vlscore.cli.options import (
     OverwriteOption,
     QuietOption,
 )
-from vlscore.cli.saying import say_of_failures, terminal_width
+from vlscore.cli.output import say_of_failures, stopping, terminal_width
 
 if TYPE_CHECKING:
     from vlscore.perturb import PerturbedTable
@@ -94,9 +93,9 @@ def perturb(
 
     Example: vlscore perturb test.jsonl --out perturbed
     """
-    from vlscore.cli.progress import row_progress
+    from vlscore.cli.output import row_progress
+    from vlscore.data import count_rows
     from vlscore.perturb import perturb_table
-    from vlscore.studies import count_rows
 
     with (
         stopping(out, "finished reports are"),
@@ -152,7 +151,7 @@ def _read(path: Path | None) -> str | None:
 
 
 def _print(result: "PerturbedTable") -> None:
-    from vlscore.display import TextTable
+    from vlscore.stats import TextTable
 
     counts = {**result.counts, "all": sum(result.counts.values())}
     rows = tuple((kind, str(count)) for kind, count in counts.items())

@@ -55,9 +55,9 @@ def rating_sheets(
 
     Example: vlscore rating-sheets oracle-bleu oracle-vlscore --raters ann,bob --out sheets
     """
-    from vlscore.alignment import make_sheets
-    from vlscore.cli.rating_options import names_of
-    from vlscore.cli.saying import say_of_run
+    from vlscore.cli.options import names_of
+    from vlscore.cli.output import say_of_run
+    from vlscore.evaluation import make_sheets
 
     made = make_sheets(
         oracles, out, raters=names_of(raters), sample=sample, studies=studies, seed=seed

@@ -8,7 +8,6 @@ from typing import Annotated
 
 import typer
 
-from vlscore.cli.ending import stopping
 from vlscore.cli.options import (
     OUTPUT,
     TABLE_HELP,
@@ -37,11 +36,12 @@ from vlscore.cli.options import (
     make_embedder,
     worker_count,
 )
-from vlscore.cli.saying import (
+from vlscore.cli.output import (
     cache_hits,
     say_of_encoder,
     say_of_failures,
     say_of_run,
+    stopping,
     terminal_width,
 )
 
@@ -91,9 +91,9 @@ def retrieval(
 
     Example: vlscore retrieval studies.jsonl --encoder gloria --weights gloria.ckpt
     """
-    from vlscore.cli.progress import row_progress
-    from vlscore.meta import retrieve
-    from vlscore.studies import count_rows
+    from vlscore.cli.output import row_progress
+    from vlscore.data import count_rows
+    from vlscore.evaluation import retrieve
 
     total = count_rows(studies)
     embedder = make_embedder(

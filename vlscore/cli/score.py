@@ -25,7 +25,7 @@ from vlscore.cli.options import (
     make_scorer,
     text_policy,
 )
-from vlscore.cli.saying import say_of_encoder
+from vlscore.cli.output import say_of_encoder
 
 
 def score(

@@ -5,7 +5,6 @@ from typing import Annotated
 
 import typer
 
-from vlscore.cli.ending import stopping
 from vlscore.cli.options import (
     OUTPUT,
     TABLE_HELP,
@@ -36,12 +35,7 @@ from vlscore.cli.options import (
     make_embedder,
     worker_count,
 )
-from vlscore.cli.saying import (
-    cache_hits,
-    say_of_encoder,
-    say_of_run,
-    terminal_width,
-)
+from vlscore.cli.output import cache_hits, say_of_encoder, say_of_run, stopping, terminal_width
 
 _SHOWN_FAILURES = 10
 
@@ -146,9 +140,9 @@ def sensitivity(
     """
     import json
 
-    from vlscore.cli.progress import row_progress
-    from vlscore.meta import run_sensitivity
-    from vlscore.studies import open_studies
+    from vlscore.cli.output import row_progress
+    from vlscore.data import open_studies
+    from vlscore.evaluation import run_sensitivity
 
     table = None
     if studies is not None:

@@ -6,7 +6,6 @@ from typing import Annotated, Any
 
 import typer
 
-from vlscore.cli.ending import stopping
 from vlscore.cli.options import (
     OUTPUT,
     TABLE,
@@ -30,7 +29,7 @@ from vlscore.cli.options import (
     text_policy,
     worker_count,
 )
-from vlscore.cli.saying import SHOWN_FAILURES, say_of_failures
+from vlscore.cli.output import SHOWN_FAILURES, say_of_failures, stopping
 
 START, LEARNING, HELD_OUT = "What is trained", "Learning", "Validation"
 
@@ -39,7 +38,7 @@ def _config(context: typer.Context, path: Path | None) -> Path | None:
     """Settings of a file take the place of defaults; what the command line says goes before."""
     if path is None or context.resilient_parsing:
         return None
-    from vlscore.training.config import read_config
+    from vlscore.training import read_config
 
     known = [p.name for p in context.command.params if p.name and p.name != "config"]
     context.default_map = {**(context.default_map or {}), **read_config(path, known)}
@@ -296,14 +295,11 @@ def train(
 
     Example: vlscore train studies.csv --objective limitr --style limitr --out mine
     """
-    from vlscore._torchrun import Place
-    from vlscore.cli.progress import training_progress
-    from vlscore.images import ImagePolicy
-    from vlscore.studies import open_studies
-    from vlscore.training.preparing import Preparation
-    from vlscore.training.run import train as run
-    from vlscore.training.settings import TrainingSettings
-    from vlscore.training.starts import Start
+    from vlscore.cli.output import training_progress
+    from vlscore.core import Place
+    from vlscore.data import ImagePolicy, open_studies
+    from vlscore.training import Preparation, Start, TrainingSettings
+    from vlscore.training import train as run
 
     settings = TrainingSettings(
         objective=objective,

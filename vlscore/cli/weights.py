@@ -20,9 +20,8 @@ def list_weights() -> None:
 
     "found" means that vlscore would find it now, without --weights.
     """
-    from vlscore.cli._encoder_texts import weights_text
-    from vlscore.encoders import encoder_card
-    from vlscore.encoders.weights import is_here, published_weights
+    from vlscore.cli.encoders import weights_text
+    from vlscore.encoders import encoder_card, is_here, published_weights
 
     for name, entry in published_weights().items():
         typer.echo(weights_text(entry, encoder_card(name), is_here(name)) + "\n")
@@ -40,7 +39,7 @@ def fetch(
 
     Example: vlscore weights fetch biovil
     """
-    from vlscore.encoders.weights import fetch as run
+    from vlscore.encoders import fetch as run
 
     fetched = run(name)
     for path in fetched.paths:
@@ -78,7 +77,7 @@ def verify(
 
     Example: vlscore weights verify chexpert_resnet50.ckpt -e gloria
     """
-    from vlscore.encoders.weights import verify as run
+    from vlscore.encoders import verify as run
     from vlscore.errors import InvalidSetting
 
     if tokenizer is not None and encoder is None:
@@ -112,7 +111,7 @@ def path(
 
     Example: d="$(vlscore weights path gloria)"; mkdir -p "$d"; cp chexpert_resnet50.ckpt "$d"
     """
-    from vlscore.encoders.weights import cache_folder, weights_of
+    from vlscore.encoders import cache_folder, weights_of
 
     typer.echo(cache_folder() if name is None else cache_folder() / weights_of(name).name)
 
@@ -133,7 +132,7 @@ def convert(
 
     Example: vlscore weights convert chexpert_resnet50.ckpt chexpert_resnet50.safetensors
     """
-    from vlscore.encoders.checkpoints import convert as run
+    from vlscore.encoders import convert as run
 
     digest = run(source, target, overwrite=overwrite)
     typer.echo(target)

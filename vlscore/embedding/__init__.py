@@ -1,17 +1,5 @@
-"""From files and texts to embeddings."""
+"""Studies to vectors: choice of views, decoding, batches, the cache of embeddings."""
 
-from vlscore.embedding.decoding import ImageDecoder, PendingPixels
-from vlscore.embedding.engine import Embedded, EmbeddingEngine
-from vlscore.embedding.studies import EmbeddedRows, StudyEmbedder, StudyViews
-from vlscore.embedding.views import VIEW_POLICIES
+import lazy_loader
 
-__all__ = [
-    "VIEW_POLICIES",
-    "Embedded",
-    "EmbeddedRows",
-    "EmbeddingEngine",
-    "ImageDecoder",
-    "PendingPixels",
-    "StudyEmbedder",
-    "StudyViews",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -2,20 +2,30 @@
 
 A batch of images has a fixed number of them. A batch of reports has a fixed number of tokens,
 padding included, so that it takes about the same memory whatever the length of its reports.
+
+An encoder's towers under torch.compile, and as they are where that is not possible.
+
+Compiling takes a minute or more for each tower in every process, and changes the last digits. What
+it brings depends on the machine: see docs/scaling.md.
+
+How much was computed, and how much of it was there already.
 """
 
+import logging
+import os
+import threading
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from functools import cache
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from vlscore.encoders import JointEncoder, Precision, Tokens
-from vlscore.encoders.base import inference
-from vlscore.encoders.inference import is_short_of_memory
+from vlscore.encoders import JointEncoder, Precision, Tokens, inference, is_short_of_memory
 from vlscore.errors import InvalidSetting
 
 IMAGES_ON_A_CPU = 16
@@ -186,3 +196,124 @@ def _rows(batch: Batch, start: int, stop: int) -> Batch:
     if isinstance(batch, Tensor):
         return batch[start:stop]
     return batch.take(range(start, stop))
+
+
+_Tower = Callable[[Any], Tensor]
+
+
+class CompiledTowers:
+    """The towers of an encoder, which itself stays as it is.
+
+    Each is compiled at its first batch, for batches of any size and length. Where one cannot be
+    compiled, one warning says so, and all run as they are from then on.
+    """
+
+    def __init__(self, encoder: JointEncoder) -> None:
+        self._encoder = encoder
+        self._compiled: dict[str, _Tower] = {}
+        self._is_possible = True
+
+    def embed_images(self, pixels: Tensor) -> Tensor:
+        """As of the encoder."""
+        return self._run("embed_images", pixels)
+
+    def embed_lateral_images(self, pixels: Tensor) -> Tensor:
+        """As of the encoder."""
+        return self._run("embed_lateral_images", pixels)
+
+    def embed_reports(self, tokens: Tokens) -> Tensor:
+        """As of the encoder."""
+        return self._run("embed_reports", tokens)
+
+    def _run(self, name: str, batch: Any) -> Tensor:
+        tower: _Tower = getattr(self._encoder, name)
+        if not self._is_possible:
+            return tower(batch)
+        from torch._dynamo.exc import TorchDynamoException
+
+        if name not in self._compiled:
+            # With fixed sizes, each length of reports would be compiled anew.
+            self._compiled[name] = torch.compile(tower, dynamic=True)
+        try:
+            return self._compiled[name](batch)
+        except TorchDynamoException as error:
+            self._is_possible = False
+            _warn(error)
+            return tower(batch)
+
+
+@cache
+def can_compile(device: torch.device) -> bool:
+    """Whether torch.compile works on this device, tried once; a warning says why where not."""
+    if "TORCH_LOGS" not in os.environ:
+        # Where a tower asks for a number it is compiled in parts, which is no user's business.
+        logging.getLogger("torch._dynamo").setLevel(logging.ERROR)
+    try:
+        torch.compile(lambda x: torch.sin(x) + 1)(torch.ones(8, device=device))
+    except Exception as error:  # whatever is missing: a C++ compiler, Triton, a Python version
+        _warn(error)
+        return False
+    return True
+
+
+def _warn(error: Exception) -> None:
+    warnings.warn(
+        f"torch.compile cannot be used ({type(error).__name__}); the encoder runs as it is. It "
+        "needs a C++ compiler on a CPU (g++ or clang), and Triton on a GPU",
+        RuntimeWarning,
+        stacklevel=3,
+    )
+
+
+@dataclass
+class Work:
+    """Counts of one engine; threads may share it.
+
+    Attributes:
+        images_decoded: image files that were decoded, damaged ones included.
+        images_embedded, reports_embedded: what went through the encoder.
+        pixels_from_cache: images whose pixels lay in the cache.
+        images_from_cache, reports_from_cache: those whose embedding lay in the cache.
+    """
+
+    images_decoded: int = 0
+    images_embedded: int = 0
+    reports_embedded: int = 0
+    pixels_from_cache: int = 0
+    images_from_cache: int = 0
+    reports_from_cache: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
+
+    def add(self, **counts: int) -> None:
+        """Add to the counts of these names."""
+        with self._lock:
+            for name, count in counts.items():
+                setattr(self, name, getattr(self, name) + count)
+
+    def to_dict(self) -> dict[str, int]:
+        """Name -> count."""
+        names = [each.name for each in fields(self) if not each.name.startswith("_")]
+        return {name: getattr(self, name) for name in names}
+
+    def since(self, before: Mapping[str, int]) -> dict[str, int]:
+        """Name -> count, less what `to_dict` gave before."""
+        return {name: count - before.get(name, 0) for name, count in self.to_dict().items()}
+
+    def said(self) -> str:
+        """What came from the cache, for a line of progress; empty where nothing did.
+
+        >>> Work(images_from_cache=3, images_embedded=1, reports_embedded=4).said()
+        'cache: 75% of images, 0% of reports'
+        """
+        kinds = {
+            "images": (self.images_from_cache, self.images_embedded),
+            "reports": (self.reports_from_cache, self.reports_embedded),
+        }
+        shares = [
+            f"{known / (known + computed):.0%} of {kind}"
+            for kind, (known, computed) in kinds.items()
+            if known + computed
+        ]
+        if not (self.images_from_cache + self.reports_from_cache + self.pixels_from_cache):
+            return ""
+        return f"cache: {', '.join(shares)}" if shares else ""

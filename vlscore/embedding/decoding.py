@@ -17,11 +17,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from vlscore.cache.store import Space
-from vlscore.embedding.contents import FileContent
-from vlscore.embedding.kept import pixels_entry, pixels_of
-from vlscore.embedding.work import Work
-from vlscore.embedding.worker import (
+from vlscore.core import Space
+from vlscore.data import ImagePolicy, is_plain_file
+from vlscore.embedding.batches import Work
+from vlscore.embedding.cached import FileContent, pixels_entry, pixels_of
+from vlscore.embedding.workers import (
     CannotStart,
     Closed,
     Died,
@@ -33,7 +33,6 @@ from vlscore.embedding.worker import (
 )
 from vlscore.encoders import ImagePipeline
 from vlscore.errors import InvalidSetting, UnreadableImage, VLScoreError
-from vlscore.images import ImagePolicy, is_plain_file
 
 # float32 pixels (channels, height, width), or uint8 levels of them.
 Stored = NDArray[Any]

@@ -8,25 +8,28 @@ from weakref import WeakValueDictionary
 import torch
 from torch import Tensor
 
-from vlscore._assurance import confirm
-from vlscore._recent import Recent
-from vlscore.cache import Cache
-from vlscore.cache.store import Space
+from vlscore.core import Cache, Recent, Space, confirm
+from vlscore.data import ImagePolicy
 from vlscore.embedding.batches import (
+    CompiledTowers,
     Forward,
+    Work,
+    can_compile,
     default_batch_size,
     in_batches,
     stacked,
 )
-from vlscore.embedding.compiled import CompiledTowers, can_compile
-from vlscore.embedding.contents import Contents, text_digest
+from vlscore.embedding.cached import (
+    Contents,
+    KeptEmbeddings,
+    kept_pixels,
+    text_digest,
+    vector_entry,
+    vector_of,
+)
 from vlscore.embedding.decoding import ImageDecoder, PendingPixels
-from vlscore.embedding.kept import KeptEmbeddings, kept_pixels, vector_entry, vector_of
-from vlscore.embedding.work import Work
-from vlscore.encoders import JointEncoder, Precision, Tokens, check_ready
-from vlscore.encoders.inference import unchanging_weights
+from vlscore.encoders import JointEncoder, Precision, Tokens, check_ready, unchanging_weights
 from vlscore.errors import VLScoreError
-from vlscore.images import ImagePolicy
 
 # Embeddings of repeated reports that are kept in memory: a bound, generous for real corpora, where
 # the most frequent normal reports make most of the repetition.

@@ -36,7 +36,7 @@ def main() -> None:
     except BaseException as error:  # the pipeline's modules may raise anything at import
         _send(replies, {"cannot_start": f"{type(error).__name__}: {error}"})
         return
-    from vlscore._memory import keep_freed_memory
+    from vlscore.core import keep_freed_memory
 
     keep_freed_memory()
     shared = _shared_memory(start["shared"])

@@ -1,36 +1,224 @@
-"""What every joint encoder must offer, and the batching that all of them share."""
+"""What a tower gives while it learns: global vectors, and local ones where an objective asks.
+
+Token ids of a batch of reports, and what was cut from them.
+
+From a radiograph to the pixels that an encoder takes.
+
+Nothing here imports PyTorch: a process that decodes images starts in a fraction of its time.
+
+What every joint encoder must offer, and the batching that all of them share.
+"""
 
 import hashlib
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, TypeVar
 
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from vlscore._assurance import assure
-from vlscore._signature import stable_class
-from vlscore.encoders.card import EncoderCard
-from vlscore.encoders.checkpoints import tensors_digest
-from vlscore.encoders.features import ImageFeatures, ReportFeatures
-from vlscore.encoders.inference import Precision, check_ready, inference
-from vlscore.encoders.known_digests import digest_of
-from vlscore.encoders.pipeline import ImagePipeline
-from vlscore.encoders.tokens import Tokens
-from vlscore.errors import InvalidReport, InvalidSetting
-from vlscore.images import ImagePolicy, Radiograph
+from vlscore.core import assure, stable_class
+from vlscore.data import ImagePolicy, Radiograph, as_radiograph
+from vlscore.encoders.cards import EncoderCard
+from vlscore.encoders.checkpoints import digest_of, tensors_digest
+from vlscore.encoders.devices import Precision, check_ready, inference
+from vlscore.errors import InvalidReport, InvalidSetting, UnreadableImage, VLScoreError
 
-__all__ = [
-    "ImagePipeline",
-    "JointEncoder",
-    "Precision",
-    "check_ready",
-    "check_texts",
-    "inference",
-]
+
+@dataclass(frozen=True, eq=False)
+class ImageFeatures:
+    """What n images become.
+
+    Attributes:
+        vectors: (n, d), the embeddings that `embed_images` gives.
+        patches: (n, P, k), one vector for each of P places; None where the encoder has none.
+        is_patch: (n, P) bool, False where a place is missing, as those of a lateral view that was
+            not taken; None where all are there.
+        patch_weights: (n, P), how much the tower itself attends to each place, at least 0, without
+            gradient; None where the tower does not say, as convolutions do not.
+    """
+
+    vectors: Tensor
+    patches: Tensor | None = None
+    is_patch: Tensor | None = None
+    patch_weights: Tensor | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class ReportFeatures:
+    """What n reports become.
+
+    Attributes:
+        vectors: (n, d), the embeddings that `embed_reports` gives.
+        words: (n, W, k), one vector for each word, in the space of `ImageFeatures.patches`; zeros
+            after a report's last word; None where the encoder has none. Whether special tokens
+            such as [CLS] count as words is the encoder's to say, as its authors' loss has it.
+        is_word: (n, W) bool, False after a report's last word.
+        word_weights: (n, W), how much the tower itself attends to each word, at least 0, without
+            gradient, 0 after the last word; None where the tower does not say.
+    """
+
+    vectors: Tensor
+    words: Tensor | None = None
+    is_word: Tensor | None = None
+    word_weights: Tensor | None = None
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """Token ids of n reports, padded at the end to a common length L.
+
+    Attributes:
+        ids: (n, L) int64.
+        mask: (n, L) int64, 1 at tokens and 0 at padding.
+        full_lengths: (n,) int64, the number of tokens (special tokens included) that each whole
+            report has; larger than the number kept where the report was truncated.
+    """
+
+    ids: Tensor
+    mask: Tensor
+    full_lengths: Tensor
+
+    @classmethod
+    def padded(
+        cls,
+        rows: Sequence[Sequence[int]],
+        *,
+        max_tokens: int,
+        pad: int = 0,
+        pad_to: int | None = None,
+    ) -> "Tokens":
+        """Token ids of whole reports, special tokens included; what is too long is cut.
+
+        Args:
+            max_tokens: longest sequence kept; a longer one loses tokens before its last, which
+                is the end token.
+            pad: id of padding.
+            pad_to: common length; default: that of the longest sequence kept.
+
+        >>> Tokens.padded([[2, 7, 8, 9, 3], [2, 3]], max_tokens=4).ids.tolist()
+        [[2, 7, 8, 3], [2, 3, 0, 0]]
+        """
+        kept = [
+            row if len(row) <= max_tokens else [*row[: max_tokens - 1], row[-1]] for row in rows
+        ]
+        length = pad_to or max(map(len, kept), default=0)
+        ids = torch.full((len(kept), length), pad, dtype=torch.long)
+        mask = torch.zeros_like(ids)
+        for number, row in enumerate(kept):
+            ids[number, : len(row)] = torch.tensor(row, dtype=torch.long)
+            mask[number, : len(row)] = 1
+        return cls(ids, mask, torch.tensor([len(row) for row in rows], dtype=torch.long))
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    def lengths(self) -> Tensor:
+        """(n,) int64, the number of tokens kept."""
+        return self.mask.sum(dim=1)
+
+    @property
+    def truncated(self) -> Tensor:
+        """(n,) bool, True where the tail of the report does not reach the encoder."""
+        return self.full_lengths > self.lengths
+
+    def take(self, rows: Sequence[int]) -> "Tokens":
+        """The named rows, trimmed to the longest of them."""
+        index = torch.as_tensor(rows, dtype=torch.long)
+        mask = self.mask[index]
+        longest = max(int(mask.sum(dim=1).max()), 1) if len(index) else 0
+        return Tokens(self.ids[index, :longest], mask[:, :longest], self.full_lengths[index])
+
+    def to(self, device: torch.device | str, non_blocking: bool = False) -> "Tokens":
+        """The same with ids and mask on a device; `non_blocking` as in `torch.Tensor.to`."""
+        ids, mask = (each.to(device, non_blocking=non_blocking) for each in (self.ids, self.mask))
+        return Tokens(ids, mask, self.full_lengths)
+
+
+Pixels = TypeVar("Pixels")
+
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
+
+
+class ImagePipeline(ABC):
+    """Turns one radiograph into the pixels one encoder takes.
+
+    Small and picklable: it travels to worker processes, the model does not.
+
+    Attributes:
+        stored_type: of the numbers that `load_stored` gives, which are what is kept on disk: the
+            float32 pixels themselves, or uint8 levels of which `from_stored` makes the same pixels;
+            see `LevelsPipeline`.
+        cache_version: tells this code's pixels from those of its other editions. Pipelines outside
+            vlscore state one, and change it with their code, so that pixels may be kept on disk.
+    """
+
+    stored_type: ClassVar[Literal["uint8", "float32"]] = "float32"
+    cache_version: ClassVar[str | None] = None
+
+    @abstractmethod
+    def __call__(self, radiograph: Radiograph) -> "Tensor":
+        """One radiograph -> float32 (channels, height, width), on the CPU."""
+
+    def as_authors(self, path: Path) -> "Tensor":
+        """The same from a file, read exactly as the authors' code reads it.
+
+        Raises InvalidSetting where the authors' reader is not reproduced.
+        """
+        raise InvalidSetting(
+            f"{type(self).__name__} does not reproduce its authors' file reader; "
+            'use the default image policy instead of "authors"'
+        )
+
+    def load(self, image: Any, policy: ImagePolicy) -> "Tensor":
+        """Pixels from anything `as_radiograph` takes, under `policy`."""
+        if policy.as_authors:
+            return reading_as_authors(self.as_authors, image)
+        return self(as_radiograph(image, policy))
+
+    def load_stored(self, image: Any, policy: ImagePolicy) -> NDArray[Any]:
+        """What decoding ends with: (channels, height, width), float32 pixels or uint8 levels."""
+        pixels: NDArray[Any] = self.load(image, policy).detach().numpy()
+        return pixels
+
+    def from_stored(self, stored: "Tensor") -> "Tensor":
+        """What `load_stored` gave of n images (n, ...) -> their pixels, on the same device."""
+        return stored
+
+    def identity(self) -> str:
+        """What tells its pixels from those of other pipelines: its class and settings."""
+        settings = [f"{name}={value!r}" for name, value in sorted(vars(self).items())]
+        return _ADDRESS.sub("", f"{stable_class(type(self))}({', '.join(settings)})")
+
+
+def reading_as_authors(read: Callable[[Path], Pixels], image: Any) -> Pixels:
+    """What a reader of the authors' makes of a file.
+
+    Raises: InvalidSetting where the image is no path; UnreadableImage.
+    """
+    if not isinstance(image, str | Path):
+        raise InvalidSetting(
+            'the image policy "authors" reads files itself: give a path, '
+            f"not a {type(image).__name__}"
+        )
+    path = Path(image)
+    try:
+        return read(path)
+    except (VLScoreError, MemoryError):
+        raise
+    except Exception as error:  # the readers raise any type on a damaged or enormous picture
+        # Only the type: a reader's own words may quote the header, which names its patient.
+        raise UnreadableImage(
+            f"{path}: the encoder's authors' code cannot use this file ({type(error).__name__}); "
+            "use the default image policy"
+        ) from None
+
 
 # Read by every tokenizer once, to tell one that cleans or cuts texts otherwise.
 _PROBES = (

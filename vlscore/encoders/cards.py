@@ -1,12 +1,93 @@
-"""The encoders that ship with vlscore, as data: weights/cards/NAME.toml, read without torch."""
+"""What a published encoder is, as data that travels with every score it makes.
+
+What a folder with an encoder of one's own states about it, in card.json.
+
+The encoders that ship with vlscore, as data: weights/cards/NAME.toml, read without torch.
+"""
 
 import tomllib
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
 from functools import cache
+from pathlib import Path
 from typing import Any
 
-from vlscore._resources import resource_path
-from vlscore.encoders.card import EncoderCard
+from vlscore.core import resource_path
+from vlscore.errors import IncompatibleCheckpoint
+
+
+@dataclass(frozen=True)
+class EncoderCard:
+    """Facts about a joint image-report encoder.
+
+    Attributes:
+        name: the name `load_encoder` takes.
+        title: the model's name as its authors print it.
+        dim: length d of its global embeddings.
+        normalised: whether the embeddings have unit length.
+        C: the constant of VLScore (Eq. 2) for this encoder, None where nobody published one.
+        C_source: what C was calibrated on, or why there is none.
+        image_size: side in pixels of the square that enters the image tower.
+        max_tokens: longest token sequence the report tower sees, special tokens included.
+        licence: of the weights, as stated by their authors; "not stated" otherwise.
+        citation: the paper.
+        reference_code: the code that the embeddings were checked against.
+        notes: quirks that change numbers.
+        demonstration: True for the bundled encoder, which must not be used on real radiographs.
+    """
+
+    name: str
+    title: str
+    dim: int
+    normalised: bool
+    C: float | None
+    C_source: str
+    image_size: int
+    max_tokens: int
+    licence: str
+    citation: str
+    reference_code: str
+    notes: tuple[str, ...] = ()
+    demonstration: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+CARD = "card.json"
+# What a folder may state of itself; all else is fixed by its encoder.
+_TEXTS = ("title", "C_source", "licence", "citation", "reference_code")
+
+
+def read_facts(facts: Mapping[str, Any], path: Path) -> dict[str, Any]:
+    """The fields of EncoderCard among what a card.json says.
+
+    Args:
+        path: of the file, for messages.
+
+    Raises: IncompatibleCheckpoint for a value that a card cannot have.
+    """
+
+    def require(held: bool, name: str) -> None:
+        if not held:
+            raise IncompatibleCheckpoint(f"{path}: {name} is {facts[name]!r}")
+
+    found: dict[str, Any] = {}
+    for name in set(_TEXTS) & facts.keys():
+        require(isinstance(facts[name], str) and bool(facts[name]), name)
+        found[name] = facts[name]
+    if facts.get("C") is not None:
+        C = facts["C"]
+        require(isinstance(C, int | float) and 0 < C < float("inf"), "C")
+        found["C"] = float(C)
+    if "notes" in facts:
+        notes = facts["notes"]
+        require(isinstance(notes, list) and all(isinstance(note, str) for note in notes), "notes")
+        found["notes"] = tuple(notes)
+    if "demonstration" in facts:
+        require(isinstance(facts["demonstration"], bool), "demonstration")
+        found["demonstration"] = facts["demonstration"]
+    return found
 
 
 @dataclass(frozen=True)

@@ -1,18 +1,347 @@
-"""The files that torch writes, read where they lie and checked against what they say."""
+"""Unpickling a checkpoint's description of its tensors without running anything it names.
+
+`torch.load(weights_only=True)` refuses the checkpoints of old lightning versions, which hold
+OmegaConf objects and callback classes beside their tensors. Here a global that a pickle names is
+never imported: it becomes a `Name`, which can do nothing. Making an object out of one gives an
+`Inert` where that is what a description of settings does; where it is a call of a function, the
+checkpoint is refused, though nothing would have happened.
+
+The files that torch writes, read where they lie and checked against what they say.
+"""
 
 import contextlib
 import io
 import mmap
+import pickle
 import struct
 import zipfile
-from collections.abc import Iterator
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, cast
+from sys import stdlib_module_names
+from typing import IO, Any, ClassVar, cast
 
 import torch
+from torch import Tensor
 
-from vlscore.encoders.unpickling import RestrictedUnpickler, Storage
 from vlscore.errors import UnsafeCheckpoint
+
+# What these packages put into checkpoints describes a run: settings, callbacks, scores.
+_DESCRIPTIVE_PACKAGES = frozenset(
+    ("omegaconf", "pytorch_lightning", "lightning", "lightning_fabric", "torchmetrics", "yacs")
+)
+# Plain data that pickle writes as a call.
+_DESCRIPTIVE = frozenset(
+    f"{module}.{name}"
+    for module, names in {
+        "_codecs": "encode",
+        "argparse": "Namespace",
+        "builtins": "bool bytearray bytes complex dict float frozenset int list object range set "
+        "slice str tuple",
+        "collections": "ChainMap Counter UserDict UserList defaultdict deque",
+        "copyreg": "_reconstructor",
+        "datetime": "date datetime time timedelta timezone",
+        "decimal": "Decimal",
+        "fractions": "Fraction",
+        "functools": "partial",
+        "_operator": "getitem",
+        "operator": "getitem",
+        "pathlib": "Path PosixPath PurePath PurePosixPath PureWindowsPath WindowsPath",
+        "pathlib._local": "Path PosixPath PurePath PurePosixPath PureWindowsPath WindowsPath",
+        "types": "SimpleNamespace",
+        "uuid": "UUID",
+        "numpy": "dtype ndarray",
+        "numpy.core.multiarray": "_reconstruct scalar",
+        "numpy._core.multiarray": "_reconstruct scalar",
+        "torch": "Size device",
+        "torch.serialization": "_get_layout",
+        "torch._utils": "_rebuild_device_tensor_from_numpy _rebuild_qtensor _rebuild_sparse_tensor",
+    }.items()
+    for name in names.split()
+)
+_OLD_MODULES = {"__builtin__": "builtins", "copy_reg": "copyreg"}
+_STORAGE_TYPES = {
+    "FloatStorage": torch.float32,
+    "DoubleStorage": torch.float64,
+    "HalfStorage": torch.float16,
+    "BFloat16Storage": torch.bfloat16,
+    "LongStorage": torch.int64,
+    "IntStorage": torch.int32,
+    "ShortStorage": torch.int16,
+    "CharStorage": torch.int8,
+    "ByteStorage": torch.uint8,
+    "BoolStorage": torch.bool,
+    "UntypedStorage": torch.uint8,
+}
+_MOST_DIMENSIONS = 64
+_PLAIN_KEYS = (str, int, float, bool, bytes, type(None))
+
+
+@dataclass(frozen=True)
+class Name:
+    """A global that a pickle names; it is not imported."""
+
+    module: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.module}.{self.name}"
+
+    @property
+    def describes(self) -> bool:
+        """Whether pickles of settings and results call it to make plain data."""
+        if str(self) in _DESCRIPTIVE:
+            return True
+        # In these packages a capital starts a class; a dot in the name leads to somewhere else.
+        package = self.module.partition(".")[0]
+        return package in _DESCRIPTIVE_PACKAGES and self._is_class
+
+    @property
+    def may_be_instantiated(self) -> bool:
+        """Whether an object of it, made without calling it, is a description."""
+        package = self.module.partition(".")[0]
+        return self.describes or package not in stdlib_module_names
+
+    @property
+    def _is_class(self) -> bool:
+        return self.name.lstrip("_")[:1].isupper() and "." not in self.name
+
+
+class Inert:
+    """Stands for an object that was not made; takes whatever it is given and does nothing."""
+
+
+@dataclass(frozen=True)
+class Storage:
+    """A run of numbers of one type, somewhere in the file."""
+
+    bytes: torch.UntypedStorage
+    dtype: torch.dtype
+
+    @property
+    def count(self) -> int:
+        return self.bytes.nbytes() // self.dtype.itemsize
+
+
+StorageReader = Callable[[str, torch.dtype, int], Storage]
+
+
+class RestrictedUnpickler(pickle._Unpickler):
+    """Makes containers, numbers, texts, tensors, names, and inert objects; calls nothing else.
+
+    The interpreter in Python, because every step that could act on an object is replaced.
+
+    Args:
+        file: the pickle.
+        source: the checkpoint, for messages.
+        storage: key, type and number of numbers of a storage -> the storage.
+    """
+
+    stack: list[Any]
+    append: Callable[[Any], None]
+    pop_mark: Callable[[], list[Any]]
+    dispatch: ClassVar[dict[int, Any]] = dict(pickle._Unpickler.dispatch)
+
+    def __init__(self, file: IO[bytes], *, source: Path, storage: StorageReader) -> None:
+        super().__init__(file, encoding="utf-8")
+        self._source = source
+        self._storage = storage
+
+    def persistent_load(self, pid: Any) -> Any:
+        match pid:
+            case ("storage", torch.dtype() as dtype, str() as key, _, int() as count, *view) if (
+                view in ([], [None])
+            ):
+                return self._storage(key, dtype, count)
+            case ("module", *_):
+                return Inert()
+            case _:
+                raise self._refusal("refers to something that is no tensor's storage")
+
+    def find_class(self, module: str, name: str) -> Any:
+        module = _OLD_MODULES.get(module, module)
+        if module in ("torch", "torch.storage"):
+            dtype = _STORAGE_TYPES.get(name) or getattr(torch, name, None)
+            if isinstance(dtype, torch.dtype):
+                return dtype
+        return Name(module, name)
+
+    def _call(self, function: Any, arguments: Any) -> Any:
+        builder = _BUILDERS.get(str(function)) if isinstance(function, Name) else None
+        if builder is not None:
+            try:
+                return builder(*arguments)
+            except _LieError as lie:
+                raise self._refusal(str(lie)) from None
+        if not (isinstance(function, Name) and function.describes):
+            named = str(function) if isinstance(function, Name) else "an object made by the pickle"
+            raise self._refusal(f"would call {named} on loading")
+        return Inert()
+
+    def _new(self, kind: Any) -> Any:
+        if not (isinstance(kind, Name) and kind.may_be_instantiated):
+            named = str(kind) if isinstance(kind, Name) else "something that is no class"
+            raise self._refusal(f"would make an object of {named} on loading")
+        if str(kind) == "collections.OrderedDict":
+            return OrderedDict()
+        return Inert()
+
+    def _refusal(self, reason: str) -> UnsafeCheckpoint:
+        return UnsafeCheckpoint(
+            f"{self._source} {reason}; it was not loaded. Get the checkpoint from its authors "
+            "again, or ask them for safetensors"
+        )
+
+    def _load_reduce(self) -> None:
+        arguments = self.stack.pop()
+        self.stack[-1] = self._call(self.stack[-1], arguments)
+
+    def _load_newobj(self) -> None:
+        self.stack.pop()
+        self.stack[-1] = self._new(self.stack[-1])
+
+    def _load_newobj_ex(self) -> None:
+        self.stack.pop()
+        self._load_newobj()
+
+    def _instantiate(self, klass: Any, args: Any) -> None:
+        # Both opcodes of the oldest protocol, INST and OBJ, end here.
+        self.append(self._call(klass, args))
+
+    def _load_build(self) -> None:
+        self.stack.pop()
+        if not isinstance(self.stack[-1], Inert | OrderedDict):
+            raise self._refusal(f"would change a {type(self.stack[-1]).__name__} on loading")
+
+    def _load_setitem(self) -> None:
+        value = self.stack.pop()
+        self._set_items(self.stack.pop(), value)
+
+    def _load_setitems(self) -> None:
+        items = self.pop_mark()
+        self._set_items(*items)
+
+    def _set_items(self, *items: Any) -> None:
+        target = self.stack[-1]
+        if isinstance(target, Inert):
+            return
+        if not isinstance(target, dict):
+            raise self._refusal(f"would put items into a {type(target).__name__} on loading")
+        target.update(_with_plain_keys(zip(items[::2], items[1::2], strict=True)))
+
+    def _load_append(self) -> None:
+        self._extend([self.stack.pop()])
+
+    def _load_appends(self) -> None:
+        self._extend(self.pop_mark())
+
+    def _extend(self, items: Sequence[Any]) -> None:
+        target = self.stack[-1]
+        if isinstance(target, list):
+            target.extend(items)
+        elif not isinstance(target, Inert):
+            raise self._refusal(f"would append to a {type(target).__name__} on loading")
+
+    def _load_empty_set(self) -> None:
+        self.append(Inert())
+
+    def _load_additems(self) -> None:
+        self.pop_mark()
+
+    def _load_frozenset(self) -> None:
+        self.pop_mark()
+        self.append(Inert())
+
+    def _load_unused(self) -> None:
+        raise self._refusal("uses a part of pickle that no checkpoint of tensors needs")
+
+    for _code, _step in (
+        (pickle.REDUCE, _load_reduce),
+        (pickle.NEWOBJ, _load_newobj),
+        (pickle.NEWOBJ_EX, _load_newobj_ex),
+        (pickle.BUILD, _load_build),
+        (pickle.SETITEM, _load_setitem),
+        (pickle.SETITEMS, _load_setitems),
+        (pickle.APPEND, _load_append),
+        (pickle.APPENDS, _load_appends),
+        (pickle.EMPTY_SET, _load_empty_set),
+        (pickle.ADDITEMS, _load_additems),
+        (pickle.FROZENSET, _load_frozenset),
+        # A bytearray's length is taken on trust and its memory filled with zeros.
+        (pickle.BYTEARRAY8, _load_unused),
+        (pickle.NEXT_BUFFER, _load_unused),
+        (pickle.READONLY_BUFFER, _load_unused),
+        (pickle.EXT1, _load_unused),
+        (pickle.EXT2, _load_unused),
+        (pickle.EXT4, _load_unused),
+    ):
+        dispatch[_code[0]] = _step
+
+
+class _LieError(Exception):
+    """A tensor is not what its description says."""
+
+
+def _rebuild_tensor(storage: Any, offset: Any, size: Any, stride: Any, *_: Any) -> Tensor:
+    numbers = (offset, *_dimensions(size), *_dimensions(stride))
+    if not isinstance(storage, Storage) or len(size) != len(stride):
+        raise _LieError("describes a tensor without storage, size and stride")
+    if not all(type(n) is int and 0 <= n < 1 << 62 for n in numbers):
+        raise _LieError(f"describes a tensor of offset, size and stride {numbers}")
+    count = 1
+    for n in size:
+        count *= n
+    last = offset + sum((n - 1) * step for n, step in zip(size, stride, strict=True))
+    # Counting numbers shown twice also keeps a small file from becoming a large tensor.
+    if count > max(storage.count, 0) or (count and last >= storage.count):
+        raise _LieError(
+            f"says that a tensor of size {tuple(size)} lies in a storage of {storage.count} numbers"
+        )
+    empty = torch.empty(0, dtype=storage.dtype, device=storage.bytes.device)
+    return empty.set_(storage.bytes, offset if count else 0, tuple(size), tuple(stride))
+
+
+def _dimensions(value: Any) -> tuple[Any, ...]:
+    if not isinstance(value, tuple | list) or len(value) > _MOST_DIMENSIONS:
+        raise _LieError("describes a tensor without storage, size and stride")
+    return tuple(value)
+
+
+def _rebuild_parameter(tensor: Any, *_: Any) -> Any:
+    return tensor
+
+
+def _rebuild_subclass(function: Any, _kind: Any, arguments: Any, *_: Any) -> Any:
+    if isinstance(function, Name) and str(function) == "torch._utils._rebuild_tensor_v2":
+        return _rebuild_tensor(*arguments)
+    return Inert()
+
+
+def _ordered_dict(items: Any = (), *_: Any) -> Any:
+    pairs = [pair for pair in items if isinstance(pair, list | tuple) and len(pair) == 2]
+    return OrderedDict(_with_plain_keys(pairs))
+
+
+def _size(items: Any = (), *_: Any) -> tuple[Any, ...]:
+    return _dimensions(items)
+
+
+def _with_plain_keys(pairs: Any) -> list[tuple[Any, Any]]:
+    # Hashing a tuple of tuples of tuples can take for ever, and no tensor has such a name.
+    return [(key, value) for key, value in pairs if isinstance(key, _PLAIN_KEYS)]
+
+
+_BUILDERS: dict[str, Callable[..., Any]] = {
+    "torch._utils._rebuild_tensor": _rebuild_tensor,
+    "torch._utils._rebuild_tensor_v2": _rebuild_tensor,
+    "torch._utils._rebuild_parameter": _rebuild_parameter,
+    "torch._utils._rebuild_parameter_with_state": _rebuild_parameter,
+    "torch._tensor._rebuild_from_type_v2": _rebuild_subclass,
+    "torch.Size": _size,
+    "collections.OrderedDict": _ordered_dict,
+}
+
 
 _LOCAL_HEADER = struct.Struct("<4s22xHH")
 _ENCRYPTED = 1

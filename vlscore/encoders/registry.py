@@ -8,14 +8,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vlscore._registry import Registry
-from vlscore.encoders.card import EncoderCard
-from vlscore.encoders.cards import card_of, entry_of
+from vlscore.core import Registry
+from vlscore.encoders.cards import EncoderCard, card_of, entry_of
 from vlscore.errors import InvalidSetting, UnknownName
 
 if TYPE_CHECKING:
+    from vlscore.data import ImagePolicy
     from vlscore.encoders.base import JointEncoder
-    from vlscore.images import ImagePolicy
+
 
 BUNDLED = "phantom"
 
@@ -42,7 +42,7 @@ ENCODERS = Registry["type[JointEncoder] | JointEncoder"](
 )
 # Names as authors and papers write them find these too: case, hyphens and underscores are alike.
 for _name, _target, _aliases in (
-    ("phantom", "phantom:PhantomEncoder", ()),
+    ("phantom", "small:PhantomEncoder", ()),
     ("phantom-supervised", "phantom_supervised:SupervisedPhantomEncoder", ()),
     ("small", "small:SmallEncoder", ()),
     ("limitr", "limitr:LimitrEncoder", ()),
@@ -59,7 +59,7 @@ for _name, _target, _aliases in (
     ("biomedclip", "openclip:BiomedClipEncoder", ()),
     ("openclip", "openclip:OpenClipEncoder", ("open-clip",)),
 ):
-    ENCODERS.register(f"vlscore.encoders.{_target}", _name, aliases=_aliases)
+    ENCODERS.register(f"vlscore.encoders.models.{_target}", _name, aliases=_aliases)
 SHIPPED = tuple(ENCODERS.names())
 
 
@@ -95,8 +95,8 @@ def load_encoder(
         WeightsNotFound: the checkpoint is not there; the message says how to get it.
         IncompatibleCheckpoint, UnsafeCheckpoint, ChecksumMismatch: the file cannot be trusted.
     """
-    from vlscore.encoders.inference import check_device, check_ready, weights_sample
-    from vlscore.images import ImagePolicy
+    from vlscore.data import ImagePolicy
+    from vlscore.encoders.devices import check_device, check_ready, weights_sample
 
     if name is None and not os.environ.get("VLSCORE_ENCODER"):
         _refuse(

@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vlscore.display import TextTable, number
+from vlscore.data import Study
 from vlscore.embedding import StudyEmbedder, StudyViews
 from vlscore.errors import InvalidSetting
-from vlscore.evaluation.computing import Row
-from vlscore.scorer import Item, Scorer, ScoreTable
-from vlscore.stats import kendall_tau_b
-from vlscore.studies import Study
+from vlscore.evaluation.scoring.executor import Row
+from vlscore.metrics import Item, Scorer, ScoreTable
+from vlscore.stats import TextTable, kendall_tau_b, number
 
 _AREA = "area"
 _FEWEST = 2

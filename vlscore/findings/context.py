@@ -3,16 +3,25 @@
 A forward trigger governs what follows it in the sentence, a backward one what precedes it, up to
 a terminating phrase, another trigger or the limit of its own scope. Pseudo-triggers hide the
 triggers they contain.
+
+What summary statements deny without naming it: "normal chest", "no acute bony abnormality".
+
+Extraction gives such a statement one finding at most, yet it speaks of every finding of its
+region: a report that says "the lungs are clear" belies a nodule stated elsewhere.
+
+What a sentence is for: clinical content, technique, communication, history and so on.
 """
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from vlscore.findings.lexicon import Trigger
-from vlscore.findings.phrases import Match
-from vlscore.findings.tokens import Token
-from vlscore.findings.types import Polarity, Status
+from vlscore.findings import context
+from vlscore.findings.lexicon import Lexicon, SentencePattern, Trigger
+from vlscore.findings.mentions import Well
+from vlscore.findings.tokens import Match, Token, tokenize
+from vlscore.findings.types import Category, Denial, Polarity, Rule, Span, Status
 
 _DOUBT = ("uncertain", "probable")
 _NEW_STATEMENT = (*_DOUBT, "asserted")
@@ -166,3 +175,172 @@ def assess(scope_list: Sequence[Scope], first: int, last: int) -> Assertion:
         polarity = Polarity.UNCERTAIN
     status = next((_STATUSES[e] for e in _STATUSES if e in effects), Status.CURRENT)
     return Assertion(polarity, status, tuple(sorted(set(reaching), key=lambda t: t.first)))
+
+
+# Between a part of the chest and "no": "the pleural spaces (show) no acute abnormality".
+_LONGEST_PREDICATE = 3
+
+
+def find_denials(
+    tokens: Sequence[Token],
+    found: dict[str, list[Match]],
+    scopes: Sequence[context.Scope],
+    well: Iterable[Well],
+    lexicon: Lexicon,
+) -> tuple[Denial, ...]:
+    """The denials of one sentence, in text order, each region once a statement."""
+    denials: dict[tuple[str, Span], Denial] = {}
+
+    def add(scope: str, first: int, last: int, acute: bool) -> None:
+        span = Span(tokens[first].start, tokens[last - 1].end)
+        covered = lexicon.coverage.acute if acute else lexicon.coverage.any
+        denials[scope, span] = Denial(scope, span, acute, covered[scope])
+
+    for subject, name, word in well:
+        scope_names = lexicon.coverage.of_subject.get(name, ())
+        if scope_names and _stated(scopes, word.first, word.last):
+            first, last = min(subject.first, word.first), max(subject.last, word.last)
+            for scope in scope_names:
+                add(scope, first, last, acute=False)
+    for match in found.get("statement", ()):
+        if _stated(scopes, match.first, match.last):
+            add(match.entry, match.first, match.last, acute=False)
+    sums_up = any(token.form in lexicon.coverage.nouns for token in tokens)
+    for governed in scopes if sums_up else ():
+        trigger = governed.trigger
+        if trigger.entry.effect != "negated" or not trigger.entry.forward:
+            continue
+        for first, last in _summaries(tokens, governed, lexicon):
+            words = {token.form for token in tokens[first:last]}
+            acute = not words.isdisjoint(lexicon.coverage.words_of_time)
+            named = {s for w in words for s in lexicon.coverage.of_word.get(w, ())}
+            for scope in sorted(named) or _subject_scopes(found, trigger.first, lexicon):
+                add(scope, trigger.first, last, acute)
+    return tuple(sorted(denials.values(), key=lambda d: (d.span, d.scope)))
+
+
+def _stated(scopes: Sequence[context.Scope], first: int, last: int) -> bool:
+    assertion = context.assess(scopes, first, last)
+    return assertion.polarity is Polarity.POSITIVE and assertion.status is Status.CURRENT
+
+
+def _summaries(
+    tokens: Sequence[Token], governed: context.Scope, lexicon: Lexicon
+) -> list[tuple[int, int]]:
+    """Token ranges in a negation's scope that name no finding, only "acute ... abnormality"."""
+    coverage = lexicon.coverage
+    ranges = []
+    end = governed.last
+    for last in range(governed.last, governed.first, -1):
+        if last > end or tokens[last - 1].form not in coverage.nouns:
+            continue
+        first = last - 1
+        while first > governed.first and tokens[first - 1].form in coverage.run_words:
+            first -= 1
+        if first == governed.first or tokens[first].form in coverage.joints:
+            ranges.append((first, last))
+            end = first
+    return ranges
+
+
+def _subject_scopes(found: dict[str, list[Match]], before: int, lexicon: Lexicon) -> Sequence[str]:
+    """The regions of the part of the chest that stands right before "no"; else the chest."""
+    for subject in reversed(found.get("subject", ())):
+        scopes = lexicon.coverage.of_subject.get(subject.entry, ())
+        if scopes and 0 <= before - subject.last <= _LONGEST_PREDICATE:
+            return scopes
+    return ("chest",)
+
+
+_HEADING = re.compile(r"(?:^|(?<=[\s.)]))([A-Za-z][A-Za-z /&]{2,40}?)\s*:")
+_PATTERN_LAYERS = ("opening", "pattern")
+_ABOUT_THE_EXAMINATION = (Category.TECHNIQUE, Category.COMPARISON)
+
+
+class Sections:
+    """The category of each sentence of a report by the section titles, asked in text order."""
+
+    def __init__(self, report: str, lexicon: Lexicon) -> None:
+        self._report = report
+        self._lexicon = lexicon
+        self._section = Category.CLINICAL
+        self._last_title: int | None = None
+        self._has_titles = ":" in report
+
+    def category(self, after: int, span: Span) -> Category:
+        """Category of the sentence at `span`; `after` is where the one before ends.
+
+        A title in capitals governs the sentences up to the next title; any other only its own.
+        """
+        title = self._title(after, span) if self._has_titles else None
+        if title is not None:
+            category, governs = title
+            self._section = category if governs else Category.CLINICAL
+            return category
+        if self._section is not Category.CLINICAL and self._ends_with_its_line(after, span):
+            self._section = Category.CLINICAL
+        return self._section
+
+    def _title(self, after: int, span: Span) -> tuple[Category, bool] | None:
+        """Category of the title before or at the start of a sentence, and whether it governs."""
+        between = list(_HEADING.finditer(self._report, after, span.start))
+        title = between[-1] if between else _HEADING.match(self._report, span.start, span.end)
+        if title is None:
+            return None
+        name = title.group(1)
+        category = self._lexicon.headings.get(name.lower())
+        if category is None and self._section is not Category.CLINICAL:
+            # "LUNGS:" ends a section of history or technique as "FINDINGS:" does.
+            found = self._lexicon.trie.find(tokenize(name))
+            if "mention" in found or "subject" in found:
+                category = Category.CLINICAL
+        return None if category is None else (category, name.isupper())
+
+    def _ends_with_its_line(self, after: int, span: Span) -> bool:
+        """Whether "HISTORY:" or the like governs its own line only, since no title follows."""
+        if "\n" not in self._report[after : span.start]:
+            return False
+        if self._last_title is None:
+            known = self._lexicon.headings
+            titles = _HEADING.finditer(self._report)
+            starts = (m.start() for m in titles if m.group(1).lower() in known)
+            self._last_title = max(starts, default=-1)
+        return self._last_title < after
+
+
+def pattern_category(
+    tokens: Sequence[Token],
+    found: dict[str, list[Match]],
+    states_finding: bool,
+    lexicon: Lexicon,
+) -> tuple[Category, Rule] | None:
+    """The non-clinical category whose pattern applies to a sentence, and the words that match."""
+    opening = _first_word(tokens)
+    speaks_of_chest = "subject" in found and ("change" in found or "reporting" in found)
+    applicable: list[Match] = []
+    for layer in _PATTERN_LAYERS:
+        for match in found.get(layer, ()):
+            pattern: SentencePattern = match.entry
+            if pattern.at_start and match.first > opening:
+                continue
+            if not pattern.always and (
+                states_finding or (speaks_of_chest and pattern.category in _ABOUT_THE_EXAMINATION)
+            ):
+                continue
+            applicable.append(match)
+    if not applicable:
+        return None
+    match = min(applicable, key=lambda m: (lexicon.priority[m.entry.category], m.first))
+    span = Span(tokens[match.first].start, tokens[match.last - 1].end)
+    return match.entry.category, Rule(f"{match.layer}:{match.entry.category}", span)
+
+
+def _first_word(tokens: Sequence[Token]) -> int:
+    """Position of the first token that is no list number or punctuation."""
+    for position, token in enumerate(tokens):
+        if token.form[0].isalpha() or token.form == "?":
+            return position
+        following = tokens[position + 1].form if position + 1 < len(tokens) else ""
+        if token.form[0].isdecimal() and following not in (".", ")", ":"):
+            return position
+    return 0

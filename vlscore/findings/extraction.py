@@ -1,21 +1,217 @@
-"""From a report to its findings: split it, read each sentence, follow "this" back."""
+"""What one sentence says, read on its own: match, assert, attach, classify.
+
+From a report to its findings: split it, read each sentence, follow "this" back.
+"""
 
 from dataclasses import replace
 from functools import lru_cache
+from typing import NamedTuple
 
+from vlscore.data import split_sentences
 from vlscore.errors import InvalidReport
-from vlscore.findings.attributes import places_of
-from vlscore.findings.classify import Sections
+from vlscore.findings import context
+from vlscore.findings import context as classify
+from vlscore.findings.attributes import attach, places_of
+from vlscore.findings.context import Sections, find_denials
+from vlscore.findings.layout import PLAIN, Setting, divide, ends_block, is_detail, with_details
 from vlscore.findings.lexicon import Lexicon, load_lexicon
-from vlscore.findings.reading import read_sentence
-from vlscore.findings.setting import PLAIN, ends_block, is_detail, with_details
-from vlscore.findings.tokens import tokenize
-from vlscore.findings.types import Layout, ReportFindings, Sentence, Span
-from vlscore.reports.sentences import split_sentences
+from vlscore.findings.mentions import Mention, find_mentions
+from vlscore.findings.tokens import Match, Modifier, Token, find_modifiers, tokenize
+from vlscore.findings.types import (
+    Attribute,
+    Axis,
+    Category,
+    Denial,
+    Finding,
+    Layout,
+    Polarity,
+    ReportFindings,
+    Rule,
+    Sentence,
+    Span,
+    Status,
+)
+
+#: A longer "sentence" (a text without a full stop) is read in pieces, so that time stays linear.
+_LONGEST_PIECE = 256
+#: Two thirds of the sentences in a corpus of reports stand in it more than once.
+_REMEMBERED = 16_384
+_LONGEST_REMEMBERED = 400
+
+
+def assert_span(
+    sentence: str, span: Span, lexicon: Lexicon | None = None
+) -> tuple[Polarity, Status]:
+    """Polarity and status that ConText's rules give to any words of one sentence.
+
+    >>> assert_span("The patient denies chest pain.", Span(19, 29))[0].value
+    'negative'
+    """
+    lexicon = lexicon or load_lexicon()
+    tokens = tokenize(sentence)
+    inside = [i for i, t in enumerate(tokens) if t.start < span.end and span.start < t.end]
+    if not inside:
+        raise InvalidReport(f"no word of the sentence overlaps characters {span}")
+    triggers = context.find_triggers(lexicon.trie.find(tokens))
+    outside = [t for t in triggers if t.last <= inside[0] or t.first > inside[-1]]
+    scopes = context.scopes(tokens, outside, lexicon.breaks_before_hedge)
+    assertion = context.assess(scopes, inside[0], inside[-1] + 1)
+    return assertion.polarity, assertion.status
+
+
+def read_sentence(
+    text: str, section: Category, lexicon: Lexicon, setting: Setting = PLAIN
+) -> Sentence:
+    """The sentence `text` in a section of a category; its index is 0 and spans index `text`."""
+    if len(text) > _LONGEST_REMEMBERED:
+        return _read(text, section, lexicon, setting)
+    return _remembered(text, section, lexicon, setting)
+
+
+def _read(text: str, section: Category, lexicon: Lexicon, setting: Setting) -> Sentence:
+    tokens = tokenize(text)
+    if setting.denied and tokens and ":" not in text:
+        tokens = [Token("no", tokens[0].start, tokens[0].end), *tokens]
+    layout, parts = divide(text, tokens, lexicon, setting.columns)
+    pieces = [
+        _read_piece(text, part.tokens[i : i + _LONGEST_PIECE], lexicon)
+        for part in parts
+        for i in range(0, max(len(part.tokens), 1), _LONGEST_PIECE)
+    ]
+    findings = tuple(f for piece in pieces for f in piece.findings)
+    category, rule = section, None
+    if section is Category.CLINICAL:
+        category, rule = _category(pieces, findings, lexicon)
+    if category is Category.HISTORY:
+        findings = tuple(_as_history(f) for f in findings)
+    denials: tuple[Denial, ...] = ()
+    if category is Category.CLINICAL:
+        denials = tuple(d for piece in pieces for d in piece.denials)
+    abnormal = any(f.polarity is not Polarity.NEGATIVE for f in findings)
+    well = bool(findings) or any("normal" in piece.found for piece in pieces)
+    return Sentence(
+        0,
+        Span(0, len(text)),
+        category,
+        findings,
+        rule,
+        normal=category is Category.CLINICAL and well and not abnormal,
+        changes=tuple(a for piece in pieces for a in piece.changes),
+        layout=layout,
+        denials=denials,
+    )
+
+
+_remembered = lru_cache(_REMEMBERED)(_read)
+
+
+class _Piece(NamedTuple):
+    """A stretch of a sentence, what the lexicons match in it, and what that means."""
+
+    tokens: list[Token]
+    found: dict[str, list[Match]]
+    findings: tuple[Finding, ...]
+    changes: tuple[Attribute, ...]
+    denials: tuple[Denial, ...]
+
+
+def _read_piece(text: str, tokens: list[Token], lexicon: Lexicon) -> _Piece:
+    found = lexicon.trie.find(tokens)
+    modifiers = find_modifiers(tokens, found)
+    mentions, well = find_mentions(tokens, found, lexicon)
+    scopes: list[context.Scope] = []
+    triggers: list[Match] = []
+    if "trigger" in found or "boundary" in found:
+        triggers = context.find_triggers(found)
+        scopes = context.scopes(tokens, triggers, lexicon.breaks_before_hedge)
+    if "lookalike" in found:
+        scopes = [*scopes, *context.lookalikes(found, triggers)]
+    findings = _findings(text, tokens, found, mentions, modifiers, triggers, scopes, lexicon)
+    changes = tuple(a for m in modifiers for a in m.attributes(tokens) if a.axis is Axis.CHANGE)
+    denials = find_denials(tokens, found, scopes, well, lexicon)
+    return _Piece(tokens, found, findings, changes, denials)
+
+
+def _category(
+    pieces: list[_Piece], findings: tuple[Finding, ...], lexicon: Lexicon
+) -> tuple[Category, Rule | None]:
+    states_finding = any(f.status is Status.CURRENT for f in findings)
+    for piece in pieces:
+        pattern = classify.pattern_category(piece.tokens, piece.found, states_finding, lexicon)
+        if pattern is not None:
+            return pattern
+    clinical = findings or any("subject" in p.found or "normal" in p.found for p in pieces)
+    if clinical:
+        return Category.CLINICAL, None
+    compares = any(piece.changes for piece in pieces)
+    return (Category.COMPARISON if compares else Category.OTHER), None
+
+
+def _as_history(finding: Finding) -> Finding:
+    if finding.status is not Status.CURRENT:
+        return finding
+    return replace(finding, status=Status.HISTORICAL)
+
+
+def _findings(
+    text: str,
+    tokens: list[Token],
+    found: dict[str, list[Match]],
+    mentions: list[Mention],
+    modifiers: list[Modifier],
+    triggers: list[Match],
+    scopes: list[context.Scope],
+    lexicon: Lexicon,
+) -> tuple[Finding, ...]:
+    if not mentions:
+        return ()
+    attributes = attach(
+        text, tokens, mentions, modifiers, triggers, found.get("subject", ()), lexicon
+    )
+    if any(token.form == "or" for token in tokens):
+        stated = [m.core for m in mentions if not m.normal]
+        scopes = [*scopes, *context.alternatives(tokens, stated)]
+    findings = []
+    for mention, own in zip(mentions, attributes, strict=True):
+        assertion = context.assess(scopes, *mention.core)
+        if mention.normal:
+            if assertion.polarity is Polarity.NEGATIVE:
+                continue
+            assertion = context.Assertion(Polarity.NEGATIVE, assertion.status, ())
+        findings.append(_finding(tokens, mention, assertion, own, lexicon))
+    return tuple(findings)
+
+
+def _finding(
+    tokens: list[Token],
+    mention: Mention,
+    assertion: context.Assertion,
+    attributes: list[Attribute],
+    lexicon: Lexicon,
+) -> Finding:
+    span = Span(tokens[mention.first].start, tokens[mention.last - 1].end)
+    cue = Span(tokens[mention.cue_first].start, tokens[mention.cue_last - 1].end)
+    rules = [Rule(mention.rule, span)]
+    for trigger in assertion.triggers:
+        words = Span(tokens[trigger.first].start, tokens[trigger.last - 1].end)
+        rules.append(Rule(f"context:{trigger.entry.effect}", words))
+    return Finding(
+        mention.observation,
+        span,
+        cue,
+        assertion.polarity,
+        0,
+        lexicon.observations[mention.observation].chexpert,
+        assertion.status,
+        tuple(sorted(attributes, key=lambda a: a.span)),
+        tuple(sorted(rules, key=lambda rule: rule.span)),
+        mention.normal,
+    )
+
 
 # Characters that hold the first two words of a sentence which speaks of the one before.
 _OPENING = 40
-_REMEMBERED = 16_384
+_REMEMBERED_REPORTS = 16_384
 
 
 def extract(report: str, lexicon: Lexicon | None = None) -> ReportFindings:
@@ -56,7 +252,7 @@ def extract(report: str, lexicon: Lexicon | None = None) -> ReportFindings:
     return ReportFindings(report, tuple(sentences))
 
 
-@lru_cache(_REMEMBERED)
+@lru_cache(_REMEMBERED_REPORTS)
 def _refers_back(opening: str, lexicon: Lexicon) -> bool:
     """Whether a sentence that begins so speaks of the finding of the one before."""
     words = [t.form for t in tokenize(opening)[:2]]

@@ -1,21 +1,82 @@
-"""The lexicons as validated plain data, and the one trie that matches all of them.
+"""Which findings belong to which region of the chest, from `coverage.toml`.
+
+The lexicons as validated plain data, and the one trie that matches all of them.
 
 Each file under `perturbations/lexicons/` is one axis. Entries carry a name, so that every result
 can say which entry fired. A folder of the user's own with the same files replaces ours.
 """
 
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from vlscore._resources import resource_path
+from vlscore.core import resource_path
 from vlscore.errors import InvalidLexicon
-from vlscore.findings.coverage import Coverage, load_coverage
-from vlscore.findings.phrases import PhraseTrie
-from vlscore.findings.types import Axis, Category, Change, Side
+from vlscore.findings.tokens import PhraseTrie
+from vlscore.findings.types import Category, Change, Side
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """What a denial of each region denies, and the words that name the regions.
+
+    `any` and `acute` give, by region, the observations that "normal" and "no acute disease" deny.
+    """
+
+    any: Mapping[str, frozenset[str]]
+    acute: Mapping[str, frozenset[str]]
+    of_subject: Mapping[str, tuple[str, ...]]
+    of_word: Mapping[str, tuple[str, ...]]
+    nouns: frozenset[str]
+    joints: frozenset[str]
+    run_words: frozenset[str]
+    words_of_time: frozenset[str]
+
+
+def load_coverage(
+    data: dict[str, Any], observations: Collection[str], subjects: Collection[str]
+) -> Coverage:
+    """Coverage from the parsed file. Raises InvalidLexicon where a name is unknown or left out."""
+    covered: dict[str, frozenset[str]] = {}
+    of_subject: dict[str, tuple[str, ...]] = {}
+    of_word: dict[str, tuple[str, ...]] = {}
+    for entry in data["scope"]:
+        name = entry["name"]
+        own = set(entry.get("observations", ()))
+        for part in entry.get("parts", ()):
+            if part not in covered:
+                raise InvalidLexicon(f"coverage.toml: {name!r} has an unknown part {part!r}")
+            own |= covered[part]
+        covered[name] = frozenset(own)
+        for subject in entry.get("subjects", ()):
+            if subject not in subjects:
+                raise InvalidLexicon(f"coverage.toml: {name!r} has an unknown subject {subject!r}")
+            of_subject[subject] = (*of_subject.get(subject, ()), name)
+        for word in entry["words"]:
+            of_word[word] = (*of_word.get(word, ()), name)
+    lasting, outside = frozenset(data["time"]["lasting"]), set(data["time"]["outside"])
+    named = outside.union(lasting, *covered.values())
+    if unknown := sorted(named - set(observations)):
+        raise InvalidLexicon(f"coverage.toml: no such observation: {', '.join(unknown)}")
+    if missing := sorted(set(observations) - outside.union(*covered.values())):
+        raise InvalidLexicon(
+            f"coverage.toml: {', '.join(missing)}: in no scope; give it one, or list it as outside"
+        )
+    joints, fillers = frozenset(data["joints"]), frozenset(data["fillers"])
+    return Coverage(
+        any=covered,
+        acute={name: found - lasting for name, found in covered.items()},
+        of_subject=of_subject,
+        of_word=of_word,
+        nouns=frozenset(data["nouns"]),
+        joints=joints,
+        run_words=joints | fillers | of_word.keys(),
+        words_of_time=frozenset(data["acute"]),
+    )
+
 
 Effect = Literal[
     "negated",
@@ -336,14 +397,3 @@ def severity_level(words: str, lexicon: Lexicon | None = None) -> SeverityLevel 
             if words in level.adjectives or words in level.adverbs:
                 return level
     return None
-
-
-__all__ = [
-    "CHEXPERT_LABELS",
-    "Axis",
-    "InvalidLexicon",
-    "Lexicon",
-    "SeverityLevel",
-    "load_lexicon",
-    "severity_level",
-]

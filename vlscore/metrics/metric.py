@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NoReturn
 
-from vlscore._signature import written
+from vlscore.core import written
 from vlscore.errors import InvalidSetting
 
 Bounds = tuple[float | None, float | None]

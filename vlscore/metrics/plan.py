@@ -2,6 +2,8 @@
 
 A plan resolves names, adds the metrics that others are computed from, says before anything is
 computed what is missing, makes each artefact of a text once, and gives every metric the same rows.
+
+Computing metrics over reports that are in memory.
 """
 
 import hashlib
@@ -12,18 +14,15 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from vlscore._signature import Signature
-from vlscore._version import __version__
-from vlscore.annotators.kept import KeptAnnotations
-from vlscore.cache import Cache
+from vlscore.core import Cache, Signature, __version__
 from vlscore.errors import InvalidReport, InvalidSetting, MissingDependency, VLScoreError
-from vlscore.metrics.artefacts import ARTEFACTS, ArtefactStore
-from vlscore.metrics.batch import Batch, Computed, MetricValues, Values
-from vlscore.metrics.embeddings import EmbeddingTriples
+from vlscore.metrics.batch import Batch, Computed, EmbeddingTriples, MetricValues, Values, as_texts
+from vlscore.metrics.library.embedded import constant_of
 from vlscore.metrics.metric import EMBEDDINGS, Metric
-from vlscore.metrics.providers import Provider
-from vlscore.metrics.providers.similarity_provider import constant_of
+from vlscore.metrics.networks.model_files import KeptAnnotations
+from vlscore.metrics.provider import ARTEFACTS, ArtefactStore, Provider
 from vlscore.metrics.registry import METRICS, find_metrics, inputs_of, provider_of
 
 # References that a metric is fitted to at a time.
@@ -360,3 +359,58 @@ def _not_finite(metric: Metric) -> VLScoreError:
             "is not finite"
         )
     return VLScoreError(f"{metric.name} is not a finite number here")
+
+
+def compute(
+    metrics: Any,
+    candidates: Any,
+    references: Any,
+    *,
+    embeddings: EmbeddingTriples | None = None,
+) -> dict[str, NDArray[np.float64]]:
+    """Values of each metric for each candidate.
+
+    Args:
+        metrics: names, as in "bleu-4" or "bleu-4(smoothing=exp)", or Metrics; one or several.
+        candidates: n generated reports; an empty one is scored, not refused.
+        references: n reference reports; None where no metric looks at them.
+        embeddings: of the same n studies, where a metric looks at embeddings.
+
+    Returns: column -> (n,) float64, in the order of `metrics`; a metric of several numbers has
+        several columns, the first under its own name.
+    Raises: UnknownName, InvalidSetting, InvalidReport naming the position of what is no text,
+        MissingDependency with what to install.
+
+    >>> compute(["bleu-1"], ["No effusion ."], ["no effusion."])["bleu-1"].tolist()
+    [1.0]
+    """
+    found = compute_values(metrics, candidates, references, embeddings=embeddings)
+    return {name: column for each in found.values() for name, column in each.columns.items()}
+
+
+def compute_values(
+    metrics: Any,
+    candidates: Any,
+    references: Any,
+    *,
+    embeddings: EmbeddingTriples | None = None,
+) -> dict[Metric, MetricValues]:
+    """As `compute`, with signatures, failures and what corpus values are computed from."""
+    plan = Plan(metrics)
+    plan.require()
+    texts = None if references is None else as_texts("references", references)
+    return plan.values(Batch(as_texts("candidates", candidates), texts, embeddings))
+
+
+def signature(metric: str | Metric, embeddings: EmbeddingTriples | None = None) -> Signature:
+    """What a metric's numbers depend on: parameters, conventions, library and version.
+
+    >>> str(signature("bleu-4")).split("|")[:4]
+    ['bleu-4', 'smoothing:none', 'tokens:13a', 'level:sentence']
+    """
+    plan = Plan([metric])
+    plan.require()
+    (found,) = plan.metrics
+    if embeddings is None:
+        return plan.signature(found)
+    return plan.signature(found, embeddings.facts, embeddings.C)

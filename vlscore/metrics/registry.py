@@ -7,27 +7,27 @@ entry point of the group "vlscore.metrics" everywhere, and "package.module:METRI
 from collections.abc import Iterable
 from typing import Any
 
-from vlscore._registry import Registry, split_call, split_names
+from vlscore.core import Registry, split_call, split_names
 from vlscore.errors import InvalidSetting, UnknownName
-from vlscore.metrics.composite import PREFIX, composite_metric
-from vlscore.metrics.definitions.bert_score import BERT_SCORE
-from vlscore.metrics.definitions.bleu import BLEU
-from vlscore.metrics.definitions.chexbert import CHEXBERT
-from vlscore.metrics.definitions.chrf import CHRF
-from vlscore.metrics.definitions.cider_d import CIDER_D
-from vlscore.metrics.definitions.composite import COMPOSITE
-from vlscore.metrics.definitions.embedded import EMBEDDED
-from vlscore.metrics.definitions.findings_f1 import FINDINGS_F1
-from vlscore.metrics.definitions.green import GREEN
-from vlscore.metrics.definitions.meteor import METEOR
-from vlscore.metrics.definitions.mirqi import MIRQI
-from vlscore.metrics.definitions.radcliq import RADCLIQ
-from vlscore.metrics.definitions.radgraph import RADGRAPH
-from vlscore.metrics.definitions.ratescore import RATESCORE
-from vlscore.metrics.definitions.readability import READABILITY
-from vlscore.metrics.definitions.rouge_l import ROUGE_L
+from vlscore.metrics.library.bert_score import BERT_SCORE
+from vlscore.metrics.library.bleu import BLEU
+from vlscore.metrics.library.chexbert import CHEXBERT
+from vlscore.metrics.library.chrf import CHRF
+from vlscore.metrics.library.cider_d import CIDER_D
+from vlscore.metrics.library.composite import COMPOSITE, PREFIX, composite_metric
+from vlscore.metrics.library.embedded import EMBEDDED
+from vlscore.metrics.library.findings_f1 import FINDINGS_F1
+from vlscore.metrics.library.green import GREEN
+from vlscore.metrics.library.meteor import METEOR
+from vlscore.metrics.library.mirqi import MIRQI
+from vlscore.metrics.library.radcliq import RADCLIQ
+from vlscore.metrics.library.radgraph import RADGRAPH
+from vlscore.metrics.library.ratescore import RATESCORE
+from vlscore.metrics.library.readability import READABILITY
+from vlscore.metrics.library.rouge_l import ROUGE_L
 from vlscore.metrics.metric import Metric
-from vlscore.metrics.providers import PROVIDERS, Provider
+from vlscore.metrics.provider import Provider
+from vlscore.metrics.provider_list import PROVIDERS
 
 
 def _check(member: Any) -> None:

@@ -7,8 +7,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from vlscore._resources import resource_path
-from vlscore.findings import InvalidLexicon
+from vlscore.core import resource_path
+from vlscore.errors import InvalidLexicon
 
 
 class Discourse(NamedTuple):

@@ -1,11 +1,45 @@
-"""The kinds of perturbation by name; a new kind is one file under `kinds/` and one line here."""
+"""What every kind of perturbation is.
 
-from collections.abc import Iterable
-from typing import Any
+The kinds of perturbation by name; a new kind is one file under `kinds/` and one line here.
+"""
 
-from vlscore._registry import Registry
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from typing import Any, ClassVar
+
+from vlscore.core import Registry
 from vlscore.errors import InvalidSetting
-from vlscore.perturb.kind import Kind
+from vlscore.perturb.edits import Chance, Change, ErrorCategory, Expected
+from vlscore.perturb.parsed_report import ReadReport
+
+
+class Kind(ABC):
+    """A kind of perturbation: derive from it, and hand the object, or its place, to `perturb`.
+
+    Attributes:
+        name: as users type it.
+        description: one sentence for `--help` and the data set card.
+        expected: whether a good metric should notice.
+        category: ReXVal's error category, or None.
+        origin: where the kind comes from.
+        nothing: why a report may allow no such change, in words for the user.
+    """
+
+    name: ClassVar[str]
+    description: ClassVar[str]
+    expected: ClassVar[Expected]
+    category: ClassVar[ErrorCategory | None] = None
+    origin: ClassVar[str] = "vlscore"
+    nothing: ClassVar[str]
+
+    @abstractmethod
+    def changes(self, source: ReadReport, chance: Chance) -> Iterator[Change]:
+        """Changes that the report allows, in an order that `chance` alone decides."""
+
+
+class NeedsStandardNormal(Kind):
+    """A kind that needs `ReadReport.standard_normal`; generators know it by this class."""
+
 
 AnyKind = str | Kind | type[Kind]
 
@@ -47,20 +81,20 @@ KINDS = _Kinds("kind of perturbation", group="vlscore.kinds", check=_check)
 
 # Imported when first asked for, so that a kind may import what it needs from vlscore.perturb.
 for _name, _target in {
-    "remove-pathology": "remove_pathology:RemovePathology",
-    "remove-insignificant": "remove_insignificant:RemoveInsignificant",
+    "remove-pathology": "removals:RemovePathology",
+    "remove-insignificant": "removals:RemoveInsignificant",
     "change-location": "change_location:ChangeLocation",
     "change-severity": "change_severity:ChangeSeverity",
-    "replace-uninformative": "replace_uninformative:ReplaceUninformative",
-    "standard-normal": "standard_normal:StandardNormal",
-    "negate-finding": "negate_finding:NegateFinding",
-    "affirm-finding": "affirm_finding:AffirmFinding",
-    "add-false-finding": "add_false_finding:AddFalseFinding",
-    "drop-comparison": "drop_comparison:DropComparison",
-    "invent-comparison": "invent_comparison:InventComparison",
-    "shuffle-sentences": "shuffle_sentences:ShuffleSentences",
-    "paraphrase": "paraphrase:Paraphrase",
-    "unmention-negatives": "unmention_negatives:UnmentionNegatives",
+    "replace-uninformative": "rewordings:ReplaceUninformative",
+    "standard-normal": "rewordings:StandardNormal",
+    "negate-finding": "polarity:NegateFinding",
+    "affirm-finding": "polarity:AffirmFinding",
+    "add-false-finding": "polarity:AddFalseFinding",
+    "drop-comparison": "comparisons:DropComparison",
+    "invent-comparison": "comparisons:InventComparison",
+    "shuffle-sentences": "rewordings:ShuffleSentences",
+    "paraphrase": "rewordings:Paraphrase",
+    "unmention-negatives": "rewordings:UnmentionNegatives",
 }.items():
     KINDS.register(f"vlscore.perturb.kinds.{_target}", _name)
 

@@ -13,9 +13,8 @@ import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from vlscore.errors import InvalidSetting
-from vlscore.stats.intervals import Interval, percentiles
+from vlscore.stats.intervals import Interval, checked_pairs, percentiles
 from vlscore.stats.rank import kendall_tau_b
-from vlscore.stats.samples import checked_pairs
 
 CORRELATIONS = ("tau_b", "tau_c", "spearman", "pearson")
 

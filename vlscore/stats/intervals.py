@@ -1,8 +1,12 @@
-"""Bootstrap intervals.
+"""Checking samples before any statistic is made of them.
+
+Bootstrap intervals.
 
 Percentile intervals (Efron, Tibshirani 1993, chapter 13) of the mean, the median, a difference of
 means, and of any statistic of paired samples. A million values take about a second, and memory does
 not grow with the product of values and resamples.
+
+Intervals of values that are computed from sums over a corpus, such as corpus BLEU.
 """
 
 from collections.abc import Callable
@@ -12,7 +16,36 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from vlscore.errors import InvalidSetting
-from vlscore.stats.samples import checked, checked_pairs
+
+
+def checked(values: ArrayLike) -> NDArray[np.float64]:
+    """A sample as (n,) float64, n at least 1, finite.
+
+    Raises: InvalidSetting where it is not.
+    """
+    sample = np.asarray(values, dtype=np.float64)
+    if sample.ndim != 1 or not len(sample):
+        raise InvalidSetting(f"a sample is a list of values; this has shape {sample.shape}")
+    if not np.isfinite(sample).all():
+        where = int(np.flatnonzero(~np.isfinite(sample))[0])
+        raise InvalidSetting(
+            f"a sample holds finite values; value {where} is {sample[where]}; leave failed "
+            "studies out"
+        )
+    return sample
+
+
+def checked_pairs(*samples: ArrayLike) -> tuple[NDArray[np.float64], ...]:
+    """Samples whose values belong together, each as `checked` gives it.
+
+    Raises: InvalidSetting where their lengths differ.
+    """
+    arrays = tuple(checked(sample) for sample in samples)
+    lengths = [len(array) for array in arrays]
+    if len(set(lengths)) > 1:
+        raise InvalidSetting(f"paired samples must have one length; these have {lengths}")
+    return arrays
+
 
 # Resampled means of no more values than this are drawn value by value.
 _DRAWN_SINGLY = 1000
@@ -193,3 +226,39 @@ def _batches(resamples: int, width: int) -> list[slice]:
 
 def _rank(uniform: NDArray[np.float64], n: int) -> NDArray[np.intp]:
     return np.minimum((uniform * n).astype(np.intp), n - 1)
+
+
+Sums = NDArray[np.float64]
+
+# Numbers drawn at once bound the memory; rows times resamples bound the time.
+_MOST_DRAWS = 200_000_000
+
+
+def bootstrap_sums(
+    statistics: Sums,
+    combine: Callable[[Sums], Sums],
+    *,
+    level: float = 0.95,
+    resamples: int = 1000,
+    seed: int = 0,
+) -> Interval:
+    """Percentile interval of a value of summed statistics; candidates are resampled.
+
+    Args:
+        statistics: (n, s) of n candidates, n at least 1.
+        combine: (k, s) sums -> (k,) values.
+        resamples: of more than 200,000 candidates fewer are drawn, at least 200.
+
+    >>> precision = lambda sums: sums[:, 0] / sums[:, 1]
+    >>> bootstrap_sums(np.array([[1.0, 2.0], [1.0, 2.0]]), precision)
+    Interval(estimate=0.5, low=0.5, high=0.5)
+    """
+    count = len(statistics)
+    drawn = max(min(resamples, _MOST_DRAWS // max(count, 1)), min(resamples, 200))
+    rng = np.random.default_rng(seed)
+    sums = np.empty((drawn, statistics.shape[1]))
+    for k in range(drawn):
+        times = np.bincount(rng.integers(count, size=count), minlength=count)
+        sums[k] = times @ statistics
+    estimate = float(combine(statistics.sum(0, keepdims=True))[0])
+    return percentiles(estimate, combine(sums), level, count)

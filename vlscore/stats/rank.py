@@ -7,8 +7,7 @@ import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from vlscore.errors import InvalidSetting
-from vlscore.stats.intervals import Interval, percentiles
-from vlscore.stats.samples import checked, checked_pairs
+from vlscore.stats.intervals import Interval, checked, checked_pairs, percentiles
 
 # Up to this many pairs every resample is weighed on the signs of all comparisons at once, three
 # n x n matrices of float32; beyond, tau is counted anew for each resample.

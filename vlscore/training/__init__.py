@@ -1,1 +1,5 @@
-"""Encoders trained on pairs of images and reports, by the objectives of the papers."""
+"""Training of encoders on pairs of images and reports."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

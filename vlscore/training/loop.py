@@ -1,19 +1,33 @@
-"""The steps of training: gradients, optimiser, validation, what is kept, and when it ends."""
+"""Stopping between two steps when Ctrl-C is pressed, or a cluster takes its machine back.
+
+How well a model in training does on pairs that it does not learn from.
+
+C of an encoder that has just been trained, from pairs that it did not learn from.
+
+The steps of training: gradients, optimiser, validation, what is kept, and when it ends.
+"""
 
 import math
+import signal
+import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 
+from vlscore.core import Signature, TrainingProcesses
 from vlscore.encoders import JointEncoder
-from vlscore.errors import TrainingDiverged
-from vlscore.training.batches import BatchSource
+from vlscore.errors import InvalidTable, TrainingDiverged
+from vlscore.evaluation import Calibration, calibrate_vectors
+from vlscore.retrieval import CUTS, evaluate_retrieval
+from vlscore.training.minibatches import BatchSource, Rows
 from vlscore.training.objective import Objective
-from vlscore.training.processes import Processes
 from vlscore.training.settings import TrainingSettings
 from vlscore.training.state import (
     LOG,
@@ -24,8 +38,182 @@ from vlscore.training.state import (
     read_best,
     read_state,
 )
-from vlscore.training.step import Step, Towers, diverged
-from vlscore.training.validation import Validated, Validation
+from vlscore.training.step import Step, Towers, diverged, joined, loss_of
+from vlscore.training.training_pairs import Pairs, Preparation
+
+
+@contextmanager
+def asked_to_stop() -> Iterator[Callable[[], bool]]:
+    """Whether Ctrl-C or the cluster asked to stop: the step at hand is finished and kept first.
+
+    A second Ctrl-C stops at once.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda: False
+        return
+    asked = threading.Event()
+    before: dict[signal.Signals, Any] = {}
+
+    def ask(number: int, frame: object) -> None:
+        if asked.is_set():
+            raise KeyboardInterrupt
+        asked.set()
+
+    for each in (signal.SIGINT, signal.SIGTERM):
+        before[each] = signal.signal(each, ask)
+    try:
+        yield asked.is_set
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+
+
+WAYS = ("image to text", "text to image")
+_VECTORS = ("images", "reports")
+
+
+def split(pairs: Pairs, share: float, seed: int) -> tuple[Rows, Rows]:
+    """Rows to train on and rows to validate on; groups (studies, patients) stay together.
+
+    Returns: the first as many groups as come closest to `1 - share`, in the table's order.
+    """
+    groups = sorted(set(pairs.groups))
+    order = np.random.default_rng([seed, len(groups)]).permutation(len(groups))
+    held = {groups[k] for k in order[: round(share * len(groups))]}
+    is_held = np.array([group in held for group in pairs.groups])
+    return np.flatnonzero(~is_held), np.flatnonzero(is_held)
+
+
+@dataclass(frozen=True)
+class Validated:
+    """One validation.
+
+    Attributes:
+        step: steps done before it.
+        loss: mean over whole batches; nan where there are fewer pairs than one batch.
+        recall: "image to text R@1" and so on -> share.
+        median_rank: of images among reports, and of reports among images.
+    """
+
+    step: int
+    loss: float
+    recall: dict[str, float]
+    median_rank: tuple[float, float]
+
+    @property
+    def mean_recall(self) -> float:
+        """Mean of R@1, R@5 and R@10 in both directions."""
+        return sum(self.recall.values()) / len(self.recall)
+
+    def row(self) -> dict[str, float]:
+        """One row of a table."""
+        ranks = dict(zip((f"{way} median rank" for way in WAYS), self.median_rank, strict=True))
+        recall = {"mean recall": self.mean_recall, **self.recall}
+        return {"step": self.step, "loss": self.loss, **recall, **ranks}
+
+
+class Validation:
+    """The held-out pairs, and the one way to look at them.
+
+    Args:
+        source: of the held-out pairs.
+        batch_size: pairs of one loss, as many as in training.
+        micro_batch: pairs that go through the towers at once.
+    """
+
+    def __init__(self, source: BatchSource, *, batch_size: int, micro_batch: int) -> None:
+        self._source, self.pairs, self.rows = source, source.pairs, source.rows
+        self._batch_size = batch_size
+        self._micro_batch = micro_batch or batch_size
+
+    def __call__(self, towers: Towers, objective: Objective, step: int) -> Validated:
+        """Evaluate the model as it is; it is in training mode again afterwards."""
+        encoder = towers.encoder
+        encoder.eval()
+        objective.eval()
+        try:
+            with torch.no_grad():
+                return self._validated(towers, objective, step)
+        finally:
+            towers.train()
+            objective.train()
+
+    def vectors(self, towers: Towers, rows: Rows) -> tuple[torch.Tensor, torch.Tensor]:
+        """(n, d) of the images and of the reports of some pairs, by an encoder that is ready."""
+        found = []
+        with torch.no_grad():
+            for start in range(0, len(rows), self._micro_batch):
+                batch = self._source.plain(rows[start : start + self._micro_batch])
+                found.append(towers(batch, slice(0, len(batch.rows))))
+        images, reports = (torch.cat([each[name] for each in found]) for name in _VECTORS)
+        return images.float().cpu(), reports.float().cpu()
+
+    def _validated(self, towers: Towers, objective: Objective, step: int) -> Validated:
+        images, reports, losses = [], [], []
+        for start in range(0, len(self.rows), self._batch_size):
+            batch = self._source.plain(self.rows[start : start + self._batch_size])
+            count = len(batch.rows)
+            found = [
+                towers(batch, slice(first, min(first + self._micro_batch, count)))
+                for first in range(0, count, self._micro_batch)
+            ]
+            features = joined(found)
+            images.append(features["images"].cpu())
+            reports.append(features["reports"].cpu())
+            if count == self._batch_size:
+                parts = loss_of(objective, features, batch)
+                losses.append(sum(float(part) for part in parts.values()))
+        texts = [self.pairs.texts[row] for row in self.rows]
+        ways = evaluate_retrieval(
+            torch.cat(images).double().numpy(), torch.cat(reports).double().numpy(), texts
+        )
+        recall = {
+            f"{way} R@{k}": found.recall[k].estimate
+            for way, found in zip(WAYS, ways, strict=True)
+            for k in CUTS
+        }
+        ranks = (ways[0].median_rank.estimate, ways[1].median_rank.estimate)
+        return Validated(step, float(np.mean(losses)) if losses else float("nan"), recall, ranks)
+
+
+# References of other studies that stand for candidates of each study, and how many studies.
+_OTHERS = 4
+_MOST_STUDIES = 2000
+
+
+def measure_constant(
+    validation: Validation, towers: Towers, preparation: Preparation, seed: int
+) -> Calibration | None:
+    """The largest area of triangles of validation images, their reports, and other reports.
+
+    Images are those that training kept, shrunk and in 8 bits; `vlscore calibrate` measures C on
+    files of one's own, and on what a generator writes.
+
+    Args:
+        preparation: of the table that the validation pairs come from.
+        seed: of what is drawn: up to 2000 studies, and four other reports for each.
+
+    Returns: None where the reports are all equal, or every area is 0.
+    """
+    rows = validation.rows
+    if len(rows) > _MOST_STUDIES:
+        chosen = np.random.default_rng(seed).choice(len(rows), _MOST_STUDIES, replace=False)
+        rows = rows[np.sort(chosen)]
+    images, reports = validation.vectors(towers, rows)
+    card, table = towers.encoder.card, preparation.table
+    signature = Signature("areas").plus(enc=card.name, views=preparation.views, prec="fp32")
+    try:
+        return calibrate_vectors(
+            images,
+            reports,
+            [validation.pairs.texts[row] for row in rows],
+            others=_OTHERS,
+            table=table,
+            signature=signature,
+            seed=seed,
+        )
+    except InvalidTable:
+        return None
 
 
 @dataclass(frozen=True)
@@ -70,7 +258,7 @@ class Training:
     validation: Validation | None
     out: Path
     journal: Journal | None
-    processes: Processes
+    processes: TrainingProcesses
     micro_batch: int = 0
     keep_seconds: float = 600.0
     on_step: OnStep = lambda shown: None

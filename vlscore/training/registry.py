@@ -6,11 +6,12 @@ Nothing here imports torch before an objective is found.
 import inspect
 from typing import TYPE_CHECKING, Any
 
-from vlscore._registry import Registry, split_call
+from vlscore.core import Registry, split_call
 from vlscore.errors import InvalidSetting
 
 if TYPE_CHECKING:
     from vlscore.training.objective import Objective
+
 
 # Given by the encoder, and no settings of the user's.
 _DIMENSIONS = ("dim", "local_dim")
@@ -29,13 +30,13 @@ OBJECTIVES = Registry["type[Objective]"](
     "objective", group="vlscore.objectives", check=_check_member
 )
 for _name, _target in (
-    ("convirt", "convirt:Convirt"),
-    ("siglip", "siglip:Siglip"),
-    ("gloria", "gloria:Gloria"),
-    ("limitr", "limitr:Limitr"),
-    ("mgca", "mgca:Mgca"),
-    ("biovil", "biovil:Biovil"),
-    ("medclip", "medclip:Medclip"),
+    ("convirt", "contrastive:Convirt"),
+    ("siglip", "contrastive:Siglip"),
+    ("gloria", "local_losses:Gloria"),
+    ("limitr", "limitr_loss:Limitr"),
+    ("mgca", "mgca_loss:Mgca"),
+    ("biovil", "local_losses:Biovil"),
+    ("medclip", "contrastive:Medclip"),
 ):
     OBJECTIVES.register(f"vlscore.training.objectives.{_target}", _name)
 

@@ -10,39 +10,45 @@ from typing import Any
 import numpy as np
 import torch
 
-from vlscore._record import run_record
-from vlscore._resumable import ResumableFolder
-from vlscore.calibration import Calibration
-from vlscore.encoders import JointEncoder, check_device
-from vlscore.encoders.registry import find_encoder
+from vlscore.core import ResumableFolder, TrainingProcesses, connected, run_record
+from vlscore.encoders import JointEncoder, check_device, find_encoder
 from vlscore.errors import InvalidSetting
-from vlscore.training.augmentation import AUGMENTATIONS
-from vlscore.training.batches import BatchSource, Rows
-from vlscore.training.config import config_of, write_config
-from vlscore.training.constant import measure_constant
-from vlscore.training.labels import labels_of
-from vlscore.training.loop import OnStep, Training
+from vlscore.evaluation import Calibration
+from vlscore.training.loop import (
+    WAYS,
+    OnStep,
+    Training,
+    Validation,
+    asked_to_stop,
+    measure_constant,
+    split,
+)
+from vlscore.training.minibatches import AUGMENTATIONS, BatchSource, Rows
 from vlscore.training.objective import Objective
-from vlscore.training.pairs import Pairs, as_radiograph
-from vlscore.training.preparing import OnProgress, Preparation, prepare, wait_for
-from vlscore.training.processes import Processes, connected
 from vlscore.training.registry import find_objective
-from vlscore.training.saving import (
+from vlscore.training.settings import TrainingSettings, config_of, labels_of, write_config
+from vlscore.training.start import Start, own_copy
+from vlscore.training.state import (
     CONFIG,
     RESULTS,
+    Journal,
     card_of_run,
     check_can_be_saved,
     facts_of,
+    forget,
     read_failures,
     save_result,
     write_failures,
 )
-from vlscore.training.settings import TrainingSettings
-from vlscore.training.starts import Start, own_copy
-from vlscore.training.state import Journal, forget
 from vlscore.training.step import Towers
-from vlscore.training.stopping import asked_to_stop
-from vlscore.training.validation import WAYS, Validation, split
+from vlscore.training.training_pairs import (
+    OnProgress,
+    Pairs,
+    Preparation,
+    as_radiograph,
+    prepare,
+    wait_for,
+)
 
 SHOWN = tuple(f"{way} R@1" for way in WAYS)
 PAIRS_FOLDER = "pairs"
@@ -130,7 +136,7 @@ def train(
         FolderInUse, OutputFailed, ChecksumMismatch: as of every resumable run.
         A row that gives no pair raises nothing: it is listed in failures.csv.
     """
-    processes = Processes.launched()
+    processes = TrainingProcesses.launched()
     run = _Run(
         preparation,
         Path(out),
@@ -179,7 +185,7 @@ class _Run:
     workers: int
     keep_going: bool
     overwrite: bool
-    processes: Processes
+    processes: TrainingProcesses
     device: torch.device
     on_progress: OnProgress
     opened: JointEncoder | None = None
@@ -386,6 +392,6 @@ def too_few(pairs: int, size: int) -> str:
     )
 
 
-def _device(device: str | None, processes: Processes) -> torch.device:
+def _device(device: str | None, processes: TrainingProcesses) -> torch.device:
     found = processes.own_device(device)
     return check_device(found or ("cuda" if torch.cuda.is_available() else "cpu"))

@@ -19,12 +19,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from vlscore.encoders import JointEncoder
-from vlscore.encoders.features import ImageFeatures
+from vlscore.core import TrainingProcesses
+from vlscore.encoders import ImageFeatures, JointEncoder
 from vlscore.errors import TrainingDiverged
-from vlscore.training.batches import Batch
+from vlscore.training.minibatches import Batch
 from vlscore.training.objective import Objective, PairFeatures
-from vlscore.training.processes import Processes
 
 _IDS_SHOWN = 8
 _BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
@@ -127,7 +126,7 @@ class Step:
         self,
         towers: Towers,
         objective: Objective,
-        processes: Processes,
+        processes: TrainingProcesses,
         *,
         micro_batch: int = 0,
         seed: int = 0,

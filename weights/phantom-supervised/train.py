@@ -33,14 +33,20 @@ from numpy.typing import NDArray
 from safetensors.torch import save_file
 from torch import Tensor
 
-from vlscore._files import atomic_write
+from vlscore.core import atomic_write
+from vlscore.data import (
+    PhantomFinding,
+    corrupt,
+    pair_errors,
+    sample_scene,
+    sample_studies,
+    write_report,
+)
+from vlscore.data.phantom.phantom_pairs import scene_at, thumbnail
 from vlscore.encoders.blocks.pixels import standardise
-from vlscore.encoders.blocks.sentences import UNKNOWN, pretokenize
-from vlscore.encoders.phantom_supervised import IMAGE_SIZE, SupervisedPhantomEncoder
-from vlscore.phantom import PhantomFinding, corrupt, pair_errors, sample_scene, write_report
-from vlscore.phantom.corpus import scene_at, thumbnail
-from vlscore.phantom.dataset import sample_studies
-from vlscore.similarity import triangle_area
+from vlscore.encoders.blocks.tokenizers import UNKNOWN, pretokenize
+from vlscore.encoders.models.phantom_supervised import IMAGE_SIZE, SupervisedPhantomEncoder
+from vlscore.metrics import triangle_area
 from vlscore.stats import kendall_tau_b, largest_tau_b
 
 TRAINING, VALIDATION, CALIBRATION = 1, 2, 3

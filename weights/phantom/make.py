@@ -13,12 +13,10 @@ from pathlib import Path
 
 import numpy as np
 
-from vlscore.encoders import JointEncoder, load_encoder
+from vlscore.data import render, sample_studies
+from vlscore.encoders import JointEncoder, SmallEncoder, load_encoder
 from vlscore.encoders.cards import card_of
-from vlscore.encoders.small import SmallEncoder
-from vlscore.phantom import render
-from vlscore.phantom.dataset import sample_studies
-from vlscore.similarity import triangle_area
+from vlscore.metrics import triangle_area
 
 CALIBRATION, STUDIES = 3, 500
 

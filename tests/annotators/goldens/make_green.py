@@ -78,7 +78,7 @@ def main(clone: str) -> None:
 
 
 def _compare_published(clone: Path, read) -> None:
-    from vlscore.annotators.green_answers import read_green_answer
+    from vlscore.metrics import read_green_answer
 
     tree = ast.parse((clone / "tests" / "test_repro.py").read_text(encoding="utf-8"))
     (published,) = [

@@ -9,7 +9,7 @@ import sys
 import numpy as np
 
 from tests.encoders.goldens import DATA
-from vlscore._resources import resource_path
+from vlscore.core import resource_path
 from vlscore.encoders import load_encoder
 
 

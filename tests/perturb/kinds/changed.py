@@ -2,8 +2,7 @@
 
 from tests.perturb.contract import assert_keeps_contract, read
 from tests.perturb.kinds.laws import LAWS
-from vlscore.perturb import KINDS
-from vlscore.perturb.generate import perturbations_of
+from vlscore.perturb import KINDS, perturbations_of
 
 _MANY = 20
 _SEEDS = range(16)

@@ -9,9 +9,8 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable
 
-from vlscore.perturb import Perturbation
+from vlscore.perturb import Perturbation, default_standard_normal
 from vlscore.perturb.lexicons import equivalents, false_findings, noninformative
-from vlscore.perturb.standard import default_standard_normal
 
 Words = Counter[str]
 

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from tests.perturb.contract import made, read
 from tests.perturb.kinds.laws import LAWS, broken
 from tests.perturb.reports import REPORTS, plain_reports
+from vlscore.data import sample_studies
 from vlscore.perturb import KINDS, Edit, Perturbation, apply_edits
-from vlscore.phantom.dataset import sample_studies
 
 # The lexicons are English, and may take a word of another language for one of theirs.
 ENGLISH = [report for name, report in REPORTS.items() if name not in ("german", "chinese")]

@@ -6,8 +6,7 @@ import pytest
 
 from tests.perturb.contract import made, read
 from tests.perturb.kinds.changed import changed
-from vlscore.perturb import KINDS
-from vlscore.perturb.generate import why_nothing
+from vlscore.perturb import KINDS, why_nothing
 
 # Words alone: these kinds need no knowledge of what is said.
 OF_WORDS = {"shuffle-sentences", "replace-uninformative"}

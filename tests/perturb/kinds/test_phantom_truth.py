@@ -10,12 +10,10 @@ from collections import Counter, defaultdict
 import pytest
 
 from tests.perturb.contract import made, read
+from vlscore.data import KINDS as PHANTOM_KINDS
+from vlscore.data import PhantomFinding, count_errors, sample_studies
+from vlscore.data.phantom.scene import phrasings
 from vlscore.perturb import KINDS, Perturbation
-from vlscore.phantom.dataset import sample_studies
-from vlscore.phantom.errors import count_errors
-from vlscore.phantom.grammar import phrasings
-from vlscore.phantom.scene import KINDS as PHANTOM_KINDS
-from vlscore.phantom.scene import PhantomFinding
 
 DENIAL = re.compile(
     r"\b(?:no|not|neither|clear|normal|intact|within normal limits)\b", re.IGNORECASE

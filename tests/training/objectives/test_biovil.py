@@ -5,8 +5,7 @@ import pytest
 
 from tests.training.objectives.pairs import array, both_directions, cosine, drawn_pairs
 from vlscore.errors import InvalidSetting
-from vlscore.training.objectives.biovil import Biovil
-from vlscore.training.objectives.gloria import Gloria
+from vlscore.training.objectives.local_losses import Biovil, Gloria
 from vlscore.training.registry import find_objective
 
 

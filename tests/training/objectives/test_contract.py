@@ -8,7 +8,7 @@ import torch
 from tests.training.objectives.pairs import DIM, LOCAL_DIM, drawn_pairs
 from vlscore.errors import InvalidSetting
 from vlscore.training.objective import Objective, PairFeatures
-from vlscore.training.objectives import local
+from vlscore.training.objectives import local_losses as local
 from vlscore.training.registry import OBJECTIVES, find_objective
 
 # Parts through which no whole gradient flows: MGCA's assignments are targets.

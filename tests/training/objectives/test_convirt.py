@@ -8,7 +8,7 @@ import torch
 
 from tests.training.objectives.pairs import array, cosine, drawn_pairs, total
 from vlscore.errors import InvalidSetting
-from vlscore.training.objectives.convirt import Convirt
+from vlscore.training.objectives.contrastive import Convirt
 
 
 def expected(pairs, temperature, weight):

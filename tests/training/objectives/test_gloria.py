@@ -15,7 +15,7 @@ from tests.training.objectives.pairs import (
     places_of,
     words_of,
 )
-from vlscore.training.objectives.gloria import Gloria
+from vlscore.training.objectives.local_losses import Gloria
 
 
 def expected_local(pairs, temp1, temp2, temp3):

@@ -22,7 +22,7 @@ from tests.training.objectives.pairs import (
     words_of,
 )
 from vlscore.errors import InvalidSetting
-from vlscore.training.objectives.limitr import Limitr
+from vlscore.training.objectives.limitr_loss import Limitr
 
 
 class Reference:

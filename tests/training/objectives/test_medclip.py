@@ -8,8 +8,8 @@ import torch
 
 from tests.training.objectives.pairs import array, cosine, drawn_pairs, softmax, total
 from vlscore.errors import InvalidSetting
-from vlscore.training.labels import LABELS, labels_of
-from vlscore.training.objectives.medclip import Medclip
+from vlscore.training.objectives.contrastive import Medclip
+from vlscore.training.settings import LABELS, labels_of
 
 
 def expected(pairs, scale):

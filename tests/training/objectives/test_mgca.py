@@ -18,7 +18,7 @@ from tests.training.objectives.pairs import (
     with_known_numbers,
     words_of,
 )
-from vlscore.training.objectives.mgca import Mgca, assign, attended_shares
+from vlscore.training.objectives.mgca_loss import Mgca, assign, attended_shares
 
 
 def lengthened(vectors):

@@ -6,7 +6,7 @@ import torch
 from open_clip.loss import SigLipLoss
 
 from tests.training.objectives.pairs import array, cosine, drawn_pairs
-from vlscore.training.objectives.siglip import Siglip
+from vlscore.training.objectives.contrastive import Siglip
 
 
 @pytest.mark.parametrize("same", [False, True])

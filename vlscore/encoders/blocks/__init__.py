@@ -1,1 +1,1 @@
-"""What several published encoders have in common: towers, tokenizers, pixel pipelines."""
+"""Networks, tokenizers and pixel operations that several encoders share."""

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from vlscore.encoders.blocks.sentences import (
+from vlscore.encoders.blocks.tokenizers import (
     LONGEST_SENTENCE,
     PAD,
     UNKNOWN,

@@ -1,1 +1,1 @@
-"""The kinds of perturbation, one a file."""
+"""Kinds of perturbation."""

@@ -5,11 +5,9 @@ from collections.abc import Collection, Iterator, Mapping
 from functools import cache
 
 from vlscore.findings import Attribute, Axis, Category, Finding, Polarity, Span
-from vlscore.perturb.chance import Chance
-from vlscore.perturb.coherence import names_side_elsewhere, names_zone_elsewhere
-from vlscore.perturb.kind import Kind
-from vlscore.perturb.lexicons import location_moves, matching_form
-from vlscore.perturb.perturbation import (
+from vlscore.perturb.changed_sentences import names_side_elsewhere, names_zone_elsewhere
+from vlscore.perturb.edits import (
+    Chance,
     Change,
     Edit,
     Effect,
@@ -17,10 +15,13 @@ from vlscore.perturb.perturbation import (
     Expected,
     Meaning,
     change_of,
+    in_case_of,
+    replaced,
 )
+from vlscore.perturb.lexicons import location_moves, matching_form
+from vlscore.perturb.parsed_report import ReadReport, topic_of
 from vlscore.perturb.plaintext import heights_in
-from vlscore.perturb.reading import ReadReport, topic_of
-from vlscore.perturb.wording import in_case_of, replaced
+from vlscore.perturb.registry import Kind
 
 _SIDES = re.compile(r"\b(left|right)\b", re.IGNORECASE)
 _OTHER = {"left": "right", "right": "left"}

@@ -4,11 +4,9 @@ import re
 from collections.abc import Iterator
 
 from vlscore.findings import Attribute, Axis, Category, Finding, Polarity, Side
-from vlscore.perturb.chance import Chance
-from vlscore.perturb.coherence import denied_elsewhere, told_elsewhere
-from vlscore.perturb.kind import Kind
-from vlscore.perturb.lexicons import matching_form, severity_changes
-from vlscore.perturb.perturbation import (
+from vlscore.perturb.changed_sentences import denied_elsewhere, told_elsewhere
+from vlscore.perturb.edits import (
+    Chance,
     Change,
     Edit,
     Effect,
@@ -16,9 +14,12 @@ from vlscore.perturb.perturbation import (
     Expected,
     Meaning,
     change_of,
+    in_case_of,
+    replaced,
 )
-from vlscore.perturb.reading import ReadReport, topic_of
-from vlscore.perturb.wording import in_case_of, replaced
+from vlscore.perturb.lexicons import matching_form, severity_changes
+from vlscore.perturb.parsed_report import ReadReport, topic_of
+from vlscore.perturb.registry import Kind
 
 _NEXT_WORD = re.compile(r"\s+([^\W\d_]+)")
 _RANKED = re.compile(r"\b(?:left|right)\b.{,12}\b(?:greater|larger|more|worse|less|smaller)\b")

@@ -1,1 +1,1 @@
-"""Each paper's loss, one in a file: a pure function, and the Objective that holds its settings."""
+"""Loss functions of published papers."""

@@ -1,0 +1,379 @@
+"""Help that reads well on 80 columns: options in groups, no name or value ever cut.
+
+What commands say besides their results, in the same words everywhere.
+
+The progress of long work: a bar on a terminal, a line now and then in a log.
+
+How commands end that were interrupted, or that are one of several processes.
+"""
+
+import contextlib
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import typer
+import typer.core
+
+from vlscore.core import INTERRUPTED
+from vlscore.errors import VLScoreError
+
+if TYPE_CHECKING:
+    from vlscore.core import Processes
+    from vlscore.embedding import StudyEmbedder
+    from vlscore.training import Shown
+
+
+_FIRST = "Options"
+
+
+class GroupedCommand(typer.core.TyperCommand):
+    """A command whose options stand under the headings that `rich_help_panel` names."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Arguments first, then every group of options in order of appearance."""
+        groups: dict[str, list[tuple[str, str]]] = {}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is None:
+                continue
+            is_option = parameter.param_type_name == "option"
+            heading = getattr(parameter, "rich_help_panel", None) or _FIRST
+            groups.setdefault(heading if is_option else "Arguments", []).append(record)
+        # What belongs to this command alone stands before what it shares with others.
+        for heading in sorted(groups, key=lambda name: {"Arguments": 0, _FIRST: 1}.get(name, 2)):
+            with formatter.section(heading):
+                formatter.write_dl(groups[heading])
+
+
+SHOWN_FAILURES = 10
+
+
+def terminal_width() -> int:
+    """Columns of the terminal, 80 where there is none; tables are not narrower than that."""
+    import shutil
+
+    return max(shutil.get_terminal_size((80, 24)).columns, 80)
+
+
+def cache_hits(embedder: "StudyEmbedder | None") -> Callable[[], str]:
+    """What tells a line of progress how much came from the cache."""
+    return str if embedder is None else embedder.engine.work.said
+
+
+def say_of_encoder(embedder: "StudyEmbedder | None") -> None:
+    """Warn of the demonstration encoder, once the command has something to show."""
+    if embedder is not None and embedder.encoder.card.demonstration:
+        typer.secho(
+            "warning: the bundled encoder was trained on synthetic phantoms, for demonstration and "
+            "tests: its scores of real radiographs mean nothing. Name a real one with --encoder; "
+            "`vlscore encoders` lists them",
+            fg="yellow",
+            err=True,
+        )
+
+
+def say_of_precision(embedder: "StudyEmbedder | None") -> None:
+    """Say, before the work begins, where the precision asked for is no gain on this machine."""
+    from vlscore.encoders import why_slow
+
+    if embedder is not None:
+        reason = why_slow(embedder.engine.precision, embedder.encoder.device)
+        if reason is not None:
+            typer.echo(f"note: {reason}", err=True)
+
+
+def say_of_run(
+    notes: Iterable[str],
+    out: Path | None,
+    *,
+    unchanged: bool,
+    resumed_from: int = 0,
+    done: str = "computed",
+) -> None:
+    """Say on stderr what to know of a run besides its results.
+
+    Args: done: what an unchanged run did not do again, as in "embedded".
+    """
+    for note in notes:
+        typer.echo(f"note: {note}", err=True)
+    if unchanged:
+        typer.echo(f"{out} holds these results already; nothing was {done}", err=True)
+    elif resumed_from:
+        typer.echo(f"went on after row {resumed_from}", err=True)
+
+
+def say_of_failures(shown: "list[tuple[int, str, str]]", count: int, what: str) -> None:
+    """List the first failed rows on stderr.
+
+    Args:
+        shown: (row, id, reason), SHOWN_FAILURES of them where there are so many.
+        count: of all failed rows.
+        what: they are, as in "rows lack a value".
+    """
+    if not count:
+        return
+    typer.secho(f"{count} {what}:", fg="red", err=True)
+    for row, study_id, error in shown[:SHOWN_FAILURES]:
+        name = f"row {row} ({study_id})" if study_id else f"row {row}"
+        typer.echo(f"  {name}: {error}", err=True)
+    if len({row for row, _, _ in shown[:SHOWN_FAILURES]}) < count:
+        typer.echo("  ... and more", err=True)
+
+
+OnProgress = Callable[[int, int], None]
+
+# Seconds: a row may take a thousandth of that, and rich's sum over the last rows as long as a row.
+_PAUSE = 0.1
+# From so many columns on a terminal has room for a long bar and the time that has passed.
+_WIDE, _BAR, _SHORT_BAR = 110, 40, 8
+# Seconds between two lines where standard error is no terminal.
+_LOG_PAUSE = 30.0
+
+
+@contextlib.contextmanager
+def row_progress(
+    total: int | None,
+    what: str = "scoring",
+    quiet: bool = False,
+    also: Callable[[], str] = str,
+) -> Iterator[OnProgress]:
+    """Show progress on stderr with rate and time left; yields what to call with (done, failed).
+
+    Args:
+        total: rows, where known.
+        what: is being done, as in "embedding".
+        quiet: show nothing.
+        also: what to say besides, as in "cache: 80% of images"; asked whenever it is shown.
+    """
+    if quiet:
+        yield lambda done, failed: None
+    elif sys.stderr.isatty():
+        with _bar(total, what, also) as on_progress:
+            yield on_progress
+    else:
+        yield _log(total, what, also)
+
+
+def _log(total: int | None, what: str, also: Callable[[], str]) -> OnProgress:
+    began = shown = time.monotonic()
+    first: int | None = None
+
+    def on_progress(done: int, failed: int) -> None:
+        nonlocal shown, first
+        now = time.monotonic()
+        # Rows that an earlier call had done tell nothing of the speed.
+        first = done if first is None else first
+        if now - shown < _LOG_PAUSE:
+            return
+        shown = now
+        rate = (done - first) / (now - began)
+        of = f" of {total}" if total is not None else ""
+        left = ""
+        if total is not None and rate > 0:
+            left = f", {_time((total - done) / rate)} left"
+        said = "".join(f", {words}" for words in [also()] if words)
+        typer.echo(f"{what}: {done}{of} rows, {failed} failed, {rate:.1f}/s{left}{said}", err=True)
+
+    return on_progress
+
+
+@contextlib.contextmanager
+def training_progress(
+    rows: int | None, quiet: bool = False
+) -> Iterator[tuple[OnProgress, Callable[["Shown"], None]]]:
+    """Progress of `vlscore train`: of the images that are decoded, then of its steps.
+
+    Args:
+        rows: of the table, where known.
+        quiet: show nothing.
+    """
+    if quiet:
+        yield (lambda done, failed: None), (lambda shown: None)
+    elif sys.stderr.isatty():
+        with _bars() as add:
+            decoding, steps = add("decoding", rows), None
+
+            def on_step(shown: "Shown") -> None:
+                nonlocal steps
+                steps = steps or add("training", shown.steps)
+                steps(shown.step, told(shown))
+
+            yield (lambda done, failed: decoding(done, _beside(failed))), on_step
+    else:
+        yield _log(rows, "decoding", str), _log_steps()
+
+
+def told(shown: "Shown") -> str:
+    """What is told of a step beside the rate."""
+    loss = f"loss {shown.loss:.3f}"
+    if shown.validated is None:
+        return loss
+    return f"{loss}  mean recall {shown.validated.mean_recall:.3f}"
+
+
+def _log_steps() -> Callable[["Shown"], None]:
+    """A line for every validation, and one now and then."""
+    began = logged = 0.0
+    first: int | None = None
+    told_of: object = None
+
+    def on_step(shown: "Shown") -> None:
+        nonlocal began, logged, first, told_of
+        now = time.monotonic()
+        if first is None:
+            # Steps of an earlier call tell nothing of the speed, nor does the time before them.
+            began, logged, first = now, now, shown.step
+            return
+        is_new = shown.validated is not told_of
+        if not is_new and now - logged < _LOG_PAUSE and shown.step != shown.steps:
+            return
+        logged, told_of = now, shown.validated
+        rate = (shown.step - first) / max(now - began, 1e-9)
+        left = _time((shown.steps - shown.step) / rate)
+        typer.echo(
+            f"step {shown.step} of {shown.steps}: {told(shown)}, {rate:.2f} steps/s, {left} left",
+            err=True,
+        )
+
+    return on_step
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
+
+
+@contextlib.contextmanager
+def _bar(total: int | None, what: str, also: Callable[[], str]) -> Iterator[OnProgress]:
+    with _bars() as add:
+        update = add(what, total)
+        yield lambda done, failed: update(done, _beside(failed, also))
+
+
+def _beside(failed: int, also: Callable[[], str] = str) -> str:
+    parts = (f"{failed} failed" if failed else "", also())
+    return "  ".join(part for part in parts if part)
+
+
+# What to call with (done, what to tell beside the rate).
+_Update = Callable[[int, str], None]
+
+
+@contextlib.contextmanager
+def _bars() -> Iterator[Callable[[str, int | None], _Update]]:
+    """Bars one below the other; yields what adds one, of (what is done, total)."""
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        ProgressColumn,
+        Task,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+    from rich.table import Column
+    from rich.text import Text
+
+    class Beside(ProgressColumn):
+        """What is told at the end of the line; it alone is cut where the line is too long."""
+
+        def __init__(self) -> None:
+            # A column that may wrap is narrowed first, and a text that may not is cut in it.
+            super().__init__(table_column=Column(no_wrap=False))
+
+        def render(self, task: Task) -> Text:
+            return Text(task.fields["beside"], no_wrap=True, overflow="ellipsis")
+
+    console = Console(stderr=True)
+    elapsed = [TimeElapsedColumn()] if console.width >= _WIDE else []
+    with Progress(
+        TextColumn("{task.description}"),
+        BarColumn(_BAR if console.width >= _WIDE else _SHORT_BAR),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]}"),
+        *elapsed,
+        TimeRemainingColumn(),
+        Beside(),
+        console=console,
+    ) as progress:
+
+        def add(what: str, total: int | None) -> _Update:
+            task = progress.add_task(what, total=total, rate="", beside="")
+            shown = -_PAUSE
+
+            def update(done: int, beside: str) -> None:
+                nonlocal shown
+                now = time.monotonic()
+                if now - shown < _PAUSE and done != total:
+                    return
+                shown = now
+                progress.update(task, completed=done)
+                speed = progress.tasks[task].speed
+                rate = f"{speed:.1f}/s" if speed else ""
+                progress.update(task, rate=rate, beside=beside)
+
+            return update
+
+        yield add
+
+
+@contextlib.contextmanager
+def ending_together(processes: "Processes") -> Iterator[None]:
+    """How one of several processes ends: the first speaks for all, and none waits for ever.
+
+    Where one of them dies, torchrun ends the others with SIGTERM. To the first that is what Ctrl-C
+    is, so that it says what was kept; the others say nothing.
+    """
+    import signal
+
+    if processes.count == 1:
+        yield
+        return
+
+    def told_to_end(number: int, frame: object) -> None:
+        typer.echo("\nanother process of this run has ended, or all were told to end", err=True)
+        raise KeyboardInterrupt
+
+    if processes.leads:
+        signal.signal(signal.SIGTERM, told_to_end)
+    try:
+        yield
+        processes.close()
+    except KeyboardInterrupt:
+        _leave(INTERRUPTED)
+    except typer.Exit as ended:
+        _leave(ended.exit_code)
+    except VLScoreError as error:
+        typer.echo(f"error: {error}", err=True)
+        _leave(2)
+
+
+def _leave(status: int) -> NoReturn:
+    """End this process at once: threads that wait for messages would break into Python's end."""
+    import os
+    import sys
+
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
+
+
+@contextlib.contextmanager
+def stopping(out: Path | None, kept: str = "what was done is") -> Iterator[None]:
+    """End the command after Ctrl-C with one line that says what it kept.
+
+    Args:
+        out: folder of the results; None where nothing is written.
+        kept: what a stopped run keeps, as in "finished rows are".
+    """
+    try:
+        yield
+    except KeyboardInterrupt:
+        there = f"{kept} kept in {out}. The same command goes on from there"
+        lost = f"nothing was kept; with --out FOLDER, {kept}"
+        typer.echo(f"\nstopped; {lost if out is None else there}.", err=True)
+        raise typer.Exit(INTERRUPTED) from None

@@ -1,0 +1,309 @@
+"""Files that a chunk was made from, to notice one that is replaced before the run goes on.
+
+The finished chunks of an unfinished run: after a kill each is whole or absent.
+
+`.parts/` holds `key.json`, which says what run the chunks belong to, and a folder a chunk:
+`part-00000000/` with the caller's files and `chunk.json`, which counts the rows and has a digest of
+every file. A chunk is written beside the others and takes its name in one rename.
+"""
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from vlscore.core.files import atomic_write, file_digest, writing
+from vlscore.errors import ChecksumMismatch, InvalidSetting
+
+_BLOCK = 65_536
+
+Stamps = dict[str, list[Any]]
+
+
+def stamps(paths: Iterable[str | Path]) -> Stamps:
+    """Size, time of the last change, and a digest of both ends, of every file that is there.
+
+    It costs little where a file has just been read. The time is not relied upon: a copy on another
+    disk has another one.
+    """
+    found: Stamps = {}
+    for path in dict.fromkeys(os.fspath(path) for path in paths):
+        try:
+            status = os.stat(path)
+            found[path] = [status.st_size, status.st_mtime_ns, _digest_of_ends(path)]
+        except OSError:
+            # The row has failed, or will; there is nothing to compare with later.
+            continue
+    return found
+
+
+def first_replaced(recorded: Stamps) -> str | None:
+    """The first file whose content is another one now; a file that is gone replaces nothing."""
+    for path, (size, changed, digest) in recorded.items():
+        try:
+            status = os.stat(path)
+            is_as_before = status.st_size == size and (
+                status.st_mtime_ns == changed or _digest_of_ends(path) == digest
+            )
+        except OSError:
+            continue
+        if not is_as_before:
+            return path
+    return None
+
+
+def _digest_of_ends(path: str) -> str:
+    with open(path, "rb") as stream:
+        content = hashlib.sha256(stream.read(_BLOCK))
+        if (size := os.fstat(stream.fileno()).st_size) > _BLOCK:
+            stream.seek(max(size - _BLOCK, _BLOCK))
+            content.update(stream.read(_BLOCK))
+    return content.hexdigest()
+
+
+PARTS = ".parts"
+_DISCARDED = ".parts-discarded"
+_KEY = "key.json"
+_RECEIPT = "chunk.json"
+_NEW = "new"
+
+Key = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """A finished stretch of rows.
+
+    Attributes:
+        path: folder with the files that the caller wrote.
+        rows: how many rows of the table they stand for.
+        note: what the caller wished to remember of them.
+    """
+
+    path: Path
+    rows: int
+    note: Any = None
+
+
+class Chunks:
+    """The finished chunks of one run, in order. The folder's lock must be held.
+
+    Nothing is written before the first chunk is.
+
+    Args:
+        out: folder of the run.
+        key: what must be equal for a stopped run to go on; plain data, as json holds it.
+        anew: throw damaged chunks, and those of another key, away instead of refusing them.
+
+    Raises: InvalidSetting for chunks of another key; ChecksumMismatch for damaged or missing ones.
+    """
+
+    def __init__(self, out: Path, key: Mapping[str, Any], *, anew: bool = False) -> None:
+        self._out, self._folder, self._key = out, out / PARTS, as_json(key)
+        self._chunks: list[Chunk] = []
+        try:
+            found = unfinished_key(out)
+            if found == self._key:
+                self._chunks = list(_whole_chunks(self._folder))
+        except ChecksumMismatch:
+            if not anew:
+                raise
+            found = None
+        if found not in (None, self._key) and not anew:
+            raise InvalidSetting(
+                f"{out} holds an unfinished run that differs: {key_difference(found, self._key)}. "
+                "Repeat the command that began it, choose another output folder, or give "
+                f"--overwrite (or remove {self._folder}) to begin anew"
+            )
+        self._is_begun = found == self._key
+
+    def __iter__(self) -> Iterator[Chunk]:
+        return iter(self._chunks)
+
+    def __len__(self) -> int:
+        return len(self._chunks)
+
+    @property
+    def rows(self) -> int:
+        """Rows of all chunks."""
+        return sum(chunk.rows for chunk in self._chunks)
+
+    def begin(self) -> Path:
+        """Make `.parts/` if it is not there, or is not of this run; returns it."""
+        if not self._is_begun:
+            discard_chunks(self._out)
+            with writing(self._folder):
+                self._folder.mkdir()
+                write_plain(self._folder / _KEY, self._key)
+            self._is_begun = True
+        return self._folder
+
+    @contextlib.contextmanager
+    def append(
+        self, rows: int, note: Any = None, inputs: Iterable[str | Path] = ()
+    ) -> Iterator[Path]:
+        """An empty folder for the files of the next chunk, which counts when the block ends.
+
+        Args:
+            rows, note, inputs: as of `ResumableFolder.append`.
+
+        Raises: OutputFailed where the files cannot be written.
+        """
+        new = self.begin() / _NEW
+        with writing(self._folder):
+            try:
+                if new.exists():
+                    shutil.rmtree(new)
+                new.mkdir()
+                yield new
+                receipt = {
+                    "rows": rows,
+                    "files": seal(new),
+                    "note": note,
+                    "inputs": stamps(inputs),
+                }
+                write_plain(new / _RECEIPT, receipt)
+                sync(new)
+                path = self._folder / _name(len(self._chunks))
+                os.rename(new, path)
+                sync(self._folder)
+            except BaseException:
+                shutil.rmtree(new, ignore_errors=True)
+                raise
+        self._chunks.append(Chunk(path, rows, as_json(note)))
+
+    def discard(self) -> None:
+        """Forget the chunks, if they are of this run."""
+        if self._is_begun:
+            discard_chunks(self._out)
+        self._chunks, self._is_begun = [], False
+
+
+def unfinished_key(out: Path) -> Key | None:
+    """The key of the run whose chunks a folder holds, None without any.
+
+    Raises: ChecksumMismatch where it cannot be read.
+    """
+    file = out / PARTS / _KEY
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))
+        if isinstance(found, dict):
+            return found
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError):
+        pass
+    raise damaged(file)
+
+
+def discard_chunks(out: Path) -> None:
+    """Remove all chunks at once, so that a kill in the middle leaves none that count."""
+    clear_discarded(out)
+    with writing(out), contextlib.suppress(FileNotFoundError):
+        os.rename(out / PARTS, out / _DISCARDED)
+    clear_discarded(out)
+
+
+def clear_discarded(out: Path) -> None:
+    """Remove what a kill left of discarded chunks."""
+    with writing(out), contextlib.suppress(FileNotFoundError):
+        shutil.rmtree(out / _DISCARDED)
+
+
+def key_difference(there: Mapping[str, Any], here: Mapping[str, Any]) -> str:
+    """What differs between two keys, in words."""
+    return "; ".join(
+        f"{name}: {_brief(there.get(name))} there, {_brief(here.get(name))} now"
+        for name in differing(there, here)
+    )
+
+
+def differing(there: Mapping[str, Any], here: Mapping[str, Any]) -> list[str]:
+    """Names of the entries that differ between two keys."""
+    return [name for name in {**there, **here} if there.get(name) != here.get(name)]
+
+
+def as_json(content: Any) -> Any:
+    """Plain data as it will be read again: tuples are lists, names of entries are text."""
+    return json.loads(json.dumps(content, allow_nan=False))
+
+
+def write_plain(path: Path, content: Any) -> None:
+    """Write json in ASCII, which also holds the undecodable bytes that a path may contain."""
+    with atomic_write(path) as stream:
+        json.dump(content, stream, indent=2, allow_nan=False)
+        stream.write("\n")
+
+
+def seal(folder: Path) -> dict[str, str]:
+    """Bring all files of a folder to the disk; returns name -> sha256."""
+    digests = {}
+    for path in sorted(folder.iterdir()):
+        sync(path)
+        digests[path.name] = file_digest(path)
+    return digests
+
+
+def sync(path: Path) -> None:
+    """Wait until a file's content, or a folder's names, are on the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def has_digest(path: Path, sha256: str) -> bool:
+    """Whether a file is there and has this content."""
+    return path.is_file() and file_digest(path) == sha256
+
+
+def damaged(path: Path) -> ChecksumMismatch:
+    """The error for a file below `.parts/`."""
+    return ChecksumMismatch(
+        f"{path} is damaged or missing, so the unfinished run cannot go on; give --overwrite (or "
+        f"remove the folder {PARTS}) to begin anew"
+    )
+
+
+def _whole_chunks(folder: Path) -> Iterator[Chunk]:
+    for number, path in enumerate(sorted(folder.glob("part-*"))):
+        if path.name != _name(number):
+            raise damaged(folder / _name(number))
+        try:
+            receipt = json.loads((path / _RECEIPT).read_text(encoding="utf-8"))
+            rows, files, note = int(receipt["rows"]), dict(receipt["files"]), receipt["note"]
+            replaced = first_replaced(receipt["inputs"])
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            raise damaged(path / _RECEIPT) from None
+        for name, sha256 in files.items():
+            if not has_digest(path / name, sha256):
+                raise damaged(path / name)
+        if replaced is not None:
+            raise ChecksumMismatch(
+                f"{replaced} has been replaced since its rows were computed, so the unfinished run "
+                f"in {folder.parent} cannot go on; bring it back, or give --overwrite (or remove "
+                f"{folder}) to begin anew"
+            )
+        yield Chunk(path, rows, note)
+
+
+def _name(number: int) -> str:
+    return f"part-{number:08d}"
+
+
+def _brief(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(_brief, value)) or "nothing"
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {_brief(item)}" for name, item in value.items()) or "nothing"
+    if value is None:
+        return "nothing"
+    text = str(value)
+    is_digest = len(text) == 64 and not set(text) - set("0123456789abcdef")
+    return text[:12] if is_digest else text

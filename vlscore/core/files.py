@@ -1,0 +1,154 @@
+"""The one place that states the version; it appears in every signature.
+
+Where the data files that ship beside the code lie, in a checkout or in an installed wheel.
+
+Writing files so that a reader never sees half of one.
+"""
+
+import contextlib
+import hashlib
+import json
+import math
+import os
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from vlscore.errors import OutputFailed
+
+__version__ = "0.1.0"
+
+
+_PACKAGE = Path(__file__).resolve().parents[1]
+
+
+def resource_path(room: str, *parts: str) -> Path:
+    """Path of a shipped data file; `room` is a top-level data folder (`weights`, `perturbations`).
+
+    Raises FileNotFoundError naming both places that were searched.
+    """
+    candidates = [_PACKAGE / "_bundled" / room, _PACKAGE.parent / room]
+    for base in candidates:
+        path = base.joinpath(*parts)
+        if path.exists():
+            return path
+    searched = " and ".join(str(base) for base in candidates)
+    raise FileNotFoundError(f"{'/'.join((room, *parts))} is in neither of {searched}")
+
+
+@contextlib.contextmanager
+def writing(path: str | Path) -> Iterator[None]:
+    """While `path` is written: what the operating system refuses is raised as OutputFailed."""
+    try:
+        yield
+    except OSError as error:
+        raise _failed(Path(path), error) from error
+
+
+@contextlib.contextmanager
+def atomic_write(path: str | Path, mode: str = "w") -> Iterator[IO[Any]]:
+    """Open a temporary file beside `path`; it takes the name `path` only if the block succeeds.
+
+    On any exception, Ctrl-C included, the temporary file is removed and `path` is untouched.
+
+    Raises: OutputFailed where the operating system refuses to write.
+    """
+    path = Path(path)
+    try:
+        with _beside(path, mode) as stream:
+            yield stream
+    except OSError as error:
+        # The block may read other files, too; an error that names one of those is not of `path`.
+        if error.filename is not None and not _belongs_to(path, Path(os.fsdecode(error.filename))):
+            raise
+        raise _failed(path, error) from error
+
+
+def _belongs_to(path: Path, other: Path) -> bool:
+    is_temporary = other.parent == path.parent and other.name.startswith(f".{path.name}.")
+    return is_temporary or other == path or other in path.parents
+
+
+def _failed(path: Path, error: OSError) -> OutputFailed:
+    reason = f"{error.strerror or error}"
+    if isinstance(error, FileExistsError | NotADirectoryError):
+        file = next((parent for parent in path.parents if parent.is_file()), None)
+        reason = reason if file is None else f"{file} is a file, not a folder"
+    return OutputFailed(f"{path} cannot be written: {reason}")
+
+
+@contextlib.contextmanager
+def _beside(path: Path, mode: str) -> Iterator[IO[Any]]:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
+    encoding = None if "b" in mode else "utf-8"
+    newline = None if "b" in mode else ""
+    try:
+        with os.fdopen(handle, mode, encoding=encoding, newline=newline) as stream:
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
+        _give_ordinary_permissions(temporary)
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
+        raise
+
+
+def plain(value: Any) -> Any:
+    """The same nested data with what json lacks replaced: None for numbers that are not finite.
+
+    Dataclasses become dicts, tuples lists, and numpy's numbers Python's.
+
+    >>> plain({"ratio": float("inf"), "values": (1.0, float("nan"))})
+    {'ratio': None, 'values': [1.0, None]}
+    """
+    if is_dataclass(value) and not isinstance(value, type):
+        return {each.name: plain(getattr(value, each.name)) for each in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(name): plain(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(inner) for inner in value]
+    if hasattr(value, "item") and not isinstance(value, str | bytes):
+        value = value.item()
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def write_json(path: str | Path, content: Any) -> None:
+    """Write `plain(content)` as json that people can read, whole or not at all.
+
+    Raises: OutputFailed as `atomic_write`.
+    """
+    with atomic_write(path) as stream:
+        json.dump(plain(content), stream, indent=2, ensure_ascii=False, allow_nan=False)
+        stream.write("\n")
+
+
+def json_line(record: Any) -> str:
+    """`plain(record)` as one line of a .jsonl file, its line break included."""
+    return json.dumps(plain(record), ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def write_jsonl(path: str | Path, records: Iterable[Any]) -> None:
+    """Write one line of json a record, whole or not at all; constant memory.
+
+    Raises: OutputFailed as `atomic_write`.
+    """
+    with atomic_write(path) as stream:
+        stream.writelines(map(json_line, records))
+
+
+def file_digest(path: str | Path) -> str:
+    """Hexadecimal sha256 of a file's content."""
+    with open(path, "rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _give_ordinary_permissions(path: str) -> None:
+    """mkstemp makes files private; results should follow the user's umask like any other file."""
+    umask = os.umask(0)
+    os.umask(umask)
+    os.chmod(path, 0o666 & ~umask)

@@ -1,0 +1,104 @@
+"""Former names of rooms and modules, which still can be imported, with a DeprecationWarning.
+
+`from vlscore.scorer import Scorer` finds `vlscore.metrics.Scorer`.
+"""
+
+import sys
+import warnings
+from collections.abc import Sequence
+from importlib import import_module
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+
+# Former name below `vlscore` -> where its names are now.
+FORMER_NAMES = {
+    "alignment": "evaluation",
+    "annotators": "metrics",
+    "cache": "core",
+    "calibration": "evaluation",
+    "comparison": "evaluation",
+    "display": "stats",
+    "images": "data",
+    "index": "retrieval",
+    "labelling": "evaluation",
+    "meta": "evaluation",
+    "oracle": "retrieval",
+    "phantom": "data",
+    "reports": "data",
+    "scorer": "metrics",
+    "search": "retrieval",
+    "similarity": "metrics",
+    "studies": "data",
+    "encoders.biovil": "encoders.models.biovil",
+    "encoders.chexzero": "encoders.models.chexzero",
+    "encoders.contract": "testing",
+    "encoders.convirt": "encoders.models.convirt",
+    "encoders.features": "encoders.base",
+    "encoders.gloria": "encoders.models.gloria",
+    "encoders.in_space": "encoders.models.in_space",
+    "encoders.limitr": "encoders.models.limitr",
+    "encoders.medclip": "encoders.models.medclip",
+    "encoders.mgca": "encoders.models.mgca",
+    "encoders.openclip": "encoders.models.openclip",
+    "encoders.phantom": "encoders.models.small",
+    "encoders.phantom_supervised": "encoders.models.phantom_supervised",
+    "encoders.small": "encoders.models.small",
+    "images.views": "data.images.dicom_header",
+    "metrics.contract": "testing",
+    "perturb.contract": "testing",
+    "phantom.__main__": "data.phantom.__main__",
+    "phantom.corpus": "data.phantom.phantom_pairs",
+    "phantom.dataset": "data.phantom.phantom_pairs",
+    "phantom.render": "data.phantom.render",
+    "reports.cleaning": "data.sentences",
+    "training.starting": "training.start",
+}
+_PACKAGE = "vlscore."
+
+
+def find_former_names() -> None:
+    """Let Python's import find modules by their former names."""
+    if not any(isinstance(finder, FormerNameFinder) for finder in sys.meta_path):
+        sys.meta_path.append(FormerNameFinder())  # type: ignore[arg-type]
+
+
+class FormerNameFinder:
+    """Finder of modules that have another name now; asked where no other finder knows a module."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        former = fullname.removeprefix(_PACKAGE)
+        if not fullname.startswith(_PACKAGE) or former not in FORMER_NAMES:
+            return None
+        now = _PACKAGE + FORMER_NAMES[former]
+        if former.endswith("__main__"):
+            # `python -m` runs the file itself.
+            from importlib.util import find_spec, spec_from_file_location
+
+            found = find_spec(now)
+            return spec_from_file_location(fullname, found.origin) if found else None
+        loader: Any = _FormerNameLoader(now)
+        return ModuleSpec(fullname, loader, is_package="." not in former)
+
+
+class _FormerNameLoader:
+    def __init__(self, now: str) -> None:
+        self._now = now
+
+    def create_module(self, spec: ModuleSpec) -> None:
+        return None
+
+    def exec_module(self, module: ModuleType) -> None:
+        now = self._now
+        warnings.warn(
+            f"{module.__name__} is now {now}; the former name goes with the next release",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+
+        def find_name(name: str) -> Any:
+            return getattr(import_module(now), name)
+
+        module.__getattr__ = find_name  # type: ignore[method-assign]

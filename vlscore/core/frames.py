@@ -1,0 +1,93 @@
+"""Results as a pandas DataFrame: flat columns, one row a record. Loads pandas when one is made."""
+
+import csv
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from vlscore.core.files import plain
+from vlscore.errors import MissingDependency
+
+if TYPE_CHECKING:
+    import pandas
+
+
+_INTERVAL = {"estimate", "low", "high"}
+
+
+def frame(
+    records: Iterable[Any], signatures: Mapping[str, Any] | None = None
+) -> "pandas.DataFrame":
+    """One row a record, a dataclass or mapping; an interval becomes the columns x, x.low, x.high.
+
+    Args: signatures: what the numbers depend on, by metric; they go into the frame's `attrs`.
+    Raises: MissingDependency where pandas is absent.
+    """
+    pandas = _pandas()
+    return _signed(pandas.DataFrame([flat(plain(record)) for record in records]), signatures)
+
+
+def frame_of_columns(
+    columns: Mapping[str, Any], signatures: Mapping[str, Any] | None = None
+) -> "pandas.DataFrame":
+    """The same of columns of n values each."""
+    return _signed(_pandas().DataFrame(dict(columns)), signatures)
+
+
+def read_frame(
+    path: Path, texts: Iterable[str] = (), signatures: Mapping[str, Any] | None = None
+) -> "pandas.DataFrame":
+    """The rows of a .csv, .jsonl or .parquet file of results.
+
+    Args:
+        texts: columns of a csv that hold texts, whatever they look like: an id 0012 is no number.
+        signatures: as in `frame`.
+
+    Raises: MissingDependency where pandas is absent.
+    """
+    pandas = _pandas()
+    if path.suffix == ".parquet":
+        return _signed(pandas.read_parquet(path), signatures)
+    if path.suffix == ".jsonl":
+        with path.open(encoding="utf-8") as stream:
+            return frame(map(json.loads, stream), signatures)
+    with path.open(encoding="utf-8", newline="") as stream:
+        known = set(next(csv.reader(stream), ()))
+    types = {name: str for name in texts if name in known}
+    # "NA" and "None" in a text are what the text says; only an empty cell is no value.
+    read = pandas.read_csv(path, dtype=types, keep_default_na=False, na_values=[""])
+    return _signed(read, signatures)
+
+
+def flat(record: Mapping[str, Any], name: str = "") -> dict[str, Any]:
+    """A record without mappings in it: names of what is inside are joined by a point.
+
+    >>> flat({"metric": "bleu-4", "tau": {"estimate": 0.5, "low": 0.4, "high": 0.6}})
+    {'metric': 'bleu-4', 'tau': 0.5, 'tau.low': 0.4, 'tau.high': 0.6}
+    """
+    found: dict[str, Any] = {}
+    for key, value in record.items():
+        whole = f"{name}.{key}" if name else key
+        if isinstance(value, Mapping) and set(value) == _INTERVAL:
+            found |= {whole: value["estimate"]}
+            found |= {f"{whole}.{bound}": value[bound] for bound in ("low", "high")}
+        elif isinstance(value, Mapping):
+            found |= flat(value, whole)
+        else:
+            found[whole] = value
+    return found
+
+
+def _signed(made: "pandas.DataFrame", signatures: Mapping[str, Any] | None) -> "pandas.DataFrame":
+    if signatures:
+        made.attrs["signatures"] = {name: str(each) for name, each in signatures.items()}
+    return made
+
+
+def _pandas() -> Any:
+    try:
+        import pandas
+    except ImportError:
+        raise MissingDependency("pandas is not installed: pip install 'vlscore[pandas]'") from None
+    return pandas

@@ -1,0 +1,228 @@
+"""One idiom for every family that users extend: metrics, encoders, kinds of perturbation.
+
+A member is found by name, alias, or as itself. Names are written in any case, with hyphens,
+underscores or blanks alike. A member may stand as "package.module:attribute", imported when it is
+first asked for; so may a user's own, found by exactly that text without being registered. Packages
+of users' own register members by an entry point of the family's group.
+"""
+
+import difflib
+import re
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import Any, Generic, TypeVar
+
+from vlscore.errors import InvalidSetting, UnknownName, VLScoreError
+
+Member = TypeVar("Member")
+
+_CALL = re.compile(r"\s*([^()]*[^()\s])\s*(?:\((.*)\))?\s*", re.DOTALL)
+_TARGET = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
+_COMMAS_OUTSIDE = re.compile(r",(?![^(]*\))")
+
+
+class Registry(Generic[Member]):
+    """The members of one family by name, in the order in which they were registered.
+
+    Args:
+        noun: what a member is called in messages, as in "encoder".
+        group: entry points' group, as in "vlscore.encoders"; None where users add none.
+        check: raises InvalidSetting for an object that is no member of the family.
+
+    >>> fruits = Registry[int]("fruit")
+    >>> _ = fruits.register(3, "red-cox", aliases=("cox",))
+    >>> fruits.find("Red_Cox"), fruits.find("COX")
+    (3, 3)
+    >>> fruits.find("redcox")
+    Traceback (most recent call last):
+    vlscore.errors.UnknownName: no fruit is called 'redcox'; did you mean red-cox? Known: red-cox
+    """
+
+    def __init__(
+        self,
+        noun: str,
+        *,
+        group: str | None = None,
+        check: Callable[[Any], None] = lambda member: None,
+    ) -> None:
+        self._noun, self._group, self._check = noun, group, check
+        self._members: dict[str, Member | str] = {}
+        self._plain: dict[str, str] = {}
+        self._has_entry_points = False
+
+    def register(
+        self, member: Member | str, name: str | None = None, *, aliases: Iterable[str] = ()
+    ) -> Member | str:
+        """Add a member, or where to find it as "package.module:attribute".
+
+        Args:
+            name: default: the member's own `name`.
+            aliases: other names that find it.
+
+        Returns: the member, so that a class can be registered where it is written.
+        Raises: InvalidSetting where a name is taken, or the object is no member of the family.
+        """
+        if not isinstance(member, str):
+            self._check(member)
+        known = name if name is not None else getattr(member, "name", None)
+        if not isinstance(known, str) or not known:
+            raise InvalidSetting(f"a {self._noun} needs a name, a text")
+        for each in (known, *aliases):
+            holder = self._plain.get(plain_name(each))
+            if holder is not None and holder != known:
+                raise InvalidSetting(f"the name {each!r} belongs to the {self._noun} {holder}")
+        if known in self._members and self._members[known] is not member:
+            raise InvalidSetting(f"a {self._noun} called {known!r} is registered already")
+        self._members[known] = member
+        self._plain.update({plain_name(each): known for each in (known, *aliases)})
+        return member
+
+    def unregister(self, name: str) -> None:
+        """Forget a member and its aliases; raises UnknownName."""
+        known = self.name_of(name)
+        del self._members[known]
+        self._plain = {key: holder for key, holder in self._plain.items() if holder != known}
+
+    def find(self, name: "str | Member") -> Member:
+        """The member of that name, or the object itself.
+
+        Raises: UnknownName with what may have been meant; InvalidSetting for an object, or a
+            "package.module:attribute", that is no member of the family.
+        """
+        if not isinstance(name, str):
+            self._check(name)
+            return name
+        try:
+            known = self.name_of(name)
+        except UnknownName:
+            if _TARGET.fullmatch(name.strip()) is None:
+                raise
+            member: Member = self._imported(name.strip())
+            return member
+        found = self._members[known]
+        if isinstance(found, str):
+            member = self._imported(found)
+            self._members[known] = member
+            return member
+        return found
+
+    def name_of(self, name: str) -> str:
+        """The name as it was registered, from a name or alias in any spelling; UnknownName."""
+        self._load_entry_points()
+        known = self._plain.get(plain_name(name))
+        if known is None:
+            raise UnknownName(self._unknown(name))
+        return known
+
+    def names(self) -> list[str]:
+        """All names, in the order of registration; users' own come last."""
+        self._load_entry_points()
+        return list(self._members)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names())
+
+    def __len__(self) -> int:
+        return len(self.names())
+
+    def __contains__(self, name: object) -> bool:
+        self._load_entry_points()
+        return isinstance(name, str) and plain_name(name) in self._plain
+
+    def __getitem__(self, name: str) -> Member:
+        """As `find` for a name; raises KeyError's cousin UnknownName."""
+        return self.find(name)
+
+    def values(self) -> list[Member]:
+        """All members, as `items`."""
+        return [member for _, member in self.items()]
+
+    def items(self) -> list[tuple[str, Member]]:
+        """(name, member) of all; imports those that were not imported yet.
+
+        One that cannot be imported, or is none, is left out with a warning: a package of a user's
+        that is broken leaves the others.
+        """
+        found = []
+        for name in self.names():
+            try:
+                found.append((name, self.find(name)))
+            except (UnknownName, InvalidSetting) as error:
+                warnings.warn(f"{self._noun} {name} is left out: {error}", stacklevel=2)
+        return found
+
+    def _imported(self, target: str) -> Any:
+        module, _, attribute = target.partition(":")
+        try:
+            found: Any = import_module(module)
+            for part in attribute.split("."):
+                found = getattr(found, part)
+        except VLScoreError:
+            raise
+        except (ImportError, AttributeError) as error:
+            raise UnknownName(
+                f"no {self._noun} is called {target!r}, and it cannot be imported either: {error}. "
+                'Write a registered name, or "package.module:attribute" of a module that Python '
+                "finds (its folder may need to be in PYTHONPATH)"
+            ) from None
+        self._check(found)
+        return found
+
+    def _load_entry_points(self) -> None:
+        if self._has_entry_points or self._group is None:
+            return
+        self._has_entry_points = True
+        for point in entry_points(group=self._group):
+            # A user's package may not take the place of one of ours.
+            if plain_name(point.name) not in self._plain:
+                self.register(point.value, point.name)
+
+    def _unknown(self, name: str) -> str:
+        close = difflib.get_close_matches(plain_name(name), self._plain, n=3, cutoff=0.6)
+        # "medclip" has two members that begin with it; both are worth naming.
+        starts = [
+            key for key in self._plain if key.startswith(plain_name(name)) and plain_name(name)
+        ]
+        meant = list(dict.fromkeys(self._plain[key] for key in (*starts, *close)))[:4]
+        hint = f"did you mean {' or '.join(meant)}? " if meant else ""
+        return f"no {self._noun} is called {name!r}; {hint}Known: {', '.join(self._members)}"
+
+
+def plain_name(name: str) -> str:
+    """A name as it is compared: small letters, hyphens for underscores and blanks.
+
+    >>> plain(" Image_Centred cosine ")
+    'image-centred-cosine'
+    """
+    return re.sub(r"[\s_-]+", "-", name.strip().casefold())
+
+
+def split_call(text: str) -> tuple[str, dict[str, str]]:
+    """A name and the parameters behind it in parentheses.
+
+    Raises: InvalidSetting where it is not written so.
+
+    >>> split_call("bleu-4( smoothing=exp )")
+    ('bleu-4', {'smoothing': 'exp'})
+    """
+    written = _CALL.fullmatch(text)
+    if written is None:
+        raise InvalidSetting(f'{text!r} is no name; parameters are written "name(setting=value)"')
+    values: dict[str, str] = {}
+    for part in filter(str.strip, (written[2] or "").split(",")):
+        name, equals, value = part.partition("=")
+        if not equals:
+            raise InvalidSetting(f'parameters are written "name=value", not {part.strip()!r}')
+        values[name.strip()] = value.strip()
+    return written[1], values
+
+
+def split_names(text: str) -> list[str]:
+    """Names separated by commas; commas inside parentheses separate parameters.
+
+    >>> split_names("vlscore, bleu-4(smoothing=exp,tokens=cxr)")
+    ['vlscore', 'bleu-4(smoothing=exp,tokens=cxr)']
+    """
+    return [name.strip() for name in _COMMAS_OUTSIDE.split(text) if name.strip()]

@@ -1,0 +1,323 @@
+"""One writer to a folder at a time.
+
+The output folder of a run that can be stopped at any moment and goes on.
+
+What is needed to repeat a run: signature, versions, command, table.
+"""
+
+import contextlib
+import datetime
+import platform
+import sys
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from vlscore.core.chunks import (
+    PARTS,
+    Chunk,
+    Chunks,
+    Key,
+    as_json,
+    clear_discarded,
+    differing,
+    key_difference,
+    unfinished_key,
+)
+from vlscore.core.files import __version__, writing
+from vlscore.core.finish import (
+    RECORD,
+    FinishedRun,
+    commit,
+    finished_run,
+    is_plain_name,
+    roll_forward,
+    staging_folder,
+)
+from vlscore.core.threads import confirm
+from vlscore.errors import ChecksumMismatch, FolderInUse, InvalidSetting, OutputFailed
+
+_FILE = ".lock"
+
+
+@contextlib.contextmanager
+def sole_writer(folder: Path) -> Iterator[None]:
+    """Hold the folder's lock, which the system gives back when the process ends, however it ends.
+
+    Raises: FolderInUse where another run holds it; InvalidSetting where `folder` is a file;
+    OutputFailed where nothing can be written there.
+    """
+    import filelock
+
+    lock = filelock.FileLock(folder / _FILE, timeout=0)
+    with writing(folder):
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except (FileExistsError, NotADirectoryError):
+            raise InvalidSetting(
+                f"{folder} is a file, or lies below one; the output is a folder"
+            ) from None
+        try:
+            lock.acquire()
+        except filelock.Timeout:
+            raise FolderInUse(
+                f"{folder}: another run is writing this folder; wait until it ends, or choose "
+                "another one"
+            ) from None
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+T = TypeVar("T")
+
+_EXTENDS = "continues the finished run"
+
+
+class ResumableFolder:
+    """One run and its output folder; a context manager, which holds the folder's lock.
+
+    Args:
+        out: the folder; it is made where there is none.
+        key: what the results depend on; plain data, as json holds it. A stopped run goes on, and a
+            finished one is left alone, where the keys are equal.
+        results: names of all files that this command can ever write into the folder.
+        overwrite: begin anew instead of refusing what another run left. A run of an equal key that
+            was stopped still goes on, and earlier results stay until the new ones are written.
+        extends: entries of the key in which a finished run may differ and be taken up (`previous`).
+        retry: take up a finished run even where nothing differs.
+
+    Attributes:
+        out, key: as given; the key as json holds it.
+        record: content of `run.json` once the run has ended. Where it is there at the beginning,
+            nothing is left to do.
+        unchanged: the run had ended before, with the same key.
+        previous: the finished run that this one takes up; its results stay in place until `finish`.
+        resumed_from: rows that an earlier, stopped call had done.
+
+    Raises (on entering):
+        FolderInUse: another run is writing the folder.
+        InvalidSetting: it holds a run that differs, or files of the same names by someone else.
+        ChecksumMismatch: chunks or results were changed or removed since they were written.
+        OutputFailed: the operating system refuses to write there.
+    """
+
+    def __init__(
+        self,
+        out: str | Path,
+        key: Mapping[str, Any],
+        *,
+        results: Collection[str],
+        overwrite: bool = False,
+        extends: Collection[str] = (),
+        retry: bool = False,
+    ) -> None:
+        for name in results:
+            if not is_plain_name(name) or name == RECORD:
+                raise ValueError(f"no result can have the name {name!r}")
+        self.out = Path(out)
+        self.key: Key = as_json(key)
+        self.record: dict[str, Any] | None = None
+        self.unchanged = False
+        self.previous: FinishedRun | None = None
+        self.resumed_from = 0
+        self._names = set(results)
+        self._overwrite, self._extends, self._retry = overwrite, set(extends), retry
+        self._chunks: Chunks | None = None
+        self._lock = contextlib.ExitStack()
+
+    def __enter__(self) -> Self:
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(sole_writer(self.out))
+            self._open()
+            self._lock = stack.pop_all()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        with self._lock:
+            # Without a chunk nothing is worth keeping, and a corrected call would be refused.
+            if self._chunks is not None and not len(self._chunks) and self.record is None:
+                self._chunks.discard()
+
+    @property
+    def rows(self) -> int:
+        """Rows of the finished chunks: so many from the table's beginning need no more work."""
+        return self._open_chunks.rows
+
+    def chunks(self) -> Iterator[Chunk]:
+        """The finished chunks, in order."""
+        return iter(self._open_chunks)
+
+    def append(
+        self, rows: int, note: Any = None, inputs: Iterable[str | Path] = ()
+    ) -> contextlib.AbstractContextManager[Path]:
+        """A new folder for the files of the next chunk; the chunk counts when the block ends.
+
+        Do the work before and only the writing in the block: an OSError in it becomes OutputFailed.
+
+        Args:
+            rows: how many rows of the table the chunk stands for.
+            note: a little plain data to remember of them.
+            inputs: files that the rows were made from beside the table, such as images. A run whose
+                inputs were replaced before it goes on is refused.
+        """
+        return self._open_chunks.append(rows, note, inputs)
+
+    def begin_anew(self) -> None:
+        """Forget the finished chunks, where what they point to is of no use any more."""
+        self._open_chunks.discard()
+        self.resumed_from = 0
+
+    def finish(
+        self,
+        write: Callable[[Path], Mapping[str, Any]],
+        *,
+        rows: int,
+        key: Mapping[str, Any] | None = None,
+    ) -> dict[str, Any]:
+        """Write all results, put them in their places, and forget the chunks.
+
+        Args:
+            write: writes every result file into the folder it is called with, and returns what
+                `run.json` is to note beside the key and the digests: plain data without NaN.
+            rows: rows that were read from the table; the chunks must hold as many.
+            key: the key to record, where it is not the one that the run was opened with (a run
+                that took up another one may hold the results of both).
+
+        Returns: the content of `run.json`.
+        Raises: OutputFailed where rows are missing, or the system refuses to write;
+            ChecksumMismatch where a checkpoint is not the one that it was taken for.
+        """
+        chunks = self._open_chunks
+        if chunks.rows != rows:
+            raise OutputFailed(
+                f"{self.out}: {rows} rows were read but the finished chunks hold {chunks.rows}; no "
+                "result was written. If the table was changed meanwhile, remove "
+                f"{self.out / PARTS} and begin anew"
+            )
+        parts = chunks.begin()
+        with writing(self.out):
+            final = staging_folder(parts)
+            record = write(final)
+            # The results take their places only if what they were made with is what it seemed.
+            confirm()
+            unknown = {path.name for path in final.iterdir()} - self._names
+            if unknown:
+                raise ValueError(f"undeclared results: {sorted(unknown)}")
+            commit(parts, self.key if key is None else as_json(key), record, self._known_names())
+        roll_forward(self.out)
+        ended = finished_run(self.out)
+        assert ended is not None
+        self.record, self._chunks = ended.record, None
+        return self.record
+
+    @property
+    def _open_chunks(self) -> Chunks:
+        if self._chunks is None:
+            raise RuntimeError("the run has ended, or was not entered")
+        return self._chunks
+
+    def _open(self) -> None:
+        clear_discarded(self.out)
+        ended_now = self._unless_overwriting(roll_forward, False)
+        finished = self._unless_overwriting(finished_run, None)
+        self.previous = self._to_take_up(finished, ended_now)
+        key = self.key
+        if self.previous is not None:
+            key = {**key, _EXTENDS: self.previous.digests}
+        is_waiting = self._unless_overwriting(unfinished_key, None) == key
+        if finished is not None and self.previous is None and not is_waiting:
+            if finished.key == self.key and (ended_now or not self._overwrite):
+                finished.check()
+                self.record, self.unchanged = finished.record, not ended_now
+                return
+            if not self._overwrite:
+                raise InvalidSetting(
+                    f"{self.out} holds the results of another run, which differs: "
+                    f"{key_difference(finished.key, self.key)}. Choose another output folder, or give "
+                    "--overwrite to replace them"
+                )
+        if finished is None and not is_waiting and not self._overwrite:
+            self._refuse_foreign_files()
+        if self.previous is not None:
+            self.previous.check()
+        self._chunks = Chunks(self.out, key, anew=self._overwrite)
+        self.resumed_from = self._chunks.rows
+
+    def _to_take_up(self, finished: FinishedRun | None, ended_now: bool) -> FinishedRun | None:
+        if finished is None or self._overwrite:
+            return None
+        if names := differing(finished.key, self.key):
+            return finished if set(names) <= self._extends else None
+        return finished if self._retry and not ended_now else None
+
+    def _unless_overwriting(self, read: Callable[[Path], T], otherwise: T) -> T:
+        """What is damaged is refused, or is as good as absent where it is to be replaced."""
+        try:
+            return read(self.out)
+        except ChecksumMismatch:
+            if not self._overwrite:
+                raise
+            return otherwise
+
+    def _refuse_foreign_files(self) -> None:
+        for name in sorted(self._names):
+            if (self.out / name).exists():
+                raise InvalidSetting(
+                    f"{self.out / name} exists, and no {RECORD} says which run wrote it. Choose "
+                    "another output folder, or give --overwrite to replace it"
+                )
+
+    def _known_names(self) -> set[str]:
+        """Names of results that may be there of an earlier run, of whatever version."""
+        try:
+            finished = finished_run(self.out)
+        except ChecksumMismatch:
+            finished = None
+        return self._names | (set(finished.digests) if finished is not None else set())
+
+
+_LIBRARIES = (
+    "torch",
+    "torchvision",
+    "transformers",
+    "timm",
+    "open_clip_torch",
+    "numpy",
+    "pillow",
+    "opencv-python-headless",
+    "pydicom",
+)
+
+
+def run_record(**facts: Any) -> dict[str, Any]:
+    """The given facts, with versions, command and time beside them."""
+    return {
+        **facts,
+        "vlscore": __version__,
+        "command": sys.argv,
+        "finished": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "libraries": libraries(),
+    }
+
+
+def libraries() -> dict[str, str | None]:
+    """The versions of the libraries that numbers may depend on; None for one that is absent."""
+    return {name: _installed(name) for name in _LIBRARIES}
+
+
+def _installed(library: str) -> str | None:
+    try:
+        return version(library)
+    except PackageNotFoundError:
+        return None

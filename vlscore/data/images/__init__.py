@@ -1,0 +1,1 @@
+"""Radiographs from DICOM, PNG, JPEG, TIFF files and from arrays."""

@@ -1,0 +1,277 @@
+"""From stored DICOM values to grey levels: modality LUT, window, polarity, padding (PS3.3 C.11).
+
+All of it acts on one value at a time, so it is computed once for each value a pixel can hold, in
+float64, and pixels are looked up: exact, and without a float64 copy of the image.
+
+DICOM files as radiographs.
+
+Nothing of a header but what `Provenance` lists leaves this room: messages name the file, the
+transfer syntax, the modality and the body part, never a value that could identify a patient.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+from pydicom import DataElement, Dataset
+from pydicom.dataelem import RawDataElement
+from pydicom.pixels.processing import apply_modality_lut, apply_voi
+from pydicom.tag import BaseTag
+
+from vlscore.data.images.dicom_header import (
+    COLOUR,
+    bits_stored,
+    chosen_frame,
+    frames,
+    photometric,
+    pixel_spacing,
+    read_header,
+    require_pixels,
+    require_radiograph,
+)
+from vlscore.data.images.dicom_pixels import decode
+from vlscore.data.images.policy import (
+    MODALITIES,
+    VIEWS,
+    ImagePolicy,
+    full_range,
+    known_code,
+    limits,
+    require_no_photograph,
+)
+from vlscore.data.images.radiograph import Provenance, Radiograph, to_grey
+from vlscore.errors import UnreadableImage
+
+_BLOCK = 1 << 20
+# Empty elements are as good as absent ones.
+_OPTIONAL = (
+    "WindowCenter",
+    "WindowWidth",
+    "VOILUTFunction",
+    "VOILUTSequence",
+    "ModalityLUTSequence",
+    "RescaleSlope",
+    "RescaleIntercept",
+    "PixelPaddingValue",
+    "PixelPaddingRangeLimit",
+)
+
+
+def grey_levels(
+    dataset: Dataset, stored: NDArray[Any], window: str, name: str
+) -> tuple[NDArray[np.float32], str]:
+    """[0, 1] pixels of (rows, columns) stored values, and in words which window was applied."""
+    for keyword in _OPTIONAL:
+        if keyword in dataset and dataset[keyword].is_empty:
+            del dataset[keyword]
+    levels, index = _levels(stored)
+    shown = _occurring(levels, index)
+    padding = _padding(dataset, levels) & shown
+    if (shown & ~padding).any():
+        shown &= ~padding
+    table, words = _tones(dataset, levels, shown, index, window, name)
+    if photometric(dataset) == "MONOCHROME1":
+        table = 1 - table
+    table[~shown] = 0
+    return _look_up(table.astype(np.float32), index), words
+
+
+def _levels(stored: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Every value a pixel can hold, and for each pixel which of them it holds."""
+    if stored.dtype.itemsize > 2:
+        levels, index = np.unique(stored, return_inverse=True)
+        return levels, index.reshape(stored.shape)
+    unsigned = np.dtype(f"u{stored.dtype.itemsize}")
+    native = stored.astype(stored.dtype.newbyteorder("="), copy=False)
+    levels = np.arange(2 ** (8 * stored.dtype.itemsize), dtype=unsigned).view(native.dtype)
+    return levels, np.ascontiguousarray(native).view(unsigned)
+
+
+def _occurring(levels: NDArray[Any], index: NDArray[Any]) -> NDArray[np.bool_]:
+    occurs = np.zeros(levels.shape, np.bool_)
+    for block in _blocks(index):
+        occurs[block] = True
+    return occurs
+
+
+def _look_up(table: NDArray[np.float32], index: NDArray[Any]) -> NDArray[np.float32]:
+    pixels = np.empty(index.shape, np.float32)
+    for block, out in zip(_blocks(index), _blocks(pixels), strict=True):
+        # Indices are in range; "clip" lets numpy write without a buffer.
+        np.take(table, block, out=out, mode="clip")
+    return pixels
+
+
+def _blocks(array: NDArray[Any]) -> list[NDArray[Any]]:
+    """Views of a contiguous array: numpy widens indices to 64 bits, a block at a time is cheap."""
+    flat = array.reshape(-1)
+    return [flat[start : start + _BLOCK] for start in range(0, flat.size, _BLOCK)]
+
+
+def _padding(dataset: Dataset, levels: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which levels are padding: around the picture, not of it (PS3.3 C.7.5.1.1.2)."""
+    if "PixelPaddingValue" not in dataset:
+        return np.zeros(levels.shape, np.bool_)
+    first = int(dataset.PixelPaddingValue)
+    last = int(dataset.get("PixelPaddingRangeLimit", first))
+    return (levels >= min(first, last)) & (levels <= max(first, last))
+
+
+def _tones(
+    dataset: Dataset,
+    levels: NDArray[Any],
+    shown: NDArray[np.bool_],
+    index: NDArray[Any],
+    window: str,
+    name: str,
+) -> tuple[NDArray[np.float64], str]:
+    """What each level becomes, 0 to 1, before polarity; and which window that is, in words."""
+    values = np.asarray(apply_modality_lut(levels, dataset))
+    if window in ("auto", "header"):
+        tones, words = _by_header(dataset, values)
+        if tones is not None and _spread(tones[shown]) > 0:
+            return tones, words
+        if tones is not None:
+            # It says more of the header than of the film.
+            low, high, words = limits(values[shown], "minmax", stored=(0, 1), bits=16)
+            return _linear(values, low, high), f"{words} (the header's window shows nothing)"
+        if window == "header":
+            raise UnreadableImage(
+                f'{name}: the header has no VOI LUT or window; use window="auto" or "minmax"'
+            )
+    # Percentiles count pixels, the other windows look at levels.
+    sample = values[index][shown[index]] if window == "percentile" else values[shown]
+    low, high, words = limits(
+        sample, window, stored=_modality_range(dataset), bits=bits_stored(dataset)
+    )
+    return _linear(values, low, high), words
+
+
+def _by_header(dataset: Dataset, values: NDArray[Any]) -> tuple[NDArray[np.float64] | None, str]:
+    """The header's first VOI LUT, else its first window; None where it has none of use."""
+    if "VOILUTSequence" in dataset:
+        bits = int(dataset.VOILUTSequence[0].LUTDescriptor[2])
+        return _linear(apply_voi(values, dataset, index=0), 0, 2.0**bits - 1), "VOI LUT"
+    center, width = _first(dataset, "WindowCenter"), _first(dataset, "WindowWidth")
+    function = str(dataset.get("VOILUTFunction", "LINEAR")).upper()
+    if center is None or width is None or width < (1 if function == "LINEAR" else 1e-6):
+        return None, ""
+    return _windowed(values.astype(np.float64), center, width, function), "window of the header"
+
+
+def _windowed(
+    values: NDArray[np.float64], center: float, width: float, function: str
+) -> NDArray[np.float64]:
+    """PS3.3 C.11.2.1.2 and C.11.2.1.3, with an output range of [0, 1]."""
+    if function == "SIGMOID":
+        exponent = np.clip(-4 * (values - center) / width, -700, 700)
+        return 1 / (1 + np.exp(exponent))
+    if function != "LINEAR_EXACT":
+        center, width = center - 0.5, width - 1
+    if width == 0:
+        return (values > center).astype(np.float64)
+    return np.clip((values - center) / width + 0.5, 0, 1)
+
+
+def _linear(values: NDArray[Any], low: float, high: float) -> NDArray[np.float64]:
+    return np.clip((values.astype(np.float64) - low) / (high - low), 0, 1)
+
+
+def _modality_range(dataset: Dataset) -> tuple[float, float]:
+    """The smallest and largest value that the stored bits can stand for."""
+    if "ModalityLUTSequence" in dataset:
+        return 0.0, 2.0 ** int(dataset.ModalityLUTSequence[0].LUTDescriptor[2]) - 1
+    bits = bits_stored(dataset)
+    low = -(2.0 ** (bits - 1)) if dataset.get("PixelRepresentation") else 0.0
+    ends = low, low + 2.0**bits - 1
+    if "RescaleSlope" in dataset and "RescaleIntercept" in dataset:
+        slope, intercept = float(dataset.RescaleSlope), float(dataset.RescaleIntercept)
+        ends = ends[0] * slope + intercept, ends[1] * slope + intercept
+    return min(ends), max(ends)
+
+
+def _first(dataset: Dataset, keyword: str) -> float | None:
+    value = dataset.get(keyword)
+    if value is None:
+        return None
+    try:
+        number = float(value if isinstance(value, int | float | str) else value[0])
+    except (TypeError, ValueError, IndexError):
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _spread(values: NDArray[Any]) -> float:
+    return float(values.max() - values.min())
+
+
+def read_dicom(stream: BinaryIO, policy: ImagePolicy, name: str) -> Radiograph:
+    """Read one frame of a DICOM file.
+
+    Stored values pass the modality LUT or rescale, then the window of the policy, and are inverted
+    where the file stores MONOCHROME1, so that dense is bright. Padding is black.
+
+    Raises: UnreadableImage naming the file and the reason.
+    """
+    return _guarded(lambda: read_header(stream, policy, name), policy, name)
+
+
+def radiograph_from_dataset(dataset: Dataset, policy: ImagePolicy, name: str) -> Radiograph:
+    """The same from a data set in memory, which stays as it is."""
+    return _guarded(lambda: _copied(dataset), policy, name)
+
+
+def _guarded(header: Callable[[], Dataset], policy: ImagePolicy, name: str) -> Radiograph:
+    try:
+        dataset = header()
+        require_radiograph(dataset, policy, name)
+        require_pixels(dataset, policy, name)
+        return _radiograph(dataset, policy, name)
+    except UnreadableImage:
+        raise
+    except Exception as error:  # a header is untrusted bytes: whatever it breaks is its damage
+        raise UnreadableImage(
+            f"{name}: the DICOM data is damaged or truncated ({type(error).__name__}); "
+            "fetch or export the file again"
+        ) from None
+
+
+def _copied(dataset: Dataset) -> Dataset:
+    """A data set of the same elements; reading removes empty ones and adds a transfer syntax."""
+    elements: dict[BaseTag, DataElement | RawDataElement] = {
+        tag: dataset.get_item(tag)
+        for tag in dataset.keys()  # noqa: SIM118  to iterate over it decodes every value
+    }
+    copy = Dataset(elements)
+    implicit, little = dataset.original_encoding
+    copy.set_original_encoding(implicit, little, dataset.original_character_set)
+    if hasattr(dataset, "file_meta"):
+        copy.file_meta = dataset.file_meta
+    return copy
+
+
+def _radiograph(dataset: Dataset, policy: ImagePolicy, name: str) -> Radiograph:
+    frame = chosen_frame(dataset, policy, name)
+    stored = decode(dataset, frame, name)
+    bits = bits_stored(dataset)
+    if photometric(dataset) in COLOUR:
+        if policy.other_modalities == "refuse":
+            require_no_photograph(stored, name)
+        # Decoders scale palettes and chroma to all bits of the type they return.
+        depth = stored.dtype.itemsize * 8 if photometric(dataset) == "PALETTE COLOR" else bits
+        pixels, window = full_range(to_grey(stored, name), 0, 2.0**depth - 1), "full range"
+    else:
+        pixels, window = grey_levels(dataset, to_grey(stored, name), policy.window, name)
+    provenance = Provenance(
+        format="dicom",
+        bits=bits,
+        modality=known_code(dataset, "Modality", MODALITIES),
+        view=known_code(dataset, "ViewPosition", VIEWS),
+        photometric_interpretation=photometric(dataset),
+        pixel_spacing=pixel_spacing(dataset),
+        window=window,
+        frame=frame if frames(dataset) > 1 else None,
+    )
+    return Radiograph(pixels, provenance, name)

@@ -1,0 +1,288 @@
+"""What a compressed picture says of itself, read without decoding it.
+
+JPEG lossless and JPEG of 12 bits: GDCM alone decodes them, and is kept at arm's length.
+
+GDCM ends the process it runs in when such a frame is damaged, so it runs in one of its own. Of the
+12-bit frames pydicom says that GDCM cannot decode them; it does.
+
+Decoding one frame of a DICOM file's pixel data.
+"""
+
+import importlib.util
+import json
+import struct
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from pydicom import Dataset
+from pydicom.dataset import FileMetaDataset
+from pydicom.encaps import get_frame
+from pydicom.pixels.decoders.base import Decoder, get_decoder
+from pydicom.pixels.processing import apply_color_lut
+from pydicom.uid import (
+    UID,
+    ExplicitVRBigEndian,
+    ExplicitVRLittleEndian,
+    ImplicitVRLittleEndian,
+    JPEGExtended12Bit,
+    JPEGLossless,
+    JPEGLosslessSV1,
+    RLELossless,
+)
+
+from vlscore.data.images.dicom_header import bits_stored, frames, photometric
+from vlscore.data.images.file_formats import require_few_scans
+from vlscore.errors import UnreadableImage
+
+# Start of frame of every JPEG process; C4, C8 and CC are other markers, F7 is JPEG-LS.
+_START_OF_FRAME = {*range(0xC0, 0xD0), 0xF7} - {0xC4, 0xC8, 0xCC}
+_J2K_START = b"\xff\x4f\xff\x51"
+_JP2_START = b"\x00\x00\x00\x0cjP  "
+
+
+class Stated(NamedTuple):
+    """Size of a compressed picture and number of its components, by its own header."""
+
+    height: int
+    width: int
+    components: int
+
+
+def codestream_header(data: bytes) -> Stated | None:
+    """What a JPEG, JPEG-LS or JPEG 2000 picture states; None where it is none, or damaged."""
+    try:
+        if data[:2] == b"\xff\xd8":
+            return _of_jpeg(data)
+        return _of_j2k(data)
+    except (struct.error, IndexError):
+        return None
+
+
+def _of_jpeg(data: bytes) -> Stated | None:
+    position = 2
+    while data[position] == 0xFF:
+        marker = data[position + 1]
+        if marker == 0xFF:
+            position += 1
+            continue
+        if marker in _START_OF_FRAME:
+            return Stated(*struct.unpack_from(">HHB", data, position + 5))
+        position += 2 + struct.unpack_from(">H", data, position + 2)[0]
+    return None
+
+
+def _of_j2k(data: bytes) -> Stated | None:
+    start = _codestream_of_jp2(data) if data.startswith(_JP2_START) else 0
+    if not data.startswith(_J2K_START, start):
+        return None
+    right, bottom, left, top = struct.unpack_from(">IIII", data, start + 8)
+    (components,) = struct.unpack_from(">H", data, start + 40)
+    return Stated(bottom - top, right - left, components)
+
+
+def _codestream_of_jp2(data: bytes) -> int:
+    """Where the codestream begins in the boxes of a JP2 file (ISO 15444-1, Annex I)."""
+    position = 0
+    while True:
+        length, kind = struct.unpack_from(">I4s", data, position)
+        header = 8
+        if length == 1:
+            (length,) = struct.unpack_from(">Q", data, position + 8)
+            header = 16
+        if kind == b"jp2c":
+            return position + header
+        if length < header:
+            raise IndexError("a box without an end")
+        position += length
+
+
+_CHILD = Path(__file__).with_name("gdcm_child.py")
+# Less than an image may take altogether, so that the message is about the frame.
+_TIMEOUT = 90
+
+
+def needs_gdcm(dataset: Dataset, syntax: UID) -> bool:
+    """Whether GDCM is the only decoder for these grey pixels."""
+    if int(dataset.get("SamplesPerPixel") or 1) != 1:
+        return False
+    if syntax == JPEGExtended12Bit:
+        return bits_stored(dataset) > 8
+    return syntax in (JPEGLossless, JPEGLosslessSV1)
+
+
+def has_gdcm() -> bool:
+    """Whether GDCM is installed."""
+    return importlib.util.find_spec("gdcm") is not None
+
+
+def decode_with_gdcm(frame: bytes, dataset: Dataset, syntax: UID) -> NDArray[Any]:
+    """(rows, columns) stored values of one grey frame, sign-extended.
+
+    Raises: ValueError where GDCM cannot decode the frame, however that ends.
+    """
+    rows, columns = int(dataset.Rows), int(dataset.Columns)
+    allocated, signed = int(dataset.BitsAllocated), int(dataset.get("PixelRepresentation") or 0)
+    stated = {
+        "rows": rows,
+        "columns": columns,
+        "allocated": allocated,
+        "stored": bits_stored(dataset),
+        "signed": signed,
+        "syntax": str(syntax),
+        "seconds": _TIMEOUT,
+    }
+    try:
+        decoded = subprocess.run(
+            [sys.executable, "-I", str(_CHILD)],
+            input=json.dumps(stated).encode() + b"\n" + frame,
+            capture_output=True,
+            check=True,
+            timeout=_TIMEOUT,
+        ).stdout
+    except subprocess.SubprocessError:
+        raise ValueError("GDCM could not decode the frame") from None
+    values = np.frombuffer(decoded, f"<{'i' if signed else 'u'}{allocated // 8}")
+    spare = allocated - bits_stored(dataset)
+    extended: NDArray[Any] = np.right_shift(np.left_shift(values, spare), spare)
+    return extended.reshape(rows, columns)
+
+
+# Fastest first; they return the same values. GDCM comes last, and only where nothing else decodes:
+# damaged frames make it end the process.
+_PLUGINS = ("pylibjpeg", "pillow", "pyjpegls", "pydicom")
+
+
+def decode(dataset: Dataset, frame: int, name: str) -> NDArray[Any]:
+    """(rows, columns) grey or (rows, columns, 3) colour values of one frame, overlays masked.
+
+    Raises: UnreadableImage where the transfer syntax cannot be decoded; whatever decoders raise on
+    damaged data otherwise.
+    """
+    syntax = _transfer_syntax(dataset, name)
+    decoder = _decoder(syntax, name)
+    encoded = _encoded_frame(dataset, frame, syntax, name) if syntax.is_encapsulated else b""
+    if "pylibjpeg" not in _available(decoder) and needs_gdcm(dataset, syntax):
+        if not has_gdcm():
+            raise UnreadableImage(
+                f"{name}: transfer syntax {syntax.name} needs python-gdcm or pylibjpeg-libjpeg"
+            )
+        return decode_with_gdcm(encoded, dataset, syntax)
+    values = _decoded(decoder, dataset, frame)
+    if photometric(dataset) == "PALETTE COLOR":
+        values = apply_color_lut(values, dataset)
+    return values
+
+
+def _transfer_syntax(dataset: Dataset, name: str) -> UID:
+    meta = getattr(dataset, "file_meta", None)
+    if meta is not None and meta.get("TransferSyntaxUID"):
+        return UID(meta.TransferSyntaxUID)
+    if dataset["PixelData"].is_undefined_length:
+        raise UnreadableImage(
+            f"{name}: the pixel data is compressed, but the DICOM header states no transfer "
+            "syntax; write the file anew with one"
+        )
+    syntax = _syntax_as_parsed(dataset)
+    dataset.file_meta = FileMetaDataset()
+    dataset.file_meta.TransferSyntaxUID = syntax
+    return syntax
+
+
+def _syntax_as_parsed(dataset: Dataset) -> UID:
+    implicit, little = dataset.original_encoding
+    if implicit:
+        return ImplicitVRLittleEndian
+    # A data set made in memory was never parsed; its values are those of most machines.
+    return ExplicitVRBigEndian if little is False else ExplicitVRLittleEndian
+
+
+def _decoder(syntax: UID, name: str) -> Decoder:
+    try:
+        decoder = get_decoder(syntax)
+    except NotImplementedError:
+        known = syntax.name if syntax.name != str(syntax) else "of a private or unknown kind"
+        raise UnreadableImage(
+            f"{name}: transfer syntax {known} cannot be decoded; convert the file to "
+            "Explicit VR Little Endian"
+        ) from None
+    if not decoder.is_available:
+        raise UnreadableImage(
+            f"{name}: transfer syntax {syntax.name} needs one of: "
+            f"{'; '.join(decoder.missing_dependencies)}"
+        )
+    return decoder
+
+
+def _encoded_frame(dataset: Dataset, frame: int, syntax: UID, name: str) -> bytes:
+    """The compressed frame, where it is of the size that the header states.
+
+    A small header over a huge picture is how a decompression bomb passes the check of the header.
+    """
+    encoded = get_frame(dataset.PixelData, frame, number_of_frames=frames(dataset))
+    if syntax == RLELossless:
+        return encoded  # it fills the size of the header and no more
+    found = codestream_header(encoded)
+    if found is None:
+        raise UnreadableImage(
+            f"{name}: the compressed picture is damaged or truncated; fetch or export the file "
+            "again"
+        )
+    rows, columns = int(dataset.Rows), int(dataset.Columns)
+    samples = int(dataset.get("SamplesPerPixel") or 1)
+    if (found.height, found.width) != (rows, columns):
+        raise UnreadableImage(
+            f"{name}: the DICOM header states {columns} x {rows} pixels, the compressed picture "
+            f"{found.width} x {found.height}; the file is damaged"
+        )
+    if found.components != samples:
+        raise UnreadableImage(
+            f"{name}: the DICOM header states {samples} samples a pixel, the compressed picture "
+            f"{found.components}; the file is damaged"
+        )
+    require_few_scans(encoded, name)
+    return encoded
+
+
+def _decoded(decoder: Decoder, dataset: Dataset, frame: int) -> NDArray[Any]:
+    """pydicom clears bits above those stored (older files keep overlays there)."""
+    shifted = _shift(dataset) > 0
+    # Raw pixels need no plug-in, which is what an empty name says.
+    plugins = [plugin for plugin in _PLUGINS if plugin in _available(decoder)] or [""]
+    for plugin in plugins:
+        try:
+            values, _ = decoder.as_array(
+                dataset,
+                index=frame,
+                decoding_plugin=plugin,
+                correct_unused_bits=not shifted,  # type: ignore[arg-type]  # pydicom's annotation
+            )
+            return _aligned(values, dataset) if shifted else values
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:  # the panics of plug-ins written in Rust are no Exceptions
+            # No plug-in reads every file of its syntaxes: the next one may.
+            failure = type(error).__name__
+    raise ValueError(f"no plug-in decodes the frame ({failure})")
+
+
+def _available(decoder: Decoder) -> tuple[str, ...]:
+    return decoder.available_plugins if decoder.UID.is_encapsulated else ()
+
+
+def _shift(dataset: Dataset) -> int:
+    """By how many bits stored values are shifted up in their words; 0 for all files of today."""
+    bits = bits_stored(dataset)
+    high = dataset.get("HighBit")
+    return int(high) + 1 - bits if high is not None and dataset.BitsAllocated > bits else 0
+
+
+def _aligned(values: NDArray[Any], dataset: Dataset) -> NDArray[Any]:
+    """Stored bits moved down to bit 0, the sign kept, all others cleared."""
+    size, bits = values.dtype.itemsize * 8, bits_stored(dataset)
+    above = max(0, size - bits - _shift(dataset))
+    aligned: NDArray[Any] = np.right_shift(np.left_shift(values, above), size - bits)
+    return aligned

@@ -1,0 +1,320 @@
+"""How stored pixel values become grey levels: the choices that change a score, by name.
+
+Mapping stored pixel values to [0, 1].
+
+Telling a colour photograph from a radiograph.
+
+Codes of DICOM headers that may be repeated in messages and results.
+
+Whatever stands in a header beside these could be a name that was typed into the wrong field: it is
+never repeated.
+
+Silence around decoders.
+
+Decoders of medical files warn and log about damaged headers, and quote the values they stumble
+over: a patient's name among them. Nothing of a header may reach a log, so both are switched off
+while a file is read.
+"""
+
+import contextlib
+import logging
+import threading
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vlscore.errors import InvalidSetting, UnreadableImage
+
+if TYPE_CHECKING:
+    from pydicom import Dataset
+
+
+WINDOWS = ("auto", "header", "minmax", "percentile", "full")
+
+
+@dataclass(frozen=True)
+class ImagePolicy:
+    """Choices made when a file or array becomes a radiograph.
+
+    Attributes:
+        window: how values map to [0, 1]. "auto" (default): the DICOM header's VOI LUT or window
+            where there is one; else the full stored range for 8-bit images and the image's own
+            minimum to maximum for deeper ones. "header": as "auto", but a DICOM without a window
+            is refused. "minmax": the image's minimum to maximum. "percentile": its 0.5th to
+            99.5th percentile. "full": the full stored range.
+        frame: which frame of a multi-frame file to take, counted from 0; None refuses such files.
+            Files of one frame ignore it.
+        max_pixels: larger images are refused as decompression bombs.
+        other_modalities: "refuse" (default) images that show that they are no chest radiograph:
+            by their DICOM header (CT, ultrasound, a hand), by many colours (a photograph), or by
+            pixels that are all equal, be it a file or an array; or "accept" them.
+        as_authors: read files exactly as the encoder's authors' code does, quirks included; all
+            other fields are then without effect.
+    """
+
+    window: str = "auto"
+    frame: int | None = None
+    max_pixels: int = 100_000_000
+    other_modalities: str = "refuse"
+    as_authors: bool = False
+
+    def __post_init__(self) -> None:
+        if self.window not in WINDOWS:
+            raise InvalidSetting(
+                f"an image policy's window is one of {', '.join(WINDOWS)}, not {self.window!r}"
+            )
+        if self.frame is not None and not _is_count(self.frame):
+            raise InvalidSetting(f"frame is a whole number, counted from 0, not {self.frame!r}")
+        if not _is_count(self.max_pixels) or self.max_pixels < 1:
+            raise InvalidSetting(f"max_pixels is a whole number above 0, not {self.max_pixels!r}")
+        if self.other_modalities not in ("refuse", "accept"):
+            raise InvalidSetting(
+                f'other_modalities is "refuse" or "accept", not {self.other_modalities!r}'
+            )
+
+    @classmethod
+    def named(cls, policy: "ImagePolicy | str | None") -> "ImagePolicy":
+        """An ImagePolicy from its short text: a window's name or "authors", and further fields.
+
+        Raises: InvalidSetting naming what is not understood.
+
+        >>> ImagePolicy.named("percentile,frame=2").frame
+        2
+        >>> ImagePolicy.named("other_modalities=accept").signature()
+        'auto,other_modalities=accept'
+        """
+        if policy is None:
+            return cls()
+        if isinstance(policy, cls):
+            return policy
+        if not isinstance(policy, str):
+            raise InvalidSetting(
+                f"an image policy is an ImagePolicy or a text, not a {type(policy).__name__}"
+            )
+        name, *rest = [part.strip() for part in policy.split(",")]
+        if "=" in name:
+            name, rest = "auto", [name, *rest]
+        if name == "authors":
+            if rest:
+                raise InvalidSetting(
+                    f'the image policy "authors" takes no further fields, not {rest[0]!r}: the '
+                    "authors' code has no such choices"
+                )
+            return cls(as_authors=True)
+        return cls(window=name, **_fields(rest))
+
+    def signature(self) -> str:
+        """Short text for a score's signature."""
+        if self.as_authors:
+            return "authors"
+        parts = [self.window]
+        if self.frame is not None:
+            parts.append(f"frame={self.frame}")
+        if self.other_modalities != "refuse":
+            parts.append(f"other_modalities={self.other_modalities}")
+        return ",".join(parts)
+
+
+def how_to_set(field: str, value: str) -> str:
+    """How a user sets a field, in Python and in a command.
+
+    >>> how_to_set("frame", "NUMBER")
+    'ImagePolicy(frame=NUMBER), or --image-policy frame=NUMBER'
+    """
+    written = value if value == "NUMBER" else f'"{value}"'
+    return f"ImagePolicy({field}={written}), or --image-policy {field}={value}"
+
+
+LEAVE_OR_ACCEPT = "leave it out, or accept it with " + how_to_set("other_modalities", "accept")
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _fields(parts: list[str]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for part in parts:
+        field, equals, value = (piece.strip() for piece in part.partition("="))
+        field = field.replace("-", "_")
+        if not equals or field not in ("frame", "max_pixels", "other_modalities"):
+            raise InvalidSetting(
+                "an image policy is a window's name, then frame=NUMBER, max_pixels=NUMBER or "
+                f"other_modalities=accept, separated by commas; {part!r} is none of these"
+            )
+        if field in found:
+            raise InvalidSetting(f"the image policy states {field} twice")
+        found[field] = value if field == "other_modalities" else _number(field, value)
+    return found
+
+
+def _number(field: str, value: str) -> int:
+    try:
+        return int(value)
+    except ValueError:
+        raise InvalidSetting(f"{field} is a whole number, not {value!r}") from None
+
+
+def full_range(values: NDArray[Any], low: float, high: float) -> NDArray[np.float32]:
+    """`low` to 0 and `high` to 1; values beyond are clipped."""
+    # float32 holds integers of 24 bits; deeper values lose digits only after the subtraction.
+    wide = values.dtype.itemsize > 2 and values.dtype != np.float32
+    scaled = np.subtract(values, low, dtype=np.float64 if wide else np.float32)
+    np.divide(scaled, high - low, out=scaled)
+    np.clip(scaled, 0, 1, out=scaled)
+    pixels: NDArray[np.float32] = scaled.astype(np.float32, copy=False)
+    return pixels
+
+
+def limits(
+    values: NDArray[Any], window: str, *, stored: tuple[float, float], bits: int
+) -> tuple[float, float, str]:
+    """The values that become 0 and 1 under a policy's window, and in words how they were found.
+
+    Args:
+        values: (height, width) stored values.
+        window: "auto", "header", "minmax", "percentile" or "full"; without a header, "auto" and
+            "header" take the full range of images of 8 bits and the own range of deeper ones.
+        stored: smallest and largest value the format can hold.
+        bits: of a stored value.
+
+    An image of one value has no range of its own: it takes the full range.
+    """
+    if window == "percentile":
+        low, high = np.percentile(values, (0.5, 99.5))
+        if low < high:
+            return float(low), float(high), "0.5th to 99.5th percentile"
+    if window in ("minmax", "percentile") or (window in ("auto", "header") and bits > 8):
+        low, high = values.min(), values.max()
+        if low < high:
+            return float(low), float(high), "minimum to maximum"
+    return float(stored[0]), float(stored[1]), "full range"
+
+
+_SAMPLES = 256
+_TONES = 64
+# Mean distance, of 1, between a pixel's colour and the mean colour of pixels as bright as it.
+# Tinted films stay below 0.005 and films with coloured marks at 0.01; photographs exceed 0.03.
+_MOST_COLOUR = 0.025
+
+
+def require_no_photograph(colours: NDArray[Any], name: str) -> None:
+    """Refuse pictures whose colours tell more than their brightness does.
+
+    A radiograph may be stored in colour, tinted as film is, or carry a coloured mark; its colours
+    still follow from its brightness. Those of photographs, screenshots and false-colour pictures
+    do not.
+
+    Args:
+        colours: (height, width, 3 or more), integers of 8 or 16 bits, or floats in [0, 1].
+    Raises: UnreadableImage.
+    """
+    if colour_beyond_brightness(colours) > _MOST_COLOUR:
+        raise UnreadableImage(
+            f"{name}: shows many colours, as a photograph or screenshot does and no radiograph; "
+            + LEAVE_OR_ACCEPT
+        )
+
+
+def colour_beyond_brightness(colours: NDArray[Any]) -> float:
+    """How far, of 1, pixels lie on average from the mean colour of the pixels as bright as they."""
+    height, width = colours.shape[:2]
+    rows, columns = max(1, height // _SAMPLES), max(1, width // _SAMPLES)
+    sample = colours[::rows, ::columns, :3].reshape(-1, 3)
+    whole = np.issubdtype(colours.dtype, np.integer)
+    scaled = sample.astype(np.float64) / (np.iinfo(colours.dtype).max if whole else 1)
+    tone = np.minimum((scaled.mean(axis=1) * _TONES).astype(np.intp), _TONES - 1)
+    # What a tint adds is the same at one brightness: remove it, keeping each pixel's chroma.
+    chroma = scaled - scaled.mean(axis=1, keepdims=True)
+    counts = np.maximum(np.bincount(tone, minlength=_TONES), 1)
+    means = np.stack(
+        [np.bincount(tone, chroma[:, c], minlength=_TONES) / counts for c in range(3)], axis=1
+    )
+    return float(np.abs(chroma - means[tone]).mean())
+
+
+# fmt: off
+# Defined terms of Modality, today's and retired (PS3.3 C.7.3.1.1.1); DR and SC are common besides.
+MODALITIES = frozenset((
+    "ANN", "AR", "AS", "ASMT", "AU", "BDUS", "BI", "BMD", "CD", "CF", "CFM", "CP", "CR", "CS", "CT",
+    "CTPROTOCOL", "DD", "DF", "DG", "DM", "DMS", "DOC", "DR", "DS", "DX", "EC", "ECG", "EEG", "EMG",
+    "EOG", "EPS", "ES", "FA", "FID", "FS", "GM", "HC", "HD", "IO", "IOL", "IVOCT", "IVUS", "KER",
+    "KO", "LEN", "LP", "LS", "M3D", "MA", "MG", "MR", "MS", "NM", "OAM", "OCT", "OP", "OPM", "OPR",
+    "OPT", "OPTBSV", "OPTENF", "OPV", "OSS", "OT", "PA", "PLAN", "POS", "PR", "PT", "PX", "REG",
+    "RESP", "RF", "RG", "RTDOSE", "RTIMAGE", "RTINTENT", "RTPLAN", "RTRAD", "RTRECORD",
+    "RTSEGANN", "RTSTRUCT", "RWV", "SC", "SEG", "SM", "SMR", "SR", "SRF", "ST", "STAIN",
+    "TEXTUREMAP", "TG", "US", "VA", "VF", "XA", "XAPROTOCOL", "XC",
+))
+# Defined terms of Photometric Interpretation, today's and retired (PS3.3 C.7.6.3.1.2).
+PHOTOMETRIC_INTERPRETATIONS = frozenset((
+    "ARGB", "CMYK", "HSV", "MONOCHROME1", "MONOCHROME2", "PALETTE COLOR", "RGB", "XYB", "YBR_FULL",
+    "YBR_FULL_422", "YBR_ICT", "YBR_PARTIAL_420", "YBR_PARTIAL_422", "YBR_RCT",
+))
+# Defined terms of View Position (PS3.3 C.8.1.2, C.8.7.5.1.4) and what public archives hold.
+VIEWS = frozenset((
+    "AP", "AP AXIAL", "AP LLD", "AP LORDOTIC", "AP PORTABLE", "AP RLD", "AP SUPINE", "AP UPRIGHT",
+    "FRONTAL", "LAO", "LAT", "LATERAL", "LEFT LATERAL", "LL", "LLD", "LLO", "LORDOTIC", "LPO",
+    "PA", "PA LLD", "PA RLD", "PA UPRIGHT", "RAO", "RIGHT LATERAL", "RL", "RLD", "RLO", "RPO",
+    "SWIMMERS", "XTABLE LATERAL",
+))
+# fmt: on
+
+
+def short_code(dataset: "Dataset", keyword: str) -> str | None:
+    """A code of the header, of at most 16 letters, digits, blanks and underscores: no free text.
+
+    It may still be a name, and is not to be repeated.
+    """
+    value = str(dataset.get(keyword) or "").strip()
+    if not value or len(value) > 16:
+        return None
+    return value if value.replace(" ", "").replace("_", "").isalnum() else None
+
+
+def known_code(dataset: "Dataset", keyword: str, known: frozenset[str]) -> str | None:
+    """A code of the header in capital letters, where it is one of the known ones."""
+    value = " ".join((short_code(dataset, keyword) or "").upper().split())
+    return value if value in known else None
+
+
+# Their child loggers inherit the level.
+_LOGGERS = ("pydicom", "PIL", "pylibjpeg", "openjpeg")
+
+_lock = threading.Lock()
+_readers = 0
+_restore = contextlib.ExitStack()
+
+
+@contextlib.contextmanager
+def hushed() -> Iterator[None]:
+    """No warnings, and no logging by decoders, inside the block; as before after the last one.
+
+    Threads may overlap: the first to enter silences, the last to leave restores.
+    """
+    global _readers
+    with _lock:
+        if _readers == 0:
+            _remember()
+        # Again for each: a library that is imported meanwhile sets the level of its own logger.
+        for name in _LOGGERS:
+            logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+        _readers += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _readers -= 1
+            if _readers == 0:
+                _restore.close()
+
+
+def _remember() -> None:
+    _restore.enter_context(warnings.catch_warnings())
+    warnings.simplefilter("ignore")
+    for name in _LOGGERS:
+        logger = logging.getLogger(name)
+        _restore.callback(logger.setLevel, logger.level)

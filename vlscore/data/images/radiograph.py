@@ -1,0 +1,280 @@
+"""One radiograph in memory, and where its pixels come from.
+
+Radiographs from arrays.
+"""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vlscore.data.images.policy import (
+    ImagePolicy,
+    full_range,
+    how_to_set,
+    limits,
+    require_no_photograph,
+)
+from vlscore.errors import UnreadableImage
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """What is known of an image's origin. Holds nothing that identifies a patient.
+
+    Attributes:
+        format: container: "dicom", "png", "jpeg", "tiff", "array", ...
+        bits: stored bits of one pixel, before any window was applied.
+        modality: DICOM modality ("CR", "DX", ...), None where it is unknown or no known code.
+        view: view position ("PA", "AP", "LL", "LATERAL", ...), None where it is unknown or no
+            known code.
+        photometric_interpretation: as stored ("MONOCHROME1", "MONOCHROME2", "RGB", ...).
+        pixel_spacing: (row, column) in millimetres, None where unknown.
+        window: what mapped stored values to [0, 1], in words.
+        frame: the frame taken from a multi-frame file, None for a single frame.
+    """
+
+    format: str
+    bits: int
+    modality: str | None = None
+    view: str | None = None
+    photometric_interpretation: str | None = None
+    pixel_spacing: tuple[float, float] | None = None
+    window: str = "full range"
+    frame: int | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+class Radiograph:
+    """A greyscale radiograph, bright where the body is dense.
+
+    Attributes:
+        pixels: float32 (height, width) in [0, 1].
+        provenance: where the pixels come from.
+        name: how messages call it: the file's path, or "array 3".
+    """
+
+    def __init__(
+        self, pixels: NDArray[np.float32], provenance: Provenance, name: str = "image"
+    ) -> None:
+        self._pixels: NDArray[np.float32] | None = pixels
+        self._levels: NDArray[np.uint8] | None = None
+        self.provenance = provenance
+        self.name = name
+
+    @classmethod
+    def of_levels(
+        cls, levels: NDArray[np.uint8], provenance: Provenance, name: str = "image"
+    ) -> "Radiograph":
+        """A radiograph stored in 8 bits, 0 black and 255 white; levels are (height, width).
+
+        Its float pixels are made when they are first asked for: encoders that take levels do
+        without them, which is half of the time of reading a large file.
+        """
+        radiograph = cls.__new__(cls)
+        radiograph._pixels, radiograph._levels = None, levels
+        radiograph.provenance, radiograph.name = provenance, name
+        return radiograph
+
+    @property
+    def pixels(self) -> NDArray[np.float32]:
+        """float32 (height, width) in [0, 1]."""
+        if self._pixels is None:
+            assert self._levels is not None
+            self._pixels = full_range(self._levels, 0, 255)
+        return self._pixels
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        values = self.pixels if self._levels is None else self._levels
+        height, width = values.shape
+        return height, width
+
+    @property
+    def is_blank(self) -> bool:
+        """Whether every pixel has the same value."""
+        values = self.pixels if self._levels is None else self._levels
+        return bool(values.min() == values.max())
+
+    def to_uint8(self) -> NDArray[np.uint8]:
+        """(height, width) grey levels 0 to 255, rounded; exact for images stored in 8 bits."""
+        if self._levels is not None:
+            return self._levels.copy()
+        levels: NDArray[np.uint8] = np.rint(self.pixels * np.float32(255)).astype(np.uint8)
+        return levels
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        return np.array(self.pixels, dtype=dtype, copy=True if copy is None else copy)
+
+
+# ITU-R 601 luma as Pillow's mode "L" rounds it: weights of 65536.
+_LUMA = (19595, 38470, 7471)
+# Resizing and arithmetic overshoot by rounding errors; more than those is another scale.
+_ROUNDING = 1e-5
+# Mean distance of two channels, of the range of their values. Two radiographs lie above 0.1, two
+# phantoms above 0.019, the channels of a grey JPEG stored in colour below 0.008.
+_CHANNELS_APART = 0.01
+# Genuine films are at most three times as long as wide. Several encoders pad to a square, which of
+# a long strip is a huge one.
+_LONG_SIDE, _MOST_ELONGATED = 4096, 4
+
+
+def radiograph_from_array(
+    array: NDArray[Any], policy: ImagePolicy, *, name: str, format: str = "array"
+) -> Radiograph:
+    """A radiograph from grey or colour values.
+
+    Args:
+        array: (height, width), (height, width, 1|3|4), or (1|3|4, height, width) of equal
+            channels: others may be several patients in a batch. Integers of 8 and 16 bits are
+            stored values of their type's range; wider ones, which no detector stores, are taken for
+            the narrowest of the two that holds them. Floats must lie in [0, 1]. A fourth channel is
+            ignored.
+        policy: how integers deeper than 8 bits become grey levels.
+        name: for messages.
+
+    Raises: UnreadableImage where shape or values cannot be those of a radiograph.
+    """
+    values = to_grey(np.asarray(array), name)
+    check_size(values.shape, policy, name)
+    if values.dtype == np.bool_:
+        values = values.astype(np.uint8) * np.uint8(255)
+    if np.issubdtype(values.dtype, np.floating):
+        pixels = _checked_floats(values, name)
+        return Radiograph(pixels, Provenance(format=format, bits=32, window="as given"), name)
+    if not np.issubdtype(values.dtype, np.integer):
+        raise UnreadableImage(f"{name}: values of type {values.dtype} are not grey levels")
+    values = _narrowed(values)
+    kind = np.iinfo(values.dtype)
+    low, high, window = limits(values, policy.window, stored=(kind.min, kind.max), bits=kind.bits)
+    provenance = Provenance(format=format, bits=kind.bits, window=window)
+    if values.dtype == np.uint8 and (low, high) == (kind.min, kind.max):
+        # The caller's array may change before the pixels are asked for.
+        values = values.copy() if format == "array" else np.ascontiguousarray(values)
+        return Radiograph.of_levels(values, provenance, name)
+    return Radiograph(full_range(values, low, high), provenance, name)
+
+
+def _narrowed(values: NDArray[Any]) -> NDArray[Any]:
+    """8-bit values that arithmetic has widened stay 8-bit values."""
+    if values.dtype.itemsize > 2:
+        low, high = int(values.min()), int(values.max())
+        for narrow in (np.uint8, np.uint16):
+            if low >= 0 and high <= np.iinfo(narrow).max:
+                return values.astype(narrow)
+    return values
+
+
+def to_grey(values: NDArray[Any], name: str) -> NDArray[Any]:
+    """(height, width) from grey or colour; equal channels keep their exact values."""
+    colours = _channels_last(values, name)
+    if colours.ndim == 2:
+        return colours
+    first = colours[..., 0]
+    if colours.shape[2] == 1 or (
+        np.array_equal(first, colours[..., 1]) and np.array_equal(first, colours[..., 2])
+    ):
+        return first
+    return _luma(colours[..., :3])
+
+
+def require_no_colour_noise(values: NDArray[Any], name: str) -> None:
+    """Refuse colour arrays that no radiograph is, as `require_no_photograph` does with files."""
+    colours = _channels_last(values, name)
+    if colours.ndim == 3 and colours.shape[2] >= 3 and colours.dtype.kind in "uif":
+        require_no_photograph(colours, name)
+
+
+def _channels_last(values: NDArray[Any], name: str) -> NDArray[Any]:
+    """(height, width) as it is, and (height, width, 1|3|4) from either order of axes."""
+    if values.size == 0:
+        raise UnreadableImage(f"{name}: has no pixels (shape {values.shape})")
+    if values.ndim == 2:
+        return values
+    if values.ndim == 3 and values.shape[2] in (1, 3, 4):
+        return values
+    if values.ndim == 3 and values.shape[0] in (1, 3, 4):
+        _require_one_image(values, name)
+        return np.moveaxis(values, 0, 2)
+    is_batch = values.ndim == 4 or (values.ndim == 3 and values.shape[0] < min(values.shape[1:]))
+    raise UnreadableImage(
+        f"{name}: shape {values.shape} is not that of one image; "
+        + (
+            f"if it is a batch of {values.shape[0]} images, give list(batch)"
+            if is_batch
+            else "give (height, width), (height, width, 3) or (3, height, width)"
+        )
+    )
+
+
+def _require_one_image(values: NDArray[Any], name: str) -> None:
+    """Refuse (3|4, height, width) whose channels are different pictures: of several patients.
+
+    Radiographs are grey, so that the channels of one are equal, but for the rounding of a JPEG
+    stored in colour. The fourth may be transparency, of one value.
+    """
+    count = values.shape[0]
+    if values.dtype.kind not in "uif":
+        return
+    span = float(values.max()) - float(values.min())
+    others = values[1:3] if count == 4 and values[3].min() == values[3].max() else values[1:]
+    apart = [
+        float(np.abs(np.subtract(other, values[0], dtype=np.float64)).mean()) for other in others
+    ]
+    if any(distance > _CHANNELS_APART * span for distance in apart):
+        raise UnreadableImage(
+            f"{name}: shape {values.shape} with channels that differ is taken neither for one "
+            f"image nor for {count}: if it is a batch of {count} images, give list(batch); if it "
+            "is one picture in colour, give (height, width, 3)"
+        )
+
+
+def _luma(colours: NDArray[Any]) -> NDArray[Any]:
+    """Grey of the colours' type; integers of 8 bits as Pillow converts them."""
+    exact = colours.dtype in (np.uint8, np.uint16)
+    grey = np.full(colours.shape[:2], 32768 if exact else 0, np.uint32 if exact else np.float64)
+    for channel, weight in enumerate(_LUMA):
+        grey += np.multiply(colours[..., channel], weight, dtype=grey.dtype)
+    if exact:
+        return (grey >> 16).astype(colours.dtype)
+    return (grey / 65536).astype(colours.dtype)
+
+
+def too_elongated(height: int, width: int) -> bool:
+    """Whether an image is so long and narrow that padding it to a square costs gigabytes.
+
+    >>> too_elongated(3000, 2500), too_elongated(40_000, 1)
+    (False, True)
+    """
+    longer, shorter = max(height, width), min(height, width)
+    return longer > _LONG_SIDE and longer > _MOST_ELONGATED * shorter
+
+
+def check_size(shape: tuple[int, ...], policy: ImagePolicy, name: str) -> None:
+    """Raises UnreadableImage for images larger than the policy admits, and for endless strips."""
+    height, width = int(shape[0]), int(shape[1])
+    if height * width > policy.max_pixels:
+        raise UnreadableImage(
+            f"{name}: {width} x {height} pixels are more than the {policy.max_pixels:,} "
+            "admitted; if the image is genuine, raise the limit with "
+            + how_to_set("max_pixels", "NUMBER")
+        )
+    if too_elongated(height, width):
+        raise UnreadableImage(
+            f"{name}: {width} x {height} pixels are too elongated for a radiograph; crop it"
+        )
+
+
+def _checked_floats(values: NDArray[Any], name: str) -> NDArray[np.float32]:
+    if not np.isfinite(values).all():
+        raise UnreadableImage(f"{name}: holds values that are not finite")
+    low, high = float(values.min()), float(values.max())
+    if low < -_ROUNDING or high > 1 + _ROUNDING:
+        raise UnreadableImage(
+            f"{name}: floating-point values must lie in [0, 1], these reach from {low:g} to "
+            f"{high:g}; scale them, or give integers of the stored type"
+        )
+    return full_range(values, 0, 1)

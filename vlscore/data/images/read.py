@@ -1,0 +1,269 @@
+"""PNG, JPEG, TIFF and other files that Pillow reads, and Pillow's images in memory.
+
+From a file, an array or a picture in memory to a radiograph.
+"""
+
+import io
+import os
+import threading
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, ImageOps, UnidentifiedImageError
+
+from vlscore.data.images.file_formats import (
+    head,
+    is_dataset,
+    is_dicom,
+    opened,
+    require_bounded_effort,
+)
+from vlscore.data.images.policy import (
+    LEAVE_OR_ACCEPT,
+    ImagePolicy,
+    full_range,
+    how_to_set,
+    hushed,
+    require_no_photograph,
+)
+from vlscore.data.images.radiograph import (
+    Radiograph,
+    check_size,
+    radiograph_from_array,
+    require_no_colour_noise,
+)
+from vlscore.errors import UnreadableImage
+
+_FORMATS = ("PNG", "JPEG", "TIFF", "BMP", "JPEG2000", "PPM", "WEBP", "GIF")
+_COLOUR_MODES = ("P", "PA", "RGB", "RGBA", "RGBX", "RGBa", "CMYK", "YCbCr", "LAB", "HSV")
+_TIFF_PHOTOMETRIC, _WHITE_IS_ZERO = 262, 0
+_ORIENTATION, _UPRIGHT = 274, 1
+
+_opening = threading.Lock()
+
+
+def read_raster(stream: BinaryIO, head: bytes, policy: ImagePolicy, name: str) -> Radiograph:
+    """Read a file with Pillow.
+
+    The EXIF orientation is applied, transparency is laid on black, colour becomes ITU-R 601 luma.
+    Raises: UnreadableImage naming the file and the reason.
+    """
+    try:
+        require_bounded_effort(stream, head, name)
+        with _open(stream) as image:
+            check_size((image.height, image.width), policy, name)
+            _choose_frame(image, policy.frame, name)
+            return radiograph_from_pil(image, policy, name=name)
+    except UnidentifiedImageError:
+        raise UnreadableImage(
+            f"{name}: is no image that can be read; expected DICOM, PNG, JPEG or TIFF"
+        ) from None
+    except UnreadableImage:
+        raise
+    except Exception as error:  # decoders of untrusted bytes raise whatever they like
+        raise _damaged(name, error) from None
+
+
+def radiograph_from_pil(image: Image.Image, policy: ImagePolicy, *, name: str) -> Radiograph:
+    """A radiograph from a PIL image of any mode, upright; photographs are refused."""
+    check_size((image.height, image.width), policy, name)
+    try:
+        if image.mode in _COLOUR_MODES and policy.other_modalities == "refuse":
+            require_no_photograph(np.asarray(image.convert("RGB")), name)
+        values = _stored_values(image, name)
+    except UnreadableImage:
+        raise
+    except Exception as error:  # an opened file is decoded only now
+        raise _damaged(name, error) from None
+    return radiograph_from_array(values, policy, name=name, format=(image.format or "pil").lower())
+
+
+def _open(stream: Any) -> Image.Image:
+    """An image whose size may be anything: check_size replaces Pillow's own check."""
+    Image.init()
+    with _opening:
+        most, Image.MAX_IMAGE_PIXELS = Image.MAX_IMAGE_PIXELS, None
+        try:
+            return Image.open(stream, formats=_FORMATS)
+        finally:
+            Image.MAX_IMAGE_PIXELS = most
+
+
+def _choose_frame(image: Image.Image, frame: int | None, name: str) -> None:
+    # The further pictures of an MPO are thumbnails or the other eye of a stereo camera.
+    frames = 1 if image.format == "MPO" else getattr(image, "n_frames", 1)
+    if frames == 1:
+        return
+    if frame is None:
+        raise UnreadableImage(
+            f"{name}: holds {frames} images; name one, counted from 0, with "
+            + how_to_set("frame", "NUMBER")
+        )
+    if not 0 <= frame < frames:
+        raise UnreadableImage(f"{name}: has no frame {frame}; it holds {frames}")
+    image.seek(frame)
+
+
+def _stored_values(image: Image.Image, name: str) -> NDArray[Any]:
+    """Grey or RGB values as stored, dense bright."""
+    white_is_zero = _is_deep_white_is_zero(image)
+    # Pillow copies images that are upright, too.
+    if image.getexif().get(_ORIENTATION, _UPRIGHT) != _UPRIGHT:
+        image = ImageOps.exif_transpose(image)
+    if image.mode in ("P", "PA", "CMYK", "YCbCr", "LAB", "HSV"):
+        transparent = image.mode == "PA" or "transparency" in image.info
+        image = image.convert("RGBA" if transparent else "RGB")
+    if image.mode in ("RGBA", "LA", "La", "RGBa"):
+        image = _on_black(image)
+    values = np.asarray(image)
+    if image.mode == "I" and values.size and values.min() >= 0 and values.max() <= 65535:
+        # Pillow widens 16-bit files to 32 bits; the file's own depth decides the window.
+        values = values.astype(np.uint16)
+    if values.dtype.kind == "f":
+        values = _floats_to_unit_range(values, name)
+    if white_is_zero:
+        values = 1 - values if values.dtype.kind == "f" else np.invert(values)
+    return values
+
+
+def _is_deep_white_is_zero(image: Image.Image) -> bool:
+    """Whether a TIFF stores dense as dark; Pillow inverts those of 8 bits and fewer itself."""
+    tags = getattr(image, "tag_v2", None)
+    deep = image.mode.startswith(("I", "F"))
+    return deep and tags is not None and tags.get(_TIFF_PHOTOMETRIC) == _WHITE_IS_ZERO
+
+
+def _floats_to_unit_range(values: NDArray[Any], name: str) -> NDArray[Any]:
+    """Float TIFFs state no range: [0, 1] is kept, any other is brought there by its own limits."""
+    if not np.isfinite(values).all():
+        raise UnreadableImage(f"{name}: holds values that are not finite")
+    low, high = float(values.min()), float(values.max())
+    if low >= 0 and high <= 1:
+        return values
+    if low == high:
+        raise UnreadableImage(f"{name}: every pixel has the value {low:g}; it shows nothing")
+    return full_range(values, low, high)
+
+
+def _on_black(image: Image.Image) -> Image.Image:
+    colour = "RGB" if image.mode.startswith("RGB") else "L"
+    with_alpha = image.convert("RGBA" if colour == "RGB" else "LA")
+    canvas = Image.new(colour, image.size, 0)
+    canvas.paste(with_alpha.convert(colour), mask=with_alpha.getchannel("A"))
+    return canvas
+
+
+def _damaged(name: str, error: Exception) -> UnreadableImage:
+    return UnreadableImage(
+        f"{name}: the image data is damaged or truncated ({type(error).__name__}); "
+        "fetch or export the file again"
+    )
+
+
+# What is read of an open file; no image that max_pixels admits by default is larger.
+_MOST_BYTES = 1 << 31
+
+
+def read_image(path: str | os.PathLike[str], policy: ImagePolicy | None = None) -> Radiograph:
+    """Read a radiograph from a DICOM, PNG, JPEG or TIFF file, told apart by content.
+
+    Args:
+        path: the file.
+        policy: how stored values become grey levels; default: `ImagePolicy()`.
+
+    Returns: a Radiograph; its pixels are float32 (height, width) in [0, 1].
+    Raises: UnreadableImage naming the file and the reason.
+    """
+    path = Path(path)
+    with opened(path) as stream:
+        return _read(stream, policy or ImagePolicy(), str(path))
+
+
+def as_radiograph(image: Any, policy: ImagePolicy | None = None) -> Radiograph:
+    """A radiograph from anything that holds one image; from a Radiograph as it is.
+
+    Args:
+        image: a path; the content of a file as bytes, or the file opened in binary mode; a PIL
+            image; an array or tensor; a pydicom Dataset, which stays as it is.
+        policy: how stored values become grey levels; default: `ImagePolicy()`.
+
+    Raises: UnreadableImage naming what was given and the reason.
+    """
+    policy = policy or ImagePolicy()
+    if isinstance(image, Radiograph):
+        return image
+    if isinstance(image, str | os.PathLike):
+        return read_image(image, policy)
+    if isinstance(image, bytes | bytearray | memoryview):
+        return _read(io.BytesIO(image), policy, "bytes")
+    if is_dataset(image):
+        from vlscore.data.images.dicom import radiograph_from_dataset
+
+        with hushed():
+            return _picture(radiograph_from_dataset(image, policy, "pydicom Dataset"), policy)
+    if any(base.__module__ == "PIL.Image" for base in type(image).__mro__):
+        with hushed():
+            return _picture(radiograph_from_pil(image, policy, name="PIL image"), policy)
+    if hasattr(image, "detach") and hasattr(image, "cpu"):
+        return _from_values(_numpy(image), policy, "tensor")
+    if isinstance(image, np.ndarray):
+        return _from_values(image, policy, "array")
+    if hasattr(image, "read"):
+        return _from_open_file(image, policy)
+    raise UnreadableImage(
+        f"a {type(image).__name__} is no image: give a path, a PIL image, an array or a tensor"
+    )
+
+
+def _read(stream: BinaryIO, policy: ImagePolicy, name: str) -> Radiograph:
+    first = head(stream, name)
+    if is_dicom(first):
+        # Importing pydicom takes a third of a second, which a folder of PNG can do without. The
+        # import sets the level of its logger, and must come before that is silenced.
+        from vlscore.data.images.dicom import read_dicom
+
+        with hushed():
+            radiograph = read_dicom(stream, policy, name)
+    else:
+        with hushed():
+            radiograph = read_raster(stream, first, policy, name)
+    return _picture(radiograph, policy)
+
+
+def _from_open_file(file: Any, policy: ImagePolicy) -> Radiograph:
+    name = getattr(file, "name", None)
+    name = name if isinstance(name, str) else "file"
+    try:
+        content = file.read(_MOST_BYTES + 1)
+    except (OSError, ValueError) as error:
+        raise UnreadableImage(f"{name}: cannot be read ({type(error).__name__})") from None
+    if not isinstance(content, bytes):
+        raise UnreadableImage(f"{name}: gives no bytes; open the file in binary mode")
+    if len(content) > _MOST_BYTES:
+        raise UnreadableImage(f"{name}: holds more than {_MOST_BYTES:,} bytes; give its path")
+    return _read(io.BytesIO(content), policy, name)
+
+
+def _from_values(values: NDArray[Any], policy: ImagePolicy, name: str) -> Radiograph:
+    if policy.other_modalities == "refuse":
+        require_no_colour_noise(values, name)
+    return _picture(radiograph_from_array(values, policy, name=name), policy)
+
+
+def _numpy(tensor: Any) -> NDArray[Any]:
+    tensor = tensor.detach().cpu()
+    # numpy has no bfloat16.
+    values: NDArray[Any] = (tensor.float() if tensor.is_floating_point() else tensor).numpy()
+    return values
+
+
+def _picture(radiograph: Radiograph, policy: ImagePolicy) -> Radiograph:
+    """The radiograph itself, where it shows something."""
+    if policy.other_modalities == "refuse" and radiograph.is_blank:
+        raise UnreadableImage(
+            f"{radiograph.name}: every pixel has the same value, it shows nothing; "
+            + LEAVE_OR_ACCEPT
+        )
+    return radiograph

@@ -1,0 +1,1 @@
+"""Synthetic radiographs and reports whose errors are known."""

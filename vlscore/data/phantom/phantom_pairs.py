@@ -1,0 +1,278 @@
+"""Many scenes at once: scene k of a seed is the same whatever else is drawn.
+
+References that are wrong about the picture, and candidates that part with them in two ways.
+
+The scene is the truth. A reference differs from it by one error; one candidate differs from the
+reference where the picture does, the other by an error of the same category that the picture does
+not show. Against the reference both have one error; against the picture none and two.
+
+Phantom studies as files: radiographs in DICOM or PNG, and a table of reports and errors.
+
+python -m vlscore.phantom FOLDER --studies 100 --seed 7 --format dicom
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from vlscore.core import atomic_write
+from vlscore.data.phantom.render import render
+from vlscore.data.phantom.report_errors import ErrorCounts, add_finding, corrupt, count_errors
+from vlscore.data.phantom.scene import (
+    KINDS,
+    SIDES,
+    PhantomFinding,
+    Scene,
+    Split,
+    sample_scene,
+    write_report,
+)
+
+
+def scene_at(seed: int, position: int) -> Scene:
+    """Scene number `position` of the endless corpus of that seed."""
+    return sample_scene(np.random.default_rng([seed, position]))
+
+
+def thumbnail(scene: Scene, side: int) -> NDArray[np.uint8]:
+    """(side, side) grey levels: the picture at twice that size, averaged two by two."""
+    picture = render(scene, 2 * side).astype(np.float32)
+    means = picture.reshape(side, 2, side, 2).mean(axis=(1, 3))
+    levels: NDArray[np.float32] = np.rint(means * np.float32(255 / 4095))
+    return levels.astype(np.uint8)
+
+
+Findings = tuple[PhantomFinding, ...]
+# The stream of random numbers of a study that these reports are drawn from.
+_STREAM = 11
+
+
+@dataclass(frozen=True)
+class ImperfectStudy:
+    """A scene, a reference that is wrong about it, and candidates.
+
+    Attributes:
+        form: how the reference is wrong, a key of FORMS.
+        position: of the scene in its corpus.
+        stated: what the reference states.
+        reference: the imperfect report.
+        true: a candidate that states what the picture shows: the error of the reference mended.
+        false: a candidate with the reference's error, and one more of the same category.
+        copied: a candidate that states what the reference states, in other words.
+        erring: what `false` states.
+    """
+
+    form: str
+    position: int
+    scene: Scene
+    stated: Findings
+    reference: str
+    true: str
+    false: str
+    copied: str
+    erring: Findings
+
+
+def imperfect_studies(
+    seed: int, count: int, form: str, *, split: Split = "train"
+) -> Iterator[ImperfectStudy]:
+    """The studies among the first `count` scenes of a seed that can have such a reference.
+
+    Study k of a seed and a form is the same whatever `count` is.
+    """
+    for position in range(count):
+        scene = scene_at(seed, position)
+        rng = np.random.default_rng([seed, position, _STREAM, list(FORMS).index(form)])
+        found = FORMS[form](rng, scene.findings)
+        if found is None:
+            continue
+        stated, false = found
+        reference, true, erring, copied = (
+            write_report(rng, findings, split=split)
+            for findings in (stated, scene.findings, false, stated)
+        )
+        yield ImperfectStudy(
+            form, position, scene, stated, reference, true, erring, copied, erring=false
+        )
+
+
+def omit(rng: np.random.Generator, shown: Findings) -> tuple[Findings, Findings] | None:
+    """What a reference states that leaves out a shown finding, and that with a false addition.
+
+    None where nothing is shown, or no other finding can be added.
+    """
+    if not shown:
+        return None
+    stated = _without(shown, int(rng.integers(len(shown))))
+    # Added to what is shown, so that the addition is of a kind that the picture does not show.
+    added = tuple(finding for finding in add_finding(rng, shown) if finding not in shown)
+    return (stated, _sorted(stated + added)) if added else None
+
+
+def state(rng: np.random.Generator, shown: Findings) -> tuple[Findings, Findings] | None:
+    """What a reference states that has a false finding, and that without a shown one."""
+    if not shown:
+        return None
+    stated = add_finding(rng, shown)
+    left_out = shown[int(rng.integers(len(shown)))]
+    false = tuple(finding for finding in stated if finding != left_out)
+    return (stated, false) if len(stated) > len(shown) else None
+
+
+def move(rng: np.random.Generator, shown: Findings) -> tuple[Findings, Findings] | None:
+    """What a reference states that has a finding on the wrong side, and that with another moved.
+
+    None where the picture shows less than two findings that have a side.
+    """
+    sided = [finding for finding in shown if finding.side is not None]
+    flippable = [finding for finding in sided if finding.side in SIDES]
+    if not flippable or len(sided) < 2:
+        return None
+    flipped = flippable[int(rng.integers(len(flippable)))]
+    others = [finding for finding in sided if finding is not flipped]
+    moved = others[int(rng.integers(len(others)))]
+    sides = [side for side in KINDS[moved.kind].sides if side != moved.side]
+    stated = _replaced(shown, flipped, SIDES[1 - SIDES.index(str(flipped.side))])
+    return stated, _replaced(stated, moved, sides[int(rng.integers(len(sides)))])
+
+
+# How a reference is wrong -> what it states, and what the candidate states that errs with it.
+FORMS: dict[str, Callable[[np.random.Generator, Findings], tuple[Findings, Findings] | None]] = {
+    "omits": omit,
+    "states": state,
+    "wrong-side": move,
+}
+
+
+def _without(findings: Findings, position: int) -> Findings:
+    return findings[:position] + findings[position + 1 :]
+
+
+def _replaced(findings: Findings, finding: PhantomFinding, side: str) -> Findings:
+    return _sorted(
+        tuple(replace(each, side=side) if each == finding else each for each in findings)
+    )
+
+
+def _sorted(findings: Findings) -> Findings:
+    return tuple(sorted(findings, key=lambda finding: finding.kind))
+
+
+ImageFormat = Literal["dicom", "png"]
+
+
+@dataclass(frozen=True)
+class PhantomStudy:
+    """A scene with a reference report, and a candidate report whose errors are known.
+
+    Attributes:
+        claimed: what the candidate states.
+        errors: of the candidate, against the scene.
+    """
+
+    scene: Scene
+    reference: str
+    candidate: str
+    claimed: tuple[PhantomFinding, ...]
+    errors: ErrorCounts
+
+
+def sample_studies(
+    seed: int, count: int, *, split: Split = "train", most_errors: int = 6
+) -> Iterator[PhantomStudy]:
+    """`count` studies whose candidates hold 0 to `most_errors` errors, drawn uniformly.
+
+    Study k of a seed is the same whatever `count` is.
+    """
+    for position in range(count):
+        scene = scene_at(seed, position)
+        rng = np.random.default_rng([seed, position, 1])
+        claimed = corrupt(rng, scene.findings, int(rng.integers(0, most_errors + 1)))
+        yield PhantomStudy(
+            scene,
+            write_report(rng, scene.findings, split=split),
+            write_report(rng, claimed, split=split),
+            claimed,
+            count_errors(claimed, scene.findings),
+        )
+
+
+def write_dataset(
+    folder: str | Path,
+    *,
+    seed: int,
+    count: int,
+    format: ImageFormat = "png",
+    split: Split = "train",
+    size: int = 256,
+) -> Path:
+    """Write `count` studies; returns the path of studies.jsonl.
+
+    Columns: id, image, reference, candidate, errors (one number a ReXVal category).
+    The same arguments give the same bytes.
+    """
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    suffix = {"dicom": ".dcm", "png": ".png"}[format]
+    write = {"dicom": write_dicom, "png": write_png}[format]
+    lines = []
+    for position, study in enumerate(sample_studies(seed, count, split=split)):
+        name = f"phantom-{seed}-{position:05d}"
+        write(folder / f"{name}{suffix}", render(study.scene, size))
+        record = {
+            "id": name,
+            "image": f"{name}{suffix}",
+            "reference": study.reference,
+            "candidate": study.candidate,
+            "errors": study.errors.to_dict(),
+        }
+        lines.append(json.dumps(record) + "\n")
+    table = folder / "studies.jsonl"
+    with atomic_write(table) as stream:
+        stream.writelines(lines)
+    return table
+
+
+def write_png(path: Path, picture: NDArray[np.uint16]) -> None:
+    """A 12-bit picture as a 16-bit PNG, its values in the high bits."""
+    with atomic_write(path, "wb") as stream:
+        Image.fromarray(picture << 4).save(stream, format="PNG")
+
+
+def write_dicom(path: Path, picture: NDArray[np.uint16]) -> None:
+    """A 12-bit picture as a CR image; its identifiers follow from its pixels."""
+    from pydicom.dataset import Dataset, FileMetaDataset
+    from pydicom.uid import UID, ComputedRadiographyImageStorage, ExplicitVRLittleEndian
+
+    unique = UID(f"2.25.{int(hashlib.sha256(picture.tobytes()).hexdigest()[:30], 16)}")
+    meta = FileMetaDataset()
+    meta.MediaStorageSOPClassUID = ComputedRadiographyImageStorage
+    meta.MediaStorageSOPInstanceUID = unique
+    meta.TransferSyntaxUID = ExplicitVRLittleEndian
+    dataset = Dataset()
+    dataset.file_meta = meta
+    dataset.SOPClassUID = ComputedRadiographyImageStorage
+    dataset.SOPInstanceUID = unique
+    dataset.StudyInstanceUID = f"{unique}1"
+    dataset.SeriesInstanceUID = f"{unique}2"
+    dataset.PatientName = "PHANTOM"
+    dataset.PatientID = "PHANTOM"
+    dataset.Modality = "CR"
+    dataset.BodyPartExamined = "CHEST"
+    dataset.ViewPosition = "PA"
+    dataset.Rows, dataset.Columns = picture.shape
+    dataset.SamplesPerPixel = 1
+    dataset.PhotometricInterpretation = "MONOCHROME2"
+    dataset.BitsAllocated, dataset.BitsStored, dataset.HighBit = 16, 12, 11
+    dataset.PixelRepresentation = 0
+    dataset.WindowCenter, dataset.WindowWidth = 2048, 4096
+    dataset.PixelData = picture.astype("<u2").tobytes()
+    with atomic_write(path, "wb") as stream:
+        dataset.save_as(stream, enforce_file_format=True)

@@ -1,0 +1,220 @@
+"""The exact errors between what two reports state, in ReXVal's six categories.
+
+Source of the categories: Yu et al. 2023, "Evaluating progress in automatic chest X-ray radiology
+report generation", the error scheme of the ReXVal study.
+
+Which errors of a phantom report matter, by a rule.
+
+Radiologists judge whether an error changes what is done for the patient. Nobody treats a phantom,
+so the rule is a convention, made once and stated here:
+
+- A false or omitted finding is significant unless it is mild, of severity 1.
+- A wrong location is significant where the side differs, insignificant where the zone alone does.
+- A wrong severity is significant where it is two steps off, as mild for severe.
+- A false or omitted comparison is significant where either report calls the finding new or
+  increased, for that is what would be acted on.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vlscore.data.phantom.scene import (
+    BOTH,
+    CHANGES,
+    KINDS,
+    ZONES,
+    PhantomFinding,
+    compatible,
+    sample_finding,
+)
+
+
+@dataclass(frozen=True)
+class ErrorCounts:
+    """How often a candidate errs in each category, against a reference.
+
+    Attributes:
+        false_finding: states a finding that the reference does not.
+        omitted_finding: leaves out a finding that the reference states.
+        wrong_location: same finding on another side or in another zone.
+        wrong_severity: same finding of another severity.
+        false_comparison: states a change that the reference does not state so.
+        omitted_comparison: leaves out a change that the reference states.
+    """
+
+    false_finding: int = 0
+    omitted_finding: int = 0
+    wrong_location: int = 0
+    wrong_severity: int = 0
+    false_comparison: int = 0
+    omitted_comparison: int = 0
+
+    @property
+    def total(self) -> int:
+        return sum(asdict(self).values())
+
+    def to_dict(self) -> dict[str, int]:
+        return asdict(self)
+
+
+def count_errors(
+    candidate: Iterable[PhantomFinding], reference: Iterable[PhantomFinding]
+) -> ErrorCounts:
+    """Errors of the findings a candidate states against those the reference states.
+
+    A finding that only one of them states is one error, whatever attributes it has.
+
+    >>> left = PhantomFinding("effusion", "left", None, 1)
+    >>> right = PhantomFinding("effusion", "right", None, 3)
+    >>> count_errors([left], [right]).wrong_location, count_errors([left], [right]).total
+    (1, 2)
+    """
+    stated = {finding.kind: finding for finding in candidate}
+    true = {finding.kind: finding for finding in reference}
+    pairs = [(stated[kind], true[kind]) for kind in stated.keys() & true.keys()]
+    return ErrorCounts(
+        false_finding=len(stated.keys() - true.keys()),
+        omitted_finding=len(true.keys() - stated.keys()),
+        wrong_location=sum((c.side, c.zone) != (r.side, r.zone) for c, r in pairs),
+        wrong_severity=sum(c.severity != r.severity for c, r in pairs),
+        false_comparison=sum(c.change not in (None, r.change) for c, r in pairs),
+        omitted_comparison=sum(c.change is None and r.change is not None for c, r in pairs),
+    )
+
+
+def pair_errors(stated: Sequence[Iterable[PhantomFinding]]) -> NDArray[np.float32]:
+    """Total errors between every two of n sets of findings, (n, n), candidate by row."""
+    table = np.stack([_codes(findings) for findings in stated])
+    candidate, reference = table[:, None], table[None]
+    there, true = candidate[..., 0] > 0, reference[..., 0] > 0
+    both = there & true
+    differs = candidate != reference
+    errors = (there != true).astype(np.float32)
+    errors += both & (differs[..., 1] | differs[..., 2])
+    errors += both & differs[..., 3]
+    errors += both & differs[..., 4]
+    total: NDArray[np.float32] = errors.sum(-1, dtype=np.float32)
+    return total
+
+
+def _codes(findings: Iterable[PhantomFinding]) -> NDArray[np.int8]:
+    """(kinds, 5) numbers: presence, side, zone, severity, change; 0 where there is none."""
+    codes = np.zeros((len(KINDS), 5), dtype=np.int8)
+    for f in findings:
+        codes[_POSITION[f.kind]] = (
+            1,
+            _code(f.side, BOTH),
+            _code(f.zone, ZONES),
+            f.severity or 0,
+            _code(f.change, CHANGES),
+        )
+    return codes
+
+
+def _code(value: str | None, values: tuple[str, ...]) -> int:
+    return 0 if value is None else values.index(value) + 1
+
+
+_POSITION = {kind: position for position, kind in enumerate(KINDS)}
+
+
+def corrupt(
+    rng: np.random.Generator, reference: Iterable[PhantomFinding], errors: int
+) -> tuple[PhantomFinding, ...]:
+    """Findings that differ from the reference by exactly `errors` errors, of random categories.
+
+    Raises ValueError if the reference is too small for that many errors.
+    """
+    true = tuple(reference)
+    for _ in range(1000):
+        findings = true
+        for _ in range(20 * errors + 1):
+            count = count_errors(findings, true).total
+            if count == errors:
+                return findings
+            if count > errors:
+                break
+            findings = _edit(rng, findings)
+    raise ValueError(f"cannot make {errors} errors from {len(true)} findings")
+
+
+def _edit(
+    rng: np.random.Generator, findings: tuple[PhantomFinding, ...]
+) -> tuple[PhantomFinding, ...]:
+    """One random change of a set of findings: add, drop, or alter an attribute of one."""
+    action = rng.choice(["add", "drop", "location", "severity", "change"])
+    if action == "add" or not findings:
+        return add_finding(rng, findings)
+    position = int(rng.integers(len(findings)))
+    rest = findings[:position] + findings[position + 1 :]
+    if action == "drop":
+        return rest
+    return tuple(sorted((*rest, _alter(rng, findings[position], action)), key=lambda f: f.kind))
+
+
+def add_finding(
+    rng: np.random.Generator, findings: tuple[PhantomFinding, ...]
+) -> tuple[PhantomFinding, ...]:
+    """The findings and one of another kind; the same where one film can show no more."""
+    present = {finding.kind for finding in findings}
+    absent = [kind for kind in KINDS if kind not in present and compatible(present | {kind})]
+    if not absent:
+        return findings
+    added = sample_finding(rng, absent[int(rng.integers(len(absent)))])
+    return tuple(sorted((*findings, added), key=lambda f: f.kind))
+
+
+def _alter(rng: np.random.Generator, finding: PhantomFinding, attribute: str) -> PhantomFinding:
+    other = sample_finding(rng, finding.kind)
+    side, zone, severity, change = finding.side, finding.zone, finding.severity, finding.change
+    if attribute == "location":
+        side, zone = other.side, other.zone
+    elif attribute == "severity":
+        severity = other.severity
+    elif not KINDS[finding.kind].device:
+        changes = (None, *CHANGES)
+        change = changes[int(rng.integers(len(changes)))]
+    return PhantomFinding(finding.kind, side, zone, severity, change)
+
+
+_MILD = 1
+_ACTED_ON = {"new", "increased"}
+
+
+def split_errors(
+    candidate: Iterable[PhantomFinding], reference: Iterable[PhantomFinding]
+) -> dict[bool, ErrorCounts]:
+    """The errors of `count_errors`, the significant ones under True, the others under False.
+
+    >>> mild, severe = (PhantomFinding("edema", severity=level) for level in (1, 3))
+    >>> found = split_errors([severe], [mild])
+    >>> found[True].wrong_severity, found[False].total
+    (1, 0)
+    >>> split_errors([mild], [])[False].false_finding
+    1
+    """
+    stated = {finding.kind: finding for finding in candidate}
+    true = {finding.kind: finding for finding in reference}
+    counts = {True: dict[str, int](), False: dict[str, int]()}
+
+    def add(category: str, is_significant: bool) -> None:
+        of = counts[is_significant]
+        of[category] = of.get(category, 0) + 1
+
+    for kind in stated.keys() - true.keys():
+        add("false_finding", stated[kind].severity != _MILD)
+    for kind in true.keys() - stated.keys():
+        add("omitted_finding", true[kind].severity != _MILD)
+    for kind in stated.keys() & true.keys():
+        c, r = stated[kind], true[kind]
+        if (c.side, c.zone) != (r.side, r.zone):
+            add("wrong_location", c.side != r.side)
+        if c.severity is not None and r.severity is not None and c.severity != r.severity:
+            add("wrong_severity", abs(c.severity - r.severity) > 1)
+        if c.change != r.change:
+            category = "omitted_comparison" if c.change is None else "false_comparison"
+            add(category, not _ACTED_ON.isdisjoint({c.change, r.change}))
+    return {is_significant: ErrorCounts(**of) for is_significant, of in counts.items()}

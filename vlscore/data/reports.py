@@ -1,0 +1,327 @@
+"""The sections of a free-text radiology report.
+
+The rules are those of the section parser published with MIMIC-CXR (Johnson et al. 2019), whose
+counts of headers over 227,835 reports the synonyms come from, with three departures, all so that
+no text of a section is lost: a header may stand inside a line where it is unmistakable
+("FINDINGS: Clear. IMPRESSION: Normal."), main headers may be written in lower case, and a header
+of another name inside findings or impression ("LUNGS:", "CHEST:") is part of that section.
+
+Which part of a report is scored.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from vlscore.errors import InvalidReport, InvalidSetting
+
+_MAIN = (
+    "findings and impression|findings ?/ ?impression|findings|impressions?|conclusions?|"
+    "indications?|history|clinical history|comparisons?|techniques?|examination|"
+    "recommendations?"
+)
+# A phrase in capitals at the beginning of a line, or a main header there or after a full stop.
+_HEADER = re.compile(
+    r"(?:^|\n)[ \t]*(?P<line>[A-Z][A-Z ()/,&\-]{2,60}?)[ \t]*:(?!\d)|"
+    rf"(?:^|\n|(?<=[.!?])[ \t])[ \t]*(?P<main>(?i:{_MAIN}))[ \t]*:"
+)
+
+_NAMES = {
+    "findings": (
+        "findings", "finding", "findins", "findindgs", "findgings", "findngs", "findnings",
+        "finidngs", "reference findings", "observations", "report", "chest, two views",
+    ),
+    "impression": (
+        "impression", "impressions", "conclusion", "conclusions", "opinion", "summary",
+        "interpretation", "impresson", "imprression", "imoression", "impressoin", "imprssion",
+        "impresion", "imperssion", "mpression", "impession",
+    ),
+    "findings and impression": (
+        "findings and impression", "findings/impression", "findings/ impression",
+        "findings / impression", "findings & impression", "findings, impression",
+        "impression and findings", "impression/findings",
+    ),
+    "indication": (
+        "indication", "indications", "idication", "reason for examination", "reason for exam",
+        "reason for study", "clinical indication",
+    ),
+    "history": (
+        "history", "clinical history", "clinical information", "patient history",
+        "medical history", "pfi",
+    ),
+    "comparison": (
+        "comparison", "comparisons", "comparison exam", "comparison film", "comparison study",
+        "reference exam", "prior study", "comparision", "comparsion", "comparrison",
+        "comparisions",
+    ),
+    "technique": ("technique", "techniques", "procedure", "views", "protocol"),
+    "examination": ("examination", "exam", "study", "type of examination"),
+    "wet read": ("wet read", "wetread", "preliminary report"),
+    "recommendations": ("recommendations", "recommendation", "recommendation(s)"),
+    "notification": ("notification", "notifications", "attestation"),
+    "addendum": ("addendum",),
+    "comment": ("comment", "comments", "note"),
+    "date": ("date",),
+}  # fmt: skip
+_NAME_OF = {header: name for name, headers in _NAMES.items() for header in headers}
+
+# A title that contains one of these words bears that name, whatever else it says.
+_MAIN_WORDS = ("impression", "findings", "history", "comparison", "addendum")
+# A title that names the views ("CHEST, PA AND LATERAL:") heads what was seen on them.
+_VIEWS = re.compile(
+    "chest|portable|(?:pa|ap|frontal|lateral) and|two views|one view|"
+    "(?:frontal|pa|ap|lateral) view|frontal (?:semi-)?upright|bone window|ribs"
+)
+_DIVISIBLE = ("findings", "impression", "findings and impression")
+_NOT_READINGS = {
+    "indication",
+    "history",
+    "comparison",
+    "technique",
+    "examination",
+    "notification",
+    "date",
+}
+_BLANK_LINE = re.compile(r"\n[ \t\r]*\n")
+
+
+@dataclass(frozen=True)
+class Section:
+    """One section; `text` is report[start:end], without its header."""
+
+    name: str
+    text: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class ReportSections:
+    """The sections of one report, in its order.
+
+    Attributes:
+        sections: all of them; text before the first header is called "preamble", sections of
+            unknown header bear the header in lower case.
+    """
+
+    sections: tuple[Section, ...]
+
+    def get(self, name: str) -> str | None:
+        """The text of the last section of that name that is not empty; None where there is none.
+
+        The last, as in MIMIC-CXR: an earlier one of the same name is a title or was superseded.
+        """
+        texts = [section.text for section in self.sections if section.name == name]
+        return next((text for text in reversed(texts) if text), None)
+
+    @property
+    def findings(self) -> str | None:
+        """Findings; a combined section of findings and impression counts as both."""
+        return self.get("findings") or self.get("findings and impression")
+
+    @property
+    def impression(self) -> str | None:
+        """Impression; a combined section of findings and impression counts as both."""
+        return self.get("impression") or self.get("findings and impression")
+
+    @property
+    def indication(self) -> str | None:
+        """Why the study was made; the clinical history where no indication is given."""
+        return self.get("indication") or self.get("history")
+
+    @property
+    def comparison(self) -> str | None:
+        return self.get("comparison")
+
+    @property
+    def technique(self) -> str | None:
+        return self.get("technique")
+
+    @property
+    def last_paragraph(self) -> str | None:
+        """What stands for findings and impression where neither has a header.
+
+        Everything after the first paragraph of the last section; the first paragraph itself if it
+        is the only one and its header announces no indication, comparison or the like.
+        """
+        filled = [section for section in self.sections if section.text]
+        if not filled:
+            return None
+        first, *others = _BLANK_LINE.split(filled[-1].text, maxsplit=1)
+        if others:
+            return others[0].strip()
+        return None if filled[-1].name in _NOT_READINGS else first
+
+
+def section_name(title: str) -> str | None:
+    """The section that a title announces; None for titles inside sections ("HEART", "Lungs").
+
+    In lower case only the main headers announce one.
+
+    >>> section_name("IMPRESSION"), section_name("Findings"), section_name("HEART")
+    ('impression', 'findings', None)
+    """
+    lowered = " ".join(title.lower().split())
+    if not title.isupper():
+        return _NAME_OF.get(lowered) if re.fullmatch(_MAIN, lowered) else None
+    return _known_name(lowered) or ("findings" if _VIEWS.search(lowered) else None)
+
+
+def split_sections(report: str) -> ReportSections:
+    """Divide a report at its headers.
+
+    >>> sections = split_sections("INDICATION: Cough.\\nFINDINGS: Clear. IMPRESSION: Normal.")
+    >>> sections.findings, sections.impression, sections.comparison
+    ('Clear.', 'Normal.', None)
+    """
+    starts = [("preamble", 0, 0)]
+    for header in _HEADER.finditer(report):
+        title = " ".join((header["line"] or header["main"]).lower().split())
+        name = _known_name(title)
+        if name is None and starts[-1][0] in _DIVISIBLE:
+            continue
+        starts.append((name or _name_by_views(title), header.start(), header.end()))
+    ends = [*(start for _, start, _ in starts[1:]), len(report)]
+    found = [_section(name, report, a, b) for (name, _, a), b in zip(starts, ends, strict=True)]
+    return ReportSections(tuple(s for s in found if s.text or s.name != "preamble"))
+
+
+def _known_name(title: str) -> str | None:
+    if title in _NAME_OF:
+        return _NAME_OF[title]
+    return next((word for word in _MAIN_WORDS if word in title), None)
+
+
+def _name_by_views(title: str) -> str:
+    return "findings" if _VIEWS.search(title) else title
+
+
+def _section(name: str, report: str, start: int, end: int) -> Section:
+    text = report[start:end]
+    start += len(text) - len(text.lstrip())
+    end = max(start, end - (len(text) - len(text.rstrip())))
+    return Section(name, report[start:end], start, end)
+
+
+SECTIONS = ("all", "findings", "impression", "findings+impression", "auto")
+
+Role = Literal["reference", "candidate"]
+
+
+@dataclass(frozen=True)
+class TextPolicy:
+    """Which section of a report is scored.
+
+    References mostly have headers, and generated reports mostly have none, so each side can have a
+    section of its own.
+
+    Attributes:
+        section: "all" (default): the text as it is given. "findings" or "impression": that section;
+            a report without it is an error. "findings+impression": both, whichever there are.
+            "auto": MIMIC-CXR's order, the findings, else the impression, else the last paragraph.
+        candidate_section, reference_section: that of the generated reports, and of the references;
+            default: `section`.
+
+    >>> TextPolicy(reference_section="findings").signature()
+    'ref=findings,cand=all'
+    """
+
+    section: str = "all"
+    candidate_section: str | None = None
+    reference_section: str | None = None
+
+    def __post_init__(self) -> None:
+        names = ("section", "candidate_section", "reference_section")
+        for name, value in ((name, getattr(self, name)) for name in names):
+            if value not in SECTIONS and not (value is None and name != "section"):
+                raise InvalidSetting(f"{name} is one of {', '.join(SECTIONS)}, not {value!r}")
+
+    @classmethod
+    def named(cls, policy: "TextPolicy | str | None") -> "TextPolicy":
+        """A TextPolicy from the name of its section; None is the default, the whole text.
+
+        Raises: InvalidSetting where no section has that name.
+        """
+        if policy is None:
+            return cls()
+        return policy if isinstance(policy, cls) else cls(str(policy))
+
+    def section_of(self, role: Role | None) -> str:
+        """The section of references, of candidates, or of reports that are neither."""
+        if role is None:
+            return self.section
+        own = self.candidate_section if role == "candidate" else self.reference_section
+        return self.section if own is None else own
+
+    def signature(self) -> str:
+        """Short text for a score's signature."""
+        reference, candidate = self.section_of("reference"), self.section_of("candidate")
+        return reference if reference == candidate else f"ref={reference},cand={candidate}"
+
+
+def select(report: str, policy: TextPolicy, role: Role | None = None) -> str:
+    """The part of a report that the policy scores.
+
+    An empty candidate stays empty under every policy: it is an answer, and has nothing to select
+    from.
+
+    Args: role: whether the report is a reference or a candidate, which may have other sections.
+    Raises: InvalidReport where that part is absent, or the report is no text.
+
+    >>> select("FINDINGS: Clear lungs. IMPRESSION: Normal.", TextPolicy("impression"))
+    'Normal.'
+    """
+    if not isinstance(report, str):
+        raise InvalidReport(f"a {role or 'report'} is a text, not a {type(report).__name__}")
+    section = policy.section_of(role)
+    if section == "all" or (role == "candidate" and not report.strip()):
+        return report
+    found = split_sections(report)
+    chosen = _choose(found.findings, found.impression, section)
+    if section == "auto":
+        chosen = chosen or found.last_paragraph
+    if chosen is None:
+        advice = "" if section == "auto" else _AUTO
+        raise InvalidReport(
+            f"the {role or 'report'} has no section for {section!r}; headers end in a colon, as in "
+            f'"FINDINGS:". Choose {advice}"all" for {role or "report"}s without headers'
+        )
+    return chosen
+
+
+def select_from_parts(
+    parts: Mapping[str, str], policy: TextPolicy, role: Role | None = None
+) -> str:
+    """As `select`, of a report whose findings and impression are given apart.
+
+    Args: parts: "findings" and "impression", whichever there are.
+    Raises: InvalidReport where the part that is scored is absent.
+
+    >>> select_from_parts({"impression": "Normal."}, TextPolicy("auto"))
+    'Normal.'
+    """
+    section = policy.section_of(role)
+    both = [parts[name] for name in ("findings", "impression") if parts.get(name)]
+    whole = " ".join(both) if section in ("all", "findings+impression") else None
+    chosen = whole or _choose(parts.get("findings"), parts.get("impression"), section)
+    if chosen is None:
+        raise InvalidReport(
+            f"the {role or 'report'} has no {section}: that column is empty. Choose "
+            '"auto", which takes the findings, else the impression'
+        )
+    return chosen
+
+
+_AUTO = '"auto", which takes the findings, else the impression, else the last paragraph, or '
+
+
+def _choose(findings: str | None, impression: str | None, section: str) -> str | None:
+    if section == "findings":
+        return findings
+    if section == "impression":
+        return impression
+    if section == "findings+impression":
+        # A combined section is both; dict.fromkeys keeps it from being said twice.
+        return " ".join(dict.fromkeys(part for part in (findings, impression) if part)) or None
+    return findings or impression

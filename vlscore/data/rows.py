@@ -1,0 +1,466 @@
+"""The json manifest of ReXrank (Zhang et al. 2024), as rows with the columns of any table.
+
+One object: study id -> its fields. The data files (github.com/rajpurkarlab/ReXrank, folder `data`)
+have `image_path` (one or several, from the folder of images), `frontal_lateral` (their views),
+`section_findings`, `section_impression` and `context`; a model's output file (example_files/
+prediction.json) has `model_prediction` besides.
+
+Rows of parquet files; pyarrow is imported when the first such file is met.
+
+Rows of a table file, one format a function; a new format is one function and one line.
+
+A row is a dict of column name to value, or a reason why it cannot be read. Rows are counted as a
+person counts them: line numbers for jsonl, elements of the list for json, data rows without the
+header for csv, tsv and parquet. Where the wanted columns are named, the others are not looked at:
+nothing in them can spoil a row.
+"""
+
+import contextlib
+import csv
+import gzip
+import json
+import os
+import re
+import zlib
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice
+from pathlib import Path
+from typing import IO, Any
+
+from vlscore.data import rows as rexrank
+from vlscore.data.study import is_missing
+from vlscore.errors import InvalidTable
+
+_FIELDS = ("model_prediction", "section_findings", "section_impression", "image_path")
+# As ReXrank writes the reports that it compares ("Findings: ... Impression: ..."). The line's end
+# is white space to every metric, and lets a text policy find the sections.
+_SECTIONS = (("Findings", "section_findings"), ("Impression", "section_impression"))
+
+
+def is_manifest(content: Any) -> bool:
+    """Whether the content of a json file is laid out so."""
+    if not isinstance(content, dict):
+        return False
+    entries = (entry for entry in content.values() if isinstance(entry, dict))
+    return any(name in entry for entry in entries for name in _FIELDS)
+
+
+def rows_of(content: Mapping[str, Any]) -> Iterator[Any]:
+    """The studies in the order of the file; what is no object stays what it is."""
+    for study, entry in content.items():
+        yield _row(study, entry) if isinstance(entry, dict) else entry
+
+
+def _row(study: str, entry: Mapping[str, Any]) -> dict[str, Any]:
+    row: dict[str, Any] = {"id": study}
+    said = [
+        f"{title}: {entry[name]}" for title, name in _SECTIONS if not is_missing(entry.get(name))
+    ]
+    if any(name in entry for _, name in _SECTIONS):
+        row["reference"] = "\n".join(said)
+    elif "report" in entry:
+        row["reference"] = entry["report"]
+    if "model_prediction" in entry:
+        row["candidate"] = entry["model_prediction"]
+    if "image_path" in entry:
+        row["image"] = _from_the_root(entry["image_path"])
+    if "frontal_lateral" in entry:
+        row["view"] = entry["frontal_lateral"]
+    # What the file says is there under its own names, too.
+    return row | {name: value for name, value in entry.items() if name not in row}
+
+
+def _from_the_root(paths: Any) -> Any:
+    """Paths without the slash at their beginning: they start from the folder of images."""
+    if isinstance(paths, str):
+        return paths.lstrip("/")
+    if isinstance(paths, list):
+        return [_from_the_root(path) for path in paths]
+    return paths
+
+
+_ROWS_AT_ONCE = 1024
+
+
+def read_parquet(
+    path: Path, wanted: Collection[str] | None
+) -> Iterator[tuple[int, dict[str, Any] | str]]:
+    """(row number, record or reason) for every row; only the wanted columns are read.
+
+    Raises: InvalidTable where the file cannot be read, or two columns have one name.
+    """
+    import pyarrow as pa
+
+    file = _opened_parquet(path)
+    names = [name for name in _names(file, path) if wanted is None or name in wanted]
+    for name in names:
+        twice = _twice_inside(file.schema_arrow.field(name).type)
+        if twice is not None:
+            raise InvalidTable(f'{path}: column "{name}" has two fields called "{twice}"')
+    number = 0
+    try:
+        for batch in file.iter_batches(_ROWS_AT_ONCE, columns=names):
+            for record in _records(batch.select(names)):
+                number += 1
+                yield number, record
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise InvalidTable(f"{path}: damaged after row {number} ({type(error).__name__})") from None
+
+
+def parquet_columns(path: Path) -> list[str]:
+    """Names of the columns; raises InvalidTable as `read_parquet`."""
+    return _names(_opened_parquet(path), path)
+
+
+def count_parquet(path: Path) -> int:
+    """Number of rows; raises InvalidTable as `read_parquet`."""
+    return int(_opened_parquet(path).metadata.num_rows)
+
+
+def _opened_parquet(path: Path) -> Any:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        # Row groups may hold a million rows: read their columns through a buffer, not at once.
+        return pq.ParquetFile(path, buffer_size=1 << 20, pre_buffer=False)
+    except UnicodeDecodeError:
+        raise InvalidTable(f"{path}: its column names are not valid UTF-8") from None
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise InvalidTable(f"{path}: is no parquet file ({type(error).__name__})") from None
+
+
+def _names(file: Any, path: Path) -> list[str]:
+    import pyarrow as pa
+
+    try:
+        names = list(file.schema_arrow.names)
+    except UnicodeDecodeError:
+        raise InvalidTable(f"{path}: its column names are not valid UTF-8") from None
+    except (pa.ArrowException, ValueError) as error:
+        raise InvalidTable(f"{path}: its columns cannot be told ({type(error).__name__})") from None
+    twice = _twice(names)
+    if twice is not None:
+        raise InvalidTable(f'{path}: column "{twice}" stands twice; rename one of them')
+    return names
+
+
+def _twice(names: list[str]) -> str | None:
+    return next((name for name, count in Counter(names).items() if count > 1), None)
+
+
+def _twice_inside(type: Any) -> str | None:
+    """A name that two fields of a nested type share, of which Python would keep the last."""
+    import pyarrow as pa
+
+    fields = [type.field(k) for k in range(type.num_fields)]
+    if pa.types.is_struct(type) and (twice := _twice([field.name for field in fields])):
+        return twice
+    return next((found for field in fields if (found := _twice_inside(field.type))), None)
+
+
+def _records(batch: Any) -> list[dict[str, Any] | str]:
+    try:
+        return list(batch.to_pylist())
+    except Exception:  # a value that Python cannot hold, of any type there is: find its row
+        return [_record(batch.slice(row, 1)) for row in range(batch.num_rows)]
+
+
+def _record(row: Any) -> dict[str, Any] | str:
+    record = {}
+    for name, column in zip(row.schema.names, row.columns, strict=True):
+        try:
+            record[name] = column[0].as_py()
+        except UnicodeDecodeError:
+            return f'column "{name}" is not valid UTF-8'
+        except Exception as error:
+            return f'column "{name}" cannot be read: {column.type} ({type(error).__name__})'
+    return record
+
+
+Record = dict[str, Any]
+RawRow = tuple[int, Record | str]
+Wanted = Collection[str] | None
+
+# Reports of 10,000 words fit many times over.
+_LONGEST_FIELD = 16 * 1024 * 1024
+# A .json table is one value, so it is read whole.
+_LARGEST_JSON = 256 * 1024 * 1024
+# How many rows of a table without a header tell what columns it has.
+_HEAD = 100
+# What Python's "surrogateescape" makes of bytes that are no UTF-8.
+_UNDECODABLE = re.compile("[\udc80-\udcff]")
+
+
+def read_rows(path: str | Path, columns: Wanted = None) -> Iterator[RawRow]:
+    """(row number, record or reason) for every row; constant memory, but for .json.
+
+    Args:
+        columns: those to read; default: all. A column that the table has not is not in the records.
+
+    Raises: InvalidTable where the file is absent or of no known format; also while iterating, where
+    the file cannot be read on.
+    """
+    path = Path(path)
+    return _FORMATS[format_of(path)].read(path, columns)
+
+
+def columns_of(path: str | Path) -> list[str]:
+    """Names of a table's columns; of .jsonl and .json, those that the first 100 rows have.
+
+    Raises: InvalidTable as `read_rows`.
+    """
+    path = Path(path)
+    return _FORMATS[format_of(path)].columns(path)
+
+
+def count_rows(path: str | Path) -> int | None:
+    """How many rows there are, as far as that is cheap to tell; None where it is not.
+
+    Raises: InvalidTable as `read_rows`.
+    """
+    path = Path(path)
+    format = format_of(path)
+    if format == ".parquet":
+        return count_parquet(path)
+    if _is_packed(path):
+        return None
+    if format == ".jsonl":
+        with _opened(path, "rb") as stream:
+            return sum(1 for line in stream if line.strip())
+    return sum(1 for _ in read_rows(path))
+
+
+def format_of(path: Path) -> str:
+    """The suffix by which the table's format is known; raises InvalidTable where there is none."""
+    name = path.name.lower().removesuffix(".gz")
+    for suffix in _FORMATS:
+        if name.endswith(suffix):
+            break
+    else:
+        raise InvalidTable(f"{path}: tables are {', '.join(_FORMATS)} (or .gz of all but parquet)")
+    if suffix == ".parquet" and _is_packed(path):
+        raise InvalidTable(f"{path}: parquet files are packed inside; unpack the .gz")
+    if not os.path.isfile(path):
+        kind = "is a folder; give the table in it" if os.path.isdir(path) else "no such file"
+        raise InvalidTable(f"{path}: {kind}")
+    return suffix
+
+
+def _is_packed(path: Path) -> bool:
+    return path.name.lower().endswith(".gz")
+
+
+def _opened(path: Path, mode: str, **options: Any) -> IO[Any]:
+    opener: Callable[..., IO[Any]] = gzip.open if _is_packed(path) else open
+    try:
+        return opener(path, mode, **options)
+    except OSError as error:
+        raise InvalidTable(f"{path}: cannot be opened ({error.strerror or error})") from None
+
+
+def _open_text(path: Path) -> IO[str]:
+    # Undecodable bytes become lone surrogates, so that they spoil their own row only.
+    return _opened(path, "rt", encoding="utf-8-sig", errors="surrogateescape", newline="")
+
+
+class _Object(dict[str, Any]):
+    """A json object that remembers names that it holds twice, of which Python keeps the last."""
+
+    twice: frozenset[str] = frozenset()
+
+
+def _object(pairs: list[tuple[str, Any]]) -> _Object:
+    made = _Object(pairs)
+    if len(made) < len(pairs):
+        names = [name for name, _ in pairs]
+        made.twice = frozenset(name for name in made if names.count(name) > 1)
+    return made
+
+
+def _read_jsonl(path: Path, wanted: Wanted) -> Iterator[RawRow]:
+    for number, line in _filled_lines(path):
+        # Where columns are named, whoever reads a cell checks the cell.
+        if wanted is None and _has_undecodable(line):
+            yield number, "the line is not valid UTF-8"
+            continue
+        try:
+            record = json.loads(line, object_pairs_hook=_object)
+        except (ValueError, RecursionError) as error:
+            yield number, f"the line is not valid json ({error})"
+            continue
+        yield number, _record_of(record, "line", wanted)
+
+
+def _filled_lines(path: Path) -> Iterator[tuple[int, str]]:
+    with _open_text(path) as stream:
+        for number, line in enumerate(_lines(stream, path), start=1):
+            if line.strip():
+                yield number, line
+
+
+def _jsonl_columns(path: Path) -> list[str]:
+    head = []
+    for _, line in islice(_filled_lines(path), _HEAD):
+        with contextlib.suppress(ValueError, RecursionError):
+            head.append(json.loads(line))
+    return _names_of(head)
+
+
+def _record_of(record: Any, place: str, wanted: Wanted) -> Record | str:
+    if not isinstance(record, _Object):
+        return f"the {place} holds a {type(record).__name__}, not an object"
+    twice = [name for name in record.twice if wanted is None or name in wanted]
+    if twice:
+        return f"the {place} holds {_quoted(sorted(twice))} twice"
+    return {name: value for name, value in record.items() if wanted is None or name in wanted}
+
+
+def _read_json(path: Path, wanted: Wanted) -> Iterator[RawRow]:
+    for number, record in enumerate(_json_list(path), start=1):
+        yield number, _record_of(record, "element", wanted)
+
+
+def _json_list(path: Path) -> list[Any]:
+    advice = "a .json table is a list of objects, one a study, or a manifest of ReXrank"
+    with _open_text(path) as stream:
+        try:
+            text = stream.read(_LARGEST_JSON + 1)
+        except (OSError, EOFError, zlib.error) as error:
+            raise InvalidTable(f"{path}: cannot be read on ({type(error).__name__})") from None
+    if len(text) > _LARGEST_JSON:
+        raise InvalidTable(
+            f"{path}: is larger than {_LARGEST_JSON >> 20} MiB, and a .json table is read whole; "
+            "save it as .jsonl, one object a line"
+        )
+    try:
+        content = json.loads(text, object_pairs_hook=_object)
+    except (ValueError, RecursionError) as error:
+        raise InvalidTable(f"{path}: is not valid json ({error}); {advice}") from None
+    if rexrank.is_manifest(content):
+        if content.twice:
+            raise InvalidTable(f"{path}: names {_quoted(sorted(content.twice)[:5])} twice")
+        return list(_manifest(content))
+    if not isinstance(content, list):
+        kind = "object" if isinstance(content, dict) else type(content).__name__
+        raise InvalidTable(f"{path}: holds one {kind}; {advice}")
+    return content
+
+
+def _manifest(content: _Object) -> Iterator[Any]:
+    for entry, row in zip(content.values(), rexrank.rows_of(content), strict=True):
+        made = row
+        if isinstance(entry, _Object):
+            made = _Object(row)
+            made.twice = entry.twice
+        yield made
+
+
+def _names_of(records: Sequence[Any]) -> list[str]:
+    """The rows need not be alike: one without a column may just be a bad one."""
+    objects = [record for record in records if isinstance(record, dict)]
+    return list(dict.fromkeys(name for record in objects for name in record))
+
+
+def _read_csv(path: Path, wanted: Wanted) -> Iterator[RawRow]:
+    with _open_text(path) as stream:
+        names, reader = _csv_reader(stream, path)
+        number = 0
+        while True:
+            begins = reader.line_num + 1
+            try:
+                values = next(reader)
+            except StopIteration:
+                return
+            except csv.Error as error:
+                number += 1
+                yield number, f"the row from line {begins} on is not valid csv ({error})"
+                continue
+            if values:
+                number += 1
+                yield number, _csv_record(names, values, begins, reader.line_num, wanted)
+
+
+def _csv_columns(path: Path) -> list[str]:
+    with _open_text(path) as stream:
+        return _csv_reader(stream, path)[0]
+
+
+def _csv_reader(stream: IO[str], path: Path) -> tuple[list[str], Any]:
+    """The column names, and a reader that stands at the first row."""
+    csv.field_size_limit(max(_LONGEST_FIELD, csv.field_size_limit()))
+    lines = _lines(stream, path)
+    first = next(lines, "")
+    reader = csv.reader(chain([first], lines), delimiter=_delimiter(first, path))
+    try:
+        header = next(reader, None)
+    except csv.Error as error:
+        raise InvalidTable(f"{path}: its first line is not valid csv ({error})") from None
+    names = [name.strip() for name in header or ()]
+    if not any(names):
+        raise InvalidTable(f"{path}: is empty; a csv table begins with a row of column names")
+    if any(_has_undecodable(name) for name in names):
+        raise InvalidTable(f"{path}: its column names are not valid UTF-8; save it as UTF-8")
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise InvalidTable(f"{path}: column {_quoted(twice)} stands twice; rename one of them")
+    return names, reader
+
+
+def _delimiter(header: str, path: Path) -> str:
+    """Tab in a .tsv; else whichever of comma, semicolon, tab cuts the header into most names."""
+    if format_of(path) == ".tsv":
+        return "\t"
+
+    def names(delimiter: str) -> int:
+        try:
+            return len(next(csv.reader([header], delimiter=delimiter), []))
+        except csv.Error:
+            return 0
+
+    return max((",", ";", "\t"), key=names)
+
+
+def _csv_record(
+    names: list[str], values: list[str], begins: int, ends: int, wanted: Wanted
+) -> Record | str:
+    if len(values) != len(names):
+        # One quote too many swallows the rows up to the next: the lines tell which.
+        lines = f"line {begins}" if begins == ends else f"lines {begins} to {ends}"
+        return f"the row ({lines}) has {len(values)} fields, the header {len(names)}"
+    if wanted is None and any(_has_undecodable(value) for value in values):
+        return "the row is not valid UTF-8"
+    cells = zip(names, values, strict=True)
+    return {name: value for name, value in cells if wanted is None or name in wanted}
+
+
+def _lines(stream: IO[str], path: Path) -> Iterator[str]:
+    try:
+        yield from stream
+    except (OSError, EOFError, zlib.error) as error:
+        raise InvalidTable(f"{path}: cannot be read on ({type(error).__name__})") from None
+
+
+def _has_undecodable(text: str) -> bool:
+    return not text.isascii() and _UNDECODABLE.search(text) is not None
+
+
+def _quoted(names: Collection[str]) -> str:
+    return ", ".join(f'"{name}"' for name in names)
+
+
+@dataclass(frozen=True)
+class _Format:
+    read: Callable[[Path, Wanted], Iterator[RawRow]]
+    columns: Callable[[Path], list[str]]
+
+
+_FORMATS = {
+    ".jsonl": _Format(_read_jsonl, _jsonl_columns),
+    ".json": _Format(_read_json, lambda path: _names_of(_json_list(path)[:_HEAD])),
+    ".csv": _Format(_read_csv, _csv_columns),
+    ".tsv": _Format(_read_csv, _csv_columns),
+    ".parquet": _Format(read_parquet, parquet_columns),
+}

@@ -1,0 +1,369 @@
+"""What a cell of a table means: an id, a report, paths of images, views.
+
+Every function takes the cell and the name of its column, and raises InvalidStudy with what was
+found and what to give.
+
+Which ids stood above, in 40 bytes an id however long they are.
+
+Studies and reports as plain data, and rows that hold none.
+"""
+
+import ast
+import json
+import math
+import os
+import re
+from array import array
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+from vlscore.data.reports import TextPolicy, select, select_from_parts
+from vlscore.errors import InvalidStudy, UnreadableImage
+
+# What `str(None)` and the exports of pandas, R and spreadsheets leave of a cell without a value.
+_WRITTEN_FOR_MISSING = {"none", "nan", "na", "n/a", "#n/a", "null", "<na>", "nat"}
+# Beyond this, a float no longer tells an integer from the next.
+_LARGEST_EXACT_INTEGER = 2.0**53
+_ITEM = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|None|nan"""
+# Python's own way to print a list of texts, which pandas leaves in a csv. Commas are required:
+# numpy prints none, and Python would join two texts that only a blank parts.
+_PYTHON_LIST = re.compile(rf"\[\s*(?:(?:{_ITEM})\s*(?:,\s*(?:{_ITEM})\s*)*,?\s*)?\]", re.DOTALL)
+# A name of this form is taken for a file's without asking the disk.
+_HAS_SUFFIX = re.compile(r"\.[A-Za-z]\w{0,7}$")
+
+
+def is_encodable(text: str) -> bool:
+    """Whether a file can hold the text; half a surrogate pair stands for bytes that were none."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def is_missing(value: Any) -> bool:
+    """None, nan, or blank text."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return True
+    return isinstance(value, str) and not value.strip()
+
+
+def looks_missing(text: str) -> bool:
+    """Whether a text is what software writes for a missing value: "None", "nan", "NA", "null".
+
+    >>> looks_missing(" NaN "), looks_missing("None."), looks_missing("")
+    (True, False, False)
+    """
+    return text.strip().casefold() in _WRITTEN_FOR_MISSING
+
+
+def id_of(value: Any, column: str) -> str | None:
+    """An id as text, an integer without a decimal point; None where the cell is empty."""
+    value = _decoded(value, column)
+    if is_missing(value):
+        return None
+    if isinstance(value, float | Decimal):
+        number = float(value)
+        exact = abs(number) <= _LARGEST_EXACT_INTEGER and value == int(value)
+        return str(int(value)) if exact else str(value)
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise InvalidStudy(f"{_holds(value, column)}, not a text or number")
+    return str(value).strip()
+
+
+def text_of(value: Any, column: str) -> str | None:
+    """A report as it stands; None where the cell is empty or blank."""
+    value = _decoded(value, column)
+    if is_missing(value):
+        return None
+    if not isinstance(value, str):
+        raise InvalidStudy(f"{_holds(value, column)}, not a text")
+    return value
+
+
+def paths_of(value: Any, column: str, root: Path) -> tuple[Path, ...]:
+    """Paths of one image or several, from `root` on; at least one.
+
+    A folder stands for the images in it, in the order of their names.
+    """
+    names = [name for name in _texts_of(value, column) if name]
+    if not names:
+        raise InvalidStudy(f'column "{column}" names no image')
+    if any("\0" in name for name in names):
+        raise InvalidStudy(f'column "{column}" holds a NUL character; no path has one')
+    return tuple(path for name in names for path in _images_of(name, root, column))
+
+
+def views_of(value: Any, count: int, column: str) -> tuple[str | None, ...] | None:
+    """As many views as there are images, None for each that is blank; None where all are."""
+    views = _texts_of(value, column)
+    if not any(views):
+        return None
+    if len(views) != count:
+        raise InvalidStudy(f'column "{column}" names {len(views)} views for {count} images')
+    return tuple(view or None for view in views)
+
+
+def check_encodable(values: Sequence[Any], column: str) -> None:
+    """Raise InvalidStudy where a text, in lists too, is none that a file could hold."""
+    for value in values:
+        if isinstance(value, str) and not is_encodable(value):
+            raise InvalidStudy(
+                f'column "{column}" holds bytes that are not UTF-8, or half a surrogate pair'
+            )
+        if isinstance(value, list):
+            check_encodable(value, column)
+
+
+def _decoded(value: Any, column: str) -> Any:
+    """Parquet files of some programs hold their texts as bytes."""
+    if not isinstance(value, bytes):
+        return value
+    try:
+        return value.decode("utf-8")
+    except UnicodeDecodeError:
+        raise InvalidStudy(f'column "{column}" holds bytes that are not UTF-8') from None
+
+
+def _holds(value: Any, column: str) -> str:
+    return f'column "{column}" holds a {type(value).__name__}'
+
+
+def _images_of(name: str, root: Path, column: str) -> tuple[Path, ...]:
+    path = root / name
+    if _HAS_SUFFIX.search(name) or not os.path.isdir(path):
+        return (path,)
+    # Few tables name folders, and this brings numpy.
+    from vlscore.data.images.file_formats import images_in
+
+    try:
+        return images_in(path)
+    except UnreadableImage as error:
+        raise InvalidStudy(f'column "{column}": {error}') from None
+
+
+def _texts_of(value: Any, column: str) -> list[str]:
+    """One text, a list of texts, a list written in a text, or texts separated by ";" or "|"."""
+    value = _decoded(value, column)
+    if is_missing(value):
+        return []
+    if isinstance(value, str):
+        is_list = value.lstrip().startswith("[")
+        value = _written_list(value, column) if is_list else re.split(r"[;|]", value)
+    if not isinstance(value, list) or not all(
+        item is None or isinstance(item, str) for item in value
+    ):
+        raise InvalidStudy(f'column "{column}" must hold a text or a list of texts')
+    check_encodable(value, column)
+    return [(item or "").strip() for item in value]
+
+
+def _written_list(text: str, column: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        pass
+    try:
+        if _PYTHON_LIST.fullmatch(text.strip()):
+            items = re.findall(_ITEM, text, re.DOTALL)
+            return [None if item in ("None", "nan") else ast.literal_eval(item) for item in items]
+    except (ValueError, SyntaxError):
+        pass
+    raise InvalidStudy(
+        f'column "{column}" begins like a list but is none; give one text, texts separated by ";" '
+        'or "|", or a list such as ["a.png", "b.png"]'
+    )
+
+
+_FIRST_SLOTS = 1024
+
+
+class SeenIds:
+    """Ids and the row each stood in first.
+
+    An id is known by 128 bits of its digest: two of a billion ids are mistaken for each other with
+    a chance of 1 in 10^21. The digests lie in an open hash table of plain numbers, for a set of
+    Python texts would take several times the memory, and tables have millions of rows.
+    """
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._make_room(_FIRST_SLOTS)
+
+    def first_row(self, id: str, row: int) -> int:
+        """The row in which the id stood first: an earlier one, or `row` itself."""
+        digest = blake2b(id.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+        high, low = int.from_bytes(digest[:8]), int.from_bytes(digest[8:])
+        slot = self._slot(high, low)
+        if self._rows[slot]:
+            return self._rows[slot]
+        self._put(slot, high, low, row)
+        self._count += 1
+        if 2 * self._count > len(self._rows):
+            self._grow()
+        return row
+
+    def _slot(self, high: int, low: int) -> int:
+        """Where the digest lies, or the free place where it belongs."""
+        mask = len(self._rows) - 1
+        slot = low & mask
+        while self._rows[slot] and (self._high[slot], self._low[slot]) != (high, low):
+            slot = (slot + 1) & mask
+        return slot
+
+    def _put(self, slot: int, high: int, low: int, row: int) -> None:
+        self._high[slot], self._low[slot], self._rows[slot] = high, low, row
+
+    def _grow(self) -> None:
+        kept = zip(self._high, self._low, self._rows, strict=True)
+        self._make_room(2 * len(self._rows))
+        for high, low, row in kept:
+            if row:
+                self._put(self._slot(high, low), high, low, row)
+
+    def _make_room(self, slots: int) -> None:
+        """Empty places; row 0, which no table has, marks a free one."""
+        self._high, self._low = array("Q", bytes(8 * slots)), array("Q", bytes(8 * slots))
+        self._rows = array("Q", bytes(8 * slots))
+
+
+@dataclass(frozen=True)
+class Study:
+    """One row of a table of studies.
+
+    Attributes:
+        id: of the study; the row number where the table has no ids.
+        images: paths of its images, at least one; () where no image was asked for.
+        reference: reference report; None where none was asked for.
+        candidate: generated report, "" where the generator said nothing; None where none was asked
+            for.
+        row: number of the row, as a person counts.
+        views: view position of each image, where the table states them.
+        parts: "findings" and "impression" of the reference, where they are columns of their own;
+            `reference` is then both, joined by a blank.
+        extra: further columns that were asked for, as they stand.
+    """
+
+    id: str
+    images: tuple[Path, ...]
+    reference: str | None
+    candidate: str | None
+    row: int
+    views: tuple[str | None, ...] | None = None
+    parts: Mapping[str, str] | None = field(default=None, hash=False)
+    extra: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+    @property
+    def suspicious(self) -> tuple[str, ...]:
+        """Which of "reference" and "candidate" is a word for a missing value, such as "nan"."""
+        texts = {"reference": self.reference, "candidate": self.candidate}
+        return tuple(role for role, text in texts.items() if text and looks_missing(text))
+
+    def selected(self, policy: TextPolicy) -> "Study":
+        """The study with what the policy scores of its reports; to be done once.
+
+        Raises: InvalidReport where a report lacks the section.
+        """
+        reference, candidate = self.reference, self.candidate
+        if self.parts is not None:
+            reference = select_from_parts(self.parts, policy, role="reference")
+        elif reference is not None:
+            reference = select(reference, policy, role="reference")
+        if candidate is not None:
+            candidate = select(candidate, policy, role="candidate")
+        return replace(self, reference=reference, candidate=candidate, parts=None)
+
+
+@dataclass(frozen=True)
+class Report:
+    """One row of a table of reports.
+
+    Attributes:
+        id: of the report; the row number where the table has no ids.
+        text: the report.
+        row: number of the row.
+        parts: its "findings" and "impression", where they are columns of their own; `text` is then
+            both, joined by a blank.
+    """
+
+    id: str
+    text: str
+    row: int
+    parts: Mapping[str, str] | None = field(default=None, hash=False)
+
+    def selected(self, policy: TextPolicy) -> "Report":
+        """The report with what the policy scores of it; to be done once.
+
+        Raises: InvalidReport where it lacks the section.
+        """
+        if self.parts is not None:
+            return replace(self, text=select_from_parts(self.parts, policy), parts=None)
+        return replace(self, text=select(self.text, policy))
+
+
+@dataclass(frozen=True)
+class StudyImages:
+    """The images of one study, without its reports.
+
+    Attributes:
+        id: of the study.
+        images: paths, or anything else that a Scorer takes for an image; at least one.
+        views: view position of each image, where known.
+    """
+
+    id: str
+    images: tuple[Any, ...]
+    views: tuple[str | None, ...] | None = None
+
+
+@dataclass(frozen=True)
+class BadRow:
+    """A row that cannot be used.
+
+    Attributes:
+        row: number of the row.
+        id: where it could be read.
+        reason: what is wrong, and where it helps, what to do.
+    """
+
+    row: int
+    id: str | None
+    reason: str
+
+
+@dataclass(frozen=True)
+class ColumnNames:
+    """What the columns of a table of studies are called.
+
+    Attributes:
+        id, image, reference, candidate, view: names of the columns. A table need not have the
+            columns "id" and "view"; one that is called otherwise here must be there.
+        options: how the caller lets a user name each column, for messages, as in
+            {"image": "--image-column"}.
+    """
+
+    id: str = "id"
+    image: str = "image"
+    reference: str = "reference"
+    candidate: str = "candidate"
+    view: str = "view"
+    options: Mapping[str, str] | None = field(default=None, compare=False, repr=False)
+
+    @classmethod
+    def of_options(cls, **names: str) -> "ColumnNames":
+        """The columns that a command lets its user name, as --image-column for the image.
+
+        >>> ColumnNames.of_options(image="path").options
+        {'image': '--image-column'}
+        """
+        return cls(**names, options={role: f"--{role}-column" for role in names})
+
+    def to_dict(self) -> dict[str, str]:
+        """Role -> name of the column."""
+        return {
+            role: getattr(self, role) for role in ("id", "image", "reference", "candidate", "view")
+        }

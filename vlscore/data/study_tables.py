@@ -1,0 +1,408 @@
+"""Tables of studies and of reports: the one place that decides what a row is.
+
+Ids, duplicates, missing values, undecodable text and columns are the same for every command,
+because every command reads through `open_studies` or `open_reports`.
+"""
+
+import contextlib
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from vlscore.core import file_digest
+from vlscore.data.rows import Record, columns_of, count_rows, read_rows
+from vlscore.data.study import (
+    BadRow,
+    ColumnNames,
+    Report,
+    SeenIds,
+    Study,
+    StudyImages,
+    check_encodable,
+    id_of,
+    paths_of,
+    text_of,
+    views_of,
+)
+from vlscore.errors import InvalidSetting, InvalidStudy, InvalidTable
+
+ROLES = ("image", "reference", "candidate")
+
+# A report's column, the first that a table has; and those that make one where it has none.
+REPORT_COLUMNS = ("report", "text", "reference")
+REPORT_SECTIONS = ("findings", "impression")
+
+_REPORT_OPTIONS = {"id": "id_column (--id-column)", "text": "text_column (--text-column)"}
+
+Row = TypeVar("Row", Study, Report)
+
+
+@dataclass(frozen=True)
+class Table(ABC, Generic[Row]):
+    """A table that has the columns asked for and at least one row; iterating reads it.
+
+    It can be iterated over as often as one likes, in constant memory but for 40 bytes an id.
+
+    Attributes:
+        path: of the file.
+        found: names of its columns; of .jsonl and .json, those that the first 100 rows have.
+        id_column: that of the ids, whether it is there or not.
+        unique: whether a row whose id stands above is a bad row.
+        options: how the caller names columns, for messages.
+    """
+
+    path: Path
+    found: tuple[str, ...]
+    id_column: str
+    unique: bool
+    options: Mapping[str, str] = field(repr=False)
+
+    @property
+    def has_ids(self) -> bool:
+        """Whether there is a column of ids; else a row's id is its number."""
+        return self.id_column in self.found
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a user should be told before the results, one sentence each."""
+        if self.has_ids or not self.found:
+            return ()
+        hint = f". Name the ids' column with {self.options['id']}" if "id" in self.options else ""
+        return (
+            f'{self.path} has no column "{self.id_column}", so row numbers stand for the ids; '
+            f"found: {_listed(self.found)}{hint}",
+        )
+
+    @cached_property
+    def sha256(self) -> str:
+        """Of the file's content, hexadecimal."""
+        return file_digest(self.path)
+
+    def count(self) -> int | None:
+        """Number of rows, where that is cheap to tell."""
+        return count_rows(self.path)
+
+    def __iter__(self) -> Iterator[Row | BadRow]:
+        seen = SeenIds() if self.unique else None
+        for number, record in read_rows(self.path, self._wanted()):
+            row = self._row(number, record)
+            if seen is not None and not isinstance(row, BadRow):
+                first = seen.first_row(row.id, number)
+                if first != number:
+                    reason = f"id {row.id!r} stands at row {first} already; ids must be unique"
+                    yield BadRow(number, row.id, reason)
+                    continue
+            yield row
+
+    @abstractmethod
+    def _wanted(self) -> set[str]:
+        """Names of the columns that are read."""
+
+    @abstractmethod
+    def _made(self, id: str, number: int, record: Record) -> Row:
+        """The row; raises InvalidStudy where it holds none."""
+
+    def _row(self, number: int, record: Record | str) -> Row | BadRow:
+        if isinstance(record, str):
+            return BadRow(number, None, _printable(record))
+        id = None
+        try:
+            check_encodable([record.get(self.id_column)], self.id_column)
+            id = id_of(record.get(self.id_column), self.id_column)
+            return self._made(str(number) if id is None else id, number, record)
+        except InvalidStudy as error:
+            return BadRow(number, id, _printable(str(error)))
+
+
+@dataclass(frozen=True)
+class StudyTable(Table[Study]):
+    """A table of studies; see `open_studies`.
+
+    Attributes:
+        columns: what they are called.
+        needs: which of image, reference and candidate every row must have.
+        wants: which of the others are read where a row has them.
+        root: folder that image paths start from.
+        also: further columns that are read.
+        parts: columns that make the reference where it has none of its own.
+    """
+
+    columns: ColumnNames
+    needs: frozenset[str]
+    root: Path
+    also: tuple[str, ...] = ()
+    parts: tuple[str, ...] = ()
+    wants: frozenset[str] = frozenset()
+
+    @property
+    def roles(self) -> frozenset[str]:
+        """Which of image, reference and candidate are read."""
+        return self.needs | self.wants
+
+    def _wanted(self) -> set[str]:
+        names = {getattr(self.columns, role) for role in self.roles} | {self.columns.id}
+        if "image" in self.roles:
+            names.add(self.columns.view)
+        return names | set(self.also) | (set(self.parts) if "reference" in self.roles else set())
+
+    def _may_lack(self, role: str) -> contextlib.AbstractContextManager[None]:
+        is_wanted = role in self.wants
+        return contextlib.suppress(InvalidStudy) if is_wanted else contextlib.nullcontext()
+
+    def _made(self, id: str, number: int, record: Record) -> Study:
+        names, roles = self.columns, self.roles
+        images: tuple[Path, ...] = ()
+        views = reference = candidate = parts = None
+        if "image" in roles:
+            with self._may_lack("image"):
+                found = paths_of(record.get(names.image), names.image, self.root)
+                views = views_of(record.get(names.view), len(found), names.view)
+                images = found
+        if "reference" in roles:
+            with self._may_lack("reference"):
+                if self.parts:
+                    parts = _parts(record, self.parts)
+                    reference = " ".join(parts.values())
+                elif (reference := _text(record, names.reference)) is None:
+                    raise InvalidStudy(f'column "{names.reference}" is empty')
+        if "candidate" in roles:
+            # Silence is an answer of the generator and counts; a lost row would not.
+            candidate = _text(record, names.candidate) or ""
+        extra = {name: record[name] for name in self.also if name in record}
+        for name, value in extra.items():
+            check_encodable([value], name)
+        return Study(id, images, reference, candidate, number, views, parts, extra)
+
+
+@dataclass(frozen=True)
+class ReportTable(Table[Report]):
+    """A table of reports; see `open_reports`.
+
+    Attributes:
+        sources: the columns that make a report.
+        by_section: whether they are its findings and its impression.
+    """
+
+    sources: tuple[str, ...]
+    by_section: bool
+
+    def _wanted(self) -> set[str]:
+        return {self.id_column, *self.sources}
+
+    def _made(self, id: str, number: int, record: Record) -> Report:
+        parts = _parts(record, self.sources)
+        text = " ".join(parts.values())
+        return Report(id, text, number, parts if self.by_section else None)
+
+
+def open_studies(
+    path: str | Path,
+    *,
+    needs: Collection[str] = ROLES,
+    wants: Collection[str] = (),
+    image_root: str | Path | None = None,
+    columns: ColumnNames | None = None,
+    also: Sequence[str] = (),
+    unique: bool = True,
+) -> StudyTable:
+    """Open a .jsonl, .json, .csv, .tsv or .parquet table of studies; docs/tables.md has the rules.
+
+    Args:
+        needs: which of "image", "reference" and "candidate" are read and must be there.
+        wants: which of the others are read where they are there; a row without is no bad row.
+        image_root: folder that image paths start from; default: the table's.
+        columns: other column names.
+        also: further columns to read, into `Study.extra`.
+        unique: make a bad row of one whose id stands above.
+
+    Returns: what yields a Study or a BadRow for every row, in order.
+
+    Raises:
+        InvalidTable: the file cannot be read, holds no row, or has not the columns.
+        InvalidSetting: `image_root` is no folder.
+    """
+    path = Path(path)
+    names = columns or ColumnNames()
+    options = names.options or {role: f"ColumnNames({role}=...)" for role in ("id", "view", *ROLES)}
+    if unknown := {*needs, *wants} - set(ROLES):
+        raise InvalidSetting(f"a study has {', '.join(ROLES)}; not {', '.join(sorted(unknown))}")
+    found = _columns_found(path)
+    parts: tuple[str, ...] = ()
+    if names.reference == ColumnNames.reference and names.reference not in found:
+        parts = tuple(name for name in REPORT_SECTIONS if name in found)
+    missing = {role: getattr(names, role) for role in ROLES if role in needs}
+    if parts:
+        missing.pop("reference", None)
+    # A user who names these columns wants them; under their own names they may be absent.
+    roles = {*needs, *wants}
+    named = ("id", *sorted(wants), *(("view",) if "image" in roles else ()))
+    missing |= {
+        role: getattr(names, role)
+        for role in named
+        if getattr(names, role) != getattr(ColumnNames, role)
+    }
+    missing |= {name: name for name in also}
+    _check_columns(path, found, missing, options)
+    if "image" in roles and image_root is not None and not os.path.isdir(image_root):
+        raise InvalidSetting(f"{image_root}: no such folder, and images are looked for in it")
+    root = Path(image_root) if image_root is not None else path.parent
+    return StudyTable(
+        path=path,
+        found=tuple(found),
+        id_column=names.id,
+        unique=unique,
+        options=options,
+        columns=names,
+        needs=frozenset(needs),
+        root=root,
+        also=tuple(also),
+        parts=parts,
+        wants=frozenset(
+            role
+            for role in set(wants) - set(needs)
+            if getattr(names, role) in found or (role == "reference" and parts)
+        ),
+    )
+
+
+def open_reports(
+    path: str | Path,
+    *,
+    id_column: str = "id",
+    text_column: str | None = None,
+    unique: bool = True,
+    options: Mapping[str, str] | None = None,
+) -> ReportTable:
+    """Open a table of reports, of the same formats and by the same rules as `open_studies`.
+
+    Args:
+        text_column: default: "report", "text" or "reference", whichever the table has; else its
+            "findings" and "impression" joined by a blank.
+        unique: make a bad row of one whose id stands above.
+        options: what messages call the two column arguments, "id" and "text".
+
+    Returns: what yields a Report or a BadRow for every row, in order.
+
+    Raises: InvalidTable where the file cannot be read, holds no row, or has none of the columns.
+    """
+    path = Path(path)
+    options = {**_REPORT_OPTIONS, **(options or {})}
+    found = _columns_found(path)
+    named = {"id": id_column} if id_column != ColumnNames.id else {}
+    if text_column is not None:
+        named["text"] = text_column
+    _check_columns(path, found, named, options)
+    sources = (text_column,) if text_column is not None else _report_columns(path, found, options)
+    by_section = text_column is None and sources[0] in REPORT_SECTIONS
+    return ReportTable(path, tuple(found), id_column, unique, options, sources, by_section)
+
+
+def read_studies(
+    path: str | Path,
+    *,
+    image_root: str | Path | None = None,
+    columns: ColumnNames | None = None,
+    unique: bool = True,
+) -> Iterator[Study | BadRow]:
+    """The studies of a table with all their columns, in order; see `open_studies`."""
+    return iter(open_studies(path, image_root=image_root, columns=columns, unique=unique))
+
+
+def read_study_images(
+    path: str | Path,
+    *,
+    image_root: str | Path | None = None,
+    columns: ColumnNames | None = None,
+    unique: bool = True,
+) -> Iterator[StudyImages | BadRow]:
+    """The images of the studies of a table, in order; see `open_studies`."""
+    table = open_studies(
+        path, needs={"image"}, image_root=image_root, columns=columns, unique=unique
+    )
+    return (
+        row if isinstance(row, BadRow) else StudyImages(row.id, row.images, row.views)
+        for row in table
+    )
+
+
+def read_reports(
+    path: str | Path,
+    *,
+    id_column: str = "id",
+    text_column: str | None = None,
+    unique: bool = True,
+) -> Iterator[Report | BadRow]:
+    """The reports of a table, in order; see `open_reports`."""
+    return iter(open_reports(path, id_column=id_column, text_column=text_column, unique=unique))
+
+
+def _columns_found(path: Path) -> list[str]:
+    """The columns of a table that has rows to read."""
+    found = columns_of(path)
+    # Nothing is looked at but whether there is a row, so that no column can spoil the answer.
+    number, record = next(read_rows(path, ()), (0, ""))
+    if not number:
+        raise InvalidTable(f"{path}: holds no rows")
+    if not found:
+        reason = record if isinstance(record, str) else "it is empty"
+        raise InvalidTable(
+            f"{path}: none of its first rows has a column; row {number}: {_printable(reason)}"
+        )
+    return found
+
+
+def _check_columns(
+    path: Path, found: Sequence[str], needed: Mapping[str, str], options: Mapping[str, str]
+) -> None:
+    """Raise InvalidTable where a column, named by what it is for, is not there."""
+    missing = {role: name for role, name in needed.items() if name not in found}
+    if not missing:
+        return
+    ways = [options[role] for role in missing if role in options]
+    it = "it" if len(missing) == 1 else "them"
+    hint = f". Name {it} with {', '.join(ways)}" if ways else ""
+    raise InvalidTable(
+        f"{path}: no column {_listed(missing.values())}; found: {_listed(found)}{hint}"
+    )
+
+
+def _report_columns(
+    path: Path, found: Sequence[str], options: Mapping[str, str]
+) -> tuple[str, ...]:
+    whole = [name for name in REPORT_COLUMNS if name in found][:1]
+    sources = whole or [name for name in REPORT_SECTIONS if name in found]
+    if not sources:
+        wanted = " or ".join((*REPORT_COLUMNS, *REPORT_SECTIONS))
+        raise InvalidTable(
+            f"{path}: no column {wanted}; found: {_listed(found)}. Name it with {options['text']}"
+        )
+    return tuple(sources)
+
+
+def _text(record: Record, column: str) -> str | None:
+    if column not in record:
+        raise InvalidStudy(f'column "{column}" is absent')
+    check_encodable([record[column]], column)
+    return text_of(record[column], column)
+
+
+def _parts(record: Record, columns: Sequence[str]) -> dict[str, str]:
+    """Texts of the columns that have one, without blanks around them."""
+    texts = {name: _text(record, name) for name in columns if name in record}
+    parts = {name: text.strip() for name, text in texts.items() if text is not None}
+    if not parts:
+        raise InvalidStudy(f"no text in {' or '.join(columns)}")
+    return parts
+
+
+def _listed(names: Collection[str]) -> str:
+    return _printable(", ".join(names))
+
+
+def _printable(text: str) -> str:
+    """The text with half surrogate pairs written out, so that any file can hold it."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")

@@ -1,0 +1,373 @@
+"""How the several images of one study become one image embedding.
+
+From studies to embeddings: which images of a study count, how they are read, by which encoder.
+
+Everything that looks at embeddings (scores, benchmarks, indexes, oracles) embeds through this.
+"""
+
+import os
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from vlscore.core import Cache, Signature, open_cache
+from vlscore.data import ImagePolicy, Provenance, Radiograph, is_lateral, projection, stored_view
+from vlscore.embedding.decoding import ImageDecoder, PendingPixels
+from vlscore.embedding.engine import EmbeddingEngine
+from vlscore.encoders import (
+    ImagePipeline,
+    JointEncoder,
+    Precision,
+    check_alone,
+    check_device,
+    check_precision,
+    check_ready,
+    load_encoder,
+    why_slow,
+)
+from vlscore.errors import (
+    DemonstrationEncoderWarning,
+    InvalidSetting,
+    InvalidStudy,
+    SlowPrecisionWarning,
+    VLScoreError,
+)
+
+VIEW_POLICIES = ("first-frontal", "mean", "frontal+lateral")
+
+
+@dataclass(frozen=True)
+class ChosenViews:
+    """The images of one study that are embedded.
+
+    Attributes:
+        frontal, lateral: images.
+        guessed: the frontal image was one of several, and nothing tells that it is frontal.
+    """
+
+    frontal: list[Any]
+    lateral: list[Any]
+    guessed: bool = False
+
+
+def check_view_policy(policy: str, encoder: JointEncoder) -> str:
+    """The policy itself; raises InvalidSetting where it is unknown or beyond the encoder."""
+    if policy not in VIEW_POLICIES:
+        raise InvalidSetting(f"views is one of {', '.join(VIEW_POLICIES)}, not {policy!r}")
+    if policy == "frontal+lateral" and not encoder.has_lateral_tower:
+        raise InvalidSetting(
+            f"{encoder.card.name} has no tower for lateral views; "
+            'use views="first-frontal" or views="mean"'
+        )
+    return policy
+
+
+def choose_views(
+    images: Sequence[Any], views: Sequence[str | None] | None, policy: str
+) -> ChosenViews:
+    """The images of one study to embed.
+
+    Args:
+        images: at least one.
+        views: view positions where known; None looks into DICOM headers. Unknown is taken for
+            frontal.
+        policy: "first-frontal": the first frontal image. "mean": all images, as frontal ones.
+            "frontal+lateral": the first of each; the lateral may be missing.
+
+    Raises: InvalidStudy where no image is left, or `views` are not as many as the images.
+    """
+    if not images:
+        raise InvalidStudy("the study has no image")
+    if views is not None and len(views) != len(images):
+        raise InvalidStudy(f"the study has {len(images)} images and {len(views)} views")
+    if policy == "mean":
+        return ChosenViews(list(images), [])
+    given = list(views) if views is not None else [None] * len(images)
+    known = [view or stored_view(image) for view, image in zip(given, images, strict=True)]
+    pairs = list(zip(images, known, strict=True))
+    frontal = [(image, view) for image, view in pairs if not is_lateral(view)]
+    lateral = [image for image, view in pairs if is_lateral(view)]
+    if not frontal:
+        one = len(images) == 1
+        raise InvalidStudy(
+            f"{'its image is a lateral view' if one else f'all {len(images)} are lateral views'}; "
+            'give a frontal one, or choose views="mean" (--views mean)'
+        )
+    # A frontal image whose view is stated goes before one whose view is unknown.
+    stated = [image for image, view in frontal if projection(view) != "unknown"]
+    chosen = stated[0] if stated else frontal[0][0]
+    return ChosenViews(
+        [chosen],
+        lateral[:1] if policy == "frontal+lateral" else [],
+        guessed=len(frontal) > 1 and not stated,
+    )
+
+
+_BLACK_SIDE = 256
+
+
+@dataclass(eq=False)
+class StudyViews:
+    """The images of one study on their way to an embedding; some may be decoding already.
+
+    Attributes:
+        images: paths, arrays, ... of the study.
+        views: view position of each image, where known.
+        frontal, lateral: the images that count, once decoding has begun.
+        guessed: nothing tells that the image taken for the frontal one is frontal.
+        error: why the study has no embedding.
+    """
+
+    images: Sequence[Any]
+    views: Sequence[str | None] | None = None
+    frontal: list[PendingPixels] = field(default_factory=list)
+    lateral: list[PendingPixels] = field(default_factory=list)
+    guessed: bool = False
+    error: VLScoreError | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class EmbeddedRows:
+    """Embeddings of n studies' images, or of n texts; failed rows hold nan.
+
+    Attributes:
+        vectors: (n, d) float32, on the CPU.
+        failures: row -> why it has no embedding.
+        truncated: (n,) bool: the encoder did not read the text's tail; False for images.
+    """
+
+    vectors: Tensor
+    failures: dict[int, VLScoreError]
+    truncated: Tensor
+
+    def rows(self, start: int, stop: int) -> "EmbeddedRows":
+        """Some of the rows, counted anew from 0."""
+        failures = {k - start: e for k, e in self.failures.items() if start <= k < stop}
+        return EmbeddedRows(self.vectors[start:stop], failures, self.truncated[start:stop])
+
+
+class StudyEmbedder:
+    """Embeds the images and reports of studies under one encoder and one set of policies.
+
+    The encoder is shared, never changed: two embedders with other policies may hold the same one.
+
+    Args:
+        encoder: name, or a loaded JointEncoder; default: VLSCORE_ENCODER, else the bundled
+            demonstration encoder, which warns.
+        device: "cpu", "cuda", ...; default: a GPU where there is one, or where a loaded encoder is.
+        precision: "fp32"; "bf16"; on a GPU also "fp16".
+        batch_size: images per forward pass, at least 1; default: 16 on a CPU, on a GPU what its
+            memory holds.
+        image_policy: what of image files is read; see ImagePolicy.
+        views: "first-frontal", "mean" or "frontal+lateral".
+        weights, tokenizer: as in `load_encoder`; only for an encoder given by name.
+        cache: True: pixels and embeddings are kept in the user's cache (docs/caching.md), unless
+            VLSCORE_CACHE=off; False: nothing is; or another folder.
+        compile: run the encoder's towers under torch.compile, where that is possible.
+
+    Raises:
+        UnknownName, InvalidSetting: a name or value that cannot be honoured.
+        BrokenContract: a loaded encoder is in training mode.
+        WeightsNotFound and others of `load_encoder`.
+    """
+
+    def __init__(
+        self,
+        encoder: str | JointEncoder | None = None,
+        *,
+        device: str | None = None,
+        precision: Precision = "fp32",
+        batch_size: int | None = None,
+        image_policy: ImagePolicy | str | None = None,
+        views: str = "first-frontal",
+        weights: str | None = None,
+        tokenizer: str | None = None,
+        cache: Cache | bool | str | os.PathLike[str] = True,
+        compile: bool = False,
+    ) -> None:
+        check_precision(precision)
+        if batch_size is not None and (not isinstance(batch_size, int) or batch_size < 1):
+            raise InvalidSetting(f"batch_size is a number from 1 on, not {batch_size!r}")
+        policy = ImagePolicy.named(image_policy) if image_policy is not None else None
+        self.encoder = _ready(encoder, device, weights, tokenizer)
+        check_precision(precision, self.encoder.device)
+        if (reason := why_slow(precision, self.encoder.device)) is not None:
+            warnings.warn(reason, SlowPrecisionWarning, stacklevel=2)
+        self.image_policy = _check_policy(policy or self.encoder.image_policy, self.encoder)
+        self.views = check_view_policy(views, self.encoder)
+        self.engine = EmbeddingEngine(
+            self.encoder,
+            batch_size=batch_size,
+            precision=precision,
+            image_policy=self.image_policy,
+            cache=open_cache(cache),
+            compile=compile,
+        )
+        if self.encoder.card.demonstration:
+            _warn_of_demonstration(self.encoder.card.name)
+
+    def like_this(
+        self, *, precision: Precision | None = None, cache: Cache | bool
+    ) -> "StudyEmbedder":
+        """Another embedder with the same encoder and policies; default: the same precision."""
+        return StudyEmbedder(
+            self.encoder,
+            precision=precision or self.engine.precision,
+            batch_size=self.engine.batch_size,
+            image_policy=self.image_policy,
+            views=self.views,
+            cache=cache,
+            compile=self.engine.is_compiled,
+        )
+
+    @property
+    def dim(self) -> int:
+        """Dimensions of an embedding."""
+        return self.encoder.card.dim
+
+    @property
+    def C(self) -> float | None:
+        """The encoder's published constant of VLScore; None where nobody stated one."""
+        return self.encoder.card.C
+
+    @property
+    def signature(self) -> Signature:
+        """What the embeddings depend on."""
+        signature = Signature("embeddings").plus(
+            enc=f"{self.encoder.card.name}@{self.encoder.checksum[:12]}",
+            img=self.image_policy.signature(),
+            views=self.views,
+            prec=self.engine.precision,
+        )
+        flags = {
+            "COMPILED": self.engine.is_compiled,
+            "DEMONSTRATION-ENCODER": self.encoder.card.demonstration,
+        }
+        return signature.flagged(*(flag for flag, is_stated in flags.items() if is_stated))
+
+    def decoder(self, workers: int = 0) -> ImageDecoder:
+        """What decodes images for this embedder, in `workers` processes; a context manager."""
+        return self.engine.decoder(workers)
+
+    def begin(self, study: StudyViews, decoder: ImageDecoder) -> StudyViews:
+        """Choose the views that count and begin to decode them; errors stay with the study."""
+        try:
+            chosen = choose_views(study.images, study.views, self.views)
+        except VLScoreError as error:
+            study.error = error
+            return study
+        study.guessed = chosen.guessed
+        begin = self.engine.begin
+        study.frontal = [begin(image, decoder) for image in chosen.frontal]
+        study.lateral = [begin(image, decoder, lateral=True) for image in chosen.lateral]
+        return study
+
+    def embed_studies(self, studies: Sequence[StudyViews]) -> EmbeddedRows:
+        """One vector for the images of each study; what fails is listed, never raised.
+
+        Several views are averaged. Under "frontal+lateral" a missing lateral view counts as a zero
+        vector, as LIMITR's code does.
+        """
+        here = self.decoder()
+        for study in studies:
+            if not study.frontal and study.error is None:
+                self.begin(study, here)
+        failures = {row: study.error for row, study in enumerate(studies) if study.error}
+        total = torch.zeros(len(studies), self.dim)
+        for lateral in (False, True):
+            owners = [
+                (row, pending)
+                for row, study in enumerate(studies)
+                if row not in failures
+                for pending in (study.lateral if lateral else study.frontal)
+            ]
+            if not owners:
+                continue
+            embedded = self.engine.embed_pending(
+                [pending for _, pending in owners], lateral=lateral
+            )
+            for k, error in embedded.failures.items():
+                failures.setdefault(owners[k][0], error)
+            total.index_add_(0, torch.tensor([row for row, _ in owners]), embedded.vectors)
+        if self.views == "frontal+lateral":
+            vectors = total / 2
+        else:
+            counts = torch.tensor([max(len(study.frontal), 1) for study in studies])
+            vectors = total / counts[:, None]
+        return _finite(vectors, failures, torch.zeros(len(studies), dtype=torch.bool), self)
+
+    def embed_texts(self, texts: Sequence[str]) -> EmbeddedRows:
+        """One vector for each text, as it is given; equal texts are embedded once."""
+        embedded = self.engine.embed_reports(texts)
+        return _finite(embedded.vectors, embedded.failures, embedded.truncated, self)
+
+    def embed_black(self) -> Tensor:
+        """(d,) the embedding of a black image, which file readers rightly refuse for a study."""
+        # The authors' readers take files alone.
+        pixels = self.encoder.image_pipeline.load_stored(_black_radiograph(), ImagePolicy())
+        black = [PendingPixels("black image", lambda: pixels)]
+        lateral = black if self.views == "frontal+lateral" else []
+        study = StudyViews(images=("black image",), frontal=black, lateral=lateral)
+        return self.embed_studies([study]).vectors[0]
+
+
+def _finite(
+    vectors: Tensor, failures: dict[int, VLScoreError], truncated: Tensor, embedder: StudyEmbedder
+) -> EmbeddedRows:
+    """Rows that are not finite become failures, and failures hold nan."""
+    for row in torch.nonzero(~vectors.isfinite().all(1)).flatten().tolist():
+        failures.setdefault(
+            row,
+            VLScoreError(f"{embedder.encoder.card.name} returned an embedding that is not finite"),
+        )
+    rows = sorted(failures)
+    vectors[rows] = torch.nan
+    truncated[rows] = False
+    return EmbeddedRows(vectors, {row: failures[row] for row in rows}, truncated)
+
+
+def _ready(
+    encoder: str | JointEncoder | None,
+    device: str | None,
+    weights: str | None,
+    tokenizer: str | None,
+) -> JointEncoder:
+    if isinstance(encoder, JointEncoder):
+        check_alone(weights=weights, tokenizer=tokenizer)
+        check_ready(encoder)
+        return encoder if device is None else encoder.to(check_device(device))
+    device = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    return load_encoder(encoder, weights=weights, tokenizer=tokenizer, device=device)
+
+
+def _check_policy(policy: ImagePolicy, encoder: JointEncoder) -> ImagePolicy:
+    """The policy itself; what no image can be read by is said before the first one."""
+    pipeline = type(encoder.image_pipeline)
+    if policy.as_authors and pipeline.as_authors is ImagePipeline.as_authors:
+        raise InvalidSetting(
+            f"{encoder.card.name} has no reader of its authors' here, which the image policy "
+            '"authors" asks for; use the default policy'
+        )
+    return policy
+
+
+def _black_radiograph() -> Radiograph:
+    pixels = np.zeros((_BLACK_SIDE, _BLACK_SIDE), dtype=np.float32)
+    return Radiograph(pixels, Provenance(format="array", bits=32, window="as given"), "black image")
+
+
+@cache
+def _warn_of_demonstration(name: str) -> None:
+    warnings.warn(
+        f'the bundled encoder "{name}" was trained on synthetic phantoms, for demonstration and '
+        "tests: its scores of real radiographs mean nothing. Name a real encoder with encoder=... "
+        "or VLSCORE_ENCODER (`vlscore encoders` lists them)",
+        DemonstrationEncoderWarning,
+        stacklevel=4,
+    )

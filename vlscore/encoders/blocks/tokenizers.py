@@ -1,0 +1,465 @@
+"""Configurations in json, read as data.
+
+BERT's word pieces over any vocabulary, the same under every version of transformers.
+
+Any tokenizer that a tokenizer.json describes, run without asking a library which code to use.
+
+CLIP's byte pair encoding, from the vocabulary that open_clip ships.
+
+Reports as words and sentences: what towers that read sentence by sentence share.
+"""
+
+import gzip
+import hashlib
+import json
+import re
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar
+
+import torch
+from open_clip.tokenizer import SimpleTokenizer, get_clean_fn
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
+from torch import Tensor
+from torch.nn.functional import pad as nn_pad
+
+from vlscore.encoders.base import Tokens
+from vlscore.errors import IncompatibleCheckpoint, InvalidSetting, UnsafeCheckpoint, WeightsNotFound
+
+_LARGEST_FILE = 1 << 26
+_DEEPEST = 100
+# Settings by which these libraries are asked to run code, to fetch it, or to read another place.
+_ASKS_FOR_CODE = frozenset(
+    (
+        "trust_remote_code",
+        "auto_map",
+        "custom_pipelines",
+        "custom_code",
+        "code_revision",
+        "use_kernels",
+        "attn_implementation",
+        "_attn_implementation",
+        "bpe_path",
+        "cache_dir",
+        "subfolder",
+        "_target_",
+    )
+)
+
+
+def read_json(path: Path, what: str) -> dict[str, Any]:
+    """A json object from a file.
+
+    Args:
+        what: what the file should be, for messages.
+
+    Raises: IncompatibleCheckpoint.
+    """
+    try:
+        if path.stat().st_size > _LARGEST_FILE:
+            raise ValueError("it is too large")
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        reason = str(error) or type(error).__name__
+        raise IncompatibleCheckpoint(f"{path} is no {what}: {reason}") from None
+    if not isinstance(content, dict):
+        raise IncompatibleCheckpoint(f"{path} is no {what}, but a {type(content).__name__}")
+    return content
+
+
+def refuse_code(config: Any, source: str, *, depth: int = 0) -> None:
+    """Refuse a json object in which some setting, however deep, asks for code to be run.
+
+    Raises: UnsafeCheckpoint.
+    """
+    if depth > _DEEPEST:
+        raise IncompatibleCheckpoint(f"{source} is nested too deeply for a configuration")
+    if isinstance(config, Mapping):
+        asking = sorted(key for key in config if key in _ASKS_FOR_CODE and config[key])
+        if asking:
+            raise UnsafeCheckpoint(
+                f"{source} sets {asking[0]}, which can run code or read other places; it was not "
+                "loaded. Take the setting out if you trust the rest"
+            )
+    if isinstance(config, Mapping | list):
+        inner = config.values() if isinstance(config, Mapping) else config
+        for value in inner:
+            refuse_code(value, source, depth=depth + 1)
+
+
+_SPECIAL = ("[UNK]", "[SEP]", "[PAD]", "[CLS]", "[MASK]")
+
+
+class WordPieceTokenizer:
+    """Lower-casing, accent-stripping BERT tokenizer.
+
+    Equal to transformers' BertTokenizer(do_lower_case=True), which is also what the authors'
+    code runs on the cased Bio_ClinicalBERT vocabulary. Special tokens written out in a text,
+    such as "[UNK]", are read as those tokens.
+
+    Args:
+        vocabulary: word piece -> id.
+
+    Attributes:
+        in_order: the word pieces, each at its id.
+    """
+
+    def __init__(self, vocabulary: dict[str, int]) -> None:
+        self._vocabulary = vocabulary
+        self._tokenizer = Tokenizer(
+            models.WordPiece(vocabulary, unk_token="[UNK]", max_input_chars_per_word=100)
+        )
+        self._tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
+        self._tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+        self._tokenizer.add_special_tokens([token for token in _SPECIAL if token in vocabulary])
+        self.pad, self.start, self.end = (vocabulary[t] for t in ("[PAD]", "[CLS]", "[SEP]"))
+        self.size = len(vocabulary)
+        self.in_order = sorted(vocabulary, key=vocabulary.__getitem__)
+        self.digest = hashlib.sha256(
+            "\n".join(self.in_order).encode("utf-8", "surrogatepass")
+        ).hexdigest()
+
+    @classmethod
+    def from_file(cls, path: Path, *, size: int | None = None) -> "WordPieceTokenizer":
+        """Read vocab.txt or tokenizer.json.
+
+        Args:
+            size: how many pieces there must be; default: any number.
+
+        Raises: IncompatibleCheckpoint where there are others, or no special tokens.
+        """
+        vocabulary = _read_vocabulary(path)
+        absent = [token for token in _SPECIAL if token not in vocabulary]
+        if absent:
+            raise IncompatibleCheckpoint(f"{path} is no BERT vocabulary: no {', '.join(absent)}")
+        if size not in (None, len(vocabulary)):
+            raise IncompatibleCheckpoint(
+                f"{path} holds {len(vocabulary)} word pieces, but the encoder has {size}: "
+                "give the vocabulary that it was trained with as tokenizer="
+            )
+        return cls(vocabulary)
+
+    @cached_property
+    def continues_word(self) -> Tensor:
+        """(vocabulary,) bool, True for the "##" pieces, which continue the word before."""
+        flags = torch.zeros(len(self._vocabulary), dtype=torch.bool)
+        flags[[i for piece, i in self._vocabulary.items() if piece.startswith("##")]] = True
+        return flags
+
+    def pieces(self, ids: Sequence[int]) -> list[str]:
+        """The word pieces that the ids stand for."""
+        return [self._tokenizer.id_to_token(i) or "[UNK]" for i in ids]
+
+    def __call__(
+        self, texts: Sequence[str], *, max_tokens: int, pad_to: int | None = None
+    ) -> Tokens:
+        """[CLS] pieces [SEP] for each text; a longer text loses its tail, and says so.
+
+        Args:
+            max_tokens: longest sequence, [CLS] and [SEP] included.
+            pad_to: common length; default: that of the longest sequence.
+        """
+        rows = [[self.start, *self._encode(text), self.end] for text in texts]
+        return Tokens.padded(rows, max_tokens=max_tokens, pad=self.pad, pad_to=pad_to)
+
+    def _encode(self, text: str) -> list[int]:
+        # A lone surrogate is no character, and the tokenizer below cannot be given one.
+        clean = text.encode("utf-8", "replace").decode("utf-8")
+        return self._tokenizer.encode(clean, add_special_tokens=False).ids
+
+
+def _read_vocabulary(path: Path) -> dict[str, int]:
+    if path.suffix == ".json":
+        model = read_json(path, "description of a tokenizer").get("model")
+        vocabulary = model.get("vocab") if isinstance(model, dict) else None
+        if not isinstance(vocabulary, dict):
+            raise IncompatibleCheckpoint(f"{path} describes no tokenizer of word pieces")
+    else:
+        try:
+            text = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise IncompatibleCheckpoint(f"{path} is no list of word pieces: {error}") from None
+        # Not splitlines(): a vocabulary may hold characters that it takes for line ends.
+        lines = text.removesuffix("\n").split("\n")
+        vocabulary = {piece: number for number, piece in enumerate(lines)}
+        if len(vocabulary) < len(lines):
+            twice = next(piece for n, piece in enumerate(lines) if vocabulary[piece] != n)
+            raise IncompatibleCheckpoint(f"{path} lists the word piece {twice!r} twice")
+    numbers = vocabulary.values()
+    if not all(type(n) is int and 0 <= n < len(vocabulary) for n in numbers) or (
+        len(set(numbers)) < len(vocabulary)
+    ):
+        raise IncompatibleCheckpoint(
+            f"{path}: its word pieces are not numbered from 0 to {len(vocabulary) - 1}"
+        )
+    return vocabulary
+
+
+# Beside the first, the others say which token pads and which one separates.
+TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json")
+_PADDING = ("[PAD]", "<pad>")
+
+
+class JsonTokenizer:
+    """A tokenizer of the hub as open_clip runs it: cleaned, cut, and padded to the context.
+
+    Equal to open_clip's HFTokenizer over the same file. That one lets the folder's settings choose
+    the class to run, and so may import code; here the file is data, and nothing else is read but
+    the names of the tokens that pad and separate.
+
+    Args:
+        path: tokenizer.json.
+        context: longest sequence, special tokens included.
+        clean: "whitespace", "lower" or "canonicalize".
+        strip_sep_token: whether separators become 0.
+
+    Raises: IncompatibleCheckpoint, UnsafeCheckpoint.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        context: int,
+        *,
+        clean: str = "whitespace",
+        strip_sep_token: bool = False,
+    ) -> None:
+        described = read_json(path, "description of a tokenizer")
+        settings = _companions(path.parent)
+        text = path.read_text(encoding="utf-8")
+        try:
+            self._whole, self._cut = Tokenizer.from_str(text), Tokenizer.from_str(text)
+            self._whole.no_truncation()
+            self._whole.no_padding()
+            self._cut.enable_truncation(context)
+            self._cut.no_padding()
+        except Exception as error:  # the library raises Exception itself
+            raise IncompatibleCheckpoint(f"{path} describes no tokenizer: {error}") from None
+        padding = described.get("padding") or {}
+        self.pad = self._id_of(settings.get("pad_token"), *_PADDING) or 0
+        if "pad_token" not in settings and isinstance(padding.get("pad_id"), int):
+            self.pad = padding["pad_id"]
+        self._separator = self._id_of(settings.get("sep_token")) if strip_sep_token else None
+        self.context = context
+        self._clean: Callable[[str], str] = get_clean_fn(clean)
+        self.digest = hashlib.sha256(
+            f"{text}\n{context} {clean} {self.pad} {self._separator}".encode()
+        ).hexdigest()
+
+    def __call__(self, texts: Sequence[str]) -> Tokens:
+        """n texts -> (n, context) ids; a longer text loses its tail, and says so."""
+        ids = torch.full((len(texts), self.context), self.pad, dtype=torch.long)
+        mask = torch.zeros_like(ids)
+        full_lengths = torch.zeros(len(texts), dtype=torch.long)
+        for row, text in enumerate(texts):
+            # A lone surrogate is no character, and the tokenizer below cannot be given one.
+            clean = self._clean(text.encode("utf-8", "replace").decode("utf-8"))
+            full_lengths[row] = len(self._whole.encode(clean).ids)
+            kept = torch.tensor(self._cut.encode(clean).ids, dtype=torch.long)
+            ids[row, : len(kept)], mask[row, : len(kept)] = kept, 1
+        if self._separator is not None:
+            ids[ids == self._separator] = 0
+        return Tokens(ids, mask, full_lengths)
+
+    def _id_of(self, *tokens: str | None) -> int | None:
+        found = (self._whole.token_to_id(token) for token in tokens if token is not None)
+        return next((number for number in found if number is not None), None)
+
+
+def _companions(folder: Path) -> dict[str, str]:
+    """The special tokens that the files beside tokenizer.json name."""
+    tokens: dict[str, str] = {}
+    for name in TOKENIZER_FILES[1:]:
+        if not (folder / name).is_file():
+            continue
+        settings = read_json(folder / name, "file of tokenizer settings")
+        refuse_code(settings, str(folder / name))
+        for key in ("pad_token", "sep_token"):
+            token = settings.get(key)
+            token = token.get("content") if isinstance(token, dict) else token
+            if isinstance(token, str):
+                tokens.setdefault(key, token)
+    return tokens
+
+
+CONTEXT = 77
+_LARGEST_MERGES = 1 << 26
+# How many lines of the list are used.
+_MERGES = 49152 - 256 - 2 + 1
+
+
+class ClipTokenizer:
+    """Lower-casing CLIP tokenizer (Radford et al. 2021); padding has id 0.
+
+    Args:
+        vocabulary: a gzipped list of merges; default: CLIP's own.
+        context: longest sequence, start and end tokens included.
+        options: of open_clip's SimpleTokenizer: clean.
+
+    Raises: InvalidSetting, WeightsNotFound, IncompatibleCheckpoint where `vocabulary` is none.
+    """
+
+    pad = 0
+
+    def __init__(
+        self, vocabulary: Path | None = None, *, context: int = CONTEXT, **options: Any
+    ) -> None:
+        if vocabulary is not None and vocabulary.suffix != ".gz":
+            raise InvalidSetting(
+                f"{vocabulary}: CLIP's vocabulary is a list of merges (.txt.gz) and comes with "
+                "open_clip; leave tokenizer out"
+            )
+        if vocabulary is not None:
+            _check_merges(vocabulary)
+            options["bpe_path"] = str(vocabulary)
+        self._bpe = SimpleTokenizer(**options)
+        self.context = context
+        self.digest = hashlib.sha256(
+            repr((self._bpe.encoder, self._bpe.bpe_ranks, context, options.get("clean"))).encode()
+        ).hexdigest()
+
+    def __call__(self, texts: Sequence[str]) -> Tokens:
+        """Start, pieces, end for each text; a longer text loses its tail, and says so."""
+        start, end = self._bpe.sot_token_id, self._bpe.eot_token_id
+        rows = [[start, *self._bpe.encode(_valid(text)), end] for text in texts]
+        return Tokens.padded(rows, max_tokens=self.context, pad=self.pad, pad_to=self.context)
+
+
+def whole_context(ids: Tensor, context: int, pad: int = 0) -> Tensor:
+    """(n, L) -> (n, context): CLIP's text towers take no shorter sequence."""
+    return nn_pad(ids, (0, context - ids.shape[1]), value=pad)
+
+
+def _check_merges(path: Path) -> None:
+    """Read a list of merges as far as is sensible: a small file can unpack to any size."""
+    if not path.is_file():
+        raise WeightsNotFound(f"{path}: no such vocabulary file")
+    try:
+        with gzip.open(path) as file:
+            content = file.read(_LARGEST_MERGES + 1)
+        if len(content) > _LARGEST_MERGES:
+            raise ValueError("it is too large")
+        pairs = content.decode("utf-8").split("\n")[1:_MERGES]
+        if not pairs or any(len(line.split()) != 2 for line in pairs):
+            raise ValueError("it has a line that is no pair")
+    except (OSError, EOFError, ValueError, zlib.error) as error:
+        raise IncompatibleCheckpoint(f"{path} is no list of merges: {error}") from None
+
+
+def _valid(text: str) -> str:
+    # A lone surrogate cannot be encoded in UTF-8, whose bytes the pieces are made of.
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+PAD, STOP, UNKNOWN = 0, 1, 2
+MAX_TOKENS = 384
+LONGEST_SENTENCE = 48
+
+_WORD = re.compile(r"\[unk\]|[^\W_]+|[.;!?\n]")
+_STOPS = frozenset(".;!?\n")
+
+
+class WordTokenizer:
+    """Words and sentence ends to ids; words it does not know share hashed ids.
+
+    Attributes:
+        HASHED: how many ids such words share; they come behind those of PAD, STOP and UNKNOWN.
+    """
+
+    HASHED: ClassVar[int] = 256
+
+    def __init__(self, words: Sequence[str]) -> None:
+        self.words = list(words)
+        first = UNKNOWN + 1 + self.HASHED
+        self._ids = {word: first + k for k, word in enumerate(words)}
+        self.size = first + len(words)
+
+    def ids_of(self, report: str) -> list[int]:
+        """Token ids; a report without words has one sentence end."""
+        return [self._id_of(token) for token in _WORD.findall(report.lower())] or [STOP]
+
+    def _id_of(self, token: str) -> int:
+        if token in _STOPS:
+            return STOP
+        if token == "[unk]":
+            return UNKNOWN
+        known = self._ids.get(token)
+        if known is not None:
+            return known
+        digest = hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
+        return UNKNOWN + 1 + digest[0]
+
+    def __call__(self, reports: Sequence[str]) -> Tokens:
+        sequences = [self.ids_of(report) for report in reports]
+        longest = min(max(map(len, sequences), default=0), MAX_TOKENS)
+        ids = torch.full((len(sequences), longest), PAD, dtype=torch.long)
+        for row, sequence in enumerate(sequences):
+            kept = sequence[:longest]
+            ids[row, : len(kept)] = torch.tensor(kept)
+        full_lengths = torch.tensor([len(sequence) for sequence in sequences], dtype=torch.long)
+        return Tokens(ids, (ids != PAD).long(), full_lengths)
+
+
+def pretokenize(report: str) -> list[str]:
+    """The words and sentence ends that a vocabulary is made from."""
+    return _WORD.findall(report.lower())
+
+
+def vocabulary_of(reports: Sequence[str], *, at_least: int = 1) -> list[str]:
+    """The words that stand at least so often in these reports, sorted.
+
+    >>> vocabulary_of(["No effusion. No edema!", "[UNK] effusion"])
+    ['edema', 'effusion', 'no']
+    """
+    counts: dict[str, int] = {}
+    for report in reports:
+        for token in pretokenize(report):
+            counts[token] = counts.get(token, 0) + 1
+    words = counts.keys() - _STOPS - {"[unk]"}
+    return sorted(word for word in words if counts[word] >= at_least)
+
+
+def read_vocabulary(path: Path) -> list[str]:
+    """The words of a vocabulary.json. Raises IncompatibleCheckpoint."""
+    try:
+        words = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+            raise ValueError("it is no list of words")
+        "\n".join(words).encode()
+    except (OSError, ValueError, RecursionError) as error:
+        raise IncompatibleCheckpoint(
+            f"{path} is no vocabulary: {str(error) or type(error).__name__}"
+        ) from None
+    return words
+
+
+def split_sentences(ids: Tensor) -> tuple[Tensor, Tensor]:
+    """Token ids (n, L) -> one row a sentence (m, longest) and the report each belongs to (m,).
+
+    A sentence of more than 48 words is read in pieces of 48.
+    """
+    is_word = (ids != PAD) & (ids != STOP)
+    number = torch.cumsum(ids == STOP, dim=1)
+    report = torch.arange(len(ids), device=ids.device)[:, None].expand_as(ids)
+    words, number, report = ids[is_word], number[is_word], report[is_word]
+    key = report * (ids.shape[1] + 1) + number
+    place = running_count(key)
+    piece = place // LONGEST_SENTENCE
+    starts = torch.ones_like(key, dtype=torch.bool)
+    starts[1:] = (key[1:] != key[:-1]) | (piece[1:] != piece[:-1])
+    row = torch.cumsum(starts, dim=0) - 1
+    longest = int(place.clamp(max=LONGEST_SENTENCE - 1).max()) + 1 if len(place) else 0
+    sentences = ids.new_full((int(starts.sum()), longest), PAD)
+    sentences[row, place % LONGEST_SENTENCE] = words
+    return sentences, report[starts]
+
+
+def running_count(key: Tensor) -> Tensor:
+    """For sorted keys, how many equal ones came before."""
+    position = torch.arange(len(key), device=key.device)
+    starts = torch.ones_like(key, dtype=torch.bool)
+    starts[1:] = key[1:] != key[:-1]
+    first = torch.where(starts, position, 0)
+    return position - torch.cummax(first, dim=0).values if len(key) else position

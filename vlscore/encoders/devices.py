@@ -1,0 +1,197 @@
+"""Running a model so that the same input always gives the same numbers."""
+
+import contextlib
+import hashlib
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+from functools import cache
+from typing import Any, Literal, NamedTuple, TypeVar
+
+import torch
+from torch import nn
+
+from vlscore.core import FULL_PRECISION
+from vlscore.errors import BrokenContract, InvalidSetting
+
+Precision = Literal["fp32", "bf16", "fp16"]
+PRECISIONS: tuple[Precision, ...] = ("fp32", "bf16", "fp16")
+
+# What Linux calls a processor's units for bfloat16: AVX-512 and AMX; NEON and SVE.
+_BF16_FLAGS = {"avx512_bf16", "amx_bf16", "avx_ne_convert", "bf16", "svebf16"}
+# Values at either end of a tensor that `weights_sample` looks at.
+_SAMPLED = 32
+
+Result = TypeVar("Result")
+_OF_WEIGHTS: ContextVar[dict[nn.Module, Any] | None] = ContextVar("of_weights", default=None)
+
+# The last is of cuBLAS and cuDNN, which take memory of their own.
+_SHORTAGES = ("out of memory", "can't allocate memory", "_STATUS_ALLOC_FAILED")
+
+
+@contextlib.contextmanager
+def inference(device: torch.device, precision: Precision) -> Iterator[None]:
+    """No gradients; autocast to 16 bits where asked for; fp32 means fp32 (no TF32, no bfloat16).
+
+    PyTorch's switches for reduced precision belong to the whole process. They are set back when
+    the last thread has left, also after an exception.
+    """
+    check_precision(precision, device)
+    half = torch.float16 if precision == "fp16" else torch.bfloat16
+    with (
+        FULL_PRECISION,
+        torch.inference_mode(),
+        torch.autocast(device.type, dtype=half, enabled=precision != "fp32"),
+    ):
+        yield
+
+
+@contextlib.contextmanager
+def unchanging_weights() -> Iterator[None]:
+    """What `of_weights_alone` makes is made once in this block, in which no weight may change."""
+    token = _OF_WEIGHTS.set({})
+    try:
+        yield
+    finally:
+        _OF_WEIGHTS.reset(token)
+
+
+def of_weights_alone(module: nn.Module, make: Callable[[], Result]) -> Result:
+    """What `make` makes of a module's weights; once for all batches of `unchanging_weights`."""
+    made = None if torch.compiler.is_compiling() else _OF_WEIGHTS.get()
+    if made is None:
+        return make()
+    if module not in made:
+        made[module] = make()
+    found: Result = made[module]
+    return found
+
+
+def check_precision(precision: str, device: torch.device | None = None) -> None:
+    """Refuse a precision that there is not, or not on this kind of device.
+
+    Raises: InvalidSetting.
+    """
+    if precision not in PRECISIONS:
+        raise InvalidSetting(f'precision is "fp32", "bf16" or "fp16", not {precision!r}')
+    if precision == "fp16" and device is not None and device.type == "cpu":
+        raise InvalidSetting(
+            "fp16 is for GPUs: processors emulate it, which is slower than fp32 and less exact. "
+            "Choose fp32, or bf16 where the processor has units for it"
+        )
+
+
+def why_slow(precision: Precision, device: torch.device) -> str | None:
+    """Why a precision will be slower than fp32 on this device; None where nothing says so."""
+    if precision != "bf16":
+        return None
+    if device.type == "cuda":
+        if torch.cuda.is_bf16_supported(including_emulation=False):
+            return None
+        name = torch.cuda.get_device_name(device)
+        return f"{name} has no units for bf16, which will be slower than fp32; fp16 is not"
+    flags = _processor_flags() if device.type == "cpu" else frozenset()
+    if not flags or flags & _BF16_FLAGS:
+        return None
+    return "this processor has no units for bf16, which will be slower than fp32"
+
+
+class ProcessorFacts(NamedTuple):
+    """What Linux says of the processor: who made it, what it can do; empty where nobody says."""
+
+    maker: str
+    flags: frozenset[str]
+
+
+@cache
+def processor_facts() -> ProcessorFacts:
+    """As the first processor of /proc/cpuinfo states them."""
+    maker = ""
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as stream:
+            for line in stream:
+                name, _, value = line.partition(":")
+                if name.strip() == "vendor_id":
+                    maker = value.strip()
+                if name.strip() in ("flags", "Features"):
+                    return ProcessorFacts(maker, frozenset(value.split()))
+    except OSError:
+        pass
+    return ProcessorFacts(maker, frozenset())
+
+
+def _processor_flags() -> frozenset[str]:
+    return processor_facts().flags
+
+
+def check_ready(encoder: nn.Module) -> None:
+    """Refuse a model in training mode, whose dropout and batch statistics change its numbers.
+
+    The mode is not changed here: the caller may be in the middle of training.
+
+    Raises: BrokenContract.
+    """
+    if not any(module.training for module in encoder.modules()):
+        return
+    name = getattr(getattr(encoder, "card", None), "name", type(encoder).__name__)
+    raise BrokenContract(
+        f"{name} is in training mode, in which a score changes from call to call: call "
+        "encoder.eval() first"
+    )
+
+
+def weights_sample(encoder: nn.Module) -> bytes:
+    """A digest of some values of every tensor, in milliseconds: other weights give another one.
+
+    It tells whether an encoder was trained or filled anew, not which checkpoint it has: what
+    changes a few values alone may escape it.
+    """
+    digest = hashlib.sha256()
+    parts = []
+    for name, tensor in (*encoder.named_parameters(), *encoder.named_buffers()):
+        digest.update(f"{name} {tuple(tensor.shape)} ".encode())
+        # Neighbours: of a mapped file, a page or two of each tensor are read.
+        values = tensor.detach().reshape(-1)
+        parts += [values[:_SAMPLED].double(), values[-_SAMPLED:].double()]
+    if parts:
+        digest.update(torch.cat(parts).cpu().numpy().tobytes())
+    return digest.digest()
+
+
+def check_device(device: str | torch.device) -> torch.device:
+    """The device of that name, which this machine has.
+
+    Raises: InvalidSetting, saying which devices there are.
+
+    >>> check_device("cpu")
+    device(type='cpu')
+    """
+    try:
+        found = torch.device(device)
+    except (RuntimeError, TypeError):
+        raise InvalidSetting(f"no device is called {device!r}; {_devices()}") from None
+    count = {"cpu": 1, "cuda": torch.cuda.device_count(), "mps": _mps_count()}.get(found.type, 0)
+    if (found.index or 0) >= count:
+        raise InvalidSetting(f"there is no device {str(device)!r} here; {_devices()}")
+    return found
+
+
+def _devices() -> str:
+    there = [
+        "cpu",
+        *(f"cuda:{number}" for number in range(torch.cuda.device_count())),
+        *("mps" for _ in range(_mps_count())),
+    ]
+    hint = "" if torch.cuda.is_available() else " (PyTorch finds no CUDA GPU)"
+    return f"this machine has {', '.join(there)}{hint}"
+
+
+def _mps_count() -> int:
+    return int(torch.backends.mps.is_available())
+
+
+def is_short_of_memory(error: BaseException) -> bool:
+    """Whether memory is short, on a GPU or here, where torch raises a bare RuntimeError."""
+    if isinstance(error, MemoryError | torch.cuda.OutOfMemoryError):
+        return True
+    words = str(error)
+    return any(shortage in words for shortage in _SHORTAGES)

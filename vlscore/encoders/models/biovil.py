@@ -1,0 +1,335 @@
+"""BioViL-T's transformer over the places of a current and a previous image.
+
+BioViL (Boecking et al., ECCV 2022) and BioViL-T (Bannur et al., CVPR 2023).
+"""
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from PIL import Image
+from torch import Tensor, nn
+from torch.nn import functional
+
+from vlscore.data import Radiograph
+from vlscore.encoders.base import ImageFeatures, Tokens
+from vlscore.encoders.blocks.bert import CXR_BERT_VOCABULARY, bert_base, last_layer
+from vlscore.encoders.blocks.pixels import (
+    Grey,
+    LevelsPipeline,
+    centre_crop,
+    read_deep,
+    to_unit_range,
+    too_elongated,
+)
+from vlscore.encoders.blocks.resnet import POOLED_WIDTH, as_places, feature_maps, resnet50_trunk
+from vlscore.encoders.blocks.tokenizers import WordPieceTokenizer
+from vlscore.encoders.published import Part, PublishedEncoder
+
+_HEADS = 8
+_BLOCKS = 3
+_EPSILON = 1e-6
+_TEMPERATURE = 10_000
+
+
+class TemporalPooler(nn.Module):
+    """What changed, at each place, between two images (Bannur et al. 2023, section 3.1).
+
+    Args:
+        width: channels of both feature maps.
+    """
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.blocks = nn.ModuleList(_Block(width) for _ in range(_BLOCKS))
+        self.norm_post = nn.LayerNorm(width, eps=_EPSILON)
+        self.type_embed = nn.Parameter(torch.zeros(2, 1, width))
+
+    def forward(self, current: Tensor, previous: Tensor) -> Tensor:
+        """(n, width, h, w) twice -> (n, width, h, w)."""
+        _, width, height, columns = current.shape
+        tokens = torch.cat([_as_tokens(current), _as_tokens(previous)], dim=1)
+        places = sine_positions(height, columns, width).to(tokens)
+        offsets = torch.cat([places + kind for kind in self.type_embed])
+        for block in self.blocks:
+            tokens = block(tokens, offsets)
+        changed = self.norm_post(tokens)[:, : height * columns]
+        found: Tensor = changed.transpose(1, 2).unflatten(2, (height, columns))
+        return found
+
+
+class _Attention(nn.Module):
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.proj_q, self.proj_k, self.proj_v = (
+            nn.Linear(width, width, bias=False) for _ in range(3)
+        )
+        self.proj = nn.Linear(width, width)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        q, k, v = (
+            projection(tokens).unflatten(2, (_HEADS, -1)).transpose(1, 2)
+            for projection in (self.proj_q, self.proj_k, self.proj_v)
+        )
+        mixed = functional.scaled_dot_product_attention(q, k, v)
+        found: Tensor = self.proj(mixed.transpose(1, 2).flatten(2))
+        return found
+
+
+class _Mlp(nn.Module):
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.fc1 = nn.Linear(width, width)
+        self.fc2 = nn.Linear(width, width)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        found: Tensor = self.fc2(functional.gelu(self.fc1(tokens)))
+        return found
+
+
+class _Block(nn.Module):
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.norm1 = nn.LayerNorm(width, eps=_EPSILON)
+        self.attn = _Attention(width)
+        self.norm2 = nn.LayerNorm(width, eps=_EPSILON)
+        self.mlp = _Mlp(width)
+
+    def forward(self, tokens: Tensor, offsets: Tensor) -> Tensor:
+        # Positions enter queries, keys and values alike, in every block.
+        tokens = tokens + self.attn(self.norm1(tokens) + offsets)
+        found: Tensor = tokens + self.mlp(self.norm2(tokens))
+        return found
+
+
+def sine_positions(height: int, width: int, channels: int) -> Tensor:
+    """(height * width, channels): DETR's sine embedding of places, rows in the first half."""
+    half = channels // 2
+    powers = _TEMPERATURE ** (2 * torch.div(torch.arange(half), 2, rounding_mode="floor") / half)
+    rows = _waves(height, powers)[:, None].expand(-1, width, -1)
+    columns = _waves(width, powers)[None].expand(height, -1, -1)
+    return torch.cat([rows, columns], dim=-1).flatten(0, 1)
+
+
+def _waves(count: int, powers: Tensor) -> Tensor:
+    steps = torch.arange(1, count + 1, dtype=torch.float32)
+    angles = (steps / (steps[-1] + 1e-6) * (2 * math.pi))[:, None] / powers
+    return torch.stack([angles[:, 0::2].sin(), angles[:, 1::2].cos()], dim=-1).flatten(1)
+
+
+def _as_tokens(feature_map: Tensor) -> Tensor:
+    return feature_map.flatten(2).transpose(1, 2)
+
+
+DIM = 128
+MAX_TOKENS = 512
+_BERT_WIDTH = 768
+_TEMPORAL_WIDTH = 256
+_RESIZED = 512
+_LONGEST = 1000 * _RESIZED
+
+
+class ResizeCropPipeline(LevelsPipeline):
+    """Grey levels stretched from the image's minimum to its maximum, shorter side to 512, the
+    middle square, [0, 1] in three equal channels.
+
+    Args:
+        side: of the middle square.
+    """
+
+    stable_name = "vlscore.encoders.biovil:ResizeCropPipeline"
+
+    def __init__(self, side: int) -> None:
+        self.side = side
+
+    def levels(self, radiograph: Radiograph) -> Grey:
+        return self._levels(radiograph.to_uint8(), radiograph.name)
+
+    def levels_as_authors(self, path: Path) -> Grey:
+        return self._levels(read_deep(path), str(path))
+
+    def from_stored(self, stored: Tensor) -> Tensor:
+        return to_unit_range(stored).expand(-1, 3, -1, -1)
+
+    def _levels(self, stored: NDArray[np.generic], name: str) -> Grey:
+        image = Image.fromarray(stretch(stored)).convert("L")
+        width, height = (int(_RESIZED * n / min(image.size)) for n in image.size)
+        if max(width, height) > _LONGEST:
+            raise too_elongated(image.height, image.width, name)
+        resized = np.asarray(image.resize((width, height), Image.Resampling.BILINEAR))
+        return centre_crop(resized, self.side)[np.newaxis].copy()
+
+
+def stretch(stored: NDArray[np.generic]) -> NDArray[np.uint8]:
+    """Minimum to maximum -> 0 to 255, truncated; a constant image is black.
+
+    >>> stretch(np.array([[100, 200], [300, 300]])).tolist()
+    [[0, 127], [255, 255]]
+    """
+    shifted = stored.astype(np.float64)
+    shifted -= shifted.min()
+    highest = shifted.max()
+    if highest == 0:
+        return np.zeros(stored.shape, np.uint8)
+    found: NDArray[np.uint8] = (shifted / highest * 255).astype(np.uint8)
+    return found
+
+
+class Projector(nn.Module):
+    """Projects every place of a feature map to the joint space."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.model = nn.Sequential(
+            nn.Conv2d(width, DIM, kernel_size=1, bias=False),
+            nn.BatchNorm2d(DIM),
+            nn.ReLU(),
+            nn.Conv2d(DIM, DIM, kernel_size=1),
+        )
+
+    def forward(self, feature_map: Tensor) -> Tensor:
+        found: Tensor = self.model(feature_map)
+        return found
+
+
+class Backbone(nn.Module):
+    """ResNet-50's last feature map."""
+
+    width = POOLED_WIDTH
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.encoder = resnet50_trunk()
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        return feature_maps(self.encoder, pixels)[1]
+
+
+class TemporalBackbone(nn.Module):
+    """ResNet-50's last feature map, reduced, beside what changed since the previous image."""
+
+    width = 2 * _TEMPORAL_WIDTH
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.encoder = resnet50_trunk()
+        self.backbone_to_vit = nn.Conv2d(POOLED_WIDTH, _TEMPORAL_WIDTH, kernel_size=1, bias=False)
+        self.vit_pooler = TemporalPooler(_TEMPORAL_WIDTH)
+        self.missing_previous_emb = nn.Parameter(torch.zeros(1, _TEMPORAL_WIDTH, 1, 1))
+
+    def forward(self, pixels: Tensor, previous: Tensor | None = None) -> Tensor:
+        current = self._patches(pixels)
+        if previous is None:
+            difference = self.missing_previous_emb.expand_as(current)
+        else:
+            difference = self.vit_pooler(current, self._patches(previous))
+        return torch.cat([current, difference.to(current.dtype)], dim=1)
+
+    def _patches(self, pixels: Tensor) -> Tensor:
+        found: Tensor = self.backbone_to_vit(feature_maps(self.encoder, pixels)[1])
+        return found
+
+
+class ImageTower(nn.Module):
+    """Every place is projected first; the mean over places is the global vector."""
+
+    def __init__(self, backbone: "Backbone | TemporalBackbone") -> None:
+        super().__init__()
+        self.encoder = backbone
+        self.projector = Projector(backbone.width)
+
+    def forward(self, pixels: Tensor, *previous: Tensor) -> Tensor:
+        return self.embed_patches(pixels, *previous).mean(dim=(2, 3))
+
+    def embed_patches(self, pixels: Tensor, *previous: Tensor) -> Tensor:
+        found: Tensor = self.projector(self.encoder(pixels, *previous))
+        return found
+
+
+class ReportHead(nn.Module):
+    """Projects the state of [CLS] to the joint space."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.dense_to_hidden = nn.Linear(_BERT_WIDTH, DIM)
+        self.LayerNorm = nn.LayerNorm(DIM, eps=1e-12)
+        self.dense_to_output = nn.Linear(DIM, DIM)
+
+    def forward(self, state: Tensor) -> Tensor:
+        hidden = self.LayerNorm(functional.gelu(self.dense_to_hidden(state)))
+        found: Tensor = self.dense_to_output(hidden)
+        return found
+
+
+class ReportTower(nn.Module):
+    """CXR-BERT and its projection of [CLS]."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bert = bert_base(CXR_BERT_VOCABULARY)
+        self.cls_projection_head = ReportHead()
+
+    def forward(self, tokens: Tokens) -> Tensor:
+        found: Tensor = self.cls_projection_head(last_layer(self.bert, tokens)[:, 0])
+        return found
+
+
+class BiovilEncoder(PublishedEncoder):
+    """ResNet-50 and CXR-BERT, 128 dimensions, unit length.
+
+    The weights are a folder: the image model's file and CXR-BERT's, under their published names.
+    """
+
+    stable_name = "vlscore.encoders.biovil:BiovilEncoder"
+    name = "biovil"
+    parts = (
+        Part("image_tower", unused=("encoder.encoder.fc.*", "classifier.*"), label="image."),
+        Part("report_tower", unused=("cls.*", "bert.pooler.*"), label="report."),
+    )
+    vocabulary_size = CXR_BERT_VOCABULARY
+    backbone: ClassVar[type[Backbone] | type[TemporalBackbone]] = Backbone
+
+    def __init__(self, tokenizer: WordPieceTokenizer, variant: str | None = None) -> None:
+        super().__init__(tokenizer, variant)
+        self.image_pipeline = ResizeCropPipeline(self.card.image_size)
+        self.image_tower = ImageTower(self.backbone())
+        self.report_tower = ReportTower()
+
+    def tokenize(self, reports: Sequence[str]) -> Tokens:
+        found: Tokens = self.tokenizer([r.rstrip("!?.") for r in reports], max_tokens=MAX_TOKENS)
+        return found
+
+    def embed_images(self, pixels: Tensor) -> Tensor:
+        return functional.normalize(self.image_tower(pixels).float(), dim=-1)
+
+    def embed_reports(self, tokens: Tokens) -> Tensor:
+        return functional.normalize(self.report_tower(tokens).float(), dim=-1)
+
+    def image_features(self, pixels: Tensor) -> ImageFeatures:
+        """As `embed_images`, and the places of which it is the mean; words have no vectors here.
+
+        The authors publish a projection of [CLS] alone.
+        """
+        patches = self.image_tower.embed_patches(pixels)
+        vectors = functional.normalize(patches.mean(dim=(2, 3)).float(), dim=-1)
+        return ImageFeatures(vectors, as_places(patches))
+
+    def embed_patches(self, pixels: Tensor) -> Tensor:
+        """(n, 3, h, w) -> (n, 128, h/32, w/32), one vector for each place, not normalised."""
+        return self.image_tower.embed_patches(pixels)
+
+
+class BiovilTEncoder(BiovilEncoder):
+    """BioViL-T: as BioViL, and the image tower may see the patient's previous image too."""
+
+    stable_name = "vlscore.encoders.biovil:BiovilTEncoder"
+    name = "biovil-t"
+    backbone = TemporalBackbone
+
+    def embed_images_with_previous(self, pixels: Tensor, previous: Tensor) -> Tensor:
+        """(n, 3, 448, 448) twice, current and previous -> (n, 128), unit length."""
+        return functional.normalize(self.image_tower(pixels, previous).float(), dim=-1)

@@ -1,0 +1,99 @@
+"""CheXzero (Tiu et al., Nature Biomedical Engineering 2022): CLIP ViT-B/32 on radiographs."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import open_clip
+import torch
+from numpy.typing import NDArray
+from PIL import Image
+from torch import Tensor
+from torch.nn import functional
+
+from vlscore.data import Radiograph
+from vlscore.encoders.base import Tokens
+from vlscore.encoders.blocks.pixels import Grey, LevelsPipeline, read_with_opencv, too_elongated
+from vlscore.encoders.blocks.tokenizers import CONTEXT, ClipTokenizer, whole_context
+from vlscore.encoders.published import Part, PublishedEncoder
+
+DIM = 512
+SIDE = 224
+_CANVAS = 320
+_MEAN, _STD = 101.48761, 83.43944
+
+
+class CanvasPipeline(LevelsPipeline):
+    """Longest side to 320 (Lanczos), centred on black, then to 224 bicubically.
+
+    The second step does not smooth before it samples, as in the torchvision of that time.
+    """
+
+    stable_name = "vlscore.encoders.chexzero:CanvasPipeline"
+
+    def levels(self, radiograph: Radiograph) -> Grey:
+        return self._levels(radiograph.to_uint8(), radiograph.name)
+
+    def levels_as_authors(self, path: Path) -> Grey:
+        return self._levels(read_with_opencv(path, colour=True), str(path))
+
+    def from_stored(self, stored: Tensor) -> Tensor:
+        canvas = stored.float()
+        mean, deviation = (torch.tensor(v, device=canvas.device) for v in (_MEAN, _STD))
+        return functional.interpolate(
+            ((canvas - mean) / deviation).expand(-1, 3, -1, -1),
+            (SIDE, SIDE),
+            mode="bicubic",
+            antialias=False,
+        )
+
+    def _levels(self, pixels: NDArray[np.uint8], name: str) -> Grey:
+        return self.canvas(Image.fromarray(pixels), name)[np.newaxis].copy()
+
+    @staticmethod
+    def canvas(image: Image.Image, name: str = "image") -> NDArray[np.uint8]:
+        """(320, 320) grey levels: what the authors store before training."""
+        ratio = _CANVAS / max(image.size)
+        width, height = (int(length * ratio) for length in image.size)
+        if not width or not height:
+            raise too_elongated(image.height, image.width, name)
+        resized = image.resize((width, height), Image.Resampling.LANCZOS)
+        canvas = Image.new("L", (_CANVAS, _CANVAS))
+        canvas.paste(resized.convert("L"), ((_CANVAS - width) // 2, (_CANVAS - height) // 2))
+        return np.asarray(canvas)
+
+
+class ChexzeroEncoder(PublishedEncoder):
+    """CLIP ViT-B/32 trained on MIMIC-CXR, 512 dimensions, unit length."""
+
+    stable_name = "vlscore.encoders.chexzero:ChexzeroEncoder"
+    name = "chexzero"
+    parts = (Part("clip"),)
+
+    def __init__(self, tokenizer: ClipTokenizer, variant: str | None = None) -> None:
+        super().__init__(tokenizer, variant)
+        self.image_pipeline = CanvasPipeline()
+        self.clip = open_clip.CLIP(
+            embed_dim=DIM,
+            vision_cfg=open_clip.CLIPVisionCfg(
+                layers=12, width=768, patch_size=32, image_size=SIDE
+            ),
+            text_cfg=open_clip.CLIPTextCfg(context_length=CONTEXT, width=512, heads=8, layers=12),
+            quick_gelu=True,
+        )
+
+    @classmethod
+    def read_tokenizer(cls, given: str | Path | None, checkpoint: Path) -> ClipTokenizer:
+        """CLIP's, which open_clip ships, or that of a gzipped list of merges."""
+        return ClipTokenizer(None if given is None else Path(given))
+
+    def tokenize(self, reports: Sequence[str]) -> Tokens:
+        found: Tokens = self.tokenizer(reports)
+        return found
+
+    def embed_images(self, pixels: Tensor) -> Tensor:
+        return functional.normalize(self.clip.encode_image(pixels).float(), dim=-1)
+
+    def embed_reports(self, tokens: Tokens) -> Tensor:
+        ids = whole_context(tokens.ids, self.tokenizer.context)
+        return functional.normalize(self.clip.encode_text(ids).float(), dim=-1)

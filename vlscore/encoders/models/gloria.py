@@ -1,0 +1,211 @@
+"""The towers that GLoRIA introduced and LIMITR kept.
+
+GLoRIA (Huang, Shen, Lungren and Yeung, ICCV 2021).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor, nn
+
+from vlscore.data import clean_gloria
+from vlscore.encoders.base import ImageFeatures, ReportFeatures, Tokens
+from vlscore.encoders.blocks.bert import (
+    CLINICAL_BERT_VOCABULARY,
+    all_layers,
+    bert_base,
+    sum_over_tokens,
+)
+from vlscore.encoders.blocks.pixels import PadCropPipeline
+from vlscore.encoders.blocks.resnet import (
+    PATCH_WIDTH,
+    POOLED_WIDTH,
+    as_places,
+    enlarge_to_299,
+    feature_maps,
+    pool,
+    resnet50_trunk,
+)
+from vlscore.encoders.blocks.tokenizers import WordPieceTokenizer
+from vlscore.encoders.published import Part, PublishedEncoder
+
+DIM = 768
+POSITIONS = 97
+_LAYERS = 4
+
+
+@dataclass(frozen=True)
+class Words:
+    """Local embeddings of reports.
+
+    Attributes:
+        embeddings: (n, words, 768) float32; zeros after a report's last word.
+        texts: for each report its words, "[CLS]" first and "[SEP]" last.
+    """
+
+    embeddings: Tensor
+    texts: list[list[str]]
+
+
+class LastFourLayers(nn.Module):
+    """Bio_ClinicalBERT whose report vector sums the last four layers.
+
+    The authors add up the pieces of each word, average the words over all 97 positions, padding
+    included, and add the four layers. As words are sums of pieces, that is the sum over all
+    tokens divided by 97: it grows with the report's length.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.model = bert_base(CLINICAL_BERT_VOCABULARY)
+
+    def last_layers(self, tokens: Tokens) -> tuple[Tensor, ...]:
+        """(n, L, 768) for each of the last four layers."""
+        return all_layers(self.model, tokens)[-_LAYERS:]
+
+    def forward(self, tokens: Tokens) -> Tensor:
+        """(n, 768) float32."""
+        return pool_report(self.last_layers(tokens), tokens.mask)
+
+    def embed_words(self, tokens: Tokens, tokenizer: WordPieceTokenizer) -> Words:
+        """Each word's embedding: the sum over its pieces and over the last four layers."""
+        states = torch.stack([layer.float() for layer in self.last_layers(tokens)]).sum(dim=0)
+        return Words(
+            add_up_words(states, tokens, tokenizer.continues_word),
+            [_words(tokenizer.pieces(row[:n])) for row, n in _rows(tokens)],
+        )
+
+    def features(self, tokens: Tokens, tokenizer: WordPieceTokenizer) -> ReportFeatures:
+        """(n, 768), and the words that the authors' losses take: [CLS] and all but [SEP]."""
+        layers = self.last_layers(tokens)
+        states = torch.stack([layer.float() for layer in layers]).sum(dim=0)
+        mask = tokens.mask.scatter(1, tokens.lengths.unsqueeze(1) - 1, 0)
+        kept = replace(tokens, mask=mask)
+        words, is_word = words_of(states, kept, tokenizer.continues_word)
+        return ReportFeatures(pool_report(layers, tokens.mask), words, is_word)
+
+
+class EnlargedResNet(nn.Module):
+    """ResNet-50 on pixels enlarged to 299, with a global and a local projection to 768."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.model = resnet50_trunk()
+        self.global_embedder = nn.Linear(POOLED_WIDTH, DIM)
+        self.local_embedder = nn.Conv2d(PATCH_WIDTH, DIM, kernel_size=1, bias=False)
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        """(n, 3, 224, 224) -> (n, 768), not normalised."""
+        found: Tensor = self.global_embedder(
+            pool(feature_maps(self.model, enlarge_to_299(pixels))[1])
+        )
+        return found
+
+    def features(self, pixels: Tensor) -> ImageFeatures:
+        """(n, 768), and (n, 361, 768), one vector for each place, from one pass."""
+        middle, last = feature_maps(self.model, enlarge_to_299(pixels))
+        return ImageFeatures(
+            self.global_embedder(pool(last)), as_places(self.local_embedder(middle))
+        )
+
+    def embed_patches(self, pixels: Tensor) -> Tensor:
+        """(n, 3, 224, 224) -> (n, 768, 19, 19)."""
+        found: Tensor = self.local_embedder(feature_maps(self.model, enlarge_to_299(pixels))[0])
+        return found
+
+
+def pool_report(layers: Sequence[Tensor], mask: Tensor) -> Tensor:
+    """The sum over a report's tokens and over layers, divided by 97 whatever its length.
+
+    Args:
+        layers: (n, L, d) each.
+        mask: (n, L), 1 at tokens.
+
+    Returns: (n, d) float32.
+    """
+    return torch.stack([sum_over_tokens(layer, mask) for layer in layers]).sum(0) / POSITIONS
+
+
+def add_up_words(states: Tensor, tokens: Tokens, continues_word: Tensor) -> Tensor:
+    """Sum token states over each word's pieces.
+
+    Args:
+        states: (n, L, d).
+        continues_word: (vocabulary,) bool, True for pieces that continue the word before.
+
+    Returns: (n, L, d); words come first, zeros follow.
+    """
+    starts = ~continues_word.to(tokens.ids.device)[tokens.ids]
+    word = (starts.cumsum(dim=1) - 1).clamp(min=0)
+    masked = states * tokens.mask.unsqueeze(-1)
+    index = word.unsqueeze(-1).expand_as(states)
+    return torch.zeros_like(states).scatter_add_(1, index, masked)
+
+
+def words_of(states: Tensor, tokens: Tokens, continues_word: Tensor) -> tuple[Tensor, Tensor]:
+    """`add_up_words`, as wide as the longest report has words; and (n, W) bool where there is one.
+
+    Args: as of `add_up_words`.
+    """
+    starts = ~continues_word.to(tokens.ids.device)[tokens.ids] & (tokens.mask == 1)
+    counts = starts.sum(1)
+    widest = int(counts.max()) if len(counts) else 0
+    words = add_up_words(states, tokens, continues_word)[:, :widest]
+    return words, torch.arange(widest, device=counts.device) < counts.unsqueeze(1)
+
+
+def _rows(tokens: Tokens) -> list[tuple[list[int], int]]:
+    return list(zip(tokens.ids.tolist(), tokens.lengths.tolist(), strict=True))
+
+
+def _words(pieces: list[str]) -> list[str]:
+    words: list[str] = []
+    for piece in pieces:
+        if piece.startswith("##") and words:
+            words[-1] += piece.removeprefix("##")
+        else:
+            words.append(piece)
+    return words
+
+
+class GloriaEncoder(PublishedEncoder):
+    """ResNet-50 and Bio_ClinicalBERT, 768 dimensions, not normalised."""
+
+    stable_name = "vlscore.encoders.gloria:GloriaEncoder"
+    name = "gloria"
+    prefix = "gloria."
+    parts = (Part(unused=("*text_encoder.model.pooler.*",)),)
+
+    def __init__(self, tokenizer: WordPieceTokenizer, variant: str | None = None) -> None:
+        super().__init__(tokenizer, variant)
+        self.image_pipeline = PadCropPipeline()
+        self.text_encoder = LastFourLayers()
+        self.img_encoder = EnlargedResNet()
+
+    def tokenize(self, reports: Sequence[str]) -> Tokens:
+        clean = [clean_gloria(report) for report in reports]
+        found: Tokens = self.tokenizer(clean, max_tokens=POSITIONS, pad_to=POSITIONS)
+        return found
+
+    def embed_images(self, pixels: Tensor) -> Tensor:
+        found: Tensor = self.img_encoder(pixels)
+        return found
+
+    def embed_reports(self, tokens: Tokens) -> Tensor:
+        found: Tensor = self.text_encoder(tokens)
+        return found
+
+    def image_features(self, pixels: Tensor) -> ImageFeatures:
+        return self.img_encoder.features(pixels)
+
+    def report_features(self, tokens: Tokens) -> ReportFeatures:
+        return self.text_encoder.features(tokens, self.tokenizer)
+
+    def embed_patches(self, pixels: Tensor) -> Tensor:
+        """(n, 3, 224, 224) -> (n, 768, 19, 19), one vector for each place."""
+        return self.img_encoder.embed_patches(pixels)
+
+    def embed_words(self, tokens: Tokens) -> Words:
+        """One vector for each word of each report, in the space of `embed_patches`."""
+        return self.text_encoder.embed_words(tokens, self.tokenizer)

@@ -1,0 +1,104 @@
+"""LIMITR (Dawidowicz, Hirsch and Tal, ICCV 2023), by the authors of VLScore."""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from vlscore.data import clean_limitr
+from vlscore.encoders.base import ImageFeatures, ReportFeatures, Tokens
+from vlscore.encoders.blocks.pixels import PadCropPipeline
+from vlscore.encoders.blocks.tokenizers import WordPieceTokenizer
+from vlscore.encoders.models.gloria import POSITIONS, EnlargedResNet, LastFourLayers, Words
+from vlscore.encoders.published import Part, PublishedEncoder
+
+
+class LimitrEncoder(PublishedEncoder):
+    """Frontal and lateral image towers and a report tower, 768 dimensions, not normalised.
+
+    A study with both views is the mean of the two image embeddings; where the lateral is missing,
+    a zero vector stands for it, so that the mean is half the frontal embedding.
+    """
+
+    stable_name = "vlscore.encoders.limitr:LimitrEncoder"
+    name = "limitr"
+    prefix = "limitr."
+    parts = (
+        Part(
+            unused=(
+                "*text_encoder.model.pooler.*",
+                "*SAF_module.*",
+                "*sim_eval_w_cap.*",
+                "*sim_eval_w_img.*",
+            )
+        ),
+    )
+    has_lateral_tower: ClassVar[bool] = True
+
+    def __init__(self, tokenizer: WordPieceTokenizer, variant: str | None = None) -> None:
+        super().__init__(tokenizer, variant)
+        self.image_pipeline = PadCropPipeline()
+        self.text_encoder = LastFourLayers()
+        self.img_encoder_f = EnlargedResNet()
+        self.img_encoder_l = EnlargedResNet()
+
+    def tokenize(self, reports: Sequence[str]) -> Tokens:
+        clean = [clean_limitr(report) for report in reports]
+        found: Tokens = self.tokenizer(clean, max_tokens=POSITIONS, pad_to=POSITIONS)
+        return found
+
+    def embed_images(self, pixels: Tensor) -> Tensor:
+        found: Tensor = self.img_encoder_f(pixels)
+        return found
+
+    def embed_lateral_images(self, pixels: Tensor) -> Tensor:
+        found: Tensor = self.img_encoder_l(pixels)
+        return found
+
+    def embed_reports(self, tokens: Tokens) -> Tensor:
+        found: Tensor = self.text_encoder(tokens)
+        return found
+
+    def image_features(self, pixels: Tensor) -> ImageFeatures:
+        return self.img_encoder_f.features(pixels)
+
+    def report_features(self, tokens: Tokens) -> ReportFeatures:
+        return self.text_encoder.features(tokens, self.tokenizer)
+
+    def study_features(
+        self, frontal: Tensor, lateral: Tensor, has_lateral: Tensor
+    ) -> ImageFeatures:
+        """What training on both views looks at: the mean of the two vectors, the places of both.
+
+        Args:
+            frontal: (n, 3, 224, 224).
+            lateral: (m, 3, 224, 224), of the studies that have one, in their order.
+            has_lateral: (n,) bool, m of them True.
+
+        Returns: (n, 768), half the frontal vector where there is no lateral; and (n, 722, 768),
+            the lateral's places after the frontal's.
+        """
+        front = self.img_encoder_f.features(frontal)
+        assert front.patches is not None
+        vectors, patches = torch.zeros_like(front.vectors), torch.zeros_like(front.patches)
+        if len(lateral):
+            side = self.img_encoder_l.features(lateral)
+            assert side.patches is not None
+            rows = has_lateral.nonzero()[:, 0]
+            vectors = vectors.index_add(0, rows, side.vectors)
+            patches = patches.index_add(0, rows, side.patches)
+        there = has_lateral.unsqueeze(1).expand(patches.shape[:2])
+        return ImageFeatures(
+            (front.vectors + vectors) / 2,
+            torch.cat([front.patches, patches], dim=1),
+            torch.cat([torch.ones_like(there), there], dim=1),
+        )
+
+    def embed_patches(self, pixels: Tensor) -> Tensor:
+        """Frontal views (n, 3, 224, 224) -> (n, 768, 19, 19), one vector for each place."""
+        return self.img_encoder_f.embed_patches(pixels)
+
+    def embed_words(self, tokens: Tokens) -> Words:
+        """One vector for each word of each report, in the space of `embed_patches`."""
+        return self.text_encoder.embed_words(tokens, self.tokenizer)

@@ -1,0 +1,227 @@
+"""Swin-T (Liu et al. 2021): timm's model with the tensors of a transformers checkpoint.
+
+MedCLIP (Wang, Wu, Agarwal and Sun, EMNLP 2022), with ResNet-50 and with Swin-T.
+"""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import torch
+from PIL import Image
+from timm.models.swin_transformer import SwinTransformer
+from torch import Tensor, nn
+from torch.nn import functional
+
+from vlscore.data import Radiograph
+from vlscore.encoders.base import Tokens
+from vlscore.encoders.blocks.bert import (
+    CLINICAL_BERT_VOCABULARY,
+    all_layers,
+    bert_base,
+    by_onednn,
+    mean_over_tokens,
+)
+from vlscore.encoders.blocks.pixels import Grey, LevelsPipeline, check_square, read_with_pillow
+from vlscore.encoders.blocks.resnet import POOLED_WIDTH, resnet50_trunk
+from vlscore.encoders.blocks.tokenizers import WordPieceTokenizer
+from vlscore.encoders.published import Part, PublishedEncoder
+
+_RENAMED = (
+    (r"^embeddings\.patch_embeddings\.projection\.", "patch_embed.proj."),
+    (r"^embeddings\.norm\.", "patch_embed.norm."),
+    (r"^layernorm\.", "norm."),
+    (r"^encoder\.", ""),
+    (r"\.layernorm_before\.", ".norm1."),
+    (r"\.layernorm_after\.", ".norm2."),
+    (r"\.attention\.self\.relative_position_", ".attn.relative_position_"),
+    (r"\.attention\.self\.", ".attn."),
+    (r"\.attention\.output\.dense\.", ".attn.proj."),
+    (r"\.intermediate\.dense\.", ".mlp.fc1."),
+    (r"\.output\.dense\.", ".mlp.fc2."),
+)
+
+
+class SwinTiny(nn.Module):
+    """Patch 4, window 7, 224 pixels; (n, 3, 224, 224) -> (n, 768), the mean over 49 places."""
+
+    width = 768
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.swin = by_onednn(
+            SwinTransformer(
+                img_size=224,
+                patch_size=4,
+                window_size=7,
+                embed_dim=96,
+                depths=(2, 2, 6, 2),
+                num_heads=(3, 6, 12, 24),
+                num_classes=0,
+            )
+        )
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        return self.swin.forward_features(pixels).mean(dim=(1, 2))
+
+    @staticmethod
+    def from_transformers(tensors: dict[str, Tensor], *, prefix: str) -> dict[str, Tensor]:
+        """Rename what transformers' SwinModel calls its tensors; join queries, keys and values.
+
+        Args:
+            tensors: a whole checkpoint; tensors without `prefix` stay as they are.
+            prefix: where the model stands in it.
+        """
+        converted: dict[str, Tensor] = {}
+        for key, value in tensors.items():
+            if key.startswith(prefix):
+                converted[f"{prefix}swin.{_timm_name(key.removeprefix(prefix))}"] = value
+            else:
+                converted[key] = value
+        for query in [key for key in converted if ".attn.query." in key]:
+            parts = [query.replace(".query.", f".{part}.") for part in ("query", "key", "value")]
+            if all(part in converted for part in parts):
+                joined = torch.cat([converted.pop(part) for part in parts])
+                converted[query.replace(".query.", ".qkv.")] = joined
+        return converted
+
+
+def _timm_name(name: str) -> str:
+    for pattern, replacement in _RENAMED:
+        name = re.sub(pattern, replacement, name)
+    # transformers merges patches at the end of a stage, timm at the start of the next.
+    return re.sub(
+        r"^layers\.(\d)\.downsample\.",
+        lambda match: f"layers.{int(match[1]) + 1}.downsample.",
+        name,
+    )
+
+
+DIM = 512
+MAX_TOKENS = 77
+SIDE = 224
+_BERT_WIDTH = 768
+# The authors compute in float32, so that these are rounded to it.
+_MEAN, _STD = float(np.float32(0.5862785803043838)), float(np.float32(0.27950088968644304))
+_SCALE = float(np.float32(1 / 255))
+
+
+class SquareCanvasPipeline(LevelsPipeline):
+    """Centred on a black square of at least 224 pixels, then reduced to 224 bicubically.
+
+    One channel; an image smaller than 224 pixels is framed, not enlarged.
+    """
+
+    stable_name = "vlscore.encoders.medclip:SquareCanvasPipeline"
+
+    def levels(self, radiograph: Radiograph) -> Grey:
+        return self._levels(Image.fromarray(radiograph.to_uint8()), radiograph.name)
+
+    def levels_as_authors(self, path: Path) -> Grey:
+        return self._levels(read_with_pillow(path).convert("L"), str(path))
+
+    def from_stored(self, stored: Tensor) -> Tensor:
+        return stored.float().mul(_SCALE).sub(_MEAN).div(_STD)
+
+    def _levels(self, image: Image.Image, name: str) -> Grey:
+        check_square(image.height, image.width, name)
+        side = max(SIDE, *image.size)
+        canvas = Image.new("L", (side, side), 0)
+        left, top = (int((side - length) / 2) for length in image.size)
+        canvas.paste(image, (left, top))
+        return np.array(canvas.resize((SIDE, SIDE), Image.Resampling.BICUBIC))[np.newaxis]
+
+
+class ResNetTower(nn.Module):
+    """ResNet-50 whose last layer projects to 512 dimensions."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.model = resnet50_trunk()
+        self.model.fc = nn.Linear(POOLED_WIDTH, DIM, bias=False)
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        found: Tensor = self.model(pixels)
+        return found
+
+
+class SwinTower(nn.Module):
+    """Swin-T, its mean over places, and a projection to 512 dimensions."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.model = SwinTiny()
+        self.projection_head = nn.Linear(self.model.width, DIM, bias=False)
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        found: Tensor = self.projection_head(self.model(pixels))
+        return found
+
+
+class ReportTower(nn.Module):
+    """Bio_ClinicalBERT: mean over tokens of its layers 1, 2 and 12, projected.
+
+    The authors' mean runs over padding too, so that their embedding depends on the longest report
+    of the batch. The mean over the report's own tokens is what they give for a report alone.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.model = bert_base(CLINICAL_BERT_VOCABULARY)
+        self.projection_head = nn.Linear(_BERT_WIDTH, DIM, bias=False)
+
+    def forward(self, tokens: Tokens) -> Tensor:
+        layers = all_layers(self.model, tokens)
+        means = [mean_over_tokens(layers[number], tokens.mask) for number in (1, 2, -1)]
+        found: Tensor = self.projection_head(torch.stack(means).mean(dim=0))
+        return found
+
+
+class _MedclipFamily(PublishedEncoder):
+    """Both towers, 512 dimensions, unit length."""
+
+    stable_name = "vlscore.encoders.medclip:_MedclipFamily"
+    parts = (Part(unused=("text_model.model.pooler.*", "logit_scale")),)
+    image_tower: ClassVar[type[nn.Module]]
+
+    def __init__(self, tokenizer: WordPieceTokenizer, variant: str | None = None) -> None:
+        super().__init__(tokenizer, variant)
+        self.image_pipeline = SquareCanvasPipeline()
+        self.vision_model = self.image_tower()
+        self.text_model = ReportTower()
+
+    def tokenize(self, reports: Sequence[str]) -> Tokens:
+        found: Tokens = self.tokenizer(reports, max_tokens=MAX_TOKENS)
+        return found
+
+    def embed_images(self, pixels: Tensor) -> Tensor:
+        return functional.normalize(self.vision_model(pixels.expand(-1, 3, -1, -1)).float(), dim=-1)
+
+    def embed_reports(self, tokens: Tokens) -> Tensor:
+        return functional.normalize(self.text_model(tokens).float(), dim=-1)
+
+
+class MedclipResNetEncoder(_MedclipFamily):
+    """MedCLIP with ResNet-50."""
+
+    stable_name = "vlscore.encoders.medclip:MedclipResNetEncoder"
+    name = "medclip-resnet"
+    image_tower = ResNetTower
+
+
+class MedclipSwinEncoder(_MedclipFamily):
+    """MedCLIP with Swin-T."""
+
+    stable_name = "vlscore.encoders.medclip:MedclipSwinEncoder"
+    name = "medclip-vit"
+    image_tower = SwinTower
+
+    @classmethod
+    def complete(cls, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+        prefix = "vision_model.model."
+        # A checkpoint of our own has our names already.
+        if any(key.startswith(f"{prefix}swin.") for key in tensors):
+            return tensors
+        return SwinTiny.from_transformers(tensors, prefix=prefix)

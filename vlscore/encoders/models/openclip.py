@@ -1,0 +1,329 @@
+"""Any open_clip model, BiomedCLIP (Zhang et al. 2023) among them."""
+
+import contextlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import open_clip
+from torch import Tensor
+from torch.nn import functional
+
+from vlscore.encoders.base import ImagePipeline, JointEncoder, Tokens
+from vlscore.encoders.blocks.tokenizers import (
+    CONTEXT,
+    TOKENIZER_FILES,
+    ClipTokenizer,
+    JsonTokenizer,
+    WordPieceTokenizer,
+    whole_context,
+)
+from vlscore.encoders.cards import EncoderCard, card_of
+from vlscore.encoders.checkpoints import is_mapped, load_checkpoint
+from vlscore.encoders.models.openclip_parts import (
+    BERT_WORDS,
+    CONFIG_NAME,
+    CleaningWordPieces,
+    OpenClipModel,
+    OpenClipPipeline,
+    build_model,
+    byte_pair_tokenizer,
+    check_fits,
+    read_config,
+)
+from vlscore.encoders.published import fill, without_initialisation
+from vlscore.encoders.weight_files import (
+    cached_file,
+    checkpoint_in,
+    download,
+    download_vocabulary,
+    find_weights,
+    is_hub_id,
+    vocabulary_file,
+)
+from vlscore.errors import IncompatibleCheckpoint, UnknownName, WeightsNotFound
+
+_REPORT_CONFIG = "config.json"
+CHECKPOINT_NAMES = ("open_clip_model.safetensors", "open_clip_pytorch_model.bin")
+BIOMEDCLIP_ID = "microsoft/BiomedCLIP-PubMedBERT_256-vit_base_patch16_224"
+_HUB = "hf-hub:"
+_BIOMED_BERT = "microsoft/BiomedNLP-BiomedBERT-base-uncased-abstract"
+
+BIOMEDCLIP_CONFIG: dict[str, Any] = {
+    "model_cfg": {
+        "embed_dim": 512,
+        "vision_cfg": {
+            "timm_model_name": "vit_base_patch16_224",
+            "timm_model_pretrained": False,
+            "timm_pool": "",
+            "timm_proj": "linear",
+            "image_size": 224,
+        },
+        "text_cfg": {
+            "hf_model_name": _BIOMED_BERT,
+            "hf_tokenizer_name": _BIOMED_BERT,
+            "hf_proj_type": "mlp",
+            "hf_pooler_type": "cls_last_hidden_state_pooler",
+            "context_length": 256,
+        },
+    },
+    "preprocess_cfg": {
+        "mean": [0.48145466, 0.4578275, 0.40821073],
+        "std": [0.26862954, 0.26130258, 0.27577711],
+    },
+}
+
+Tokenizer = ClipTokenizer | CleaningWordPieces | JsonTokenizer
+
+
+@dataclass(frozen=True)
+class _Source:
+    """Where a model's configuration and checkpoint were found."""
+
+    name: str
+    config: dict[str, Any]
+    checkpoint: Path
+
+    @property
+    def report_config(self) -> Path | None:
+        """The config.json of the report tower: beside the checkpoint, or in the hub's cache."""
+        beside = self.checkpoint.parent / _REPORT_CONFIG
+        if beside.is_file():
+            return beside
+        hub_id = self.config["model_cfg"]["text_cfg"].get("hf_model_name")
+        return cached_file(hub_id, _REPORT_CONFIG) if hub_id else None
+
+
+class OpenClipEncoder(JointEncoder):
+    """An open_clip model; its embeddings are given unit length.
+
+    The variant says which: a hub id ("hf-hub:org/name" or "org/name"), a folder that holds
+    open_clip_config.json and the checkpoint, or one of open_clip's architectures, with the tag of
+    its pretrained weights after a colon ("ViT-B-32:laion2b_s34b_b79k") or with weights=PATH. A hub
+    id or a tag downloads into the hub's cache, unless weights=PATH says where the files are.
+    """
+
+    stable_name = "vlscore.encoders.openclip:OpenClipEncoder"
+    card = card_of("openclip")
+    variants: ClassVar[tuple[str, ...] | None] = None
+    default_variant: ClassVar[str | None] = None
+    default_config: ClassVar[dict[str, Any] | None] = None
+
+    def __init__(
+        self, model: OpenClipModel, pipeline: ImagePipeline, tokenizer: Tokenizer, card: EncoderCard
+    ) -> None:
+        super().__init__()
+        self.card = card
+        self.model = model
+        self.image_pipeline = pipeline
+        self.tokenizer = tokenizer
+
+    @classmethod
+    def load(
+        cls,
+        weights: str | Path | None = None,
+        tokenizer: str | Path | None = None,
+        variant: str | None = None,
+    ) -> Self:
+        """Read a checkpoint, safely, and fill the model that its configuration describes.
+
+        Args:
+            weights: checkpoint file, or the folder that holds it and its configuration.
+            tokenizer: vocabulary file, its folder, or a hub id; default: beside the weights, or
+                what the configuration names.
+            variant: which model, as above.
+
+        Raises: the errors that `load_encoder` lists.
+        """
+        source = cls._find(variant or cls.default_variant, weights)
+        model_config = source.config["model_cfg"]
+        tensors = load_checkpoint(source.checkpoint)
+        check_fits(model_config, tensors, source.checkpoint)
+        pieces = _tokenizer(model_config["text_cfg"], tokenizer, source)
+        if isinstance(pieces, CleaningWordPieces) and BERT_WORDS in tensors:
+            known = len(tensors[BERT_WORDS])
+            if pieces.size > known:
+                raise IncompatibleCheckpoint(
+                    f"{source.checkpoint} knows {known} word pieces, but the vocabulary has "
+                    f"{pieces.size}: give the one that it was trained with as tokenizer="
+                )
+        with without_initialisation():
+            model = build_model(
+                model_config, tensors, source.report_config, source=str(source.checkpoint)
+            )
+        prefix = "module." if all(key.startswith("module.") for key in tensors) else ""
+        fill(
+            model,
+            tensors,
+            source=source.checkpoint,
+            key_of=lambda name: prefix + name,
+            share=is_mapped(source.checkpoint),
+        )
+        size: int | tuple[int, int] = model.visual.image_size
+        encoder = cls(
+            model,
+            OpenClipPipeline(size, source.config.get("preprocess_cfg", {})),
+            pieces,
+            cls._card(source.name, model_config, size, pieces.context),
+        )
+        encoder.take_digest([source.checkpoint], tensors)
+        return encoder
+
+    def tokenize(self, reports: Sequence[str]) -> Tokens:
+        return self.tokenizer(reports)
+
+    def embed_images(self, pixels: Tensor) -> Tensor:
+        return functional.normalize(self.model.encode_image(pixels).float(), dim=-1)
+
+    def embed_reports(self, tokens: Tokens) -> Tensor:
+        ids = whole_context(tokens.ids, self.tokenizer.context, self.tokenizer.pad)
+        return functional.normalize(self.model.encode_text(ids).float(), dim=-1)
+
+    @classmethod
+    def _find(cls, variant: str | None, weights: str | Path | None) -> _Source:
+        if weights is not None:
+            return cls._find_here(variant, Path(weights))
+        if variant is None:
+            raise WeightsNotFound(
+                "openclip needs to know which model: openclip:ARCHITECTURE:TAG, "
+                "openclip:hf-hub:ORG/NAME, openclip:FOLDER, or weights=FOLDER"
+            )
+        if Path(variant).is_dir():
+            return cls._find_here(None, Path(variant))
+        if cls.default_config is not None:
+            return cls._find_here(variant, find_weights(cls.card.name, None, CHECKPOINT_NAMES))
+        if "/" in variant:
+            return _find_on_hub(variant.removeprefix(_HUB))
+        return _find_pretrained(variant)
+
+    @classmethod
+    def _find_here(cls, variant: str | None, place: Path) -> _Source:
+        checkpoint = checkpoint_in(place, CHECKPOINT_NAMES)
+        described = checkpoint.parent / CONFIG_NAME
+        if described.is_file():
+            return _Source(variant or place.name, read_config(described), checkpoint)
+        if cls.default_config is not None:
+            return _Source(cls.card.name, cls.default_config, checkpoint)
+        if variant is None:
+            raise WeightsNotFound(f"{described} is not there: it says which model this is")
+        if variant.removeprefix(_HUB) == BIOMEDCLIP_ID:
+            return _Source(variant, BIOMEDCLIP_CONFIG, checkpoint)
+        return _Source(variant, {"model_cfg": _architecture(variant.partition(":")[0])}, checkpoint)
+
+    @classmethod
+    def _card(
+        cls, name: str, config: dict[str, Any], size: int | tuple[int, int], context: int
+    ) -> EncoderCard:
+        return replace(
+            cls.card,
+            name=f"openclip:{name}",
+            title=f"open_clip {name}",
+            dim=config["embed_dim"],
+            image_size=size if isinstance(size, int) else size[0],
+            max_tokens=context,
+            notes=cls.card.notes[1:],
+        )
+
+
+class BiomedClipEncoder(OpenClipEncoder):
+    """BiomedCLIP: ViT-B/16 and PubMedBERT, 512 dimensions, unit length."""
+
+    stable_name = "vlscore.encoders.openclip:BiomedClipEncoder"
+    card = card_of("biomedclip")
+    variants = ()
+    default_variant = _HUB + BIOMEDCLIP_ID
+    default_config = BIOMEDCLIP_CONFIG
+
+    @classmethod
+    def _card(
+        cls, name: str, config: dict[str, Any], size: int | tuple[int, int], context: int
+    ) -> EncoderCard:
+        return cls.card
+
+
+def _architecture(name: str) -> dict[str, Any]:
+    config = open_clip.get_model_config(name)
+    if config is None:
+        known = ", ".join(open_clip.list_models()[:5])
+        raise UnknownName(
+            f"open_clip has no architecture {name!r}; it has {known}, ... "
+            "(open_clip.list_models() lists all)"
+        )
+    found: dict[str, Any] = config
+    return found
+
+
+def _find_on_hub(hub_id: str) -> _Source:
+    if not is_hub_id(hub_id):
+        raise UnknownName(f"{hub_id!r} is no hub repository (ORG/NAME) and no folder")
+    problem: WeightsNotFound | None = None
+    for name in CHECKPOINT_NAMES:
+        try:
+            config = read_config(download(hub_id, CONFIG_NAME))
+            checkpoint = download(hub_id, name)
+        except WeightsNotFound as error:
+            problem = error
+            continue
+        # The user named the hub, so what the report tower needs may come from there as well.
+        text = config["model_cfg"]["text_cfg"]
+        if download_vocabulary(hub_id) is None:
+            _fetch_report_files(text)
+        return _Source(_HUB + hub_id, config, checkpoint)
+    raise WeightsNotFound(
+        f"{problem}; or download {CONFIG_NAME} and {' or '.join(CHECKPOINT_NAMES)} and give their "
+        "folder as weights="
+    )
+
+
+def _fetch_report_files(settings: dict[str, Any]) -> None:
+    """What a report tower's names stand for: files of data, now in the hub's cache."""
+    for key, names in (
+        ("hf_tokenizer_name", ("vocab.txt", *TOKENIZER_FILES)),
+        ("hf_model_name", (_REPORT_CONFIG,)),
+    ):
+        if is_hub_id(settings.get(key) or ""):
+            for name in names:
+                with contextlib.suppress(WeightsNotFound):
+                    download(settings[key], name)
+
+
+def _find_pretrained(variant: str) -> _Source:
+    name, _, tag = variant.partition(":")
+    config = _architecture(name)
+    tags = open_clip.list_pretrained_tags_by_model(name)
+    if tag not in tags:
+        raise WeightsNotFound(
+            f"openclip:{name} has weights under the tags {', '.join(tags) or '(none)'}: name one "
+            f"(openclip:{name}:TAG), or give a checkpoint as weights="
+        )
+    pretrained = open_clip.get_pretrained_cfg(name, tag)
+    try:
+        checkpoint = Path(open_clip.download_pretrained(pretrained))
+    except Exception as error:  # network and hub libraries raise many unrelated types
+        raise WeightsNotFound(
+            f"openclip:{variant} could not be downloaded ({type(error).__name__}: {error})"
+        ) from None
+    # An architecture may have weights of either activation; the tag knows which these are.
+    config["quick_gelu"] = pretrained.get("quick_gelu", config.get("quick_gelu", False))
+    _fetch_report_files(config["text_cfg"])
+    return _Source(variant, {"model_cfg": config, "preprocess_cfg": pretrained}, checkpoint)
+
+
+def _tokenizer(settings: dict[str, Any], given: str | Path | None, source: _Source) -> Tokenizer:
+    """The tokenizer of a "text_cfg": from files given, beside the checkpoint, or cached, as data.
+
+    The configuration's own name for it is never asked of a hub.
+    """
+    name = settings.get("hf_tokenizer_name")
+    if not name:
+        return byte_pair_tokenizer(settings, None if given is None else Path(given))
+    context = settings.get("context_length", CONTEXT)
+    options = settings.get("tokenizer_kwargs") or {}
+    if "bert" in name.lower() and "uncased" in name.lower() and not options:
+        path = vocabulary_file(given, beside=source.checkpoint, hub_id=name)
+        return CleaningWordPieces(WordPieceTokenizer.from_file(path), context)
+    path = vocabulary_file(
+        given, beside=source.checkpoint, hub_id=name, names=(TOKENIZER_FILES[0],)
+    )
+    return JsonTokenizer(path, context, **options)

@@ -1,0 +1,326 @@
+"""A small encoder to be trained on one's own pairs: `vlscore train` starts from it.
+
+The bundled demonstration encoder: a small encoder that learned from phantom pairs alone.
+
+It proves that everything around it works. Its scores of real radiographs mean nothing. Training,
+results and limits: weights/phantom/README.md.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from safetensors.torch import save
+from torch import Tensor, nn
+from torch.nn import functional
+
+from vlscore.core import atomic_write, resource_path, write_json
+from vlscore.data import Radiograph
+from vlscore.encoders.base import ImageFeatures, ImagePipeline, JointEncoder, ReportFeatures, Tokens
+from vlscore.encoders.blocks.pixels import padded_square, standardise
+from vlscore.encoders.blocks.small_towers import (
+    ImageHead,
+    ImageTrunk,
+    Patches,
+    WordReader,
+    add_up,
+    one_row_a_report,
+)
+from vlscore.encoders.blocks.tokenizers import MAX_TOKENS, WordTokenizer, read_json, read_vocabulary
+from vlscore.encoders.cards import CARD, EncoderCard, card_of, read_facts
+from vlscore.encoders.checkpoints import load_checkpoint, tensors_digest
+from vlscore.encoders.published import fill, without_initialisation
+from vlscore.encoders.weight_files import find_weights
+from vlscore.errors import ChecksumMismatch, IncompatibleCheckpoint, InvalidSetting, WeightsNotFound
+
+MODEL, VOCABULARY = "model.safetensors", "vocabulary.json"
+_TRUNK_STRIDE = 16
+_LARGEST = 4096
+
+
+@dataclass(frozen=True)
+class Style:
+    """How a paper's encoder makes one vector of a report's words, and what it does to it.
+
+    Attributes:
+        pooling: "mean" over the words, or their "sum" divided by 97.
+        hidden: whether both towers end in two layers rather than one.
+        normalised: whether vectors have unit length.
+    """
+
+    pooling: Literal["mean", "sum"]
+    hidden: bool
+    normalised: bool
+
+
+# As the published adapters of vlscore.encoders pool and scale; SigLIP has none there.
+STYLES = {
+    "biovil": Style("mean", hidden=True, normalised=True),
+    "convirt": Style("mean", hidden=True, normalised=False),
+    "gloria": Style("sum", hidden=False, normalised=False),
+    "limitr": Style("sum", hidden=False, normalised=False),
+    "medclip": Style("mean", hidden=False, normalised=True),
+    "mgca": Style("mean", hidden=True, normalised=True),
+    "siglip": Style("mean", hidden=False, normalised=True),
+}
+# The divisor that LIMITR and GLoRIA share (97 positions), whatever the report's length.
+_POSITIONS = 97
+
+
+@dataclass(frozen=True)
+class SmallSettings:
+    """What the shape of a small encoder depends on.
+
+    Attributes:
+        style: a key of STYLES.
+        side: in pixels, of the square that enters; a multiple of 32.
+        dim: length of the global vectors.
+        local_dim: length of the vectors of places and words.
+        channels: of the image tower's three resolutions.
+        width: of the report tower.
+
+    Raises: InvalidSetting.
+    """
+
+    style: str = "siglip"
+    side: int = 128
+    dim: int = 128
+    local_dim: int = 32
+    channels: tuple[int, int, int] = (32, 64, 128)
+    width: int = 128
+
+    def __post_init__(self) -> None:
+        if self.style not in STYLES:
+            raise InvalidSetting(f"style is one of {', '.join(STYLES)}, not {self.style!r}")
+        sizes = (self.side, self.dim, self.local_dim, self.width, *self.channels)
+        if len(self.channels) != 3 or not all(
+            isinstance(size, int) and 0 < size <= _LARGEST for size in sizes
+        ):
+            raise InvalidSetting(f"sizes are whole numbers from 1 to {_LARGEST}, not {sizes}")
+        if self.side % (2 * _TRUNK_STRIDE) or self.width % 4:
+            raise InvalidSetting(
+                f"side is a multiple of {2 * _TRUNK_STRIDE} and width one of 4, not "
+                f"{self.side} and {self.width}"
+            )
+
+
+class SquarePipeline(ImagePipeline):
+    """Pad to a square, shrink by area, standardise to mean 0 and deviation 1."""
+
+    stable_name = "vlscore.encoders.small:SquarePipeline"
+
+    def __init__(self, side: int) -> None:
+        self.side = side
+
+    def __call__(self, radiograph: Radiograph) -> Tensor:
+        return standardise(padded_square(radiograph, self.side))[None]
+
+
+class SmallEncoder(JointEncoder):
+    """A plain convolutional network, and a transformer layer that reads sentence by sentence.
+
+    `new` makes one with random weights, `save` writes a folder, `load_encoder("small",
+    weights=FOLDER)` reads it. Global vectors are made as `settings.style` says; local vectors
+    have `settings.local_dim` numbers in both towers.
+    """
+
+    stable_name = "vlscore.encoders.small:SmallEncoder"
+    card = card_of("small")
+    takes_tokenizer = False
+
+    def __init__(self, words: Sequence[str], settings: SmallSettings) -> None:
+        super().__init__()
+        self.settings = settings
+        self.style = STYLES[settings.style]
+        self.tokenizer = WordTokenizer(words)
+        self.image_pipeline = SquarePipeline(settings.side)
+        places, channels = settings.side // _TRUNK_STRIDE, settings.channels[-1]
+        self.image_trunk = ImageTrunk(settings.channels)
+        width = 2 * settings.dim if self.style.hidden else settings.dim
+        self.image_head = ImageHead(channels, places, width)
+        self.image_end = _end(width, settings.dim) if self.style.hidden else nn.Identity()
+        self.patches = Patches(channels, places, settings.local_dim)
+        self.word_reader = WordReader(self.tokenizer.size, settings.width)
+        self.report_head = nn.Linear(settings.width, width, bias=self.style.pooling == "mean")
+        self.report_end = _end(width, settings.dim) if self.style.hidden else nn.Identity()
+        self.word_head = nn.Linear(settings.width, settings.local_dim)
+        self.card = self._card({})
+
+    @classmethod
+    def new(cls, words: Sequence[str], *, seed: int = 0, **settings: Any) -> "SmallEncoder":
+        """An encoder with random weights, in training mode.
+
+        Args:
+            words: the vocabulary, as `vocabulary_of` finds it in the training reports.
+            seed: of the weights; the process's own random numbers are left as they are.
+            settings: of SmallSettings.
+        """
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            return cls(words, SmallSettings(**settings)).train()
+
+    def save(self, folder: str | Path, card: Mapping[str, Any] | None = None) -> None:
+        """Write weights, vocabulary and card.
+
+        Args:
+            card: facts beside the settings: fields of EncoderCard (C, C_source, title, notes, ...),
+                and whatever else is known of the training, under keys of its own.
+        """
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        state = {name: x.detach().cpu().contiguous() for name, x in self.state_dict().items()}
+        content, words = save(state), self.tokenizer.words
+        with atomic_write(folder / MODEL, "wb") as stream:
+            stream.write(content)
+        with atomic_write(folder / VOCABULARY) as stream:
+            json.dump(words, stream, indent=0, ensure_ascii=False)
+        write_json(
+            folder / CARD,
+            {"encoder": "small", "settings": asdict(self.settings)}
+            | dict(card or {})
+            | {"sha256": _digest(content, words)},
+        )
+
+    @classmethod
+    def load(
+        cls, weights: str | Path | None = None, tokenizer: str | Path | None = None
+    ) -> "SmallEncoder":
+        """Read a folder that `save` wrote.
+
+        Args:
+            weights: the folder, or the model.safetensors in it.
+            tokenizer: there is none but the folder's own.
+
+        Raises: WeightsNotFound; IncompatibleCheckpoint and UnsafeCheckpoint; ChecksumMismatch
+            where weights and vocabulary are not those that the card was written with.
+        """
+        given = find_weights("small", None, (MODEL,)) if weights is None else Path(weights)
+        model = (given.parent if given.is_file() else given) / MODEL
+        _check_folder(model.parent)
+        words = read_vocabulary(model.with_name(VOCABULARY))
+        path = model.with_name(CARD)
+        facts = read_json(path, "card of a small encoder")
+        settings, stated = _read_settings(facts.get("settings"), path), read_facts(facts, path)
+        _check_digest(facts, model, words)
+        tensors = load_checkpoint(model)
+        with without_initialisation():
+            encoder = cls(words, settings)
+        fill(encoder, tensors, source=model)
+        encoder.weights_digest = tensors_digest(tensors)
+        encoder.card = encoder._card(stated)
+        return encoder
+
+    def _card(self, facts: Mapping[str, Any]) -> EncoderCard:
+        """What the settings fix, and what the folder states."""
+        settings = self.settings
+        return replace(
+            type(self).card,
+            **{"title": f"Small encoder in the style of {settings.style}"} | dict(facts),
+            dim=settings.dim,
+            image_size=settings.side,
+            max_tokens=MAX_TOKENS,
+            normalised=self.style.normalised,
+        )
+
+    def tokenize(self, reports: Sequence[str]) -> Tokens:
+        return self.tokenizer(reports)
+
+    def embed_images(self, pixels: Tensor) -> Tensor:
+        return self._image_vectors(self.image_trunk(pixels))
+
+    def embed_reports(self, tokens: Tokens) -> Tensor:
+        states, owner = self.word_reader(tokens.ids)
+        return self._report_vectors(states, owner, len(tokens))
+
+    def image_features(self, pixels: Tensor) -> ImageFeatures:
+        maps = self.image_trunk(pixels)
+        return ImageFeatures(self._image_vectors(maps), self.patches(maps).float())
+
+    def report_features(self, tokens: Tokens) -> ReportFeatures:
+        states, owner = self.word_reader(tokens.ids)
+        local = self.word_head(states).float()
+        vectors = self._report_vectors(states, owner, len(tokens))
+        return ReportFeatures(vectors, *one_row_a_report(local, owner, len(tokens)))
+
+    def _image_vectors(self, maps: Tensor) -> Tensor:
+        return self._finished(self.image_end(self.image_head(maps)))
+
+    def _report_vectors(self, states: Tensor, owner: Tensor, reports: int) -> Tensor:
+        pooled = add_up(states, owner, reports)
+        if self.style.pooling == "mean":
+            count = torch.bincount(owner, minlength=reports).clamp(min=1)
+            pooled = pooled / count[:, None]
+        else:
+            pooled = pooled / _POSITIONS
+        return self._finished(self.report_end(self.report_head(pooled)))
+
+    def _finished(self, vectors: Tensor) -> Tensor:
+        vectors = vectors.float()
+        return functional.normalize(vectors, dim=1) if self.style.normalised else vectors
+
+
+def _end(width: int, dim: int) -> nn.Module:
+    return nn.Sequential(nn.ReLU(), nn.Linear(width, dim))
+
+
+def _check_folder(folder: Path) -> None:
+    absent = [name for name in (MODEL, VOCABULARY, CARD) if not (folder / name).is_file()]
+    if absent:
+        raise WeightsNotFound(
+            f"{folder} is no folder of a small encoder: no {', '.join(absent)}. To use a "
+            "checkpoint of another encoder, name that one with encoder=... (--encoder)"
+        )
+
+
+def _digest(content: bytes, words: Sequence[str]) -> str:
+    return hashlib.sha256(content + "\n".join(words).encode()).hexdigest()
+
+
+def _check_digest(facts: Mapping[str, Any], model: Path, words: Sequence[str]) -> None:
+    stated = facts.get("sha256")
+    if stated is not None and stated != _digest(model.read_bytes(), words):
+        raise ChecksumMismatch(
+            f"{model}: weights and vocabulary are not those that {CARD} states; copy the folder "
+            "again, or train again"
+        )
+
+
+def _read_settings(found: Any, path: Path) -> SmallSettings:
+    known = {field.name for field in fields(SmallSettings)}
+    try:
+        if not isinstance(found, dict) or not found.keys() <= known:
+            raise InvalidSetting(f"settings are {', '.join(sorted(known))}")
+        channels = found.get("channels", SmallSettings.channels)
+        if not isinstance(channels, list | tuple):
+            raise InvalidSetting("channels are three numbers")
+        return SmallSettings(**found | {"channels": tuple(channels)})
+    except InvalidSetting as error:
+        raise IncompatibleCheckpoint(f"{path} is no card of a small encoder: {error}") from None
+
+
+class PhantomEncoder(SmallEncoder):
+    """The bundled encoder: a SmallEncoder under a name of its own."""
+
+    stable_name = "vlscore.encoders.phantom:PhantomEncoder"
+    card = card_of("phantom")
+
+    @classmethod
+    def load(
+        cls, weights: str | Path | None = None, tokenizer: str | Path | None = None
+    ) -> "PhantomEncoder":
+        """The bundled weights, or the folder of another small encoder.
+
+        Raises: WeightsNotFound; ChecksumMismatch where the bundled file is not the one that was
+            published; IncompatibleCheckpoint and UnsafeCheckpoint.
+        """
+        folder = weights if weights is not None else resource_path("weights", "phantom")
+        found = super().load(weights=folder, tokenizer=tokenizer)
+        assert isinstance(found, cls)
+        return found
+
+    def _card(self, facts: Mapping[str, Any]) -> EncoderCard:
+        return super()._card({"title": type(self).card.title} | dict(facts))

@@ -1,0 +1,432 @@
+"""Files of the Hugging Face hub: those in its cache, and downloads that fail at once offline.
+
+Finding an encoder's files: its checkpoint, and the vocabulary of its tokenizer.
+
+Finding, fetching and checking the checkpoints that weights/cards lists.
+
+Nothing is downloaded unless `fetch` is called, and nothing here imports torch to find a file.
+"""
+
+import contextlib
+import hashlib
+import logging
+import os
+import re
+import socket
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import getproxies
+
+from vlscore.encoders.cards import PublishedWeights, entry_of
+from vlscore.encoders.registry import ENCODERS, SHIPPED
+from vlscore.errors import ChecksumMismatch, UnknownName, WeightsNotFound
+
+_HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
+_SECONDS_TO_CONNECT = 5.0
+
+
+def is_hub_id(name: str) -> bool:
+    """Whether a name has the form organisation/repository.
+
+    >>> is_hub_id("microsoft/BiomedVLP-BioViL-T"), is_hub_id("../vocab"), is_hub_id("/a/b")
+    (True, False, False)
+    """
+    return _HUB_ID.fullmatch(name) is not None
+
+
+def cached_file(hub_id: str, name: str, *, revision: str | None = None) -> Path | None:
+    """A file that the hub's cache holds already; nothing is asked of the network.
+
+    Reads the cache's folders itself: importing the hub's client takes longer than the answer.
+    """
+    from huggingface_hub import constants
+
+    folder = Path(constants.HF_HUB_CACHE) / f"models--{hub_id.replace('/', '--')}"
+    revision = revision or "main"
+    reference = folder / "refs" / revision
+    try:
+        commit = reference.read_text(encoding="utf-8").strip() if reference.is_file() else revision
+        found = folder / "snapshots" / commit / name
+        return found if found.is_file() else None
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
+def download(hub_id: str, name: str, *, revision: str | None = None) -> Path:
+    """A file of the hub, now in its cache.
+
+    Raises: WeightsNotFound, at once where the hub cannot be reached.
+    """
+    from huggingface_hub import constants, hf_hub_download
+
+    found = cached_file(hub_id, name, revision=revision)
+    if found is not None:
+        return found
+    if constants.HF_HUB_OFFLINE or not _is_reachable(constants.ENDPOINT):
+        raise WeightsNotFound(
+            f"{name} could not be had from huggingface.co/{hub_id}: {reason_offline()}"
+        )
+    try:
+        with _hushed():
+            return Path(hf_hub_download(hub_id, name, revision=revision))
+    except Exception as error:  # the hub library raises many unrelated types
+        raise WeightsNotFound(
+            f"{name} could not be had from huggingface.co/{hub_id} ({type(error).__name__}): "
+            f"{reason_offline()}"
+        ) from None
+
+
+def reason_offline() -> str:
+    """What to look at where the hub cannot be reached."""
+    return "is the network there, and HF_HUB_OFFLINE unset? HF_ENDPOINT names a mirror"
+
+
+def _is_reachable(endpoint: str) -> bool:
+    """The hub's client tries again for most of a minute; one connection tells as much."""
+    address = urlsplit(endpoint)
+    if getproxies().get(address.scheme):
+        return True
+    port = address.port or (80 if address.scheme == "http" else 443)
+    try:
+        socket.create_connection((address.hostname or "", port), _SECONDS_TO_CONNECT).close()
+    except OSError:
+        return False
+    return True
+
+
+@contextlib.contextmanager
+def _hushed() -> Iterator[None]:
+    """Without the client's line for every try."""
+    logger = logging.getLogger("huggingface_hub")
+    before = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
+
+
+VOCABULARY_FILES = ("vocab.txt", "tokenizer.json")
+CHECKPOINT_SUFFIXES = (".safetensors", ".ckpt", ".pt", ".pth", ".bin")
+
+
+def checkpoint_in(place: Path, names: Sequence[str], *, guess: bool = True) -> Path:
+    """The checkpoint that `place` is, or that it holds under one of its published names.
+
+    A published name's safetensors conversion ("model.ckpt" -> "model.safetensors") is as good.
+
+    Args:
+        names: the published names, in order of preference.
+        guess: whether a folder's only checkpoint is taken whatever its name.
+
+    Raises: WeightsNotFound, saying what was looked for.
+    """
+    if place.is_file():
+        return place
+    if not place.is_dir():
+        raise WeightsNotFound(f"{place}: no such checkpoint file or folder")
+    for name in names:
+        for candidate in (place / Path(name).with_suffix(".safetensors"), place / name):
+            if candidate.is_file():
+                return candidate
+    found = sorted(p for p in place.iterdir() if p.suffix in CHECKPOINT_SUFFIXES)
+    if guess and len(found) == 1:
+        return found[0]
+    held = ", ".join(path.name for path in found) or "no checkpoint at all"
+    raise WeightsNotFound(
+        f"{place} holds none of {', '.join(names)} but {held}; give the file itself as weights="
+    )
+
+
+def vocabulary_file(
+    tokenizer: str | Path | None,
+    *,
+    beside: Path,
+    hub_id: str,
+    names: Sequence[str] = VOCABULARY_FILES,
+) -> Path:
+    """Where a tokenizer's vocabulary is.
+
+    Looked for in this order: `tokenizer`, a file, a folder or the id of a hub repository (only
+    then is the hub asked); next to the checkpoint; what the hub's cache already holds of `hub_id`.
+
+    Args:
+        names: what the file may be called, in order of preference.
+
+    Raises: WeightsNotFound, saying how to get it.
+    """
+    if tokenizer is not None:
+        return _given_vocabulary(tokenizer, names)
+    found = _vocabulary_in(beside if beside.is_dir() else beside.parent, names)
+    found = found or _cached_vocabulary(hub_id, names)
+    if found is None:
+        raise WeightsNotFound(
+            f"no {' or '.join(names)} lies beside {beside}; give the vocabulary of "
+            f'{hub_id} as tokenizer=PATH, or tokenizer="{hub_id}" to download it'
+        )
+    return found
+
+
+def download_vocabulary(hub_id: str | None, names: Sequence[str] = VOCABULARY_FILES) -> Path | None:
+    """A vocabulary from the hub, now in its cache; None where there is none to be had."""
+    if hub_id is None or not is_hub_id(hub_id):
+        return None
+    for name in names:
+        try:
+            return download(hub_id, name)
+        except WeightsNotFound:
+            continue
+    return None
+
+
+def _given_vocabulary(tokenizer: str | Path, names: Sequence[str]) -> Path:
+    path = Path(tokenizer)
+    if path.is_file():
+        return path
+    if path.is_dir():
+        found = _vocabulary_in(path, names)
+        if found is None:
+            raise WeightsNotFound(f"{path} holds no {' or '.join(names)}")
+        return found
+    name = str(tokenizer)
+    if is_hub_id(name):
+        found = download_vocabulary(name, names)
+        if found is not None:
+            return found
+        raise WeightsNotFound(
+            f"no folder is called {name}, and no hub repository of that name could be reached "
+            "(HF_HUB_OFFLINE=1 keeps to what is cached); give the path of a vocab.txt"
+        )
+    raise WeightsNotFound(f"{path}: no such vocabulary file or folder")
+
+
+def _vocabulary_in(folder: Path, names: Sequence[str]) -> Path | None:
+    return next((folder / n for n in names if (folder / n).is_file()), None)
+
+
+def _cached_vocabulary(hub_id: str, names: Sequence[str]) -> Path | None:
+    return next((found for n in names if (found := cached_file(hub_id, n))), None)
+
+
+HOME_VARIABLE = "VLSCORE_WEIGHTS"
+
+
+@dataclass(frozen=True)
+class Fetched:
+    """What was downloaded, and what is left to do by hand ("" where nothing is)."""
+
+    paths: tuple[Path, ...]
+    left_to_do: str
+
+
+@dataclass(frozen=True)
+class Verified:
+    """A checkpoint that was read safely and whole.
+
+    Attributes:
+        digest: of its tensors, whatever the container; JointEncoder.weights_digest.
+        sha256: of the file.
+        published_for: the encoders whose stated checksum it has.
+    """
+
+    path: Path
+    tensors: int
+    numbers: int
+    digest: str
+    sha256: str
+    published_for: tuple[str, ...]
+
+
+@cache
+def published_weights() -> dict[str, PublishedWeights]:
+    """Where the weights of each encoder that ships with vlscore come from, by its name."""
+    return {name: entry_of(name).weights for name in SHIPPED}
+
+
+def weights_of(name: str) -> PublishedWeights:
+    """Where the weights of one encoder come from; the name in any spelling. Raises UnknownName."""
+    known = ENCODERS.name_of(name)
+    if known not in published_weights():
+        raise UnknownName(
+            f"{known} comes from a package of its own; vlscore knows no weights of it"
+        )
+    return published_weights()[known]
+
+
+def cache_folder() -> Path:
+    """Where checkpoints are looked for last, each in a folder named as its encoder."""
+    if sys.platform == "win32":
+        base = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
+    elif sys.platform == "darwin":
+        base = Path.home() / "Library" / "Caches"
+    else:
+        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return base / "vlscore" / "weights"
+
+
+def find_weights(
+    name: str, weights: str | Path | None, file_names: Sequence[str], *, guess: bool = True
+) -> Path:
+    """The checkpoint file of an encoder.
+
+    Looked for in `weights`. Without it: in VLSCORE_WEIGHTS (a file; or a folder, in which a folder
+    named as the encoder comes first), in the cache folder, and among what the hub's cache holds.
+    What is found by name must have the checksum that the manifest states; `weights` may be a model
+    of the user's own.
+
+    Args:
+        file_names: the names that the encoder's authors use, in order of preference.
+        guess: whether the encoder's folder may hold one checkpoint of any other name.
+
+    Raises:
+        WeightsNotFound: saying what to do.
+        ChecksumMismatch: the file that was found is not the published one.
+    """
+    if weights is not None:
+        return checkpoint_in(Path(weights), file_names, guess=guess)
+    searched = []
+    for place, may_guess in _places(name):
+        try:
+            found = checkpoint_in(place, file_names, guess=guess and may_guess)
+        except WeightsNotFound:
+            searched.append(str(place))
+            continue
+        check_published(name, found)
+        return found
+    raise WeightsNotFound(_advice(name, file_names, searched))
+
+
+def is_here(name: str) -> bool:
+    """Whether an encoder would be found now, without `weights`."""
+    entry = weights_of(name)
+    try:
+        for file in entry.files:
+            find_weights(entry.name, None, file.names, guess=len(entry.files) == 1)
+    except WeightsNotFound:
+        return False
+    return bool(entry.files) or entry.status == "bundled"
+
+
+def check_published(name: str, path: Path) -> bool:
+    """Whether a file has the checksum that the manifest states for it; False where none is stated.
+
+    Raises: ChecksumMismatch where it has another.
+    """
+    entry = published_weights().get(name)
+    stated = next((file for file in entry.files if file.name == path.name), None) if entry else None
+    checksums = {"sha256": stated.sha256, "md5": stated.md5} if stated else {}
+    for kind, expected in checksums.items():
+        if expected is None:
+            continue
+        found = _file_digest(path, kind)
+        if found != expected:
+            raise ChecksumMismatch(
+                f"{path} has the {kind} {found}, but {name}'s authors state {expected}: it is "
+                "damaged or another version. Download it again; a model of your own can be given "
+                "as weights=PATH"
+            )
+        return True
+    return False
+
+
+def fetch(name: str) -> Fetched:
+    """Download an encoder's checkpoint and vocabulary into the hub's cache.
+
+    HF_HOME and HF_HUB_OFFLINE are heeded. What is on no hub must be downloaded by hand: then only
+    the vocabulary is fetched, and the result says what is left to do.
+
+    Raises: UnknownName, WeightsNotFound where the hub cannot be reached, ChecksumMismatch.
+    """
+    entry = weights_of(name)
+    paths = []
+    if entry.status == "bundled":
+        return Fetched((), "")
+    if entry.hub:
+        for file in entry.files:
+            path = download(entry.hub, file.name, revision=entry.revision)
+            check_published(entry.name, path)
+            paths.append(path)
+    if entry.vocabulary:
+        vocabulary = download_vocabulary(entry.vocabulary)
+        if vocabulary is None:
+            raise WeightsNotFound(
+                f"its vocabulary could not be had from huggingface.co/{entry.vocabulary}: "
+                f"{reason_offline()}"
+                + ("" if entry.hub else f". The checkpoint is on no hub: {_by_hand(entry)}")
+            )
+        paths.append(vocabulary)
+    return Fetched(tuple(paths), "" if entry.hub else _by_hand(entry))
+
+
+def verify(path: str | Path) -> list[Verified]:
+    """Read a checkpoint, or every checkpoint of a folder, safely and whole.
+
+    Raises: the errors of `load_checkpoint`; ChecksumMismatch where a file bears a published name
+        but has not the checksum that the manifest states for it.
+    """
+    place = Path(path)
+    if not place.is_dir():
+        return [_verify_file(place)]
+    found = sorted(file for file in place.iterdir() if file.suffix in CHECKPOINT_SUFFIXES)
+    if not found:
+        raise WeightsNotFound(f"{place} holds no checkpoint ({', '.join(CHECKPOINT_SUFFIXES)})")
+    return [_verify_file(file) for file in found]
+
+
+def _verify_file(path: Path) -> Verified:
+    from vlscore.encoders.checkpoints import load_checkpoint, tensors_digest
+
+    tensors = load_checkpoint(path)
+    return Verified(
+        path=path,
+        tensors=len(tensors),
+        numbers=sum(tensor.numel() for tensor in tensors.values()),
+        digest=tensors_digest(tensors),
+        sha256=_file_digest(path, "sha256"),
+        published_for=tuple(name for name in published_weights() if check_published(name, path)),
+    )
+
+
+def _places(name: str) -> Iterator[tuple[Path, bool]]:
+    """Where to look, and whether a lone checkpoint there must be this encoder's."""
+    home = os.environ.get(HOME_VARIABLE)
+    if home:
+        if not Path(home).exists():
+            raise WeightsNotFound(
+                f"{HOME_VARIABLE} is {home}, which does not exist; set it to a checkpoint, or to "
+                "a folder of checkpoints, or unset it"
+            )
+        if not Path(home).is_file():
+            yield Path(home) / name, True
+        yield Path(home), False
+    yield cache_folder() / name, True
+    entry = published_weights().get(name)
+    if entry and entry.hub:
+        for file in entry.files:
+            if (cached := cached_file(entry.hub, file.name, revision=entry.revision)) is not None:
+                yield cached.parent, False
+
+
+def _advice(name: str, file_names: Sequence[str], searched: Sequence[str]) -> str:
+    entry = published_weights().get(name)
+    obtain = _by_hand(entry) if entry else "Get the checkpoint from its authors."
+    return (
+        f"{name} needs its authors' checkpoint ({' or '.join(file_names)}), which is not in "
+        f"{', '.join(searched)}. {obtain}"
+    )
+
+
+def _by_hand(entry: PublishedWeights) -> str:
+    return (
+        f"{entry.obtain} Source: {entry.source}. Then give its path as weights=PATH (--weights), "
+        f"or put it into {cache_folder() / entry.name}, or set {HOME_VARIABLE} to its folder."
+    )
+
+
+def _file_digest(path: Path, kind: str) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, kind).hexdigest()

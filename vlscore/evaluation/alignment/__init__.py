@@ -1,0 +1,1 @@
+"""The commands `align`, `failure-modes` and `rating-sheets`: metrics and raters."""

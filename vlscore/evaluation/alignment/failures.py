@@ -1,0 +1,380 @@
+"""Failure modes of metrics: which errors the reports have that a metric takes for the best.
+
+Yu et al. 2023 (Patterns), "Failure modes of metrics": for every study, the report of a corpus that
+a metric scores best is that metric's oracle report. Radiologists count its errors by category. A
+metric whose oracle reports have many errors of a category does not see that category. In a rated
+set the oracle is the candidate: ReXVal's candidates are called by the metrics that found them.
+
+Failure modes of a rated set into a folder of results.
+"""
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import permutations
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from vlscore.core import ResumableFolder, file_digest, frame, plain, run_record, write_json
+from vlscore.errors import InvalidSetting
+from vlscore.evaluation.alignment.rated_pairs import (
+    INSIGNIFICANT,
+    SIGNIFICANT,
+    TOTAL,
+    Array,
+    RatedPairs,
+    mean_of_raters,
+)
+from vlscore.evaluation.alignment.tables import write_csv
+from vlscore.stats import (
+    Interval,
+    TextTable,
+    benjamini_hochberg,
+    grouped_mean,
+    interval,
+    markdown,
+    one_sided_t_test,
+    p_value,
+)
+
+if TYPE_CHECKING:
+    import pandas
+
+
+Which = Literal["all", "significant", "insignificant"]
+ANY = "any category"
+# False discovery rate of the paper.
+RATE = 0.01
+
+
+@dataclass(frozen=True)
+class CategoryMean:
+    """Mean errors of one category in the reports of one oracle, resampled by study.
+
+    Attributes:
+        candidate: the oracle: the metric that chose the reports.
+        which: "all", "significant" or "insignificant" errors.
+        category: of the errors; "any category" for their sum.
+        n: reports that were rated.
+    """
+
+    candidate: str
+    which: Which
+    category: str
+    n: int
+    mean: Interval
+
+
+@dataclass(frozen=True)
+class FailureTest:
+    """Whether one oracle's reports have more errors of a category than those of another.
+
+    Attributes:
+        candidate, other: the oracles, compared on the n studies that both have a report of.
+        difference: mean errors of the first less those of the other.
+        p_value: one-sided, of Student's paired t test over studies; nan where n is 1.
+        adjusted_p: Benjamini-Hochberg over all tests of errors of this significance.
+        is_worse: whether the first is worse at the false discovery rate asked for.
+    """
+
+    candidate: str
+    other: str
+    which: Which
+    category: str
+    n: int
+    difference: float
+    p_value: float
+    adjusted_p: float
+    is_worse: bool
+
+
+@dataclass(frozen=True)
+class FailureModes:
+    """What the oracles of some metrics get wrong.
+
+    Attributes:
+        candidates: the oracles, in the order of the set.
+        means: one an oracle, significance and category.
+        tests: one an ordered pair of oracles, significance and category.
+        rate: false discovery rate of `is_worse`.
+    """
+
+    candidates: Sequence[str]
+    means: Sequence[CategoryMean]
+    tests: Sequence[FailureTest]
+    rate: float
+
+
+def failure_modes(
+    pairs: RatedPairs,
+    *,
+    rate: float = RATE,
+    level: float = 0.95,
+    resamples: int = 1000,
+    seed: int = 0,
+) -> FailureModes:
+    """Compare the errors of several oracles' reports, category by category.
+
+    Errors are the mean of the raters of a report. Sets without categories are compared by all
+    errors alone.
+
+    Args:
+        pairs: error counts; `candidates` name the oracles.
+        rate: false discovery rate.
+        level, resamples, seed: of the bootstrap of the means.
+
+    Raises: InvalidSetting for ratings that count no errors, or a rate that is no probability.
+    """
+    if pairs.meaning != "errors":
+        raise InvalidSetting(f"failure modes are of error counts, not of {pairs.meaning}")
+    if not 0 < rate < 1:
+        raise InvalidSetting(f"a false discovery rate lies between 0 and 1, not at {rate}")
+    candidates = list(dict.fromkeys(pairs.candidates))
+    means: list[CategoryMean] = []
+    tests: list[FailureTest] = []
+    for which, errors in _errors(pairs).items():
+        by_candidate = {
+            name: {category: _of(pairs, values, name) for category, values in errors.items()}
+            for name in candidates
+        }
+        for name, found in by_candidate.items():
+            for category, rated in found.items():
+                if rated:
+                    interval = grouped_mean(
+                        list(rated.values()),
+                        list(rated),
+                        level=level,
+                        resamples=resamples,
+                        seed=seed,
+                    )
+                    means.append(CategoryMean(name, which, category, len(rated), interval))
+        tests += _tests(which, list(errors), by_candidate, rate)
+    return FailureModes(candidates, means, tests, rate)
+
+
+def _errors(pairs: RatedPairs) -> dict[Which, dict[str, Array]]:
+    """Significance -> category -> (n,) mean errors of the raters; the sum of all comes first."""
+    sums: dict[Which, str] = {
+        "all": TOTAL,
+        "significant": SIGNIFICANT,
+        "insignificant": INSIGNIFICANT,
+    }
+    said: dict[Which, set[bool | None]] = {
+        "all": {True, False, None},
+        "significant": {True},
+        "insignificant": {False},
+    }
+    known = {which: name for which, name in sums.items() if name in pairs.ratings}
+    if not known:
+        # Columns of counts, whatever they are called; one alone is all errors.
+        means = dict(pairs.means)
+        return {"all": means if len(means) > 1 else {ANY: next(iter(means.values()))}}
+    found: dict[Which, dict[str, Array]] = {}
+    for which, name in known.items():
+        found[which] = {ANY: pairs.means[name]}
+        for category in dict.fromkeys(category for category, _ in pairs.counts):
+            of = [
+                v
+                for (of_category, significant), v in pairs.counts.items()
+                if of_category == category and significant in said[which]
+            ]
+            if of:
+                found[which][category] = mean_of_raters(np.sum(of, axis=0))
+    return found
+
+
+def _of(pairs: RatedPairs, values: Array, candidate: str) -> dict[str, float]:
+    """Study -> errors of one oracle's report, of those that were rated."""
+    return {
+        study: float(value)
+        for study, name, value in zip(pairs.studies, pairs.candidates, values, strict=True)
+        if name == candidate and not np.isnan(value)
+    }
+
+
+def _tests(
+    which: Which,
+    categories: Sequence[str],
+    found: dict[str, dict[str, dict[str, float]]],
+    rate: float,
+) -> list[FailureTest]:
+    rows = []
+    for category in categories:
+        for name, other in permutations(found, 2):
+            mine, theirs = found[name][category], found[other][category]
+            shared = [study for study in mine if study in theirs]
+            if shared:
+                x = np.array([mine[study] for study in shared])
+                y = np.array([theirs[study] for study in shared])
+                p_value = one_sided_t_test(x, y).p_value
+                rows.append((name, other, category, len(shared), float((x - y).mean()), p_value))
+    raw = np.array([row[-1] for row in rows], dtype=np.float64)
+    adjusted = np.full(len(rows), np.nan)
+    adjusted[~np.isnan(raw)] = benjamini_hochberg(raw[~np.isnan(raw)])
+    return [
+        FailureTest(name, other, which, category, n, difference, p_value, float(p), bool(p <= rate))
+        for (name, other, category, n, difference, p_value), p in zip(rows, adjusted, strict=True)
+    ]
+
+
+_CONTENT = "failure_modes.json"
+_RESULTS = (_CONTENT, "means.csv", "tests.csv", "tables.md", "tables.tex")
+_MEANS = (
+    "Mean errors of a report, by the metric that chose it: fewer are better. 95 % bootstrap "
+    "intervals over studies. n: rated reports."
+)
+_TESTS = (
+    "Reports of the first metric have more errors than those of the other, by a one-sided paired t "
+    "test over n studies, at a false discovery rate of {rate:g} (p: adjusted over {count} tests, "
+    "Benjamini-Hochberg). tests.csv has every pair of metrics."
+)
+
+
+@dataclass(frozen=True)
+class FailureRun:
+    """Failure modes and their files.
+
+    Attributes:
+        folder: with failure_modes.json, the tables and run.json; docs/alignment.md describes them.
+        content: of failure_modes.json.
+        tables: as they are printed.
+        notes: what a user should know besides.
+        result: the numbers; None where the run had ended before.
+        unchanged: everything was there already.
+    """
+
+    folder: Path
+    content: dict[str, Any]
+    tables: list[TextTable]
+    notes: tuple[str, ...]
+    result: FailureModes | None = None
+    unchanged: bool = False
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """One row a metric that chose, significance and category: mean errors, n. Needs pandas."""
+        return frame(self.content["means"])
+
+    def first_failures(self, count: int) -> list[tuple[int, str, str]]:
+        """(row, id, reason) of the first rows that could not be used."""
+        failures = self.content["failures"][:count]
+        return [(each["row"], each["id"] or "", each["reason"]) for each in failures]
+
+
+def run_failure_modes(
+    pairs: RatedPairs,
+    out: str | Path,
+    *,
+    rate: float = RATE,
+    resamples: int = 1000,
+    seed: int = 0,
+    overwrite: bool = False,
+) -> FailureRun:
+    """Compare the errors of the oracles of a rated set, and write tables and all numbers.
+
+    Args:
+        pairs: what `read_ratings` read; candidates are called by the metrics that chose them.
+        out: folder for the results.
+        rate: false discovery rate.
+        resamples, seed: of the bootstrap.
+        overwrite: replace earlier results.
+
+    Raises: InvalidSetting, FolderInUse.
+    """
+    began = time.monotonic()
+    key = {
+        "files": {file.name: file_digest(file) for file in pairs.files},
+        "pairs_sha256": pairs.sha256,
+        "rate": rate,
+        "resamples": resamples,
+        "seed": seed,
+    }
+    with ResumableFolder(out, key, results=_RESULTS, overwrite=overwrite) as folder:
+        if folder.record is not None:
+            return _read(folder.out, folder.record)
+        result = failure_modes(pairs, rate=rate, resamples=resamples, seed=seed)
+        tables = failure_tables(result)
+        content: dict[str, Any] = plain(
+            {
+                "pairs": len(pairs),
+                "studies": len(set(pairs.studies)),
+                "raters": pairs.raters,
+                "candidates": result.candidates,
+                "rate": rate,
+                "means": result.means,
+                "tests": result.tests,
+                "tables": tables,
+                "failures": pairs.bad,
+            }
+        )
+
+        def write(place: Path) -> dict[str, Any]:
+            write_json(place / _CONTENT, content)
+            write_csv(place / "means.csv", result.means)
+            write_csv(place / "tests.csv", result.tests)
+            (place / "tables.md").write_text(markdown(tables), encoding="utf-8")
+            latex = "\n".join(table.latex() for table in tables)
+            (place / "tables.tex").write_text(latex, encoding="utf-8")
+            return run_record(
+                files=[str(file.resolve()) for file in pairs.files],
+                notes=list(pairs.notes),
+                seconds=round(time.monotonic() - began, 3),
+            )
+
+        folder.finish(write, rows=0)
+        return FailureRun(folder.out, content, tables, pairs.notes, result)
+
+
+def failure_tables(found: FailureModes) -> list[TextTable]:
+    """A table of means for each significance, and one of the oracles that are worse."""
+    tables = []
+    for which in dict.fromkeys(each.which for each in found.means):
+        means = [each for each in found.means if each.which == which]
+        tables.append(_means(which, found.candidates, means))
+        tests = [each for each in found.tests if each.which == which]
+        rows = tuple(
+            (
+                each.candidate,
+                each.other,
+                each.category,
+                str(each.n),
+                f"{each.difference:+.3f}",
+                p_value(each.adjusted_p),
+            )
+            for each in tests
+            if each.is_worse
+        )
+        if rows:
+            columns = ("metric", "other", "category", "n", "more errors", "p")
+            caption = _TESTS.format(rate=found.rate, count=len(tests))
+            tables.append(TextTable(f"More errors: {_named(which)}", columns, rows, caption))
+    return tables
+
+
+def _means(which: str, candidates: Sequence[str], means: Sequence[CategoryMean]) -> TextTable:
+    known = {(each.candidate, each.category): each for each in means}
+    categories = list(dict.fromkeys(each.category for each in means))
+    rows = []
+    for name in candidates:
+        cells = [known.get((name, category)) for category in categories]
+        counts = sorted({each.n for each in cells if each is not None})
+        shown = "-".join(map(str, counts)) if counts else "0"
+        rows.append((name, shown, *(interval(None if c is None else c.mean) for c in cells)))
+    columns = ("metric", "n", *categories)
+    return TextTable(f"Errors of the chosen reports: {_named(which)}", columns, tuple(rows), _MEANS)
+
+
+def _named(which: str) -> str:
+    return f"{which} errors"
+
+
+def _read(out: Path, record: Mapping[str, Any]) -> FailureRun:
+    """A finished run, from its files."""
+    content = json.loads((out / _CONTENT).read_text(encoding="utf-8"))
+    tables = [
+        TextTable(t["title"], tuple(t["columns"]), tuple(map(tuple, t["rows"])), t["caption"])
+        for t in content["tables"]
+    ]
+    return FailureRun(out, content, tables, tuple(record["notes"]), unchanged=True)

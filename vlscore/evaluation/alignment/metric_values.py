@@ -1,0 +1,258 @@
+"""Values of metrics for rated pairs: computed here, or read from a table of values."""
+
+import csv
+import json
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from vlscore.core import file_digest, write_json
+from vlscore.data import columns_of, read_rows
+from vlscore.embedding import StudyViews
+from vlscore.errors import InvalidSetting, InvalidStudy, InvalidTable, UnknownName, VLScoreError
+from vlscore.evaluation.alignment.agreement import MeasuredMetric
+from vlscore.evaluation.alignment.rated_pairs import (
+    Array,
+    RatedPairs,
+    missing_columns,
+    name_of,
+    number_of,
+)
+from vlscore.metrics import Item, Metric, Scorer, find_metric
+
+_VALUES, _FAILED = "values.npy", "failed.json"
+# Row of the pairs and name of the metric -> why there is no value.
+Failures = dict[tuple[int, str], str]
+
+
+def check_inputs(scorer: Scorer, pairs: RatedPairs) -> None:
+    """Raise InvalidSetting where the rated set lacks what the metrics look at."""
+    needs = scorer.plan.needs
+    names = ", ".join(map(str, scorer.metrics))
+    if pairs.texts is None or (needs.references and pairs.references is None):
+        raise InvalidSetting(
+            f"{names} look at reports, and {pairs.source} brings none: name their columns "
+            "(--reference-column, --candidate-column), give each candidate's table (--reports "
+            "NAME=TABLE), or values that were computed elsewhere (--values)"
+        )
+    if needs.images and pairs.images is None:
+        raise InvalidSetting(
+            f"{names} look at images, and {pairs.source} names none: give a table of the "
+            "studies and their images (--studies), or the column of image paths (--image-column)"
+        )
+
+
+def columns_named(metrics: Sequence[Metric], names: Sequence[str]) -> list[tuple[Metric, str]]:
+    """The numbers of metrics that are named, as "findings-f1.precision"; the first without names.
+
+    Raises: InvalidSetting where a metric has no such number.
+    """
+    known = {column: (metric, column) for metric in metrics for column in metric.columns}
+    # Metrics by their names alone, too: a setting may have come after the name was written (--C).
+    plain = {metric.name: (metric, str(metric)) for metric in metrics if metric.settings}
+    if unknown := [name for name in names if name not in known and name not in plain]:
+        raise InvalidSetting(
+            f"no metric has the value {', '.join(unknown)}; there are {', '.join(known)}"
+        )
+    return [(known | plain)[name] for name in names or map(str, metrics)]
+
+
+def split_values(names: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Metrics to compute, and the numbers asked for, from names such as "findings-f1.recall".
+
+    A name without a point stands for the metric's first number.
+
+    Raises: UnknownName as `find_metric`, and InvalidSetting where a metric has no such number.
+
+    >>> split_values(["bleu-4", "findings-f1.recall"])
+    (['bleu-4', 'findings-f1'], ['bleu-4', 'findings-f1.recall'])
+    """
+    metrics: dict[Metric, str] = {}
+    columns = []
+    for name in names:
+        base, point, value = name.rpartition(".")
+        is_value = bool(point) and ":" not in name and value.replace("-", "").isalnum()
+        # A setting may hold a point ("vlscore(C=2.5)"), and so does no name of a number.
+        is_value = is_value and not value.endswith(")") and base.count("(") == base.count(")")
+        written = base if is_value else name
+        metric = find_metric(written)
+        metrics.setdefault(metric, written)
+        columns.append(f"{metric}.{value}" if is_value else str(metric))
+    columns_named(list(metrics), columns)
+    return list(metrics.values()), list(dict.fromkeys(columns))
+
+
+def compute_values(
+    scorer: Scorer, pairs: RatedPairs, rows: range, columns: Sequence[tuple[Metric, str]]
+) -> tuple[Array, Failures]:
+    """Values of metrics for some of the pairs.
+
+    Args:
+        columns: the numbers that are wanted, from `columns_named`.
+
+    Returns: (columns, rows) float64, nan where there is none; and the reasons.
+    """
+    items, places = [], []
+    failures: Failures = {}
+    for row in rows:
+        try:
+            items.append(_item(scorer, pairs, row))
+            places.append(row)
+        except InvalidStudy as reason:
+            failures |= {(row, name): str(reason) for _, name in columns}
+    found = np.full((len(columns), len(rows)), np.nan)
+    if not items:
+        return found, failures
+    table = scorer.score_items(items)
+    where = [row - rows.start for row in places]
+    for k, (metric, name) in enumerate(columns):
+        values = table.values[metric]
+        numbers = values.columns[name]
+        found[k, where] = np.where(np.isfinite(numbers), numbers, np.nan)
+        for position, error in values.failures.items():
+            failures[places[position], name] = str(error)
+    return found, failures
+
+
+def _item(scorer: Scorer, pairs: RatedPairs, row: int) -> Item:
+    needs = scorer.plan.needs
+    assert pairs.texts is not None
+    reference = pairs.references[row] if pairs.references is not None else None
+    if needs.references and not (reference or "").strip():
+        raise InvalidStudy("the reference report is empty")
+    shown = None
+    if needs.images:
+        assert pairs.images is not None
+        image = pairs.images[row]
+        if image is None:
+            raise InvalidStudy(f"no image is known of study {pairs.studies[row]!r}")
+        shown = StudyViews(image.images, image.views)
+    return Item(pairs.texts[row], reference, shown)
+
+
+def write_chunk(place: Path, values: Array, failures: Failures) -> None:
+    """Keep the values of one chunk of pairs."""
+    np.save(place / _VALUES, values, allow_pickle=False)
+    write_json(place / _FAILED, [[row, name, why] for (row, name), why in failures.items()])
+
+
+def read_chunk(place: Path) -> tuple[Array, Failures]:
+    """What `write_chunk` kept."""
+    values: Array = np.load(place / _VALUES, allow_pickle=False)
+    failed = json.loads((place / _FAILED).read_text(encoding="utf-8"))
+    return values, {(row, name): why for row, name, why in failed}
+
+
+def read_values(
+    path: str | Path,
+    pairs: RatedPairs,
+    *,
+    study_column: str = "study_id",
+    candidate_column: str = "candidate_id",
+    lower_is_better: Collection[str] = (),
+) -> tuple[list[MeasuredMetric], Failures, list[str]]:
+    """Values that were computed elsewhere: one row a pair, one column a metric.
+
+    A column that has the name of a metric of vlscore has its direction; of others larger values
+    are better unless they are named.
+
+    Args:
+        study_column, candidate_column: whose cells are the pairs' ids; the latter may be absent
+            where no study has two candidates.
+        lower_is_better: columns of which smaller values are better.
+
+    Returns: the metrics, the pairs that lack a value, and notes.
+    Raises:
+        InvalidTable: the file cannot be read, has no column of values, or names a pair twice.
+        InvalidSetting: a name in `lower_is_better` is no column.
+    """
+    path = Path(path)
+    found = columns_of(path)
+    alone = len(set(pairs.studies)) == len(pairs)
+    missing_columns(path, found, [study_column, *([] if alone else [candidate_column])])
+    names = [name for name in found if name not in (study_column, candidate_column)]
+    if not names:
+        raise InvalidTable(f"{path}: has no column of values beside those of the ids")
+    if unknown := sorted(set(lower_is_better) - set(names)):
+        raise InvalidSetting(f"{path}: no column {', '.join(unknown)}; found: {', '.join(names)}")
+    by_both = not alone or candidate_column in found
+    places = {
+        (study, candidate if by_both else ""): k
+        for k, (study, candidate) in enumerate(zip(pairs.studies, pairs.candidates, strict=True))
+    }
+    values = {name: np.full(len(pairs), np.nan) for name in names}
+    failures: Failures = {}
+    others, seen = 0, set()
+    for number, record in read_rows(path):
+        if isinstance(record, str):
+            raise InvalidTable(f"{path}, row {number}: {record}")
+        try:
+            candidate = name_of(record[candidate_column], candidate_column) if by_both else ""
+            pair = (name_of(record[study_column], study_column), candidate)
+        except InvalidStudy as error:
+            raise InvalidTable(f"{path}, row {number}: {error}") from None
+        if pair not in places:
+            others += 1
+            continue
+        if pair in seen:
+            raise InvalidTable(
+                f"{path}, row {number}: study {pair[0]!r}, candidate {pair[1]!r} has an earlier row"
+            )
+        seen.add(pair)
+        for name in names:
+            try:
+                number_found = number_of(record[name], name)
+                if number_found is not None:
+                    values[name][places[pair]] = number_found
+            except InvalidStudy as error:
+                failures[places[pair], name] = f"{path}, row {number}: {error}"
+    if not seen:
+        raise InvalidTable(f"{path}: none of its rows has the ids of a rated pair")
+    for name in names:
+        for row in np.flatnonzero(np.isnan(values[name])):
+            failures.setdefault((int(row), name), f"{path} has no value")
+    signature = f"values|file:{path.name}|sha256:{file_digest(path)[:8]}"
+    metrics = [
+        MeasuredMetric(name, values[name], is_higher_better(name, lower_is_better), signature)
+        for name in names
+    ]
+    notes = [f"{path}: {others} rows are of no rated pair"] if others else []
+    if guessed := [name for name in names if name not in lower_is_better and not _known(name)]:
+        notes.append(
+            f"larger is taken to be better for {', '.join(guessed)} of {path}; name those where it "
+            "is not with --lower-is-better"
+        )
+    return metrics, failures, notes
+
+
+def is_higher_better(name: str, lower_is_better: Collection[str]) -> bool:
+    """The direction of a column of values: as told, as its metric's, else larger is better."""
+    if name in lower_is_better:
+        return False
+    return find_metric(name).higher_is_better if _known(name) else True
+
+
+def _known(name: str) -> bool:
+    # A header must not name modules to be imported.
+    if ":" in name:
+        return False
+    try:
+        find_metric(name)
+    except (UnknownName, VLScoreError):
+        return False
+    return True
+
+
+def write_values(path: Path, pairs: RatedPairs, metrics: Sequence[MeasuredMetric]) -> None:
+    """One row a pair: ids, every metric's value, and the raters' mean of each rating."""
+    columns: Mapping[str, Array] = {
+        **{metric.name: metric.values for metric in metrics},
+        **{f"mean {name}": values for name, values in pairs.means.items()},
+    }
+    with path.open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(["study_id", "candidate_id", *columns])
+        for row, ids in enumerate(zip(pairs.studies, pairs.candidates, strict=True)):
+            cells = (values[row] for values in columns.values())
+            writer.writerow([*ids, *("" if np.isnan(v) else repr(float(v)) for v in cells)])

@@ -1,0 +1,336 @@
+"""Rated pairs as plain data: what raters said of candidate reports.
+
+Gathering ratings row by row into RatedPairs; every reader of a layout ends here.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vlscore.data import BadRow, StudyImages, id_of
+from vlscore.errors import InvalidStudy, InvalidTable
+
+Array = NDArray[np.float64]
+Meaning = Literal["errors", "quality", "ranks"]
+# A category of errors, and whether they matter clinically; None where nobody said.
+CountKey = tuple[str, bool | None]
+MEANINGS: tuple[Meaning, ...] = ("errors", "quality", "ranks")
+
+TOTAL, SIGNIFICANT, INSIGNIFICANT = "total errors", "significant errors", "insignificant errors"
+
+
+@dataclass(frozen=True, eq=False)
+class RatedPairs:
+    """n candidate reports, each with its reference, and what k raters said of them.
+
+    Attributes:
+        studies: the study of each pair; candidates of one study have one reference.
+        candidates: what tells the candidates of one study apart.
+        raters: their names.
+        ratings: name of a rating -> (k, n) float64; nan where a rater did not rate a pair. Error
+            counts have "total errors", "significant errors", "insignificant errors" as far as
+            significance is known, then every category's errors, significant or not.
+        counts: of error counts, (category, whether significant) -> (k, n), what `ratings` sums up;
+            empty where errors were not counted by category.
+        meaning: "errors" (more is worse), "quality" (more is better), or "ranks" (1 is the best
+            candidate of its study; ranks of two studies cannot be compared).
+        references, texts: the reports; None where the set does not bring them.
+        images: of each pair's study, None where it has none; None where the set brings none.
+        bad: rows that could not be used, with the reason.
+        notes: what a user should know of how the set was read.
+        files: that were read.
+    """
+
+    studies: tuple[str, ...]
+    candidates: tuple[str, ...]
+    raters: tuple[str, ...]
+    ratings: Mapping[str, Array]
+    meaning: Meaning = "errors"
+    references: tuple[str, ...] | None = None
+    texts: tuple[str, ...] | None = None
+    images: tuple[StudyImages | None, ...] | None = None
+    bad: tuple[BadRow, ...] = ()
+    notes: tuple[str, ...] = field(default=())
+    files: tuple[Path, ...] = ()
+    counts: Mapping[CountKey, Array] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.studies)
+
+    @property
+    def source(self) -> str:
+        """What to call the set in messages."""
+        return str(self.files[0]) if self.files else "the rated set"
+
+    @cached_property
+    def sha256(self) -> str:
+        """Of ids, reports, image paths and ratings, hexadecimal."""
+        shown = [
+            None if each is None else list(map(str, each.images)) for each in self.images or ()
+        ]
+        texts = [self.studies, self.candidates, self.references, self.texts, shown]
+        facts = json.dumps([*texts, self.raters, list(self.ratings), self.meaning])
+        digest = hashlib.sha256(facts.encode("utf-8"))
+        for values in self.ratings.values():
+            digest.update(np.ascontiguousarray(values, dtype="<f8").tobytes())
+        return digest.hexdigest()
+
+    @property
+    def sign(self) -> int:
+        """1 where a larger rating is a better report, else -1."""
+        return 1 if self.meaning == "quality" else -1
+
+    @cached_property
+    def means(self) -> dict[str, Array]:
+        """Name of a rating -> (n,) mean over the raters who rated the pair; nan where none did."""
+        return {name: mean_of_raters(values) for name, values in self.ratings.items()}
+
+    def with_images(self, images: Mapping[str, StudyImages]) -> "RatedPairs":
+        """The same pairs with the images of each study, by its id."""
+        return replace(self, images=tuple(images.get(study) for study in self.studies))
+
+
+def mean_of_raters(values: Array) -> Array:
+    """(k, n) -> (n,) means without nan; equal sums of equally many raters give equal means."""
+    rated = ~np.isnan(values)
+    counts = rated.sum(axis=0)
+    sums = np.where(rated, values, 0.0).sum(axis=0)
+    return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
+
+
+Pair = tuple[str, str]
+_YES, _NO = {"true", "1", "1.0", "yes"}, {"false", "0", "0.0", "no"}
+
+
+@dataclass
+class _Texts:
+    reference: str | None
+    text: str | None
+    images: StudyImages | None
+
+
+@dataclass
+class Builder:
+    """Takes pairs and ratings as they are read; rows that cannot be used are kept apart.
+
+    A rater's row that cannot be used takes that rater's whole rating of the pair with it: a sum of
+    the errors that could be read would be too small, and nobody would notice.
+    """
+
+    files: tuple[Path, ...]
+    meaning: Meaning = "errors"
+    notes: list[str] = field(default_factory=list)
+    bad: list[BadRow] = field(default_factory=list)
+    _pairs: dict[Pair, _Texts] = field(default_factory=dict)
+    _raters: dict[str, None] = field(default_factory=dict)
+    _scores: dict[str, dict[tuple[Pair, str], float]] = field(default_factory=dict)
+    _counts: dict[tuple[Pair, str], dict[tuple[str, bool | None], float]] = field(
+        default_factory=dict
+    )
+    _spoilt: set[tuple[Pair, str | None]] = field(default_factory=set)
+
+    def refuse(
+        self, row: int, reason: object, pair: Pair | None = None, rater: str | None = None
+    ) -> None:
+        """Note a row that cannot be used, and leave out the rating that it belongs to.
+
+        Args: rater: None leaves out every rater's rating of the pair.
+        """
+        self.bad.append(BadRow(row, pair[0] if pair is not None else None, str(reason)))
+        if pair is not None:
+            self._spoilt.add((pair, rater))
+
+    def add_pair(
+        self,
+        pair: Pair,
+        reference: str | None = None,
+        text: str | None = None,
+        images: StudyImages | None = None,
+    ) -> None:
+        """A pair, once or again; raises InvalidStudy where it had other reports before."""
+        known = self._pairs.setdefault(pair, _Texts(reference, text, images))
+        for name, before, now in (
+            ("reference", known.reference, reference),
+            ("candidate", known.text, text),
+        ):
+            if before != now:
+                raise InvalidStudy(
+                    f"study {pair[0]!r}, candidate {pair[1]!r} has another {name} report in an "
+                    "earlier row"
+                )
+
+    def add_score(self, pair: Pair, rater: str, name: str, value: float | None) -> None:
+        """One number; None where the rater gave none. Raises InvalidStudy for a second one."""
+        self._raters.setdefault(rater)
+        scores = self._scores.setdefault(name, {})
+        if value is None:
+            return
+        if (pair, rater) in scores:
+            raise InvalidStudy(f"rater {rater!r} rates this candidate twice")
+        scores[pair, rater] = value
+
+    def add_count(
+        self, pair: Pair, rater: str, category: str, significant: bool | None, count: float
+    ) -> None:
+        """Errors of one category; raises InvalidStudy where they were counted before."""
+        self._raters.setdefault(rater)
+        counts = self._counts.setdefault((pair, rater), {})
+        if (category, significant) in counts:
+            raise InvalidStudy(f"rater {rater!r} counts {category!r} of this candidate twice")
+        counts[category, significant] = count
+
+    def build(self) -> RatedPairs:
+        """The pairs that some rater rated; raises InvalidTable where there are none."""
+        pairs, raters = list(self._pairs), list(self._raters)
+        ratings = self._rated(pairs, raters)
+        counts = self._counted(pairs, raters)
+        rated = np.zeros(len(pairs), dtype=bool)
+        for values in ratings.values():
+            rated |= ~np.isnan(values).all(axis=0)
+        if not rated.any():
+            first = f"; row {self.bad[0].row}: {self.bad[0].reason}" if self.bad else ""
+            raise InvalidTable(f"{self.files[0]}: no rating could be read{first}")
+        pairs = [pair for pair, is_rated in zip(pairs, rated, strict=True) if is_rated]
+        texts = [self._pairs[pair] for pair in pairs]
+        has_texts = all(t.text is not None for t in texts)
+        has_references = all(t.reference is not None for t in texts)
+        has_images = any(t.images for t in texts)
+        return RatedPairs(
+            studies=tuple(study for study, _ in pairs),
+            candidates=tuple(candidate for _, candidate in pairs),
+            raters=tuple(raters),
+            ratings={name: values[:, rated] for name, values in ratings.items()},
+            meaning=self.meaning,
+            references=tuple(t.reference or "" for t in texts) if has_references else None,
+            texts=tuple(t.text or "" for t in texts) if has_texts else None,
+            images=tuple(t.images for t in texts) if has_images else None,
+            bad=tuple(self.bad),
+            notes=tuple(self.notes),
+            files=self.files,
+            counts={key: values[:, rated] for key, values in counts.items()},
+        )
+
+    def _counted(self, pairs: Sequence[Pair], raters: Sequence[str]) -> dict[CountKey, Array]:
+        """Errors of each category and significance; empty where there is one category."""
+        keys = sorted(
+            {key for counts in self._counts.values() for key in counts},
+            key=lambda key: (key[0], key[1] is None, not key[1]),
+        )
+        if len({category for category, _ in keys}) < 2:
+            return {}
+        places = {pair: k for k, pair in enumerate(pairs)}
+        rows = {rater: k for k, rater in enumerate(raters)}
+        found = {key: np.full((len(raters), len(pairs)), np.nan) for key in keys}
+        for (pair, rater), counts in self._counts.items():
+            for key, values in found.items():
+                values[rows[rater], places[pair]] = counts.get(key, 0.0)
+        self._leave_out(found.values(), rows, places)
+        return found
+
+    def _rated(self, pairs: Sequence[Pair], raters: Sequence[str]) -> dict[str, Array]:
+        places = {pair: k for k, pair in enumerate(pairs)}
+        rows = {rater: k for k, rater in enumerate(raters)}
+        names = list(self._scores)
+        if self._counts:
+            names += self._count_names()
+        found = {name: np.full((len(raters), len(pairs)), np.nan) for name in names}
+        for name, scores in self._scores.items():
+            for (pair, rater), value in scores.items():
+                found[name][rows[rater], places[pair]] = value
+        for (pair, rater), counts in self._counts.items():
+            for name in self._count_names():
+                found[name][rows[rater], places[pair]] = _summed(counts, name)
+        self._leave_out(found.values(), rows, places)
+        return found
+
+    def _leave_out(
+        self, arrays: Iterable[Array], rows: dict[str, int], places: dict[Pair, int]
+    ) -> None:
+        """Ratings that a row which cannot be used belongs to become nan."""
+        every = list(arrays)
+        for pair, spoilt in self._spoilt:
+            if pair in places:
+                which = [rows[spoilt]] if spoilt in rows else []
+                for values in every:
+                    values[slice(None) if spoilt is None else which, places[pair]] = np.nan
+
+    def _count_names(self) -> list[str]:
+        keys = {key for counts in self._counts.values() for key in counts}
+        said = {significant for _, significant in keys}
+        names = [TOTAL]
+        if said != {None}:
+            names += [SIGNIFICANT, INSIGNIFICANT]
+        categories = sorted({category for category, _ in keys})
+        return names + (categories if len(categories) > 1 else [])
+
+
+def _summed(counts: dict[tuple[str, bool | None], float], name: str) -> float:
+    return sum(
+        count
+        for (category, significant), count in counts.items()
+        if name in (TOTAL, category)
+        or (name == SIGNIFICANT and significant is True)
+        or (name == INSIGNIFICANT and significant is False)
+    )
+
+
+def number_of(value: Any, column: str) -> float | None:
+    """A rating; None where the cell is empty. Raises InvalidStudy for anything but a number."""
+    if value is None or (isinstance(value, str) and not value.strip()):
+        return None
+    try:
+        if isinstance(value, bool):
+            raise ValueError(value)
+        number = float(value)
+    except (TypeError, ValueError):
+        raise InvalidStudy(f'column "{column}" holds {value!r}, not a number') from None
+    if np.isnan(number):
+        return None
+    if np.isinf(number):
+        raise InvalidStudy(f'column "{column}" holds {value!r}; ratings are finite')
+    return number
+
+
+def count_of(value: Any, column: str) -> float:
+    """A count of errors; raises InvalidStudy for an empty cell or a negative or broken number."""
+    number = number_of(value, column)
+    if number is None:
+        raise InvalidStudy(f'column "{column}" is empty; a count is needed, 0 for none')
+    if number < 0 or number != int(number):
+        raise InvalidStudy(f'column "{column}" holds {value!r}; errors are counted 0, 1, 2, ...')
+    return number
+
+
+def yes_or_no(value: Any, column: str) -> bool:
+    """True, False, 1, 0, yes or no; raises InvalidStudy for anything else."""
+    word = str(value).strip().lower()
+    if word not in _YES | _NO:
+        raise InvalidStudy(f'column "{column}" holds {value!r}; write true or false')
+    return word in _YES
+
+
+def name_of(value: Any, column: str) -> str:
+    """An id or name as text, an integer without a decimal point; raises InvalidStudy if empty."""
+    name = id_of(value, column)
+    if name is None:
+        raise InvalidStudy(f'column "{column}" is empty')
+    return name
+
+
+def missing_columns(
+    path: Path, found: Iterable[str], needed: Iterable[str], hint: str = ""
+) -> None:
+    """Raise InvalidTable where columns are not there."""
+    there = list(found)
+    missing = [name for name in needed if name not in there]
+    if missing:
+        raise InvalidTable(
+            f"{path}: no column {', '.join(missing)}; found: {', '.join(there)}{hint}"
+        )

@@ -1,0 +1,271 @@
+"""Ratings in any table with named columns.
+
+Which layout a rated set has, and its reader; a new layout is one file and one line.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from vlscore.data import (
+    StudyImages,
+    check_encodable,
+    columns_of,
+    is_missing,
+    paths_of,
+    read_rows,
+    text_of,
+)
+from vlscore.errors import InvalidSetting, InvalidStudy, InvalidTable
+from vlscore.evaluation.alignment.rated_pairs import (
+    MEANINGS,
+    Builder,
+    Pair,
+    RatedPairs,
+    count_of,
+    missing_columns,
+    name_of,
+    number_of,
+    yes_or_no,
+)
+from vlscore.evaluation.alignment.rated_sets import (
+    COUNTS,
+    RADEVALX,
+    REPORTS,
+    V0,
+    V1,
+    read_radevalx,
+    read_radpref,
+    read_refisco_v0,
+    read_refisco_v1,
+    read_rexval,
+)
+from vlscore.evaluation.alignment.rated_sets import FOLDER as RADPREF_FOLDER
+from vlscore.evaluation.alignment.sheets import KEY, read_sheets
+
+ONE_RATER = "rater"
+# Read where the table has them, needed where a user names another column.
+_IF_THERE = ("rater", "category", "significant", "reference", "candidate", "image")
+
+
+@dataclass(frozen=True)
+class RatingColumns:
+    """What the columns of a table of ratings are called.
+
+    Attributes:
+        study: id of the study.
+        candidate_id: tells the candidates of a study apart, as the name of a generator.
+        rater: name of the rater; a table without it has one rater.
+        ratings: columns of numbers, one a dimension that was rated; with `category`, one column of
+            error counts.
+        by_rater: instead, columns of numbers, one a rater, in a table with one row a candidate.
+        category, significant: what kind of error a row counts, and whether it matters clinically.
+        reference, candidate, image: the reports, and the path or paths of the image.
+
+    Of these, rater, category, significant, reference, candidate and image may be absent, unless
+    they are given another name here; "" says that a column of that name is something else.
+    """
+
+    study: str = "study_id"
+    candidate_id: str = "candidate_id"
+    rater: str = "rater"
+    ratings: tuple[str, ...] = ("rating",)
+    by_rater: tuple[str, ...] = ()
+    category: str = "category"
+    significant: str = "significant"
+    reference: str = "reference"
+    candidate: str = "candidate"
+    image: str = "image"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Role -> name of the column, or names."""
+        return asdict(self)
+
+
+def read_table(
+    path: str | Path,
+    columns: RatingColumns | None = None,
+    *,
+    meaning: str = "errors",
+    image_root: str | Path | None = None,
+) -> RatedPairs:
+    """Ratings of a .csv, .tsv, .jsonl, .json or .parquet table with named columns.
+
+    An empty rating means that the rater did not rate the candidate. Where errors are counted by
+    category, a category that a rater does not name for a candidate he or she rates counts 0.
+
+    Args:
+        meaning: "errors", "quality" or "ranks"; see RatedPairs.
+        image_root: folder that image paths start from; default: the table's.
+
+    Raises:
+        InvalidTable: the file cannot be read, lacks columns, or no rating in it can be used.
+        InvalidSetting: a meaning that there is not.
+        A row that cannot be used raises nothing: it is in `bad`, with the reason.
+    """
+    path = Path(path)
+    if meaning not in MEANINGS:
+        raise InvalidSetting(f"ratings are {', '.join(MEANINGS)}, not {meaning!r}")
+    reader = _Reader(path, columns or RatingColumns(), Path(image_root or path.parent))
+    builder = Builder((path,), meaning)
+    for number, record in read_rows(path):
+        reader.read(builder, number, record)
+    return builder.build()
+
+
+class _Reader:
+    def __init__(self, path: Path, columns: RatingColumns, root: Path) -> None:
+        found = columns_of(path)
+        standard = RatingColumns()
+        numbers = columns.by_rater or columns.ratings
+        needed = [columns.study, columns.candidate_id, *numbers]
+        absent: dict[str, Any] = {}
+        for role in _IF_THERE:
+            name = getattr(columns, role)
+            if name not in found:
+                if name and name != getattr(standard, role):
+                    needed.append(name)
+                absent[role] = ""
+        hint = ". Name the columns with the options of --help, or the layout with --layout"
+        missing_columns(path, found, needed, hint)
+        # An empty name is a column that is not there.
+        self._columns, self._root = replace(columns, **absent), root
+        if self._columns.category and (len(columns.ratings) > 1 or columns.by_rater):
+            raise InvalidSetting(
+                f'{path}: with the column "{columns.category}" of categories there is one column '
+                "of counts; name that one alone"
+            )
+
+    def read(self, builder: Builder, number: int, record: dict[str, Any] | str) -> None:
+        """Give one row to the builder."""
+        if isinstance(record, str):
+            return builder.refuse(number, record)
+        names = self._columns
+        pair: Pair | None = None
+        # Where the rater cannot be read, every rating of the pair is in doubt.
+        rater: str | None = None
+        try:
+            for name, value in record.items():
+                check_encodable([value], name)
+            pair = (
+                name_of(record.get(names.study), names.study),
+                name_of(record.get(names.candidate_id), names.candidate_id),
+            )
+            rater = name_of(record.get(names.rater), names.rater) if names.rater else ONE_RATER
+            builder.add_pair(
+                pair,
+                self._text(record, "reference"),
+                self._text(record, "candidate"),
+                self._images(pair[0], record),
+            )
+            for who, what, value in self._ratings(record, rater):
+                builder.add_score(pair, who, what, value)
+            if names.category:
+                self._count(builder, pair, rater, record)
+        except InvalidStudy as error:
+            builder.refuse(number, error, pair, None if names.by_rater else rater)
+
+    def _ratings(
+        self, record: dict[str, Any], rater: str
+    ) -> Iterator[tuple[str, str, float | None]]:
+        names = self._columns
+        if names.by_rater:
+            for column in names.by_rater:
+                yield column, "rating", number_of(record.get(column), column)
+        elif not names.category:
+            for column in names.ratings:
+                yield rater, column, number_of(record.get(column), column)
+
+    def _count(self, builder: Builder, pair: Pair, rater: str, record: dict[str, Any]) -> None:
+        names = self._columns
+        (column,) = names.ratings
+        category = name_of(record.get(names.category), names.category)
+        significant = None
+        if names.significant:
+            significant = yes_or_no(record.get(names.significant), names.significant)
+        builder.add_count(pair, rater, category, significant, count_of(record.get(column), column))
+
+    def _text(self, record: dict[str, Any], role: str) -> str | None:
+        """A report; "" for an empty cell, because silence of a generator counts."""
+        name = getattr(self._columns, role)
+        return None if not name else text_of(record.get(name), name) or ""
+
+    def _images(self, study: str, record: dict[str, Any]) -> StudyImages | None:
+        name = self._columns.image
+        if not name or is_missing(record.get(name)):
+            return None
+        return StudyImages(study, paths_of(record[name], name, self._root))
+
+
+TABLE = "table"
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """A reader, and by what its sets are known: files of a folder, or columns of a table."""
+
+    read: Callable[[Path], RatedPairs]
+    files: frozenset[str] = frozenset()
+    columns: frozenset[str] = frozenset()
+
+    def fits(self, path: Path) -> bool:
+        if path.is_dir():
+            return bool(self.files) and all((path / name).exists() for name in self.files)
+        return bool(self.columns) and self.columns <= set(columns_of(path))
+
+
+LAYOUTS = {
+    "rexval": _Layout(read_rexval, files=frozenset({REPORTS, COUNTS})),
+    "radevalx": _Layout(read_radevalx, files=frozenset(RADEVALX)),
+    "radpref": _Layout(read_radpref, files=frozenset({RADPREF_FOLDER})),
+    "sheets": _Layout(read_sheets, files=frozenset({KEY})),
+    "refisco-v0": _Layout(read_refisco_v0, columns=frozenset(V0.columns)),
+    "refisco-v1": _Layout(read_refisco_v1, columns=frozenset(V1.columns)),
+}
+
+
+def layout_of(path: str | Path) -> str:
+    """The name of the layout that a file or folder has; "table" for any other file.
+
+    Raises: InvalidTable for a folder of no known layout, or a file that cannot be read.
+    """
+    path = Path(path)
+    for name, layout in LAYOUTS.items():
+        if layout.fits(path):
+            return name
+    if path.is_dir():
+        known = "; ".join(
+            f"{name}: {', '.join(sorted(layout.files))}"
+            for name, layout in LAYOUTS.items()
+            if layout.files
+        )
+        raise InvalidTable(f"{path}: is a folder of no known rated set. Looked for {known}")
+    return TABLE
+
+
+def read_ratings(
+    path: str | Path,
+    layout: str | None = None,
+    *,
+    columns: RatingColumns | None = None,
+    meaning: str = "errors",
+    image_root: str | Path | None = None,
+) -> RatedPairs:
+    """A rated set.
+
+    Args:
+        path: a table, or the folder of a published set.
+        layout: "rexval", "radevalx", "radpref", "refisco-v0", "refisco-v1", "sheets" or "table";
+            None finds out.
+        columns, meaning, image_root: of a table; see `read_table`.
+
+    Raises: InvalidTable, InvalidSetting. Rows that cannot be used are in `bad`.
+    """
+    path = Path(path)
+    name = layout_of(path) if layout is None else layout
+    if name == TABLE:
+        return read_table(path, columns, meaning=meaning, image_root=image_root)
+    if name not in LAYOUTS:
+        raise InvalidSetting(f"layouts are {', '.join((TABLE, *LAYOUTS))}; not {name!r}")
+    return LAYOUTS[name].read(path)

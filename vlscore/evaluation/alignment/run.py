@@ -1,0 +1,396 @@
+"""An alignment of metrics with raters over files, resumably, into a folder of results."""
+
+import csv
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from vlscore.core import ResumableFolder, file_digest, frame, plain, run_record, write_json
+from vlscore.data import BadRow, StudyImages, StudyTable
+from vlscore.errors import InvalidSetting
+from vlscore.evaluation.alignment.agreement import Alignment, MeasuredMetric, align
+from vlscore.evaluation.alignment.fitted import CompositeFit, fit_composite, texts_of
+from vlscore.evaluation.alignment.metric_values import (
+    Failures,
+    check_inputs,
+    columns_named,
+    compute_values,
+    read_chunk,
+    read_values,
+    write_chunk,
+    write_values,
+)
+from vlscore.evaluation.alignment.rated_pairs import Array, RatedPairs
+from vlscore.evaluation.alignment.tables import all_tables, composite_table, draw, write_csv
+from vlscore.metrics import Composite, CompositeProvider, Metric, Scorer, write_composite
+from vlscore.stats import FIGURE_FORMATS, TextTable, check_format, markdown
+
+if TYPE_CHECKING:
+    import pandas
+
+
+# Pairs of one chunk where nothing is embedded; else batches.
+_TEXTS_IN_CHUNK = 1000
+_CONTENT, COMPOSITE, _FIGURE = "alignment.json", "composite.json", "agreement"
+TOLD = "upper bound, told the answer"
+_RESULTS = (
+    _CONTENT,
+    COMPOSITE,
+    "values.csv",
+    "failures.csv",
+    "agreement.csv",
+    "differences.csv",
+    "raters.csv",
+    "ceilings.csv",
+    "rankings.csv",
+    "tables.md",
+    "tables.tex",
+    *(f"{_FIGURE}.{suffix}" for suffix in FIGURE_FORMATS),
+)
+
+
+@dataclass(frozen=True)
+class AlignmentRun:
+    """An alignment and its files.
+
+    Attributes:
+        folder: with alignment.json, the tables and run.json; docs/alignment.md describes them.
+        content: of alignment.json.
+        tables: as they are printed.
+        notes: what a user should know besides.
+        result, fit: the numbers; None where the run had ended before, or nothing was fitted.
+        unchanged: everything was there already.
+    """
+
+    folder: Path
+    content: dict[str, Any]
+    tables: list[TextTable]
+    notes: tuple[str, ...]
+    result: Alignment | None = None
+    fit: CompositeFit | None = None
+    unchanged: bool = False
+
+    @property
+    def signatures(self) -> list[str]:
+        """What the numbers of each metric depend on."""
+        return [f"{m['name']}: {m['signature']}" for m in self.content["metrics"]]
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """One row a metric and rating: every correlation with its interval. Needs pandas."""
+        return frame(self.content["agreements"])
+
+    def first_failures(self, count: int) -> list[tuple[int, str, str]]:
+        """(row, id, reason) of the first rows and pairs that lack something."""
+        failures = self.content["failures"][:count]
+        return [(each["row"], each["id"] or "", each["error"]) for each in failures]
+
+
+def run_alignment(
+    pairs: RatedPairs,
+    out: str | Path,
+    *,
+    scorer: Scorer | None = None,
+    columns: Sequence[str] = (),
+    values: str | Path | None = None,
+    lower_is_better: Sequence[str] = (),
+    studies: StudyTable | None = None,
+    fit: str | None = None,
+    level: float = 0.95,
+    resamples: int = 1000,
+    seed: int = 0,
+    figure: str | None = None,
+    overwrite: bool = False,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> AlignmentRun:
+    """Compare metrics with raters, and write tables, values and all numbers.
+
+    Called again after a stop with the same arguments, it goes on where it was; called again when it
+    has ended, it changes nothing.
+
+    Args:
+        pairs: what `read_ratings` read.
+        out: folder for the results.
+        scorer: computes metrics for the pairs.
+        columns: which of their numbers are compared, as in "findings-f1.precision"; default: the
+            first of each metric.
+        values: table of values that were computed elsewhere; see `read_values`.
+        lower_is_better: columns of it of which smaller values are better.
+        studies: brings the images of the pairs' studies, by id.
+        fit: name of a rating, to fit a composite of the computed metrics to; composite.json then
+            holds it.
+        level, resamples, seed: of the bootstrap.
+        figure: "png", "svg" or "pdf": draw tau_b of every metric with the raters' ceilings, too.
+        overwrite: compute anew, and replace results when the new ones are complete.
+        on_progress: called with (pairs done, values that are missing).
+
+    Raises: InvalidTable, InvalidSetting, FolderInUse. A pair without a value raises nothing: it is
+        in failures.csv.
+    """
+    if scorer is None and values is None:
+        raise InvalidSetting("name metrics to compute (--metrics), or a table of values (--values)")
+    if figure is not None:
+        check_format(figure)
+    run = _Run(pairs, scorer, columns, values, lower_is_better, studies)
+    key = {
+        **run.key(),
+        "level": level,
+        "resamples": resamples,
+        "seed": seed,
+        **({} if fit is None else {"fit": fit}),
+        **({} if figure is None else {"figure": figure}),
+    }
+    with ResumableFolder(out, key, results=_RESULTS, overwrite=overwrite) as folder:
+        if folder.record is not None:
+            return _read(folder.out, folder.record)
+        done = run.compute(folder, on_progress or (lambda done, failed: None))
+        metrics, failures = run.metrics(folder)
+        result = align(metrics, pairs, level=level, resamples=resamples, seed=seed)
+        tables = all_tables(result)
+        fitted = None
+        if fit is not None:
+            fitted = run.fit(metrics, fit, resamples, seed)
+            tables.append(composite_table(fitted))
+        content = _content(result, run.pairs, tables, failures)
+
+        def write(place: Path) -> dict[str, Any]:
+            _write(place, result, run.pairs, tables, content)
+            if figure is not None and (reason := draw(result, place / f"{_FIGURE}.{figure}")):
+                run.notes.append(reason)
+            if fitted is not None:
+                write_composite(place / COMPOSITE, fitted.composite)
+            return run_record(
+                files=[str(file.resolve()) for file in pairs.files],
+                values=None if values is None else str(Path(values).resolve()),
+                notes=run.notes,
+                seconds=round(time.monotonic() - run.began, 3),
+            )
+
+        folder.finish(write, rows=done)
+        return AlignmentRun(folder.out, content, tables, tuple(run.notes), result, fitted)
+
+
+class _Run:
+    """Gathers the values of all metrics; those computed here in chunks."""
+
+    def __init__(
+        self,
+        pairs: RatedPairs,
+        scorer: Scorer | None,
+        columns: Sequence[str],
+        values: str | Path | None,
+        lower_is_better: Sequence[str],
+        studies: StudyTable | None,
+    ) -> None:
+        self.began = time.monotonic()
+        self.notes = list(pairs.notes)
+        self.pairs, self._studies = pairs, studies
+        if studies is not None:
+            self.pairs = pairs.with_images(self._images(studies))
+        self._scorer = scorer
+        self._columns = columns_named(scorer.metrics if scorer is not None else (), columns)
+        if scorer is not None:
+            check_inputs(scorer, self.pairs)
+            if scorer.plan.needs_fit and self.pairs.references is not None:
+                # To all references, whichever of them a chunk holds.
+                scorer = self._scorer = scorer.fit(self.pairs.references)
+        self._values, self._lower = values, sorted(lower_is_better)
+        self._read: list[MeasuredMetric] = []
+        self._read_failures: Failures = {}
+        if values is not None:
+            self._read, self._read_failures, said = read_values(
+                values, pairs, lower_is_better=lower_is_better
+            )
+            self.notes += said
+        elif lower_is_better:
+            raise InvalidSetting("lower_is_better names columns of a table of values; give it")
+        computed = {name for _, name in self._columns}
+        if both := sorted(computed & {metric.name for metric in self._read}):
+            raise InvalidSetting(
+                f"{', '.join(both)}: computed and read from {values} alike; rename the column"
+            )
+
+    def key(self) -> dict[str, Any]:
+        """What must be equal for a stopped run to go on."""
+        scorer, studies = self._scorer, self._studies
+        return {
+            "files": {file.name: file_digest(file) for file in self.pairs.files},
+            "pairs_sha256": self.pairs.sha256,
+            "metrics": {n: str(s) for n, s in scorer.signatures.items()} if scorer else {},
+            "columns": [name for _, name in self._columns],
+            "values_sha256": file_digest(self._values) if self._values is not None else None,
+            "lower_is_better": self._lower,
+            "studies_sha256": studies.sha256 if studies is not None else None,
+            "studies_columns": studies.columns.to_dict() if studies is not None else None,
+            "image_root": str(studies.root.resolve()) if studies is not None else None,
+        }
+
+    def compute(self, folder: ResumableFolder, on_progress: Callable[[int, int], None]) -> int:
+        """Compute what no chunk holds yet; returns the rows of all chunks."""
+        if self._scorer is None:
+            return 0
+        size = _TEXTS_IN_CHUNK
+        if self._scorer.embedder is not None:
+            size = self._scorer.embedder.engine.rows_at_once
+        failed = sum(chunk.note["failed"] for chunk in folder.chunks())
+        on_progress(folder.rows, failed)
+        for begin in range(folder.rows, len(self.pairs), size):
+            rows = range(begin, min(begin + size, len(self.pairs)))
+            found, failures = compute_values(self._scorer, self.pairs, rows, self._columns)
+            failed += len(failures)
+            with folder.append(len(rows), {"failed": len(failures)}, self._inputs(rows)) as place:
+                write_chunk(place, found, failures)
+            on_progress(rows.stop, failed)
+        return len(self.pairs)
+
+    def metrics(self, folder: ResumableFolder) -> tuple[list[MeasuredMetric], Failures]:
+        """All metrics with their values, and what is missing."""
+        computed: list[MeasuredMetric] = []
+        failures = dict(self._read_failures)
+        if self._scorer is not None:
+            parts = [read_chunk(chunk.path) for chunk in folder.chunks()]
+            numbers = np.concatenate([values for values, _ in parts], axis=1)
+            for _, found in parts:
+                failures |= found
+            computed = [
+                self._measured(metric, name, numbers[k])
+                for k, (metric, name) in enumerate(self._columns)
+            ]
+        return [*computed, *self._read], dict(sorted(failures.items()))
+
+    def fit(
+        self, metrics: Sequence[MeasuredMetric], rating: str, resamples: int, seed: int
+    ) -> CompositeFit:
+        """A composite of the metrics that are computed here and are none themselves."""
+        names = (
+            {str(m) for m in self._scorer.metrics if not _composite_of(m)} if self._scorer else ()
+        )
+        of = [metric for metric in metrics if metric.name in names]
+        if others := [metric.name for metric in metrics if metric.name not in names]:
+            self.notes.append(
+                f"{', '.join(others)} can be no part of a composite: it is made of metrics that "
+                "vlscore computes, and not of composites"
+            )
+        found = fit_composite(of, self.pairs, rating, resamples=resamples, seed=seed)
+        self.notes += [f"{name} is left out: {why}" for name, why in found.left_out.items()]
+        return found
+
+    def _measured(self, metric: Metric, name: str, values: Array) -> MeasuredMetric:
+        """Values of a metric; a composite that was fitted to these very pairs is named as such."""
+        assert self._scorer is not None
+        signature = str(self._scorer.signatures[str(metric)])
+        output = metric.outputs[metric.columns.index(name)]
+        found = MeasuredMetric(name, values, output.higher_is_better, signature)
+        composite = _composite_of(metric)
+        texts = [texts_of(self.pairs, row) for row in range(len(self.pairs))]
+        if composite is None or not (seen := composite.has_seen(self.pairs.studies, texts)):
+            return found
+        self.notes.append(f"{metric} was fitted to {seen} of these {len(texts)} pairs: {TOLD}")
+        return replace(found, name=f"{found.name} ({TOLD})")
+
+    def _inputs(self, rows: range) -> list[Path]:
+        if self.pairs.images is None or not self._scorer or not self._scorer.plan.needs.images:
+            return []
+        shown = (self.pairs.images[row] for row in rows)
+        return list(dict.fromkeys(path for each in shown if each for path in each.images))
+
+    def _images(self, studies: StudyTable) -> dict[str, StudyImages]:
+        wanted = set(self.pairs.studies)
+        found = {}
+        self.notes += studies.notes
+        for row in studies:
+            if isinstance(row, BadRow):
+                if row.id in wanted:
+                    self.notes.append(f"{studies.path}, row {row.row}: {row.reason}")
+            elif row.id in wanted:
+                found[row.id] = StudyImages(row.id, row.images, row.views)
+        if not found:
+            raise InvalidSetting(f"{studies.path}: none of its studies has the id of a rated pair")
+        return found
+
+
+def _composite_of(metric: Metric) -> Composite | None:
+    provider = metric.provider
+    return provider.composite if isinstance(provider, CompositeProvider) else None
+
+
+def _content(
+    result: Alignment, pairs: RatedPairs, tables: Sequence[TextTable], failures: Failures
+) -> dict[str, Any]:
+    content: dict[str, Any] = plain(
+        {
+            "pairs": len(pairs),
+            "studies": len(set(pairs.studies)),
+            "raters": pairs.raters,
+            "meaning": pairs.meaning,
+            "metrics": [
+                {
+                    "name": metric.name,
+                    "higher_is_better": metric.higher_is_better,
+                    "signature": metric.signature,
+                    "n": int(np.isfinite(metric.values).sum()),
+                }
+                for metric in result.metrics
+            ],
+            "agreements": result.agreements,
+            "differences": result.differences,
+            "per_rater": result.per_rater,
+            "ceilings": result.ceilings,
+            "rankings": result.rankings,
+            "tables": list(tables),
+            "failures": [
+                *(
+                    {"row": row.row, "id": row.id, "metric": None, "error": row.reason}
+                    for row in pairs.bad
+                ),
+                *(
+                    {
+                        "row": row + 1,
+                        "id": f"{pairs.studies[row]}, {pairs.candidates[row]}",
+                        "metric": name,
+                        "error": why,
+                    }
+                    for (row, name), why in failures.items()
+                ),
+            ],
+        }
+    )
+    return content
+
+
+def _write(
+    place: Path,
+    result: Alignment,
+    pairs: RatedPairs,
+    tables: Sequence[TextTable],
+    content: Mapping[str, Any],
+) -> None:
+    write_json(place / _CONTENT, content)
+    write_values(place / "values.csv", pairs, result.metrics)
+    write_csv(place / "agreement.csv", result.agreements)
+    write_csv(place / "differences.csv", result.differences)
+    write_csv(place / "raters.csv", result.per_rater)
+    write_csv(place / "ceilings.csv", result.ceilings)
+    write_csv(place / "rankings.csv", result.rankings)
+    signatures = [f"{metric.name}: {metric.signature}" for metric in result.metrics]
+    (place / "tables.md").write_text(markdown(tables, signatures), encoding="utf-8")
+    latex = "\n".join(table.latex() for table in tables)
+    (place / "tables.tex").write_text(latex, encoding="utf-8")
+    with (place / "failures.csv").open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.DictWriter(stream, ["row", "id", "metric", "error"])
+        writer.writeheader()
+        writer.writerows(content["failures"])
+
+
+def _read(out: Path, record: Mapping[str, Any]) -> AlignmentRun:
+    """A finished run, from its files."""
+    content = json.loads((out / _CONTENT).read_text(encoding="utf-8"))
+    tables = [
+        TextTable(t["title"], tuple(t["columns"]), tuple(map(tuple, t["rows"])), t["caption"])
+        for t in content["tables"]
+    ]
+    return AlignmentRun(out, content, tables, tuple(record["notes"]), unchanged=True)

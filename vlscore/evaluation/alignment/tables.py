@@ -1,0 +1,251 @@
+"""The tables of an alignment, as they are printed and pasted."""
+
+import csv
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+from vlscore.core import plain
+from vlscore.errors import MissingDependency
+from vlscore.evaluation.alignment.agreement import Alignment, MetricAgreement
+from vlscore.evaluation.alignment.fitted import CompositeFit
+from vlscore.stats import DEMONSTRATION, Interval, TextTable, dot_plots, interval, number, p_value
+
+_HEADLINES = 2
+_AGREEMENT = (
+    "Larger is more agreement with the mean of the raters. 95 % bootstrap intervals over studies; "
+    "beside them tau_b over pairs, as papers publish it, which is too narrow where a study has "
+    "several candidates. n: pairs with a value and a rating."
+)
+_DIFFERENCES = (
+    "tau_b of the first metric less that of the other, on the n pairs that both have; 95 % "
+    "bootstrap interval over studies. p: two-sided, adjusted over all pairs of metrics "
+    "(Benjamini-Hochberg). differences.csv has every pair of metrics."
+)
+_RATERS = (
+    "tau_b with each rater alone, 95 % bootstrap interval over studies, n pairs behind it. Read it "
+    "beside the raters' tau_b with each other."
+)
+_CEILINGS = (
+    "tau_b of raters. between two: mean over all pairs of raters. one against the others: mean "
+    "over raters of one against the mean of the others. ties: the largest tau_b with the raters' "
+    "mean that values without ties can have. n: pairs that two raters rated."
+)
+_RANKINGS = (
+    "One comparison is two candidates of one study as one rater sees them. same: better, worse or "
+    "equal for both. right: of the n decided comparisons, where the rater prefers one; a tie of "
+    "the metric counts one half. 95 % bootstrap intervals over studies."
+)
+
+
+def all_tables(found: Alignment) -> list[TextTable]:
+    """Every table that has rows."""
+    ratings = list(dict.fromkeys(each.rating for each in found.agreements))
+    tables = [
+        *(agreement_table(found, rating) for rating in ratings[:_HEADLINES]),
+        further_table(found, ratings[_HEADLINES:]),
+        *(difference_table(found, rating) for rating in ratings[:_HEADLINES]),
+        *(rater_table(found, rating) for rating in ratings[:_HEADLINES]),
+        ceiling_table(found),
+        *(
+            ranking_table(found, rating)
+            for rating in list(dict.fromkeys(each.rating for each in found.rankings))[:_HEADLINES]
+        ),
+    ]
+    return [table for table in tables if table.rows]
+
+
+def agreement_table(found: Alignment, rating: str) -> TextTable:
+    """All correlations of every metric with the raters' mean of one rating."""
+    rows = []
+    for each in _sorted(found, rating):
+        by_study = each.by_study
+        rows.append(
+            (
+                each.metric,
+                str(each.n),
+                str(each.studies),
+                interval(by_study["tau_b"]),
+                interval(by_study["tau_c"]),
+                interval(by_study["spearman"]),
+                interval(by_study["pearson"]),
+                interval(each.by_pair["tau_b"]),
+            )
+        )
+    columns = ("metric", "n", "studies", "tau_b", "tau_c", "Spearman", "Pearson", "tau_b by pair")
+    return TextTable(f"Agreement with raters: {rating}", columns, tuple(rows), _AGREEMENT)
+
+
+def further_table(found: Alignment, ratings: Sequence[str]) -> TextTable:
+    """tau_b of every metric with the further ratings, as single categories of errors."""
+    known = {(each.metric, each.rating): each for each in found.agreements}
+    rows = []
+    for metric in found.metrics if ratings else ():
+        cells = []
+        for rating in ratings:
+            each = known[metric.name, rating]
+            cells.append(f"{interval(each.by_study['tau_b'])} ({each.n})")
+        rows.append((metric.name, *cells))
+    caption = "95 % bootstrap intervals over studies; n in parentheses."
+    title = "tau_b with the raters' mean of further ratings"
+    return TextTable(title, ("metric", *ratings), tuple(rows), caption)
+
+
+def difference_table(found: Alignment, rating: str) -> TextTable:
+    """The metric that agrees best against each of the others."""
+    order = [each.metric for each in _sorted(found, rating)]
+    rows = []
+    for each in found.differences:
+        if each.rating != rating or order[0] not in (each.metric, each.other):
+            continue
+        turned = each.other == order[0]
+        difference = each.difference
+        if turned:
+            difference = Interval(-difference.estimate, -difference.high, -difference.low)
+        other = each.metric if turned else each.other
+        rows.append((order[0], other, str(each.n), interval(difference), p_value(each.adjusted_p)))
+    rows.sort(key=lambda row: order.index(row[1]))
+    columns = ("metric", "other", "n", "difference of tau_b", "p")
+    return TextTable(f"Differences between metrics: {rating}", columns, tuple(rows), _DIFFERENCES)
+
+
+def rater_table(found: Alignment, rating: str) -> TextTable:
+    """tau_b of every metric with every rater, and the mean of these."""
+    mine = [each for each in found.per_rater if each.rating == rating]
+    raters = list(dict.fromkeys(each.rater for each in mine))
+    rows = []
+    for metric in dict.fromkeys(each.metric for each in mine):
+        own = [each for each in mine if each.metric == metric]
+        taus = [e.tau_b.estimate for e in own if not math.isnan(e.tau_b.estimate)]
+        mean = number(sum(taus) / len(taus)) if taus else number(None)
+        rows.append((metric, mean, *(f"{interval(e.tau_b)} ({e.n})" for e in own)))
+    columns = ("metric", "mean of raters", *(f"rater {name} (n)" for name in raters))
+    return TextTable(f"Agreement with single raters: {rating}", columns, tuple(rows), _RATERS)
+
+
+def ceiling_table(found: Alignment) -> TextTable:
+    """What the raters reach themselves."""
+    rows = [
+        (
+            each.rating,
+            str(each.raters),
+            str(each.n),
+            interval(each.between),
+            interval(each.against_others),
+            number(each.ties),
+        )
+        for each in found.ceilings
+    ]
+    columns = ("rating", "raters", "n", "between two", "one against the others", "ties")
+    return TextTable("The raters' own agreement", columns, tuple(rows), _CEILINGS)
+
+
+def ranking_table(found: Alignment, rating: str) -> TextTable:
+    """Which of two candidates of one study is better."""
+    rows = [
+        (
+            each.metric,
+            str(each.comparisons),
+            str(each.studies),
+            interval(each.same),
+            interval(each.right),
+            str(each.decided),
+            number(each.rater_ties),
+            number(each.metric_ties),
+        )
+        for each in found.rankings
+        if each.rating == rating
+    ]
+    columns = ("metric", "n", "studies", "same", "right", "n decided", "rater ties", "metric ties")
+    return TextTable(
+        f"Ranking two candidates of a study: {rating}", columns, tuple(rows), _RANKINGS
+    )
+
+
+def composite_table(fit: CompositeFit) -> TextTable:
+    """What a composite is made of, and how well it does."""
+    composite = fit.composite
+    count = str(composite.pairs)
+    rows = [
+        (each.metric, number(each.weight), interval(fit.alone[each.metric]), count)
+        for each in sorted(composite.inputs, key=lambda each: -each.weight)
+    ]
+    rows.append(("composite, cross-validated", "", interval(fit.cross_validated), count))
+    rows.append(("composite (upper bound, told the answer)", "", interval(fit.told), count))
+    caption = (
+        f"tau_b with the raters' mean on the {composite.pairs} pairs of {composite.studies} "
+        "studies that have all values, 95 % bootstrap intervals over studies. Cross-validated: for "
+        "studies left out, by composites that were fitted to the others."
+    )
+    title = f"A composite fitted to {composite.rating}"
+    return TextTable(title, ("metric", "weight", "tau_b", "n"), tuple(rows), caption)
+
+
+def draw(found: Alignment, path: Path) -> str | None:
+    """Draw tau_b of every metric, a panel a rating; returns why there is no figure.
+
+    Dashed lines are what raters reach themselves, and what values without ties can reach.
+    """
+    panels: dict[str, dict[str, Interval]] = {}
+    lines: dict[str, dict[str, float]] = {}
+    for rating in dict.fromkeys(each.rating for each in found.agreements):
+        mine = _sorted(found, rating)
+        title = f"{rating} (n = {max(each.n for each in mine)})"
+        panels[title] = {each.metric: each.by_study["tau_b"] for each in mine}
+        for ceiling in found.ceilings:
+            if ceiling.rating == rating:
+                own = ceiling.against_others
+                lines[title] = {
+                    "one rater against the others": math.nan if own is None else own.estimate,
+                    "ceiling by ties": ceiling.ties,
+                }
+    note = "tau_b with the raters' mean; bars: 95 % bootstrap intervals over studies."
+    if any("DEMONSTRATION" in (metric.signature or "") for metric in found.metrics):
+        note += f" {DEMONSTRATION}"
+    try:
+        dot_plots(panels, path, title="Agreement with raters", lines=lines, note=note)
+    except MissingDependency as error:
+        return f"no figure: {error}"
+    return None
+
+
+def write_csv(path: Path, records: Iterable[Any]) -> None:
+    """Dataclasses as rows; an interval becomes three columns, what is not defined is empty."""
+    rows = [_flat(record) for record in records]
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    with path.open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.DictWriter(stream, names, restval="")
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def _sorted(found: Alignment, rating: str) -> list[MetricAgreement]:
+    """The metrics that agree best first; those without a tau_b last."""
+    mine = [each for each in found.agreements if each.rating == rating]
+
+    def place(each: MetricAgreement) -> float:
+        tau = each.by_study["tau_b"].estimate
+        return math.inf if math.isnan(tau) else -tau
+
+    return sorted(mine, key=place)
+
+
+def _flat(record: Any, name: str = "") -> dict[str, Any]:
+    if isinstance(record, Interval):
+        return {
+            name: plain(record.estimate),
+            f"{name}.low": plain(record.low),
+            f"{name}.high": plain(record.high),
+        }
+    if isinstance(record, Mapping):
+        inner = record.items()
+    elif is_dataclass(record):
+        inner = {each.name: getattr(record, each.name) for each in fields(record)}.items()
+    else:
+        return {name: plain(record)}
+    found: dict[str, Any] = {}
+    for key, value in inner:
+        found |= _flat(value, f"{name}.{key}" if name else str(key))
+    return found

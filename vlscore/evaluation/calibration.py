@@ -1,0 +1,355 @@
+"""C, the area at which VLScore is 0, from the areas of a table's triangles.
+
+Source: Dawidowicz, Hirsch, Tal 2024: C is the largest area among the studies of ReXVal.
+
+Writing a measured C into the card of an encoder's folder.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from vlscore.core import Signature, frame, plain, write_json
+from vlscore.data import BadRow, ColumnNames, Study, StudyTable, TextPolicy, open_studies
+from vlscore.embedding import StudyEmbedder, StudyViews
+from vlscore.encoders import JointEncoder, read_json
+from vlscore.errors import InvalidSetting, InvalidTable, VLScoreError, WeightsNotFound
+from vlscore.metrics import triangle_area
+from vlscore.stats import Interval, TextTable, bootstrap, interval, number
+
+if TYPE_CHECKING:
+    import pandas
+
+
+QUANTILES = (0.5, 0.9, 0.95, 0.99)
+
+# Batches of images that are decoded before they are embedded.
+
+OnProgress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """What the areas of a table's triangles say of an encoder's C.
+
+    Attributes:
+        C: the largest area. The bootstrap has no interval for a maximum; the quantiles tell how
+            far it stands out.
+        quantiles: share of the triangles below -> the area, with a 95 % bootstrap interval over
+            studies.
+        studies, triangles: how many were measured.
+        candidates: what stood for candidates, in words.
+        table, sha256: name and digest of the table.
+        signature: what the areas depend on: encoder, policies, texts.
+        failed: rows that could not be used.
+        notes: what a user should know besides, one sentence each.
+    """
+
+    C: float
+    quantiles: Mapping[float, Interval]
+    studies: int
+    triangles: int
+    candidates: str
+    table: str
+    sha256: str
+    signature: Signature
+    failed: Sequence[BadRow] = field(default=(), repr=False)
+    notes: Sequence[str] = ()
+
+    @property
+    def source(self) -> str:
+        """What a card says of where C comes from."""
+        return (
+            f"largest area of {self.triangles} triangles of {self.studies} studies of {self.table} "
+            f"(sha256 {self.sha256[:12]}), candidates: {self.candidates}"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, ready for json."""
+        content: dict[str, Any] = plain(
+            {
+                "C": self.C,
+                "quantiles": {f"{share:g}": area for share, area in self.quantiles.items()},
+                "studies": self.studies,
+                "triangles": self.triangles,
+                "candidates": self.candidates,
+                "table": self.table,
+                "sha256": self.sha256,
+                "signature": str(self.signature),
+                "failed": len(self.failed),
+            }
+        )
+        return content
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """One row a quantile: share of the triangles below, area. Needs pandas.
+
+        The largest area, which is C, has the share 1, and no interval.
+        """
+        areas = {**self.quantiles, 1.0: Interval(self.C, math.nan, math.nan)}
+        records = ({"share": share, "area": area} for share, area in areas.items())
+        return frame(records, {"area": self.signature})
+
+    def text_table(self) -> TextTable:
+        """One row a quantile, the largest last."""
+        digits = 3 - min(0, math.floor(math.log10(self.C))) if self.C > 0 else 3
+        rows = [(f"{share:g}", interval(area, digits)) for share, area in self.quantiles.items()]
+        rows.append(("largest (C)", number(self.C, digits)))
+        caption = (
+            f"Areas of {self.triangles} triangles of {self.studies} studies; candidates: "
+            f"{self.candidates}. In brackets: 95 % bootstrap intervals over studies; a largest "
+            "value has none."
+        )
+        return TextTable("", ("share below", "area"), tuple(rows), caption)
+
+
+def calibrate(
+    encoder: str | JointEncoder | StudyEmbedder | None,
+    studies: str | Path,
+    *,
+    others: int = 0,
+    quantiles: Sequence[float] = QUANTILES,
+    columns: ColumnNames | None = None,
+    image_root: str | Path | None = None,
+    text_policy: TextPolicy | str | None = None,
+    workers: int = 0,
+    resamples: int = 1000,
+    seed: int = 0,
+    on_progress: OnProgress | None = None,
+) -> Calibration:
+    """Measure C of an encoder on a table of studies.
+
+    The texts' embeddings are held in memory, 4·d bytes a text.
+
+    Args:
+        encoder: a StudyEmbedder, or what one takes: a name, or a loaded encoder.
+        studies: table with columns image, reference and, unless `others` is given, candidate.
+        others: take as candidates, instead of the table's column, so many references of other
+            studies each, drawn at random among those of other words.
+        quantiles: shares of the triangles, between 0 and 1.
+        text_policy: what of a report counts, as in `evaluate`.
+        workers: processes that decode images.
+        resamples, seed: of the bootstrap; `seed` also draws the others.
+        on_progress: called with the rows read and the rows that failed.
+
+    Raises:
+        InvalidTable: the table cannot be read, has not the columns, or none of its rows can be
+            used; with `others`, too few of its references differ.
+        InvalidSetting: a number that cannot be honoured.
+    """
+    if others < 0:
+        raise InvalidSetting(f"others is a number of reports, at least 0, not {others!r}")
+    if not all(0 < share < 1 for share in quantiles):
+        raise InvalidSetting(f"quantiles lie between 0 and 1, not {list(quantiles)}")
+    embedder = encoder if isinstance(encoder, StudyEmbedder) else StudyEmbedder(encoder)
+    policy = TextPolicy.named(text_policy)
+    needs = {"image", "reference"} | (set() if others else {"candidate"})
+    table = open_studies(studies, needs=needs, columns=columns, image_root=image_root)
+    embedded = _embed(embedder, table, policy, workers, on_progress or (lambda done, failed: None))
+    if not embedded.images:
+        first = embedded.failed[0]
+        raise InvalidTable(
+            f"{table.path}: no row can be used, as in row {first.row}: {first.reason}"
+        )
+    candidates = torch.stack(embedded.candidates)[:, None] if embedded.candidates else None
+    return calibrate_vectors(
+        torch.stack(embedded.images),
+        torch.stack(embedded.references),
+        embedded.texts,
+        candidates,
+        others=others,
+        quantiles=quantiles,
+        table=table,
+        signature=embedder.signature.plus(txt=policy.signature()).of("areas"),
+        resamples=resamples,
+        seed=seed,
+        failed=tuple(embedded.failed),
+    )
+
+
+def calibrate_vectors(
+    images: Tensor,
+    references: Tensor,
+    texts: Sequence[str],
+    candidates: Tensor | None = None,
+    *,
+    others: int = 0,
+    quantiles: Sequence[float] = QUANTILES,
+    table: StudyTable,
+    signature: Signature,
+    resamples: int = 1000,
+    seed: int = 0,
+    failed: Sequence[BadRow] = (),
+) -> Calibration:
+    """As `calibrate`, of studies that are embedded already.
+
+    Args:
+        images, references: (n, d).
+        texts: the n references; those of equal words are no others of each other.
+        candidates: (n, m, d); default: `others` references of other studies, drawn at random.
+        table: where the studies come from.
+        signature: what the vectors depend on.
+
+    Raises: InvalidTable as `calibrate`.
+    """
+    if candidates is None:
+        drawn = _draw_others([" ".join(text.split()) for text in texts], others, seed, table.path)
+        candidates = references[torch.from_numpy(drawn)]
+    areas = np.stack(
+        [triangle_area(images, each, references).numpy() for each in candidates.unbind(1)], axis=1
+    )
+    if not areas.max() > 0:
+        raise InvalidTable(
+            f"{table.path}: every candidate lies on its study's line, so no area is larger than 0; "
+            "give candidates that differ from their references"
+        )
+    return Calibration(
+        C=float(areas.max()),
+        quantiles={
+            share: bootstrap(
+                partial(_quantile, areas, share),
+                np.arange(len(areas)),
+                resamples=resamples,
+                seed=seed,
+            )
+            for share in sorted(quantiles)
+        },
+        studies=len(areas),
+        triangles=areas.size,
+        candidates=_named(table, others, seed),
+        table=table.path.name,
+        sha256=table.sha256,
+        signature=signature,
+        failed=failed,
+        notes=table.notes,
+    )
+
+
+@dataclass
+class _Embedded:
+    """Vectors and reference texts of the rows that could be used, and the others."""
+
+    images: list[torch.Tensor] = field(default_factory=list)
+    references: list[torch.Tensor] = field(default_factory=list)
+    candidates: list[torch.Tensor] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
+    failed: list[BadRow] = field(default_factory=list)
+
+
+def _embed(
+    embedder: StudyEmbedder,
+    table: StudyTable,
+    policy: TextPolicy,
+    workers: int,
+    on_progress: OnProgress,
+) -> _Embedded:
+    embedded = _Embedded()
+    rows = iter(table)
+    done = 0
+    with embedder.decoder(workers) as decoder:
+        while chunk := list(islice(rows, embedder.engine.rows_at_once)):
+            done += len(chunk)
+            used = list(_selected(chunk, policy, embedded.failed))
+            shown = [
+                embedder.begin(StudyViews(study.images, study.views), decoder) for study in used
+            ]
+            parts = {
+                "images": embedder.embed_studies(shown),
+                "references": embedder.embed_texts([study.reference or "" for study in used]),
+            }
+            if "candidate" in table.needs:
+                texts = [study.candidate or "" for study in used]
+                parts["candidates"] = embedder.embed_texts(texts)
+            failures: dict[int, VLScoreError] = {}
+            for part in parts.values():
+                failures = {**part.failures, **failures}
+            for k, study in enumerate(used):
+                if k in failures:
+                    embedded.failed.append(BadRow(study.row, study.id, str(failures[k])))
+                    continue
+                for name, part in parts.items():
+                    getattr(embedded, name).append(part.vectors[k])
+                embedded.texts.append(study.reference or "")
+            embedder.engine.forget()
+            on_progress(done, len(embedded.failed))
+    return embedded
+
+
+def _selected(
+    rows: Sequence[Study | BadRow], policy: TextPolicy, failed: list[BadRow]
+) -> Iterator[Study]:
+    """The rows whose reports the policy can select from; the rest is added to `failed`."""
+    for row in rows:
+        if isinstance(row, BadRow):
+            failed.append(row)
+            continue
+        try:
+            yield row.selected(policy)
+        except VLScoreError as error:
+            failed.append(BadRow(row.row, row.id, str(error)))
+
+
+def _draw_others(texts: Sequence[str], others: int, seed: int, path: Path) -> NDArray[np.int64]:
+    """(n, others): for each study, other studies whose references have other words."""
+    rng = np.random.default_rng(seed)
+    numbers = {text: number for number, text in enumerate(dict.fromkeys(texts))}
+    if len(numbers) < 2:
+        raise InvalidTable(f"{path}: all references that can be used are equal, so none is another")
+    own = np.array([numbers[text] for text in texts])
+    drawn = rng.integers(len(texts), size=(len(texts), others))
+    while (same := own[drawn] == own[:, None]).any():
+        drawn[same] = rng.integers(len(texts), size=int(same.sum()))
+    return drawn
+
+
+def _quantile(areas: NDArray[np.float64], share: float, rows: NDArray[np.float64]) -> float:
+    """That of the triangles of some studies, which are resampled with all their triangles."""
+    return float(np.quantile(areas[rows.astype(np.int64)], share))
+
+
+def _named(table: StudyTable, others: int, seed: int) -> str:
+    if not others:
+        return f'the column "{table.columns.candidate}"'
+    count = "a reference" if others == 1 else f"{others} references"
+    return f"{count} of other studies for each, at random (seed {seed})"
+
+
+CARD = "card.json"
+
+
+def write_constant(folder: str | Path, calibration: Calibration) -> Path:
+    """State a measured C, and what it was measured on, in an encoder's card; returns its path.
+
+    The other facts of the card stay; the file is replaced in one step.
+
+    Args: folder: of an encoder that `vlscore train` wrote.
+    Raises: as `read_card`.
+    """
+    measured = {"C": calibration.C, "C_source": calibration.source}
+    path = Path(folder) / CARD
+    write_json(path, {**read_card(folder), **measured, "calibration": calibration.to_dict()})
+    return path
+
+
+def read_card(folder: str | Path) -> dict[str, Any]:
+    """The card of an encoder's folder.
+
+    Raises: WeightsNotFound where the folder has none; IncompatibleCheckpoint where it cannot be
+        read.
+    """
+    path = Path(folder) / CARD
+    if not path.is_file():
+        raise WeightsNotFound(
+            f"{folder} has no {CARD}, so it is no folder of a trained encoder; give the one that "
+            "`vlscore train` wrote, or state C by hand with --C"
+        )
+    return read_json(path, "card of an encoder")

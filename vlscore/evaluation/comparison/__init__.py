@@ -1,0 +1,1 @@
+"""The command `compare`: several systems, paired tests, baselines."""

@@ -1,0 +1,488 @@
+"""Comparing systems over files, resumably, into a folder of results."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from vlscore.core import ResumableFolder, Signature, file_digest, frame, run_record
+from vlscore.data import (
+    BadRow,
+    ColumnNames,
+    ReportTable,
+    StudyImages,
+    TextPolicy,
+    open_studies,
+    select,
+)
+from vlscore.errors import InvalidSetting, InvalidStudy, InvalidTable, VLScoreError
+from vlscore.evaluation.comparison.baselines import (
+    CONSTANT,
+    NEAREST,
+    NORMAL,
+    RANDOM,
+    constant_report,
+    nearest_reports,
+    random_reports,
+)
+from vlscore.evaluation.comparison.statistics import (
+    Comparison,
+    TextFacts,
+    compare_values,
+    same_words,
+    text_facts,
+)
+from vlscore.evaluation.comparison.system_values import (
+    SystemValues,
+    compute_values,
+    read_given,
+    vectors_of,
+)
+from vlscore.evaluation.comparison.systems import (
+    Source,
+    Systems,
+    join,
+    open_sources,
+    read_values,
+    signatures_of,
+    table_with_images,
+)
+from vlscore.evaluation.comparison.tables import (
+    CONTENT,
+    FAILURES,
+    FIGURE,
+    RESULTS,
+    all_tables,
+    content_of,
+    draw,
+    first_failures,
+    read_chunk,
+    write_chunk,
+    write_results,
+)
+from vlscore.evaluation.sensitivities.changed_pairs import (
+    STUDIES_AT_ONCE,
+    StudyVectors,
+    embed_images,
+)
+from vlscore.evaluation.sensitivities.pair_values import read_vectors, write_vectors
+from vlscore.metrics import Item, Metric, Scorer
+from vlscore.perturb import standard_normal_of
+from vlscore.stats import TextTable, check_format
+
+if TYPE_CHECKING:
+    import pandas
+
+
+_STUDIES_IN_CHUNK = 512
+
+OnProgress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class ComparisonRun:
+    """A comparison and its files.
+
+    Attributes:
+        folder: with comparison.json, tables.md, tables.tex, systems.csv, differences.csv,
+            texts.csv, values.parquet, failures.csv and run.json.
+        content: of comparison.json.
+        tables: as they are printed.
+        result: the numbers; None where the run had ended before.
+        unchanged: everything was there already.
+        resumed_from: rows that an earlier, stopped run had finished.
+    """
+
+    folder: Path
+    content: dict[str, Any]
+    tables: list[TextTable]
+    result: Comparison | None = None
+    unchanged: bool = False
+    resumed_from: int = 0
+
+    @property
+    def signatures(self) -> list[str]:
+        """What the numbers of each metric depend on."""
+        return list(self.content["signatures"].values())
+
+    @property
+    def notes(self) -> list[str]:
+        """What a user should know besides."""
+        return list(self.content["notes"])
+
+    @property
+    def failed(self) -> int:
+        """Values that are lacking."""
+        return sum(sum(counts.values()) for counts in self.content["failed"].values())
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """One row a system and number: value, value.low, value.high, n. Needs pandas."""
+        return frame(
+            {
+                "system": system,
+                "metric": each["name"],
+                "value": each["values"][system],
+                "n": each["count"],
+                "higher_is_better": each["higher_is_better"],
+            }
+            for each in self.content["measured"]
+            for system in self.content["systems"]
+        )
+
+    def first_failures(self, count: int) -> list[tuple[str, str, str]]:
+        """(system, id, reason) of the first values that are lacking."""
+        return first_failures(self.folder / FAILURES, count)
+
+
+def compare(
+    systems: Sequence[str | Path | Source],
+    out: str | Path,
+    scorer: Scorer | None = None,
+    *,
+    columns: ColumnNames | None = None,
+    image_root: str | Path | None = None,
+    baselines: bool = False,
+    train: ReportTable | None = None,
+    values: str | Path | None = None,
+    lower_is_better: Sequence[str] = (),
+    resamples: int = 2000,
+    permutations: int = 9999,
+    seed: int = 0,
+    figure: str | None = None,
+    workers: int = 0,
+    overwrite: bool = False,
+    on_progress: OnProgress | None = None,
+) -> ComparisonRun:
+    """Compare systems that wrote reports for the same studies, and write tables and values.
+
+    Every image and every reference is embedded once for all systems. All systems' texts and
+    numbers are held in memory.
+
+    Called again after a stop with the same arguments, a run goes on where it was. Called again
+    when it has ended, it changes nothing.
+
+    Args:
+        systems: tables of studies with candidates, folders of finished evaluations, "name=path",
+            or what `open_sources` returned. Images are read from the first table that has them,
+            and only where a metric looks at them.
+        out: folder for the results.
+        scorer: the metrics; None where all systems are finished evaluations, whose metrics are
+            then those of the first.
+        columns: other names of columns in the tables.
+        image_root: folder that image paths start from; default: that of their table.
+        baselines: put a constant report, the standard normal report, random reports and those of
+            the nearest images beside the systems.
+        train: reports that the baselines take instead of other studies' references, and that
+            candidates may have copied.
+        values: table of values of metrics that were computed elsewhere, for the same studies; see
+            `read_given`.
+        lower_is_better: columns of it of which smaller values are better.
+        resamples, permutations, seed: of intervals and tests; `seed` of random reports too.
+        figure: "png", "svg" or "pdf": draw every number of every system, too.
+        workers: processes that decode images.
+        overwrite: compute anew, and replace results when the new ones are complete.
+        on_progress: called with (rows done, values lacking).
+
+    Raises: InvalidTable where studies or references differ; InvalidSetting where signatures do, or
+        metrics are lacking; FolderInUse.
+    """
+    if figure is not None:
+        check_format(figure)
+    sources = _sources(systems, columns)
+    images = None
+    computes = scorer is not None and (baselines or any(s.run is None for s in sources))
+    if computes and scorer is not None and scorer.plan.needs.images:
+        holder = table_with_images(sources)
+        images = open_studies(
+            holder.table.path,
+            needs={"image"},
+            image_root=image_root,
+            columns=holder.table.columns,
+        )
+    joined = join(sources, images)
+    if scorer is not None and scorer.plan.needs_fit:
+        scorer = scorer.fit(
+            Item("", study.reference, None, study.parts) for study in joined.studies
+        )
+    signatures = _signatures(sources, scorer, baselines)
+    given, said = read_given(
+        values,
+        [source.name for source in sources],
+        [study.id for study in joined.studies],
+        lower_is_better=lower_is_better,
+        computed=[name for metric in signatures for name in metric.columns],
+    )
+    run = _Run(sources, joined, signatures, scorer, images is not None, baselines, train, seed)
+    key = {
+        "systems": {
+            source.name: {
+                "table_sha256": source.table.sha256,
+                "columns": source.table.columns.to_dict(),
+                "evaluation": source.run.digests if source.run is not None else None,
+            }
+            for source in sources
+        },
+        "images_sha256": images.sha256 if images is not None else None,
+        "image_root": str(images.root.resolve()) if images is not None else None,
+        "metrics": {str(metric): str(s) for metric, s in signatures.items()},
+        "baselines": baselines,
+        "train_sha256": train.sha256 if train is not None else None,
+        "resamples": resamples,
+        "permutations": permutations,
+        "seed": seed,
+        **({} if figure is None else {"figure": figure}),
+        **({} if values is None else {"values": [file_digest(values), sorted(lower_is_better)]}),
+    }
+    with ResumableFolder(out, key, results=RESULTS, overwrite=overwrite) as folder:
+        if folder.record is not None:
+            content = json.loads((folder.out / CONTENT).read_text(encoding="utf-8"))
+            return ComparisonRun(folder.out, content, _tables_of(content), unchanged=True)
+        rows = run.compute(folder, workers, on_progress or (lambda done, failed: None))
+        found = run.values(folder)
+        run.notes += said
+        result = compare_values(
+            found,
+            run.texts(found),
+            signatures,
+            given=given,
+            notes=run.notes,
+            resamples=resamples,
+            permutations=permutations,
+            seed=seed,
+        )
+
+        def write(place: Path) -> dict[str, Any]:
+            nonlocal result
+            if figure is not None and (reason := draw(result, place / f"{FIGURE}.{figure}")):
+                run.notes.append(reason)
+                result = replace(result, notes=tuple(run.notes))
+            write_results(place, result, found, run.systems.studies, signatures, given)
+            tables = {source.name: str(source.table.path.resolve()) for source in sources}
+            return run_record(tables=tables, notes=list(run.notes))
+
+        folder.finish(write, rows=rows)
+        return ComparisonRun(
+            folder.out,
+            content_of(result),
+            all_tables(result),
+            result,
+            resumed_from=folder.resumed_from,
+        )
+
+
+class _Run:
+    """Systems and baselines on their way to values."""
+
+    def __init__(
+        self,
+        sources: Sequence[Source],
+        systems: Systems,
+        signatures: Mapping[Metric, Signature],
+        scorer: Scorer | None,
+        has_images: bool,
+        baselines: bool,
+        train: ReportTable | None,
+        seed: int,
+    ) -> None:
+        self.systems = systems
+        self.notes = list(self.systems.notes)
+        self._signatures, self._scorer, self._seed = signatures, scorer, seed
+        self._policy = scorer.text_policy if scorer is not None else TextPolicy()
+        self._has_images = has_images
+        self._references = [self._reference(k) for k in range(len(self.systems.studies))]
+        self._train = self._read_train(train)
+        self._computed = {
+            source.name: read_values(source.run, signatures, self.systems.studies)
+            for source in sources
+            if source.run is not None
+        }
+        self._candidates: dict[str, Sequence[str | None]] = dict(self.systems.candidates)
+        self._baselines: dict[str, Sequence[str | None]] = {}
+        if baselines:
+            self._add_baselines()
+
+    def compute(self, folder: ResumableFolder, workers: int, on_progress: OnProgress) -> int:
+        """Compute what no chunk holds yet; returns rows of all chunks: images, then studies."""
+        done, failed = folder.rows, sum(chunk.note["failed"] for chunk in folder.chunks())
+        on_progress(done, failed)
+        shown = {
+            study.id: found
+            for study in self.systems.studies
+            if isinstance(found := self.systems.images.get(study.id), StudyImages)
+        }
+        left = dict(list(shown.items())[done:])
+        if left and self._scorer is not None and self._scorer.embedder is not None:
+            embedder, names = self._scorer.embedder, list(left)
+            parts = embed_images(embedder, left, workers=workers)
+            for start, part in zip(range(0, len(names), STUDIES_AT_ONCE), parts, strict=True):
+                stretch = names[start : start + STUDIES_AT_ONCE]
+                paths = [path for name in stretch for path in left[name].images]
+                note = {"kind": "images", "failed": len(part.failures)}
+                with folder.append(len(stretch), note, inputs=paths) as place:
+                    write_vectors(place, stretch, part, embedder.dim)
+                done, failed = done + len(stretch), failed + len(part.failures)
+                on_progress(done, failed)
+        vectors = self._vectors(folder)
+        self._add_nearest(vectors)
+        if set(self._computed) == {*self._candidates, *self._baselines}:
+            return done
+        count = len(self.systems.studies)
+        for start in range(done - len(shown), count, _STUDIES_IN_CHUNK):
+            rows = slice(start, min(start + _STUDIES_IN_CHUNK, count))
+            values = self._values_of(rows, vectors)
+            lacking = sum(len(each.failures) for each in values.values())
+            with folder.append(rows.stop - start, {"kind": "values", "failed": lacking}) as place:
+                write_chunk(place, values)
+            done, failed = done + rows.stop - start, failed + lacking
+            on_progress(done, failed)
+        return done
+
+    def values(self, folder: ResumableFolder) -> dict[str, SystemValues]:
+        """The values of all systems, from all chunks and from finished evaluations."""
+        chunks = [
+            read_chunk(chunk.path) for chunk in folder.chunks() if chunk.note["kind"] == "values"
+        ]
+        found = dict(self._computed)
+        for name in chunks[0] if chunks else ():
+            found[name] = SystemValues.joined([chunk[name] for chunk in chunks])
+        return {name: found[name] for name in (*self._candidates, *self._baselines)}
+
+    def texts(self, values: Mapping[str, SystemValues]) -> dict[str, TextFacts]:
+        """What the candidates of every system are like."""
+        known = {same_words(text) for text in self._references if text is not None}
+        known |= {same_words(text) for text in self._train or ()}
+        facts = {}
+        for name in values:
+            flags = values[name].truncated
+            cut = float(np.mean(flags)) if flags is not None else None
+            if name in self._baselines:
+                texts = [text or "" for text in self._baselines[name]]
+            else:
+                texts = [self._candidate(text or "") for text in self._candidates[name]]
+            facts[name] = text_facts(texts, known, cut)
+        return facts
+
+    def _values_of(self, rows: slice, vectors: StudyVectors | None) -> dict[str, SystemValues]:
+        """Of what is not computed already, system after system, so that references are met again
+        while the embedder remembers them.
+        """
+        assert self._scorer is not None
+        if self._scorer.embedder is not None:
+            # Vectors differ in the last digit with their batch: a stop must not show in it.
+            self._scorer.embedder.engine.forget()
+        studies = self.systems.studies[rows]
+        found = {}
+        for group, is_selected in ((self._candidates, False), (self._baselines, True)):
+            for name, candidates in group.items():
+                if name not in self._computed:
+                    found[name] = compute_values(
+                        self._scorer, studies, candidates[rows], vectors, is_selected=is_selected
+                    )
+        return found
+
+    def _vectors(self, folder: ResumableFolder) -> StudyVectors | None:
+        if not self._has_images:
+            return None
+        vectors = StudyVectors()
+        for chunk in folder.chunks():
+            if chunk.note["kind"] == "images":
+                vectors.update(read_vectors(chunk.path))
+        for name, found in self.systems.images.items():
+            if isinstance(found, BadRow):
+                vectors.failures[name] = InvalidStudy(found.reason)
+        return vectors
+
+    def _add_baselines(self) -> None:
+        usable = [text for text in self._references if text is not None]
+        pool = self._train if self._train is not None else usable
+        count = len(self._references)
+        # First: it says what is wrong where there are no reports to take.
+        drawn = random_reports(self._references, self._train, self._seed)
+        report, times = constant_report(pool)
+        whose = "of the training table" if self._train is not None else "of the references"
+        self.notes.append(
+            f"{CONSTANT} is the most frequent {whose}, {times} of {len(pool)}: {report!r}"
+        )
+        normal = standard_normal_of(pool)
+        self.notes.append(f"{NORMAL} is the standard normal report {whose}: {normal!r}")
+        self._baselines = {CONSTANT: [report] * count, NORMAL: [normal] * count, RANDOM: drawn}
+        if self._train is None:
+            self.notes.append(
+                "baselines take the references of the studies that are compared, which no system "
+                "has seen; a training table makes them fair"
+            )
+        if not self._has_images:
+            self.notes.append(
+                f"{NEAREST} is left out: no metric looks at images, so none are embedded"
+            )
+
+    def _add_nearest(self, vectors: StudyVectors | None) -> None:
+        if vectors is None or not self._baselines or self._scorer is None:
+            return
+        assert self._scorer.embedder is not None
+        rows, _ = vectors_of(self.systems.studies, vectors, self._scorer.embedder.dim)
+        self._baselines[NEAREST] = nearest_reports(rows, self._references)
+
+    def _reference(self, row: int) -> str | None:
+        """What the text policy takes of a reference; None where it takes nothing."""
+        try:
+            return (
+                replace(self.systems.studies[row], candidate=None).selected(self._policy).reference
+            )
+        except VLScoreError:
+            return None
+
+    def _candidate(self, text: str) -> str:
+        try:
+            return select(text, self._policy, "candidate")
+        except VLScoreError:
+            return text
+
+    def _read_train(self, table: ReportTable | None) -> list[str] | None:
+        if table is None:
+            return None
+        texts, bad = [], 0
+        for row in table:
+            try:
+                if isinstance(row, BadRow):
+                    raise InvalidStudy(row.reason)
+                texts.append(row.selected(self._policy).text)
+            except VLScoreError:
+                bad += 1
+        if bad:
+            self.notes.append(f"{table.path}: {bad} reports cannot be used")
+        if not texts:
+            raise InvalidTable(f"{table.path}: holds no report that can be used")
+        return texts
+
+
+def _sources(
+    systems: Sequence[str | Path | Source], columns: ColumnNames | None
+) -> tuple[Source, ...]:
+    given = [each for each in systems if not isinstance(each, Source)]
+    opened = iter(open_sources(given, columns))
+    sources = tuple(each if isinstance(each, Source) else next(opened) for each in systems)
+    if not sources:
+        raise InvalidSetting("no system is given")
+    return sources
+
+
+def _signatures(
+    sources: Sequence[Source], scorer: Scorer | None, baselines: bool
+) -> dict[Metric, Signature]:
+    if scorer is not None:
+        return {metric: scorer.signatures[str(metric)] for metric in scorer.metrics}
+    first = sources[0].run
+    if first is None or any(source.run is None for source in sources) or baselines:
+        raise InvalidSetting("tables and baselines need metrics: give a Scorer")
+    return signatures_of(first)
+
+
+def _tables_of(content: Mapping[str, Any]) -> list[TextTable]:
+    return [
+        TextTable(t["title"], tuple(t["columns"]), tuple(map(tuple, t["rows"])), t["caption"])
+        for t in content["tables"]
+    ]

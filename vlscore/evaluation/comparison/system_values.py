@@ -1,0 +1,273 @@
+"""Values of all systems for a stretch of studies: each image and each reference embedded once.
+
+Values of metrics that were computed elsewhere, of the systems that are compared.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from vlscore.core import file_digest
+from vlscore.data import Study, columns_of, read_rows
+from vlscore.embedding import EmbeddedRows, StudyEmbedder
+from vlscore.errors import InvalidSetting, InvalidStudy, InvalidTable, VLScoreError
+from vlscore.evaluation.alignment.metric_values import is_higher_better
+from vlscore.evaluation.alignment.rated_pairs import missing_columns, name_of, number_of
+from vlscore.evaluation.sensitivities.changed_pairs import StudyVectors
+from vlscore.metrics import Batch, EmbeddingTriples, Metric, Scorer
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where the numbers of each metric stand in a row of numbers.
+
+    Attributes:
+        metrics: in order.
+    """
+
+    metrics: tuple[Metric, ...]
+
+    @property
+    def width(self) -> int:
+        """Numbers in a row: every metric's columns, then what its corpus values are made of."""
+        return sum(len(metric.columns) + metric.statistics for metric in self.metrics)
+
+    def columns(self, metric: Metric) -> slice:
+        """Of a metric's columns."""
+        start = self._start(metric)
+        return slice(start, start + len(metric.columns))
+
+    def statistics(self, metric: Metric) -> slice:
+        """Of what its corpus values are made of."""
+        start = self._start(metric) + len(metric.columns)
+        return slice(start, start + metric.statistics)
+
+    def _start(self, metric: Metric) -> int:
+        before = self.metrics[: self.metrics.index(metric)]
+        return sum(len(each.columns) + each.statistics for each in before)
+
+
+@dataclass(eq=False)
+class SystemValues:
+    """Values of one system for n studies.
+
+    Attributes:
+        numbers: (n, layout.width); nan where a study has no value.
+        truncated: (n,) whether the encoder did not read the candidate's end; None without one.
+        failures: study -> {metric: why it has no value}.
+    """
+
+    numbers: NDArray[np.float64]
+    truncated: NDArray[np.bool_] | None = None
+    failures: dict[int, dict[str, str]] = field(default_factory=dict)
+
+    @classmethod
+    def joined(cls, parts: Sequence["SystemValues"]) -> "SystemValues":
+        """The values of consecutive stretches of studies."""
+        starts = np.cumsum([0, *(len(part.numbers) for part in parts)]).tolist()
+        flags = [part.truncated for part in parts if part.truncated is not None]
+        return cls(
+            np.concatenate([part.numbers for part in parts]),
+            np.concatenate(flags) if len(flags) == len(parts) else None,
+            {
+                start + k: reasons
+                for start, part in zip(starts, parts, strict=False)
+                for k, reasons in part.failures.items()
+            },
+        )
+
+
+def compute_values(
+    scorer: Scorer,
+    studies: Sequence[Study],
+    candidates: Sequence[str | None],
+    images: StudyVectors | None,
+    *,
+    is_selected: bool = False,
+) -> SystemValues:
+    """Values of one system; what fails is listed, never raised.
+
+    Args:
+        candidates: of the n studies; None where the system has none.
+        images: embedded already; None where no metric looks at them.
+        is_selected: the text policy was applied to the candidates already.
+    """
+    layout = Layout(scorer.metrics)
+    failures: dict[int, VLScoreError] = {}
+    rows, chosen = [], []
+    for row, (study, candidate) in enumerate(zip(studies, candidates, strict=True)):
+        try:
+            if candidate is None:
+                raise InvalidStudy("the baseline has no report for this study")
+            given = replace(study, candidate=None if is_selected else candidate)
+            if not scorer.plan.needs.references:
+                given = replace(given, reference=None, parts=None)
+            given = given.selected(scorer.text_policy)
+            chosen.append(replace(given, candidate=candidate) if is_selected else given)
+            rows.append(row)
+        except VLScoreError as error:
+            failures[row] = error
+    texts = [study.candidate or "" for study in chosen]
+    against = None
+    if scorer.plan.needs.references:
+        against = [study.reference or "" for study in chosen]
+    triples, truncated = None, None
+    if scorer.embedder is not None:
+        triples, flags = _embed(scorer.embedder, chosen, texts, against, images)
+        truncated = np.zeros(len(studies), dtype=bool)
+        truncated[rows] = flags
+    found = scorer.plan.values(Batch(texts, against, triples))
+    numbers = np.full((len(studies), layout.width), np.nan)
+    names = [str(metric) for metric in scorer.metrics]
+    reasons = {row: dict.fromkeys(names, str(error)) for row, error in failures.items()}
+    for metric, values in found.items():
+        numbers[rows, layout.columns(metric)] = np.stack(list(values.columns.values()), axis=1)
+        if values.statistics is not None:
+            numbers[rows, layout.statistics(metric)] = values.statistics
+        for k, reason in values.failures.items():
+            reasons.setdefault(rows[k], {})[str(metric)] = str(reason)
+    return SystemValues(numbers, truncated, reasons)
+
+
+def _embed(
+    embedder: StudyEmbedder,
+    studies: Sequence[Study],
+    texts: Sequence[str],
+    references: Sequence[str] | None,
+    images: StudyVectors | None,
+) -> tuple[EmbeddingTriples, NDArray[np.bool_]]:
+    failures: dict[int, VLScoreError] = {}
+    g = embedder.embed_texts(texts)
+    r: EmbeddedRows | None = None
+    if references is not None:
+        r = embedder.embed_texts(references)
+    for part in (g, r):
+        failures |= part.failures if part is not None else {}
+    i = None
+    if images is not None:
+        i, missing = vectors_of(studies, images, embedder.dim)
+        failures |= missing
+    triples = EmbeddingTriples(
+        i,
+        g.vectors,
+        None if r is None else r.vectors,
+        embedder.signature,
+        embedder.C,
+        failures,
+    )
+    return triples, g.truncated.numpy()
+
+
+def vectors_of(
+    studies: Sequence[Study], images: StudyVectors, dim: int
+) -> tuple[torch.Tensor, Mapping[int, VLScoreError]]:
+    """(n, d) embeddings of the studies' images, nan where there is none, and why."""
+    vectors = torch.full((len(studies), dim), torch.nan)
+    failures: dict[int, VLScoreError] = {}
+    for row, study in enumerate(studies):
+        if study.id in images.vectors:
+            vectors[row] = images.vectors[study.id]
+        else:
+            failures[row] = images.failures.get(study.id) or InvalidStudy(
+                f"study {study.id}: no image is given for it"
+            )
+    return vectors, failures
+
+
+@dataclass(frozen=True, eq=False)
+class GivenMetric:
+    """One column of a table of values.
+
+    Attributes:
+        name: of the column.
+        higher_is_better: direction.
+        values: system -> (n,) values of the studies, nan where there is none.
+        signature: says which file they came from.
+    """
+
+    name: str
+    higher_is_better: bool
+    values: Mapping[str, NDArray[np.float64]]
+    signature: str
+
+
+def read_given(
+    path: str | Path | None,
+    systems: Collection[str],
+    studies: Sequence[str],
+    *,
+    system_column: str = "system",
+    id_column: str = "id",
+    lower_is_better: Collection[str] = (),
+    computed: Collection[str] = (),
+) -> tuple[list[GivenMetric], list[str]]:
+    """Metrics of a table with one row a system and study, one column a metric; and notes.
+
+    A column that has the name of a metric of vlscore has its direction; of others larger values
+    are better unless they are named.
+
+    Args:
+        path: of the table; None where there is none, and so no metrics.
+        computed: names that columns must not have, for they are computed here.
+        systems, studies: those that are compared; rows of others are left out, and told.
+
+    Raises:
+        InvalidTable: the file cannot be read, has not the columns, names a study of a system
+            twice, holds what is no number, or has no row that is compared.
+        InvalidSetting: a name in `lower_is_better` is no column, or a column is computed here.
+    """
+    if path is None:
+        if lower_is_better:
+            raise InvalidSetting("lower_is_better names columns of a table of values; give it")
+        return [], []
+    path = Path(path)
+    found = columns_of(path)
+    missing_columns(path, found, [system_column, id_column])
+    names = [name for name in found if name not in (system_column, id_column)]
+    if not names:
+        raise InvalidTable(f"{path}: has no column of values beside {system_column}, {id_column}")
+    if both := [name for name in names if name in computed]:
+        raise InvalidSetting(
+            f"{', '.join(both)}: computed and read from {path} alike; rename the column"
+        )
+    if unknown := sorted(set(lower_is_better) - set(names)):
+        raise InvalidSetting(f"{path}: no column {', '.join(unknown)}; found: {', '.join(names)}")
+    place = {study: k for k, study in enumerate(studies)}
+    values = {name: {s: np.full(len(studies), np.nan) for s in systems} for name in names}
+    seen: set[tuple[str, str]] = set()
+    others = 0
+    for number, record in read_rows(path):
+        if isinstance(record, str):
+            raise InvalidTable(f"{path}, row {number}: {record}")
+        try:
+            key = (
+                name_of(record[system_column], system_column),
+                name_of(record[id_column], id_column),
+            )
+            if key[0] not in systems or key[1] not in place:
+                others += 1
+                continue
+            if key in seen:
+                raise InvalidStudy(f"{key[0]!r} has an earlier row of study {key[1]!r}")
+            seen.add(key)
+            for name in names:
+                value = number_of(record[name], name)
+                if value is not None:
+                    values[name][key[0]][place[key[1]]] = value
+        except InvalidStudy as error:
+            raise InvalidTable(f"{path}, row {number}: {error}") from None
+    if not seen:
+        raise InvalidTable(
+            f"{path}: none of its rows is of a system ({', '.join(systems)}) and study compared"
+        )
+    notes = [f"{path}: {others} rows are of no system and study compared"] if others else []
+    signature = f"values|file:{path.name}|sha256:{file_digest(path)[:8]}"
+    metrics = [
+        GivenMetric(name, is_higher_better(name, lower_is_better), values[name], signature)
+        for name in names
+    ]
+    return metrics, notes

@@ -1,0 +1,302 @@
+"""Values of a finished evaluation, in the order of the studies that are compared.
+
+Several systems' tables, joined into one set of studies; what does not match is refused.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+
+from vlscore.core import FinishedRun, Signature, difference, finished_run
+from vlscore.data import BadRow, ColumnNames, Study, StudyImages, StudyTable, open_studies
+from vlscore.errors import InvalidSetting, InvalidTable
+from vlscore.evaluation.comparison.system_values import Layout, SystemValues
+from vlscore.evaluation.scoring.results import layout_of_run, read_rows_of
+from vlscore.evaluation.scoring.summary import ID, STATISTICS, reasons_of
+from vlscore.metrics import Metric
+
+_TRUNCATED = "candidate_truncated"
+
+
+def signatures_of(run: FinishedRun) -> dict[Metric, Signature]:
+    """The metrics of a finished evaluation, and what their numbers depend on."""
+    return dict(layout_of_run(run).metrics)
+
+
+def read_values(
+    run: FinishedRun, signatures: Mapping[Metric, Signature], studies: Sequence[Study]
+) -> SystemValues:
+    """The values that a finished evaluation has of these metrics.
+
+    Raises: InvalidSetting where it lacks a metric, or has it with another signature.
+    """
+    layout = layout_of_run(run, {str(metric): metric for metric in signatures})
+    there = {str(metric): signature for metric, signature in layout.metrics}
+    for metric, wanted in signatures.items():
+        found = there.get(str(metric))
+        if found is None:
+            raise InvalidSetting(
+                f"{run.folder} has no values of {metric}; it has {', '.join(there)}. Add them with "
+                "`vlscore evaluate --metrics`, or give its table instead of the folder"
+            )
+        if found != wanted:
+            raise InvalidSetting(
+                f"{run.folder} holds {metric} computed in another way than the others: "
+                f"{difference(found, wanted)}. Values of different signatures are not compared"
+            )
+    place = {study.id: k for k, study in enumerate(studies)}
+    target = Layout(tuple(signatures))
+    values = SystemValues(np.full((len(studies), target.width), np.nan))
+    for table in read_rows_of(run, layout):
+        ids = table[ID].to_pylist()
+        rows = [k for k, name in enumerate(ids) if name in place]
+        to = [place[ids[k]] for k in rows]
+        for metric in signatures:
+            columns = [table[name].to_numpy()[rows] for name in metric.columns]
+            values.numbers[to, target.columns(metric)] = np.stack(columns, axis=1)
+            if metric.statistics:
+                flat = np.asarray(table[f"{STATISTICS}{metric}"].combine_chunks().flatten())
+                sums = flat.reshape(len(table), metric.statistics)
+                values.numbers[to, target.statistics(metric)] = sums[rows]
+        if _TRUNCATED in table.column_names:
+            if values.truncated is None:
+                values.truncated = np.zeros(len(studies), dtype=bool)
+            values.truncated[to] = table[_TRUNCATED].to_numpy()[rows]
+        wanted_names = {str(metric) for metric in signatures}
+        for _, name, reasons in reasons_of(table):
+            if name in place:
+                kept = {m: reason for m, reason in reasons.items() if m in wanted_names}
+                if "row" in reasons:
+                    kept = dict.fromkeys(wanted_names, reasons["row"])
+                if kept:
+                    values.failures[place[name]] = kept
+    return values
+
+
+# What names of baselines begin with.
+BASELINE = "baseline:"
+
+_TEXTS = {"reference", "candidate"}
+# Ids and texts that a message shows.
+_SHOWN_IDS = 5
+_SHOWN_LETTERS = 60
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Source:
+    """What a user gave for one system.
+
+    Attributes:
+        name: of the system in all tables.
+        table: its studies with candidates.
+        run: the finished evaluation that holds its values; None where they are to be computed.
+    """
+
+    name: str
+    table: StudyTable
+    run: FinishedRun | None = None
+
+
+@dataclass(frozen=True)
+class Systems:
+    """The candidates of k systems for the same n studies.
+
+    Attributes:
+        studies: id, reference and its parts of each study, in the order of the first table.
+        candidates: name of the system -> n candidates.
+        images: study id -> its images, or why it has none; empty where none are read.
+        notes: what a user should know, one sentence each.
+    """
+
+    studies: tuple[Study, ...]
+    candidates: Mapping[str, Sequence[str]]
+    images: Mapping[str, StudyImages | BadRow] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+def open_sources(
+    given: Sequence[str | Path], columns: ColumnNames | None = None
+) -> tuple[Source, ...]:
+    """Open what a user gave: tables, or folders of `vlscore evaluate`; "name=path" names a system.
+
+    Raises: InvalidTable, InvalidSetting.
+    """
+    named = [_named(each) for each in given]
+    stems = [path.stem if path.is_file() else path.name for name, path in named if name is None]
+    sources = []
+    for name, path in named:
+        stem = path.stem if path.is_file() else path.name
+        longer = f"{path.resolve().parent.name}/{stem}"
+        shown = name or (stem if stems.count(stem) == 1 else longer)
+        sources.append(_opened(shown, path, columns))
+    names = [source.name for source in sources]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise InvalidSetting(
+            f"two systems would be called {', '.join(twice)}; name them, as in first={named[0][1]}"
+        )
+    if reserved := [name for name in names if name.startswith(BASELINE)]:
+        raise InvalidSetting(f"{reserved[0]}: names that begin with {BASELINE!r} are kept")
+    return tuple(sources)
+
+
+def table_with_images(sources: Sequence[Source]) -> Source:
+    """The first system whose table has a column of images; images are read from it alone.
+
+    Raises: InvalidTable where no table has one.
+    """
+    for source in sources:
+        if has_images(source):
+            return source
+    names = sorted({source.table.columns.image for source in sources})
+    raise InvalidTable(
+        f"no table has a column {' or '.join(names)} with the images, which the metrics look at: "
+        f"{', '.join(str(source.table.path) for source in sources)}. Name it (--image-column), or "
+        "compute metrics of texts alone (--text-only)"
+    )
+
+
+def has_images(source: Source) -> bool:
+    """Whether its table has a column of images."""
+    return source.table.columns.image in source.table.found
+
+
+def join(sources: Sequence[Source], images: StudyTable | None = None) -> Systems:
+    """Read all tables and join them by study id.
+
+    Args: images: opened for images alone.
+    Raises: InvalidTable where studies or references differ, saying in what.
+    """
+    read = [_Read(source) for source in sources]
+    first = read[0]
+    for other in read[1:]:
+        _check_same(first, other)
+    notes = [note for source in sources for note in source.table.notes]
+    notes += [f"{each.source.table.path}, {bad}; left out" for each in read for bad in each.bad]
+    if not first.studies:
+        raise InvalidTable(f"{first.source.table.path}: no row can be used; {first.bad[0]}")
+    found: dict[str, StudyImages | BadRow] = {}
+    for row in images if images is not None else ():
+        if isinstance(row, BadRow):
+            if row.id is not None:
+                found.setdefault(row.id, row)
+        else:
+            found[row.id] = StudyImages(row.id, row.images, row.views)
+    return Systems(
+        studies=tuple(first.studies.values()),
+        candidates={
+            each.source.name: [each.studies[name].candidate or "" for name in first.studies]
+            for each in read
+        },
+        images=found,
+        notes=tuple(notes),
+    )
+
+
+class _Read:
+    """One table in memory."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.studies: dict[str, Study] = {}
+        self.bad: list[str] = []
+        self.reasons: dict[str, str] = {}
+        for row in source.table:
+            if isinstance(row, Study):
+                self.studies[row.id] = row
+                continue
+            if row.id in self.studies:
+                raise InvalidTable(f"{source.table.path}, row {row.row}: {row.reason}")
+            name = f" ({row.id})" if row.id is not None else ""
+            self.bad.append(f"row {row.row}{name}: {row.reason}")
+            if row.id is not None:
+                self.reasons[row.id] = row.reason
+
+
+def _check_same(first: _Read, other: _Read) -> None:
+    here, there = first.source.table.path, other.source.table.path
+    differences = []
+    for one, two in ((first, other), (other, first)):
+        if lacking := [name for name in two.studies if name not in one.studies]:
+            reasons = {one.reasons[name] for name in lacking if name in one.reasons}
+            because = f" ({'; '.join(sorted(reasons))})" if reasons else ""
+            differences.append(
+                f"{one.source.table.path} lacks {_ids(lacking)} of {two.source.table.path}{because}"
+            )
+    both = [name for name in first.studies if name in other.studies]
+    wrong = [n for n in both if first.studies[n].reference != other.studies[n].reference]
+    if wrong:
+        texts = (_excerpt(first, other, wrong[0]), _excerpt(other, first, wrong[0]))
+        differences.append(
+            f"the references of {_ids(wrong)} differ between {here} and {there}: of {wrong[0]}, "
+            f"{texts[0]!r} against {texts[1]!r}"
+        )
+    if differences:
+        raise InvalidTable(
+            "systems are compared over the same studies with the same references; "
+            + "; ".join(differences)
+        )
+
+
+def _ids(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:_SHOWN_IDS]) + (", ..." if len(names) > _SHOWN_IDS else "")
+    return f"{len(names)} {'studies' if len(names) > 1 else 'study'} ({shown})"
+
+
+def _excerpt(one: _Read, other: _Read, name: str) -> str:
+    """A reference from shortly before the place where it begins to differ."""
+    text, second = one.studies[name].reference or "", other.studies[name].reference or ""
+    same = next((k for k, (a, b) in enumerate(zip(text, second, strict=False)) if a != b), None)
+    at = min(len(text), len(second)) if same is None else same
+    start = max(at - _SHOWN_LETTERS // 3, 0)
+    part = text[start : start + _SHOWN_LETTERS]
+    return ("..." if start else "") + part + ("..." if start + len(part) < len(text) else "")
+
+
+def _named(given: str | Path) -> tuple[str | None, Path]:
+    text = str(given)
+    name, separator, path = text.partition("=")
+    if separator and name and path and not Path(text).exists():
+        return name, Path(path)
+    return None, Path(text)
+
+
+def _opened(name: str, path: Path, columns: ColumnNames | None) -> Source:
+    if not path.is_dir():
+        return Source(name, open_studies(path, needs=_TEXTS, columns=columns))
+    run = finished_run(path)
+    if run is None:
+        raise InvalidTable(
+            f"{path} is a folder without run.json: give a table, or the folder of a finished "
+            "`vlscore evaluate`"
+        )
+    run.check()
+    table, where = _entry(run, lambda: str(run.record["table"])), path / "run.json"
+    columns_then = _entry(run, lambda: ColumnNames(**run.key["columns"]))
+    digest = _entry(run, lambda: str(run.key["table_sha256"]))
+    if not Path(table).is_file():
+        raise InvalidTable(
+            f"{where} names the table {table}, which is not there; its candidates and references "
+            "are needed to compare. Put it there, or give the table instead of the folder"
+        )
+    opened = open_studies(table, needs=_TEXTS, columns=columns_then)
+    if opened.sha256 != digest:
+        raise InvalidTable(
+            f"{table} was changed since {path} was computed from it: evaluate it again, or give "
+            "the table instead of the folder"
+        )
+    return Source(name, opened, run)
+
+
+def _entry(run: FinishedRun, read: Callable[[], T]) -> T:
+    try:
+        return read()
+    except (KeyError, TypeError):
+        raise InvalidTable(
+            f"{run.folder / 'run.json'} is not that of `vlscore evaluate`: give the folder of a "
+            "finished evaluation, or a table"
+        ) from None

@@ -1,0 +1,330 @@
+"""A comparison as tables: to read and to paste, and with all digits for programs.
+
+The files of a comparison: finished chunks, and the results.
+"""
+
+import csv
+import json
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from vlscore.core import Signature, atomic_write, plain, write_json
+from vlscore.data import Study
+from vlscore.errors import MissingDependency
+from vlscore.evaluation.comparison.statistics import Comparison
+from vlscore.evaluation.comparison.system_values import GivenMetric, Layout, SystemValues
+from vlscore.metrics import Metric
+from vlscore.stats import (
+    DEMONSTRATION,
+    FIGURE_FORMATS,
+    Interval,
+    TextTable,
+    dot_plots,
+    interval,
+    markdown,
+    number,
+    p_value,
+)
+
+_DIGITS = 4
+
+
+def systems_table(result: Comparison) -> TextTable:
+    """One row a system, one column a number, with intervals; n stands below."""
+    columns = [
+        each.name + ("" if each.higher_is_better else " (lower is better)")
+        for each in result.measured
+    ]
+    rows = [
+        (name, *(interval(each.values[name], _DIGITS) for each in result.measured))
+        for name in result.systems
+    ]
+    rows.append(("n", *(str(each.count) for each in result.measured)))
+    return TextTable(
+        "Systems",
+        ("system", *columns),
+        tuple(rows),
+        "Means over the n studies for which every system has a value, and values of the whole "
+        "corpus where the column says so, with 95 % bootstrap intervals over studies.",
+    )
+
+
+def differences_tables(result: Comparison) -> list[TextTable]:
+    """Every two systems, a table a number."""
+    caption = (
+        "Means and corpus values of the first system less those of the second, over the same n "
+        "studies: 95 % intervals by the paired bootstrap, p by the two-sided paired permutation "
+        f"test, adjusted by Benjamini and Hochberg over all {len(result.tested)} tests."
+    )
+    names = dict.fromkeys(test.name for test in result.tested)
+    return [
+        TextTable(
+            f"Differences in {name}",
+            ("systems", "difference", "p", "adjusted p", "n"),
+            tuple(
+                (
+                    f"{test.first} - {test.second}",
+                    interval(test.difference, _DIGITS),
+                    p_value(test.p_value),
+                    p_value(test.adjusted),
+                    str(test.count),
+                )
+                for test in result.tested
+                if test.name == name
+            ),
+            caption,
+        )
+        for name in names
+    ]
+
+
+def texts_table(result: Comparison) -> TextTable:
+    """What the candidates are like as texts."""
+    has_encoder = any(facts.truncated is not None for facts in result.texts.values())
+    lacking = any(result.failed.values())
+    rows = []
+    for name, facts in result.texts.items():
+        cells = [
+            name,
+            number(facts.mean_words, 1),
+            *(number(share) for share in (facts.distinct, facts.verbatim, facts.unfinished)),
+        ]
+        if has_encoder:
+            cells.append(number(facts.truncated))
+        cells.append(str(facts.empty))
+        if lacking:
+            failed = result.failed[name].items()
+            cells.append(", ".join(f"{metric} {count}" for metric, count in failed) or "0")
+        rows.append((*cells, str(facts.count)))
+    columns = ["system", "mean words", "distinct", "verbatim", "unfinished"]
+    columns += ["truncated"] * has_encoder + ["empty"] + ["without a value"] * lacking + ["n"]
+    caption = (
+        "Shares of the candidates: different ones; equal to some reference of the table or report "
+        "of the training table; not ending a sentence"
+    )
+    caption += "; cut by the encoder." if has_encoder else "."
+    return TextTable("Candidates as texts", tuple(columns), tuple(rows), caption)
+
+
+def all_tables(result: Comparison) -> list[TextTable]:
+    """Those that are printed; without differences where there is one system alone."""
+    return [systems_table(result), texts_table(result), *differences_tables(result)]
+
+
+def systems_rows(result: Comparison) -> TextTable:
+    """One row a system and number, with all digits."""
+    rows = [
+        (
+            name,
+            each.name,
+            *_exact(each.values[name]),
+            str(each.count),
+            "higher" if each.higher_is_better else "lower",
+        )
+        for each in result.measured
+        for name in result.systems
+    ]
+    return TextTable("", ("system", "metric", "value", "low", "high", "n", "better"), tuple(rows))
+
+
+def differences_rows(result: Comparison) -> TextTable:
+    """One row a test, with all digits."""
+    rows = [
+        (
+            test.name,
+            test.first,
+            test.second,
+            *_exact(test.difference),
+            _digits(test.p_value),
+            _digits(test.adjusted),
+            str(test.count),
+        )
+        for test in result.tested
+    ]
+    columns = ("metric", "first", "second", "difference", "low", "high", "p", "adjusted_p", "n")
+    return TextTable("", columns, tuple(rows))
+
+
+def _exact(value: Interval) -> Sequence[str]:
+    return [_digits(each) for each in (value.estimate, value.low, value.high)]
+
+
+def _digits(value: float) -> str:
+    return repr(value) if math.isfinite(value) else ""
+
+
+CONTENT, VALUES, FAILURES = "comparison.json", "values.parquet", "failures.csv"
+MARKDOWN, LATEX = "tables.md", "tables.tex"
+SYSTEMS, DIFFERENCES, TEXTS = "systems.csv", "differences.csv", "texts.csv"
+FIGURE = "systems"
+# Every file that a comparison can ever write.
+RESULTS = (
+    *(CONTENT, VALUES, FAILURES, MARKDOWN, LATEX, SYSTEMS, DIFFERENCES, TEXTS),
+    *(f"{FIGURE}.{suffix}" for suffix in FIGURE_FORMATS),
+)
+
+_NUMBERS, _TRUNCATED, _FAILED = "numbers.npy", "truncated.npy", "failed.json"
+
+
+def write_chunk(place: Path, values: Mapping[str, SystemValues]) -> None:
+    """Keep the values of all systems for a stretch of studies."""
+    numbers = np.stack([each.numbers for each in values.values()])
+    np.save(place / _NUMBERS, numbers, allow_pickle=False)
+    flags = [each.truncated for each in values.values() if each.truncated is not None]
+    if len(flags) == len(values):
+        np.save(place / _TRUNCATED, np.stack(flags), allow_pickle=False)
+    failed = {
+        name: {str(k): reasons for k, reasons in each.failures.items()}
+        for name, each in values.items()
+    }
+    write_json(place / _FAILED, failed)
+
+
+def read_chunk(place: Path) -> dict[str, SystemValues]:
+    """What `write_chunk` kept."""
+    numbers = np.load(place / _NUMBERS, allow_pickle=False)
+    path = place / _TRUNCATED
+    flags = np.load(path, allow_pickle=False) if path.is_file() else [None] * len(numbers)
+    failed = json.loads((place / _FAILED).read_text(encoding="utf-8"))
+    return {
+        name: SystemValues(
+            numbers[k], flags[k], {int(row): reasons for row, reasons in found.items()}
+        )
+        for k, (name, found) in enumerate(failed.items())
+    }
+
+
+def write_results(
+    place: Path,
+    result: Comparison,
+    values: Mapping[str, SystemValues],
+    studies: Sequence[Study],
+    signatures: Mapping[Metric, Signature],
+    given: Sequence[GivenMetric] = (),
+) -> None:
+    """Write every result file into a folder.
+
+    Args: given: metrics that were computed elsewhere.
+    """
+    tables = all_tables(result)
+    write_json(place / CONTENT, content_of(result))
+    texts = {
+        MARKDOWN: markdown(tables, result.signatures.values()),
+        LATEX: "\n".join(
+            [
+                *(table.latex() for table in tables),
+                *(f"% {s}" for s in result.signatures.values()),
+                "",
+            ]
+        ),
+        SYSTEMS: systems_rows(result).csv(),
+        DIFFERENCES: differences_rows(result).csv(),
+        TEXTS: texts_table(result).csv(),
+    }
+    for name, text in texts.items():
+        with atomic_write(place / name) as stream:
+            stream.write(text)
+    _write_values(place / VALUES, values, studies, signatures, given)
+    with atomic_write(place / FAILURES) as stream:
+        writer = csv.writer(stream)
+        writer.writerow(["system", "id", "metric", "error"])
+        for name, each in values.items():
+            for row, reasons in sorted(each.failures.items()):
+                for metric, reason in reasons.items():
+                    writer.writerow([name, studies[row].id, metric, reason])
+
+
+def draw(result: Comparison, path: Path) -> str | None:
+    """Draw every number of every system; returns why there is no figure, where there is none."""
+    panels = {
+        each.name + ("" if each.higher_is_better else " (lower is better)"): each.values
+        for each in result.measured
+    }
+    n = {each.count for each in result.measured}
+    shown = f"n = {min(n)}" if len(n) == 1 else f"n = {min(n, default=0)} to {max(n, default=0)}"
+    note = f"{shown} studies; bars: 95 % bootstrap intervals over studies."
+    if any("DEMONSTRATION" in signature for signature in result.signatures.values()):
+        note += f" {DEMONSTRATION}"
+    try:
+        dot_plots(panels, path, title="Systems", note=note)
+    except MissingDependency as error:
+        return f"no figure: {error}"
+    return None
+
+
+def content_of(result: Comparison) -> dict[str, Any]:
+    """Of comparison.json."""
+    found: dict[str, Any] = plain(
+        {
+            "studies": result.studies,
+            "systems": result.systems,
+            "measured": result.measured,
+            "tested": result.tested,
+            "texts": result.texts,
+            "failed": result.failed,
+            "signatures": result.signatures,
+            "notes": result.notes,
+            "tables": all_tables(result),
+        }
+    )
+    return found
+
+
+def first_failures(path: Path, count: int) -> list[tuple[str, str, str]]:
+    """(system, id, reason) of the first values that are lacking, each reason once."""
+    with path.open(encoding="utf-8", newline="") as stream:
+        found = dict.fromkeys((r["system"], r["id"], r["error"]) for r in csv.DictReader(stream))
+    return list(found)[:count]
+
+
+def _write_values(
+    path: Path,
+    values: Mapping[str, SystemValues],
+    studies: Sequence[Study],
+    signatures: Mapping[Metric, Signature],
+    given: Sequence[GivenMetric],
+) -> None:
+    """One row a system and study; signatures are in the metadata, as in an evaluation's scores."""
+    layout = Layout(tuple(signatures))
+    names = [name for metric in signatures for name in metric.columns]
+    names += [each.name for each in given]
+    printed = {str(metric): str(signature) for metric, signature in signatures.items()}
+    printed |= {each.name: each.signature for each in given}
+    schema = pa.schema(
+        [
+            pa.field("system", pa.string()),
+            pa.field("id", pa.string()),
+            *(pa.field(name, pa.float64()) for name in names),
+            pa.field("error", pa.string()),
+        ],
+        metadata={f"vlscore.signature.{name}": said for name, said in printed.items()},
+    )
+    ids = [study.id for study in studies]
+    with pq.ParquetWriter(path, schema) as writer:
+        for name, each in values.items():
+            numbers = [
+                column
+                for metric in signatures
+                for column in each.numbers[:, layout.columns(metric)].T
+            ]
+            unknown = np.full(len(ids), np.nan)
+            numbers += [metric.values.get(name, unknown) for metric in given]
+            errors = [
+                "; ".join(dict.fromkeys(each.failures[row].values()))
+                if row in each.failures
+                else None
+                for row in range(len(ids))
+            ]
+            columns = [
+                pa.array([name] * len(ids), pa.string()),
+                pa.array(ids, pa.string()),
+                *(pa.array(column, mask=~np.isfinite(column)) for column in numbers),
+                pa.array(errors, pa.string()),
+            ]
+            writer.write_table(pa.Table.from_arrays(columns, schema=schema))

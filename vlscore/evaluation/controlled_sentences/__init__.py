@@ -1,0 +1,1 @@
+"""The command `controlled`: metrics on sentences of known labels."""

@@ -1,0 +1,181 @@
+"""Sentences grouped by what they say of an observation: read by our rules, or labelled by others.
+
+Labels are those of the CheXpert labeller: 1 stated, -1 uncertain, 0 denied, and -2 here where the
+observation is not mentioned.
+"""
+
+import csv
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vlscore.core import plain_name
+from vlscore.data import BadRow, columns_of, is_missing, read_rows, split_sentences, text_of
+from vlscore.errors import InvalidSetting, InvalidStudy, InvalidTable
+from vlscore.findings import CHEXPERT_LABELS, chexpert_labels
+
+UNMENTIONED, DENIED, UNCERTAIN, STATED = -2, 0, -1, 1
+GROUPS = {UNMENTIONED: "unmentioned", DENIED: "denied", UNCERTAIN: "uncertain", STATED: "stated"}
+SENTENCE_COLUMN = "sentence"
+# Those of Pino 2022: CheXpert's competition, and Lung Opacity.
+OBSERVATIONS = (
+    "Cardiomegaly",
+    "Consolidation",
+    "Edema",
+    "Pleural Effusion",
+    "Atelectasis",
+    "Lung Opacity",
+)
+OWN_RULES = "rules of vlscore.findings"
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledSentences:
+    """n distinct sentences and what each says of some observations.
+
+    Attributes:
+        sentences: distinct texts.
+        labels: observation -> (n,) int8, one of GROUPS.
+        labelled_by: who said so.
+        bad: rows that could not be used, with the reason.
+    """
+
+    sentences: tuple[str, ...]
+    labels: Mapping[str, NDArray[np.int8]]
+    labelled_by: str
+    bad: tuple[BadRow, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.sentences)
+
+    @property
+    def sha256(self) -> str:
+        """Of sentences and labels, hexadecimal."""
+        digest = hashlib.sha256(json.dumps([self.sentences, list(self.labels)]).encode("utf-8"))
+        for values in self.labels.values():
+            digest.update(values.tobytes())
+        return digest.hexdigest()
+
+    def places(self, observation: str, *groups: int) -> NDArray[np.intp]:
+        """Places of the sentences of some groups."""
+        return np.flatnonzero(np.isin(self.labels[observation], groups))
+
+
+def label_sentences(
+    reports: Iterable[str], observations: Sequence[str] | None = None
+) -> LabelledSentences:
+    """The distinct sentences of reports, each labelled by our rules, read by itself.
+
+    Args: observations: names of CheXpert's, in any spelling; default: OBSERVATIONS.
+    Raises: InvalidSetting for an observation that there is not.
+    """
+    chosen = _chosen(observations, [name for name in CHEXPERT_LABELS if name != "No Finding"])
+    found: dict[str, dict[str, int | None]] = {}
+    for report in reports:
+        for sentence in split_sentences(report):
+            text = " ".join(sentence.text.split())
+            if text and text not in found:
+                found[text] = chexpert_labels(text)
+    labels = {name: _array(labels[name] for labels in found.values()) for name in chosen}
+    return LabelledSentences(tuple(found), labels, OWN_RULES)
+
+
+def read_labelled(
+    path: str | Path,
+    observations: Sequence[str] | None = None,
+    *,
+    sentence_column: str = SENTENCE_COLUMN,
+) -> LabelledSentences:
+    """A table with one sentence a row and one column an observation: 1, 0, -1, or empty.
+
+    That is how the CheXpert labeller writes its labels; -2 is read as empty. Of a sentence that
+    stands in several rows the first counts.
+
+    Args: observations: names of columns; default: those of CheXpert's observations.
+    Raises: InvalidTable where columns are absent or no row can be used; InvalidSetting.
+    """
+    path = Path(path)
+    columns = columns_of(path)
+    if sentence_column not in columns:
+        raise InvalidTable(
+            f"{path}: no column {sentence_column}; found: {', '.join(columns)}. Name it with "
+            "--sentence-column"
+        )
+    others = [name for name in columns if name != sentence_column]
+    wanted = observations
+    if wanted is None:
+        known = {plain_name(name) for name in CHEXPERT_LABELS if name != "No Finding"}
+        wanted = [name for name in others if plain_name(name) in known]
+        if not wanted:
+            raise InvalidTable(
+                f"{path}: no column has the name of an observation of CheXpert; found: "
+                f"{', '.join(others)}. Name the columns with --observations"
+            )
+    chosen = _chosen(wanted, others)
+    found: dict[str, list[int]] = {}
+    bad: list[BadRow] = []
+    for number, record in read_rows(path):
+        try:
+            if isinstance(record, str):
+                raise InvalidStudy(record)
+            text = " ".join((text_of(record[sentence_column], sentence_column) or "").split())
+            if not text:
+                raise InvalidStudy(f'column "{sentence_column}" is empty')
+            labels = [_label(record.get(name), name) for name in chosen]
+            found.setdefault(text, labels)
+        except InvalidStudy as error:
+            bad.append(BadRow(number, None, str(error)))
+    if not found:
+        first = f"; row {bad[0].row}: {bad[0].reason}" if bad else ""
+        raise InvalidTable(f"{path}: no sentence could be read{first}")
+    columns_of_labels = zip(*found.values(), strict=True)
+    arrays = {
+        name: np.array(each, dtype=np.int8)
+        for name, each in zip(chosen, columns_of_labels, strict=True)
+    }
+    return LabelledSentences(tuple(found), arrays, f"table {path.name}", tuple(bad))
+
+
+def write_labelled(path: Path, sentences: LabelledSentences) -> None:
+    """One row a sentence, as `read_labelled` reads it."""
+    with path.open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.writer(stream)
+        writer.writerow([SENTENCE_COLUMN, *sentences.labels])
+        columns = zip(*(values.tolist() for values in sentences.labels.values()), strict=True)
+        for text, labels in zip(sentences.sentences, columns, strict=True):
+            writer.writerow([text, *("" if each == UNMENTIONED else each for each in labels)])
+
+
+def _chosen(wanted: Sequence[str] | None, known: Sequence[str]) -> list[str]:
+    """Names as they are known, from names in any spelling."""
+    spelt = {plain_name(name): name for name in known}
+    found = []
+    for name in OBSERVATIONS if wanted is None else wanted:
+        if plain_name(name) not in spelt:
+            raise InvalidSetting(f"no observation is called {name!r}; known: {', '.join(known)}")
+        found.append(spelt[plain_name(name)])
+    return list(dict.fromkeys(found))
+
+
+def _array(labels: Iterable[int | None]) -> NDArray[np.int8]:
+    return np.array([UNMENTIONED if each is None else each for each in labels], dtype=np.int8)
+
+
+def _label(value: Any, column: str) -> int:
+    if is_missing(value):
+        return UNMENTIONED
+    try:
+        number = float(value)
+        if number in GROUPS:
+            return int(number)
+    except (TypeError, ValueError):
+        pass
+    raise InvalidStudy(
+        f'column "{column}" holds {value!r}; a label is 1, 0, -1, or empty for unmentioned'
+    )

@@ -1,0 +1,307 @@
+"""The tables of controlled corpora, as they are printed and pasted.
+
+Controlled corpora and the stress test over a file, into a folder of results.
+"""
+
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from vlscore.core import ResumableFolder, frame, plain, run_record, write_json
+from vlscore.data import BadRow, ReportTable, TextPolicy, select, select_from_parts
+from vlscore.errors import InvalidReport
+from vlscore.evaluation.controlled_sentences.corpora import (
+    SIDES,
+    TASKS,
+    Controlled,
+    OnProgress,
+    Sampling,
+    controlled_corpora,
+)
+from vlscore.evaluation.controlled_sentences.labelled_sentences import (
+    GROUPS,
+    LabelledSentences,
+    label_sentences,
+    write_labelled,
+)
+from vlscore.evaluation.controlled_sentences.unmention import COMPARED, Stress, unmention_test
+from vlscore.metrics import Scorer
+from vlscore.stats import TextTable, interval, markdown, number
+
+if TYPE_CHECKING:
+    import pandas
+
+
+_AREAS = (
+    "Area under the ROC curve of the metric's values for whether candidate and reference agree "
+    "that the finding is there; 0.5 is chance. recall: references that state the finding or are "
+    "uncertain. specificity: references that deny it or do not mention it. 95 % bootstrap "
+    "intervals over references; n: pairs of sentences."
+)
+_MATRIX = (
+    "Mean value of candidates (columns) against references (rows), n pairs in parentheses. {way} "
+    "A good metric has its best values on the diagonal. controlled.json has the intervals."
+)
+_SIDES = "absent: denied or not mentioned; present: stated or uncertain."
+_STRESS = (
+    "Mean value of a candidate against its reference, 95 % bootstrap intervals over n reports. "
+    "denials left out: the candidate lacks the sentences that only deny; denials added: the "
+    "reference lacks them; pathology left out: the candidate lacks a finding. ratio: loss by "
+    "leaving denials out over that by leaving a pathology out, near 0 where a metric sees what "
+    "matters; - where the latter is not clearly above 0. mistaken: share of reports where leaving "
+    "denials out costs as much or more."
+)
+
+
+TOLD = "upper bound, told the answer"
+
+
+def headline_tables(found: Controlled, stress: Stress | None) -> list[TextTable]:
+    """The areas, and the stress test."""
+    tables = [area_table(found, name) for name in found.observations]
+    if stress is not None and any(each.n for each in stress.results):
+        tables.append(stress_table(stress))
+    return [table for table in tables if table.rows]
+
+
+def matrices(found: Controlled) -> list[TextTable]:
+    """The 2 x 2 and the 4 x 4 matrix of every metric and observation."""
+    tables = []
+    for metric in found.signatures:
+        for name in found.observations:
+            tables.append(matrix(found, metric, name, list(SIDES)))
+            tables.append(matrix(found, metric, name, list(GROUPS.values())))
+    return [table for table in tables if table.rows]
+
+
+def area_table(found: Controlled, observation: str) -> TextTable:
+    """Areas of every metric for one observation."""
+    known = {
+        (each.metric, each.task): each
+        for each in found.separations
+        if each.observation == observation
+    }
+    rows = []
+    for metric in found.signatures:
+        cells = [known.get((metric, task)) for task in TASKS]
+        shown = [
+            part
+            for each in cells
+            for part in ("-" if each is None else interval(each.auc), str(each.n if each else 0))
+        ]
+        rows.append((_named(metric, found.told), *shown))
+    columns = tuple(part for task in TASKS for part in (task, f"n ({task})"))
+    return TextTable(
+        f"Do sentences agree? {observation}", ("metric", *columns), tuple(rows), _AREAS
+    )
+
+
+def matrix(found: Controlled, metric: str, observation: str, groups: Sequence[str]) -> TextTable:
+    """Means of one metric, references by row."""
+    known = {
+        (each.reference, each.candidate): each
+        for each in found.cells
+        if (each.metric, each.observation) == (metric, observation)
+    }
+    rows = []
+    for reference in groups:
+        cells = [known.get((reference, candidate)) for candidate in groups]
+        if any(cells):
+            shown = ("-" if c is None else f"{number(c.mean.estimate)} ({c.n})" for c in cells)
+            rows.append((reference, *shown))
+    way = "Higher is better." if found.higher_is_better[metric] else "Lower is better."
+    if list(groups) == list(SIDES):
+        way = f"{_SIDES} {way}"
+    return TextTable(
+        f"{_named(metric, found.told)}: {observation}",
+        ("reference", *groups),
+        tuple(rows),
+        _MATRIX.format(way=way),
+    )
+
+
+def stress_table(stress: Stress) -> TextTable:
+    """The stress test, one row a metric."""
+    rows = tuple(
+        (
+            _named(each.metric, stress.told),
+            str(each.n),
+            *(interval(each.means.get(name)) for name in COMPARED),
+            interval(each.ratio),
+            interval(each.mistaken),
+        )
+        for each in stress.results
+    )
+    columns = ("metric", "n", *COMPARED, "ratio", "mistaken")
+    return TextTable("Unmentioned against negative", columns, rows, _STRESS)
+
+
+def _named(metric: str, told: frozenset[str]) -> str:
+    return f"{metric} ({TOLD})" if metric in told else metric
+
+
+_CONTENT = "controlled.json"
+_RESULTS = (_CONTENT, "sentences.csv", "tables.md", "tables.tex")
+
+
+@dataclass(frozen=True)
+class ControlledRun:
+    """Controlled corpora and their files.
+
+    Attributes:
+        folder: with controlled.json, sentences.csv, the tables and run.json; docs/controlled.md
+            describes them.
+        content: of controlled.json.
+        tables: of everything; the first of them are `headlines`.
+        notes: what a user should know besides.
+        result, stress: the numbers; None where the run had ended before. `stress` is also None
+            where sentences were given, not reports.
+        unchanged: everything was there already.
+    """
+
+    folder: Path
+    content: dict[str, Any]
+    tables: list[TextTable]
+    notes: tuple[str, ...]
+    result: Controlled | None = None
+    stress: Stress | None = None
+    unchanged: bool = False
+
+    @property
+    def headlines(self) -> list[TextTable]:
+        """The tables that are printed: all but the matrices."""
+        return self.tables[: self.content["headlines"]]
+
+    @property
+    def signatures(self) -> list[str]:
+        """What the numbers of each metric depend on."""
+        return list(self.content["signatures"].values())
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """One row a metric, observation and task: auc with its interval, n. Needs pandas."""
+        return frame(self.content["separations"], self.content["signatures"])
+
+
+def run_controlled(
+    source: ReportTable | LabelledSentences,
+    out: str | Path,
+    scorer: Scorer,
+    *,
+    observations: tuple[str, ...] | None = None,
+    text_policy: TextPolicy | str | None = None,
+    sampling: Sampling | None = None,
+    most_reports: int = 200,
+    overwrite: bool = False,
+    on_progress: OnProgress | None = None,
+) -> ControlledRun:
+    """Compare labelled sentences of reports under every metric, and write tables and numbers.
+
+    Args:
+        source: reports, whose sentences our rules label and which take the stress test as well; or
+            sentences that others labelled.
+        out: folder for the results.
+        scorer: the metrics, none of which looks at images.
+        observations: of the reports' sentences.
+        text_policy: which section of a report counts.
+        sampling: how many pairs stand behind every number.
+        most_reports: of the stress test.
+        overwrite: replace earlier results.
+        on_progress: called with (pairs done, values lacking).
+
+    Raises: InvalidSetting, FolderInUse.
+    """
+    began = time.monotonic()
+    sampling = sampling or Sampling()
+    policy = TextPolicy.named(text_policy)
+    key = {
+        "sha256": source.sha256,
+        "columns": source.sources if isinstance(source, ReportTable) else None,
+        "observations": observations,
+        "section": policy.signature(),
+        "metrics": {name: str(s) for name, s in scorer.signatures.items()},
+        "sampling": plain(sampling),
+        "most_reports": most_reports,
+    }
+    with ResumableFolder(out, key, results=_RESULTS, overwrite=overwrite) as folder:
+        if folder.record is not None:
+            return _read(folder.out, folder.record)
+        stress: Stress | None = None
+        bad: list[BadRow] = []
+        notes: list[str] = []
+        if isinstance(source, ReportTable):
+            reports = list(_texts(source, policy, bad))
+            sentences = label_sentences((text for _, text in reports), observations)
+            notes += source.notes
+        else:
+            sentences = source
+            bad += source.bad
+        result = controlled_corpora(scorer, sentences, sampling, on_progress=on_progress)
+        if isinstance(source, ReportTable):
+            stress = unmention_test(
+                scorer,
+                reports,
+                most=most_reports,
+                resamples=sampling.resamples,
+                seed=sampling.seed,
+                on_progress=on_progress,
+            )
+        notes += [f"{name} is left out: {why}" for name, why in result.left_out.items()]
+        notes += [f"{n} pairs have no {m}" for m, n in result.failures.items() if n]
+        headlines = headline_tables(result, stress)
+        tables = [*headlines, *matrices(result)]
+        content: dict[str, Any] = plain(
+            {
+                "sentences": len(sentences),
+                "labelled_by": sentences.labelled_by,
+                "counts": result.counts,
+                "signatures": {name: str(s) for name, s in result.signatures.items()},
+                "cells": result.cells,
+                "separations": result.separations,
+                "stress": None if stress is None else stress.to_dict(),
+                "told_the_answer": sorted(result.told),
+                "tables": tables,
+                "headlines": len(headlines),
+                "failures": bad,
+            }
+        )
+
+        def write(place: Path) -> dict[str, Any]:
+            write_json(place / _CONTENT, content)
+            write_labelled(place / "sentences.csv", sentences)
+            text = markdown(tables, content["signatures"].values())
+            (place / "tables.md").write_text(text, encoding="utf-8")
+            latex = "\n".join(table.latex() for table in tables)
+            (place / "tables.tex").write_text(latex, encoding="utf-8")
+            return run_record(notes=notes, seconds=round(time.monotonic() - began, 3))
+
+        folder.finish(write, rows=0)
+        return ControlledRun(folder.out, content, tables, tuple(notes), result, stress)
+
+
+def _texts(table: ReportTable, policy: TextPolicy, bad: list[BadRow]) -> Iterator[tuple[str, str]]:
+    """(id, text that counts) of every report; rows without one go to `bad`."""
+    for row in table:
+        if isinstance(row, BadRow):
+            bad.append(row)
+            continue
+        try:
+            if row.parts is not None:
+                text = select_from_parts(row.parts, policy)
+            else:
+                text = select(row.text, policy)
+            yield row.id, text
+        except InvalidReport as error:
+            bad.append(BadRow(row.row, row.id, str(error)))
+
+
+def _read(out: Path, record: Mapping[str, Any]) -> ControlledRun:
+    """A finished run, from its files."""
+    content = json.loads((out / _CONTENT).read_text(encoding="utf-8"))
+    tables = [
+        TextTable(t["title"], tuple(t["columns"]), tuple(map(tuple, t["rows"])), t["caption"])
+        for t in content["tables"]
+    ]
+    return ControlledRun(out, content, tables, tuple(record["notes"]), unchanged=True)

@@ -1,0 +1,1 @@
+"""Preferences of a score between candidates that the image tells apart."""

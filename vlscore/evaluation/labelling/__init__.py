@@ -1,0 +1,1 @@
+"""The command `findings`: labels of every report of a table."""

@@ -1,0 +1,276 @@
+"""A table of studies through a retrieval evaluation, into a folder of results."""
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from vlscore.core import (
+    ResumableFolder,
+    Signature,
+    __version__,
+    frame,
+    plain,
+    run_record,
+    write_json,
+)
+from vlscore.data import BadRow, ColumnNames, TextPolicy, open_studies
+from vlscore.embedding import StudyEmbedder
+from vlscore.errors import InvalidTable
+from vlscore.retrieval import (
+    CUTS,
+    QueryBatch,
+    QueryTable,
+    Retrieval,
+    evaluate_retrieval,
+    read_interval,
+)
+from vlscore.stats import TextTable, interval, markdown
+
+if TYPE_CHECKING:
+    import pandas
+
+
+NUMBERS, TABLE = "retrieval.json", "retrieval.md"
+RESULTS = (NUMBERS, TABLE)
+
+_IMAGES, _REPORTS, _ROWS = "images.npy", "reports.npy", "rows.json"
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class RetrievalResult:
+    """Both directions of one table.
+
+    Attributes:
+        signature: what the numbers depend on.
+        directions: "image to text" and "text to image".
+        failed: rows that could not be embedded; they are neither queries nor found.
+    """
+
+    signature: Signature
+    directions: dict[str, Retrieval]
+    failed: list[BadRow]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, ready for json."""
+        content: dict[str, Any] = plain(
+            {
+                "signature": str(self.signature),
+                "failed": len(self.failed),
+                "failures": self.failed,
+                **self.directions,
+            }
+        )
+        return content
+
+    @classmethod
+    def of_dict(cls, content: dict[str, Any]) -> "RetrievalResult":
+        """The result that `to_dict` became."""
+        directions = {
+            name: Retrieval(
+                recall={int(k): read_interval(found) for k, found in each["recall"].items()},
+                median_rank=read_interval(each["median_rank"]),
+                queries=each["queries"],
+                gallery=each["gallery"],
+            )
+            for name, each in content.items()
+            if name not in ("signature", "failed", "failures")
+        }
+        failed = [BadRow(**row) for row in content["failures"]]
+        return cls(Signature.parse(content["signature"]), directions, failed)
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """One row a direction: R@1, R@5, R@10, median_rank with intervals. Needs pandas."""
+        records = (
+            {
+                "direction": name,
+                **{f"R@{k}": found for k, found in each.recall.items()},
+                "median_rank": each.median_rank,
+                "queries": each.queries,
+                "gallery": each.gallery,
+            }
+            for name, each in self.directions.items()
+        )
+        return frame(records, {"retrieval": self.signature})
+
+    def table(self) -> TextTable:
+        """One row a direction."""
+        rows = tuple(
+            (
+                name,
+                *(interval(each.recall[k]) for k in CUTS),
+                interval(each.median_rank, 1),
+                str(each.queries),
+                str(each.gallery),
+            )
+            for name, each in self.directions.items()
+        )
+        cuts = (f"R@{k}" for k in CUTS)
+        columns = ("direction", *cuts, "median rank", "queries", "to search")
+        caption = "In brackets: 95 % bootstrap intervals over queries."
+        return TextTable("", columns, rows, caption)
+
+
+@dataclass(frozen=True)
+class RetrievalRun:
+    """Where the results of a table lie, and what they are.
+
+    Attributes:
+        folder: with retrieval.json, retrieval.md and run.json.
+        result: the numbers.
+        resumed_from: rows that an earlier, stopped call had embedded.
+        unchanged: everything was there already; nothing was embedded.
+        notes: what a user should know besides, one sentence each.
+    """
+
+    folder: Path
+    result: RetrievalResult
+    resumed_from: int = 0
+    unchanged: bool = False
+    notes: tuple[str, ...] = ()
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """One row a direction: R@1, R@5, R@10, median_rank with intervals. Needs pandas."""
+        return self.result.to_pandas()
+
+    @property
+    def files(self) -> list[Path]:
+        """What was written."""
+        return [self.folder / name for name in (*RESULTS, "run.json")]
+
+
+def retrieve(
+    studies: str | Path,
+    out: str | Path,
+    embedder: StudyEmbedder | None = None,
+    *,
+    text_policy: TextPolicy | str | None = None,
+    columns: ColumnNames | None = None,
+    image_root: str | Path | None = None,
+    workers: int = 0,
+    overwrite: bool = False,
+    on_progress: Progress | None = None,
+) -> RetrievalRun:
+    """Embed the studies of a table and evaluate the encoder on them.
+
+    Called again after a stop with the same arguments, it goes on where it was; called again when it
+    has ended, it changes nothing.
+
+    Args:
+        studies: table with columns id, image, reference.
+        out: folder for the results.
+        embedder: what is evaluated; default: the default encoder.
+        text_policy: which section of a report counts.
+        columns: other column names.
+        image_root: folder that image paths start from; default: the table's.
+        workers: processes that decode images; 0 decodes in this one.
+        overwrite: embed anew; earlier results stay until the new ones are complete.
+        on_progress: called with (rows done, rows failed).
+
+    Raises:
+        InvalidTable: the table cannot be read, or no row can be embedded.
+        InvalidSetting: `out` holds another run's results.
+        FolderInUse: another run is writing there.
+    """
+    began = time.monotonic()
+    embedder = embedder or StudyEmbedder()
+    policy = TextPolicy.named(text_policy)
+    table = open_studies(
+        studies, needs={"image", "reference"}, image_root=image_root, columns=columns
+    )
+    signature = _signature(embedder, policy)
+    key = {
+        "table_sha256": table.sha256,
+        "columns": table.columns.to_dict(),
+        "image_root": str(Path(image_root).resolve()) if image_root is not None else None,
+        "signature": str(signature),
+    }
+    with ResumableFolder(out, key, results=RESULTS, overwrite=overwrite) as folder:
+        if folder.record is None:
+            queries = QueryTable(table, embedder, policy)
+            _embed(queries, folder, workers, on_progress or (lambda done, failed: None))
+
+            def write(place: Path) -> dict[str, Any]:
+                result = _evaluated(folder, signature)
+                write_json(place / NUMBERS, result.to_dict())
+                text = markdown([result.table()], [str(signature)])
+                (place / TABLE).write_text(text, encoding="utf-8")
+                return run_record(
+                    table=str(table.path.resolve()),
+                    signature=signature.to_dict(),
+                    encoder=embedder.encoder.card.to_dict(),
+                    device=str(embedder.encoder.device),
+                    batch_size=embedder.engine.batch_size,
+                    seconds=round(time.monotonic() - began, 3),
+                    resumed_from=folder.resumed_from,
+                )
+
+            folder.finish(write, rows=folder.rows)
+        content = json.loads((folder.out / NUMBERS).read_text(encoding="utf-8"))
+        result = RetrievalResult.of_dict(content)
+        return RetrievalRun(folder.out, result, folder.resumed_from, folder.unchanged, table.notes)
+
+
+def _signature(embedder: StudyEmbedder, policy: TextPolicy) -> Signature:
+    facts = embedder.signature
+    flags = [name for name, value in facts if value is None]
+    signature = Signature("retrieval").plus(txt=policy.signature()).plus(facts.without(*flags))
+    return signature.plus(v=__version__).flagged(*flags)
+
+
+def _embed(
+    queries: QueryTable, folder: ResumableFolder, workers: int, on_progress: Progress
+) -> None:
+    """Embed the rows that no chunk holds yet."""
+    failed = sum(chunk.note["failed"] for chunk in folder.chunks())
+    done = folder.rows
+    on_progress(done, failed)
+    waiting: list[QueryBatch] = []
+    for batch in queries.batches(skip=folder.rows, workers=workers):
+        waiting.append(batch)
+        failed += len(batch.failed)
+        done += batch.rows
+        if folder.rows or batch.queries:
+            # Rows that all fail are kept with the first that does not: if none follows, the run
+            # has come to nothing, and leaves nothing.
+            for each in waiting:
+                _keep(each, folder)
+            waiting.clear()
+        on_progress(done, failed)
+    if waiting:
+        bad = waiting[0].failed[0]
+        raise InvalidTable(
+            f"{queries.studies.path}: no row can be embedded; row {bad.row}: {bad.reason}"
+        )
+
+
+def _keep(batch: QueryBatch, folder: ResumableFolder) -> None:
+    assert batch.images is not None
+    assert batch.references is not None
+    rows = {
+        "texts": [query.reference for query in batch.queries],
+        "failed": [plain(row) for row in batch.failed],
+    }
+    with folder.append(batch.rows, {"failed": len(batch.failed)}, batch.inputs) as place:
+        np.save(place / _IMAGES, batch.images, allow_pickle=False)
+        np.save(place / _REPORTS, batch.references, allow_pickle=False)
+        (place / _ROWS).write_text(json.dumps(rows), encoding="utf-8")
+
+
+def _evaluated(folder: ResumableFolder, signature: Signature) -> RetrievalResult:
+    images, reports, texts, failed = [], [], [], []
+    for chunk in folder.chunks():
+        images.append(np.load(chunk.path / _IMAGES, allow_pickle=False))
+        reports.append(np.load(chunk.path / _REPORTS, allow_pickle=False))
+        rows = json.loads((chunk.path / _ROWS).read_text(encoding="utf-8"))
+        texts += rows["texts"]
+        failed += [BadRow(**row) for row in rows["failed"]]
+    to_text, to_image = evaluate_retrieval(np.concatenate(images), np.concatenate(reports), texts)
+    directions = {"image to text": to_text, "text to image": to_image}
+    return RetrievalResult(signature, directions, failed)

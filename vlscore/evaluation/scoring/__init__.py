@@ -1,0 +1,1 @@
+"""The command `evaluate`: scores of every study of a table."""

@@ -1,0 +1,235 @@
+"""Computing the rows of a table chunk by chunk, one being decoded while another is scored."""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from itertools import count, islice
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+import pyarrow as pa
+
+from vlscore.core import ResumableFolder
+from vlscore.data import BadRow, Study
+from vlscore.embedding import ImageDecoder, StudyViews
+from vlscore.errors import InvalidSetting
+from vlscore.evaluation.scoring.results import layout_of
+from vlscore.evaluation.scoring.summary import (
+    REASONS,
+    chunk_table,
+    read_chunk,
+    reasons_of,
+    write_chunk,
+)
+from vlscore.metrics import Item, Scorer
+
+# Rows of a chunk where nothing is embedded.
+_TEXTS_IN_CHUNK = 1000
+# So many rows that all fail for one reason are no accident of the data.
+_ALL_ALIKE = 100
+
+Row = Study | BadRow
+OnProgress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Job:
+    """What of a table is to be computed.
+
+    Attributes:
+        metrics: names of the metrics, some of the scorer's; None for all.
+        only: numbers of the rows; None for all.
+        skip: so many of these rows are done already.
+    """
+
+    metrics: tuple[str, ...] | None = None
+    only: frozenset[int] | None = None
+    skip: int = 0
+
+    def scorer(self, scorer: Scorer) -> Scorer:
+        """The scorer of these metrics alone."""
+        if self.metrics is None:
+            return scorer
+        return scorer.of_some([m for m in scorer.metrics if str(m) in self.metrics])
+
+    def rows(self, table: Iterable[Row]) -> Iterator[Row]:
+        """The rows, without those that are done."""
+        asked = (row for row in table if self.only is None or row.row in self.only)
+        return islice(asked, self.skip, None)
+
+
+class Computed(NamedTuple):
+    """A chunk's rows, and the image files that they were made from."""
+
+    rows: pa.Table
+    images: list[Path]
+
+
+class Computing(Protocol):
+    """What computes the chunks of a job: this process, several, or a cluster."""
+
+    def chunks(self, job: Job) -> Iterator[Computed]:
+        """The chunks, in the order of the rows; the same bytes whoever computes them."""
+        ...
+
+
+class Here:
+    """Computes in this process.
+
+    Args: workers: processes that decode images; 0 decodes in this one.
+    """
+
+    def __init__(self, table: Iterable[Row], scorer: Scorer, workers: int) -> None:
+        self.table, self.scorer, self._workers = table, scorer, workers
+
+    def chunks(self, job: Job) -> Iterator[Computed]:
+        """All chunks."""
+        return self.part(job, 0, 1)
+
+    def part(self, job: Job, first: int, step: int) -> Iterator[Computed]:
+        """Every `step`-th chunk, from number `first` on."""
+        scorer = job.scorer(self.scorer)
+        embedder = scorer.embedder if scorer.plan.needs.images else None
+        mine = islice(chunks_of(job.rows(self.table), scorer), first, None, step)
+        with embedder.decoder(self._workers) if embedder is not None else nullcontext() as decoder:
+            schema = layout_of(scorer).schema()
+            for prepared in _decoding_ahead(mine, scorer, decoder):
+                yield computed(prepared, scorer, schema)
+
+
+def chunk_tables(folder: ResumableFolder) -> Iterator[pa.Table]:
+    """The rows of every finished chunk, in order."""
+    return (read_chunk(chunk.path) for chunk in folder.chunks())
+
+
+def compute_rows(
+    folder: ResumableFolder,
+    computing: Computing,
+    job: Job,
+    *,
+    on_progress: OnProgress,
+    stops_if_alike: bool,
+) -> int:
+    """Compute the rows that no chunk of the folder holds yet.
+
+    Args:
+        job: all rows, those of finished chunks included.
+        stops_if_alike: refuse to go on where the first hundred rows all fail for one reason.
+
+    Returns: how many rows there are.
+    Raises: InvalidSetting where it refuses; nothing was written then.
+    """
+    done = folder.rows
+    failed = sum(_failed(table) for table in chunk_tables(folder))
+    on_progress(done, failed)
+    chunks = computing.chunks(replace(job, skip=done))
+    if stops_if_alike and not done:
+        chunks = _unless_all_alike(chunks)
+    for rows, images in chunks:
+        with folder.append(len(rows), inputs=images) as place:
+            write_chunk(place, rows)
+        done, failed = done + len(rows), failed + _failed(rows)
+        on_progress(done, failed)
+    return done
+
+
+def _failed(rows: pa.Table) -> int:
+    return len(rows) - int(rows[REASONS].null_count)
+
+
+def chunks_of(rows: Iterator[Row], scorer: Scorer) -> Iterator[list[Row]]:
+    """The rows, as many at a time as this scorer computes together."""
+    size = _TEXTS_IN_CHUNK
+    if scorer.embedder is not None:
+        size = scorer.embedder.engine.rows_at_once
+    while chunk := list(islice(rows, size)):
+        yield chunk
+
+
+def computed(chunk: Sequence["Prepared"], scorer: Scorer, schema: pa.Schema) -> Computed:
+    """The rows of a chunk with their values, and the images that they were made from."""
+    images = [path for row, _ in chunk if isinstance(row, Study) for path in row.images]
+    if scorer.embedder is not None:
+        # A chunk's numbers depend on its rows alone, in a run that was stopped as in any other.
+        scorer.embedder.engine.forget()
+    return Computed(_scored(chunk, scorer, schema), images)
+
+
+def _unless_all_alike(computed: Iterator[Computed]) -> Iterator[Computed]:
+    """The same chunks, held back until they show that a setting is not what is wrong."""
+    held: list[Computed] = []
+    kinds: set[str] = set()
+    example = ""
+    for rows, images in computed:
+        held.append(Computed(rows, images))
+        count_failed = 0
+        for row, study_id, reasons in reasons_of(rows):
+            count_failed += 1
+            kinds |= {_kind_of(reason) for reason in reasons.values()}
+            name = f"row {row}" + (f" ({study_id})" if study_id is not None else "")
+            example = example or f"{name}: {next(iter(reasons.values()))}"
+        if count_failed < len(rows) or len(kinds) > 1:
+            break
+        if (seen := sum(len(each) for each, _ in held)) >= _ALL_ALIKE:
+            raise InvalidSetting(
+                f"the first {seen} rows all fail for one reason, and nothing was written; "
+                f"{example}. Look at the settings, above all the image folder and the columns; "
+                "with keep_going (--keep-going) the rows that follow are tried as well"
+            )
+    yield from held
+    yield from computed
+
+
+def _kind_of(reason: str) -> str:
+    """A reason without the path or name that most begin with."""
+    _, separator, words = reason.partition(": ")
+    return words if separator else reason
+
+
+Prepared = tuple[Row, Item | None]
+
+
+def _decoding_ahead(
+    chunks: Iterator[list[Row]], scorer: Scorer, decoder: ImageDecoder | None
+) -> Iterator[list[Prepared]]:
+    """Begin decoding one chunk while the one before it is being scored."""
+    ahead: deque[list[Prepared]] = deque()
+    for chunk in chunks:
+        ahead.append([(row, prepare(row, scorer, decoder)) for row in chunk])
+        if len(ahead) > 1:
+            yield ahead.popleft()
+    yield from ahead
+
+
+def prepare(row: Row, scorer: Scorer, decoder: ImageDecoder | None) -> Item | None:
+    """A row on its way to a score, its images being decoded; None of a row that has no study."""
+    if isinstance(row, BadRow):
+        return None
+    shown = StudyViews(row.images, row.views) if decoder is not None else None
+    item = Item(row.candidate or "", row.reference, shown, row.parts)
+    return scorer.begin_decoding(item, decoder) if decoder is not None else item
+
+
+def _scored(chunk: Sequence[Prepared], scorer: Scorer, schema: pa.Schema) -> pa.Table:
+    items = [item for _, item in chunk if item is not None]
+    number = count()
+    studies = [row if isinstance(row, Study) else None for row, _ in chunk]
+    said = [study.suspicious if study is not None else () for study in studies]
+    return chunk_table(
+        schema,
+        [row.row for row, _ in chunk],
+        [row.id for row, _ in chunk],
+        scorer.score_items(items) if items else None,
+        [None if item is None else next(number) for _, item in chunk],
+        {k: row.reason for k, (row, _) in enumerate(chunk) if isinstance(row, BadRow)},
+        {
+            "empty_candidate": [s is not None and not (s.candidate or "").strip() for s in studies],
+            "candidate_says_missing": ["candidate" in each for each in said],
+            "reference_says_missing": ["reference" in each for each in said],
+            "view_guessed": [
+                item is not None and item.shown is not None and item.shown.guessed
+                for _, item in chunk
+            ],
+        },
+    )

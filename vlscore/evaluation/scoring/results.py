@@ -1,0 +1,375 @@
+"""The summary of a run as tables to read and to paste.
+
+The result files of a run, joined from its chunks and from a run that it takes up.
+"""
+
+import csv
+import json
+import math
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+
+from vlscore.core import FinishedRun, Signature, split_call
+from vlscore.errors import ChecksumMismatch, InvalidSetting
+from vlscore.evaluation.scoring.summary import (
+    COUNTED,
+    ERROR,
+    ID,
+    REASONS,
+    ROW,
+    Summary,
+    chunk_schema,
+    columns_schema,
+    joined_reasons,
+    reasons_of,
+)
+from vlscore.metrics import FLAGS, METRICS, NUMBERS, Metric, Scorer, corpus_name, find_metric
+from vlscore.stats import Interval, TextTable, number
+
+_SHOWN_NUMBERS = ("area", "foot")
+
+
+def summary_table(summary: Summary) -> TextTable:
+    """Every number with its interval and its n."""
+    rows = []
+    for name, metric in summary.metrics.items():
+        for column, value in metric.values.items():
+            better = "" if value.higher_is_better else " (lower is better)"
+            median = value.median.estimate if value.median is not None else None
+            shown = (*_cells(value.mean), number(median, 4), str(value.scored))
+            rows.append((column + better, *shown))
+        for which, interval in metric.corpus.items():
+            rows.append((corpus_name(name, which), *_cells(interval), "", str(metric.scored)))
+    return TextTable("", ("metric", "mean", "95 % interval", "median", "n"), tuple(rows))
+
+
+def summary_text(summary: Summary, width: int = 80) -> str:
+    """The table, what else to know of the run, and the signatures."""
+    facts = [f"{name}: {value}" for name, value in _facts(summary).items()]
+    signatures = [str(metric.signature) for metric in summary.metrics.values()]
+    return "\n".join([summary_table(summary).text(width), "", *facts, "", *signatures])
+
+
+def scores_table(rows: Sequence[Mapping[str, Any]]) -> TextTable:
+    """The values of single studies: id, every metric, area and foot, and whether a text was cut."""
+    first = rows[0] if rows else {}
+    metrics = [n for n in first if n not in (ROW, ID, ERROR, *NUMBERS, *FLAGS)]
+    names = [*metrics, *(name for name in _SHOWN_NUMBERS if name in first)]
+    shown = []
+    for row in rows:
+        cut = [name.partition("_")[0] for name in FLAGS if row.get(name)]
+        remark = row[ERROR] or (f"truncated: {', '.join(cut)}" if cut else "")
+        shown.append(
+            (row[ID] or f"row {row[ROW]}", *(number(row[name], 4) for name in names), remark)
+        )
+    return TextTable("", ("study", *names, ""), tuple(shown))
+
+
+def _facts(summary: Summary) -> dict[str, str]:
+    facts = {"rows": f"{summary.scored} of {summary.rows} have every value"}
+    counted = {
+        "candidates truncated": summary.candidates_truncated,
+        "references truncated": summary.references_truncated,
+        "foot far from the reference": summary.foot_far_outside,
+    }
+    facts |= {name: str(count) for name, count in counted.items() if count is not None}
+    said = {
+        "empty candidates, scored as they are": summary.empty_candidates,
+        'candidates that say "nan", "None" or the like': summary.candidates_say_missing,
+        'references that say "nan", "None" or the like': summary.references_say_missing,
+        "studies whose frontal view is a guess": summary.views_guessed,
+    }
+    facts |= {name: str(count) for name, count in said.items() if count}
+    if summary.common is not None:
+        means = ", ".join(f"{name} {number(mean, 4)}" for name, mean in summary.common.items())
+        facts[f"means over the {summary.scored} rows that every metric has"] = means
+    return facts
+
+
+def _cells(value: Interval | None) -> tuple[str, str]:
+    if value is None:
+        return "-", ""
+    has_interval = math.isfinite(value.low)
+    shown = f"[{value.low:.4f}, {value.high:.4f}]" if has_interval else ""
+    return number(value.estimate, 4), shown
+
+
+# Rows that are written and read at once.
+_ROWS_IN_GROUP = 10_000
+
+FORMATS = ("parquet", "csv")
+DETAILS, FAILURES, SUMMARY = "details.parquet", "failures.csv", "summary.json"
+# Every file that an evaluation can ever write, so that none of an earlier one stays beside it.
+RESULTS = (*(f"scores.{format}" for format in FORMATS), DETAILS, FAILURES, SUMMARY)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What the columns of a run's rows are.
+
+    Attributes:
+        metrics: in the order of the columns, each with what its numbers depend on.
+        geometry: names of the columns that describe the embedded triangles.
+
+    Raises: InvalidSetting for a metric whose column has the name of one of ours.
+    """
+
+    metrics: tuple[tuple[Metric, Signature], ...]
+    geometry: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        taken = {ROW, ID, ERROR, REASONS, *NUMBERS, *FLAGS, *COUNTED}
+        for metric, _ in self.metrics:
+            if unlucky := taken & set(metric.columns):
+                raise InvalidSetting(
+                    f"the metric {metric} has the column {min(unlucky)}, which every table of "
+                    "scores has already; give the metric another name"
+                )
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the metrics."""
+        return [str(metric) for metric, _ in self.metrics]
+
+    def schema(self) -> pa.Schema:
+        """Of a table of rows with everything that results are made of."""
+        return chunk_schema([metric for metric, _ in self.metrics], self.geometry)
+
+    def scores_schema(self) -> pa.Schema:
+        """Of the scores; each metric's signature is in the metadata."""
+        metadata = {f"vlscore.signature.{metric}": str(s) for metric, s in self.metrics}
+        schema = columns_schema([metric for metric, _ in self.metrics], self.geometry)
+        return schema.with_metadata(metadata)
+
+    def joined(self, more: "Layout") -> "Layout":
+        """These columns, then those of `more` that are not among them."""
+        names = self.names
+        metrics = (*self.metrics, *((m, s) for m, s in more.metrics if str(m) not in names))
+        return Layout(metrics, _in_order({*self.geometry, *more.geometry}))
+
+
+def _in_order(geometry: Collection[str]) -> tuple[str, ...]:
+    return tuple(name for name in (*NUMBERS, *FLAGS) if name in geometry)
+
+
+def check_format(format: str) -> str:
+    """The format itself; raises InvalidSetting for an unknown one."""
+    if format not in FORMATS:
+        raise InvalidSetting(f"format is {' or '.join(FORMATS)}, not {format!r}")
+    return format
+
+
+def layout_of(scorer: Scorer) -> Layout:
+    """The columns that a scorer's rows have.
+
+    Of the triangle, each metric brings what it looks at itself: columns are the same whether
+    metrics are computed at once or one after the other.
+    """
+    described: set[str] = set()
+    for metric in scorer.plan.steps:
+        if metric.uses_embeddings:
+            described |= {
+                (True, True): {*NUMBERS, *FLAGS},
+                (False, True): {"candidate_reference", *FLAGS},
+                (True, False): {"image_candidate", FLAGS[0]},
+                (False, False): {FLAGS[0]},
+            }[metric.uses_image, metric.uses_reference]
+    metrics = tuple((metric, scorer.signatures[str(metric)]) for metric in scorer.metrics)
+    return Layout(metrics, _in_order(described))
+
+
+def layout_of_run(run: FinishedRun, own: Mapping[str, Metric] | None = None) -> Layout:
+    """The columns of a finished run.
+
+    Args: own: metrics that are known by their names although no registry has them.
+    Raises: ChecksumMismatch where the run is no evaluation; InvalidSetting for a metric that is
+        not known here.
+    """
+    own = own or {}
+    try:
+        printed = {str(n): Signature.parse(s) for n, s in run.key["metrics"].items()}
+        geometry = tuple(map(str, run.record["geometry"]))
+    except (AttributeError, KeyError, TypeError):
+        raise ChecksumMismatch(
+            f"{run.folder}: run.json is not that of an evaluation; choose another output "
+            "folder, or give --overwrite to replace what is there"
+        ) from None
+    metrics: list[tuple[Metric, Signature]] = []
+    for name, signature in printed.items():
+        # Only registered names: a file must not name modules to be imported.
+        if name not in own and split_call(name)[0] not in METRICS:
+            raise InvalidSetting(
+                f"{run.folder} holds a metric {name} that is not known here; name it as "
+                '"package.module:METRIC", or choose another output folder'
+            )
+        metrics.append((own[name] if name in own else find_metric(name), signature))
+    return Layout(tuple(metrics), geometry)
+
+
+def read_rows_of(run: FinishedRun, layout: Layout) -> Iterator[pa.Table]:
+    """The rows of a finished run, as they stood in its chunks."""
+    scores = _Rows(_score_batches(run, layout))
+    for details in _Rows(_parquet_batches(run.file(DETAILS))).groups():
+        part = scores.take(len(details))
+        arrays = [
+            (details if field.name in details.column_names else part)[field.name].cast(field.type)
+            for field in layout.schema()
+        ]
+        yield pa.Table.from_arrays(arrays, schema=layout.schema())
+
+
+def with_more_columns(
+    earlier: Iterable[pa.Table], chunks: Iterable[pa.Table], layout: Layout
+) -> Iterator[pa.Table]:
+    """The earlier rows with the numbers of further metrics beside them."""
+    new = _Rows(chunks)
+    for before in earlier:
+        after = new.take(len(before))
+        yield pa.Table.from_arrays(
+            [_joined_column(field.name, before, after) for field in layout.schema()],
+            schema=layout.schema(),
+        )
+
+
+def with_rows_replaced(
+    earlier: Iterable[pa.Table], chunks: Iterable[pa.Table]
+) -> Iterator[pa.Table]:
+    """The earlier rows; those that lacked a value replaced by the rows of `chunks`, in order."""
+    again = _Rows(chunks)
+    for before in earlier:
+        failed = before[REASONS].is_valid().to_numpy()
+        after = again.take(int(failed.sum()))
+        order = np.arange(len(before))
+        order[failed] = len(before) + np.arange(len(after))
+        yield pa.concat_tables([before, after]).take(pa.array(order))
+
+
+def write_results(
+    folder: Path, tables: Callable[[], Iterable[pa.Table]], layout: Layout, format: str
+) -> None:
+    """Write scores, details and failures.
+
+    Args: tables: the rows; called once a file, so that nothing need be kept in memory.
+    """
+    _WRITERS[format](folder / f"scores.{format}", tables(), layout.scores_schema())
+    kept = {*layout.scores_schema().names} - {ROW}
+    details = pa.schema([field for field in layout.schema() if field.name not in kept])
+    _write_parquet(folder / DETAILS, tables(), details)
+    with (folder / FAILURES).open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(["row", "id", "metric", "error"])
+        for table in tables():
+            for row, study_id, reasons in reasons_of(table):
+                for metric, reason in reasons.items():
+                    writer.writerow([row, study_id, metric, reason])
+
+
+def read_failures(path: Path, count: int) -> list[tuple[int, str, str]]:
+    """(row, id, reason) of the first `count` rows that lack a value, each reason once."""
+    with path.open(encoding="utf-8", newline="") as stream:
+        lines = ((int(r["row"]), r["id"], r["error"]) for r in csv.DictReader(stream))
+        return list(islice(dict.fromkeys(lines), count))
+
+
+def read_scores(path: Path, count: int) -> list[dict[str, Any]]:
+    """The first `count` rows of the scores, column by name."""
+    batches = _csv_batches(path) if path.suffix == ".csv" else _parquet_batches(path)
+    found: list[dict[str, Any]] = _Rows(batches).take(count).to_pylist()
+    return found
+
+
+class _Rows:
+    """Rows from tables of any lengths, taken in other lengths."""
+
+    def __init__(self, tables: Iterable[pa.Table]) -> None:
+        self._tables = iter(tables)
+        self._left: pa.Table | None = None
+
+    def take(self, count: int) -> pa.Table:
+        """The next rows, fewer at the end."""
+        parts = [] if self._left is None else [self._left]
+        while sum(map(len, parts)) < count or not parts:
+            following = next(self._tables, None)
+            if following is None:
+                break
+            parts.append(following)
+        if not parts:
+            return pa.table({})
+        joined = pa.concat_tables(parts)
+        self._left = joined.slice(count)
+        return joined.slice(0, count).combine_chunks()
+
+    def groups(self) -> Iterator[pa.Table]:
+        """All rows, in the lengths in which results are written and read."""
+        while len(group := self.take(_ROWS_IN_GROUP)):
+            yield group
+
+
+def _score_batches(run: FinishedRun, layout: Layout) -> Iterator[pa.Table]:
+    if "scores.csv" in run.digests:
+        return _csv_batches(run.file("scores.csv"), layout.scores_schema())
+    return _parquet_batches(run.file("scores.parquet"))
+
+
+def _parquet_batches(path: Path) -> Iterator[pa.Table]:
+    with pq.ParquetFile(path) as file:
+        for batch in file.iter_batches(_ROWS_IN_GROUP):
+            yield pa.Table.from_batches([batch])
+
+
+def _csv_batches(path: Path, schema: pa.Schema | None = None) -> Iterator[pa.Table]:
+    """Args: schema: types of the columns; guessed without, of ids and errors excepted."""
+    types = {ID: pa.string(), ERROR: pa.string()}
+    if schema is not None:
+        types = {field.name: field.type for field in schema}
+    options = pyarrow.csv.ConvertOptions(
+        column_types=types, strings_can_be_null=True, quoted_strings_can_be_null=False
+    )
+    parse = pyarrow.csv.ParseOptions(newlines_in_values=True)
+    with pyarrow.csv.open_csv(path, parse_options=parse, convert_options=options) as reader:
+        for batch in reader:
+            yield pa.Table.from_batches([batch])
+
+
+def _joined_column(name: str, before: pa.Table, chunk: pa.Table) -> Any:
+    if name in (REASONS, ERROR):
+        both = zip(before[REASONS].to_pylist(), chunk[REASONS].to_pylist(), strict=True)
+        reasons = [{**json.loads(a or "{}"), **json.loads(b or "{}")} for a, b in both]
+        if name == REASONS:
+            return pa.array([json.dumps(each) if each else None for each in reasons], pa.string())
+        return pa.array([joined_reasons(each) for each in reasons], pa.string())
+    if name in COUNTED:
+        either = np.asarray(before[name]) | np.asarray(chunk[name])
+        return pa.array(either, pa.bool_())
+    return (before if name in before.column_names else chunk)[name]
+
+
+def _write_parquet(path: Path, tables: Iterable[pa.Table], schema: pa.Schema) -> None:
+    with pq.ParquetWriter(path, schema) as writer:
+        # Groups of one length: how rows were computed in chunks does not show in the bytes.
+        for group in _Rows(tables).groups():
+            writer.write_table(_cut(group, schema))
+
+
+def _write_csv(path: Path, tables: Iterable[pa.Table], schema: pa.Schema) -> None:
+    with pyarrow.csv.CSVWriter(path, schema) as writer:
+        for table in tables:
+            writer.write_table(_cut(table, schema))
+
+
+def _cut(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    return table.select(schema.names).replace_schema_metadata(schema.metadata)
+
+
+_WRITERS: dict[str, Callable[[Path, Iterable[pa.Table], pa.Schema], None]] = {
+    "parquet": _write_parquet,
+    "csv": _write_csv,
+}

@@ -1,0 +1,365 @@
+"""A table of studies through a scorer, row by row, into a folder of results."""
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from vlscore.core import (
+    FinishedRun,
+    Processes,
+    ProcessLost,
+    ResumableFolder,
+    difference,
+    plain,
+    read_frame,
+    run_record,
+    write_json,
+)
+from vlscore.data import ColumnNames, StudyTable, open_studies
+from vlscore.errors import InvalidSetting
+from vlscore.evaluation.drift import PrecisionCheck
+from vlscore.evaluation.scoring.executor import (
+    Computing,
+    Here,
+    Job,
+    OnProgress,
+    chunk_tables,
+    compute_rows,
+)
+from vlscore.evaluation.scoring.parallel import Shared, fitted
+from vlscore.evaluation.scoring.results import (
+    FAILURES,
+    RESULTS,
+    SUMMARY,
+    Layout,
+    check_format,
+    layout_of,
+    layout_of_run,
+    read_failures,
+    read_rows_of,
+    read_scores,
+    with_more_columns,
+    with_rows_replaced,
+    write_results,
+)
+from vlscore.evaluation.scoring.summary import (
+    ERROR,
+    ID,
+    Summary,
+    read_summary,
+    reasons_of,
+    summarise,
+)
+from vlscore.metrics import DEFAULT_METRIC, Plan, Scorer
+
+if TYPE_CHECKING:
+    import pandas
+
+
+Tables = Callable[[], Iterable[pa.Table]]
+Compute = Callable[[ResumableFolder, Job], int]
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """Where a run's files lie, and its summary.
+
+    Attributes:
+        folder: with scores.parquet (or .csv), details.parquet, failures.csv, summary.json and
+            run.json.
+        scores, failures, summary_file, record: paths of what was written.
+        summary: the numbers.
+        resumed_from: rows that an earlier, stopped run had finished.
+        unchanged: everything asked for was there already; nothing was computed.
+        notes: what a user should know besides, one sentence each.
+    """
+
+    folder: Path
+    scores: Path
+    summary: Summary
+    resumed_from: int = 0
+    unchanged: bool = False
+    notes: tuple[str, ...] = ()
+
+    @property
+    def failures(self) -> Path:
+        """Path of failures.csv."""
+        return self.folder / FAILURES
+
+    @property
+    def summary_file(self) -> Path:
+        """Path of summary.json."""
+        return self.folder / SUMMARY
+
+    @property
+    def record(self) -> Path:
+        """Path of run.json."""
+        return self.folder / "run.json"
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """One row a study, the columns of the scores file; signatures in `attrs`. Needs pandas."""
+        signatures = {name: each.signature for name, each in self.summary.metrics.items()}
+        return read_frame(self.scores, texts=(ID, ERROR), signatures=signatures)
+
+    def first_failures(self, count: int) -> list[tuple[int, str, str]]:
+        """(row, id, reason) of the first failed rows."""
+        return read_failures(self.failures, count)
+
+    def first_scores(self, count: int) -> list[dict[str, Any]]:
+        """The first rows, column by name."""
+        return read_scores(self.scores, count)
+
+
+def evaluate(
+    table: str | Path | StudyTable,
+    out: str | Path,
+    scorer: Scorer | None = None,
+    *,
+    image_root: str | Path | None = None,
+    columns: ColumnNames | None = None,
+    format: str = "parquet",
+    workers: int = 0,
+    overwrite: bool = False,
+    retry_failed: bool = False,
+    keep_going: bool = False,
+    processes: Processes | None = None,
+    elsewhere: Computing | None = None,
+    checked: PrecisionCheck | None = None,
+    on_progress: OnProgress | None = None,
+) -> RunResult:
+    """Compute the metrics of a scorer for every study of a table.
+
+    Memory holds some chunks of rows, and of every row its numbers alone (eight bytes each), for the
+    intervals of the summary.
+
+    Called again after a stop with the same arguments, a run goes on where it was. Called again when
+    it has ended, it changes nothing. With further metrics, only these are computed, and their
+    columns join the others; with another format, the scores are written in that.
+
+    Args:
+        table: .jsonl, .csv, ... with columns id, image, reference, candidate, as far as the metrics
+            look at them; docs/tables.md has the rules. Or what `open_studies` returned.
+        out: folder for the results; docs/results.md describes them.
+        scorer: what scores; default: VLScore by the default encoder.
+        image_root: folder that image paths are relative to; default: the table's.
+        columns: other column names.
+        format: "parquet" or "csv", of the scores.
+        workers: processes that decode images; 0 decodes in this one.
+        overwrite: compute anew; earlier results stay until the new ones are complete.
+        retry_failed: compute the rows without a value again, in a run that has ended.
+        keep_going: go on even where the first hundred rows all fail for one reason.
+        processes: those that share the run, of which this is the first; the others call
+            `serve_evaluation`. The results are those of one process, byte for byte.
+        elsewhere: what computes the rows instead of this process, as `OnRay` does.
+        checked: what the precision changes, as `check_drift` found it; it is noted in run.json.
+        on_progress: called after every chunk with (rows done, rows failed).
+
+    Raises:
+        InvalidTable: the table cannot be read at all.
+        InvalidSetting: `out` holds another run's results, or the first hundred rows fail alike.
+        FolderInUse: another run is writing there.
+        ProcessLost: another process of the run has ended; what was done is kept.
+        A row that cannot be scored raises nothing: it is listed in failures.csv.
+    """
+    check_format(format)
+    studies = _opened(table, scorer, image_root, columns)
+    scorer = scorer if scorer is not None else Scorer()
+    scorer = fitted(scorer, studies)
+    wanted = layout_of(scorer)
+    processes = processes or Processes()
+    run = _Run(studies, scorer, format, processes.count, checked)
+    here = Here(studies, scorer, workers)
+    shared = Shared(here, processes) if processes.count > 1 else None
+    computing: Computing = elsewhere or shared or here
+    stops = not keep_going
+
+    def compute(folder: ResumableFolder, job: Job) -> int:
+        return compute_rows(
+            folder,
+            computing,
+            job,
+            on_progress=on_progress or (lambda done, failed: None),
+            stops_if_alike=stops and job.only is None,
+        )
+
+    try:
+        with ResumableFolder(
+            out,
+            run.key(),
+            results=RESULTS,
+            overwrite=overwrite,
+            extends={"metrics", "format"},
+            retry=retry_failed,
+        ) as folder:
+            if folder.record is not None:
+                return run.ended(folder, folder.record, unchanged=folder.unchanged)
+            if folder.previous is not None:
+                take_up = run.retry if retry_failed else run.extend
+                return take_up(folder, folder.previous, compute)
+            done = compute(folder, Job())
+            return run.finish(folder, lambda: chunk_tables(folder), wanted, done)
+    except ProcessLost as lost:
+        raise ProcessLost(
+            f"{lost}; finished rows are kept in {out}. The same command goes on from there"
+        ) from None
+    finally:
+        if shared is not None:
+            shared.end()
+
+
+def _opened(
+    table: str | Path | StudyTable,
+    scorer: Scorer | None,
+    image_root: str | Path | None,
+    columns: ColumnNames | None,
+) -> StudyTable:
+    plan = Plan(DEFAULT_METRIC) if scorer is None else scorer.plan
+    roles = plan.needs.roles
+    if not isinstance(table, StudyTable):
+        return open_studies(table, needs=roles, image_root=image_root, columns=columns)
+    if image_root is not None or columns is not None:
+        raise InvalidSetting("image_root and columns belong to open_studies: the table is open")
+    if lacking := roles - table.needs:
+        raise InvalidSetting(
+            f"the metrics look at {', '.join(sorted(lacking))}, which the table was opened without"
+        )
+    return table
+
+
+class _Run:
+    """One table on its way into one folder."""
+
+    def __init__(
+        self,
+        studies: StudyTable,
+        scorer: Scorer,
+        format: str,
+        processes: int,
+        checked: PrecisionCheck | None,
+    ) -> None:
+        self._studies, self._scorer, self._format = studies, scorer, format
+        self._processes, self._checked = processes, checked
+        self._began = time.monotonic()
+        embedder = scorer.embedder
+        self._before = embedder.engine.work.to_dict() if embedder is not None else {}
+        self._annotated_before = scorer.plan.annotations.to_dict()
+
+    def key(self) -> dict[str, Any]:
+        """What must be equal for a stopped run to go on."""
+        root, beside = self._studies.root, self._studies.path.parent
+        return {
+            "table_sha256": self._studies.sha256,
+            "columns": self._studies.columns.to_dict(),
+            "image_root": str(root.resolve()) if root != beside else None,
+            "format": self._format,
+            "metrics": {name: str(s) for name, s in self._scorer.signatures.items()},
+        }
+
+    def extend(self, folder: ResumableFolder, earlier: FinishedRun, compute: Compute) -> RunResult:
+        """Add the metrics that a finished run lacks, or write its scores in another format."""
+        before = self._earlier_layout(earlier)
+        missing = [m for m in self._scorer.metrics if str(m) not in before.names]
+        if missing:
+            job = Job(metrics=tuple(map(str, missing)))
+            joined = before.joined(layout_of(job.scorer(self._scorer)))
+            done = compute(folder, job)
+            return self.finish(
+                folder,
+                lambda: with_more_columns(
+                    read_rows_of(earlier, before), chunk_tables(folder), joined
+                ),
+                joined,
+                done,
+            )
+        if earlier.key["format"] == self._format:
+            return self.ended(folder, earlier.record, unchanged=True)
+        return self.finish(folder, lambda: read_rows_of(earlier, before), before, 0)
+
+    def retry(self, folder: ResumableFolder, earlier: FinishedRun, compute: Compute) -> RunResult:
+        """Compute the rows of a finished run that lack a value, and no others."""
+        before = self._earlier_layout(earlier)
+        if lacking := set(before.names) ^ {str(m) for m in self._scorer.metrics}:
+            raise InvalidSetting(
+                f"{folder.out}: name the metrics of the run whose rows are retried, "
+                f"{', '.join(before.names)}; {', '.join(sorted(lacking))} differ"
+            )
+        failed = {row for table in read_rows_of(earlier, before) for row, _, _ in reasons_of(table)}
+        if not failed:
+            return self.extend(folder, earlier, compute)
+        done = compute(folder, Job(only=frozenset(failed)))
+        return self.finish(
+            folder,
+            lambda: with_rows_replaced(read_rows_of(earlier, before), chunk_tables(folder)),
+            before,
+            done,
+        )
+
+    def finish(
+        self, folder: ResumableFolder, tables: Tables, layout: Layout, rows: int
+    ) -> RunResult:
+        """Write the results from the rows of `tables`, and forget the chunks, `rows` rows."""
+
+        def write(place: Path) -> dict[str, Any]:
+            write_results(place, tables, layout, self._format)
+            summary = summarise(tables(), layout.metrics)
+            write_json(place / SUMMARY, summary.to_dict())
+            return self._record(folder, layout)
+
+        key = {**folder.key, "metrics": {str(m): str(s) for m, s in layout.metrics}}
+        return self.ended(folder, folder.finish(write, rows=rows, key=key))
+
+    def ended(
+        self, folder: ResumableFolder, record: dict[str, Any], *, unchanged: bool = False
+    ) -> RunResult:
+        """What stands in the folder of a run that has ended."""
+        format = record["key"]["format"]
+        return RunResult(
+            folder=folder.out,
+            scores=folder.out / f"scores.{format}",
+            summary=read_summary(folder.out / SUMMARY),
+            resumed_from=folder.resumed_from,
+            unchanged=unchanged,
+            notes=self._studies.notes,
+        )
+
+    def _record(self, folder: ResumableFolder, layout: Layout) -> dict[str, Any]:
+        embedder = self._scorer.embedder
+        return run_record(
+            geometry=list(layout.geometry),
+            table=str(self._studies.path.resolve()),
+            image_root=str(self._studies.root.resolve()),
+            signatures={str(m): s.to_dict() for m, s in layout.metrics},
+            encoder=embedder.encoder.card.to_dict() if embedder is not None else None,
+            processes=self._processes,
+            precision_check=plain(self._checked.to_dict()) if self._checked is not None else None,
+            device=str(embedder.encoder.device) if embedder is not None else None,
+            batch_size=embedder.engine.batch_size if embedder is not None else None,
+            work=self._work(),
+            seconds=round(time.monotonic() - self._began, 3),
+            resumed_from=folder.resumed_from,
+        )
+
+    def _work(self) -> dict[str, int] | None:
+        """What was computed, and what came from the cache; None where no network took part."""
+        embedder = self._scorer.embedder
+        found = embedder.engine.work.since(self._before) if embedder is not None else {}
+        now = self._scorer.plan.annotations.to_dict()
+        since = {name: count - self._annotated_before[name] for name, count in now.items()}
+        return {**found, **(since if any(since.values()) else {})} or None
+
+    def _earlier_layout(self, run: FinishedRun) -> Layout:
+        """The columns of a finished run; raises InvalidSetting where a metric has changed since."""
+        layout = layout_of_run(run, {str(metric): metric for metric in self._scorer.metrics})
+        for metric, signature in layout.metrics:
+            now = self._scorer.signatures.get(str(metric))
+            if now is not None and now != signature:
+                raise InvalidSetting(
+                    f"{run.folder} holds {metric} computed in another way: "
+                    f"{difference(signature, now)}. Choose another output folder, or give "
+                    "--overwrite to compute it anew"
+                )
+        return layout

@@ -1,0 +1,401 @@
+"""The rows of a run on disk: one for every row of the table, with values or why it has none.
+
+What a run of many studies comes to, in a few numbers.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from vlscore.core import Signature, plain
+from vlscore.metrics import FLAGS, Metric, ScoreTable, corpus_of_sums
+from vlscore.stats import Interval, bootstrap_mean, bootstrap_median, bootstrap_sums
+
+FILE = "rows.parquet"
+
+# Facts about a row's texts and images that the summary counts.
+COUNTED = (
+    "empty_candidate",
+    "candidate_says_missing",
+    "reference_says_missing",
+    "view_guessed",
+)
+ROW, ID, ERROR, REASONS = "row", "id", "error", "reasons"
+STATISTICS = "statistics."
+
+
+def columns_schema(metrics: Iterable[Metric], geometry: Iterable[str]) -> pa.Schema:
+    """Columns of the scores: row, id, the numbers of every metric, the geometry, the error."""
+    return pa.schema(
+        [
+            pa.field(ROW, pa.int64()),
+            pa.field(ID, pa.string()),
+            *(pa.field(name, pa.float64()) for metric in metrics for name in metric.columns),
+            *(pa.field(name, _geometry_type(name)) for name in geometry),
+            pa.field(ERROR, pa.string()),
+        ]
+    )
+
+
+def chunk_schema(metrics: Sequence[Metric], geometry: Iterable[str]) -> pa.Schema:
+    """Columns of a chunk: those of the scores, and what the end of the run needs besides."""
+    schema = columns_schema(metrics, geometry)
+    for metric in metrics:
+        if metric.statistics:
+            kind = pa.list_(pa.float64(), metric.statistics)
+            schema = schema.append(pa.field(f"{STATISTICS}{metric}", kind))
+    for name in COUNTED:
+        schema = schema.append(pa.field(name, pa.bool_()))
+    return schema.append(pa.field(REASONS, pa.string()))
+
+
+def chunk_table(
+    schema: pa.Schema,
+    numbers: Sequence[int],
+    ids: Sequence[str | None],
+    scores: ScoreTable | None,
+    places: Sequence[int | None],
+    bad: Mapping[int, str],
+    counted: Mapping[str, Sequence[bool]],
+) -> pa.Table:
+    """A chunk of n rows.
+
+    Args:
+        numbers, ids: of each row.
+        scores: of the rows that could be read; None where none could.
+        places: row of `scores` for each row; None for a bad one.
+        bad: position -> why the row could not be read.
+        counted: what the summary counts, n of each.
+    """
+    reasons = [_reasons(scores, place, bad.get(k)) for k, place in enumerate(places)]
+    have = [k for k, place in enumerate(places) if place is not None]
+    take = [place for place in places if place is not None]
+    content: dict[str, Any] = {
+        ROW: list(numbers),
+        ID: list(ids),
+        ERROR: [joined_reasons(each) for each in reasons],
+        REASONS: [json.dumps(each) if each else None for each in reasons],
+        **counted,
+    }
+    columns = scores.columns if scores is not None else {}
+    for name, column in columns.items():
+        if name in FLAGS:
+            flags = np.zeros(len(places), dtype=bool)
+            flags[have] = column[take]
+            content[name] = flags
+        else:
+            values = np.full(len(places), np.nan)
+            values[have] = column[take]
+            content[name] = pa.array(values, mask=~np.isfinite(values))
+    for metric in scores.metrics if scores is not None else ():
+        if metric.statistics and scores is not None:
+            content[f"{STATISTICS}{metric}"] = _statistics(scores, metric, len(places), have, take)
+    arrays = [_typed(content.get(field.name), field.type, len(places)) for field in schema]
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def write_chunk(folder: Path, table: pa.Table) -> None:
+    """Write a chunk into its folder."""
+    pq.write_table(table, folder / FILE)
+
+
+def read_chunk(folder: Path) -> pa.Table:
+    """The chunk that `write_chunk` wrote."""
+    return pq.read_table(folder / FILE)
+
+
+def reasons_of(table: pa.Table) -> Iterable[tuple[int, str | None, dict[str, str]]]:
+    """(row, id, {metric or "row": reason}) of every row that lacks a value."""
+    failed = table.filter(pc.is_valid(table[REASONS]))
+    for row in failed.select([ROW, ID, REASONS]).to_pylist():
+        yield row[ROW], row[ID], json.loads(row[REASONS])
+
+
+def _reasons(scores: ScoreTable | None, place: int | None, bad: str | None) -> dict[str, str]:
+    if place is None or scores is None:
+        return {"row": bad or "the row could not be read"}
+    return {
+        str(metric): str(each.failures[place])
+        for metric, each in scores.values.items()
+        if place in each.failures
+    }
+
+
+def joined_reasons(reasons: Mapping[str, str]) -> str | None:
+    """Every reason once, in one text; None without any."""
+    return "; ".join(dict.fromkeys(reasons.values())) or None
+
+
+def _statistics(
+    scores: ScoreTable, metric: Metric, count: int, have: list[int], take: list[int]
+) -> pa.Array:
+    found = scores.values[metric].statistics
+    assert found is not None
+    full = np.zeros((count, metric.statistics))
+    full[have] = found[take]
+    return pa.FixedSizeListArray.from_arrays(pa.array(full.ravel()), metric.statistics)
+
+
+def _typed(values: Any, kind: pa.DataType, count: int) -> pa.Array:
+    if values is None:
+        if pa.types.is_boolean(kind):
+            return pa.array([False] * count, kind)
+        if pa.types.is_fixed_size_list(kind):
+            zeros = pa.array(np.zeros(count * kind.list_size))
+            return pa.FixedSizeListArray.from_arrays(zeros, kind.list_size)
+        return pa.nulls(count, kind)
+    return values if isinstance(values, pa.Array) else pa.array(values, kind)
+
+
+def _geometry_type(name: str) -> pa.DataType:
+    return pa.bool_() if name in FLAGS else pa.float64()
+
+
+# Beyond these, a candidate is near the line through image and reference, but not near the latter.
+_FOOT_NEAR = (-0.5, 1.5)
+
+
+@dataclass(frozen=True)
+class ValueSummary:
+    """One number of a metric over the studies that have it; intervals are 95 % bootstrap intervals.
+
+    Attributes:
+        scored: how many studies have it.
+        mean, median: None where none has.
+        higher_is_better: direction.
+    """
+
+    scored: int
+    mean: Interval | None
+    median: Interval | None
+    higher_is_better: bool
+
+
+@dataclass(frozen=True)
+class MetricSummary:
+    """One metric over a table.
+
+    Attributes:
+        signature: what the numbers depend on.
+        scored, failed: studies with and without a value.
+        values: column -> summary; the metric's own number first.
+        corpus: name -> value of the whole corpus, where that is no mean over studies.
+    """
+
+    signature: Signature
+    scored: int
+    failed: int
+    values: dict[str, ValueSummary]
+    corpus: dict[str, Interval]
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Numbers of one run.
+
+    Attributes:
+        rows: rows of the table.
+        scored: rows that every metric has a value for; the others are `failed`.
+        metrics: name -> summary, in the order asked for.
+        common: metric -> mean over the `scored` rows (None where there are none), where some metric
+            has values for more rows than another; else None.
+        candidates_truncated, references_truncated: studies in which the encoder did not see the
+            text's tail; None where nothing was embedded.
+        foot_far_outside: studies whose candidate projects below -0.5 or above 1.5 on the line from
+            image (0) to reference (1): near the line, perhaps, but not near the reference. Many of
+            them are a reason to distrust VLScore. None where no metric looks at the triangle.
+        empty_candidates: the generator said nothing; these are scored like any other candidate.
+        candidates_say_missing, references_say_missing: texts such as "nan" or "None", which a
+            faulty export leaves; they are scored as they stand.
+        views_guessed: studies of several images whose frontal view nothing tells.
+    """
+
+    rows: int
+    scored: int
+    failed: int
+    metrics: dict[str, MetricSummary]
+    common: dict[str, float | None] | None
+    candidates_truncated: int | None
+    references_truncated: int | None
+    foot_far_outside: int | None
+    empty_candidates: int
+    candidates_say_missing: int
+    references_say_missing: int
+    views_guessed: int
+
+    @property
+    def first(self) -> MetricSummary:
+        """The first metric."""
+        return next(iter(self.metrics.values()))
+
+    @property
+    def signature(self) -> Signature:
+        """What the numbers of the first metric depend on."""
+        return self.first.signature
+
+    @property
+    def mean(self) -> Interval | None:
+        """Of the first metric's own number; None where nothing has it."""
+        return next(iter(self.first.values.values())).mean
+
+    @property
+    def median(self) -> Interval | None:
+        """Of the first metric's own number; None where nothing has it."""
+        return next(iter(self.first.values.values())).median
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, ready for json; signature, mean and median are the first metric's."""
+        names = ("signature", "mean", "median", *self.__dataclass_fields__)
+        content = {name: getattr(self, name) for name in names}
+        content["signature"] = str(self.signature)
+        content["metrics"] = {name: _metric_dict(each) for name, each in self.metrics.items()}
+        found: dict[str, Any] = plain(content)
+        return found
+
+
+def summarise(
+    tables: Iterable[pa.Table],
+    metrics: Sequence[tuple[Metric, Signature]],
+    *,
+    seed: int = 0,
+) -> Summary:
+    """Summarise the rows of a run; holds eight bytes a study and number in memory."""
+    names = [name for metric, _ in metrics for name in metric.columns]
+    numbers: dict[str, list[NDArray[np.float64]]] = {name: [] for name in names}
+    statistics: dict[str, list[NDArray[np.float64]]] = {
+        str(metric): [] for metric, _ in metrics if metric.corpus
+    }
+    counts = dict.fromkeys((*COUNTED, "candidate_truncated", "reference_truncated", "foot"), 0)
+    there: set[str] = set()
+    rows = failed = 0
+    for table in tables:
+        there |= set(table.column_names)
+        rows += len(table)
+        failed += len(table) - table[REASONS].null_count
+        for name in names:
+            numbers[name].append(table[name].to_numpy())
+        for name, parts in statistics.items():
+            flat = table[f"{STATISTICS}{name}"].combine_chunks()
+            parts.append(np.asarray(flat.flatten()).reshape(len(table), -1))
+        for name in (*COUNTED, "candidate_truncated", "reference_truncated"):
+            if name in table.column_names:
+                counts[name] += pc.sum(table[name]).as_py() or 0
+        if "foot" in table.column_names:
+            position = table["foot"].to_numpy()
+            counts["foot"] += int(((position < _FOOT_NEAR[0]) | (position > _FOOT_NEAR[1])).sum())
+    joined = {
+        name: np.concatenate(parts).astype(np.float64) if parts else np.empty(0)
+        for name, parts in numbers.items()
+    }
+    looks_at_triangle = any(m.uses_image and m.uses_reference for m, _ in metrics)
+    return Summary(
+        rows=rows,
+        scored=rows - failed,
+        failed=failed,
+        metrics={
+            str(metric): _of_metric(metric, signature, joined, statistics, seed)
+            for metric, signature in metrics
+        },
+        common=_common([str(metric) for metric, _ in metrics], joined),
+        candidates_truncated=_if_there(counts, "candidate_truncated", there),
+        references_truncated=_if_there(counts, "reference_truncated", there),
+        foot_far_outside=_if_there(counts, "foot", there) if looks_at_triangle else None,
+        empty_candidates=counts["empty_candidate"],
+        candidates_say_missing=counts["candidate_says_missing"],
+        references_say_missing=counts["reference_says_missing"],
+        views_guessed=counts["view_guessed"],
+    )
+
+
+def read_summary(path: Path) -> Summary:
+    """The summary that `to_dict` became in a file."""
+    content = json.loads(path.read_text(encoding="utf-8"))
+    metrics = {}
+    for name, each in content["metrics"].items():
+        values = {
+            column: ValueSummary(
+                value["scored"],
+                _interval(value["mean"]),
+                _interval(value["median"]),
+                value["higher_is_better"],
+            )
+            for column, value in each["values"].items()
+        }
+        corpus = {
+            which: interval
+            for which, found in each["corpus"].items()
+            if (interval := _interval(found)) is not None
+        }
+        signature = Signature.parse(each["signature"])
+        metrics[name] = MetricSummary(signature, each["scored"], each["failed"], values, corpus)
+    known = {name: content[name] for name in Summary.__dataclass_fields__}
+    return Summary(**{**known, "metrics": metrics})
+
+
+def _interval(found: dict[str, float | None] | None) -> Interval | None:
+    """json has no nan: an interval that is not defined was written as null."""
+    if found is None:
+        return None
+    return Interval(**{name: np.nan if v is None else v for name, v in found.items()})
+
+
+def _of_metric(
+    metric: Metric,
+    signature: Signature,
+    joined: dict[str, NDArray[np.float64]],
+    statistics: dict[str, list[NDArray[np.float64]]],
+    seed: int,
+) -> MetricSummary:
+    values = {}
+    for name, output in zip(metric.columns, metric.outputs, strict=True):
+        valid = joined[name][np.isfinite(joined[name])]
+        some = len(valid) > 0
+        values[name] = ValueSummary(
+            scored=len(valid),
+            mean=bootstrap_mean(valid, seed=seed) if some else None,
+            median=bootstrap_median(valid, seed=seed) if some else None,
+            higher_is_better=output.higher_is_better,
+        )
+    has_value = np.isfinite(joined[str(metric)])
+    corpus = {}
+    if metric.corpus and has_value.any():
+        sums = np.concatenate(statistics[str(metric)])[has_value]
+        corpus = {
+            output.name: bootstrap_sums(
+                sums, partial(_corpus_value, metric, output.name), seed=seed
+            )
+            for output in metric.corpus
+        }
+    scored = int(has_value.sum())
+    return MetricSummary(signature, scored, len(has_value) - scored, values, corpus)
+
+
+def _corpus_value(metric: Metric, name: str, sums: NDArray[np.float64]) -> NDArray[np.float64]:
+    return corpus_of_sums(metric, sums)[name]
+
+
+def _common(
+    names: Sequence[str], joined: dict[str, NDArray[np.float64]]
+) -> dict[str, float | None] | None:
+    present = np.array([np.isfinite(joined[name]) for name in names])
+    if (present == present[:1]).all():
+        return None
+    rows = present.all(0)
+    return {name: float(joined[name][rows].mean()) if rows.any() else None for name in names}
+
+
+def _if_there(counts: dict[str, int], name: str, there: set[str]) -> int | None:
+    return counts[name] if name in there else None
+
+
+def _metric_dict(summary: MetricSummary) -> dict[str, Any]:
+    return {**asdict(summary), "signature": str(summary.signature)}

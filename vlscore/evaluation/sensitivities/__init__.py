@@ -1,0 +1,1 @@
+"""The command `sensitivity`: which changes of a report a metric notices."""

@@ -1,0 +1,338 @@
+"""Values of every metric for originals and perturbed reports.
+
+Values of a metric that was computed elsewhere, for pairs of original and perturbed reports.
+
+The table has the layout of the `values.csv` that `vlscore sensitivity` writes: `study_id`, `kind`,
+and for each metric `NAME.original` and `NAME.perturbed`. The first row of a study and kind is of
+its first change in perturbations.jsonl, the second of its second.
+
+What a run of the sensitivity benchmark keeps of each finished chunk.
+"""
+
+import json
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from vlscore.core import Signature, file_digest, write_json
+from vlscore.data import columns_of, read_rows
+from vlscore.errors import InvalidSetting, InvalidStudy, InvalidTable, VLScoreError
+from vlscore.evaluation.sensitivities.changed_pairs import EmbeddedPairs, Pair, StudyVectors
+from vlscore.metrics import (
+    METRICS,
+    Batch,
+    EmbeddingTriples,
+    Fit,
+    Metric,
+    Plan,
+    find_metric,
+    find_metrics,
+    lacks,
+    usable_metrics,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class PairValues:
+    """What a metric says of n pairs; failed pairs hold nan.
+
+    Attributes:
+        metric: which metric.
+        signature: what its numbers depend on.
+        originals: (n,) values of the original report as the candidate, itself the reference.
+        perturbed: (n,) values of the perturbed report, the original being the reference.
+        failures: position of a pair -> why it lacks one of the two.
+    """
+
+    metric: Metric
+    signature: Signature
+    originals: NDArray[np.float64]
+    perturbed: NDArray[np.float64]
+    failures: Mapping[int, VLScoreError] = field(default_factory=dict)
+
+    @property
+    def drops(self) -> NDArray[np.float64]:
+        """(n,) how much worse the perturbed report does; above 0 is worse in either direction."""
+        return self.metric.sign * (self.originals - self.perturbed)
+
+    @property
+    def has_both(self) -> NDArray[np.bool_]:
+        """(n,) whether both values are there."""
+        return np.asarray(np.isfinite(self.originals) & np.isfinite(self.perturbed))
+
+
+def chosen_metrics(
+    names: object, embeddings: EmbeddingTriples | None
+) -> tuple[list[Metric], dict[str, str]]:
+    """The metrics to compute, and those of the default list that cannot be, with the reason.
+
+    Args:
+        names: those asked for; None for every free metric that can be computed here.
+        embeddings: of any number of pairs, where there are some.
+
+    Raises: InvalidSetting or MissingDependency where a metric that was asked for cannot be; also
+        where nothing is left to compute.
+    """
+    if names is None:
+        metrics, left_out = usable_metrics(embeddings)
+        if not metrics:
+            raise InvalidSetting("no metric can be computed here: name an encoder or the studies")
+        return metrics, left_out
+    found = find_metrics(names)
+    for metric in found:
+        reason = lacks(metric, embeddings)
+        if reason is not None:
+            raise InvalidSetting(
+                f"{metric} cannot be computed: {reason}. Give the studies' images (--studies) and "
+                "an encoder (--encoder), as far as they are absent"
+            )
+    Plan(found).require()
+    return list(found), {}
+
+
+def fit_metrics(pairs: Sequence[Pair], metrics: Sequence[Metric]) -> Mapping[Metric, Fit]:
+    """The metrics that need it, fitted to the original reports: each study's counts once."""
+    originals = {pair.study_id: pair.original for pair in pairs}
+    return Plan(metrics).fit(originals.values()).fits
+
+
+def pair_values(
+    pairs: Sequence[Pair],
+    metrics: Sequence[Metric],
+    embedded: EmbeddedPairs | None = None,
+    *,
+    text: str | None = None,
+    images: Tensor | None = None,
+    fits: Mapping[Metric, Fit] | None = None,
+) -> list[PairValues]:
+    """Values of each metric; what is equal for several pairs is computed once.
+
+    Args:
+        pairs: as selected by the text policy.
+        text: how that policy is printed.
+        images: (n, d) to show instead of each study's own.
+        fits: what metrics such as CIDEr-D were fitted to; default: these pairs' originals.
+
+    Raises: InvalidSetting where a metric needs an encoder, or images, that are not there.
+    """
+    plan = Plan(metrics, text=text)
+    plan = plan.fitted_as(fit_metrics(pairs, metrics) if fits is None else fits)
+    # An original is compared with itself once a study, however many changes were made of it.
+    keys = [(p.study_id, p.original, p.original) for p in pairs]
+    keys += [(p.study_id, p.perturbed, p.original) for p in pairs]
+    if images is not None:
+        keys = [(str(row), g, r) for row, (_, g, r) in enumerate(keys)]
+    first: dict[tuple[str, str, str], int] = {}
+    for row, key in enumerate(keys):
+        first.setdefault(key, row)
+    rows = list(first.values())
+    triples = _triples(embedded, images, rows) if embedded is not None else None
+    batch = Batch([keys[row][1] for row in rows], [keys[row][2] for row in rows], triples)
+    place = {key: k for k, key in enumerate(first)}
+    spread = [place[key] for key in keys]
+    found = []
+    half = len(pairs)
+    for metric, values in plan.values(batch).items():
+        full = values.headline[spread]
+        failures: dict[int, VLScoreError] = {}
+        for row, k in enumerate(spread):
+            if k in values.failures:
+                failures.setdefault(row % half, values.failures[k])
+        failures = dict(sorted(failures.items()))
+        found.append(PairValues(metric, values.signature, full[:half], full[half:], failures))
+    return found
+
+
+def on_common_rows(values: Sequence[PairValues]) -> list[PairValues]:
+    """The values of those pairs that every metric has values for; the others become nan."""
+    if not values:
+        return []
+    common = np.logical_and.reduce([each.has_both for each in values])
+    return [
+        replace(
+            each,
+            originals=np.where(common, each.originals, np.nan),
+            perturbed=np.where(common, each.perturbed, np.nan),
+        )
+        for each in values
+    ]
+
+
+def without_rows(values: PairValues, failures: Mapping[int, VLScoreError]) -> PairValues:
+    """The values, nan where a pair failed for a reason of its own."""
+    originals, perturbed = values.originals.copy(), values.perturbed.copy()
+    originals[list(failures)] = perturbed[list(failures)] = np.nan
+    return replace(
+        values,
+        originals=originals,
+        perturbed=perturbed,
+        failures=dict(sorted({**values.failures, **failures}.items())),
+    )
+
+
+def all_failures(values: Iterable[PairValues]) -> dict[int, VLScoreError]:
+    """Position of a pair -> why the first metric that lacks a value for it has none."""
+    found: dict[int, VLScoreError] = {}
+    for each in values:
+        found = {**each.failures, **found}
+    return dict(sorted(found.items()))
+
+
+def failure_reasons(failures: Mapping[int, VLScoreError], pairs: Sequence[Pair]) -> dict[str, str]:
+    """Study id -> why a pair of it has no values."""
+    return {pairs[position].study_id: str(error) for position, error in failures.items()}
+
+
+def _triples(
+    embedded: EmbeddedPairs, images: Tensor | None, rows: Sequence[int]
+) -> EmbeddingTriples:
+    """Of the rows of twice the pairs: originals as candidates first, then the perturbed."""
+    count = len(embedded.originals)
+    own = [row % count for row in rows]
+    both = embedded.triples(embedded.originals, images).take(own)
+    candidates = both.candidates.clone()
+    changed = [k for k, row in enumerate(rows) if row >= count]
+    candidates[changed] = embedded.perturbed[[own[k] for k in changed]]
+    return replace(both, candidates=candidates)
+
+
+_ORIGINAL, _PERTURBED = ".original", ".perturbed"
+
+
+def read_pair_values(
+    path: str | Path, pairs: Sequence[Pair], *, lower_is_better: Collection[str] = ()
+) -> list[PairValues]:
+    """The metrics of a table of values; nan where a pair has none.
+
+    A metric that vlscore knows has its own direction; of others larger values are better unless
+    they are named.
+
+    Raises:
+        InvalidTable: the file cannot be read, has not the columns, holds what is no number, or has
+            more rows of a study and kind than there are changes.
+        InvalidSetting: a name in `lower_is_better` is no metric of the table.
+    """
+    path = Path(path)
+    found = columns_of(path)
+    names = [
+        column.removesuffix(_ORIGINAL)
+        for column in found
+        if column.endswith(_ORIGINAL) and column.removesuffix(_ORIGINAL) + _PERTURBED in found
+    ]
+    if not {"study_id", "kind"} <= set(found) or not names:
+        raise InvalidTable(
+            f"{path}: needs the columns study_id, kind, and NAME{_ORIGINAL} and NAME{_PERTURBED} "
+            f"of each metric; found: {', '.join(found)}"
+        )
+    if unknown := sorted(set(lower_is_better) - set(names)):
+        raise InvalidSetting(f"{path}: no metric {', '.join(unknown)}; found: {', '.join(names)}")
+    places: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for k, pair in enumerate(pairs):
+        places[pair.study_id, pair.kind].append(k)
+    taken: dict[tuple[str, str], int] = defaultdict(int)
+    values = np.full((len(names), 2, len(pairs)), np.nan)
+    for number, record in read_rows(path):
+        if isinstance(record, str):
+            raise InvalidTable(f"{path}, row {number}: {record}")
+        key = (str(record["study_id"]), str(record["kind"]))
+        rows = places.get(key, [])
+        if taken[key] >= len(rows):
+            raise InvalidTable(
+                f"{path}, row {number}: the perturbations have {len(rows)} changes of kind "
+                f"{key[1]!r} of study {key[0]!r}, and this is one more"
+            )
+        row = rows[taken[key]]
+        taken[key] += 1
+        for k, name in enumerate(names):
+            for which, suffix in enumerate((_ORIGINAL, _PERTURBED)):
+                place = f"{path}, row {number}, {name}{suffix}"
+                values[k, which, row] = _number(record[name + suffix], place)
+    signature = Signature("values").plus(file=path.name, sha256=file_digest(path)[:8])
+    return [
+        PairValues(
+            metric := _metric(name, name in lower_is_better, path),
+            signature.of(str(metric)),
+            numbers[0],
+            numbers[1],
+            {
+                int(row): InvalidStudy(f"{path} has no value")
+                for row in np.flatnonzero(~np.isfinite(numbers).all(0))
+            },
+        )
+        for name, numbers in zip(names, values, strict=True)
+    ]
+
+
+def _metric(name: str, is_lower_better: bool, path: Path) -> Metric:
+    known = name in METRICS and ":" not in name
+    try:
+        return Metric(
+            name=name,
+            description=f"values of {path.name}",
+            higher_is_better=not is_lower_better
+            and (find_metric(name).higher_is_better if known else True),
+            bounds=(None, None),
+            uses_image=False,
+            uses_reference=True,
+            citation=f"computed elsewhere: {path.name}",
+        )
+    except VLScoreError as error:
+        raise InvalidTable(f"{path}: {error}") from None
+
+
+def _number(cell: Any, place: str) -> float:
+    if cell is None or (isinstance(cell, str) and not cell.strip()):
+        return float("nan")
+    try:
+        return float(cell)
+    except (TypeError, ValueError):
+        raise InvalidTable(f"{place}: {cell!r} is no number") from None
+
+
+_VECTORS, _VALUES, _FAILED = "vectors.npy", "values.npy", "failed.json"
+
+
+def write_vectors(place: Path, names: Sequence[str], part: StudyVectors, dim: int) -> None:
+    """Keep the embeddings of some studies' images, in the order of their names."""
+    nothing = torch.full((dim,), torch.nan)
+    vectors = torch.stack([part.vectors.get(name, nothing) for name in names])
+    np.save(place / _VECTORS, vectors.numpy(), allow_pickle=False)
+    failed = {name: str(error) for name, error in part.failures.items()}
+    write_json(place / _FAILED, {"names": list(names), "failed": failed})
+
+
+def read_vectors(place: Path) -> StudyVectors:
+    """What `write_vectors` kept."""
+    content = json.loads((place / _FAILED).read_text(encoding="utf-8"))
+    vectors = torch.from_numpy(np.load(place / _VECTORS, allow_pickle=False))
+    failed: Mapping[str, str] = content["failed"]
+    return StudyVectors(
+        {name: vectors[k] for k, name in enumerate(content["names"]) if name not in failed},
+        {name: InvalidStudy(reason) for name, reason in failed.items()},
+    )
+
+
+def write_values(
+    place: Path, values: Sequence[PairValues], failures: Mapping[int, VLScoreError]
+) -> None:
+    """Keep the values of n pairs, and why some have none.
+
+    Args: failures: by the position of a pair among all of the run.
+    """
+    numbers = np.stack([np.stack([each.originals, each.perturbed]) for each in values])
+    np.save(place / _VALUES, numbers, allow_pickle=False)
+    write_json(place / _FAILED, {str(k): str(error) for k, error in failures.items()})
+
+
+def read_values(place: Path) -> tuple[NDArray[np.float64], dict[int, VLScoreError]]:
+    """(metrics, 2, n) originals and perturbed of each metric, and the failures."""
+    failed = json.loads((place / _FAILED).read_text(encoding="utf-8"))
+    numbers: NDArray[np.float64] = np.load(place / _VALUES, allow_pickle=False)
+    return numbers, {int(k): InvalidStudy(reason) for k, reason in failed.items()}

@@ -1,0 +1,444 @@
+"""The sensitivity benchmark over files, resumably, into a folder of results."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import torch
+
+from vlscore.core import (
+    ResumableFolder,
+    atomic_write,
+    file_digest,
+    frame,
+    plain,
+    run_record,
+    write_json,
+)
+from vlscore.data import BadRow, StudyImages, StudyTable, TextPolicy
+from vlscore.embedding import StudyEmbedder
+from vlscore.errors import InvalidSetting, MissingDependency
+from vlscore.evaluation.sensitivities.changed_pairs import (
+    STUDIES_AT_ONCE,
+    Pair,
+    StudyVectors,
+    embed_images,
+    embed_pairs,
+    pairs_file,
+    read_pairs,
+    select_pairs,
+)
+from vlscore.evaluation.sensitivities.image_swap import SwapResult, image_swap
+from vlscore.evaluation.sensitivities.kinds_noticed import Sensitivity, sensitivity_of_values
+from vlscore.evaluation.sensitivities.pair_values import (
+    PairValues,
+    all_failures,
+    chosen_metrics,
+    failure_reasons,
+    fit_metrics,
+    pair_values,
+    read_pair_values,
+    read_values,
+    read_vectors,
+    without_rows,
+    write_values,
+    write_vectors,
+)
+from vlscore.evaluation.sensitivities.tables import all_tables, draw_drops, draw_normal_distribution
+from vlscore.metrics import EmbeddingTriples, Fit, Metric, find_metric
+from vlscore.stats import FIGURE_FORMATS, TextTable, check_format, markdown
+
+if TYPE_CHECKING:
+    import pandas
+
+
+_PAIRS_AT_ONCE = 512
+_FIGURE, _DROPS = "normal_reports", "drops"
+_RESULTS = (
+    "sensitivity.json",
+    "values.csv",
+    "values.parquet",
+    "tables.md",
+    *(f"{name}.{format}" for name in (_FIGURE, _DROPS) for format in FIGURE_FORMATS),
+)
+
+
+@dataclass(frozen=True)
+class SensitivityRun:
+    """The benchmark and its files.
+
+    Attributes:
+        folder: with sensitivity.json, values.csv or .parquet, tables.md, the figure, and run.json.
+        content: of sensitivity.json.
+        tables: as they are printed.
+        notes: what a user should know besides.
+        result, swaps: the numbers; None and empty where the run had ended before.
+        unchanged: everything was there already.
+    """
+
+    folder: Path
+    content: dict[str, Any]
+    tables: list[TextTable]
+    notes: tuple[str, ...]
+    result: Sensitivity | None = None
+    swaps: tuple[SwapResult, ...] = ()
+    unchanged: bool = False
+
+    @property
+    def signatures(self) -> list[str]:
+        """What the numbers of each metric depend on."""
+        return [metric["signature"] for metric in self.content["metrics"]]
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """One row a metric and kind: mean value and drop with intervals, n. Needs pandas."""
+        return frame(
+            {"metric": metric["name"], **kind}
+            for metric in self.content["metrics"]
+            for kind in metric["kinds"]
+        )
+
+
+def run_sensitivity(
+    perturbations: str | Path,
+    out: str | Path,
+    *,
+    metrics: Any = None,
+    embedder: StudyEmbedder | None = None,
+    studies: StudyTable | None = None,
+    text_policy: TextPolicy | str | None = None,
+    C: float | None = None,
+    values: str | Path | None = None,
+    lower_is_better: Sequence[str] = (),
+    swap_images: bool = False,
+    figure: str = "png",
+    format: str = "csv",
+    resamples: int = 2000,
+    seed: int = 0,
+    workers: int = 0,
+    overwrite: bool = False,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> SensitivityRun:
+    """Measure which changes of reports metrics notice, and write tables, values and a figure.
+
+    Called again after a stop with the same arguments, it goes on where it was.
+
+    Args:
+        perturbations: folder that `vlscore perturb` wrote, or a file like those in it.
+        out: folder for the results.
+        metrics: names; default: every free metric that can be computed here.
+        embedder: for metrics that look at embeddings.
+        studies: with the images of the perturbed studies, for metrics that look at them.
+        text_policy: what of the reports is compared, by every metric.
+        C: constant of VLScore; default: the encoder's.
+        values: table of values of metrics that were computed elsewhere; see `read_pair_values`.
+        lower_is_better: metrics of it of which smaller values are better.
+        swap_images: also measure whether the image counts.
+        figure: "png", "svg" or "pdf".
+        format: of the values, "csv" or "parquet".
+        resamples, seed: of the bootstrap; `seed` of the swap too.
+        workers: processes that decode images.
+        overwrite: compute anew, and replace results when the new ones are complete.
+        on_progress: called with (images and pairs done, how many of them failed).
+
+    Raises: InvalidTable, InvalidSetting, MissingDependency, FolderInUse.
+    """
+    check_format(figure)
+    if format not in ("csv", "parquet"):
+        raise InvalidSetting(f"format is csv or parquet, not {format!r}")
+    if swap_images and (studies is None or embedder is None):
+        raise InvalidSetting("swapping images needs images: give a table of studies (--studies)")
+    if studies is not None and embedder is None:
+        raise InvalidSetting("studies are of use to an encoder only; name one")
+    policy = TextPolicy.named(text_policy)
+    run = _Run(
+        read_pairs(perturbations), policy, embedder, studies, C, resamples, seed, swap_images
+    )
+    run.choose(metrics)
+    run.take(values, lower_is_better)
+    key = {
+        "perturbations_sha256": file_digest(pairs_file(perturbations)),
+        "studies_sha256": studies.sha256 if studies is not None else None,
+        "columns": studies.columns.to_dict() if studies is not None else None,
+        "image_root": str(studies.root.resolve()) if studies is not None else None,
+        "metrics": {str(m): str(s) for m, s in run.signatures.items()},
+        "embeddings": str(embedder.signature) if embedder is not None else None,
+        "swap_images": swap_images,
+        "resamples": resamples,
+        "seed": seed,
+        **({} if values is None else {"values": [file_digest(values), sorted(lower_is_better)]}),
+        "figure": figure,
+        "format": format,
+    }
+    with ResumableFolder(out, key, results=_RESULTS, overwrite=overwrite) as folder:
+        if folder.record is None:
+            done = run.compute(folder, workers, on_progress or (lambda done, failed: None))
+            ended = run.results(folder)
+
+            def write(place: Path) -> dict[str, Any]:
+                ended.write(place, figure, format)
+                return run_record(
+                    resumed_from=folder.resumed_from,
+                    perturbations=str(Path(perturbations).resolve()),
+                    studies=str(studies.path.resolve()) if studies is not None else None,
+                    notes=ended.notes,
+                )
+
+            folder.finish(write, rows=done)
+            return ended.run(folder.out)
+        return _read(folder.out, folder.record)
+
+
+@dataclass
+class _Ended:
+    """Results that are computed and not written yet."""
+
+    pairs: Sequence[Pair]
+    result: Sensitivity
+    swaps: list[SwapResult]
+    notes: tuple[str, ...]
+
+    @property
+    def tables(self) -> list[TextTable]:
+        return all_tables(self.result, self.swaps)
+
+    def content(self) -> dict[str, Any]:
+        found: dict[str, Any] = plain(
+            {
+                **self.result.to_dict(),
+                "swaps": [swap.to_dict() for swap in self.swaps],
+                "tables": self.tables,
+            }
+        )
+        return found
+
+    def run(self, out: Path) -> SensitivityRun:
+        swaps = tuple(self.swaps)
+        return SensitivityRun(out, self.content(), self.tables, self.notes, self.result, swaps)
+
+    def write(self, place: Path, figure: str, format: str) -> None:
+        write_json(place / "sensitivity.json", self.content())
+        signatures = [metric.signature for metric in self.result.metrics]
+        with atomic_write(place / "tables.md") as stream:
+            stream.write(markdown(self.tables, signatures))
+        self._write_values(place / f"values.{format}")
+        try:
+            draw_drops(self.result, place / f"{_DROPS}.{figure}")
+            if any(metric.normal for metric in self.result.metrics):
+                draw_normal_distribution(self.result, place / f"{_FIGURE}.{figure}")
+        except MissingDependency as error:
+            self.notes = (*self.notes, f"no figure: {error}")
+
+    def _write_values(self, path: Path) -> None:
+        """One row a pair: both values of every metric, and how much worse the second is."""
+        columns: dict[str, Any] = {
+            "study_id": [pair.study_id for pair in self.pairs],
+            "kind": [pair.kind for pair in self.pairs],
+            "significant": [pair.is_significant for pair in self.pairs],
+            "category": [pair.category for pair in self.pairs],
+        }
+        for each in self.result.values:
+            name = str(each.metric)
+            for which, values in (
+                ("original", each.originals),
+                ("perturbed", each.perturbed),
+                ("drop", each.drops),
+            ):
+                columns[f"{name}.{which}"] = pa.array(values, mask=~np.isfinite(values))
+        table = pa.table(columns)
+        write = pq.write_table if path.suffix == ".parquet" else pyarrow.csv.write_csv
+        write(table, path)
+
+
+class _Run:
+    """Embeds images and computes values in chunks, and joins them at the end."""
+
+    def __init__(
+        self,
+        pairs: list[Pair],
+        policy: TextPolicy,
+        embedder: StudyEmbedder | None,
+        studies: StudyTable | None,
+        C: float | None,
+        resamples: int,
+        seed: int,
+        swap: bool,
+    ) -> None:
+        self._pairs, self._policy, self._embedder = pairs, policy, embedder
+        self._selected, self._unselected = select_pairs(pairs, policy)
+        self._C, self._resamples, self._seed, self._swap = C, resamples, seed, swap
+        self._images, self._notes = _images_of(studies, {pair.study_id for pair in pairs})
+        self._has_images = studies is not None
+        self._metrics: list[Metric] = []
+        self._fits: Mapping[Metric, Fit] = {}
+        self._left_out: dict[str, str] = {}
+        self._given: list[PairValues] = []
+        self.signatures: dict[Metric, Any] = {}
+
+    def choose(self, names: Any) -> None:
+        """Settle the metrics; raises InvalidSetting or MissingDependency for those that cannot."""
+        self._metrics, self._left_out = chosen_metrics(names, self._example())
+        # To all pairs, whichever of them a chunk holds.
+        there = [p for k, p in enumerate(self._selected) if k not in self._unselected]
+        self._fits = fit_metrics(there, self._metrics)
+        self.signatures = {
+            each.metric: each.signature for each in self._values([], StudyVectors())[0]
+        }
+
+    def take(self, values: str | Path | None, lower_is_better: Sequence[str]) -> None:
+        """Read values that were computed elsewhere, where there are some."""
+        if values is None:
+            if lower_is_better:
+                raise InvalidSetting("lower_is_better names metrics of a table of values; give it")
+            return
+        self._given = read_pair_values(values, self._pairs, lower_is_better=lower_is_better)
+        computed = set(map(str, self._metrics))
+        if both := [each.metric.name for each in self._given if each.metric.name in computed]:
+            raise InvalidSetting(
+                f"{', '.join(both)}: computed and read from {values} alike; rename the columns, or "
+                "name the metrics to compute"
+            )
+
+    def compute(
+        self, folder: ResumableFolder, workers: int, on_progress: Callable[[int, int], None]
+    ) -> int:
+        """Compute what no chunk holds yet; returns rows of all chunks: studies, then pairs."""
+        done, failed = folder.rows, sum(chunk.note["failed"] for chunk in folder.chunks())
+        on_progress(done, failed)
+        left = dict(islice(self._images.items(), min(done, len(self._images)), None))
+        if self._embedder is not None and left:
+            for names, part in zip(
+                _stretches(list(left), STUDIES_AT_ONCE),
+                embed_images(self._embedder, left, workers=workers),
+                strict=True,
+            ):
+                paths = [path for name in names for path in left[name].images]
+                note = {"kind": "images", "failed": len(part.failures)}
+                with folder.append(len(names), note, inputs=paths) as place:
+                    write_vectors(place, names, part, self._embedder.dim)
+                done, failed = done + len(names), failed + len(part.failures)
+                on_progress(done, failed)
+        studies = self._vectors(folder)
+        start = done - len(self._images)
+        for begin in range(start, len(self._pairs), _PAIRS_AT_ONCE):
+            chunk = range(begin, min(begin + _PAIRS_AT_ONCE, len(self._pairs)))
+            values, truncated = self._values([self._selected[k] for k in chunk], studies)
+            unselected = {k - begin: self._unselected[k] for k in chunk if k in self._unselected}
+            values = [without_rows(each, unselected) for each in values]
+            failures = all_failures(values)
+            note = {"kind": "pairs", "failed": len(failures), "truncated": truncated}
+            with folder.append(len(chunk), note) as place:
+                write_values(place, values, {begin + k: e for k, e in failures.items()})
+            done, failed = done + len(chunk), failed + len(failures)
+            on_progress(done, failed)
+        return done
+
+    def results(self, folder: ResumableFolder) -> _Ended:
+        """The benchmark from the values of all chunks."""
+        chunks = [chunk for chunk in folder.chunks() if chunk.note["kind"] == "pairs"]
+        parts = [read_values(chunk.path) for chunk in chunks]
+        arrays = np.concatenate([numbers for numbers, _ in parts], axis=2)
+        values = [
+            PairValues(metric, self.signatures[metric], arrays[k, 0], arrays[k, 1])
+            for k, metric in enumerate(self._metrics)
+        ]
+        values += self._given
+        failures = all_failures(self._given)
+        failures |= {k: error for _, found in parts for k, error in found.items()}
+        result = sensitivity_of_values(
+            self._pairs,
+            values,
+            left_out=self._left_out,
+            failures=failure_reasons(failures, self._pairs),
+            truncated=sum(chunk.note["truncated"] for chunk in chunks),
+            resamples=self._resamples,
+            seed=self._seed,
+        )
+        swaps = self._swaps(self._vectors(folder)) if self._swap else []
+        return _Ended(self._pairs, result, swaps, tuple(self._notes))
+
+    def _swaps(self, studies: StudyVectors) -> list[SwapResult]:
+        assert self._embedder is not None
+        pairs = [p for k, p in enumerate(self._selected) if k not in self._unselected]
+        embedded = embed_pairs(pairs, self._embedder, studies, C=self._C)
+        chosen = [m for m in self._metrics if m.uses_embeddings and m.uses_image]
+        # Cosine cannot move: it shows what a metric of texts looks like in the same table.
+        control = [m for m in self._metrics if m.name == "cosine"] or [find_metric("cosine")]
+        return image_swap(
+            pairs,
+            embedded,
+            [*chosen, *control],
+            text=self._policy.signature(),
+            resamples=self._resamples,
+            seed=self._seed,
+        )
+
+    def _values(self, pairs: Sequence[Pair], studies: StudyVectors) -> tuple[list[PairValues], int]:
+        text = self._policy.signature()
+        if self._embedder is None:
+            return pair_values(pairs, self._metrics, text=text, fits=self._fits), 0
+        shown = studies if self._has_images else None
+        # What a chunk holds may not depend on whether the chunks before it were computed just now.
+        self._embedder.engine.forget()
+        embedded = embed_pairs(pairs, self._embedder, shown, C=self._C)
+        return pair_values(
+            pairs, self._metrics, embedded, text=text, fits=self._fits
+        ), embedded.truncated
+
+    def _example(self) -> EmbeddingTriples | None:
+        """No embeddings at all, of the kind that there will be."""
+        if self._embedder is None:
+            return None
+        none = torch.empty(0, self._embedder.dim)
+        C = self._embedder.C if self._C is None else self._C
+        i = none if self._has_images else None
+        return EmbeddingTriples(i, none, none, self._embedder.signature, C)
+
+    def _vectors(self, folder: ResumableFolder) -> StudyVectors:
+        if self._embedder is None or not self._has_images:
+            return StudyVectors()
+        studies = StudyVectors(black=self._embedder.embed_black())
+        for chunk in folder.chunks():
+            if chunk.note["kind"] == "images":
+                studies.update(read_vectors(chunk.path))
+        return studies
+
+
+def _images_of(
+    studies: StudyTable | None, wanted: set[str]
+) -> tuple[dict[str, StudyImages], list[str]]:
+    """The images of the studies that were perturbed, and what to say of the table."""
+    found: dict[str, StudyImages] = {}
+    if studies is None:
+        return found, []
+    notes = list(studies.notes)
+    for row in studies:
+        if isinstance(row, BadRow):
+            notes.append(f"{studies.path}, row {row.row}: {row.reason}")
+        elif row.id in wanted:
+            found[row.id] = StudyImages(row.id, row.images, row.views)
+    if not found:
+        raise InvalidSetting(
+            f"{studies.path}: none of its studies has the id of a perturbed report"
+        )
+    return found, notes
+
+
+def _stretches(names: list[str], size: int) -> Iterator[list[str]]:
+    return (names[start : start + size] for start in range(0, len(names), size))
+
+
+def _read(out: Path, record: Mapping[str, Any]) -> SensitivityRun:
+    """A finished run, from its files."""
+    content = json.loads((out / "sensitivity.json").read_text(encoding="utf-8"))
+    tables = [
+        TextTable(t["title"], tuple(t["columns"]), tuple(map(tuple, t["rows"])), t["caption"])
+        for t in content["tables"]
+    ]
+    return SensitivityRun(out, content, tables, tuple(record["notes"]), unchanged=True)

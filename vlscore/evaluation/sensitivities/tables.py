@@ -1,0 +1,207 @@
+"""The tables of the sensitivity benchmark and of swapped images.
+
+Figures, where matplotlib is installed.
+"""
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+from vlscore.evaluation.sensitivities.image_swap import SwapResult
+from vlscore.evaluation.sensitivities.kinds_noticed import (
+    COMPARISONS,
+    NORMAL_KIND,
+    MetricResult,
+    Sensitivity,
+)
+from vlscore.stats import (
+    DEMONSTRATION,
+    Interval,
+    TextTable,
+    dot_plots,
+    interval,
+    new_figure,
+    number,
+    p_value,
+    save,
+)
+
+_CONTRAST = (
+    "Δ: difference of the mean drops beside it, 95 % bootstrap interval over studies. ratio: of "
+    "these drops, where the control's is surely not 0. AUC: chance that the significant change "
+    "drops further. p: Wilcoxon or Mann-Whitney (sensitivity.json says which), adjusted "
+    "(Benjamini-Hochberg). n: pairs of the change and of the control."
+)
+_SWAP = (
+    "shift: mean absolute change, in units of the metric's spread. prefers right: share of "
+    "candidates that do better with the right image. rank agreement: tau_b of all candidates; "
+    "within a study. detection: area under the ROC curve, significant against insignificant "
+    "changes, right and wrong image."
+)
+
+
+def all_tables(result: Sensitivity, swaps: Sequence[SwapResult] = ()) -> list[TextTable]:
+    """Every table that has rows."""
+    tables = [
+        removal_table(result),
+        word_table(result),
+        normal_table(result),
+        kinds_table(result),
+        swap_table(swaps),
+    ]
+    return [table for table in tables if table.rows]
+
+
+def removal_table(result: Sensitivity) -> TextTable:
+    """Table 2: means after removing an insignificant and a pathology's sentence, and their gap."""
+    return _comparison_table(
+        result, "Table 2", "Removed sentences: a pathology's against an insignificant one"
+    )
+
+
+def word_table(result: Sensitivity) -> TextTable:
+    """Table 3: means after changing a location, a severity, and a word that says nothing."""
+    return _comparison_table(
+        result, "Table 3", "Changed words against [UNK] for a word that says nothing"
+    )
+
+
+def kinds_table(result: Sensitivity) -> TextTable:
+    """Mean drop of every kind there is, one column a metric; significant kinds first."""
+    drops = {m.name: {kind.kind: kind for kind in m.kinds} for m in result.metrics}
+    kinds = {kind.kind: kind for metric in result.metrics for kind in metric.kinds}
+    ordered = sorted(kinds.values(), key=lambda kind: not kind.is_significant)
+    rows = []
+    for kind in ordered:
+        cells = [
+            interval(found.drop if (found := drops[m.name].get(kind.kind)) else None)
+            for m in result.metrics
+        ]
+        meaning = "significant" if kind.is_significant else "insignificant"
+        rows.append((kind.kind, meaning, str(kind.pairs), str(kind.studies), *cells))
+    columns = ("kind", "meaning", "pairs", "studies", *(m.name for m in result.metrics))
+    return TextTable("Mean drop by kind (above 0 is worse)", columns, tuple(rows))
+
+
+def normal_table(result: Sensitivity) -> TextTable:
+    """Figure 2 in numbers: normal reports against the standard normal report."""
+    rows = []
+    for metric in result.metrics:
+        kind = next((kind for kind in metric.kinds if kind.kind == NORMAL_KIND), None)
+        if kind is not None:
+            quantiles = _quantiles(metric.normal)
+            rows.append((metric.name, str(kind.pairs), interval(kind.value), *quantiles))
+    columns = ("metric", "pairs", "mean", "5 %", "median", "95 %")
+    return TextTable("Standard normal report for a normal one", columns, tuple(rows))
+
+
+def swap_table(results: Sequence[SwapResult]) -> TextTable:
+    """Whether the image counts: right image against another study's and a black one."""
+    rows = [
+        (
+            each.metric,
+            each.image,
+            str(each.pairs),
+            interval(each.right),
+            interval(each.wrong),
+            number(each.relative_shift),
+            interval(each.preference),
+            interval(each.rank_agreement),
+            interval(each.rank_agreement_within),
+            f"{_estimate(each.detection_right)} / {_estimate(each.detection_wrong)}",
+            p_value(each.adjusted_p),
+        )
+        for each in results
+    ]
+    names = ("metric", "image", "pairs", "right", "wrong", "shift / sd", "prefers right")
+    columns = (*names, "rank agreement", "within study", "detection", "p")
+    title = "Does the image count? Right image against a wrong one"
+    return TextTable(title, columns, tuple(rows), _SWAP if rows else "")
+
+
+def _comparison_table(result: Sensitivity, name: str, title: str) -> TextTable:
+    rows = []
+    for metric in result.metrics:
+        for contrast in metric.contrasts:
+            comparison = contrast.comparison
+            if comparison not in COMPARISONS or comparison.table != name:
+                continue
+            rows.append(
+                (
+                    metric.name,
+                    comparison.significant,
+                    interval(_value(metric, comparison.significant)),
+                    interval(_value(metric, comparison.control)),
+                    number(contrast.significant_drop.estimate),
+                    number(contrast.control_drop.estimate),
+                    interval(contrast.delta),
+                    number(contrast.ratio),
+                    number(contrast.auc),
+                    p_value(contrast.adjusted_p),
+                    f"{contrast.pairs} / {contrast.control_pairs}",
+                )
+            )
+    columns = ("metric", "change", "mean", "control's mean", "drop", "control's drop", "Δ")
+    more = ("ratio", "AUC", "p", "n")
+    return TextTable(f"{name}. {title}", (*columns, *more), tuple(rows), _CONTRAST)
+
+
+def _value(metric: MetricResult, kind: str) -> Interval | None:
+    return next((each.value for each in metric.kinds if each.kind == kind), None)
+
+
+def _quantiles(values: Sequence[float]) -> list[str]:
+    ordered = sorted(values)
+    last = len(ordered) - 1
+    return [number(ordered[round(share * last)]) for share in (0.05, 0.5, 0.95)]
+
+
+def _estimate(value: Interval | None) -> str:
+    return "-" if value is None or math.isnan(value.estimate) else f"{value.estimate:.3f}"
+
+
+def draw_normal_distribution(result: Sensitivity, path: str | Path) -> None:
+    """Figure 2: how each metric scores normal reports replaced by the standard normal report.
+
+    Metrics whose values have no common scale (lower is better, or no upper bound) are left out.
+
+    Args:
+        path: of a .png, .svg or .pdf file.
+
+    Raises: MissingDependency where matplotlib is not installed.
+    """
+    shown = [metric for metric in result.metrics if metric.normal and metric.higher_is_better]
+    figure = new_figure(len(shown))
+    axes = figure.subplots()
+    if shown:
+        axes.boxplot([m.normal for m in shown], orientation="horizontal", whis=(5, 95))
+        axes.set_yticks(range(1, len(shown) + 1), [m.name for m in shown])
+    axes.invert_yaxis()
+    axes.set_xlabel("value for a standard normal report against the normal report it replaces")
+    axes.set_title("Normal reports: box, quartiles; whiskers, 5 % and 95 %", loc="left")
+    if any("DEMONSTRATION" in metric.signature for metric in shown):
+        figure.text(0.01, 0.0, DEMONSTRATION)
+    save(figure, path)
+
+
+def draw_drops(result: Sensitivity, path: str | Path) -> None:
+    """Mean drop of every metric by kind, significant kinds first; above 0 is worse.
+
+    Args:
+        path: of a .png, .svg or .pdf file.
+
+    Raises: MissingDependency where matplotlib is not installed.
+    """
+    panels = {
+        metric.name: {
+            f"{kind.kind} ({'should' if kind.is_significant else 'should not'} notice)": kind.drop
+            for kind in sorted(metric.kinds, key=lambda kind: not kind.is_significant)
+        }
+        for metric in result.metrics
+    }
+    note = "Above 0 is worse; bars: 95 % bootstrap intervals over studies."
+    if any("DEMONSTRATION" in metric.signature for metric in result.metrics):
+        note += f" {DEMONSTRATION}"
+    lines = {metric.name: {"no change": 0.0} for metric in result.metrics}
+    title = f"Mean drop by kind ({result.pairs} pairs of {result.studies} studies)"
+    dot_plots(panels, path, title=title, lines=lines, note=note)

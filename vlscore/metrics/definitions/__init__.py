@@ -1,1 +1,0 @@
-"""Definitions of metrics, one file a family; `METRICS` in the registry lists them."""

@@ -1,0 +1,306 @@
+"""BERTScore: each word piece matched to the most similar one of the other report.
+
+BERTScore by the library bert-score over a model folder on this machine.
+
+The library's functions embed and match. They are called one pair at a time where it matches: the
+library pads a batch with zero similarities, so that a pair's number would depend on its neighbours.
+"""
+
+import contextlib
+import hashlib
+import io
+import json
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from vlscore.core import file_digest
+from vlscore.errors import InvalidSetting, VLScoreError
+from vlscore.metrics.batch import Batch, Computed, Values
+from vlscore.metrics.metric import Metric, Output, Parameter
+from vlscore.metrics.provider import Provider
+
+BERT_SCORE = Metric(
+    name="bert-score",
+    description="F measure of the cosines between each word piece's embedding and the nearest "
+    "one of the other report",
+    higher_is_better=True,
+    bounds=(None, 1.0),
+    uses_image=False,
+    uses_reference=True,
+    reference_scores_best=True,
+    citation="Zhang et al. 2020, BERTScore, ICLR",
+    parameters=(
+        Parameter(
+            "model",
+            None,
+            "folder of a transformers model with model.safetensors; nothing is fetched",
+            kind=str,
+        ),
+        Parameter(
+            "layer",
+            None,
+            "whose hidden states are compared; default: the library's for a model of the folder's "
+            "name, such as 17 for roberta-large",
+            kind=int,
+            above=0,
+        ),
+        Parameter("idf", False, "whether rare word pieces of the run's references weigh more"),
+        Parameter(
+            "rescale",
+            None,
+            "baseline to subtract: a .tsv file, or library for its own of a model of the folder's "
+            "name; default: not rescaled",
+            kind=str,
+        ),
+    ),
+    further=(
+        Output("precision", "mean over the candidate's word pieces", bounds=(None, 1.0)),
+        Output("recall", "mean over the reference's word pieces", bounds=(None, 1.0)),
+    ),
+    cost="model",
+)
+
+
+_BATCH = 32
+_WEIGHTS = "*.safetensors"
+# Models that read a text's first word as in the middle only if told so; bert-score tells them.
+_BYTE_PAIR_MODELS = ("roberta", "gpt2")
+
+
+@dataclass
+class PieceCounts:
+    """In how many references each word piece occurs."""
+
+    references: int = 0
+    counts: Counter[int] = field(default_factory=Counter)
+
+    def weights(self) -> Any:
+        """Inverse document frequencies as bert-score takes them, one of unseen pieces included."""
+        top = self.references + 1
+        known: defaultdict[int, float] = defaultdict(lambda: math.log(top))
+        known.update({piece: math.log(top / (n + 1)) for piece, n in self.counts.items()})
+        return known
+
+
+@dataclass(frozen=True, eq=False)
+class _Loaded:
+    model: Any
+    tokenizer: Any
+    device: str
+
+
+class BertScoreProvider(Provider):
+    """F1, precision and recall; an empty report has 0 of each, before rescaling."""
+
+    library = "bert-score"
+    extra = "bertscore"
+    supports = ("bert-score",)
+
+    def is_fitted(self, metric: Metric) -> bool:
+        return bool(metric.settings["idf"])
+
+    def fit(self, metric: Metric, references: Iterable[str], state: Any = None) -> Any:
+        known = state or PieceCounts()
+        loaded = self._loaded(metric)
+        for text in references:
+            known.references += 1
+            known.counts.update(set(self._pieces(loaded, text)))
+        return known
+
+    def compute(self, metric: Metric, batch: Batch) -> Computed:
+        loaded = self._loaded(metric)
+        if metric.settings["idf"]:
+            weights = batch.fitted.weights()
+        else:
+            weights = defaultdict(lambda: 1.0)
+            weights.update({loaded.tokenizer.sep_token_id: 0.0, loaded.tokenizer.cls_token_id: 0.0})
+        pairs = batch.pairs()
+        embedded = self._embedded(loaded, [text for pair in pairs for text in pair], weights)
+        match = self._module("bert_score.utils").greedy_cos_idf
+        found = np.zeros((len(pairs), 3))
+        for row, (g, r) in enumerate(pairs):
+            if g.strip() and r.strip():
+                parts = [part.clone()[None] for text in (r, g) for part in embedded[text]]
+                found[row] = [float(value) for value in match(*parts)]
+        precision, recall, f1 = found.T
+        reason = VLScoreError(
+            "all word pieces of a report stand in every reference that BERTScore's idf weights "
+            "were fitted to, so they weigh nothing. Score a whole table, or leave idf out"
+        )
+        undefined = np.flatnonzero(np.isnan(precision) | np.isnan(recall)).tolist()
+        columns = [f1, precision, recall]
+        baseline = self._baseline(metric)
+        if baseline is not None:
+            p, r, f = baseline
+            columns = [(x - b) / (1 - b) for x, b in zip(columns, (f, p, r), strict=True)]
+        # Rounding of float32 may end just above 1.
+        columns = [np.minimum(column, 1.0) for column in columns]
+        return Computed(columns, failures=dict.fromkeys(undefined, reason))
+
+    def missing(self, metric: Metric) -> str | None:
+        if (reason := super().missing(metric)) is not None:
+            return reason
+        named = metric.settings["model"]
+        if named is None:
+            return (
+                "it needs a model on this machine: bert-score(model=FOLDER) with config.json, "
+                "model.safetensors and the tokenizer's files"
+            )
+        folder = Path(str(named))
+        if not (folder / "config.json").is_file():
+            return f"{folder} holds no config.json: name the folder of a transformers model"
+        if not list(folder.glob(_WEIGHTS)):
+            return (
+                f"{folder} holds no {_WEIGHTS}: pickled weights are not read; save the model with "
+                "save_pretrained first"
+            )
+        return None
+
+    def conventions(self, metric: Metric) -> dict[str, str]:
+        folder = _folder(metric)
+        stated = {
+            "model": f"{folder.name}@{_digest(folder)}",
+            "layer": str(self._layer(metric)),
+            # Word pieces that are read of a text; bert-score cuts the rest off.
+            "longest": str(self._loaded(metric).tokenizer.model_max_length),
+        }
+        path = self._baseline_path(metric)
+        if path is not None:
+            stated["rescale"] = f"{path.name}@{file_digest(path)[:8]}"
+        return stated
+
+    def _loaded(self, metric: Metric) -> _Loaded:
+        self._module("bert_score")
+        folder = _folder(metric)
+        return _load(folder, self._layer(metric), _digest(folder))
+
+    def _layer(self, metric: Metric) -> int:
+        chosen = metric.settings["layer"]
+        folder = _folder(metric)
+        known = self._module("bert_score.utils").model2layers
+        layer = known.get(folder.name) if chosen is None else chosen
+        if layer is None:
+            raise InvalidSetting(
+                f"bert-score knows no best layer for a model called {folder.name!r}: give one, "
+                "as in bert-score(model=FOLDER,layer=9)"
+            )
+        count = _config(folder).get("num_hidden_layers")
+        number = int(layer)
+        if isinstance(count, int) and number > count:
+            raise InvalidSetting(f"{folder} has {count} layers; there is no layer {number}")
+        return number
+
+    def _pieces(self, loaded: _Loaded, text: str) -> list[int]:
+        if not text.strip():
+            return []
+        encode = self._module("bert_score.utils").sent_encode
+        return list(encode(loaded.tokenizer, text))
+
+    def _embedded(self, loaded: _Loaded, texts: Sequence[str], weights: Any) -> dict[str, Any]:
+        """text -> (vectors, mask, weights) of its word pieces; empty texts are left out."""
+        embed = self._module("bert_score.utils").get_bert_embedding
+        distinct = sorted({text for text in texts if text.strip()}, key=lambda t: (len(t), t))
+        found: dict[str, Any] = {}
+        for start in range(0, len(distinct), _BATCH):
+            part = distinct[start : start + _BATCH]
+            vectors, mask, idf = embed(
+                part, loaded.model, loaded.tokenizer, weights, device=loaded.device
+            )
+            for row, text in enumerate(part):
+                length = int(mask[row].sum())
+                parts = (vectors[row, :length], mask[row, :length], idf[row, :length])
+                found[text] = tuple(x.cpu() for x in parts)
+        return found
+
+    def _baseline(self, metric: Metric) -> Values | None:
+        path = self._baseline_path(metric)
+        if path is None:
+            return None
+        layer = self._layer(metric)
+        try:
+            rows = np.loadtxt(path, delimiter=",", skiprows=1, ndmin=2)
+            (row,) = rows[rows[:, 0] == layer]
+        except (OSError, ValueError) as error:
+            raise InvalidSetting(
+                f"{path}: no baseline of layer {layer} can be read: lines of LAYER,P,R,F are "
+                f"expected ({error})"
+            ) from None
+        return np.asarray(row[1:4], dtype=np.float64)
+
+    def _baseline_path(self, metric: Metric) -> Path | None:
+        named = metric.settings["rescale"]
+        if named is None:
+            return None
+        if named == "library":
+            home = Path(self._module("bert_score").__file__).parent / "rescale_baseline" / "en"
+            path = home / f"{_folder(metric).name}.tsv"
+        else:
+            path = Path(str(named))
+        if not path.is_file():
+            raise InvalidSetting(f"rescale={named}: there is no file {path}")
+        return path
+
+
+def _folder(metric: Metric) -> Path:
+    named = metric.settings["model"]
+    if named is None:
+        raise InvalidSetting("bert-score needs a model: bert-score(model=FOLDER)")
+    return Path(str(named)).expanduser().resolve()
+
+
+def _config(folder: Path) -> dict[str, Any]:
+    try:
+        content = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InvalidSetting(f"{folder / 'config.json'}: {error}") from None
+    if not isinstance(content, dict):
+        raise InvalidSetting(f"{folder / 'config.json'} holds no model's settings")
+    return content
+
+
+@lru_cache(maxsize=2)
+def _load(folder: Path, layer: int, digest: str) -> _Loaded:
+    """The model up to a layer; loaded again where the digest of its files has changed."""
+    import torch
+    from bert_score.utils import get_model
+    from transformers import AutoTokenizer
+
+    kind = str(_config(folder).get("model_type"))
+    if "t5" in str(folder) and "t5" not in kind:
+        raise InvalidSetting(
+            f"{folder}: bert-score takes every path with t5 in it for a T5 model; rename it"
+        )
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    spaced = {"add_prefix_space": True} if kind in _BYTE_PAIR_MODELS else {}
+    said = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(said):
+            tokenizer = AutoTokenizer.from_pretrained(str(folder), use_fast=False, **spaced)
+            model = get_model(str(folder), layer)
+    except (OSError, ValueError, RuntimeError) as error:
+        raise InvalidSetting(f"{folder} cannot be loaded as a model: {error}") from None
+    positions = _config(folder).get("max_position_embeddings")
+    if isinstance(positions, int):
+        # RoBERTa counts positions from behind its padding index.
+        limit = positions - 2 if kind == "roberta" else positions
+        tokenizer.model_max_length = min(tokenizer.model_max_length, limit)
+    return _Loaded(model.to(device), tokenizer, device)
+
+
+def _digest(folder: Path) -> str:
+    """Of the model's weights, settings and tokenizer; read again only where a file has changed."""
+    files = sorted({*folder.glob(_WEIGHTS), *folder.glob("*.json"), *folder.glob("*.txt")})
+    return _digest_of(tuple((f, f.stat().st_mtime_ns, f.stat().st_size) for f in files))
+
+
+@lru_cache(maxsize=4)
+def _digest_of(files: tuple[tuple[Path, int, int], ...]) -> str:
+    lines = "\n".join(f"{path.name} {file_digest(path)}" for path, _, _ in files)
+    return hashlib.sha256(lines.encode()).hexdigest()[:12]

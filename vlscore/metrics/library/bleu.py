@@ -1,0 +1,118 @@
+"""BLEU-n: brevity penalty times the geometric mean of n-gram precisions.
+
+Of each report by itself, and of a corpus, whose counts are pooled before they are divided.
+
+BLEU and chrF by sacrebleu.
+
+Without smoothing the score of a report equals NLTK's sentence_bleu and pycocoevalcap's sentence
+scores on the same tokens wherever every order up to n has a match, and is 0 elsewhere, where those
+print a tiny number that stands for it. The corpus value is sacrebleu's corpus_score.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from vlscore.metrics.batch import Batch, Computed, Values
+from vlscore.metrics.library.words import before_periods, forget_lines
+from vlscore.metrics.metric import Metric, Output, Parameter
+from vlscore.metrics.provider import Provider
+
+SMOOTHING = Parameter(
+    "smoothing",
+    "none",
+    "what an order without matches counts: none makes the score 0, as NLTK's and pycocoevalcap's "
+    "defaults do up to rounding; exp, add-k and floor are those of Chen, Cherry 2014",
+    ("none", "exp", "add-k", "floor"),
+)
+TOKENS = Parameter(
+    "tokens",
+    "13a",
+    "13a: mteval-v13a words and punctuation; cxr: split at blanks and before periods, as "
+    "CXR-Report-Metric does; both in lower case",
+    ("13a", "cxr"),
+)
+
+BLEU = tuple(
+    Metric(
+        name=f"bleu-{order}",
+        description=f"n-gram precision up to order {order}, with brevity penalty, of one report",
+        higher_is_better=True,
+        bounds=(0.0, 1.0),
+        uses_image=False,
+        uses_reference=True,
+        reference_scores_best=True,
+        citation="Papineni et al. 2002, BLEU, ACL",
+        parameters=(SMOOTHING, TOKENS),
+        statistics=2 * order + 2,
+        corpus=(
+            Output("corpus", "counts pooled over all reports, as pycocoevalcap and papers print"),
+        ),
+    )
+    for order in (1, 2, 3, 4)
+)
+
+
+class SacrebleuProvider(Provider):
+    """BLEU in [0, 1] rather than sacrebleu's percent.
+
+    The corpus value with tokens=cxr is pycocoevalcap's for texts whose words it finds between
+    blanks, as long as every order has a match.
+    """
+
+    library = "sacrebleu"
+    supports = ("bleu-1", "bleu-2", "bleu-3", "bleu-4")
+
+    def compute(self, metric: Metric, batch: Batch) -> Computed:
+        bleu = self._bleu(metric)
+        prepare = before_periods if metric.settings["tokens"] == "cxr" else str
+        values = np.empty(len(batch))
+        statistics = np.empty((len(batch), metric.statistics))
+        for row, (g, r) in enumerate(batch.pairs()):
+            # A corpus of one report: the same number as sentence_score, without its advice to
+            # leave out orders that a short report cannot have.
+            score = bleu.corpus_score([prepare(g)], [[prepare(r)]])
+            values[row] = score.score
+            statistics[row] = [*score.counts, *score.totals, score.sys_len, score.ref_len]
+        forget_lines()
+        return Computed([_as_share(values)], statistics)
+
+    def corpus(self, metric: Metric, sums: Values) -> Mapping[str, Values]:
+        order = _order(metric)
+        compute = self._module("sacrebleu.metrics.bleu").BLEU.compute_bleu
+        smoothing = metric.settings["smoothing"]
+        values = [
+            compute(
+                correct=[int(count) for count in row[:order]],
+                total=[int(count) for count in row[order : 2 * order]],
+                sys_len=int(row[-2]),
+                ref_len=int(row[-1]),
+                smooth_method=smoothing,
+                max_ngram_order=order,
+            ).score
+            for row in np.round(sums)
+        ]
+        return {"corpus": _as_share(np.array(values))}
+
+    def conventions(self, metric: Metric) -> dict[str, str]:
+        return {"level": "sentence", "case": "lower"}
+
+    def _bleu(self, metric: Metric) -> Any:
+        settings = metric.settings
+        return self._module("sacrebleu.metrics.bleu").BLEU(
+            max_ngram_order=_order(metric),
+            smooth_method=settings["smoothing"],
+            tokenize="none" if settings["tokens"] == "cxr" else settings["tokens"],
+            lowercase=True,
+        )
+
+
+def _order(metric: Metric) -> int:
+    # Counts and totals of every order, and two lengths.
+    return (metric.statistics - 2) // 2
+
+
+def _as_share(percent: Values) -> Values:
+    # sacrebleu's exponential of logarithms may end one rounding above 100.
+    return np.minimum(percent / 100, 1.0)

@@ -1,0 +1,204 @@
+"""Agreement of what CheXbert reads in two reports.
+
+CheXbert's labels and vectors, by our own inference over the published checkpoint.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vlscore.metrics.batch import Batch, Computed, Values
+from vlscore.metrics.library.words import share
+from vlscore.metrics.metric import Metric, Output, Parameter
+from vlscore.metrics.provider import (
+    LocalWeightsProvider,
+    name_and_digest,
+    precision_of,
+    vocabulary_place,
+    weights_place,
+)
+
+if TYPE_CHECKING:
+    from vlscore.metrics.networks.chexbert_network import CheXbertAnnotation
+
+
+WEIGHTS_VARIABLE = "VLSCORE_CHEXBERT"
+
+_CITATION = "Smit et al. 2020, CheXbert, EMNLP"
+WEIGHTS = Parameter(
+    "weights",
+    None,
+    f"chexbert.pth, or a folder with it; default: {WEIGHTS_VARIABLE}; nothing is fetched",
+    kind=str,
+)
+VOCABULARY = Parameter(
+    "vocabulary",
+    None,
+    "vocab.txt of bert-base-uncased; default: beside the checkpoint, else the hub's cache",
+    kind=str,
+)
+PRECISION = Parameter(
+    "precision",
+    "fp32",
+    "of the network; bf16 is faster where the processor or GPU has units for it, and may change "
+    "what is read in a report",
+    ("fp32", "bf16"),
+)
+_TRUNCATED = Output(
+    "truncated",
+    "1 where the tail of a report, beyond 512 tokens, was not read",
+    higher_is_better=False,
+)
+
+CHEXBERT_F1 = Metric(
+    name="chexbert-f1",
+    description="F1 of the fourteen observations that CheXbert reads in candidate and reference; "
+    "1 where it reads none in either",
+    higher_is_better=True,
+    bounds=(0.0, 1.0),
+    uses_image=False,
+    uses_reference=True,
+    citation=_CITATION,
+    parameters=(
+        Parameter(
+            "uncertain",
+            "positive",
+            "what an uncertain observation counts as; ignored: it is not compared",
+            ("positive", "negative", "ignored"),
+        ),
+        WEIGHTS,
+        VOCABULARY,
+        PRECISION,
+    ),
+    further=(
+        Output("precision", "share of the candidate's observations that the reference has"),
+        Output("recall", "share of the reference's observations that the candidate has"),
+        Output("five", "F1 of cardiomegaly, edema, consolidation, atelectasis, pleural effusion"),
+        _TRUNCATED,
+    ),
+    # True positives, false positives and false negatives of each of fourteen observations.
+    statistics=3 * 14,
+    corpus=(
+        Output("micro", "F1 of the counts of all observations together"),
+        Output("macro", "mean F1 of the fourteen; 0 for one that never occurs, as f1chexbert"),
+        Output("micro-5", "micro over the five"),
+        Output("macro-5", "macro over the five"),
+    ),
+    cost="model",
+)
+
+CHEXBERT_SIMILARITY = Metric(
+    name="chexbert-similarity",
+    description="cosine of CheXbert's vectors of [CLS], the s_emb of Yu et al. 2023",
+    higher_is_better=True,
+    bounds=(-1.0, 1.0),
+    uses_image=False,
+    uses_reference=True,
+    reference_scores_best=True,
+    citation=f"{_CITATION}; Yu et al. 2023, Patterns",
+    parameters=(WEIGHTS, VOCABULARY, PRECISION),
+    further=(_TRUNCATED,),
+    cost="model",
+)
+
+CHEXBERT = (CHEXBERT_F1, CHEXBERT_SIMILARITY)
+
+
+_OBSERVATIONS = 14
+Flags = NDArray[np.bool_]
+
+
+class CheXbertProvider(LocalWeightsProvider):
+    """Every distinct report is read once, whichever of the metrics asks."""
+
+    supports = ("chexbert-f1", "chexbert-similarity")
+
+    def compute(self, metric: Metric, batch: Batch) -> Computed:
+        if not len(batch):
+            return Computed(
+                [np.empty(0) for _ in metric.columns],
+                np.empty((0, metric.statistics)) if metric.statistics else None,
+            )
+        from vlscore.metrics.networks.remembered import remembered_chexbert
+
+        assert batch.references is not None
+        annotator = remembered_chexbert(*self.files(metric), precision_of(metric))
+        read = self.annotated(annotator, metric, batch)
+        candidates, references = read[: len(batch)], read[len(batch) :]
+        truncated = np.array(
+            [g.is_truncated or r.is_truncated for g, r in zip(candidates, references, strict=True)],
+            dtype=np.float64,
+        )
+        if metric.name == "chexbert-similarity":
+            return Computed([_cosines(candidates, references), truncated])
+        return _agreement(candidates, references, str(metric.settings["uncertain"]), truncated)
+
+    def corpus(self, metric: Metric, sums: Values) -> Mapping[str, Values]:
+        tp, fp, fn = (sums[:, k * _OBSERVATIONS : (k + 1) * _OBSERVATIONS] for k in range(3))
+        found = {}
+        for suffix, chosen in (("", list(range(_OBSERVATIONS))), ("-5", _five())):
+            t, p, n = (x[:, chosen] for x in (tp, fp, fn))
+            found[f"micro{suffix}"] = share(2 * t.sum(1), (2 * t + p + n).sum(1), 0.0)
+            found[f"macro{suffix}"] = share(2 * t, 2 * t + p + n, 0.0).mean(1)
+        return found
+
+    def conventions(self, metric: Metric) -> dict[str, str]:
+        weights, vocabulary = self.present_files(metric)
+        return {"weights": name_and_digest(weights), "vocabulary": name_and_digest(vocabulary)}
+
+    def files(self, metric: Metric) -> tuple[Path, Path]:
+        from vlscore.metrics.networks.model_files import chexbert_files
+
+        what = "the checkpoint chexbert.pth of github.com/stanfordmlgroup/CheXbert"
+        return chexbert_files(
+            weights_place(metric, WEIGHTS_VARIABLE, what), vocabulary_place(metric)
+        )
+
+
+def _agreement(
+    candidates: "Sequence[CheXbertAnnotation]",
+    references: "Sequence[CheXbertAnnotation]",
+    uncertain: str,
+    truncated: Values,
+) -> Computed:
+    from vlscore.metrics.networks.chexbert_network import POSITIVE, UNCERTAIN
+
+    predicted, wanted = (
+        np.stack([each.classes for each in part]) for part in (candidates, references)
+    )
+    positive = [POSITIVE, UNCERTAIN] if uncertain == "positive" else [POSITIVE]
+    compared = np.ones(predicted.shape, dtype=np.bool_)
+    if uncertain == "ignored":
+        compared = (predicted != UNCERTAIN) & (wanted != UNCERTAIN)
+    has, should = np.isin(predicted, positive), np.isin(wanted, positive)
+    counts = [has & should & compared, has & ~should & compared, ~has & should & compared]
+    tp, fp, fn = (x.sum(1).astype(np.float64) for x in counts)
+    five = [x[:, _five()].sum(1).astype(np.float64) for x in counts]
+    columns = [
+        share(2 * tp, 2 * tp + fp + fn),
+        share(tp, tp + fp),
+        share(tp, tp + fn),
+        share(2 * five[0], 2 * five[0] + five[1] + five[2]),
+        truncated,
+    ]
+    return Computed(columns, np.hstack(counts).astype(np.float64))
+
+
+def _cosines(
+    candidates: "Sequence[CheXbertAnnotation]", references: "Sequence[CheXbertAnnotation]"
+) -> Values:
+    g, r = (
+        np.stack([each.embedding for each in part]).astype(np.float64)
+        for part in (candidates, references)
+    )
+    cosines = (g * r).sum(1) / (np.linalg.norm(g, axis=1) * np.linalg.norm(r, axis=1))
+    return np.asarray(np.clip(cosines, -1.0, 1.0))
+
+
+def _five() -> list[int]:
+    from vlscore.metrics.networks.chexbert_network import FIVE, OBSERVATIONS
+
+    return [OBSERVATIONS.index(name) for name in FIVE]

@@ -1,0 +1,141 @@
+"""CIDEr-D: cosine of n-gram counts, each n-gram weighted by how few references hold it.
+
+CIDEr-D as pycocoevalcap defines it (its `cider` package, which is named so), of one reference.
+
+pycocoevalcap takes the document frequencies of whatever is in one call. Here they come from all
+references of a run, so that a batch, a resumed run and a single report get the same numbers.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from vlscore.errors import VLScoreError
+from vlscore.metrics.batch import Batch, Computed
+from vlscore.metrics.library.bleu import TOKENS
+from vlscore.metrics.library.words import splitter
+from vlscore.metrics.metric import Metric, Parameter
+from vlscore.metrics.provider import Provider
+
+CIDER_D = Metric(
+    name="cider-d",
+    description="tf-idf cosine of n-grams up to order 4, counts clipped, with a penalty for "
+    "length; document frequencies are those of the run's references",
+    higher_is_better=True,
+    bounds=(0.0, 10.0),
+    uses_image=False,
+    uses_reference=True,
+    reference_scores_best=True,
+    citation="Vedantam, Zitnick, Parikh 2015, CIDEr, CVPR (CIDEr-D); as pycocoevalcap computes it",
+    parameters=(
+        Parameter("sigma", 6.0, "width of the penalty for another length, in words", above=0.0),
+        TOKENS,
+    ),
+)
+
+
+_ORDER = 4
+_REMEMBERED = 4096
+
+
+@dataclass
+class DocumentFrequencies:
+    """In how many of the references each n-gram occurs; an n-gram is its words with blanks."""
+
+    references: int = 0
+    counts: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def can_weigh(self) -> bool:
+        """Whether any n-gram is rarer than another; where none is, all weights are 0."""
+        return any(count < self.references for count in self.counts.values())
+
+
+@dataclass(frozen=True)
+class _Vector:
+    """Weights of a report's n-grams and their norm, for each order; and its length."""
+
+    weights: tuple[Mapping[str, float], ...]
+    norms: tuple[float, ...]
+    length: int
+
+
+class CiderProvider(Provider):
+    """n = 4, counts clipped, times 10; words are those of sacrebleu, or blanks alone."""
+
+    library = "sacrebleu"
+    extra = "metrics"
+    supports = ("cider-d",)
+
+    def is_fitted(self, metric: Metric) -> bool:
+        return True
+
+    def fit(self, metric: Metric, references: Iterable[str], state: Any = None) -> Any:
+        split = splitter(str(metric.settings["tokens"]))
+        known = state or DocumentFrequencies()
+        for text in references:
+            known.references += 1
+            known.counts.update(_ngrams(split(text)).keys())
+        return known
+
+    def compute(self, metric: Metric, batch: Batch) -> Computed:
+        known: DocumentFrequencies = batch.fitted
+        pairs = batch.pairs()
+        if not known.can_weigh:
+            reason = VLScoreError(
+                f"CIDEr-D weighs n-grams by how few references hold them, and was fitted to "
+                f"{known.references} that are alike: every weight is 0. Score a whole table, or "
+                "fit to its references"
+            )
+            return Computed(
+                [np.full(len(pairs), np.nan)], failures=dict.fromkeys(range(len(pairs)), reason)
+            )
+        split = splitter(str(metric.settings["tokens"]))
+        sigma = float(metric.settings["sigma"] or 0.0)
+
+        @lru_cache(maxsize=_REMEMBERED)
+        def vector(text: str) -> _Vector:
+            return _vector(_ngrams(split(text)), known)
+
+        return Computed([np.array([_similarity(vector(g), vector(r), sigma) for g, r in pairs])])
+
+    def conventions(self, metric: Metric) -> dict[str, str]:
+        return {"order": str(_ORDER), "case": "lower"}
+
+
+def _ngrams(words: list[str]) -> Counter[str]:
+    return Counter(
+        " ".join(words[start : start + order])
+        for order in range(1, _ORDER + 1)
+        for start in range(len(words) - order + 1)
+    )
+
+
+def _vector(ngrams: Mapping[str, int], known: DocumentFrequencies) -> _Vector:
+    weights: tuple[dict[str, float], ...] = tuple({} for _ in range(_ORDER))
+    length = 0
+    for ngram, count in ngrams.items():
+        order = ngram.count(" ")
+        frequency = max(1, known.counts[ngram])
+        weights[order][ngram] = count * (math.log(known.references) - math.log(frequency))
+        # pycocoevalcap measures length in pairs of words.
+        length += count if order == 1 else 0
+    norms = tuple(math.sqrt(sum(w * w for w in each.values())) for each in weights)
+    return _Vector(weights, norms, length)
+
+
+def _similarity(candidate: _Vector, reference: _Vector, sigma: float) -> float:
+    total = 0.0
+    parts = zip(candidate.weights, reference.weights, candidate.norms, reference.norms, strict=True)
+    for ours, theirs, norm, other in parts:
+        if norm and other:
+            shared = sum(min(w, theirs[n]) * theirs[n] for n, w in ours.items() if n in theirs)
+            total += shared / (norm * other)
+    apart = candidate.length - reference.length
+    # Rounding may end just above the cosine's 1.
+    return min(10.0 * total / _ORDER * math.exp(-(apart**2) / (2 * sigma**2)), 10.0)

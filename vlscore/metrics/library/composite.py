@@ -1,0 +1,343 @@
+"""A weighted sum of metrics that was fitted to raters, in the manner of RadCliQ.
+
+Composites of metrics as files: small, readable, checked, and free of code.
+
+A file is json and says which metrics are summed up, by which weights, and what they were fitted to.
+`vlscore.alignment.fit_composite` makes one; "composite:FILE" is a metric like any other.
+
+Composites from their inputs' values.
+"""
+
+import hashlib
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from vlscore.core import Signature, write_json
+from vlscore.errors import InvalidSetting, MissingDependency, VLScoreError
+from vlscore.metrics.batch import Batch, Computed
+from vlscore.metrics.metric import Metric, Parameter
+from vlscore.metrics.provider import Provider, one_column
+
+COMPOSITE = Metric(
+    name="composite",
+    description="weighted sum of normalised metrics, fitted to raters by vlscore align --fit; "
+    "written composite:FILE",
+    higher_is_better=True,
+    bounds=(None, None),
+    uses_image=False,
+    uses_reference=True,
+    citation="in the manner of RadCliQ: Yu et al. 2023, Patterns",
+    parameters=(Parameter("file", None, "what vlscore align --fit wrote", kind=str),),
+    cost="model",
+)
+
+
+FORMAT = "vlscore composite 1"
+PREFIX = "composite:"
+_LARGEST_FILE = 4 << 20
+_MOST_INPUTS = 100
+_SUM = 1e-6
+# Facts of a signature that may differ between fitting and use: the version of the toolkit, and what
+# is looked at, which whoever scores decides.
+_MAY_DIFFER = ("v", "txt", "img", "views", "prec", "fit")
+
+
+@dataclass(frozen=True)
+class CompositeInput:
+    """One metric of a composite.
+
+    Attributes:
+        metric: its name, with parameters.
+        signature: what its values depended on.
+        mean, deviation: of its values over the pairs that the composite was fitted to.
+        weight: of the normalised value, turned so that larger is better; at least 0.
+    """
+
+    metric: str
+    signature: str
+    mean: float
+    deviation: float
+    weight: float
+
+
+@dataclass(frozen=True)
+class Composite:
+    """A weighted sum of normalised metrics: larger is better, about 0 on average.
+
+    Attributes:
+        inputs: the metrics; their weights sum to 1.
+        rating: that it was fitted to, as in "total errors".
+        pairs, studies: how many.
+        ridge: strength of the pull towards equal weights, chosen by cross-validation.
+        tau_b, low, high: cross-validated agreement with the raters' mean, by study; None where it
+            is not defined.
+        seen: digests of the pairs that it was fitted to; see `digests_of`.
+    """
+
+    inputs: tuple[CompositeInput, ...]
+    rating: str
+    pairs: int
+    studies: int
+    ridge: float
+    tau_b: float | None = None
+    low: float | None = None
+    high: float | None = None
+    seen: frozenset[str] = field(default=frozenset(), repr=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, ready for json."""
+        return {
+            "format": FORMAT,
+            "what": f"weighted sum of normalised metrics, fitted to {self.rating}",
+            "inputs": [vars(each) for each in self.inputs],
+            "rating": self.rating,
+            "cross_validated_tau_b": {
+                "estimate": self.tau_b,
+                "low": self.low,
+                "high": self.high,
+            },
+            "fitted_to": {
+                "pairs": self.pairs,
+                "studies": self.studies,
+                "ridge": self.ridge,
+                "seen": sorted(self.seen),
+            },
+        }
+
+    @property
+    def digest(self) -> str:
+        """Of everything that its values depend on, twelve hexadecimal digits."""
+        facts = json.dumps([vars(each) for each in self.inputs], sort_keys=True)
+        return hashlib.sha256(facts.encode("utf-8")).hexdigest()[:12]
+
+    def has_seen(self, studies: Sequence[str], pairs: Iterable["Texts"]) -> int:
+        """How many of these pairs it was fitted to."""
+        return sum(
+            not self.seen.isdisjoint(digests_of(study, *texts))
+            for study, texts in zip(studies, pairs, strict=True)
+        )
+
+
+Texts = tuple[str | None, str | None]
+
+
+def digests_of(study: str, reference: str | None, candidate: str | None) -> set[str]:
+    """What tells a pair again: its study, and its two texts where there are such."""
+    found = {_digest("study", study, reference or "")}
+    if reference is not None and candidate is not None:
+        found.add(_digest("texts", reference, candidate))
+    return found
+
+
+def write_composite(path: str | Path, composite: Composite) -> None:
+    """Write the file; raises OutputFailed."""
+    write_json(path, composite.to_dict())
+
+
+def read_composite(path: str | Path) -> Composite:
+    """The composite of a file; nothing in it is run, and no module that it names is imported.
+
+    Raises: InvalidSetting where the file is absent or is no composite, with the reason.
+    """
+    path = Path(path)
+    try:
+        if path.stat().st_size > _LARGEST_FILE:
+            raise ValueError("it is too large")
+        content = json.loads(path.read_text(encoding="utf-8"))
+        return _composite(content)
+    except FileNotFoundError:
+        raise InvalidSetting(
+            f"{path}: no such file; `vlscore align --fit RATING` writes one as composite.json"
+        ) from None
+    except (OSError, ValueError, RecursionError) as error:
+        raise InvalidSetting(f"{path} is no composite: {error or type(error).__name__}") from None
+
+
+def composite_metric(path: str | Path) -> Metric:
+    """The metric that a file describes; it finds itself again as "composite(file=PATH)".
+
+    Raises: InvalidSetting as `read_composite`, or for a path that a name cannot hold; UnknownName
+        for a metric that there is not.
+    """
+    from vlscore.metrics.registry import find_metric
+
+    if set(str(path)) & set("(),|\n"):
+        raise InvalidSetting(
+            f"{path}: rename the file or its folder: a name of a metric holds no commas, bars or "
+            "parentheses"
+        )
+    composite = read_composite(path)
+    inputs = [find_metric(each.metric) for each in composite.inputs]
+    return replace(
+        COMPOSITE(file=str(path)),
+        inputs=tuple(each.metric for each in composite.inputs),
+        uses_image=any(metric.uses_image for metric in inputs),
+        uses_reference=any(metric.uses_reference for metric in inputs),
+        cost="free" if all(metric.cost == "free" for metric in inputs) else "model",
+        provider=CompositeProvider(composite),
+    )
+
+
+def differing_facts(fitted: str, now: Signature) -> list[str]:
+    """Names of the facts in which an input differs from when the composite was fitted.
+
+    Args: fitted: the input's signature then.
+    """
+    before, after = (dict(s.without(*_MAY_DIFFER)) for s in (Signature.parse(fitted), now))
+    return [name for name in {**before, **after} if before.get(name) != after.get(name)]
+
+
+def _composite(content: Any) -> Composite:
+    _require(isinstance(content, dict), "it holds no json object")
+    _require(content.get("format") == FORMAT, f'its "format" is not "{FORMAT}"')
+    given = content.get("inputs")
+    _require(isinstance(given, list) and 0 < len(given) <= _MOST_INPUTS, '"inputs" lists none')
+    inputs = tuple(_input(each) for each in given)
+    names = [each.metric for each in inputs]
+    _require(len(set(names)) == len(names), "a metric stands there twice")
+    total = sum(each.weight for each in inputs)
+    _require(abs(total - 1) <= _SUM, f"its weights sum to {total:g}, not to 1")
+    fitted = _object(content, "fitted_to")
+    tau = _object(content, "cross_validated_tau_b")
+    seen = fitted.get("seen", [])
+    _require(
+        isinstance(seen, list) and all(isinstance(each, str) for each in seen),
+        '"seen" is no list of digests',
+    )
+    return Composite(
+        inputs=inputs,
+        rating=_text(content, "rating"),
+        pairs=_count(fitted, "pairs"),
+        studies=_count(fitted, "studies"),
+        ridge=_number(fitted, "ridge"),
+        tau_b=_number_or_none(tau, "estimate"),
+        low=_number_or_none(tau, "low"),
+        high=_number_or_none(tau, "high"),
+        seen=frozenset(seen),
+    )
+
+
+def _input(content: Any) -> CompositeInput:
+    _require(isinstance(content, dict), "an input is no json object")
+    found = CompositeInput(
+        _text(content, "metric"),
+        _text(content, "signature"),
+        _number(content, "mean"),
+        _number(content, "deviation"),
+        _number(content, "weight"),
+    )
+    # "package.module:METRIC" would import a module that the file chooses.
+    _require(":" not in found.metric, f"{found.metric!r} is no registered metric")
+    _require(found.metric.split("(")[0] != COMPOSITE.name, "a composite holds no composite")
+    _require(found.deviation > 0, f"the deviation of {found.metric} is not above 0")
+    _require(found.weight >= 0, f"the weight of {found.metric} is below 0")
+    return found
+
+
+def _object(content: Mapping[str, Any], name: str) -> dict[str, Any]:
+    value = content.get(name)
+    if not isinstance(value, dict):
+        raise ValueError(f'"{name}" is no json object')
+    return value
+
+
+def _text(content: Mapping[str, Any], name: str) -> str:
+    value = content.get(name)
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError(f'"{name}" is no text')
+    return value
+
+
+def _number(content: Mapping[str, Any], name: str) -> float:
+    value = content.get(name)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise ValueError(f'"{name}" is no finite number')
+    return float(value)
+
+
+def _number_or_none(content: Mapping[str, Any], name: str) -> float | None:
+    return None if content.get(name) is None else _number(content, name)
+
+
+def _count(content: Mapping[str, Any], name: str) -> int:
+    value = _number(content, name)
+    _require(value >= 0 and value == int(value), f'"{name}" is no count')
+    return int(value)
+
+
+def _require(holds: bool, problem: str) -> None:
+    if not holds:
+        raise ValueError(problem)
+
+
+def _digest(*parts: str) -> str:
+    text = json.dumps(parts)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class CompositeProvider(Provider):
+    """Of each pair by itself, by the weights of a file.
+
+    Attributes:
+        composite: what the file holds; None for the metric without a file, which cannot run.
+    """
+
+    library = "vlscore"
+    supports = ("composite",)
+
+    composite: "Composite | None" = None
+
+    def compute(self, metric: Metric, batch: Batch) -> Computed:
+        from vlscore.metrics.registry import inputs_of, provider_of
+
+        composite = self._composite(metric)
+        metrics = inputs_of(metric)
+        total = np.zeros(len(batch))
+        failures: dict[int, VLScoreError] = {}
+        for each in composite.inputs:
+            values = batch.values[each.metric]
+            library = provider_of(metrics[each.metric]).library
+            differing = [
+                name
+                for name in differing_facts(each.signature, values.signature)
+                if name != library
+            ]
+            if differing:
+                raise InvalidSetting(
+                    f"{metric}: {each.metric} is not what the composite was fitted to; it differs "
+                    f"in {', '.join(differing)}: {each.signature} then, {values.signature} now. "
+                    "Use the same encoder and settings, or fit a composite to these"
+                )
+            sign = metrics[each.metric].sign
+            total += each.weight * sign * (values.headline - each.mean) / each.deviation
+            failures = {**values.failures, **failures}
+        return Computed(one_column(total).columns, failures=failures)
+
+    def missing(self, metric: Metric) -> str | None:
+        from vlscore.metrics.registry import inputs_of, provider_of
+
+        if self.composite is None:
+            return "it needs a file: composite:FILE, as `vlscore align --fit RATING` writes one"
+        reasons = {
+            given.name: provider_of(given).missing(given) for given in inputs_of(metric).values()
+        }
+        absent = [f"{name}: {reason}" for name, reason in reasons.items() if reason is not None]
+        return "; ".join(absent) or None
+
+    def facts(self, metric: Metric) -> dict[str, Any]:
+        composite = self._composite(metric)
+        # Where the file lies says nothing; which composite it is does.
+        fitted = f"{composite.rating.replace('|', ' ')}, {composite.pairs} pairs"
+        return {"file": f"given@{composite.digest}", "fitted": fitted}
+
+    def _composite(self, metric: Metric) -> "Composite":
+        if self.composite is None:
+            raise MissingDependency(f"{metric}: {self.missing(metric)}")
+        return self.composite

@@ -1,0 +1,121 @@
+"""Agreement of the findings that two reports state, by the rules of `vlscore.findings`.
+
+Agreement of findings, by our own rules.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from vlscore.core import __version__
+from vlscore.findings import CHEXPERT_LABELS
+from vlscore.metrics.batch import Batch, Computed, Values
+from vlscore.metrics.library.words import share
+from vlscore.metrics.metric import Metric, Output, Parameter
+from vlscore.metrics.provider import Provider
+
+# The observations of CheXpert's competition (Irvin et al. 2019, section 5).
+COMPETITION = ("Atelectasis", "Cardiomegaly", "Consolidation", "Edema", "Pleural Effusion")
+
+FINDINGS_F1 = Metric(
+    name="findings-f1",
+    description="F1 of the CheXpert observations that candidate and reference state; 1 where "
+    "neither states any",
+    higher_is_better=True,
+    bounds=(0.0, 1.0),
+    uses_image=False,
+    uses_reference=True,
+    artefacts=("chexpert-labels",),
+    citation="Irvin et al. 2019, CheXpert, AAAI (labels); rules of vlscore.findings",
+    parameters=(
+        Parameter(
+            "uncertain",
+            "positive",
+            "what an uncertain observation counts as",
+            ("positive", "negative"),
+        ),
+        Parameter(
+            "unmentioned",
+            "negative",
+            "what an observation that the reference does not mention counts as: negative, as if "
+            "it were denied, or ignored, so that the candidate is not judged on it; No Finding is "
+            "always judged, for it follows from the others",
+            ("negative", "ignored"),
+        ),
+    ),
+    further=(
+        Output("precision", "share of the candidate's observations that the reference states"),
+        Output("recall", "share of the reference's observations that the candidate states"),
+    ),
+    # True positives, false positives and false negatives of each of fourteen observations.
+    statistics=3 * 14,
+    corpus=(
+        Output("micro", "F1 of the counts of all observations together"),
+        Output("macro", "mean F1 over the observations that occur in candidates or references"),
+        Output("micro-5", "micro over the five observations of CheXpert's competition"),
+        Output("macro-5", "macro over the five observations of CheXpert's competition"),
+        *(
+            Output(name.lower().replace(" ", "-"), f"F1 of {name}; 1 where it never occurs")
+            for name in COMPETITION
+        ),
+    ),
+)
+
+
+# "No Finding" is the absence of the others, and is counted like them, as CheXbert's F1 does.
+_OBSERVATIONS = len(CHEXPERT_LABELS)
+_NO_FINDING = "No Finding"
+
+
+class FindingsProvider(Provider):
+    """Precision, recall and F1 of CheXpert observations; the artefact holds each text's labels."""
+
+    library = "vlscore"
+    supports = ("findings-f1",)
+
+    def compute(self, metric: Metric, batch: Batch) -> Computed:
+        candidates, references = batch.artefacts["chexpert-labels"]
+        counts_uncertain = metric.settings["uncertain"] == "positive"
+        predicted = _positives(candidates, counts_uncertain)
+        wanted = _positives(references, counts_uncertain)
+        hits, extra, missed = predicted & wanted, predicted & ~wanted, ~predicted & wanted
+        if metric.settings["unmentioned"] == "ignored":
+            extra = extra & _mentioned(references)
+        tp, fp, fn = (x.sum(1).astype(np.float64) for x in (hits, extra, missed))
+        statistics = np.hstack([hits, extra, missed]).astype(np.float64)
+        columns = [share(2 * tp, 2 * tp + fp + fn), share(tp, tp + fp), share(tp, tp + fn)]
+        return Computed(columns, statistics)
+
+    def corpus(self, metric: Metric, sums: Values) -> Mapping[str, Values]:
+        tp, fp, fn = (sums[:, k * _OBSERVATIONS : (k + 1) * _OBSERVATIONS] for k in range(3))
+        f1 = share(2 * tp, 2 * tp + fp + fn)
+        everyone = list(range(_OBSERVATIONS))
+        five = [CHEXPERT_LABELS.index(name) for name in COMPETITION]
+        found = {}
+        for suffix, chosen in (("", everyone), ("-5", five)):
+            t, p, n, f = (x[:, chosen] for x in (tp, fp, fn, f1))
+            occurs = (t + p + n) > 0
+            counted = occurs.sum(1)
+            found[f"micro{suffix}"] = share(2 * t.sum(1), (2 * t + p + n).sum(1))
+            mean = (f * occurs).sum(1) / np.maximum(counted, 1)
+            found[f"macro{suffix}"] = np.where(counted > 0, mean, 1.0)
+        names = (output.name for output in metric.corpus[-len(five) :])
+        return {**found, **{name: f1[:, k] for name, k in zip(names, five, strict=True)}}
+
+    def facts(self, metric: Metric) -> dict[str, Any]:
+        return {"labels": f"vlscore.findings@{__version__}"}
+
+
+def _positives(labels: Sequence[Mapping[str, int | None]], counts_uncertain: bool) -> Any:
+    positive = (1, -1) if counts_uncertain else (1,)
+    rows = [[value in positive for value in each.values()] for each in labels]
+    return np.array(rows, dtype=bool).reshape(-1, _OBSERVATIONS)
+
+
+def _mentioned(labels: Sequence[Mapping[str, int | None]]) -> Any:
+    rows = [
+        [value is not None or name == _NO_FINDING for name, value in each.items()]
+        for each in labels
+    ]
+    return np.array(rows, dtype=bool).reshape(-1, _OBSERVATIONS)

@@ -1,0 +1,214 @@
+"""GREEN: findings that match, of those and the significant errors, as a language model has them.
+
+GREEN by a language model on this machine, or from answers that one gave elsewhere.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from vlscore.errors import InvalidSetting, InvalidTable, MissingDependency, VLScoreError
+from vlscore.metrics.batch import Batch, Computed
+from vlscore.metrics.metric import Metric, Output, Parameter
+from vlscore.metrics.provider import LocalWeightsProvider, name_and_digest, weights_place
+
+if TYPE_CHECKING:
+    from vlscore.metrics.networks.green_model import GreenAnswer, ReportPair
+
+
+MODEL_VARIABLE = "VLSCORE_GREEN"
+# As vlscore.annotators.green_answers has them, in the order of its answer's (a) to (f).
+_CATEGORIES = (
+    ("false-finding", "findings that the reference does not have"),
+    ("missing-finding", "findings of the reference that are missing"),
+    ("location", "findings with another place"),
+    ("severity", "findings with another severity"),
+    ("false-comparison", "comparisons that the reference does not make"),
+    ("missing-comparison", "changes from a prior study that are missing"),
+)
+
+
+def _counts(kind: str) -> tuple[Output, ...]:
+    return tuple(
+        Output(name, description, higher_is_better=False, bounds=(0.0, None))
+        for name, description in (
+            (kind, f"clinically {kind} errors"),
+            *((f"{kind}-{name}", f"{kind}: {what}") for name, what in _CATEGORIES),
+        )
+    )
+
+
+GREEN = Metric(
+    name="green",
+    description="findings of both reports, of those and the clinically significant errors, as a "
+    "language model counts them",
+    higher_is_better=True,
+    bounds=(0.0, 1.0),
+    uses_image=False,
+    uses_reference=True,
+    citation="Ostmeier et al. 2024, GREEN, EMNLP Findings",
+    parameters=(
+        Parameter(
+            "model",
+            None,
+            "folder of the language model, such as GREEN-radllama2-7b, with the released question "
+            f"as green_prompt.txt beside it; default: {MODEL_VARIABLE}; nothing is fetched",
+            kind=str,
+        ),
+        Parameter(
+            "answers",
+            None,
+            "in place of a model: a table of its answers, with columns candidate, reference and "
+            "answer, or as the package green_score returns it",
+            kind=str,
+        ),
+    ),
+    further=(
+        Output("matched", "findings that both reports have", bounds=(0.0, None)),
+        *_counts("significant"),
+        *_counts("insignificant"),
+    ),
+    cost="model",
+)
+
+
+# The columns of a table of answers; the second names are those of the package green_score.
+_CANDIDATE, _REFERENCE = ("candidate", "predictions", "prediction"), ("reference",)
+_ANSWER = ("answer", "green_analysis")
+_RELEASED = "d72c195"
+
+_Pair = tuple[str, str]
+
+
+class GreenProvider(LocalWeightsProvider):
+    """Every distinct pair of reports is judged once; an answer that cannot be read is a failure."""
+
+    library = "transformers"
+    supports = ("green",)
+
+    def compute(self, metric: Metric, batch: Batch) -> Computed:
+        found = np.full((len(metric.columns), len(batch)), np.nan)
+        if not len(batch):
+            return Computed(list(found))
+        from vlscore.metrics.networks.green_model import (
+            ReportPair,
+            UnreadableAnswer,
+            read_green_answer,
+        )
+
+        failures: dict[int, VLScoreError] = {}
+        pairs = [ReportPair(*pair) for pair in batch.pairs()]
+        for row, answer in enumerate(self._answers(metric, pairs)):
+            if isinstance(answer, VLScoreError):
+                failures[row] = answer
+                continue
+            try:
+                found[:, row] = _numbers(read_green_answer(answer))
+            except UnreadableAnswer as error:
+                failures[row] = UnreadableAnswer(f"GREEN's answer cannot be read: {error}")
+        return Computed(list(found), failures=failures)
+
+    def missing(self, metric: Metric) -> str | None:
+        answers = _table(metric)
+        if answers is not None:
+            return None if answers.is_file() else f"{answers}: no such table of answers"
+        reason = super().missing(metric)
+        if reason is None or metric.settings["model"] is not None:
+            return reason
+        return f"{reason}. Answers that it gave elsewhere will do: {metric.name}(answers=FILE)"
+
+    def conventions(self, metric: Metric) -> dict[str, str]:
+        answers = _table(metric)
+        if answers is not None:
+            if (reason := self.missing(metric)) is not None:
+                raise MissingDependency(reason)
+            return {"answers": name_and_digest(answers), "parser": f"green@{_RELEASED}"}
+        from vlscore.metrics.networks.green_model import LONGEST, precision_on, read_template
+        from vlscore.metrics.networks.model_files import files_of_model
+        from vlscore.metrics.networks.remembered import device_of_annotators
+
+        (model,) = self.present_files(metric)
+        return {
+            "model": name_and_digest(model, files_of_model(model)),
+            "prompt": read_template(model)[1],
+            "longest": str(LONGEST),
+            "precision": precision_on(device_of_annotators()),
+            "transformers": self.version(),
+        }
+
+    def files(self, metric: Metric) -> tuple[Path, ...]:
+        from vlscore.metrics.networks.green_model import read_template
+        from vlscore.metrics.networks.model_files import check_model_folder
+
+        what = "a folder with GREEN's language model, such as GREEN-radllama2-7b,"
+        folder = check_model_folder(weights_place(metric, MODEL_VARIABLE, what, "model"))
+        read_template(folder)
+        return (folder,)
+
+    def _answers(
+        self, metric: Metric, pairs: "Sequence[ReportPair]"
+    ) -> "Sequence[str | VLScoreError]":
+        table = _table(metric)
+        if table is None:
+            from vlscore.metrics.networks.remembered import remembered_green
+
+            return remembered_green(*self.files(metric)).answers(pairs)
+        stamp = table.stat()
+        known = _read_answers(table, stamp.st_mtime_ns, stamp.st_size)
+        absent = VLScoreError(f"{table} has no answer for these two reports")
+        return [known.get(_key(pair.candidate, pair.reference), absent) for pair in pairs]
+
+
+def _table(metric: Metric) -> Path | None:
+    answers, model = (metric.settings[name] for name in ("answers", "model"))
+    if answers is None:
+        return None
+    if model is not None:
+        raise InvalidSetting("green takes its answers from a model or from a table: name one")
+    return Path(str(answers)).expanduser()
+
+
+def _numbers(answer: "GreenAnswer") -> list[float]:
+    """In the order of the metric's columns."""
+    found = [answer.score, float(answer.matched)]
+    for counts in (answer.significant, answer.insignificant):
+        found += [np.nan] * 7 if counts is None else [float(sum(counts)), *map(float, counts)]
+    return found
+
+
+def _key(candidate: str, reference: str) -> _Pair:
+    return " ".join(candidate.split()), " ".join(reference.split())
+
+
+@lru_cache(maxsize=2)
+def _read_answers(path: Path, time: int, size: int) -> Mapping[_Pair, str | VLScoreError]:
+    """The answers of a table; read again where it has changed.
+
+    Raises: InvalidTable naming a column that is not there, or the row of a second answer.
+    """
+    from vlscore.data import columns_of, read_rows
+    from vlscore.metrics.networks.green_model import explanation_removed
+
+    columns = columns_of(path)
+    names = []
+    for known in (_CANDIDATE, _REFERENCE, _ANSWER):
+        named = next((name for name in known if name in columns), None)
+        if named is None:
+            raise InvalidTable(
+                f"{path}: has no column {' or '.join(known)}; found: {', '.join(columns)}"
+            )
+        names.append(named)
+    found: dict[_Pair, str | VLScoreError] = {}
+    for number, record in read_rows(path):
+        if isinstance(record, str):
+            raise InvalidTable(f"{path}, row {number}: {record}")
+        candidate, reference, answer = (str(record.get(name) or "") for name in names)
+        key, said = _key(candidate, reference), explanation_removed(answer)
+        if found.setdefault(key, said) != said:
+            raise InvalidTable(
+                f"{path}, row {number}: another answer about the two reports of an earlier row"
+            )
+    return found

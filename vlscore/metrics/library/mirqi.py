@@ -1,0 +1,117 @@
+"""MIRQI: mentions of findings, their polarity and their attributes; with the faults it has.
+
+The published code counts as an error only what contradicts the reference. A finding of the
+candidate that the reference never mentions is no false positive, and one of the reference that the
+candidate never mentions is no false negative: a candidate with one right finding of ten has recall
+1. Every mention is compared with the reference's first mention of its category alone, so a report
+that denies a finding on one side and states it on the other does not even agree with itself. A
+mention that is repeated counts again. All this is kept here, for it is what the name stands for.
+
+MIRQI over mentions found by our own rules, counted as its authors' code counts them.
+
+Their code is that of github.com/xiaosongwang/MIRQI, evaluate.py; the 1e-6 that it adds to
+denominators is left out, and 0 of 0 is 0 as it is there.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from vlscore.core import __version__
+from vlscore.errors import InvalidSetting
+from vlscore.metrics.batch import Batch, Computed
+from vlscore.metrics.metric import Metric, Output, Parameter
+from vlscore.metrics.provider import Mention, Provider
+
+MIRQI = Metric(
+    name="mirqi",
+    description="F measure of mentions that agree in finding and polarity, attributes weighed in; "
+    "only contradictions are errors: what is left out or invented is not",
+    higher_is_better=True,
+    bounds=(0.0, 1.0),
+    uses_image=False,
+    uses_reference=True,
+    artefacts=("finding-mentions",),
+    citation="Zhang et al. 2020, When Radiology Report Generation Meets Knowledge Graph, AAAI; "
+    "mentions by the rules of vlscore.findings",
+    parameters=(
+        Parameter("positive", 0.8, "weight of stated findings against denied ones"),
+        Parameter("attributes", 0.3, "weight of a finding's attributes against the finding"),
+    ),
+    further=(
+        Output("precision", "MIRQI-p"),
+        Output("recall", "MIRQI-r"),
+    ),
+)
+
+
+class MirqiProvider(Provider):
+    """F, precision and recall; 1 where neither report states a finding and no denial meets one."""
+
+    library = "vlscore"
+    supports = ("mirqi",)
+
+    def compute(self, metric: Metric, batch: Batch) -> Computed:
+        candidates, references = batch.artefacts["finding-mentions"]
+        positive, attributes = (_weight(metric, name) for name in ("positive", "attributes"))
+        found = np.array(
+            [
+                _scores(g, r, positive, attributes)
+                for g, r in zip(candidates, references, strict=True)
+            ],
+            dtype=np.float64,
+        ).reshape(-1, 2)
+        precision, recall = found.T
+        total = precision + recall
+        f = np.where(total > 0, 2 * precision * recall / np.where(total > 0, total, 1.0), 0.0)
+        return Computed([f, precision, recall])
+
+    def facts(self, metric: Metric) -> dict[str, Any]:
+        for name in ("positive", "attributes"):
+            _weight(metric, name)
+        return {"mentions": f"vlscore.findings@{__version__}"}
+
+
+def _weight(metric: Metric, name: str) -> float:
+    value = float(metric.settings[name] or 0.0)
+    if not 0 <= value <= 1:
+        raise InvalidSetting(f"{name} is a weight from 0 to 1, not {value:g}")
+    return value
+
+
+def _scores(
+    candidate: Sequence[Mention], reference: Sequence[Mention], positive: float, attributes: float
+) -> tuple[float, float]:
+    """Precision and recall of one report."""
+    first: dict[str, Mention] = {}
+    for mention in reference:
+        first.setdefault(mention.category, mention)
+    tp = fp = tn = fn = 0.0
+    for mention in candidate:
+        other = first.get(mention.category)
+        if other is None:
+            continue
+        if mention.denied:
+            tn += other.denied
+            fn += not other.denied
+        elif other.denied:
+            fp += 1
+        else:
+            tp += 1 - attributes
+            if other.attributes:
+                shared = sum(each in mention.attributes for each in other.attributes)
+                tp += shared / len(other.attributes) * attributes
+    states = any(not mention.denied for mention in candidate)
+    if states == any(not mention.denied for mention in reference):
+        precision, recall = (_part(tp, tp + fp), _part(tp, tp + fn)) if states else (1.0, 1.0)
+    else:
+        precision = recall = 0.0
+    if tn:
+        precision = precision * positive + _part(tn, tn + fn) * (1 - positive)
+        recall = recall * positive + _part(tn, tn + fp) * (1 - positive)
+    return precision, recall
+
+
+def _part(count: float, whole: float) -> float:
+    return count / whole if whole else 0.0

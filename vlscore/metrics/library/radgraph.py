@@ -1,0 +1,191 @@
+"""Agreement of two RadGraph annotations.
+
+`reward` equals compute_reward of the package radgraph 0.1.18, its case included: a report's tokens
+are compared as they are written, except the tokens of relations in "complete". `combined` equals
+evaluate_radgraph of CXR-Report-Metric (Yu et al. 2023).
+
+Agreement of the entities and relations that RadGraph reads in two reports.
+
+Agreement of RadGraph annotations, by our own inference over a published archive.
+"""
+
+from collections.abc import Hashable
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from vlscore.metrics.batch import Batch, Computed
+from vlscore.metrics.library.chexbert import PRECISION
+from vlscore.metrics.metric import Metric, Output, Parameter
+from vlscore.metrics.networks.radgraph_network import Entity, RadGraphAnnotation
+from vlscore.metrics.provider import (
+    LocalWeightsProvider,
+    name_and_digest,
+    one_column,
+    precision_of,
+    vocabulary_place,
+    weights_place,
+)
+
+Level = Literal["simple", "partial", "complete"]
+
+
+def reward(candidate: RadGraphAnnotation, reference: RadGraphAnnotation, level: Level) -> float:
+    """F1 of what two reports state; 0 where either states no entity.
+
+    Args:
+        level: "simple": entities by tokens and label; "partial": also by whether they begin a
+            relation; "complete": also by each relation and what it leads to.
+    """
+    if not candidate.entities or not reference.entities:
+        return 0.0
+    return f1(_facts(candidate, level), _facts(reference, level))
+
+
+def combined(
+    candidate: RadGraphAnnotation, reference: RadGraphAnnotation
+) -> tuple[float, float, float]:
+    """Mean of the F1 of entities and the F1 of relations, and both.
+
+    Where neither report has relations their F1 is 0, so that a report without relations reaches .5
+    at most, also against itself.
+    """
+    entities = f1(_facts(candidate, "simple"), _facts(reference, "simple"))
+    relations = f1(_relations(candidate), _relations(reference))
+    return (entities + relations) / 2, entities, relations
+
+
+def f1(candidate: set[Hashable], reference: set[Hashable]) -> float:
+    """Harmonic mean of precision and recall; 0 where nothing is shared.
+
+    >>> f1({"a", "b"}, {"a"}), f1(set(), set())
+    (0.6666666666666666, 0.0)
+    """
+    shared = len(candidate & reference)
+    if not shared:
+        return 0.0
+    precision, recall = shared / len(candidate), shared / len(reference)
+    return 2 * precision * recall / (precision + recall)
+
+
+def _facts(annotation: RadGraphAnnotation, level: Level) -> set[Hashable]:
+    if level == "simple":
+        return {_named(entity) for entity in annotation.entities}
+    if level == "partial":
+        return {(*_named(e), bool(e.relations)) for e in annotation.entities}
+    facts: set[Hashable] = set()
+    for entity in annotation.entities:
+        if not entity.relations:
+            facts.add(_named(entity))
+        for label, target in entity.relations:
+            led_to = annotation.entities[target].tokens.lower()
+            facts.add((entity.tokens.lower(), entity.label, label, led_to))
+    return facts
+
+
+def _relations(annotation: RadGraphAnnotation) -> set[Hashable]:
+    return {
+        (_named(entity), _named(annotation.entities[target]), label)
+        for entity in annotation.entities
+        for label, target in entity.relations
+    }
+
+
+def _named(entity: Entity) -> tuple[str, str]:
+    return entity.tokens, entity.label
+
+
+WEIGHTS_VARIABLE = "VLSCORE_RADGRAPH"
+
+_PARAMETERS = (
+    Parameter(
+        "weights",
+        None,
+        "RadGraph's .tar.gz, or the folder that it unpacks to; default: "
+        f"{WEIGHTS_VARIABLE}; nothing is fetched",
+        kind=str,
+    ),
+    Parameter(
+        "vocabulary",
+        None,
+        "vocab.txt of the BERT that the model stands on; default: beside the archive",
+        kind=str,
+    ),
+    PRECISION,
+)
+
+
+def _metric(name: str, description: str, citation: str, *further: Output) -> Metric:
+    return Metric(
+        name=name,
+        description=description,
+        higher_is_better=True,
+        bounds=(0.0, 1.0),
+        uses_image=False,
+        uses_reference=True,
+        citation=f"Jain et al. 2021, RadGraph, NeurIPS; {citation}",
+        parameters=_PARAMETERS,
+        further=further,
+        cost="model",
+    )
+
+
+RADGRAPH = (
+    _metric(
+        "radgraph-f1",
+        "mean of the F1 of entities and the F1 of relations; .5 at most for reports without "
+        "relations",
+        "Yu et al. 2023, Patterns",
+        Output("entities", "F1 of entities, by tokens and label"),
+        Output("relations", "F1 of relations, by both entities and label; 0 where there are none"),
+    ),
+    *(
+        _metric(
+            f"radgraph-{level}",
+            f"F1 of entities by tokens and label{more}; 0 where a report has none",
+            "Delbrouck et al. 2022, EMNLP Findings",
+        )
+        for level, more in (
+            ("simple", ""),
+            ("partial", " and by whether they begin a relation"),
+            ("complete", " and by each relation that they begin"),
+        )
+    ),
+)
+
+
+class RadGraphProvider(LocalWeightsProvider):
+    """Every distinct report is read once, whichever of the metrics asks."""
+
+    supports = ("radgraph-f1", "radgraph-simple", "radgraph-partial", "radgraph-complete")
+
+    def compute(self, metric: Metric, batch: Batch) -> Computed:
+        if not len(batch):
+            return Computed([np.empty(0) for _ in metric.columns])
+        from vlscore.metrics.library import radgraph as agreement
+        from vlscore.metrics.networks.remembered import remembered_radgraph
+
+        assert batch.references is not None
+        annotator = remembered_radgraph(*self.files(metric), precision_of(metric))
+        read = self.annotated(annotator, metric, batch)
+        pairs = list(zip(read[: len(batch)], read[len(batch) :], strict=True))
+        if metric.name == "radgraph-f1":
+            return Computed(list(np.array([agreement.combined(g, r) for g, r in pairs]).T))
+        level: Any = metric.name.removeprefix("radgraph-")
+        return one_column([agreement.reward(g, r, level) for g, r in pairs])
+
+    def conventions(self, metric: Metric) -> dict[str, str]:
+        weights, vocabulary = self.present_files(metric)
+        return {
+            "weights": name_and_digest(weights, beside=(vocabulary.name,)),
+            "vocabulary": name_and_digest(vocabulary),
+        }
+
+    def files(self, metric: Metric) -> tuple[Path, Path]:
+        from vlscore.metrics.networks.model_files import radgraph_files
+
+        what = "a RadGraph archive, as the package radgraph or PhysioNet offers it,"
+        return radgraph_files(
+            weights_place(metric, WEIGHTS_VARIABLE, what), vocabulary_place(metric)
+        )

@@ -1,0 +1,182 @@
+"""RaTEScore: each entity matched to the most similar one of the other report.
+
+RaTEScore by our own inference over the two published checkpoints.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from vlscore.metrics.batch import Batch, Computed
+from vlscore.metrics.metric import Metric, Output, Parameter
+from vlscore.metrics.provider import LocalWeightsProvider, name_and_digest, weights_place
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from vlscore.metrics.networks.ratescore_network import RaTEEntity
+
+
+NER_VARIABLE = "VLSCORE_RATESCORE_NER"
+SYNONYMS_VARIABLE = "VLSCORE_RATESCORE_SYNONYMS"
+
+# How much an entity of one type counts that is matched to one of another, and, under "neg_weight",
+# by what a similarity is multiplied where one of the two types denies what the other states. Found
+# by the authors by search against ratings of whole reports ("long") and of sentences ("short");
+# RaTEScore 0.6.0, scorer.py, DEFAULT_MATRIX_LONG and DEFAULT_MATRIX_SHORT. The rows are the types
+# of the entities that are matched, the columns those of what they are matched to, in this order.
+TYPES = ("ABNORMALITY", "ANATOMY", "DISEASE", "NON-ABNORMALITY", "NON-DISEASE")
+MATRICES = {
+    "long": (
+        (0.4276119164393705, 0.6240929990607657, 0.0034478181112993847, 0.5431049700217344,
+         0.27005425386213877),
+        (0.7487824274337533, 0.2856134859160784, 0.4592143222158069, 0.02097055139911715,
+         0.00013736314126696204),
+        (0.8396510075734789, 0.9950209388542061, 0.8460555030578727, 0.9820689020512646,
+         0.3789136708096537),
+        (0.16546764653692908, 0.018670610691852826, 0.719397354576018, 0.0009357166071730684,
+         0.0927333564267591),
+        (0.7759420231214385, 0.1839139293714062, 0.10073046076318157, 0.03860183811876373,
+         0.34065681486566446),
+    ),
+    "short": (
+        (0.4070293318365468, 0.6952639610605605, 0.28342529466226446, 0.9479148658006686,
+         0.23875064111146294),
+        (0.5829759950441763, 0.7709590751917746, 0.0006059634829551632, 0.794672584951181,
+         0.27982942400798977),
+        (0.8840397619834857, 0.9637659445696822, 0.19018958438059513, 0.6962283914800402,
+         0.943727057946997),
+        (0.1712744286898638, 0.4485149671497294, 0.00045065329822896076, 0.0007887930317199857,
+         0.8555432840895761),
+        (0.9555801066212176, 0.13122106162635216, 0.6072996585919443, 0.05650711141169969,
+         0.3214769399791204),
+    ),
+}  # fmt: skip
+DENIED = {"long": 0.8716553966489615, "short": 0.3611577852354489}
+
+RATESCORE = Metric(
+    name="ratescore",
+    description="F1 of how similar each entity is to the nearest one of the other report, weighted "
+    "by their types; .5 where a report has no entities",
+    higher_is_better=True,
+    # Cosines of the published encoder are positive, and the number is then in [0, 1].
+    bounds=(None, None),
+    uses_image=False,
+    uses_reference=True,
+    citation="Zhao et al. 2024, RaTEScore, EMNLP",
+    parameters=(
+        Parameter(
+            "ner",
+            None,
+            f"folder of the model RaTE-NER-Deberta; default: {NER_VARIABLE}; nothing is fetched",
+            kind=str,
+        ),
+        Parameter(
+            "synonyms",
+            None,
+            f"folder of the model BioLORD-2023-C; default: {SYNONYMS_VARIABLE}; nothing is fetched",
+            kind=str,
+        ),
+        Parameter(
+            "affinity",
+            "long",
+            "the published weights of pairs of types: for whole reports or for single sentences",
+            choices=("long", "short"),
+        ),
+    ),
+    further=(
+        Output("precision", "of the candidate's entities", bounds=(-1.0, 1.0)),
+        Output("recall", "of the reference's entities", bounds=(-1.0, 1.0)),
+    ),
+    cost="model",
+)
+
+
+# The released code's value for a pair of which one report has no entities.
+_WITHOUT_ENTITIES = 0.5
+_OPPOSITES = {
+    frozenset((denied, stated))
+    for denied in ("NON-DISEASE", "NON-ABNORMALITY")
+    for stated in ("DISEASE", "ABNORMALITY")
+}
+
+
+class RaTEScoreProvider(LocalWeightsProvider):
+    """Each distinct report is read once, and each distinct entity encoded once."""
+
+    library = "transformers"
+    supports = ("ratescore",)
+
+    def compute(self, metric: Metric, batch: Batch) -> Computed:
+        if not len(batch):
+            return Computed([np.empty(0) for _ in metric.columns])
+        from vlscore.metrics.networks.remembered import remembered_ratescore
+
+        assert batch.references is not None
+        reader, reports = remembered_ratescore(*self.files(metric))
+        read = reports.annotate([*batch.candidates, *batch.references])
+        names = list(dict.fromkeys(entity.text for entities in read for entity in entities))
+        rows = {name: row for row, name in enumerate(names)}
+        vectors = reader.vectors(names) if names else None
+        affinity = str(metric.settings["affinity"])
+        found = np.full((len(batch), 3), _WITHOUT_ENTITIES)
+        for row, (g, r) in enumerate(zip(read[: len(batch)], read[len(batch) :], strict=True)):
+            if vectors is None or not g or not r:
+                continue
+            of_g, of_r = (vectors[[rows[entity.text] for entity in each]] for each in (g, r))
+            precision = agreement(r, of_r, g, of_g, affinity)
+            recall = agreement(g, of_g, r, of_r, affinity)
+            both = precision + recall
+            found[row] = (2 * precision * recall / both if both else 0.0, precision, recall)
+        return Computed(list(found.T))
+
+    def conventions(self, metric: Metric) -> dict[str, str]:
+        from vlscore.metrics.networks.model_files import files_of_model
+
+        ner, synonyms = self.present_files(metric)
+        return {
+            "ner": name_and_digest(ner, files_of_model(ner)),
+            "synonyms": name_and_digest(synonyms, files_of_model(synonyms)),
+            "affinity": f"{metric.settings['affinity']}-0.6.0",
+            "sentences": "rush-1.0.13",
+            "transformers": self.version(),
+        }
+
+    def files(self, metric: Metric) -> tuple[Path, Path]:
+        from vlscore.metrics.networks.model_files import check_model_folder
+
+        places = (
+            weights_place(metric, NER_VARIABLE, "a folder with RaTE-NER-Deberta", "ner"),
+            weights_place(metric, SYNONYMS_VARIABLE, "a folder with BioLORD-2023-C", "synonyms"),
+        )
+        return check_model_folder(places[0]), check_model_folder(places[1])
+
+
+def agreement(
+    others: "Sequence[RaTEEntity]",
+    of_others: "Tensor",
+    entities: "Sequence[RaTEEntity]",
+    of_entities: "Tensor",
+    affinity: str,
+) -> float:
+    """Weighted mean over `entities` of the cosine to the nearest of the others (paper, eq. 3).
+
+    Args:
+        of_others, of_entities: (n, d) and (m, d) unit vectors.
+        affinity: "long" or "short".
+    """
+    import torch
+
+    matrix = MATRICES[affinity]
+    total = weighed = 0.0
+    for entity, vector in zip(entities, of_entities, strict=True):
+        values, positions = torch.topk(of_others @ vector, 1)
+        other = others[int(positions[0])].type
+        weight = matrix[TYPES.index(entity.type)][TYPES.index(other)]
+        is_denied = frozenset((entity.type, other)) in _OPPOSITES
+        # Rounding of float32 may end just above 1.
+        total += min(float(values[0]), 1.0) * weight * (DENIED[affinity] if is_denied else 1)
+        weighed += weight
+    return total / weighed if weighed else 0.0

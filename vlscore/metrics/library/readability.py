@@ -1,0 +1,187 @@
+"""How hard a report is to read, as school grades: whatever the image or the reference says.
+
+No direction is better in itself. `higher_is_better` is false by convention: lower is easier. An
+empty report has the grade 0; one of a word or two has a grade like any other, of one sentence.
+
+Readability by textstat, which needs NLTK's cmudict for syllables; nothing is fetched.
+
+textstat asks for syllables even where Dale-Chall does not need them, and fetches cmudict where it
+is absent. So Dale-Chall is put together here from textstat's words, sentences and word list.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Set
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from vlscore.core import file_digest
+from vlscore.errors import InvalidSetting, MissingDependency
+from vlscore.metrics.batch import Batch, Computed
+from vlscore.metrics.library.words import has_corpus, how_to_get
+from vlscore.metrics.metric import Metric, Parameter
+from vlscore.metrics.provider import Provider, one_column
+
+
+def _grade(
+    name: str,
+    description: str,
+    citation: str,
+    low: float | None,
+    parameters: tuple[Parameter, ...] = (),
+) -> Metric:
+    return Metric(
+        name=name,
+        description=f"{description}; lower is easier, not better",
+        higher_is_better=False,
+        bounds=(low, None),
+        uses_image=False,
+        uses_reference=False,
+        citation=citation,
+        parameters=parameters,
+    )
+
+
+FLESCH_KINCAID = _grade(
+    "flesch-kincaid",
+    "reading grade from words a sentence and syllables a word",
+    "Kincaid et al. 1975, Derivation of new readability formulas, Navy report 8-75",
+    None,
+)
+GUNNING_FOG = _grade(
+    "gunning-fog",
+    "reading grade from words a sentence and the share of long words that are not familiar",
+    "Gunning 1952, The Technique of Clear Writing",
+    0.0,
+)
+DALE_CHALL = _grade(
+    "dale-chall",
+    "reading grade from words a sentence and the share of words that are not familiar",
+    "Dale, Chall 1948, A formula for predicting readability; textstat's word list",
+    0.0,
+)
+DALE_CHALL_CLINICAL = _grade(
+    "dale-chall-clinical",
+    "Dale-Chall where words that are frequent in the run's references are familiar too",
+    "Rawat 2022 (improved Dale-Chall); after Dale, Chall 1948",
+    0.0,
+    (
+        Parameter(
+            "share",
+            0.1,
+            "a word in more than this share of the references is familiar; our default",
+            above=0.0,
+        ),
+        Parameter(
+            "words",
+            None,
+            "a file of familiar words, one a line, instead of those of the references",
+            kind=str,
+        ),
+    ),
+)
+READABILITY = (FLESCH_KINCAID, GUNNING_FOG, DALE_CHALL, DALE_CHALL_CLINICAL)
+
+
+_LANGUAGE = "en_US"
+_WITH_SYLLABLES = {"flesch-kincaid": "flesch_kincaid_grade", "gunning-fog": "gunning_fog"}
+_CLINICAL = "dale-chall-clinical"
+
+
+@dataclass
+class WordCounts:
+    """In how many references each word occurs."""
+
+    references: int = 0
+    counts: Counter[str] = field(default_factory=Counter)
+
+    def frequent(self, share: float) -> frozenset[str]:
+        """The words that more than this share of the references hold."""
+        least = share * self.references
+        return frozenset(word for word, count in self.counts.items() if count > least)
+
+
+class TextstatProvider(Provider):
+    """Words without punctuation marks; a sentence of one or two words is not counted as one."""
+
+    library = "textstat"
+    extra = "readability"
+    supports = (*_WITH_SYLLABLES, "dale-chall", _CLINICAL)
+
+    def is_fitted(self, metric: Metric) -> bool:
+        return metric.name == _CLINICAL and metric.settings["words"] is None
+
+    def fit(self, metric: Metric, references: Iterable[str], state: Any = None) -> Any:
+        known = state or WordCounts()
+        for text in references:
+            known.references += 1
+            known.counts.update({word.lower() for word in self._words(text)})
+        return known
+
+    def compute(self, metric: Metric, batch: Batch) -> Computed:
+        grade = self._grade(metric, batch.fitted)
+        return one_column([grade(text) for text in batch.candidates])
+
+    def missing(self, metric: Metric) -> str | None:
+        reason = super().missing(metric)
+        if reason is not None or metric.name not in _WITH_SYLLABLES:
+            return reason
+        if not has_corpus("cmudict"):
+            return f"{metric.name} counts syllables by the corpus cmudict: {how_to_get('cmudict')}"
+        return None
+
+    def conventions(self, metric: Metric) -> dict[str, str]:
+        named = metric.settings.get("words")
+        return (
+            {"words": f"{Path(str(named)).name}@{file_digest(_file(named))[:8]}"} if named else {}
+        )
+
+    def _grade(self, metric: Metric, fitted: Any) -> Callable[[str], float]:
+        if metric.name in _WITH_SYLLABLES:
+            if (reason := self.missing(metric)) is not None:
+                # textstat itself would fetch the corpus.
+                raise MissingDependency(reason)
+            counted: Callable[[str], float] = getattr(
+                self._module("textstat").textstat, _WITH_SYLLABLES[metric.name]
+            )
+            return counted
+        familiar: Set[str] = self._module("textstat.backend.utils").get_lang_easy_words(_LANGUAGE)
+        if self.is_fitted(metric):
+            familiar = familiar | fitted.frequent(metric.settings["share"])
+        elif metric.name == _CLINICAL:
+            familiar = familiar | _listed(_file(metric.settings["words"]))
+        return lambda text: self._dale_chall(text, familiar)
+
+    def _dale_chall(self, text: str, familiar: Set[str]) -> float:
+        """Dale and Chall's formula with the addition for texts of more than 5 % hard words."""
+        words = self._words(text)
+        if not words:
+            return 0.0
+        hard = 100 * sum(word.lower() not in familiar for word in words) / len(words)
+        sentences: int = self._module("textstat").textstat.sentence_count(text)
+        grade: float = 0.1579 * hard + 0.0496 * len(words) / sentences
+        return grade + 3.6365 if hard > 5 else grade
+
+    def _words(self, text: str) -> list[str]:
+        return list(self._module("textstat.backend.selections").list_words(text))
+
+
+def _file(named: Any) -> Path:
+    path = Path(str(named)).expanduser()
+    if not path.is_file():
+        raise InvalidSetting(f"words={named}: there is no file {path}")
+    return path
+
+
+def _listed(path: Path) -> frozenset[str]:
+    return _read(path, path.stat().st_mtime_ns)
+
+
+@lru_cache(maxsize=4)
+def _read(path: Path, changed: int) -> frozenset[str]:
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidSetting(f"{path}: no list of words can be read ({error})") from None
+    return frozenset(line.strip().lower() for line in lines if line.strip())

@@ -1,0 +1,1 @@
+"""Networks that read reports: CheXbert, RadGraph, RaTEScore, GREEN."""

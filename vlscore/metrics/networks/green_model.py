@@ -1,0 +1,297 @@
+"""The question that GREEN's model is asked about two reports.
+
+Its words are the authors', who give no licence for them: it lies beside the model, not here.
+
+What GREEN's language model answers, read as its released code reads it.
+
+Ostmeier et al. 2024, EMNLP Findings; github.com/Stanford-AIMI/GREEN, d72c195, the functions
+`compute_green` and `parse_error_counts`. That code takes 0 for every number that it cannot find, so
+that an answer of noise gets the score 0, and one whose errors cannot be read gets 1. Here such an
+answer has no score, and the reason is said.
+
+GREEN: a language model reads two reports and lists what one of them gets wrong.
+
+Ostmeier et al. 2024, EMNLP Findings. Asked as the released code asks
+(github.com/Stanford-AIMI/GREEN, d72c195): its question, 300 words of either report, the form of its
+conversation, and the most likely token at every step, up to 2048 tokens with the prompt. It runs in
+16 bits on a GPU, as there, and in 32 on a processor, which only emulates 16.
+"""
+
+import hashlib
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock
+from typing import Any, NamedTuple
+
+import torch
+
+from vlscore.core import Recent
+from vlscore.encoders import check_device, inference, is_short_of_memory
+from vlscore.errors import IncompatibleCheckpoint, VLScoreError, WeightsNotFound
+from vlscore.metrics.networks.model_files import load_model, load_tokenizer
+
+QUESTION = "green_prompt.txt"
+_RELEASED = "62ff3675597dd0994584f5b08cd33076bc5d74c72de27cf0124b0a9dac8aad0f"
+# Of each report that the released code reads.
+_WORDS = 300
+
+
+class ReportPair(NamedTuple):
+    """A candidate and the reference that it is compared with."""
+
+    candidate: str
+    reference: str
+
+
+class Template(NamedTuple):
+    """The question about two reports: what stands before, between and behind them."""
+
+    before: str
+    between: str
+    behind: str
+
+    def filled(self, pair: ReportPair) -> str:
+        """The question about a pair; of each report its first words, as the released code."""
+        reference, candidate = (" ".join(text.split()[:_WORDS]) for text in reversed(pair))
+        return f"{self.before}{reference}{self.between}{candidate}{self.behind}"
+
+
+def read_template(model: Path) -> tuple[Template, str]:
+    """The question that lies beside a model, and what a signature says of it.
+
+    Raises: WeightsNotFound; IncompatibleCheckpoint where a report has no place in it.
+    """
+    path = model / QUESTION
+    try:
+        content = path.read_bytes()
+    except OSError:
+        raise WeightsNotFound(
+            f"{model} holds no {QUESTION}, the question that the model was trained on. A clone of "
+            "github.com/Stanford-AIMI/GREEN writes it: from green_score.utils import make_prompt; "
+            f"open('{QUESTION}', 'w').write(make_prompt('{{reference}}', '{{candidate}}'))"
+        ) from None
+    parts = re.split(r"\{reference\}|\{candidate\}", content.decode("utf-8", "replace"))
+    if len(parts) != 3 or content.index(b"{reference}") > content.index(b"{candidate}"):
+        raise IncompatibleCheckpoint(
+            f"{path} must hold {{reference}} once, and {{candidate}} once behind it"
+        )
+    digest = hashlib.sha256(content).hexdigest()
+    return Template(*parts), "green@d72c195" if digest == _RELEASED else digest[:12]
+
+
+SIGNIFICANT, INSIGNIFICANT = "Clinically Significant Errors", "Clinically Insignificant Errors"
+MATCHED = "Matched Findings"
+# (a) to (f).
+CATEGORIES = (
+    "false-finding",
+    "missing-finding",
+    "location",
+    "severity",
+    "false-comparison",
+    "missing-comparison",
+)
+# What a section may begin with in place of numbers: "None.", "No errors.".
+_NOTHING = "No"
+_LETTERS, _NUMBERS = "abcdef", "123456"
+_MATCHED_COUNT = re.compile(r"\d{1,9}\b(?=\.)")
+_ERROR_COUNT = re.compile(r"(?<=: )\d{1,9}\b(?=\.)")
+
+
+class UnreadableAnswer(VLScoreError):
+    """A language model's answer has not the form that it was asked for."""
+
+
+@dataclass(frozen=True)
+class GreenAnswer:
+    """The numbers of an answer.
+
+    Attributes:
+        matched: findings that both reports have.
+        significant: clinically significant errors of each of `CATEGORIES`.
+        insignificant: clinically insignificant ones; None where they cannot be read, which the
+            score does not need.
+    """
+
+    matched: int
+    significant: tuple[int, ...]
+    insignificant: tuple[int, ...] | None
+
+    @property
+    def score(self) -> float:
+        """Matched findings, of those and the significant errors (paper, eq. 1); 0 without any."""
+        if self.matched == 0:
+            return 0.0
+        return self.matched / (self.matched + sum(self.significant))
+
+
+def read_green_answer(answer: str) -> GreenAnswer:
+    """The numbers of an answer.
+
+    Raises: UnreadableAnswer where the score cannot be told, naming the part that is not there.
+
+    >>> read_green_answer(
+    ...     "[Clinically Significant Errors]:\\n(b) Missing a finding: 1. Edema.\\n\\n"
+    ...     "[Matched Findings]:\\n3. Heart size; Clear lungs; No effusion."
+    ... ).score
+    0.75
+    """
+    significant = _errors(answer, SIGNIFICANT)
+    text = _section(answer, MATCHED)
+    if text.startswith(_NOTHING):
+        matched = 0
+    elif count := _MATCHED_COUNT.match(text):
+        matched = int(count[0])
+    else:
+        raise UnreadableAnswer(f'its section "{MATCHED}" begins with no number and a full stop')
+    try:
+        insignificant = _errors(answer, INSIGNIFICANT)
+    except UnreadableAnswer:
+        insignificant = None
+    return GreenAnswer(matched, significant, insignificant)
+
+
+def explanation_removed(response: str) -> str:
+    """What the released code keeps of the model's words: those behind "[Explanation]:"."""
+    if "[Explanation]:" in response:
+        response = response.rsplit("<|assistant|>", 1)[-1]
+        is_form_repeated = "[Explanation]:\n    <Explanation>\n" in response
+        parts = response.split("[Explanation]:")
+        response = parts[1] if is_form_repeated and len(parts) > 1 else parts[-1]
+    response = response.rsplit("<|assistant|>", 1)[-1]
+    return response.replace("</s>", "").replace("<unk>", "")
+
+
+def _section(answer: str, name: str) -> str:
+    """The text below a heading, up to the next empty line."""
+    found = re.search(rf"\[{name}\]:\s*(.*?)(?:\n\s*\n|\Z)", answer, re.DOTALL)
+    if found is None:
+        raise UnreadableAnswer(f'it has no section "{name}"')
+    return found[1]
+
+
+def _errors(answer: str, name: str) -> tuple[int, ...]:
+    text = _section(answer, name)
+    if text.startswith(_NOTHING):
+        return (0,) * len(CATEGORIES)
+    for marks in (_LETTERS, _NUMBERS):
+        # Sorted, so that of two lines of a category the same one counts as in the released code.
+        lines = sorted(re.findall(rf"\([{marks}]\) .*", text))
+        if lines:
+            return tuple(_count(lines, mark, name) for mark in marks)
+    raise UnreadableAnswer(f'its section "{name}" has no line that begins with (a) to (f)')
+
+
+def _count(lines: list[str], mark: str, name: str) -> int:
+    """The errors of one category; a category that is not listed has none."""
+    own = [line for line in lines if line.startswith(f"({mark}) ")]
+    counts = [found[0] for line in own if (found := _ERROR_COUNT.search(line))]
+    if own and not counts:
+        raise UnreadableAnswer(f'in its section "{name}" ({mark}) names no number of errors')
+    return int(counts[-1]) if counts else 0
+
+
+LONGEST = 2048
+_AT_ONCE = 8
+_REMEMBERED = 10_000
+
+
+def green_conversation(prompt: str, end: str) -> str:
+    """The question as its chat template writes it, the empty answer and what invites another.
+
+    Args: end: the tokenizer's text for the end of a text, "</s>".
+    """
+    return f"<|user|>\n{prompt}{end}\n<|assistant|>\n{end}\n<|assistant|>\n"
+
+
+class GreenJudge:
+    """GREEN's language model, ready to compare reports.
+
+    Args:
+        model: folder of a causal language model, such as GREEN-radllama2-7b, with the released
+            code's question as `green_prompt.txt` beside it.
+        device: where it runs.
+
+    Raises: IncompatibleCheckpoint, InvalidSetting, WeightsNotFound.
+    """
+
+    def __init__(self, model: Path, *, device: str | torch.device = "cpu") -> None:
+        self._template, _ = read_template(model)
+        self._device = check_device(device)
+        self.precision = precision_on(self._device.type)
+        # A Llama tokenizer then ends every text with the mark of its end, the prompt too: so the
+        # released code has it.
+        self._tokenizer = load_tokenizer(model, add_eos_token=True, padding_side="left")
+        self._tokenizer.pad_token = self._tokenizer.eos_token
+        kind = torch.float16 if self.precision == "fp16" else torch.float32
+        self._model = load_model("AutoModelForCausalLM", model, torch_dtype=kind).to(self._device)
+        self._known: Recent[ReportPair, str | UnreadableAnswer] = Recent(_REMEMBERED)
+        self._lock = Lock()
+
+    def answers(self, pairs: Sequence[ReportPair]) -> list[str | UnreadableAnswer]:
+        """What the model answers about each pair, its explanation included; each pair once.
+
+        An UnreadableAnswer stands where the prompt leaves the model no room to answer.
+        """
+        with self._lock:
+            return self._known.values_of(pairs, self._answered)
+
+    def _answered(self, pairs: Sequence[ReportPair]) -> list[str | UnreadableAnswer]:
+        end = self._tokenizer.eos_token
+        texts = [green_conversation(self._template.filled(pair), end) for pair in pairs]
+        lengths = [len(ids) for ids in self._tokenizer(texts).input_ids]
+        found: list[str | UnreadableAnswer] = [
+            UnreadableAnswer(
+                f"GREEN's prompt with these two reports has {length} tokens, and no more than "
+                f"{LONGEST} may be read and answered"
+            )
+            for length in lengths
+        ]
+        # Like lengths together: they are padded to the longest, on the left.
+        rows = sorted((k for k, n in enumerate(lengths) if n < LONGEST), key=lambda k: lengths[k])
+        for start in range(0, len(rows), _AT_ONCE):
+            part = rows[start : start + _AT_ONCE]
+            answers = self._generated([texts[row] for row in part])
+            for row, answer in zip(part, answers, strict=True):
+                found[row] = explanation_removed(answer)
+        return found
+
+    def _generated(self, texts: Sequence[str]) -> Iterator[str]:
+        """The model's words behind each text; half as many at once where memory is short."""
+        try:
+            yield from self._generate(texts)
+            return
+        except (MemoryError, RuntimeError) as error:
+            if len(texts) == 1 or not is_short_of_memory(error):
+                raise
+        if self._device.type == "cuda":
+            torch.cuda.empty_cache()
+        middle = len(texts) // 2
+        yield from self._generated(texts[:middle])
+        yield from self._generated(texts[middle:])
+
+    def _generate(self, texts: Sequence[str]) -> list[str]:
+        batch = self._tokenizer(list(texts), return_tensors="pt", padding=True).to(self._device)
+        settings: dict[str, Any] = {
+            "eos_token_id": self._tokenizer.eos_token_id,
+            "pad_token_id": self._tokenizer.pad_token_id,
+            "max_length": LONGEST,
+            "do_sample": False,
+            "temperature": None,
+            "top_p": None,
+        }
+        with inference(self._device, "fp32"):
+            tokens = self._model.generate(
+                input_ids=batch["input_ids"], attention_mask=batch["attention_mask"], **settings
+            )
+        behind = tokens[:, batch["input_ids"].shape[1] :]
+        decoded: list[str] = self._tokenizer.batch_decode(
+            behind, skip_special_tokens=True, clean_up_tokenization_spaces=True
+        )
+        return decoded
+
+
+def precision_on(device: str) -> str:
+    """In what precision a kind of device, such as "cpu" or "cuda", runs the model."""
+    return "fp16" if device == "cuda" else "fp32"

@@ -1,0 +1,105 @@
+"""Reports in the order and the groups in which a network reads them.
+
+BERT of the size that a checkpoint's tensors have, filled with them.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Literal, get_args
+
+from torch import Tensor
+
+from vlscore.encoders import Bert, fill, in_bfloat16, without_initialisation
+from vlscore.errors import IncompatibleCheckpoint, InvalidSetting
+
+# Tokens of a group, padding included. More of them leave a processor's caches, and gain nothing;
+# a GPU needs many to be busy.
+_TOKENS_AT_ONCE = {"cpu": 512}
+_TOKENS_OF_OTHERS = 16384
+# Share of a group that may be padding.
+_MOST_PADDING = 1 / 8
+
+
+def groups_of_like_length(lengths: Sequence[int], tokens: int) -> Iterator[list[int]]:
+    """Positions of reports, those of like length together, so that little is padded.
+
+    Args:
+        lengths: tokens of each report.
+        tokens: of a group at most, each report counted with the length of the longest.
+
+    >>> list(groups_of_like_length([8, 40, 7, 39], tokens=80))
+    [[2, 0], [3, 1]]
+    """
+    group: list[int] = []
+    held = 0
+    for position in sorted(range(len(lengths)), key=lambda p: (lengths[p], p)):
+        # In ascending order each report is the longest of its group so far.
+        held += lengths[position]
+        padded = (len(group) + 1) * lengths[position]
+        if group and (padded > tokens or padded - held > _MOST_PADDING * padded):
+            yield group
+            group, held = [], lengths[position]
+        group.append(position)
+    if group:
+        yield group
+
+
+def tokens_at_once(device: str) -> int:
+    """How many tokens a kind of device, such as "cpu" or "cuda", is given at a time."""
+    return _TOKENS_AT_ONCE.get(device, _TOKENS_OF_OTHERS)
+
+
+# Every BERT of Devlin et al. 2019 has attention heads of this width; no tensor shows it.
+_HEAD_WIDTH = 64
+_LAYER = re.compile(r"encoder\.layer\.(\d+)\.")
+_UNUSED = ("pooler.*",)
+
+Precision = Literal["fp32", "bf16"]
+
+
+def bert_of(tensors: Mapping[str, Tensor], source: Path, precision: Precision = "fp32") -> Bert:
+    """A BERT encoder without its pooler from tensors under transformers' names.
+
+    Args:
+        source: where they come from, for messages.
+        precision: of the linear maps and of attention; all else is in float32.
+
+    Raises: IncompatibleCheckpoint where they are of another architecture; InvalidSetting.
+    """
+    if precision not in get_args(Precision):
+        raise InvalidSetting(f'precision is "fp32" or "bf16" here, not {precision!r}')
+    try:
+        pieces, hidden = tensors["embeddings.word_embeddings.weight"].shape
+        positions = len(tensors["embeddings.position_embeddings.weight"])
+        segments = len(tensors["embeddings.token_type_embeddings.weight"])
+        inner = len(tensors["encoder.layer.0.intermediate.dense.weight"])
+    except (KeyError, ValueError, TypeError):
+        raise IncompatibleCheckpoint(
+            f"{source} holds no BERT encoder: its layers or embeddings are not named as "
+            "transformers names those of BertModel"
+        ) from None
+    if hidden % _HEAD_WIDTH:
+        raise IncompatibleCheckpoint(
+            f"{source}: its BERT is {hidden} wide, which is no multiple of {_HEAD_WIDTH}"
+        )
+    layers = {int(found[1]) for key in tensors if (found := _LAYER.match(key))}
+    with without_initialisation():
+        bert = Bert(
+            pieces,
+            hidden=hidden,
+            layers=len(layers),
+            heads=hidden // _HEAD_WIDTH,
+            inner=inner,
+            positions=positions,
+            segments=segments,
+        )
+    fill(bert, tensors, source=source, unused=_UNUSED)
+    # Checkpoints of any precision are read in float32.
+    bert = bert.float().eval()
+    return bert if precision == "fp32" else in_bfloat16(bert)
+
+
+def part_of(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    """The tensors whose names begin so, without the beginning."""
+    return {key.removeprefix(prefix): t for key, t in tensors.items() if key.startswith(prefix)}

@@ -1,0 +1,268 @@
+"""Where annotators' files lie on this machine; nothing is loaded, and nothing is fetched.
+
+Folders of transformers models on this machine. Nothing is fetched, and no code is run.
+
+What annotators read in reports, kept on disk between runs.
+
+Annotations lie in the cache's file of embeddings, under the SHA-256 of the report and whatever else
+they depend on. No word of a report lies there: RadGraph's entities are kept as positions, and their
+words are taken from the report again.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Protocol
+
+from vlscore.core import Cache, Entry, Space, __version__, libraries, stable_class, stable_module
+from vlscore.encoders import VOCABULARY_FILES, checkpoint_in, vocabulary_file
+from vlscore.errors import IncompatibleCheckpoint, WeightsNotFound
+
+ARCHIVES = (".tar.gz", ".tgz")
+CONFIG, WEIGHTS = "config.json", "weights.th"
+_CHEXBERT = ("chexbert.pth",)
+_VOCABULARY_OF_CHEXBERT = "bert-base-uncased"
+
+
+def chexbert_files(weights: str | Path, vocabulary: str | Path | None) -> tuple[Path, Path]:
+    """Checkpoint and vocabulary; nothing is loaded or fetched. Raises WeightsNotFound."""
+    path = checkpoint_in(Path(weights).expanduser(), _CHEXBERT)
+    given = None if vocabulary is None else Path(vocabulary).expanduser()
+    if given is not None and not given.exists():
+        # Any other text would be taken for the name of a repository to fetch from.
+        raise WeightsNotFound(f"{given}: no such vocabulary file or folder")
+    return path, vocabulary_file(given, beside=path, hub_id=_VOCABULARY_OF_CHEXBERT)
+
+
+def radgraph_files(weights: str | Path, vocabulary: str | Path | None) -> tuple[Path, Path]:
+    """Archive and vocabulary; nothing is loaded or fetched. Raises WeightsNotFound."""
+    path = Path(weights).expanduser()
+    check_place(path)
+    place = Path(vocabulary).expanduser() if vocabulary is not None else path
+    if place.is_file() and vocabulary is not None:
+        return path, place
+    folder = place if place.is_dir() else place.parent
+    for name in VOCABULARY_FILES:
+        if (folder / name).is_file():
+            return path, folder / name
+    raise WeightsNotFound(
+        f"no {' or '.join(VOCABULARY_FILES)} lies in {folder}; the archive does not hold it: give "
+        "that of the BERT which the model stands on, which its config.json names, as "
+        "vocabulary=PATH"
+    )
+
+
+def is_archive(path: Path) -> bool:
+    """Whether a path is named as an archive."""
+    return path.name.endswith(ARCHIVES)
+
+
+def check_place(path: Path) -> None:
+    """Raises WeightsNotFound where there is no archive, nor a folder of one; nothing is read."""
+    if path.is_dir():
+        absent = [name for name in (CONFIG, WEIGHTS, "vocabulary") if not (path / name).exists()]
+        if absent:
+            raise WeightsNotFound(f"{path} holds no RadGraph model: no {', '.join(absent)}")
+    elif not path.is_file():
+        raise WeightsNotFound(f"{path}: no such RadGraph archive or folder")
+    elif not is_archive(path):
+        raise WeightsNotFound(
+            f"{path} is no RadGraph archive: give the .tar.gz as its authors publish it, or the "
+            f"folder with {CONFIG}, {WEIGHTS} and vocabulary that it unpacks to"
+        )
+
+
+_CONFIG = "config.json"
+_WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
+_TOKENIZERS = ("tokenizer.json", "tokenizer.model", "spm.model", "vocab.txt", "vocab.json")
+_PARTS = (_CONFIG, *_WEIGHTS, *_TOKENIZERS, "*.json", "merges.txt")
+
+
+def check_model_folder(place: str | Path) -> Path:
+    """The folder, which has what a model and its tokenizer are loaded from; nothing is loaded.
+
+    Raises: WeightsNotFound, naming what is not there.
+    """
+    folder = Path(place).expanduser()
+    if not folder.is_dir():
+        raise WeightsNotFound(f"{folder}: no such folder of a transformers model")
+    if not (folder / _CONFIG).is_file():
+        raise WeightsNotFound(f"{folder} holds no {_CONFIG}: name the folder of a model")
+    for what, names in (("weights", _WEIGHTS), ("tokenizer", _TOKENIZERS)):
+        if not any(next(folder.glob(name), None) for name in names):
+            raise WeightsNotFound(f"{folder} holds no {what}: none of {', '.join(names)}")
+    return folder
+
+
+def files_of_model(folder: Path) -> list[Path]:
+    """The files of a folder from which the model and its tokenizer are made, in order."""
+    return sorted({path for name in _PARTS for path in folder.glob(name) if path.is_file()})
+
+
+def load_model(kind: str, folder: Path, **settings: Any) -> Any:
+    """A model for inference.
+
+    Args:
+        kind: transformers' class of automatic models, such as "AutoModelForTokenClassification".
+        settings: for its `from_pretrained`.
+
+    Raises: IncompatibleCheckpoint where transformers cannot load it.
+    """
+    import transformers
+
+    # Pickled weights are read as tensors alone; a checkpoint that lacks some has fresh random ones.
+    model, report = _loaded(
+        getattr(transformers, kind), folder, weights_only=True, output_loading_info=True, **settings
+    )
+    absent = sorted(str(key) for key in report["missing_keys"])
+    unused = [key for key in absent if "pooler" not in key and "position_ids" not in key]
+    if unused:
+        raise IncompatibleCheckpoint(
+            f"{folder} holds no weights for {', '.join(unused[:3])}: it is no checkpoint for "
+            f"{kind.removeprefix('AutoModelFor') if 'For' in kind else 'this model'}"
+        )
+    return model.eval()
+
+
+def load_tokenizer(folder: Path, **settings: Any) -> Any:
+    """The tokenizer of a model. Raises IncompatibleCheckpoint where transformers cannot load it."""
+    import transformers
+
+    return _loaded(transformers.AutoTokenizer, folder, **settings)
+
+
+def _loaded(kind: Any, folder: Path, **settings: Any) -> Any:
+    from transformers import utils
+
+    logging: Any = utils.logging  # its functions are not annotated
+    level, has_bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        return kind.from_pretrained(
+            str(folder), local_files_only=True, trust_remote_code=False, **settings
+        )
+    except Exception as error:  # transformers and the libraries below it raise errors of many kinds
+        said = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise IncompatibleCheckpoint(
+            f"transformers cannot load {folder} as {kind.__name__}: {said}"
+        ) from error
+    finally:
+        logging.set_verbosity(level)
+        if has_bars:
+            logging.enable_progress_bar()
+
+
+# Gives what names the files of an annotator: SHA-256 of each.
+Digests = Callable[[], Mapping[str, str]]
+
+
+class KeptAnnotator(Protocol):
+    """An annotator whose annotations can be kept.
+
+    Attributes:
+        identity: all that its annotations depend on besides its files; json.
+    """
+
+    identity: Mapping[str, Any]
+
+    def annotate(self, reports: Sequence[str]) -> Sequence[Any]:
+        """What it reads in each report."""
+
+    def entry_of(self, annotation: Any) -> Entry:
+        """An annotation as it is kept."""
+
+    def annotation_of(self, entry: Entry, report: str) -> Any | None:
+        """The annotation of this report; None where the entry holds something else."""
+
+
+@dataclass
+class KeptAnnotations:
+    """Where annotations are kept between runs, and how much was read anew.
+
+    Attributes:
+        cache: None where nothing is kept.
+        reports_annotated: distinct reports that went through a network.
+        annotations_from_cache: those whose annotation lay in the cache.
+    """
+
+    cache: Cache | None = None
+    reports_annotated: int = 0
+    annotations_from_cache: int = 0
+
+    def to_dict(self) -> dict[str, int]:
+        """Name -> count."""
+        return {
+            "reports_annotated": self.reports_annotated,
+            "annotations_from_cache": self.annotations_from_cache,
+        }
+
+    def annotated(
+        self,
+        annotator: KeptAnnotator,
+        files: Digests,
+        reports: Sequence[str],
+    ) -> dict[str, Any]:
+        """Distinct report -> its annotation, from the cache where it lies there.
+
+        Args: files: the digests of the annotator's files; asked for where there is a cache.
+        """
+        distinct = list(dict.fromkeys(reports))
+        found: dict[str, Any] = {}
+        space = self._space(annotator, files)
+        if space is not None:
+            entries = space.get(map(_content, distinct))
+            for report in distinct:
+                entry = entries.get(_content(report))
+                known = None if entry is None else annotator.annotation_of(entry, report)
+                if known is not None:
+                    found[report] = known
+        self.annotations_from_cache += len(found)
+        new = [report for report in distinct if report not in found]
+        if new:
+            read = dict(zip(new, annotator.annotate(new), strict=True))
+            self.reports_annotated += len(read)
+            if space is not None:
+                space.put({_content(r): annotator.entry_of(each) for r, each in read.items()})
+            found |= read
+        return found
+
+    def _space(self, annotator: KeptAnnotator, files: Digests) -> Space | None:
+        if self.cache is None:
+            return None
+        kind = type(annotator)
+        facts = {
+            "holds": "annotations",
+            "annotator": stable_class(kind),
+            "code": f"{stable_module(kind)} {__version__}",
+            "libraries": _versions(),
+            **files(),
+            **annotator.identity,
+        }
+        return self.cache.embeddings.space(facts)
+
+
+def json_entry(content: Any) -> Entry:
+    """Something that json can write, as it is kept."""
+    value = json.dumps(content, ensure_ascii=True, separators=(",", ":")).encode()
+    return Entry(value, (len(value),))
+
+
+def json_content(entry: Entry) -> Any:
+    """What `json_entry` kept; None where the entry is no json."""
+    try:
+        return json.loads(entry.value)
+    except ValueError:
+        return None
+
+
+@cache
+def _versions() -> dict[str, str | None]:
+    return libraries()
+
+
+def _content(report: str) -> bytes:
+    return hashlib.sha256(report.encode("utf-8", "surrogatepass")).digest()

@@ -1,0 +1,158 @@
+"""The entities that RaTEScore reads in reports, and the vectors by which it compares them.
+
+Zhao et al. 2024, EMNLP. As the package RaTEScore 0.6.0 reads them over the same two checkpoints:
+each sentence alone, at most 512 tokens of it, and of each entity the vector of [CLS] for its first
+30 tokens. Its rules for where an entity begins and ends are kept with their gaps; they are in
+`_spans`.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from threading import Lock
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from vlscore.core import Recent
+from vlscore.encoders import check_device, inference
+from vlscore.errors import IncompatibleCheckpoint
+from vlscore.metrics.networks.model_bert import groups_of_like_length, tokens_at_once
+from vlscore.metrics.networks.model_files import load_model, load_tokenizer
+from vlscore.metrics.networks.rush import sentences
+
+TYPES = ("ABNORMALITY", "ANATOMY", "DISEASE", "NON-ABNORMALITY", "NON-DISEASE")
+_LABELS = {"O", *(f"{mark}-{name}" for mark in "BI" for name in TYPES)}
+_MOST_TOKENS, _MOST_TOKENS_OF_AN_ENTITY = 512, 30
+# Distinct entities whose vectors are kept; reports repeat them.
+_REMEMBERED = 20_000
+
+
+class RaTEEntity(NamedTuple):
+    """An entity as the tokenizer writes its tokens, and its type, one of `TYPES`."""
+
+    text: str
+    type: str
+
+
+class RaTEReader:
+    """RaTEScore's two networks, ready to read reports.
+
+    Args:
+        ner: folder of the model that finds entities, RaTE-NER-Deberta.
+        synonyms: folder of the model that tells which entities are alike, BioLORD-2023-C.
+        device: where they run, in float32.
+
+    Raises: IncompatibleCheckpoint, InvalidSetting.
+    """
+
+    def __init__(self, ner: Path, synonyms: Path, *, device: str | torch.device = "cpu") -> None:
+        self._device = check_device(device)
+        self._at_once = tokens_at_once(self._device.type)
+        self._finder_tokenizer = load_tokenizer(ner)
+        self._finder = load_model("AutoModelForTokenClassification", ner).float()
+        self._labels = [self._finder.config.id2label[k] for k in range(self._finder.num_labels)]
+        other = sorted(set(map(str, self._labels)) - _LABELS)
+        if other:
+            raise IncompatibleCheckpoint(
+                f"{ner} has the label {other[0]!r}; RaTEScore's model has O, and B- and I- before "
+                f"{', '.join(TYPES)}"
+            )
+        self._encoder_tokenizer = load_tokenizer(synonyms)
+        self._encoder = load_model("AutoModel", synonyms).float()
+        for model in (self._finder, self._encoder):
+            model.to(self._device)
+        self._vectors: Recent[str, Tensor] = Recent(_REMEMBERED)
+        self._lock = Lock()
+
+    def annotate(self, reports: Sequence[str]) -> list[tuple[RaTEEntity, ...]]:
+        """The entities of each report in the order of the text; none of an empty report."""
+        cut = [sentences(report) for report in reports]
+        distinct = list(dict.fromkeys(sentence for part in cut for sentence in part))
+        found = dict(zip(distinct, self._entities(distinct), strict=True))
+        return [tuple(entity for sentence in part for entity in found[sentence]) for part in cut]
+
+    def vectors(self, names: Sequence[str]) -> Tensor:
+        """(n, hidden) float32 of unit length, on the CPU, of entities' texts."""
+        with self._lock:
+            return torch.stack(self._vectors.values_of(names, self._encoded))
+
+    def _entities(self, texts: Sequence[str]) -> list[list[RaTEEntity]]:
+        tokenizer = self._finder_tokenizer
+        found: list[list[RaTEEntity]] = [[] for _ in texts]
+        for rows, batch in self._batches(tokenizer, texts, _MOST_TOKENS):
+            with inference(self._device, "fp32"):
+                chosen = self._finder(**batch).logits.argmax(dim=2).tolist()
+            lengths = batch["attention_mask"].sum(1).tolist()
+            ids = batch["input_ids"].tolist()
+            for row, labels, length, each in zip(rows, chosen, lengths, ids, strict=True):
+                tokens = tokenizer.convert_ids_to_tokens(each[:length])
+                named = [str(self._labels[label]) for label in labels[:length]]
+                for begin, end, kind in _spans(tokens, named):
+                    text = tokenizer.convert_tokens_to_string(tokens[begin : end + 1])
+                    found[row].append(RaTEEntity(text, kind))
+        return found
+
+    def _encoded(self, names: Sequence[str]) -> list[Tensor]:
+        found: list[Tensor] = [torch.empty(0)] * len(names)
+        for rows, batch in self._batches(self._encoder_tokenizer, names, _MOST_TOKENS_OF_AN_ENTITY):
+            with inference(self._device, "fp32"):
+                vectors = self._encoder(**batch).last_hidden_state[:, 0].float().cpu()
+            units = torch.nn.functional.normalize(vectors, dim=1)
+            for row, vector in zip(rows, units, strict=True):
+                found[row] = vector.clone()
+        return found
+
+    def _batches(self, tokenizer: Any, texts: Sequence[str], longest: int) -> Any:
+        """(rows, tensors) of texts of like length."""
+        if not texts:
+            return
+        lengths = [
+            len(ids)
+            for ids in tokenizer(list(texts), truncation=True, max_length=longest).input_ids
+        ]
+        for rows in groups_of_like_length(lengths, self._at_once):
+            batch = tokenizer(
+                [texts[row] for row in rows],
+                truncation=True,
+                max_length=longest,
+                padding=True,
+                return_tensors="pt",
+            )
+            yield rows, batch.to(self._device)
+
+
+def _spans(tokens: Sequence[str], labels: Sequence[str]) -> list[tuple[int, int, str]]:
+    """(first token, last token, type) of the entities that the labels of a sentence mark.
+
+    As the released code reads them, faults included. An entity that reaches the end of the sentence
+    is found only if no other ends directly before it. One whose type changes on the way keeps its
+    first type. "I" behind "O" opens nothing.
+    """
+    found: list[tuple[int, int, str]] = []
+    start: int | None = None
+    end: int | None = None
+    kind = ""
+    for i, (token, label) in enumerate(zip(tokens, labels, strict=True)):
+        if token in ("[CLS]", "[SEP]") or label == "O" or i + 1 == len(labels):
+            continue
+        following = labels[i + 1][0]
+        if label[0] == "B":
+            if following == "I":
+                start, kind = i, label[2:]
+                continue
+            end = i
+            found.append((i, i, label[2:]))
+        elif following == "I":
+            continue
+        else:
+            end = i
+            if start is not None:
+                found.append((start, i, kind))
+        if following == "B":
+            start, kind = i, label[2:]
+        else:
+            start, end, kind = None, None, ""
+    if start is not None and end is None:
+        found.append((start, len(tokens) - 2, kind))
+    return found

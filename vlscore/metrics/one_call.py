@@ -1,0 +1,179 @@
+"""One call: reports in, scores out, the encoder kept for the next call.
+
+Scores of a validation loop, gathered batch by batch.
+"""
+
+import os
+from functools import lru_cache
+from typing import Any, overload
+
+import numpy as np
+
+from vlscore.errors import InvalidSetting
+from vlscore.metrics.batch import MetricValues
+from vlscore.metrics.metric import Metric
+from vlscore.metrics.scorer import OnError, Scorer
+from vlscore.metrics.scores import Score, ScoreTable
+
+# Options whose scorers stay loaded; each may hold an encoder.
+_KEPT = 4
+
+
+@overload
+def score(
+    image: list[Any],
+    candidate: Any,
+    reference: Any = None,
+    *,
+    on_error: OnError = "raise",
+    **options: Any,
+) -> ScoreTable: ...
+@overload
+def score(
+    image: Any,
+    candidate: str,
+    reference: str | None = None,
+    *,
+    on_error: OnError = "raise",
+    **options: Any,
+) -> Score: ...
+@overload
+def score(
+    image: Any,
+    candidate: Any,
+    reference: Any = None,
+    *,
+    on_error: OnError = "raise",
+    **options: Any,
+) -> ScoreTable: ...
+def score(
+    image: Any,
+    candidate: Any,
+    reference: Any = None,
+    *,
+    on_error: OnError = "raise",
+    **options: Any,
+) -> Score | ScoreTable:
+    """Score generated reports against image and reference.
+
+    Args:
+        image: path (DICOM, PNG, JPEG, TIFF), PIL image, array or tensor; a tuple of them is one
+            study of several views; a list is a batch. None for metrics of texts alone.
+        candidate: generated report, or several.
+        reference: reference report, or several.
+        on_error: as in `Scorer.score`.
+        options: as in `Scorer` (encoder, metrics, device, precision, ...). The scorers of the
+            latest four combinations of options stay loaded.
+
+    Returns: a Score, or a ScoreTable for a batch.
+    Raises: UnreadableImage, InvalidReport, InvalidStudy and those of `Scorer`.
+    """
+    # A changed environment variable is another default.
+    default = os.environ.get("VLSCORE_ENCODER"), os.environ.get("VLSCORE_CACHE")
+    frozen = {n: tuple(v) if isinstance(v, list) else v for n, v in sorted(options.items())}
+    scorer = _shared_scorer(default, **frozen)
+    found: Score | ScoreTable = scorer.score(image, candidate, reference, on_error=on_error)
+    return found
+
+
+@lru_cache(maxsize=_KEPT)
+def _shared_scorer(defaults: tuple[str | None, ...], **options: Any) -> Scorer:
+    return Scorer(**options)
+
+
+def corpus_name(metric: Metric | str, name: str) -> str:
+    """What tables call a value of the whole corpus."""
+    return f"{metric} {name}" if name == "corpus" else f"{metric} {name} (corpus)"
+
+
+class RunningScores:
+    """Scores batch after batch; the numbers so far are there at any time.
+
+    It is used as the metrics of torchmetrics are: `update` with each batch, `compute` at the end of
+    the loop, `reset` before the next. What is kept of a study is its numbers.
+
+    Args: scorer: of the metrics wanted; default: `Scorer()`. Where a metric weighs words by how
+        many references hold them (CIDEr-D), give `scorer.fit(references)` of all references: what
+        is fitted to each batch cannot be put together.
+
+    Raises: InvalidSetting for such a metric that is not fitted.
+    """
+
+    def __init__(self, scorer: Scorer | None = None) -> None:
+        self.scorer = scorer if scorer is not None else Scorer()
+        if self.scorer.plan.needs_fit:
+            raise InvalidSetting(
+                "a metric is fitted to the references of a whole run: give "
+                "RunningScores(scorer.fit(references))"
+            )
+        self._tables: list[ScoreTable] = []
+
+    def __len__(self) -> int:
+        return sum(map(len, self._tables))
+
+    def update(
+        self, image: Any, candidate: Any, reference: Any = None, *, on_error: OnError = "raise"
+    ) -> ScoreTable:
+        """Score a batch, or one study, and keep its numbers; arguments are those of `Scorer.score`.
+
+        A batch that raises leaves nothing behind.
+        """
+        if isinstance(candidate, str) and not isinstance(image, list):
+            image, candidate = None if image is None else [image], [candidate]
+            reference = [reference] if isinstance(reference, str) else reference
+        table: ScoreTable = self.scorer.score(image, candidate, reference, on_error=on_error)
+        self._tables.append(table)
+        return table
+
+    def compute(self) -> dict[str, float]:
+        """Column -> mean over the studies that have a value; and values of the whole corpus.
+
+        These are called as in tables, "bleu-4 corpus", "findings-f1 micro (corpus)".
+        Empty before the first batch; nan where no study has a value.
+        """
+        if not self._tables:
+            return {}
+        table = self.table()
+        found: dict[str, float] = {}
+        for metric, values in table.values.items():
+            for name, column in values.columns.items():
+                valid = column[np.isfinite(column)]
+                found[name] = float(valid.mean()) if len(valid) else float("nan")
+            if metric.corpus and len(values.failures) < len(values):
+                corpus = self.scorer.plan.corpus(values)
+                found |= {corpus_name(metric, name): float(v[0]) for name, v in corpus.items()}
+        return found
+
+    def table(self) -> ScoreTable:
+        """All studies so far, in order: for intervals, frames, and single scores.
+
+        Raises: InvalidSetting before the first batch.
+        """
+        if not self._tables:
+            raise InvalidSetting("nothing has been scored yet: update comes before table")
+        first = self._tables[0]
+        starts = np.cumsum([0, *map(len, self._tables)]).tolist()
+        values = {}
+        for metric, own in first.values.items():
+            parts = [table.values[metric] for table in self._tables]
+            sums = [part.statistics for part in parts if part.statistics is not None]
+            values[metric] = MetricValues(
+                metric,
+                {name: np.concatenate([p.columns[name] for p in parts]) for name in own.columns},
+                np.concatenate(sums) if sums else None,
+                {
+                    start + row: error
+                    for start, part in zip(starts, parts, strict=False)
+                    for row, error in part.failures.items()
+                },
+                own.signature,
+            )
+        geometry = {
+            name: np.concatenate([table.geometry[name] for table in self._tables])
+            for name in first.geometry
+        }
+        return ScoreTable(values, geometry)
+
+    def reset(self) -> None:
+        """Forget all scores; the encoder stays loaded."""
+        self._tables.clear()

@@ -1,0 +1,399 @@
+"""Studies in, scores out."""
+
+import os
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+from typing import Any, Literal, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vlscore.core import Cache, Signature, confirm, open_cache
+from vlscore.data import ImagePolicy, TextPolicy, select, select_from_parts
+from vlscore.embedding import EmbeddedRows, ImageDecoder, StudyEmbedder, StudyViews
+from vlscore.encoders import JointEncoder, Precision
+from vlscore.errors import InvalidReport, InvalidSetting, VLScoreError
+from vlscore.metrics.batch import Batch, EmbeddingTriples, MetricValues
+from vlscore.metrics.metric import Metric
+from vlscore.metrics.plan import Plan
+from vlscore.metrics.registry import find_metrics
+from vlscore.metrics.scorer_inputs import items_of
+from vlscore.metrics.scores import FLAGS, Score, ScoreTable, geometry
+
+DEFAULT_METRIC = "vlscore"
+OnError = Literal["raise", "keep"]
+
+_DEFAULTS = {"precision": "fp32", "views": "first-frontal", "cache": True, "compile": False}
+
+
+@dataclass(eq=False)
+class Item:
+    """One study on its way to a score.
+
+    Attributes:
+        candidate, reference: reports; a reference may be None where no metric looks at it.
+        shown: its images; None where no metric looks at them.
+        parts: findings and impression of the reference, where they are known apart.
+    """
+
+    candidate: str
+    reference: str | None
+    shown: StudyViews | None = None
+    parts: Mapping[str, str] | None = None
+
+
+@dataclass(frozen=True)
+class _Texts:
+    """What the text policy takes of a batch.
+
+    Attributes:
+        rows: items whose reports can be taken.
+        candidates, references: of these rows; None where no metric looks at references.
+        failures: row -> why nothing can be taken of it.
+    """
+
+    rows: list[int]
+    candidates: list[str]
+    references: list[str] | None
+    failures: dict[int, VLScoreError]
+
+
+class Scorer:
+    """Scores candidates against image and reference; keeps the encoder between calls.
+
+    Args:
+        encoder: name, or a loaded JointEncoder or StudyEmbedder; default: VLSCORE_ENCODER, else
+            the bundled demonstration encoder, which warns. None is loaded where no metric looks at
+            embeddings.
+        metrics: one metric or several, as in "vlscore" (Eq. 2) or "vlscore,cosine,bleu-4"; the
+            first is the score.
+        similarity: the same for one metric of embeddings, under its older name.
+        C: constant of Eq. 2, for the metric vlscore; default: the encoder's published one.
+        text_policy: which section of a report is scored; see TextPolicy.
+        device, precision, batch_size, image_policy, views, weights, tokenizer, cache, compile: see
+            StudyEmbedder.
+
+    Attributes:
+        plan: the metrics and what they need.
+        embedder: what embeds studies; None where no metric looks at embeddings.
+
+    Raises:
+        UnknownName, InvalidSetting: a name or value that cannot be honoured.
+        MissingDependency: a metric's library is absent.
+        WeightsNotFound and others of `load_encoder`.
+    """
+
+    def __init__(
+        self,
+        encoder: str | JointEncoder | StudyEmbedder | None = None,
+        *,
+        metrics: Any = None,
+        similarity: str | Metric | None = None,
+        C: float | None = None,
+        text_policy: TextPolicy | str | None = None,
+        device: str | None = None,
+        precision: Precision = "fp32",
+        batch_size: int | None = None,
+        image_policy: ImagePolicy | str | None = None,
+        views: str = "first-frontal",
+        weights: str | None = None,
+        tokenizer: str | None = None,
+        cache: Cache | bool | str | os.PathLike[str] = True,
+        compile: bool = False,
+    ) -> None:
+        self.text_policy = TextPolicy.named(text_policy)
+        known = encoder.engine.cache if isinstance(encoder, StudyEmbedder) else open_cache(cache)
+        self.plan = Plan(
+            _chosen(metrics, similarity, C), text=self.text_policy.signature(), cache=known
+        )
+        self.plan.require()
+        options: dict[str, Any] = {
+            "device": device,
+            "precision": precision,
+            "batch_size": batch_size,
+            "image_policy": image_policy,
+            "views": views,
+            "weights": weights,
+            "tokenizer": tokenizer,
+            "cache": cache,
+            "compile": compile,
+        }
+        self.embedder: StudyEmbedder | None = None
+        if isinstance(encoder, StudyEmbedder):
+            _refuse_options(options, "the StudyEmbedder was made with its own")
+            if self.plan.needs.embeddings:
+                self.embedder = encoder
+        elif self.plan.needs.embeddings:
+            self.embedder = StudyEmbedder(encoder, **options)
+        else:
+            of_encoder = {name: options[name] for name in ("weights", "tokenizer")}
+            _refuse_options(of_encoder, "none of the metrics looks at embeddings")
+        self.signatures = self._signatures()
+
+    @property
+    def metrics(self) -> tuple[Metric, ...]:
+        """The metrics, the first first."""
+        return self.plan.metrics
+
+    @property
+    def signature(self) -> Signature:
+        """What the first metric's values depend on."""
+        return next(iter(self.signatures.values()))
+
+    def of_some(self, metrics: Sequence[Metric]) -> "Scorer":
+        """A scorer of some of these metrics, with the same encoder and policies."""
+        other = Scorer(self.embedder, metrics=metrics, text_policy=self.text_policy)
+        other.plan.annotations = self.plan.annotations
+        return other._with_plan(other.plan.fitted_as(self.plan.fits))
+
+    def fit(self, references: Iterable[str | Item]) -> "Scorer":
+        """The same scorer, its metrics fitted to the references of a whole run.
+
+        Metrics such as CIDEr-D weigh words by how many references hold them; without this they
+        are fitted to each batch by itself. The text policy is applied here.
+
+        Args: references: of every study, read once; those that cannot be read are left out.
+        Raises: InvalidReport for one text instead of several.
+        """
+        if isinstance(references, str | bytes):
+            raise InvalidReport("references is a list of reports, not one text")
+        return self._with_plan(self.plan.fit(self._references_of(references)))
+
+    @overload
+    def score(
+        self,
+        image: list[Any],
+        candidate: Any,
+        reference: Any = None,
+        *,
+        on_error: OnError = "raise",
+    ) -> ScoreTable: ...
+    @overload
+    def score(
+        self,
+        image: Any,
+        candidate: str,
+        reference: str | None = None,
+        *,
+        on_error: OnError = "raise",
+    ) -> Score: ...
+    @overload
+    def score(
+        self, image: Any, candidate: Any, reference: Any = None, *, on_error: OnError = "raise"
+    ) -> ScoreTable: ...
+    def score(
+        self,
+        image: Any,
+        candidate: Any,
+        reference: Any = None,
+        *,
+        on_error: OnError = "raise",
+    ) -> Score | ScoreTable:
+        """Score one study, or a batch of them.
+
+        Args:
+            image: path, PIL image, array, tensor or Radiograph; a tuple of them is one study of
+                several views, and so is a folder with images in it; a list is a batch, and so is
+                an array (n, height, width) beside n texts. None where no metric looks at images.
+            candidate: generated report, or several: a list, tuple, array or Series.
+            reference: reference report, or several.
+            on_error: in a batch, "raise" the first error, or "keep" going: the table then lists
+                the failures and holds nan in their place.
+
+        Returns: a Score for a single study, a ScoreTable for a batch. A single value beside lists
+            holds for every entry.
+        Raises: UnreadableImage, InvalidReport, InvalidStudy, InvalidSetting; ChecksumMismatch where
+            the checkpoint is not the one that its digest was taken of.
+        """
+        if on_error not in ("raise", "keep"):
+            raise InvalidSetting(f'on_error is "raise" or "keep", not {on_error!r}')
+        rows, is_batch = items_of(image, candidate, reference, self.plan.needs)
+        items = [Item(g, r, None if i is None else StudyViews(i)) for i, g, r in rows]
+        table = self.score_items(items)
+        if guessed := sum(item.shown is not None and item.shown.guessed for item in items):
+            warnings.warn(
+                f"of {guessed} {'studies' if guessed > 1 else 'study'} with several images nothing "
+                "tells which is frontal; the first was taken. Name one image, or choose "
+                'views="mean" (--views mean)',
+                UserWarning,
+                stacklevel=2,
+            )
+        if self.embedder is not None:
+            confirm(self.embedder.encoder)
+        if is_batch and on_error == "keep":
+            return table
+        for position, error in table.failures.items():
+            if is_batch:
+                raise type(error)(f"study {position}: {error}") from error
+            raise error
+        return table if is_batch else table[0]
+
+    def begin_decoding(self, item: Item, decoder: ImageDecoder) -> Item:
+        """Choose the item's views and hand them to the decoder; errors stay with the item."""
+        if self.embedder is not None and item.shown is not None:
+            self.embedder.begin(item.shown, decoder)
+        return item
+
+    def score_items(self, items: Sequence[Item]) -> ScoreTable:
+        """Score a batch; failures are listed in the table, never raised."""
+        texts = self._select(items)
+        triples: EmbeddingTriples | None = None
+        flags: dict[str, NDArray[Any]] = {}
+        if self.plan.needs.embeddings:
+            triples, flags = self._embed(items, texts)
+        values = self.plan.values(Batch(texts.candidates, texts.references, triples))
+        numbers = geometry(triples) if triples is not None else {}
+        return _spread(values, {**numbers, **flags}, texts.rows, texts.failures, len(items))
+
+    def embed_items(self, items: Sequence[Item]) -> None:
+        """Embed what `score_items` embeds, in the same batches, for whoever keeps embeddings."""
+        if self.plan.needs.embeddings:
+            self._embed(items, self._select(items))
+
+    def texts_of(self, items: Sequence[Item]) -> tuple[list[int], list[str]]:
+        """The items whose reports `score_items` can take, and the texts that it embeds."""
+        texts = self._select(items)
+        return texts.rows, self._embedded(texts) if self.plan.needs.embeddings else []
+
+    def _references_of(self, references: Iterable[str | Item]) -> Iterator[str]:
+        for each in references:
+            item = each if isinstance(each, Item) else Item("", each)
+            try:
+                yield self._reference(item)
+            except VLScoreError:
+                continue
+
+    def _with_plan(self, plan: Plan) -> "Scorer":
+        other = copy(self)
+        other.plan = plan
+        other.signatures = other._signatures()
+        return other
+
+    def _signatures(self) -> dict[str, Signature]:
+        return {str(metric): self._signature(metric) for metric in self.plan.metrics}
+
+    def _signature(self, metric: Metric) -> Signature:
+        embedder = self.embedder
+        if embedder is None:
+            return self.plan.signature(metric)
+        return self.plan.signature(metric, embedder.signature, embedder.C)
+
+    def _select(self, items: Sequence[Item]) -> "_Texts":
+        """What the text policy takes of each report, once for all metrics."""
+        rows: list[int] = []
+        candidates: list[str] = []
+        references: list[str] = []
+        failures: dict[int, VLScoreError] = {}
+        for row, item in enumerate(items):
+            try:
+                candidate = select(item.candidate, self.text_policy, "candidate")
+                if self.plan.needs.references:
+                    references.append(self._reference(item))
+            except VLScoreError as error:
+                failures[row] = error
+            else:
+                rows.append(row)
+                candidates.append(candidate)
+        return _Texts(
+            rows, candidates, references if self.plan.needs.references else None, failures
+        )
+
+    def _embedded(self, texts: "_Texts") -> list[str]:
+        # In one list, so that texts of like length meet, whichever side they are of.
+        references = texts.references if self.plan.needs.embedded_references else None
+        return [*texts.candidates, *(references or ())]
+
+    def _reference(self, item: Item) -> str:
+        if item.parts is not None:
+            return select_from_parts(item.parts, self.text_policy, role="reference")
+        return select(item.reference, self.text_policy, "reference")  # type: ignore[arg-type]
+
+    def _embed(
+        self, items: Sequence[Item], texts: "_Texts"
+    ) -> tuple[EmbeddingTriples, dict[str, NDArray[Any]]]:
+        embedder = self.embedder
+        assert embedder is not None
+        count = len(texts.rows)
+        embedded = embedder.embed_texts(self._embedded(texts))
+        g = embedded.rows(0, count)
+        r = embedded.rows(count, 2 * count) if self.plan.needs.embedded_references else None
+        i: EmbeddedRows | None = None
+        if self.plan.needs.images:
+            shown = [items[row].shown or StudyViews(()) for row in texts.rows]
+            i = embedder.embed_studies(shown)
+        failures: dict[int, VLScoreError] = {}
+        for part in (g, r, i):
+            if part is not None:
+                failures = {**part.failures, **failures}
+        triples = EmbeddingTriples(
+            None if i is None else i.vectors,
+            g.vectors,
+            None if r is None else r.vectors,
+            embedder.signature,
+            embedder.C,
+            failures,
+        )
+        flags = {"candidate_truncated": g.truncated.numpy()}
+        if r is not None:
+            flags["reference_truncated"] = r.truncated.numpy()
+        return triples, flags
+
+
+def _chosen(metrics: Any, similarity: str | Metric | None, C: float | None) -> tuple[Metric, ...]:
+    if metrics is not None and similarity is not None:
+        raise InvalidSetting("similarity is the older name of metrics; give one of them")
+    named = metrics if metrics is not None else similarity
+    found = find_metrics(DEFAULT_METRIC if named is None else named)
+    if C is None:
+        return found
+    # What a metric states itself, as in "vlscore(C=20)", stays.
+    undecided = [metric for metric in found if metric.settings.get("C", C) is None]
+    if not undecided:
+        names = ", ".join(map(str, found))
+        raise InvalidSetting(f"C={C} was given, and none of these metrics takes it: {names}")
+    return tuple(metric(C=C) if metric in undecided else metric for metric in found)
+
+
+def _refuse_options(options: Mapping[str, Any], reason: str) -> None:
+    for name, value in options.items():
+        if value != _DEFAULTS.get(name):
+            raise InvalidSetting(f"{name}={value} was given, but {reason}; leave it out")
+
+
+def _spread(
+    values: Mapping[Metric, MetricValues],
+    extra: Mapping[str, NDArray[Any]],
+    rows: list[int],
+    failures: Mapping[int, VLScoreError],
+    count: int,
+) -> ScoreTable:
+    """The table of all rows from the values of those whose texts could be taken."""
+    if len(rows) == count:
+        return ScoreTable(values, extra)
+
+    def numbers(column: NDArray[np.float64]) -> NDArray[np.float64]:
+        full = np.full((count, *column.shape[1:]), np.nan)
+        full[rows] = column
+        return full
+
+    def of_all(values: MetricValues) -> MetricValues:
+        own = {rows[k]: error for k, error in values.failures.items()}
+        sums = values.statistics
+        return replace(
+            values,
+            columns={name: numbers(column) for name, column in values.columns.items()},
+            statistics=None if sums is None else np.nan_to_num(numbers(sums), nan=0.0),
+            failures=dict(sorted({**failures, **own}.items())),
+        )
+
+    wide = {metric: of_all(each) for metric, each in values.items()}
+    described: dict[str, NDArray[Any]] = {}
+    for name, column in extra.items():
+        if name in FLAGS:
+            described[name] = np.zeros(count, dtype=bool)
+            described[name][rows] = column
+        else:
+            described[name] = numbers(column)
+    return ScoreTable(wide, described)

@@ -1,0 +1,120 @@
+"""What a caller may give for images and reports, as rows of one study each."""
+
+import os
+import warnings
+from typing import Any
+
+from vlscore.data import images_in
+from vlscore.errors import InvalidStudy
+from vlscore.metrics.batch import as_texts
+from vlscore.metrics.plan import Needs
+
+Row = tuple[tuple[Any, ...] | None, str, str | None]
+
+
+def items_of(image: Any, candidate: Any, reference: Any, needs: Needs) -> tuple[list[Row], bool]:
+    """(images, candidate, reference) of each study, and whether several were asked for.
+
+    Raises: InvalidStudy where lengths differ, something that is needed is absent, or it cannot be
+        told whether an array is one image or several.
+    """
+    candidates = as_texts("candidates", candidate) if _is_many(candidate) else None
+    references = as_texts("references", reference) if _is_many(reference) else None
+    texts = {len(given) for given in (candidates, references) if given is not None}
+    images = _images(image, texts)
+    if needs.images and image is None:
+        raise InvalidStudy("a metric looks at the image, and none is given")
+    if needs.references and reference is None:
+        raise InvalidStudy("a metric looks at the reference, and none is given")
+    given = {"images": images, "candidates": candidates, "references": references}
+    lengths = {len(values) for values in given.values() if values is not None}
+    if not lengths:
+        return [(_views(image), candidate, reference)], False
+    if len(lengths) > 1:
+        shown = ", ".join(
+            f"{name} {'single' if values is None else len(values)}"
+            for name, values in given.items()
+        )
+        raise InvalidStudy(f"lists must be of one length; these are {shown}")
+    (count,) = lengths
+    if images is not None and count > 1:
+        _check_texts_of_several(candidates, references, count, needs)
+    rows: list[Row] = [
+        (
+            _views(image if images is None else images[k]),
+            candidate if candidates is None else candidates[k],
+            reference if references is None else references[k],
+        )
+        for k in range(count)
+    ]
+    return rows, True
+
+
+def _check_texts_of_several(
+    candidates: list[str] | None, references: list[str] | None, count: int, needs: Needs
+) -> None:
+    if candidates is None and references is None:
+        raise InvalidStudy(
+            f"{count} images share one candidate and one reference: a list of images is a batch of "
+            "studies; several views of one study are a tuple"
+        )
+    looked_at = {"candidate": candidates, "reference": references if needs.references else ()}
+    for role, texts in looked_at.items():
+        if texts is None:
+            # The warning points at the call of `Scorer.score`.
+            warnings.warn(f"{count} studies share one {role}", UserWarning, stacklevel=4)
+
+
+def _is_many(texts: Any) -> bool:
+    return isinstance(texts, list | tuple) or (
+        not isinstance(texts, str | bytes) and hasattr(texts, "tolist")
+    )
+
+
+def _views(image: Any) -> tuple[Any, ...] | None:
+    if image is None:
+        return None
+    given = image if isinstance(image, tuple) else (image,)
+    return tuple(view for each in given for view in _images_of(each))
+
+
+def _images_of(image: Any) -> tuple[Any, ...]:
+    """The image itself; of a folder, the images in it, which are views of one study."""
+    if isinstance(image, str | os.PathLike) and os.path.isdir(image):
+        return images_in(image)
+    return (image,)
+
+
+def _images(image: Any, texts: set[int]) -> list[Any] | None:
+    """Several images, one a study; None where it is one study's.
+
+    An array (n, height, width) beside n texts is a batch, never one picture of n channels, and so
+    is one of four axes, in which each image has its channels. A column of a table holds paths.
+    """
+    if isinstance(image, list):
+        return image
+    shape = tuple(image.shape) if hasattr(image, "shape") else ()
+    if len(shape) == 1 and hasattr(image, "tolist"):
+        return list(image.tolist())
+    if len(shape) == 4:
+        if len(texts) == 1 and shape[0] in texts:
+            return [image[k] for k in range(shape[0])]
+        raise InvalidStudy(
+            f"an array of the shape {shape} is a batch of images: give list(batch) beside as many "
+            "candidates and references"
+        )
+    if len(shape) != 3 or len(texts) != 1 or shape[0] not in texts:
+        return None
+    is_colour = shape[0] in (1, 3, 4)
+    if is_colour and _channels_are_equal(image):
+        return None
+    if is_colour and shape[0] > 1 and shape[2] not in (3, 4):
+        raise InvalidStudy(
+            f"an array of the shape {shape} beside {shape[0]} texts may be {shape[0]} images or "
+            "one in colour: give list(batch) for several images, or the colour image once a text"
+        )
+    return [image[k] for k in range(shape[0])]
+
+
+def _channels_are_equal(image: Any) -> bool:
+    return bool((image == image[:1]).all())

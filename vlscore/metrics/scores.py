@@ -1,0 +1,310 @@
+"""Where image, candidate and reference lie: numbers that help to judge a score.
+
+Scores: one, or a table of them.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, overload
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from vlscore.core import Signature, frame_of_columns, plain
+from vlscore.errors import VLScoreError
+from vlscore.metrics.batch import EmbeddingTriples, MetricValues
+from vlscore.metrics.metric import Metric
+from vlscore.metrics.similarity.triangle import foot, sides, triangle_area
+
+if TYPE_CHECKING:
+    import pandas
+
+    from vlscore.stats import Interval
+
+
+NUMBERS = ("area", "image_candidate", "image_reference", "candidate_reference", "foot")
+FLAGS = ("candidate_truncated", "reference_truncated")
+
+
+def geometry(triples: EmbeddingTriples) -> dict[str, NDArray[Any]]:
+    """Name -> (n,) float64 of what the given embeddings allow; see `Score` for each."""
+    i, g, r = (
+        None if part is None else torch.as_tensor(part)
+        for part in (triples.images, triples.candidates, triples.references)
+    )
+    assert g is not None
+    if i is not None and r is not None:
+        image_candidate, image_reference, candidate_reference = sides(i, g, r)
+        found = {
+            "area": triangle_area(i, g, r),
+            "image_candidate": image_candidate,
+            "image_reference": image_reference,
+            "candidate_reference": candidate_reference,
+            "foot": foot(i, g, r),
+        }
+    elif r is not None:
+        found = {"candidate_reference": sides(r, g, r)[0]}
+    elif i is not None:
+        found = {"image_candidate": sides(i, g, i)[0]}
+    else:
+        found = {}
+    return {name: np.array(values.double().numpy()) for name, values in found.items()}
+
+
+_ROWS_SHOWN = 20
+_SHORT = {"image_candidate": "|i-g|", "image_reference": "|i-r|", "candidate_reference": "|g-r|"}
+
+
+@dataclass(frozen=True)
+class Score:
+    """How well one candidate report does.
+
+    Attributes:
+        values: column -> value of each metric's numbers; the first is `score`.
+        geometry: of the triangle image, candidate, reference, as far as it is embedded; see
+            `vlscore.scorer.geometry`.
+        signatures: metric -> what its value depends on.
+        error: why the first metric has no value; None where it has one.
+    """
+
+    values: Mapping[str, float]
+    geometry: Mapping[str, Any]
+    signatures: Mapping[str, Signature]
+    error: VLScoreError | None = None
+
+    @property
+    def score(self) -> float:
+        """Value of the first metric; for VLScore in [0, 1], 1 is best; nan where `error` is set."""
+        return next(iter(self.values.values()))
+
+    @property
+    def signature(self) -> Signature:
+        """What the first metric's value depends on."""
+        return next(iter(self.signatures.values()))
+
+    @property
+    def area(self) -> float:
+        """T of Eq. 1, in squared units of the embeddings; nan where no triangle was embedded."""
+        return self._number("area")
+
+    @property
+    def image_candidate(self) -> float:
+        """Euclidean distance of image and candidate."""
+        return self._number("image_candidate")
+
+    @property
+    def image_reference(self) -> float:
+        """Euclidean distance of image and reference."""
+        return self._number("image_reference")
+
+    @property
+    def candidate_reference(self) -> float:
+        """Euclidean distance of candidate and reference."""
+        return self._number("candidate_reference")
+
+    @property
+    def foot(self) -> float:
+        """Where the candidate projects onto the line from image (0) to reference (1).
+
+        Far outside [0, 1], a high score means little; nan where image and reference coincide.
+        """
+        return self._number("foot")
+
+    @property
+    def candidate_truncated(self) -> bool:
+        """Whether the encoder did not see the candidate's tail."""
+        return bool(self.geometry.get("candidate_truncated", False))
+
+    @property
+    def reference_truncated(self) -> bool:
+        """Whether the encoder did not see the reference's tail."""
+        return bool(self.geometry.get("reference_truncated", False))
+
+    def _number(self, name: str) -> float:
+        return float(self.geometry.get(name, float("nan")))
+
+    def __float__(self) -> float:
+        if self.error is not None:
+            raise self.error
+        return self.score
+
+    def __str__(self) -> str:
+        if self.error is not None:
+            return f"failed: {self.error}\n{self.signature}"
+        facts = [
+            f"{_SHORT.get(name, name)} {value:.4g}"
+            for name, value in self.geometry.items()
+            if isinstance(value, float)
+        ]
+        shown = "  ".join(f"{name} {value:.4f}" for name, value in self.values.items())
+        behind = f"  ({', '.join(facts)})" if facts else ""
+        cut = [
+            name for name in ("candidate", "reference") if self.geometry.get(f"{name}_truncated")
+        ]
+        warning = f"\ntruncated: {', '.join(cut)}" if cut else ""
+        lines = "\n".join(map(str, self.signatures.values()))
+        return f"{shown}{behind}{warning}\n{lines}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, ready for json: None stands for what is not a finite number."""
+        content: dict[str, Any] = plain(
+            {
+                "score": self.score,
+                **self.values,
+                **self.geometry,
+                "error": None if self.error is None else str(self.error),
+                "signature": str(self.signature),
+                "signatures": {name: str(each) for name, each in self.signatures.items()},
+            }
+        )
+        return content
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreTable(Sequence[Score]):
+    """Values of n studies.
+
+    Attributes:
+        values: metric -> its values, in the order asked for.
+        geometry: name -> (n,) array, of the embedded triangles; empty without embeddings.
+    """
+
+    values: Mapping[Metric, MetricValues]
+    geometry: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+
+    @property
+    def metrics(self) -> tuple[Metric, ...]:
+        """The metrics, the first first."""
+        return tuple(self.values)
+
+    @property
+    def first(self) -> MetricValues:
+        """Values of the first metric."""
+        return next(iter(self.values.values()))
+
+    @property
+    def failures(self) -> dict[int, VLScoreError]:
+        """Row -> why the first metric that has no value there has none; others may have one."""
+        found: dict[int, VLScoreError] = {}
+        for each in self.values.values():
+            for row, error in each.failures.items():
+                found.setdefault(row, error)
+        return dict(sorted(found.items()))
+
+    @property
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """Column -> (n,) array: every metric's numbers, then the geometry; nan where none is."""
+        numbers = {
+            name: column for each in self.values.values() for name, column in each.columns.items()
+        }
+        return {**numbers, **self.geometry}
+
+    @property
+    def scores(self) -> NDArray[np.float64]:
+        """(n,) float64, of the first metric."""
+        return self.first.headline
+
+    @property
+    def signature(self) -> Signature:
+        """What the first metric's values depend on."""
+        return self.first.signature
+
+    @property
+    def signatures(self) -> dict[str, Signature]:
+        """Metric -> what its values depend on."""
+        return {str(metric): each.signature for metric, each in self.values.items()}
+
+    def mean(self) -> float:
+        """Mean of the first metric over the studies that have a value; nan if none has."""
+        valid = self.scores[np.isfinite(self.scores)]
+        return float(valid.mean()) if len(valid) else float("nan")
+
+    def interval(self, *, seed: int = 0) -> "Interval | None":
+        """Mean of the first metric with a 95 % bootstrap interval; None if nothing has a value."""
+        from vlscore.stats import bootstrap_mean
+
+        valid = self.scores[np.isfinite(self.scores)]
+        return bootstrap_mean(valid, seed=seed) if len(valid) else None
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+    @overload
+    def __getitem__(self, position: int) -> Score: ...
+    @overload
+    def __getitem__(self, position: slice) -> list[Score]: ...
+    def __getitem__(self, position: int | slice) -> Score | list[Score]:
+        if isinstance(position, slice):
+            return [self[k] for k in range(*position.indices(len(self)))]
+        if not -len(self) <= position < len(self):
+            raise IndexError(f"no score {position} in a table of {len(self)}")
+        row = position % len(self)
+        return Score(
+            values={
+                name: float(column[row])
+                for each in self.values.values()
+                for name, column in each.columns.items()
+            },
+            geometry={name: column[row].item() for name, column in self.geometry.items()},
+            signatures=self.signatures,
+            error=self.first.failures.get(row),
+        )
+
+    def __iter__(self) -> Iterator[Score]:
+        return (self[position] for position in range(len(self)))
+
+    def __float__(self) -> float:
+        raise TypeError(
+            "a ScoreTable is no single number: take .mean() or .scores. A list of images is a "
+            "batch of studies; several views of one study are a tuple"
+        )
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """One row a study; signatures are in the frame's `attrs`. Needs pandas."""
+        failures = self.failures
+        errors = [str(failures[k]) if k in failures else None for k in range(len(self))]
+        return frame_of_columns({**self.columns, "error": errors}, self.signatures)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, ready for json: None stands for what is not a finite number."""
+        content: dict[str, Any] = plain(
+            {
+                "signatures": {name: str(each) for name, each in self.signatures.items()},
+                "failures": {str(row): str(error) for row, error in self.failures.items()},
+                **{name: values.tolist() for name, values in self.columns.items()},
+            }
+        )
+        return content
+
+    def __str__(self) -> str:
+        names = [
+            *(name for each in self.values.values() for name in each.columns),
+            *(name for name in ("area", "foot") if name in self.geometry),
+        ]
+        widths = [max(len(name), 10) for name in names]
+        columns = self.columns
+        head = "study  " + "  ".join(f"{n:>{w}}" for n, w in zip(names, widths, strict=True))
+        shown = [
+            f"{k:5d}  "
+            + "  ".join(f"{columns[n][k]:{w}.4f}" for n, w in zip(names, widths, strict=True))
+            for k in range(min(len(self), _ROWS_SHOWN))
+        ]
+        more = len(self) - _ROWS_SHOWN
+        interval = self.interval()
+        mean = "mean   nothing was scored"
+        if interval is not None:
+            mean = (
+                f"mean   {interval.estimate:.4f} [{interval.low:.4f}, {interval.high:.4f}] of "
+                f"{int(np.isfinite(self.scores).sum())}"
+            )
+        return "\n".join(
+            [
+                head,
+                *shown,
+                *([f"  ... {more} more"] if more > 0 else []),
+                mean,
+                *([f"{len(self.failures)} failed"] if self.failures else []),
+                *map(str, self.signatures.values()),
+            ]
+        )

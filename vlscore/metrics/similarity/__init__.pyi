@@ -1,0 +1,17 @@
+from .distances import check_weight as check_weight
+from .distances import height as height
+from .distances import image_gain_cosine as image_gain_cosine
+from .distances import image_gain_distance as image_gain_distance
+from .distances import midpoint_distance as midpoint_distance
+from .distances import segment_distance as segment_distance
+from .triangle import CLIPSCORE_WEIGHT as CLIPSCORE_WEIGHT
+from .triangle import bounding_sphere_radius as bounding_sphere_radius
+from .triangle import clipscore as clipscore
+from .triangle import cosine as cosine
+from .triangle import foot as foot
+from .triangle import image_centred_cosine as image_centred_cosine
+from .triangle import refclipscore as refclipscore
+from .triangle import score_of_area as score_of_area
+from .triangle import sides as sides
+from .triangle import triangle_area as triangle_area
+from .triangle import vlscore as vlscore

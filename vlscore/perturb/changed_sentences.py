@@ -1,0 +1,246 @@
+"""A changed report as the check sees it: what was touched, what stands beside it.
+
+What stands elsewhere in a report and would belie a change, so that it had better not be made.
+"""
+
+import re
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Collection, Iterator
+from functools import cached_property
+
+from vlscore.findings import Attribute, Category, Finding, Polarity, Sentence
+from vlscore.perturb.edits import Change, Edit, apply_edits
+from vlscore.perturb.lexicons import discourse
+from vlscore.perturb.parsed_report import ReadReport, heights, may_be_one, on_two_sides
+from vlscore.perturb.plaintext import PlainSentence, Topic, bare, denial_of, sides_in, spared
+
+# Below so many, looking at each edit is faster than finding those of a sentence.
+_MANY_EDITS = 8
+
+
+class ChangedReport:
+    """A report and one change of it, in the views that the rules of `effects` need.
+
+    Attributes:
+        perturbed: the text after the change.
+        edits: of the change.
+        along: edits that the rules add, of sentences that change along.
+    """
+
+    def __init__(self, report: ReadReport, change: Change) -> None:
+        self.report, self.edits = report, change.edits
+        self.perturbed = apply_edits(report.text, change.edits)
+        self.along: list[Edit] = []
+
+    @cached_property
+    def sentences(self) -> list[PlainSentence]:
+        return self.report.plain
+
+    @cached_property
+    def touched(self) -> list[PlainSentence]:
+        """The sentences with an edit in them."""
+        starts = self.report.plain_starts
+        found = set()
+        for edit in self.edits:
+            # Sentences lie end to end, and an edit may end where one ends or begins.
+            first = max(0, bisect_right(starts, edit.start) - 2)
+            for number in range(first, bisect_right(starts, edit.end)):
+                if _is_in(edit, self.sentences[number]):
+                    found.add(number)
+        return [self.sentences[number] for number in sorted(found)]
+
+    @cached_property
+    def others(self) -> list[PlainSentence]:
+        touched = {sentence.number for sentence in self.touched}
+        return [s for s in self.sentences if s.number not in touched]
+
+    @cached_property
+    def after(self) -> list[str]:
+        """The touched sentences as they read after the change."""
+        return [apply_edits(s.said, self.edits_of(s)).lower() for s in self.touched]
+
+    def edits_of(self, sentence: PlainSentence) -> list[Edit]:
+        """The edits of one sentence, in characters of it, with what they do there."""
+        edits = self.edits
+        if len(edits) > _MANY_EDITS:
+            # In text order and without overlap, so that their ends are in order as well.
+            last = bisect_right(edits, sentence.end, key=lambda edit: edit.start)
+            edits = edits[bisect_left(edits, sentence.start, key=lambda edit: edit.end) : last]
+        return [part for edit in edits if (part := clipped(edit, sentence))]
+
+    @cached_property
+    def told(self) -> str:
+        """What the change says now, in the words around its edits."""
+        return " ".join([*self.after, *(edit.replacement.lower() for edit in self.edits)])
+
+    @cached_property
+    def place(self) -> str:
+        """Where the changed thing is, in the words of the sentences that were changed."""
+        return " ".join(sentence.said for sentence in self.touched)
+
+    def said_twice(self) -> str | None:
+        """That a changed sentence says what another sentence says already, in words; or None."""
+        own = Counter(bare(sentence.said) for sentence in self.touched)
+        for sentence, after in zip(self.touched, self.after, strict=True):
+            said = bare(after)
+            if not said or said == bare(sentence.said):
+                continue
+            if self.report.plain_counts[said] > own[said]:
+                return f"the change would say twice: {said!r}"
+        return None
+
+    def make_room(self, topic: Topic | None, place: int) -> Iterator[str]:
+        """Denials of organs and of the whole film that the finding now stated at `place` belies."""
+        for sentence in self.others:
+            before = self.sentences[sentence.number - 1] if sentence.number else None
+            denial = denial_of(sentence, before)
+            if denial is None:
+                continue
+            # "The right lung is clear" says nothing of the left one.
+            is_of_organs = denial.systems and not denial.only_acute
+            sides = sides_in(sentence.said) if is_of_organs else frozenset()
+            if len(sides) == 1 and sides != sides_in(self.told):
+                continue
+            covers = denial.covers(topic) if topic else not (denial.systems or denial.only_acute)
+            beside = topic is not None and denial.is_beside(topic)
+            if not covers and not (beside and sentence.start >= place):
+                continue
+            edit = spared(self.report.text, sentence) if sentence.start >= place else None
+            if edit is None and not covers:
+                continue
+            if edit is None:
+                yield f"the report says elsewhere: {quoted(sentence)}"
+                return
+            self.goes_along(edit)
+
+    def goes_along(self, edit: Edit) -> None:
+        """Add an edit of a sentence that changes along, once; an empty one is none."""
+        if edit not in self.along and (edit.replacement or edit.start < edit.end):
+            self.along.append(edit)
+
+
+def clipped(edit: Edit, sentence: PlainSentence) -> Edit | None:
+    """What an edit does to the words of one sentence."""
+    start, end = max(edit.start, sentence.start), min(edit.end, sentence.end)
+    if start > end:
+        return None
+    replacement = edit.replacement if edit.start >= sentence.start else ""
+    return Edit(start - sentence.start, end - sentence.start, replacement)
+
+
+def _is_in(edit: Edit, sentence: PlainSentence) -> bool:
+    if edit.start == edit.end:
+        return sentence.start < edit.start < sentence.end or (
+            edit.start == sentence.end and not edit.replacement.strip().endswith((".", "!", "?"))
+        )
+    return edit.start < sentence.end and sentence.start + sentence.lead < edit.end
+
+
+def quoted(sentence: PlainSentence) -> str:
+    """The beginning of a sentence, for a reason."""
+    said = " ".join(sentence.said.split())
+    return repr(said if len(said) <= 70 else said[:67] + "...")
+
+
+def told_elsewhere(source: ReadReport, finding: Finding, changed: Collection[int]) -> bool:
+    """Whether other sentences state or doubt it under another name, or its cause."""
+    return any(other.polarity is not Polarity.NEGATIVE for other in _kin(source, finding, changed))
+
+
+def denied_elsewhere(source: ReadReport, finding: Finding, changed: Collection[int]) -> bool:
+    """Whether other sentences deny it, or call normal what it would be seen in."""
+    denied = (
+        other
+        for other in source.findings
+        if other.polarity is Polarity.NEGATIVE
+        and other.sentence not in changed
+        and not _denies_what_is_acute(source, other.sentence)
+    )
+    return any(may_be_one(other, finding) or _settles(other, finding) for other in denied)
+
+
+def compared_elsewhere(source: ReadReport, finding: Finding, changed: Collection[int]) -> bool:
+    """Whether other sentences compare with a prior, be it bones if it is one, else the chest."""
+    is_bone = finding.observation in discourse().bones
+    return any(
+        sentence.changes and not sentence.normal and is_bone in _tells_of_bones(sentence)
+        for sentence in source.sentences
+        if sentence.index not in changed
+    )
+
+
+def names_side_elsewhere(source: ReadReport, side: str, changed: Collection[int]) -> bool:
+    """Whether other sentences speak of that side: of bones where these do, else of the chest."""
+    followers = {follower for index in changed for follower in source.followers(index)}
+    speaking = (source.sentences[index] for index in followers.union(changed))
+    told = set().union(*map(_tells_of_bones, speaking))
+    return any(
+        _speaks_of(source, sentence, side) and not told.isdisjoint(_tells_of_bones(sentence))
+        for sentence in _others(source, changed)
+    )
+
+
+def names_zone_elsewhere(
+    source: ReadReport, finding: Finding, zone: Attribute, changed: Collection[int]
+) -> bool:
+    """Whether other sentences speak of that zone in its words, or of its kin at that height."""
+    words = zone.span.of(source.text).lower()
+    if any(
+        words in source.words_of(sentence)
+        for sentence in _others(source, changed)
+        if not sentence.findings
+    ):
+        return True
+    near = {zone.value} | discourse().levels.get(zone.value, frozenset())
+    return any(
+        other.polarity is not Polarity.NEGATIVE and near & heights(other)
+        for other in _kin(source, finding, changed)
+    )
+
+
+def are_kin(one: Finding, other: Finding) -> bool:
+    """Whether two mentions may be of the same thing or of its cause, at no two places."""
+    if may_be_one(one, other):
+        return True
+    related = discourse().kin.get(one.observation, frozenset())
+    if other.observation not in related or on_two_sides(one, other):
+        return False
+    return not one.zones or not other.zones or not heights(one).isdisjoint(heights(other))
+
+
+def _denies_what_is_acute(source: ReadReport, index: int) -> bool:
+    """Whether a sentence denies what is acute in general: `consistency` makes room in it."""
+    denial = denial_of(source.plain[index])
+    return denial is not None and denial.only_acute
+
+
+def _settles(normal: Finding, finding: Finding) -> bool:
+    settled = discourse().settles.get(normal.observation, frozenset())
+    return normal.normal and finding.observation in settled
+
+
+def _kin(source: ReadReport, finding: Finding, changed: Collection[int]) -> Iterator[Finding]:
+    """Mentions in other sentences that may speak of the same thing, at no other place."""
+    for other in source.findings:
+        if other.sentence not in changed and are_kin(other, finding):
+            yield other
+
+
+def _others(source: ReadReport, changed: Collection[int]) -> Iterator[Sentence]:
+    """The sentences besides, without those that merely deny."""
+    for sentence in source.sentences:
+        is_told = sentence.category is not Category.TECHNIQUE and not sentence.normal
+        if is_told and sentence.index not in changed:
+            yield sentence
+
+
+def _speaks_of(source: ReadReport, sentence: Sentence, side: str) -> bool:
+    named = re.search(rf"\b{side}", source.words_of(sentence)) is not None
+    return named or any(finding.side == side for finding in sentence.findings)
+
+
+def _tells_of_bones(sentence: Sentence) -> set[bool]:
+    """Whether of bones, of anything else, or, where no finding says, of either."""
+    kinds = {finding.observation in discourse().bones for finding in sentence.findings}
+    return kinds or {True, False}

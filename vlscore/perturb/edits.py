@@ -1,0 +1,254 @@
+"""One change of one report, as a plain value that can be checked against the original.
+
+Edits that keep a sentence a sentence: capitals, articles, spaces.
+
+Random choices that are the same on any machine, with any library version, for ever.
+"""
+
+import hashlib
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
+from enum import StrEnum
+from itertools import pairwise
+from typing import Any, NamedTuple, TypeVar
+
+
+class Expected(StrEnum):
+    """Whether a good metric should notice the change."""
+
+    SIGNIFICANT = "significant"
+    INSIGNIFICANT = "insignificant"
+
+
+class ErrorCategory(StrEnum):
+    """The six error categories of ReXVal (Yu et al. 2023)."""
+
+    FALSE_FINDING = "false_finding"
+    OMITTED_FINDING = "omitted_finding"
+    WRONG_LOCATION = "wrong_location"
+    WRONG_SEVERITY = "wrong_severity"
+    FALSE_COMPARISON = "false_comparison"
+    OMITTED_COMPARISON = "omitted_comparison"
+
+
+class Effect(StrEnum):
+    """What a change does to what the report says; each has its rule in `consistency`."""
+
+    STATED = "stated"
+    LEFT_OUT = "left out"
+    DENIED = "denied"
+    MOVED = "moved"
+    REGRADED = "regraded"
+    COMPARED = "compared"
+    NOT_COMPARED = "not compared"
+    NORMALITY_LEFT_OUT = "normality left out"
+    NO_CONTENT_LEFT_OUT = "no content left out"
+    REORDERED = "reordered"
+
+
+class Meaning(NamedTuple):
+    """What a change is meant to do, for the check that reads the rest of the report.
+
+    Attributes:
+        effect: what it does.
+        observations: to which, as in `vlscore.findings.Finding.observation`.
+        old, new: the side, zone, grade or comparison before and after, where it has one.
+    """
+
+    effect: Effect
+    observations: tuple[str, ...] = ()
+    old: str | None = None
+    new: str | None = None
+
+
+class Edit(NamedTuple):
+    """Characters [start, end) of the original, counted in code points, become `replacement`."""
+
+    start: int
+    end: int
+    replacement: str
+
+
+class Change(NamedTuple):
+    """What a kind proposes: its edits in text order without overlap, and the rule that fired.
+
+    `meaning` says what the rest of the report is checked for. Without one, as where the meaning
+    stays the same, only the layout and repetitions are.
+    """
+
+    edits: tuple[Edit, ...]
+    rule: str
+    meaning: Meaning | None = None
+
+
+def change_of(edits: Iterable[Edit], rule: str, meaning: Meaning | None = None) -> Change | None:
+    """A change with its edits in text order; None where there are none, or two overlap."""
+    ordered = tuple(sorted(set(edits)))
+    if not ordered or any(one.end > other.start for one, other in pairwise(ordered)):
+        return None
+    return Change(ordered, rule, meaning)
+
+
+@dataclass(frozen=True, slots=True)
+class Perturbation:
+    """A report and a changed copy of it.
+
+    Attributes:
+        study_id: whose report it is.
+        kind: of perturbation, as in "remove-pathology".
+        expected: whether a good metric should notice.
+        category: ReXVal's error category; None where the change is no error.
+        original, perturbed: the report before and after; they differ in more than white space.
+        edits: `apply_edits(original, edits)` is `perturbed`.
+        rule: what chose the edits, as in "side:left->right pleural_effusion".
+    """
+
+    study_id: str
+    kind: str
+    expected: Expected
+    category: ErrorCategory | None
+    original: str
+    perturbed: str
+    edits: tuple[Edit, ...]
+    rule: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, ready for json."""
+        content = {field.name: getattr(self, field.name) for field in fields(self)}
+        content["edits"] = [edit._asdict() for edit in self.edits]
+        return content
+
+
+def apply_edits(text: str, edits: Iterable[Edit]) -> str:
+    """The text with its edits made.
+
+    Raises ValueError where an edit lies outside the text, overlaps or precedes the one before.
+
+    >>> apply_edits("left effusion", [Edit(0, 4, "right")])
+    'right effusion'
+    """
+    parts = []
+    done = 0
+    for edit in edits:
+        if not done <= edit.start <= edit.end <= len(text):
+            raise ValueError(f"{edit} overlaps the edit before it or leaves the text")
+        parts += [text[done : edit.start], edit.replacement]
+        done = edit.end
+    return "".join([*parts, text[done:]])
+
+
+_ARTICLE = re.compile(r"\b(an?)(\s+)$", re.IGNORECASE)
+# What de-identification leaves: nobody knows how it is spoken.
+_MASK = ("XXXX", "xxxx")
+_WORD = re.compile(r"[^\W_]+")
+# Written with a consonant but spoken with a vowel, and the other way round. An abbreviation has no
+# vowel, or names a lobe; other words may stand in capitals as well.
+_SPOKEN_VOWEL = re.compile(
+    r"hour|honest|8|1[18]\b|MRI\b|[xX]-?ray|[FHLMNRSX](?:[B-DF-HJ-NP-TV-XZ0-9]+|UL)\b"
+)
+_SPOKEN_CONSONANT = re.compile(r"(?:uni(?!n)|eu|one\b|use|usual)", re.IGNORECASE)
+
+
+def in_case_of(word: str, model: str) -> str:
+    """`word` with the capitals of `model`: none, a first one, or all.
+
+    >>> in_case_of("right", "Left"), in_case_of("apex", "BASE"), in_case_of("RUL", "rll")
+    ('Right', 'APEX', 'rul')
+    """
+    letters = [character for character in model if character.isalpha()]
+    if len(letters) > 1 and all(character.isupper() for character in letters):
+        return word.upper()
+    lowered = word.lower()
+    if letters and letters[0].isupper():
+        return lowered[:1].upper() + lowered[1:]
+    return lowered
+
+
+def article_for(words: str) -> str:
+    """The indefinite article before some words.
+
+    >>> article_for("apical opacity"), article_for("unilateral effusion"), article_for("RLL mass")
+    ('an', 'a', 'an')
+    """
+    if _SPOKEN_VOWEL.match(words):
+        return "an"
+    if _SPOKEN_CONSONANT.match(words):
+        return "a"
+    return "an" if words[:1].lower() in "aeiou" else "a"
+
+
+def replaced(text: str, start: int, end: int, words: str) -> list[Edit]:
+    """Edits that put `words` for text[start:end], with the article before them put right."""
+    article = _ARTICLE.search(text, max(0, start - 6), start)
+    edits = [Edit(start, end, words)]
+    following = f"{words}{text[end : end + 20]}".lstrip()
+    if article is None or not _WORD.match(following) or following.startswith(_MASK):
+        return edits
+    wanted = article_for(following)
+    if article.group(1).lower() != wanted:
+        place = article.span(1)
+        model = "AN" if text.isupper() else f"{article.group(1)[0]}n"
+        edits.insert(0, Edit(*place, in_case_of(wanted, model)))
+    return edits
+
+
+def removed(text: str, start: int, end: int, *, opens: bool = False) -> list[Edit]:
+    """Edits that take text[start:end] out with one of the spaces around it.
+
+    Args:
+        opens: the words open a sentence, so that the next word takes over their capital.
+    """
+    while end < len(text) and text[end] in " \t":
+        end += 1
+    if opens and text[start].isupper() and end < len(text):
+        return [Edit(start, end + 1, text[end].upper())]
+    return replaced(text, start, end, "")
+
+
+def with_capital(words: str, *, like: str) -> str:
+    """`words` with a first letter as large as that of `like`.
+
+    >>> with_capital("no effusion.", like="Small effusion.")
+    'No effusion.'
+    """
+    if not like[:1].isupper():
+        return words[:1].lower() + words[1:]
+    return words[:1].upper() + words[1:]
+
+
+Option = TypeVar("Option")
+
+
+class Chance:
+    """A stream of choices that its key decides.
+
+    numpy and the standard library promise a stable stream for few of their methods; a hash in
+    counter mode needs no promise.
+    """
+
+    def __init__(self, *key: object) -> None:
+        digest = hashlib.blake2b(digest_size=32)
+        for part in key:
+            encoded = str(part).encode("utf-8", "surrogatepass")
+            digest.update(f"{len(encoded)}:".encode() + encoded)
+        self._key = digest.digest()
+        self._drawn = 0
+
+    def below(self, count: int) -> int:
+        """An integer in [0, count); its bias is below count / 2⁶⁴."""
+        block = hashlib.blake2b(self._drawn.to_bytes(8, "big"), key=self._key, digest_size=8)
+        self._drawn += 1
+        return int.from_bytes(block.digest(), "big") * count >> 64
+
+    def pick(self, options: Sequence[Option]) -> Option:
+        """One of the options, each as likely."""
+        return options[self.below(len(options))]
+
+    def shuffled(self, options: Iterable[Option]) -> list[Option]:
+        """The options in random order, each order as likely (Fisher and Yates)."""
+        order = list(options)
+        for last in range(len(order) - 1, 0, -1):
+            other = self.below(last + 1)
+            order[last], order[other] = order[other], order[last]
+        return order

@@ -1,0 +1,233 @@
+"""Taking sentences out of a report so that what stays reads as if they had never been there.
+
+Remove the sentence that states a pathology.
+
+Remove a sentence that says nothing of the patient's chest.
+"""
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+from itertools import pairwise
+
+from vlscore.findings import Category, Finding, Polarity, Sentence
+from vlscore.perturb.changed_sentences import told_elsewhere
+from vlscore.perturb.edits import Chance, Change, Edit, Effect, ErrorCategory, Expected, Meaning
+from vlscore.perturb.parsed_report import ReadReport, topic_of
+from vlscore.perturb.registry import Kind
+
+_DIGITS = re.compile(r"\d{1,2}")
+
+
+def remove_sentences(source: ReadReport, indices: Collection[int]) -> tuple[Edit, ...] | None:
+    """Edits that remove the sentences with the numbers given.
+
+    List numbers go with an item that goes whole, and the items after it are numbered anew. None
+    where no sentence of a section, or of the report, would be left, or half of one, or where the
+    sentence after one of them speaks of it.
+    """
+    gone = sorted(set(indices))
+    if not gone or len(gone) == len(source.sentences):
+        return None
+    if any(source.is_joined(index) for index in gone) or _empties_a_section(source, set(gone)):
+        return None
+    after = {index + 1 for index in gone}.difference(gone, [len(source.sentences)])
+    if any(source.goes_on(index) or source.speaks_of_the_one_before(index) for index in after):
+        return None
+    edits = [_removal(source, first, last) for first, last in _runs(source, gone)]
+    edits += _renumbering(source, edits)
+    return tuple(sorted(edits))
+
+
+def _runs(source: ReadReport, gone: Sequence[int]) -> list[tuple[int, int]]:
+    """First and last of each stretch of neighbours within one section."""
+    runs = [[gone[0], gone[0]]]
+    for before, index in pairwise(gone):
+        if index == before + 1 and not source.opens_section(index):
+            runs[-1][1] = index
+        else:
+            runs.append([index, index])
+    return [(first, last) for first, last in runs]
+
+
+def _empties_a_section(source: ReadReport, gone: set[int]) -> bool:
+    opened = [k for k in range(len(source.sentences)) if source.opens_section(k)]
+    bounds = pairwise([*opened, len(source.sentences)])
+    return any(gone.issuperset(range(first, last)) for first, last in bounds)
+
+
+def _removal(source: ReadReport, first: int, last: int) -> Edit:
+    start, end = source.sentences[first].span.start, source.sentences[last].span.end
+    following = last + 1
+    goes_on = following < len(source.sentences) and not source.opens_section(following)
+    if goes_on and not source.opens_paragraph(following):
+        return Edit(start, source.sentences[following].span.start, "")
+    if source.opens_section(first) and goes_on:
+        number = source.number_start(following)
+        there = source.sentences[following].span.start if number is None else number
+        here = source.number_start(first)
+        return Edit(start if here is None else here, there, "")
+    return Edit(source.before(first), end, "")
+
+
+def _renumbering(source: ReadReport, edits: Sequence[Edit]) -> list[Edit]:
+    """New numbers for the items after those that went."""
+    found: list[Edit] = []
+    lost = 0
+    for index in range(len(source.sentences)):
+        place = source.number_start(index)
+        if place is None:
+            lost = 0 if source.opens_section(index) else lost
+            continue
+        digits = _DIGITS.search(source.text, place, source.sentences[index].span.start)
+        if digits is None:
+            continue
+        number = int(digits.group())
+        if number == 1:
+            lost = 0
+        if any(edit.start <= digits.start() and digits.end() <= edit.end for edit in edits):
+            lost += 1
+        elif lost and number > lost:
+            found.append(Edit(*digits.span(), str(number - lost)))
+    return found
+
+
+# A report that says it again and again has no sentence whose loss leaves the finding out.
+_MOST_SENTENCES = 3
+_OTHERWISE = re.compile(
+    r"^otherwise,?\s+(?=\w)|(?<=\bis )otherwise |(?<=\bare )otherwise |(?<=\bappear )otherwise ",
+    re.IGNORECASE,
+)
+
+
+class RemovePathology(Kind):
+    """Where other sentences state the same finding again, or refer back to it, they go with it."""
+
+    name = "remove-pathology"
+    description = "Remove the sentence that states a positive finding."
+    expected = Expected.SIGNIFICANT
+    category = ErrorCategory.OMITTED_FINDING
+    origin = "VLScore paper, section 4.2, kind 1 (238 of 979)"
+    nothing = "no sentence states a positive finding that can be left out"
+
+    def changes(self, source: ReadReport, chance: Chance) -> Iterator[Change]:
+        if source.has_labels:
+            return
+        tried = set()
+        for sentence in chance.shuffled(source.sentences):
+            pathologies = source.pathologies(sentence)
+            topics = frozenset(map(topic_of, pathologies))
+            if not pathologies or topics in tried:
+                continue
+            tried.add(topics)
+            gone = _all_that_tell(source, pathologies)
+            if len(gone) > _MOST_SENTENCES or _is_missed(source, gone):
+                continue
+            edits = remove_sentences(source, gone)
+            if edits is not None:
+                sole = [edit for index in gone for edit in _sole(source, index + 1, gone)]
+                names = tuple(dict.fromkeys(f.observation for f in _told(source, gone)))
+                meaning = Meaning(Effect.LEFT_OUT, names)
+                yield Change(tuple(sorted([*edits, *sole])), f"sentence:{'+'.join(names)}", meaning)
+
+
+def _all_that_tell(source: ReadReport, findings: list[Finding]) -> set[int]:
+    """The sentences that state the findings, speak of them, or recommend what to do about them."""
+    stating = set[int]().union(*(source.sentences_stating(finding) for finding in findings))
+    gone = stating.union(*(source.followers(index) for index in stating))
+    return gone | {index + 1 for index in gone if _recommends(source, index + 1)}
+
+
+def _is_missed(source: ReadReport, gone: set[int]) -> bool:
+    """Whether what stays speaks of what goes: by another name, or as of something said before."""
+    if any(told_elsewhere(source, f, gone) for f in _told(source, gone) if f.is_present):
+        return True
+    stays = [sentence for sentence in source.sentences if sentence.index not in gone]
+    if any(sentence.category is Category.COMMUNICATION for sentence in stays):
+        return True
+    is_normal = not any(map(source.pathologies, stays))
+    if is_normal and any(sentence.category is Category.RECOMMENDATION for sentence in stays):
+        return True
+    return any(
+        index + 1 not in gone and source.leans(index + 1) and not _sole(source, index + 1, gone)
+        for index in gone
+    )
+
+
+def _sole(source: ReadReport, index: int, gone: set[int]) -> list[Edit]:
+    """Takes "otherwise" from the sentence that follows what went: there is nothing else now."""
+    if index in gone or index == len(source.sentences) or source.opens_section(index):
+        return []
+    start, end = source.sentences[index].span
+    word = _OTHERWISE.search(source.text[start:end])
+    if word is None:
+        return []
+    first = source.text[start + word.end()]
+    if word.start() > 0 or not word.group()[0].isupper():
+        return [Edit(start + word.start(), start + word.end(), "")]
+    return [Edit(start, start + word.end() + 1, first.upper())]
+
+
+def _told(source: ReadReport, gone: set[int]) -> list[Finding]:
+    told = [finding for index in sorted(gone) for finding in source.sentences[index].findings]
+    return [finding for finding in told if finding.polarity is not Polarity.NEGATIVE]
+
+
+def _recommends(source: ReadReport, index: int) -> bool:
+    if index == len(source.sentences) or source.opens_paragraph(index):
+        return False
+    return source.sentences[index].category is Category.RECOMMENDATION
+
+
+# What stays must not stand under one of these.
+_HEADER = re.compile(r"(?:technique|history|indication|comparison|exam\w*)\b[^:\n]*:\s*$", re.I)
+_INSIGNIFICANT = {
+    Category.TECHNIQUE,
+    Category.COMMUNICATION,
+    Category.HISTORY,
+    Category.RECOMMENDATION,
+}
+
+# That there is nothing to compare with, or with what it was compared, says nothing of the chest.
+_NOTHING_COMPARED = re.compile(
+    r"(?:no|none)\b(?=.*\b(?:comparison|prior|previous|old)\b)(?!.*\b(?:change|interval)).*"
+    r"|comparison:?(?: (?:is|was) made)?(?: (?:to|with))?(?:[\s,./-]|xxxx|_+|[\d]|none|the|a|prior|"
+    r"previous|study|studies|radiographs?|films?|chest|x-?xxxx|x-?ray|exam\w*|dated|from|of)*",
+)
+_ADMINISTRATIVE = re.compile(
+    r".*\b(?:message (?:was )?sent|available for (?:my )?interpretation|thanks?)\b.*"
+    r"|(?:the |this )?(?:study|exam\w*|film|image) is (?:somewhat |slightly |mildly )?limited"
+)
+
+
+class RemoveInsignificant(Kind):
+    """Only sentences without a finding, stated or denied, that no other sentence leans on."""
+
+    name = "remove-insignificant"
+    description = "Remove a sentence on technique, communication, history or recommendations."
+    expected = Expected.INSIGNIFICANT
+    origin = "VLScore paper, section 4.2, kind 2 (119 of 979)"
+    nothing = "no sentence is of technique, communication, history or recommendations alone"
+
+    def changes(self, source: ReadReport, chance: Chance) -> Iterator[Change]:
+        for sentence in chance.shuffled(source.sentences):
+            if source.followers(sentence.index):
+                continue
+            if sentence.category not in _INSIGNIFICANT and not _is_administrative(source, sentence):
+                continue
+            if not source.says_nothing_clinical(sentence):
+                continue
+            if _HEADER.search(source.lead(sentence.index)):
+                continue
+            edits = remove_sentences(source, [sentence.index])
+            if edits is not None:
+                meaning = Meaning(Effect.NO_CONTENT_LEFT_OUT)
+                yield Change(edits, f"sentence:{sentence.category}", meaning)
+
+
+def _is_administrative(source: ReadReport, sentence: Sentence) -> bool:
+    """Whether a sentence of no category is on what was compared, how good the film is, or sent."""
+    said = source.words_of(sentence).strip(" .")
+    if sentence.category is Category.COMPARISON:
+        return _NOTHING_COMPARED.fullmatch(said) is not None
+    is_other = sentence.category is Category.OTHER
+    return is_other and _ADMINISTRATIVE.fullmatch(said) is not None

@@ -1,0 +1,250 @@
+"""Say the same in other words.
+
+Put the sentences of a report in another order.
+
+Replace a word that says nothing by [UNK].
+
+Exchange a normal report for the standard normal report.
+
+Leave unmentioned what the report denies.
+"""
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from functools import cache
+from itertools import accumulate, pairwise
+
+from vlscore.findings import Category, Sentence
+from vlscore.perturb.edits import (
+    Chance,
+    Change,
+    Edit,
+    Effect,
+    Expected,
+    Meaning,
+    replaced,
+    with_capital,
+)
+from vlscore.perturb.kinds.removals import remove_sentences
+from vlscore.perturb.lexicons import Equivalents, equivalents, noninformative
+from vlscore.perturb.parsed_report import ReadReport
+from vlscore.perturb.registry import Kind, NeedsStandardNormal
+
+_LAST_WORDS = re.compile(r"[\w-]+ [\w-]+\s*$|[\w-]+\s*$")
+_FUNCTION_WORDS = {"the", "of", "in", "is", "are", "for", "no", "there", "with", "to"}
+_NEXT_WORD = re.compile(r"\s*([\w-]+)")
+
+
+class Paraphrase(Kind):
+    """One phrase becomes another of the table `equivalents.toml`."""
+
+    name = "paraphrase"
+    description = "Replace a phrase by one that means the same."
+    expected = Expected.INSIGNIFICANT
+    nothing = "the report holds no phrase of the table of equivalents"
+
+    def changes(self, source: ReadReport, chance: Chance) -> Iterator[Change]:
+        said = source.text.lower()
+        found = [
+            (group, match)
+            for group in equivalents()
+            if any(phrase in said for phrase in group.phrases)
+            for match in _pattern(group.phrases).finditer(source.text)
+        ]
+        for group, match in chance.shuffled(found):
+            sentence = _sentence_at(source, match.start())
+            if sentence is None or not _fits(source.text, group, match, sentence):
+                continue
+            old = match.group()
+            others = [phrase for phrase in group.phrases if phrase not in group.not_instead]
+            options = [p for p in others if _may_stand(source, sentence, old.lower(), p)]
+            if options:
+                new = chance.pick(options)
+                edits = replaced(source.text, *match.span(), with_capital(new, like=old))
+                yield Change(tuple(edits), f"equivalent:{old.lower()}->{new}")
+
+
+def _may_stand(source: ReadReport, sentence: Sentence, old: str, new: str) -> bool:
+    """Whether the phrase is another one, and repeats no word of the sentence."""
+    brought = set(new.split()) - set(old.split()) - _FUNCTION_WORDS
+    rest = source.words_of(sentence).replace(old, " ", 1)
+    return new != old and brought.isdisjoint(re.findall(r"[\w-]+", rest))
+
+
+def _sentence_at(source: ReadReport, place: int) -> Sentence | None:
+    """The sentence that holds a character of the report."""
+    before = bisect_right(source.sentences, place, key=lambda sentence: sentence.span.start)
+    sentence = source.sentences[before - 1] if before else None
+    return sentence if sentence and place < sentence.span.end else None
+
+
+def _fits(text: str, group: Equivalents, match: re.Match[str], sentence: Sentence) -> bool:
+    opens = match.start() == sentence.span.start
+    closes = not text[match.end() : sentence.span.end].strip(" .")
+    if group.at == "start" and not opens:
+        return False
+    if group.at == "end" and not closes:
+        return False
+    if group.at == "sentence" and not (opens and closes):
+        return False
+    if group.before:
+        following = _NEXT_WORD.match(text, match.end())
+        if following is None or following.group(1).lower() not in group.before:
+            return False
+    if group.after:
+        preceding = _LAST_WORDS.search(text, sentence.span.start, match.start())
+        words = preceding.group().lower().split() if preceding else []
+        return " ".join(words) in group.after or " ".join(words[-1:]) in group.after
+    return True
+
+
+@cache
+def _pattern(phrases: tuple[str, ...]) -> re.Pattern[str]:
+    longest_first = sorted(phrases, key=len, reverse=True)
+    alternatives = "|".join(re.escape(phrase) for phrase in longest_first)
+    return re.compile(rf"(?<![\w-])(?:{alternatives})(?![\w-])", re.IGNORECASE)
+
+
+_TRIES = 4
+
+
+class ShuffleSentences(Kind):
+    """Sentences move within their paragraph; one that leans on the one before moves with it."""
+
+    name = "shuffle-sentences"
+    description = "Put the sentences of a paragraph in another order."
+    expected = Expected.INSIGNIFICANT
+    nothing = "no paragraph has two sentences that can change places"
+
+    def changes(self, source: ReadReport, chance: Chance) -> Iterator[Change]:
+        if source.has_labels or any(source.is_joined(s.index) for s in source.sentences):
+            return
+        regions = [units for units in _regions(source) if len(units) > 1]
+        for _ in range(_TRIES):
+            edits = [edit for units in regions if (edit := _shuffled(source, units, chance))]
+            if edits:
+                order = f"order:{sum(map(len, regions))} sentences"
+                yield Change(tuple(edits), order, Meaning(Effect.REORDERED))
+
+
+def _regions(source: ReadReport) -> list[list[list[int]]]:
+    """For each paragraph or list item its units: sentences that move together."""
+    regions: list[list[list[int]]] = []
+    for sentence in source.sentences:
+        index = sentence.index
+        if source.opens_paragraph(index):
+            regions.append([[index]])
+        elif source.keeps_its_place(index) or _is_tied(source, index):
+            regions[-1][-1].append(index)
+        else:
+            regions[-1].append([index])
+    return regions
+
+
+def _is_tied(source: ReadReport, index: int) -> bool:
+    before = source.sentences[index - 1].span.of(source.text)
+    return not before.endswith((".", "!", "?"))
+
+
+def _shuffled(source: ReadReport, units: list[list[int]], chance: Chance) -> Edit | None:
+    spans = [
+        (source.sentences[unit[0]].span.start, source.sentences[unit[-1]].span.end)
+        for unit in units
+    ]
+    order = chance.shuffled(range(len(spans)))
+    if order == sorted(order):
+        return None
+    stop = " ." if source.is_tokenised else "."
+    texts = [source.text[start:end] for start, end in spans]
+    texts = [text if text.endswith((".", "!", "?")) else text + stop for text in texts]
+    gaps = [source.text[a[1] : b[0]] for a, b in pairwise(spans)]
+    parts = [texts[order[0]]]
+    for gap, position in zip(gaps, order[1:], strict=True):
+        parts += [gap if gap.isspace() else " ", texts[position]]
+    edit = Edit(spans[0][0], spans[-1][1], "".join(parts))
+    return None if edit.replacement == source.text[edit.start : edit.end] else edit
+
+
+class ReplaceUninformative(Kind):
+    """Preferably in a sentence that states a finding, where changed words stand as well."""
+
+    name = "replace-uninformative"
+    description = "Replace a word without information by [UNK]; the control for changed words."
+    expected = Expected.INSIGNIFICANT
+    origin = "VLScore paper, section 4.2, kind 5 (133 of 979)"
+    nothing = "every word carries information"
+
+    def changes(self, source: ReadReport, chance: Chance) -> Iterator[Change]:
+        found = [(s.has_positive, word) for s in source.sentences for word in _idle(source, s)]
+        for wanted in (True, False):
+            for word in chance.shuffled([w for has_positive, w in found if has_positive is wanted]):
+                yield Change((Edit(*word.span(), "[UNK]"),), f"word:{word.group().lower()}")
+
+
+def _idle(source: ReadReport, sentence: Sentence) -> Iterator[re.Match[str]]:
+    """Words of the list that stand outside every finding, attribute and rule of the sentence."""
+    taken: list[tuple[int, int]] = [finding.cue for finding in sentence.findings]
+    taken += [a.span for finding in sentence.findings for a in finding.attributes]
+    taken += [rule.span for finding in sentence.findings for rule in finding.rules]
+    taken.sort()
+    # The furthest end of the spans up to each, so that one look tells whether a word is free.
+    ends = list(accumulate((end for _, end in taken), max))
+    for word in _words().finditer(source.text, *sentence.span):
+        before = bisect_left(taken, (word.end(), -1))
+        if not before or ends[before - 1] <= word.start():
+            yield word
+
+
+@cache
+def _words() -> re.Pattern[str]:
+    words = "|".join(sorted(noninformative(), key=len, reverse=True))
+    return re.compile(rf"(?<![^\W\d_])(?:{words})(?!'s|[^\W\d_])", re.IGNORECASE)
+
+
+_FEWEST = 2
+_SILENT = {Category.TECHNIQUE, Category.COMMUNICATION}
+
+
+class StandardNormal(NeedsStandardNormal):
+    """Both say that nothing is wrong, in other words."""
+
+    name = "standard-normal"
+    description = "Exchange a normal report for a standard normal report."
+    expected = Expected.INSIGNIFICANT
+    origin = "VLScore paper, section 4.2, kind 6 (207 of 979)"
+    nothing = "the report is not normal throughout, or is the standard normal report"
+
+    def changes(self, source: ReadReport, chance: Chance) -> Iterator[Change]:
+        if source.standard_normal is not None and is_normal(source):
+            standard = source.styled(source.standard_normal)
+            edit = Edit(0, len(source.text), standard)
+            yield Change((edit,), "report:normal", Meaning(Effect.NORMALITY_LEFT_OUT))
+
+
+def is_normal(source: ReadReport) -> bool:
+    """Whether every sentence either states normality or is no statement about the patient."""
+    normal = [source.merely_denies(sentence) for sentence in source.sentences]
+    return sum(normal) >= _FEWEST and all(
+        denies or (sentence.category in _SILENT and source.says_nothing_clinical(sentence))
+        for sentence, denies in zip(source.sentences, normal, strict=True)
+    )
+
+
+class UnmentionNegatives(Kind):
+    """Every sentence of denials and normality goes; what the patient has stays."""
+
+    name = "unmention-negatives"
+    description = "Remove every sentence that only denies findings or states normality."
+    expected = Expected.INSIGNIFICANT
+    origin = "Pino's stress test, unmentioned against negative"
+    nothing = "the report does not both state and deny findings in sentences of their own"
+
+    def changes(self, source: ReadReport, chance: Chance) -> Iterator[Change]:
+        denying = [s.index for s in source.sentences if source.merely_denies(s)]
+        if source.has_labels or not any(source.pathologies(s) for s in source.sentences):
+            return
+        edits = remove_sentences(source, denying)
+        if edits is not None:
+            meaning = Meaning(Effect.NORMALITY_LEFT_OUT)
+            yield Change(edits, f"unmentioned:{len(denying)} sentences", meaning)

@@ -1,0 +1,558 @@
+"""Forms and lists: what of a report's layout no change may harm.
+
+A form answers its labels: "Pneumothorax: None.", "[x] Effusion", "| Heart | normal |", "Effusion?
+Yes". Through every change it keeps its labels, boxes, columns and lines, and an answer may only
+change word for word. Titles of sections ("FINDINGS:") have sentences below them, which may change;
+so have those of organs ("LUNGS:"), which must stay where they are.
+
+A report as the kinds of perturbation see it: its findings, its layout, its manner of writing.
+"""
+
+import re
+from bisect import bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from itertools import accumulate, chain
+from typing import NamedTuple
+
+from vlscore.findings import (
+    Axis,
+    Category,
+    Finding,
+    Polarity,
+    ReportFindings,
+    Sentence,
+    Side,
+    Status,
+    extract,
+)
+from vlscore.perturb.edits import Edit
+from vlscore.perturb.lexicons import discourse
+from vlscore.perturb.plaintext import PlainSentence, bare, sentences_of
+from vlscore.perturb.plaintext import words as plain_words
+
+# A label stands at the beginning of a line or item, or after the answer to the one before.
+_LABEL = re.compile(
+    r"(?:^|(?<=\n)|(?<=[.;|:] )|(?<=\n ))[ \t]*"
+    r"(?:\(?\d{1,2}[.)][ \t]*|[-*•+–][ \t]*|\[.\][ \t]*)*"
+    r"([A-Za-z][A-Za-z0-9 /&()'-]{1,48}?)[ \t]*"
+    r"(:(?!\d)|\?(?=[ \t]*(?i:yes|no|none|nil|present|absent)\b))"
+)
+# At the beginning of a line alone, and in two lines at least: "Effusion - none", "Heart....normal".
+_COLUMNED = re.compile(
+    r"^[ \t]*(?:[-*•][ \t]*)?([A-Za-z][A-Za-z0-9 /&()']{1,48}?)"
+    r"(?:[ \t]+([-–—=])[ \t]+|(\.{3,})[ \t]*|([ ]{3,}|\t+))(?=\S)",
+    re.MULTILINE,
+)
+# Without one of these signs nothing stands in columns.
+_MAY_BE_COLUMNED = re.compile(r"[ \t][-–—=][ \t]|\.{3}| {3}|\t")
+# A line with one of these is a row of a form: a box, a cell, a sign of present or absent.
+_BOX = re.compile(r"\[[ xX*✓-]?\]|\([ xX✓]?\)|[☐☑☒✓✔□■◻◼]")
+_ROW = re.compile(rf"^[^\n]*(?:{_BOX.pattern}|\||\t)[^\n]*$|^[ \t]*\+[ \t][^\n]*$", re.MULTILINE)
+_BULLET = re.compile(r"^[ \t]*[-*•–+][ \t]", re.MULTILINE)
+# Without one of these signs a report is plain prose in one paragraph.
+_MAY_BE_A_FORM = re.compile(
+    r"[:|\t\n?=•☐☑☒✓✔□■◻◼\[(]|\.{3}|   |^[ \t]*(?:[-*–+]|[A-Za-z][.)])[ \t]"
+)
+# Below one of these stands what is there, or what is not, item by item.
+_POLAR = re.compile(
+    r"^[ \t]*(?:present|absent|positives?(?: for)?|negatives?(?: for)?|yes|no|none|not present|"
+    r"abnormal|normal)[ \t]*:[ \t]*\n((?:[ \t]*[-*•+–]?[ \t]*[^\n:]+(?:\n|$))+)",
+    re.MULTILINE | re.IGNORECASE,
+)
+# A row says by its sign, its box or its heading whether a thing is there.
+_VERDICT = re.compile(r"\b(?:no|not|there (?:is|are))\b", re.IGNORECASE)
+# A title above lines that belong to it: "Effusion", and below it "  Present: yes".
+_ABOVE = re.compile(r"^[ \t]*[^\n:.]+(?=\n[ \t]+[A-Za-z][^\n:]{0,30}:)", re.MULTILINE)
+# Items with letters are not numbered anew, so that none of them may go.
+_LETTER = re.compile(r"^[ \t]*\(?([A-Za-z])[.)](?=\s)", re.MULTILINE)
+_ANY_NUMBER = re.compile(r"\d[.)]")
+_LIST_NUMBER = re.compile(
+    r"(?:(?<=^)|(?<=\n)|(?<=[.:;!?]\s)|(?<=[.:;]))[ \t]*\(?(\d{1,2})[.)](?=\s|[A-Za-z])"
+)
+# More than this is a sentence, not an answer.
+_LONGEST_ANSWER = 5
+_SENTENCE_END = re.compile(r"[.!?](?=\s|$)|\n|;")
+# Titles of sections, of which no answer is expected.
+_TITLE = re.compile(
+    r"(?:[\w ]* )?(?:findings?|impressions?|conclusions?|technique|comparisons?|history|"
+    r"indications?|exam\w*|procedure|clinical [\w ]+|reason [\w ]+|recommendations?|summary|"
+    r"opinion|addendum|report|diagnosis|views?|study|comments?|notes?|chest|text|result)",
+    re.IGNORECASE,
+)
+
+
+class Answer(NamedTuple):
+    """A label and the few words behind it; `start` is where these begin, `end` where they end."""
+
+    label: str
+    value: str
+    start: int
+    end: int
+
+
+@lru_cache(256)
+def labels(text: str) -> tuple[str, ...]:
+    """The labels of a report, in text order, without the titles of its sections."""
+    return tuple(match.group(1) for match in _labels(text))
+
+
+def _labels(text: str) -> list[re.Match[str]]:
+    found: list[re.Match[str]] = []
+    # Most reports have none, and to look for the signs is many times faster.
+    if ":" in text or "?" in text:
+        found = [m for m in _LABEL.finditer(text) if not _TITLE.fullmatch(m.group(1))]
+    if _MAY_BE_COLUMNED.search(text) is not None:
+        columned = list(_COLUMNED.finditer(text))
+        found += columned if len(columned) > 1 else ()
+    return found
+
+
+@lru_cache(256)
+def answers(text: str) -> tuple[Answer, ...]:
+    """The labels of a report that are answered in a few words.
+
+    >>> [(a.label, a.value) for a in answers("Pneumothorax: None. Heart: Normal.")]
+    [('Pneumothorax', 'None'), ('Heart', 'Normal')]
+    """
+    found = []
+    for match in _labels(text):
+        start = match.end()
+        while start < len(text) and text[start].isspace():
+            start += 1
+        stop = _SENTENCE_END.search(text, start)
+        end = len(text) if stop is None else stop.start()
+        value = text[start:end]
+        if 0 < len(value.split()) <= _LONGEST_ANSWER and ":" not in value:
+            found.append(Answer(match.group(1), value, start, end))
+    return tuple(found)
+
+
+def harm(original: str, perturbed: str, edits: Sequence[Edit]) -> str | None:
+    """What a change does to a form or to a list, in words for the user; None if nothing."""
+    if _MAY_BE_A_FORM.search(original) is not None:
+        reason = _harm_to_a_form(original, perturbed, edits)
+        if reason is not None:
+            return reason
+    if not _is_numbered_well(perturbed) and _was_numbered_well(original):
+        return "the change would leave a list with a gap in its numbers"
+    return None
+
+
+def _harm_to_a_form(original: str, perturbed: str, edits: Sequence[Edit]) -> str | None:
+    rows = sorted(_rows(original))
+    for edit, (start, end) in _meeting(edits, rows):
+        if not _is_word_for_word(original, edit, start, end):
+            return "the change would break a row of the report's form"
+    answered = {(a.start, a.end + 1): a for a in answers(original)}
+    for edit, span in _meeting(edits, sorted(answered)):
+        answer = answered[span]
+        if not _is_word_for_word(original, edit, answer.start, answer.end):
+            return f"the change would garble the answer to {answer.label!r}"
+    if labels(original) != labels(perturbed):
+        return "the change would break the report's labels"
+    if _LETTER.findall(original) != _LETTER.findall(perturbed):
+        return "the change would break the report's list"
+    if len(_BULLET.findall(original)) > 1 and not _BULLET.search(perturbed):
+        return "the change would break the report's list"
+    return None
+
+
+@lru_cache(256)
+def _rows(text: str) -> tuple[tuple[int, int], ...]:
+    """Lines of a form that have no label: with boxes or cells, or below "Present:"."""
+    below = (match.span(1) for match in _POLAR.finditer(text))
+    above = (match.span() for match in _ABOVE.finditer(text))
+    lines = (match.span() for match in _ROW.finditer(text))
+    rows: Iterator[tuple[int, int]] = chain(lines, below, above)
+    found = tuple(rows)
+    if any(text[start:end].lstrip().startswith("+") for start, end in found):
+        # Where "+" says present, "-" says absent.
+        return found + tuple(m.span() for m in re.finditer(r"^[ \t]*-[ \t][^\n]*", text, re.M))
+    return found
+
+
+def _meeting(
+    edits: Sequence[Edit], spans: Sequence[tuple[int, int]]
+) -> Iterator[tuple[Edit, tuple[int, int]]]:
+    """Each edit with each span that it touches; linear, but for spans that lie in one another."""
+    starts = [start for start, _ in spans]
+    # Where the spans up to each end at the latest.
+    ends = list(accumulate((end for _, end in spans), max))
+    for edit in edits:
+        for k in range(bisect_right(starts, edit.end) - 1, -1, -1):
+            if ends[k] < edit.start:
+                break
+            if edit.start <= spans[k][1]:
+                yield edit, spans[k]
+
+
+def _is_word_for_word(text: str, edit: Edit, start: int, end: int) -> bool:
+    """Whether an edit inside [start, end) puts words for words, in one line, and no verdict."""
+    if edit.start == end + 1 or edit.end < start:
+        return edit.start < edit.end
+    inside = start <= edit.start and edit.end <= end
+    old, new = text[edit.start : edit.end], edit.replacement
+    is_replacement = bool(old.strip()) and bool(new.strip()) and "\n" not in old + new
+    return inside and is_replacement and _VERDICT.search(new) is None
+
+
+@lru_cache(256)
+def _was_numbered_well(original: str) -> bool:
+    """As `_is_numbered_well`, remembered: it is asked with every change of a report."""
+    return _is_numbered_well(original)
+
+
+def _is_numbered_well(text: str) -> bool:
+    """Whether the list numbers run 1, 2, 3; or start again from 1."""
+    last = 0
+    if _ANY_NUMBER.search(text) is None:
+        return True
+    for match in _LIST_NUMBER.finditer(text):
+        number = int(match.group(1))
+        if number not in (1, last + 1):
+            return False
+        last = number
+    return True
+
+
+_NUMBER = re.compile(r"(?:\(?\d{1,2}[.)],?|[-*•])\s*$")
+_HEADER = re.compile(r"[A-Za-z][A-Za-z /&,()\-]{2,40}?[ \t]*:\s*(?:\(?\d{1,2}[.)]\s*)?$")
+_TIED_END = re.compile(r"(?:;|\s\d{1,2}\.)\s*$")
+_LABEL_WORDS = re.compile(r"[A-Za-z][\w ]{2,25}:")
+_TITLE_WORDS = 2
+_SPACED_PERIOD = re.compile(r"\w \.(?:\s|$)")
+_PERIOD = re.compile(r"\.(?:\s|$)")
+_WORDS = re.compile(r"[a-z']+")
+
+Topic = tuple[str, Side | None, tuple[str, ...]]
+
+
+@dataclass(frozen=True, eq=False)
+class ReadReport:
+    """One report, read once for all kinds.
+
+    Attributes:
+        text: the report.
+        findings: what it says, from `vlscore.findings.extract`.
+        standard_normal: the text that may stand for any normal report, where there is one.
+    """
+
+    text: str
+    findings: ReportFindings = field(repr=False)
+    standard_normal: str | None = None
+
+    @classmethod
+    def read(cls, report: str, standard_normal: str | None = None) -> "ReadReport":
+        """Extract the findings of a report. Raises InvalidReport if it is not a str."""
+        return cls(report, extract(report), standard_normal)
+
+    @property
+    def sentences(self) -> tuple[Sentence, ...]:
+        return self.findings.sentences
+
+    def words_of(self, sentence: Sentence) -> str:
+        """The sentence in lower case."""
+        return self._lower[sentence.index]
+
+    @cached_property
+    def _lower(self) -> list[str]:
+        return [sentence.span.of(self.text).lower() for sentence in self.sentences]
+
+    @cached_property
+    def plain(self) -> list[PlainSentence]:
+        """The sentences in plain words, for the check that is apart from the extractor."""
+        return sentences_of(self.text, [sentence.span for sentence in self.sentences])
+
+    @cached_property
+    def plain_starts(self) -> list[int]:
+        """Where each of the plain sentences begins; each ends where the next one begins."""
+        return [sentence.start for sentence in self.plain]
+
+    @cached_property
+    def plain_counts(self) -> Counter[str]:
+        """How often the report says each sentence, by its words alone."""
+        return Counter(bare(sentence.said) for sentence in self.plain)
+
+    @cached_property
+    def squeezed(self) -> str:
+        """The text with one blank for any white space: changes of that alone are none."""
+        return " ".join(self.text.split())
+
+    @cached_property
+    def is_lower_case(self) -> bool:
+        """Whether it is written without capitals, as tokenised corpora are."""
+        return not any(character.isupper() for character in self.text)
+
+    @cached_property
+    def is_upper_case(self) -> bool:
+        """Whether it is written in capitals throughout."""
+        return self.text.isupper()
+
+    @cached_property
+    def is_tokenised(self) -> bool:
+        """Whether punctuation stands apart from words ("no effusion .") more often than not."""
+        return 2 * len(_SPACED_PERIOD.findall(self.text)) > len(_PERIOD.findall(self.text))
+
+    @cached_property
+    def is_foreign(self) -> bool:
+        """Whether it is written in another language, whose words may look like English ones."""
+        words = set(re.findall(r"[^\W\d_]+", self.text.lower()))
+        foreign = words & discourse().foreign
+        return len(foreign) > 1 and len(foreign) > len(words & discourse().english)
+
+    def styled(self, sentence: str) -> str:
+        """A sentence of ours, written as the report is written.
+
+        >>> ReadReport.read("no effusion .").styled("There is edema.")
+        'there is edema .'
+        """
+        if self.is_lower_case:
+            sentence = sentence.lower()
+        return sentence.replace(".", " .") if self.is_tokenised else sentence
+
+    # ------------------------------------------------------------------ layout
+
+    def before(self, index: int) -> int:
+        """Where the sentence before number `index` ends; 0 for the first."""
+        return self.sentences[index - 1].span.end if index else 0
+
+    def lead(self, index: int) -> str:
+        """What stands between a sentence and the one before it: space, list number, header."""
+        return self._leads[index]
+
+    @cached_property
+    def _leads(self) -> list[str]:
+        starts = [sentence.span.start for sentence in self.sentences]
+        return [self.text[self.before(index) : start] for index, start in enumerate(starts)]
+
+    def number_start(self, index: int) -> int | None:
+        """Where the list number of a sentence stands, if it begins a list item."""
+        match = _NUMBER.search(self.lead(index))
+        return None if match is None else self.before(index) + match.start()
+
+    def opens_section(self, index: int) -> bool:
+        """Whether a section header stands before a sentence, or nothing at all."""
+        return index in self._section_openings
+
+    @cached_property
+    def _section_openings(self) -> frozenset[int]:
+        headed = (k for k, lead in enumerate(self._leads) if ":" in lead and _HEADER.search(lead))
+        return frozenset([0, *headed])
+
+    def opens_paragraph(self, index: int) -> bool:
+        """Whether a sentence begins a section, a list item or a line."""
+        return (
+            self.opens_section(index)
+            or self.number_start(index) is not None
+            or "\n" in self.lead(index)
+        )
+
+    def is_joined(self, index: int) -> bool:
+        """Whether a semicolon, or a list number without a line of its own, ties it to another."""
+        ends = [self.sentences[k].span.of(self.text) for k in (index - 1, index) if k >= 0]
+        return any(_TIED_END.search(text) for text in ends)
+
+    @cached_property
+    def has_labels(self) -> bool:
+        """Whether titles such as "Left knee." or "Left knee: normal." govern what follows them."""
+        return any(self._is_title(sentence) for sentence in self.sentences)
+
+    def _is_title(self, sentence: Sentence) -> bool:
+        text = sentence.span.of(self.text)
+        if _LABEL_WORDS.match(text):
+            return True
+        return sentence.category is Category.OTHER and len(text.split()) <= _TITLE_WORDS
+
+    # ------------------------------------------------------------------ coherence
+
+    def speaks_of_the_one_before(self, index: int) -> bool:
+        """Whether a sentence makes no sense without the one before it."""
+        return self._speaking_of_the_one_before[index]
+
+    # Every kind asks it of every sentence.
+    @cached_property
+    def _speaking_of_the_one_before(self) -> list[bool]:
+        return [
+            index > 0
+            and not self.opens_section(index)
+            and (
+                self._merely_compares(index)
+                or not self._openings[index].isdisjoint(discourse().anaphors)
+            )
+            for index in range(len(self.sentences))
+        ]
+
+    def _merely_compares(self, index: int) -> bool:
+        """Whether a sentence is no more than "Increased." or "Grossly stable."."""
+        sentence = self.sentences[index]
+        is_short = len(self.words_of(sentence).split()) <= _TITLE_WORDS
+        return bool(sentence.changes) and not sentence.findings and is_short
+
+    def keeps_its_place(self, index: int) -> bool:
+        """Whether a sentence reads well only right after the one before it."""
+        if index == 0:
+            return False
+        recommends = self.sentences[index].category is Category.RECOMMENDATION
+        if self.goes_on(index) or recommends or self.speaks_of_the_one_before(index):
+            return True
+        return not self._openings[index].isdisjoint(discourse().connectives) or self.leans(index)
+
+    def leans(self, index: int) -> bool:
+        """Whether a sentence, if there is one in this section, speaks of something said before."""
+        if index == len(self.sentences) or self.opens_section(index):
+            return False
+        return discourse().leaning.search(self._words[index]) is not None
+
+    def goes_on(self, index: int) -> bool:
+        """Whether a sentence begins in lower case where others do not."""
+        if self.opens_paragraph(index) or self.is_lower_case:
+            return False
+        return self.text[self.sentences[index].span.start].islower()
+
+    @cached_property
+    def _words(self) -> list[str]:
+        """Of each sentence its words, every one between two spaces."""
+        return [f" {' '.join(_WORDS.findall(said))} " for said in self._lower]
+
+    @cached_property
+    def _openings(self) -> list[set[str]]:
+        """Of each sentence its first word, its first two, and so on up to five."""
+        return [
+            {" ".join(words[:count]) for count in range(1, len(words) + 1)}
+            for words in (said.split(maxsplit=5)[:5] for said in self._words)
+        ]
+
+    def followers(self, index: int) -> list[int]:
+        """The sentences right after one that speak of it."""
+        found = []
+        for following in range(index + 1, len(self.sentences)):
+            if not self.speaks_of_the_one_before(following):
+                break
+            found.append(following)
+        return found
+
+    # ------------------------------------------------------------------ findings
+
+    def merely_denies(self, sentence: Sentence) -> bool:
+        """Whether a sentence denies findings or states normality, and says nothing else."""
+        words = set(_WORDS.findall(self.words_of(sentence)))
+        return (
+            sentence.category is Category.CLINICAL
+            and sentence.normal
+            and words.isdisjoint(discourse().not_merely_denying)
+            and plain_words().hedged_normal.search(self.words_of(sentence)) is None
+        )
+
+    def says_nothing_clinical(self, sentence: Sentence) -> bool:
+        """Whether a sentence on technique and the like neither finds nor interprets."""
+        if sentence.category is Category.CLINICAL or sentence.findings or sentence.changes:
+            return False
+        return discourse().interpreting.search(self._words[sentence.index]) is None
+
+    def pathologies(self, sentence: Sentence) -> list[Finding]:
+        """What the sentence says the patient has, that a reader would miss if it were left out."""
+        if sentence.category is not Category.CLINICAL:
+            return []
+        return [
+            finding
+            for finding in sentence.findings
+            if finding.is_present
+            and finding.chexpert != "Support Devices"
+            and finding.observation not in discourse().no_pathology
+        ]
+
+    def restatements(self, finding: Finding) -> Iterator[Finding]:
+        """Other mentions of what may be the same finding: stated or doubted, not elsewhere."""
+        return (other for other in self._mentions(finding) if other is not finding)
+
+    def sentences_stating(self, finding: Finding) -> frozenset[int]:
+        """The sentences that state a finding, or state it again."""
+        topic = topic_of(finding)
+        if topic not in self._sentences:
+            mentions = self._mentions(finding)
+            self._sentences[topic] = frozenset(mention.sentence for mention in mentions)
+        return self._sentences[topic] | {finding.sentence}
+
+    def is_bilateral_elsewhere(self, finding: Finding) -> bool:
+        """Whether another mention of what may be the same finding names both sides."""
+        topic = topic_of(finding)
+        if topic not in self._bilateral:
+            both = (mention.side is Side.BILATERAL for mention in self._mentions(finding))
+            self._bilateral[topic] = sum(both)
+        return self._bilateral[topic] > (finding.side is Side.BILATERAL)
+
+    def sides_of(self, observation: str) -> set[str]:
+        """The sides at which the report mentions an observation: stated, doubted or denied."""
+        return self._sides[observation]
+
+    def count(self, observation: str) -> int:
+        """How often the report mentions an observation: stated, doubted or denied."""
+        return self._counts[observation]
+
+    def _mentions(self, finding: Finding) -> tuple[Finding, ...]:
+        topic = topic_of(finding)
+        if topic not in self._topics:
+            self._topics[topic] = tuple(m for m in self._stated if may_be_one(m, finding))
+        return self._topics[topic]
+
+    @cached_property
+    def _stated(self) -> tuple[Finding, ...]:
+        return tuple(
+            finding
+            for finding in self.findings
+            if finding.polarity is not Polarity.NEGATIVE and finding.status is Status.CURRENT
+        )
+
+    @cached_property
+    def _counts(self) -> Counter[str]:
+        return Counter(finding.observation for finding in self.findings)
+
+    # Remembered by topic, for a report may state one thing a thousand times.
+    @cached_property
+    def _topics(self) -> dict[Topic, tuple[Finding, ...]]:
+        return {}
+
+    @cached_property
+    def _bilateral(self) -> dict[Topic, int]:
+        return {}
+
+    @cached_property
+    def _sides(self) -> dict[str, set[str]]:
+        found: dict[str, set[str]] = defaultdict(set)
+        for finding in self.findings:
+            found[finding.observation].update(place.value for place in finding.on(Axis.SIDE))
+        return found
+
+    @cached_property
+    def _sentences(self) -> dict[Topic, frozenset[int]]:
+        return {}
+
+
+def topic_of(finding: Finding) -> Topic:
+    """What a mention is of: mentions of one topic have the same restatements."""
+    return finding.observation, finding.side, finding.zones
+
+
+def may_be_one(one: Finding, other: Finding) -> bool:
+    """Whether two mentions may be of one thing: related observations, and no two places."""
+    related = discourse().families.get(one.observation, frozenset())
+    if one.observation != other.observation and other.observation not in related:
+        return False
+    if on_two_sides(one, other):
+        return False
+    same_name = one.observation == other.observation
+    return same_name or not one.zones or not other.zones or bool(heights(one) & heights(other))
+
+
+def on_two_sides(one: Finding, other: Finding) -> bool:
+    """Whether one is on the left and the other on the right."""
+    return {one.side, other.side} == {Side.LEFT, Side.RIGHT}
+
+
+def heights(finding: Finding) -> set[str]:
+    """The zones of a finding, and those at the same height."""
+    levels = discourse().levels
+    return set(finding.zones).union(*(levels.get(zone, frozenset()) for zone in finding.zones))

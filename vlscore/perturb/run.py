@@ -1,0 +1,299 @@
+"""From a table of reports to a data set of perturbations."""
+
+import hashlib
+import io
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from vlscore.core import ResumableFolder, __version__, frame, resource_path
+from vlscore.data import BadRow, Report, ReportTable, open_reports
+from vlscore.errors import InvalidTable
+from vlscore.findings import extract
+from vlscore.perturb.generate import (
+    NormalSentences,
+    check_per_report,
+    perturbations_of,
+    why_nothing,
+)
+from vlscore.perturb.parsed_report import ReadReport
+from vlscore.perturb.registry import AnyKind, Kind, NeedsStandardNormal, kinds_named
+
+if TYPE_CHECKING:
+    import pandas
+
+
+PERTURBATIONS_FILE = "perturbations.jsonl"
+SKIPPED_FILE = "skipped.jsonl"
+RUN_FILE = "run.json"
+RESULTS = (PERTURBATIONS_FILE, SKIPPED_FILE)
+
+# Rows of a chunk: a few seconds of work, which is what a kill can cost.
+_ROWS_IN_CHUNK = 200
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class PerturbedTable:
+    """What `perturb_table` made.
+
+    Attributes:
+        out: the folder, with perturbations.jsonl, skipped.jsonl and run.json.
+        reports: reports read, without the bad rows.
+        counts: kind -> perturbations.
+        bad_rows: rows without a report that can be used.
+        standard_normal: the report that stood for normal ones; None where no kind needed it.
+        resumed_from: rows that an earlier, stopped call had done.
+        unchanged: the data set was there already; nothing was made.
+        notes: what a user should know besides, one sentence each.
+    """
+
+    out: Path
+    reports: int
+    counts: dict[str, int]
+    standard_normal: str | None
+    bad_rows: list[BadRow] = field(repr=False)
+    resumed_from: int = 0
+    unchanged: bool = False
+    notes: tuple[str, ...] = ()
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """One row a perturbation; `edits` is how many there are in it. Needs pandas."""
+        with (self.out / PERTURBATIONS_FILE).open(encoding="utf-8") as stream:
+            return frame(
+                {**record, "edits": len(record["edits"])} for record in map(json.loads, stream)
+            )
+
+
+def perturb_table(
+    path: str | Path,
+    out: str | Path,
+    kinds: Iterable[AnyKind] | AnyKind | None = None,
+    seed: int = 0,
+    *,
+    per_report: int = 1,
+    standard_normal: str | None = None,
+    id_column: str = "id",
+    text_column: str | None = None,
+    overwrite: bool = False,
+    on_progress: Progress | None = None,
+) -> PerturbedTable:
+    """Perturb every report of a table; constant memory, the same bytes for the same input and seed.
+
+    Called again after a stop with the same arguments, it goes on where it was; called again when it
+    has ended, it changes nothing.
+
+    Args:
+        path: table of reports; see `open_reports` for the columns.
+        out: folder for the results.
+        kinds, seed, per_report: see `perturb`.
+        standard_normal: report that stands for normal ones; default: made from the table itself,
+            in a first pass over it.
+        id_column, text_column: names of columns; see `open_reports`.
+        overwrite: make anew; earlier results stay until the new ones are complete.
+        on_progress: called with (rows done, bad rows).
+
+    Raises: InvalidTable where the table cannot be read or holds no report; UnknownName,
+        InvalidSetting as `perturb`, and where `out` holds another data set; FolderInUse.
+    """
+    chosen = kinds_named(kinds)
+    check_per_report(per_report)
+
+    table = open_reports(path, id_column=id_column, text_column=text_column)
+    key = {
+        "vlscore": __version__,
+        "table_sha256": table.sha256,
+        "columns": [id_column, text_column],
+        "lexicons_sha256": lexicons_digest(),
+        "kinds": [kind.name for kind in chosen],
+        "seed": seed,
+        "per_report": per_report,
+        "standard_normal": standard_normal,
+    }
+    with ResumableFolder(out, key, results=RESULTS, overwrite=overwrite) as folder:
+        record = folder.record
+        if record is None:
+            run = _Run(chosen, seed, per_report, _standard_normal(folder, table, chosen, key))
+            _make(run, folder, table, on_progress or (lambda done, bad: None))
+
+            def write(place: Path) -> dict[str, Any]:
+                _join(folder, place)
+                return run.facts(table)
+
+            record = folder.finish(write, rows=run.rows)
+        return PerturbedTable(
+            folder.out,
+            record["reports"],
+            record["perturbations"],
+            record["standard_normal"],
+            list(_bad_rows(folder.out / SKIPPED_FILE)),
+            folder.resumed_from,
+            folder.unchanged,
+            table.notes,
+        )
+
+
+def standard_normal_of(reports: Iterable[str]) -> str:
+    """The standard normal report of a corpus, by `perturbations/standard_normal.toml`."""
+    sentences = NormalSentences()
+    for report in reports:
+        sentences.add(extract(report))
+    return sentences.report()
+
+
+def _standard_normal(
+    folder: ResumableFolder, table: ReportTable, kinds: list[Kind], key: dict[str, Any]
+) -> str | None:
+    """The report that stands for normal ones: as given, as a stopped run had it, or made anew."""
+    if not any(isinstance(kind, NeedsStandardNormal) for kind in kinds):
+        return None
+    if key["standard_normal"] is not None:
+        return str(key["standard_normal"])
+    for chunk in folder.chunks():
+        return str(chunk.note["standard_normal"])
+    return standard_normal_of(row.text for row in table if isinstance(row, Report))
+
+
+def _make(run: "_Run", folder: ResumableFolder, table: ReportTable, on_progress: Progress) -> None:
+    """Perturb the rows that no chunk holds yet."""
+    for chunk in folder.chunks():
+        run.count(chunk.rows, chunk.note)
+    on_progress(run.rows, run.bad)
+    rows = islice(table, folder.rows, None)
+    for stretch in _stretches(rows, table.path, has_report=run.reports > 0):
+        made, skipped = io.StringIO(), io.StringIO()
+        note = run.perturb(stretch, made, skipped, on_progress)
+        with folder.append(len(stretch), note) as place:
+            (place / PERTURBATIONS_FILE).write_bytes(made.getvalue().encode("utf-8"))
+            (place / SKIPPED_FILE).write_bytes(skipped.getvalue().encode("utf-8"))
+
+
+def _stretches(
+    rows: Iterator[Report | BadRow], path: Path, *, has_report: bool
+) -> Iterator[list[Report | BadRow]]:
+    """The rows of each chunk; the first has a report, for without any there is no data set.
+
+    Raises: InvalidTable where no row is a report.
+    """
+    waiting: list[Report | BadRow] = []
+    while some := list(islice(rows, _ROWS_IN_CHUNK)):
+        waiting += some
+        has_report = has_report or any(isinstance(row, Report) for row in some)
+        if has_report:
+            yield waiting
+            waiting = []
+    for row in waiting:
+        if isinstance(row, BadRow):
+            raise InvalidTable(f"{path}: holds no report; row {row.row}: {row.reason}")
+
+
+def _join(folder: ResumableFolder, place: Path) -> None:
+    for name in RESULTS:
+        with (place / name).open("wb") as joined:
+            for chunk in folder.chunks():
+                joined.write((chunk.path / name).read_bytes())
+
+
+def _bad_rows(path: Path) -> Iterator[BadRow]:
+    """The rows without a report that can be used, from skipped.jsonl."""
+    with path.open(encoding="utf-8") as stream:
+        for record in map(json.loads, stream):
+            if "reason" in record:
+                yield BadRow(record["row"], record["study_id"], record["reason"])
+
+
+class _Run:
+    """Perturbs rows, and counts what comes of them."""
+
+    def __init__(
+        self, kinds: list[Kind], seed: int, per_report: int, standard_normal: str | None
+    ) -> None:
+        self.kinds, self.seed, self.per_report = kinds, seed, per_report
+        self.standard_normal = standard_normal
+        self.rows = self.reports = self.bad = 0
+        self._counts: Counter[str] = Counter()
+
+    def count(self, rows: int, note: dict[str, Any]) -> None:
+        """Take in what a chunk of an earlier call came to."""
+        self.rows += rows
+        self.reports += note["reports"]
+        self.bad += rows - note["reports"]
+        self._counts.update(note["counts"])
+
+    def perturb(
+        self,
+        rows: list[Report | BadRow],
+        made: IO[str],
+        skipped: IO[str],
+        on_progress: Progress,
+    ) -> dict[str, Any]:
+        """Perturb some rows; returns what `count` takes in again."""
+        reports, counts = self.reports, self._counts.copy()
+        for row in rows:
+            self.take(row, made, skipped)
+            on_progress(self.rows, self.bad)
+        return {
+            "reports": self.reports - reports,
+            "counts": dict(self._counts - counts),
+            "standard_normal": self.standard_normal,
+        }
+
+    def take(self, row: Report | BadRow, made: IO[str], skipped: IO[str]) -> None:
+        self.rows += 1
+        if isinstance(row, BadRow):
+            self.bad += 1
+            _write(skipped, {"row": row.row, "study_id": row.id, "reason": row.reason})
+            return
+        self.reports += 1
+        source = ReadReport.read(row.text, self.standard_normal)
+        reasons = {}
+        for kind in self.kinds:
+            count = 0
+            refused: list[str] = []
+            for perturbation in perturbations_of(
+                source, kind, self.seed, self.per_report, row.id, refused
+            ):
+                _write(made, perturbation.to_dict())
+                count += 1
+            self._counts[kind.name] += count
+            if not count:
+                reasons[kind.name] = why_nothing(source, kind, refused)
+        if reasons:
+            _write(skipped, {"row": row.row, "study_id": row.id, "reasons": reasons})
+
+    def counts_by_kind(self) -> dict[str, int]:
+        return {kind.name: self._counts[kind.name] for kind in self.kinds}
+
+    def facts(self, table: ReportTable) -> dict[str, Any]:
+        """What the data set was made of and with; no times or places, so that bytes repeat."""
+        return {
+            "vlscore": __version__,
+            "table": table.path.name,
+            "table_sha256": table.sha256,
+            "lexicons_sha256": lexicons_digest(),
+            "seed": self.seed,
+            "per_report": self.per_report,
+            "reports": self.reports,
+            "bad_rows": self.bad,
+            "perturbations": self.counts_by_kind(),
+            "standard_normal": self.standard_normal,
+        }
+
+
+def _write(stream: IO[str], record: dict[str, Any]) -> None:
+    stream.write(json.dumps(record, ensure_ascii=False))
+    stream.write("\n")
+
+
+def lexicons_digest() -> str:
+    """sha256 over the lexicons and the recipe, which decide what is generated."""
+    folder = resource_path("perturbations")
+    digest = hashlib.sha256()
+    for file in (*sorted((folder / "lexicons").glob("*.toml")), folder / "standard_normal.toml"):
+        digest.update(file.name.encode() + b"\0" + file.read_bytes() + b"\0")
+    return digest.hexdigest()

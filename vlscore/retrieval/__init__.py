@@ -1,0 +1,5 @@
+"""Retrieval: search on arrays, an index on disk, the best report of a corpus for a study."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

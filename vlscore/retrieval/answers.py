@@ -1,0 +1,216 @@
+"""What an oracle found for a study, and how files hold it.
+
+What the answers of an oracle come to, in a few numbers.
+"""
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from vlscore.core import Signature, plain
+from vlscore.retrieval.vector_search.array_oracle import Found
+from vlscore.stats import Interval, bootstrap_mean, bootstrap_median
+
+# One row a hit. `row` is that of the corpus, `place` 1 the best.
+HITS_SCHEMA = pa.schema(
+    [
+        ("study_row", pa.int64()),
+        ("study_id", pa.string()),
+        ("place", pa.int64()),
+        ("row", pa.int64()),
+        ("score", pa.float64()),
+        ("area", pa.float64()),
+        ("foot", pa.float64()),
+        ("height", pa.float64()),
+        ("distance", pa.float64()),
+        ("distance_rank", pa.int64()),
+        ("verbatim", pa.bool_()),
+        ("ids", pa.string()),
+        ("text", pa.string()),
+    ]
+)
+_NUMBERS = tuple(each.name for each in fields(Found))
+
+
+@dataclass(frozen=True)
+class Hit:
+    """A report that was found.
+
+    Attributes:
+        found: its row and numbers.
+        ids: of all reports that read like it.
+        text: the report; the path, of an image.
+        verbatim: whether it equals the reference, line breaks aside; None where that says nothing.
+    """
+
+    found: Found
+    ids: list[str]
+    text: str
+    verbatim: bool | None
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One study's hits, best first, or why there are none."""
+
+    row: int
+    id: str | None
+    hits: list[Hit] = field(default_factory=list)
+    error: str | None = None
+
+    def to_dict(self, signature: str) -> dict[str, Any]:
+        """Plain data, ready for json: None stands for numbers that are not defined.
+
+        Args: signature: what the hits depend on.
+        """
+        content: dict[str, Any] = plain(
+            {
+                "row": self.row,
+                "id": self.id,
+                "error": self.error,
+                "hits": [
+                    {
+                        **{name: getattr(hit.found, name) for name in _NUMBERS},
+                        "ids": hit.ids,
+                        "verbatim": hit.verbatim,
+                        "text": hit.text,
+                    }
+                    for hit in self.hits
+                ],
+                "signature": signature,
+            }
+        )
+        return content
+
+    @classmethod
+    def of_dict(cls, content: dict[str, Any]) -> "Answer":
+        """The answer that `to_dict` became."""
+        hits = []
+        for hit in content["hits"]:
+            numbers = {name: hit[name] for name in _NUMBERS}
+            for name, value in numbers.items():
+                if value is None and name != "distance_rank":
+                    numbers[name] = math.nan
+            hits.append(Hit(Found(**numbers), hit["ids"], hit["text"], hit["verbatim"]))
+        return cls(content["row"], content["id"], hits, content["error"])
+
+
+def write_answers(path: Path, answers: Iterable[Answer], signature: str) -> None:
+    """Write one study a line (jsonl)."""
+    with path.open("w", encoding="utf-8", newline="") as stream:
+        for answer in answers:
+            stream.write(json.dumps(answer.to_dict(signature), ensure_ascii=False) + "\n")
+
+
+def read_answers(path: Path, count: int | None = None) -> Iterator[Answer]:
+    """The answers of a file, the first `count` of them."""
+    with path.open(encoding="utf-8", newline="") as stream:
+        for line in islice(stream, count):
+            yield Answer.of_dict(json.loads(line))
+
+
+def hits_table(answers: Iterable[Answer]) -> pa.Table:
+    """One row a hit, as HITS_SCHEMA has it; ids are joined by semicolons."""
+    rows = [
+        plain(
+            {
+                "study_row": answer.row,
+                "study_id": answer.id,
+                "place": place,
+                **{name: getattr(hit.found, name) for name in _NUMBERS},
+                "verbatim": hit.verbatim,
+                "ids": ";".join(hit.ids),
+                "text": hit.text,
+            }
+        )
+        for answer in answers
+        for place, hit in enumerate(answer.hits, start=1)
+    ]
+    return pa.Table.from_pylist(rows, schema=HITS_SCHEMA)
+
+
+@dataclass(frozen=True)
+class OracleSummary:
+    """Numbers of one search; intervals are 95 % bootstrap intervals over studies.
+
+    Attributes:
+        signature: what the hits depend on.
+        studies: rows of the table; `searched` and `failed` of them.
+        without_hits: studies for which nothing qualified.
+        mean, median: of the best hits' scores; None without any.
+        compared, verbatim: best hits that were compared with their reference, and those that equal
+            it, line breaks aside.
+        recall: approximate search: k -> share of the true hits found, on a sample of the studies.
+    """
+
+    signature: Signature
+    studies: int
+    searched: int
+    failed: int
+    without_hits: int
+    mean: Interval | None
+    median: Interval | None
+    compared: int
+    verbatim: int
+    recall: dict[int, float] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, ready for json."""
+        content = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        found: dict[str, Any] = plain({**content, "signature": str(self.signature)})
+        return found
+
+
+class Tally:
+    """Counts answers as they come; eight bytes a study."""
+
+    def __init__(self) -> None:
+        self.studies = self.failed = self.without_hits = self.compared = self.verbatim = 0
+        self._best: list[float] = []
+
+    def add(self, answers: Iterable[Answer]) -> None:
+        """Count some more."""
+        for answer in answers:
+            self.studies += 1
+            self.failed += answer.error is not None
+            self.without_hits += answer.error is None and not answer.hits
+            for hit in answer.hits[:1]:
+                self._best.append(hit.found.score)
+                self.compared += hit.verbatim is not None
+                self.verbatim += bool(hit.verbatim)
+
+    def summary(self, signature: Signature, recall: Mapping[int, float]) -> OracleSummary:
+        """The numbers of all that were counted."""
+        return OracleSummary(
+            signature=signature,
+            studies=self.studies,
+            searched=self.studies - self.failed,
+            failed=self.failed,
+            without_hits=self.without_hits,
+            mean=bootstrap_mean(self._best) if self._best else None,
+            median=bootstrap_median(self._best) if self._best else None,
+            compared=self.compared,
+            verbatim=self.verbatim,
+            recall=dict(recall),
+        )
+
+
+def read_interval(found: Mapping[str, float | None]) -> Interval:
+    """An interval from json, which has no nan: a bound that is not defined was written as null."""
+    return Interval(**{name: math.nan if v is None else v for name, v in found.items()})
+
+
+def read_summary(path: Path) -> OracleSummary:
+    """The summary that `to_dict` became in a file."""
+    content = json.loads(path.read_text(encoding="utf-8"))
+    for name in ("mean", "median"):
+        content[name] = None if content[name] is None else read_interval(content[name])
+    content["signature"] = Signature.parse(content["signature"])
+    content["recall"] = {int(k): share for k, share in content["recall"].items()}
+    return OracleSummary(**content)

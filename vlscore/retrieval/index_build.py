@@ -1,0 +1,337 @@
+"""Building an index from a table, and adding to one; a build that was killed goes on.
+
+Rows are embedded and kept a part at a time. From all parts the files of the index's next generation
+are written, and its manifest last: that one replacement makes the new index.
+"""
+
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from vlscore.core import (
+    clear_discarded,
+    confirm,
+    discard_chunks,
+    file_digest,
+    sole_writer,
+    unfinished_key,
+)
+from vlscore.data import BadRow, format_of
+from vlscore.embedding import StudyEmbedder
+from vlscore.errors import ChecksumMismatch, InvalidIndex, InvalidSetting, InvalidTable
+from vlscore.retrieval.index_check import remove_other_generations, source_number, write_generation
+from vlscore.retrieval.index_folder import (
+    MANIFEST,
+    Index,
+    Manifest,
+    load_index,
+    read_manifest,
+    write_manifest,
+)
+from vlscore.retrieval.index_parts import (
+    BuildKey,
+    KnownTexts,
+    Parts,
+    Source,
+    SourceSettings,
+    index_signature,
+    open_source,
+    request_of,
+)
+from vlscore.retrieval.vector_search.approximate import check_factory, has_faiss
+
+if TYPE_CHECKING:
+    import pandas
+
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class BuildResult:
+    """An index just built, and how it went.
+
+    Attributes:
+        index: the index.
+        added_rows: distinct texts that this table brought.
+        repeated: reports whose text was there already.
+        bad_rows: rows of this table that could not be used.
+        resumed_from: rows of the table that an earlier, killed build had done.
+        unchanged: the index was there already, made of the same table in the same way.
+    """
+
+    index: Index
+    added_rows: int
+    repeated: int
+    bad_rows: list[BadRow] = field(default_factory=list)
+    resumed_from: int = 0
+    unchanged: bool = False
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """One row a distinct text: row in the index, ids (";" between), text. Needs pandas."""
+        return self.index.to_pandas()
+
+
+def build_index(
+    table: str | Path,
+    out: str | Path,
+    embedder: StudyEmbedder,
+    settings: SourceSettings | None = None,
+    *,
+    approximate: str | None = None,
+    flat: bool = True,
+    overwrite: bool = False,
+    workers: int = 0,
+    on_progress: Progress | None = None,
+) -> BuildResult:
+    """Embed the reports (or images) of a table into an index.
+
+    Equal texts become one row with all their ids. Called again after a kill with the same
+    arguments, it goes on where it was; called again when all is done, it changes nothing.
+
+    Args:
+        settings: what of the table is embedded; default: its reports, whole.
+        approximate: FAISS factory string ("IVF1024,Flat", "HNSW32", ...) for an approximate index
+            beside the exact one.
+        flat: write a flat FAISS file of the vectors where there is no approximate one.
+        overwrite: replace the index in `out`, or forget an unfinished build.
+        workers: processes that decode images; 0 decodes in this one.
+        on_progress: called with (rows done, rows failed).
+
+    Raises:
+        InvalidTable: the table cannot be read, or none of its rows can be used.
+        InvalidSetting: `out` holds another index, or an unfinished build of something else.
+        FolderInUse: another process is writing it.
+    """
+    table, out = Path(table), Path(out)
+    settings = settings or SourceSettings()
+    format_of(table)
+    flat = flat and has_faiss()
+    if approximate is not None:
+        check_factory(approximate, embedder.encoder.card.dim)
+    with sole_writer(out):
+        clear_discarded(out)
+        job = _Job(
+            table, out, embedder, settings, on_progress, workers=workers, flat=flat, anew=overwrite
+        )
+        current = None
+        if (out / MANIFEST).exists():
+            current = _current(out, overwrite)
+            if current is not None and (done := job.finish_committed(current)) is not None:
+                return done
+            if not overwrite:
+                assert current is not None
+                return job.unchanged(current, approximate)
+        base = job.empty_manifest(approximate, current.generation if current else 0)
+        return job.extend(base, None)
+
+
+def add_to_index(
+    table: str | Path,
+    path: str | Path,
+    embedder: StudyEmbedder,
+    settings: SourceSettings | None = None,
+    *,
+    workers: int = 0,
+    on_progress: Progress | None = None,
+) -> BuildResult:
+    """Add the rows of another table to an index; the same encoder and policies are required.
+
+    A text that is there already gets the new ids and is not embedded again; an id that a text has
+    already is not repeated. After a kill, called again with the same arguments, it goes on.
+
+    Args: workers: processes that decode images; 0 decodes in this one.
+    Raises: InvalidIndex where encoder or policies differ, or the index is damaged; InvalidTable;
+    FolderInUse.
+    """
+    table, path = Path(table), Path(path)
+    settings = settings or SourceSettings()
+    read_manifest(path)
+    format_of(table)
+    with sole_writer(path):
+        clear_discarded(path)
+        index = load_index(path)
+        settings = replace(settings, kind=index.manifest.kind)
+        signature = index_signature(embedder, settings.kind, settings.policy)
+        index.check_made_with(embedder.encoder.card.name, embedder.encoder.checksum, signature)
+        flat = "flat" in index.manifest.files
+        job = _Job(
+            table, path, embedder, settings, on_progress, workers=workers, flat=flat, anew=False
+        )
+        return job.finish_committed(index.manifest) or job.extend(index.manifest, index)
+
+
+def _current(out: Path, overwrite: bool) -> Manifest | None:
+    """The manifest of the index that is there; None for a damaged one that is to be replaced."""
+    try:
+        return read_manifest(out)
+    except InvalidIndex:
+        if not overwrite:
+            raise
+        return None
+
+
+class _Job:
+    """One table on its way into one index."""
+
+    def __init__(
+        self,
+        table: Path,
+        out: Path,
+        embedder: StudyEmbedder,
+        settings: SourceSettings,
+        on_progress: Progress | None,
+        *,
+        workers: int,
+        flat: bool,
+        anew: bool,
+    ) -> None:
+        self._table, self._out, self._embedder = table, out, embedder
+        self._settings, self._workers, self._flat, self._anew = settings, workers, flat, anew
+        self._on_progress = on_progress or (lambda done, failed: None)
+        self._sha256 = file_digest(table)
+        self._signature = index_signature(embedder, settings.kind, settings.policy)
+
+    def empty_manifest(self, approximate: str | None, generation: int) -> Manifest:
+        """What a new index starts from; file names of the one it replaces are not used again."""
+        card = self._embedder.encoder.card
+        return Manifest(
+            kind=self._settings.kind,
+            encoder=card.name,
+            checksum=self._embedder.encoder.checksum,
+            demonstration=card.demonstration,
+            signature=str(self._signature),
+            dim=card.dim,
+            rows=0,
+            items=0,
+            bad_rows=0,
+            sources=[],
+            files={},
+            approximate=approximate,
+            generation=generation,
+        )
+
+    def extend(self, base: Manifest, index: Index | None) -> BuildResult:
+        """Embed what is not embedded yet, and replace the index."""
+        source = open_source(self._table, self._embedder, self._settings, self._workers)
+        key = self._key(base)
+        known = KnownTexts(index.iter_texts() if index is not None else ())
+        parts = Parts(self._out, key, base.dim, known, anew=self._anew)
+        resumed_from = parts.done
+        self._on_progress(parts.done, parts.failed)
+        self._embed(source, parts)
+        self._check_any_good(parts)
+        origin = {
+            "name": _readable(self._table.name),
+            "path": _readable(str(self._table)),
+            "sha256": self._sha256,
+            "request": key.request,
+        }
+        if index is not None and _brings_nothing(parts, index, origin):
+            return self._finish(parts, resumed_from, unchanged=True)
+        manifest = write_generation(self._out, parts, base, index, origin, flat=self._flat)
+        confirm()
+        write_manifest(self._out, replace(manifest, request=key.request))
+        return self._finish(parts, resumed_from)
+
+    def finish_committed(self, manifest: Manifest) -> BuildResult | None:
+        """Clear up behind a build that was killed after its index had become the current one.
+
+        Returns: its result where it is the build that is asked for now.
+        """
+        try:
+            found = unfinished_key(self._out)
+        except ChecksumMismatch:
+            if not self._anew:
+                raise
+            return None
+        if found is None or not _is_committed(found, manifest):
+            return None
+        if manifest.request == self._key(manifest).request:
+            # Damaged parts matter no more: the index has all that they held.
+            with contextlib.suppress(ChecksumMismatch):
+                parts = Parts(self._out, found, manifest.dim, KnownTexts())
+                return self._finish(parts, parts.done)
+        remove_other_generations(self._out, manifest)
+        discard_chunks(self._out)
+        return None
+
+    def unchanged(self, manifest: Manifest, approximate: str | None) -> BuildResult:
+        """The index that is there, if it is the one asked for; raises InvalidSetting if not."""
+        has_same_files = manifest.approximate == approximate and ("flat" in manifest.files) == (
+            self._flat and approximate is None
+        )
+        if manifest.request != self._key(manifest).request or not has_same_files:
+            raise InvalidSetting(
+                f"{self._out} holds another index: `vlscore index add` extends it, --overwrite "
+                "replaces it"
+            )
+        index = load_index(self._out)
+        remove_other_generations(self._out, manifest)
+        return BuildResult(index, 0, 0, index.bad_rows(), unchanged=True)
+
+    def _key(self, base: Manifest) -> BuildKey:
+        return BuildKey(
+            table=_readable(self._table.name),
+            sha256=self._sha256,
+            checksum=self._embedder.encoder.checksum,
+            signature=str(self._signature),
+            settings=self._settings.to_list(),
+            base=[record.sha256 for record in base.files.values()],
+            generation=base.generation,
+        )
+
+    def _embed(self, source: Source, parts: Parts) -> None:
+        rest = islice(source.rows, parts.done, None)
+        with source.embedding as embed:
+            while chunk := list(islice(rest, source.at_once)):
+                parts.append(chunk, embed, are_paths=source.texts_are_paths)
+                self._on_progress(parts.done, parts.failed)
+
+    def _check_any_good(self, parts: Parts) -> None:
+        if parts.failed < parts.done:
+            return
+        reason = "the table has no rows"
+        for part in parts:
+            row, id, why = part.bad[0]
+            reason = f"none of its {parts.done} rows can be used; row {row} ({id}): {why}"
+            break
+        parts.remove()
+        raise InvalidTable(f"{self._table}: {reason}")
+
+    def _finish(self, parts: Parts, resumed_from: int, *, unchanged: bool = False) -> BuildResult:
+        index = load_index(self._out, check=False)
+        bad = [BadRow(*row) for part in parts for row in part.bad]
+        added = sum(len(part.texts) for part in parts)
+        good = sum(len(part.owners) for part in parts)
+        remove_other_generations(self._out, index.manifest)
+        parts.remove()
+        return BuildResult(index, added, good - added, bad, resumed_from, unchanged)
+
+
+def _is_committed(key: dict[str, Any], manifest: Manifest) -> bool:
+    """Whether the index is what the build of this key has made."""
+    return request_of(key) == manifest.request and key.get("generation") == manifest.generation - 1
+
+
+def _brings_nothing(parts: Parts, index: Index, origin: dict[str, str]) -> bool:
+    """Whether the same table was added before, and its bad rows are still bad for that reason."""
+    number = source_number(index.manifest, origin)
+    if number == len(index.manifest.sources):
+        return False
+    known = [
+        (record["row"], record["id"], record["reason"])
+        for record in index.bad_row_records()
+        if record.get("source") == number
+    ]
+    bad = [tuple(row) for part in parts for row in part.bad]
+    return bad == known and not any(part.texts for part in parts)
+
+
+def _readable(name: str) -> str:
+    """A file's name as text that every file can hold and a terminal shows."""
+    text = name.encode("utf-8", "replace").decode("utf-8")
+    return "".join(letter if letter.isprintable() else "?" for letter in text)

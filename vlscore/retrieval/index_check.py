@@ -1,0 +1,236 @@
+"""Writing an index's next generation of files, none of which count before its manifest is there.
+
+Reading an index in full: are its files whole, and do they agree with each other?
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from vlscore.core import atomic_write
+from vlscore.errors import InvalidIndex
+from vlscore.retrieval.index_folder import (
+    MANIFEST,
+    TABLE_SCHEMA,
+    Index,
+    Manifest,
+    load_index,
+    record_file,
+)
+from vlscore.retrieval.index_parts import KnownTexts, Parts
+from vlscore.retrieval.vector_search.approximate import (
+    FLAT,
+    ApproximateIndex,
+    build_approximate,
+    check_faiss_file,
+)
+from vlscore.retrieval.vector_search.array_oracle import Oracle, recall
+from vlscore.retrieval.vector_search.corpus import Corpus
+
+_ROWS = 10_000
+_PATTERNS = (
+    "vectors-*.npy",
+    "table-*.arrow",
+    "bad-rows-*.jsonl",
+    "approximate-*.faiss",
+    "flat-*.faiss",
+)
+# What a kill in the middle of writing one of them, or the manifest, leaves.
+_STRAYS = (*(f".{pattern}.*.tmp" for pattern in _PATTERNS), f".{MANIFEST}.*.tmp")
+
+
+def write_generation(
+    out: Path,
+    parts: Parts,
+    base: Manifest,
+    index: Index | None,
+    source: dict[str, str],
+    *,
+    flat: bool,
+) -> Manifest:
+    """Write all files anew: the rows of `index`, where there is one, then those of the parts.
+
+    Args:
+        base: manifest of `index`, or one without rows.
+        source: the table, as the manifest has it; where it was added before in the same way, its
+            bad rows are replaced.
+        flat: with a flat FAISS file, where there is no approximate one.
+
+    Returns: the manifest to commit. Raises: InvalidSetting where FAISS cannot build its file.
+    """
+    generation = base.generation + 1
+    ids = _ids(parts, index)
+    files = {
+        "vectors": out / f"vectors-{generation}.npy",
+        "table": out / f"table-{generation}.arrow",
+        "bad_rows": out / f"bad-rows-{generation}.jsonl",
+    }
+    _write_vectors(files["vectors"], len(ids), base.dim, parts, index)
+    _write_table(files["table"], _texts(parts, index), ids)
+    number = source_number(base, source)
+    kept = [] if index is None else index.bad_row_records()
+    kept = [record for record in kept if record.get("source") != number]
+    bad_rows = _write_bad_rows(files["bad_rows"], kept, parts, source["name"], number)
+    if base.approximate is not None:
+        files["approximate"] = out / f"approximate-{generation}.faiss"
+        _write_faiss(files["approximate"], files["vectors"], base.approximate)
+    elif flat:
+        files["flat"] = out / f"flat-{generation}.faiss"
+        _write_faiss(files["flat"], files["vectors"], FLAT)
+    return replace(
+        base,
+        rows=len(ids),
+        items=sum(map(len, ids)),
+        bad_rows=bad_rows,
+        sources=[*base.sources[:number], source, *base.sources[number + 1 :]],
+        files={role: record_file(path) for role, path in files.items()},
+        generation=generation,
+    )
+
+
+def source_number(manifest: Manifest, source: dict[str, str]) -> int:
+    """The place of a table in `sources`, the next one for a table that is new or read otherwise."""
+    requests = [known.get("request") for known in manifest.sources]
+    request = source["request"]
+    return requests.index(request) if request in requests else len(requests)
+
+
+def remove_other_generations(out: Path, manifest: Manifest) -> None:
+    """Remove what other generations left; a reader that has such a file mapped keeps it."""
+    current = {record.name for record in manifest.files.values()}
+    for pattern in (*_PATTERNS, *_STRAYS):
+        for path in out.glob(pattern):
+            if path.name not in current:
+                path.unlink()
+
+
+def _ids(parts: Parts, index: Index | None) -> list[list[str]]:
+    """Ids of every row; an id that a row has already is not repeated."""
+    ids = index.all_ids() if index is not None else []
+    for part in parts:
+        ids.extend([] for _ in part.texts)
+        for row, id in part.owners:
+            ids[row].append(id)
+    return [list(dict.fromkeys(row)) for row in ids]
+
+
+def _texts(parts: Parts, index: Index | None) -> Iterator[str]:
+    if index is not None:
+        yield from index.iter_texts()
+    for part in parts:
+        yield from part.texts
+
+
+def _write_vectors(path: Path, rows: int, dim: int, parts: Parts, index: Index | None) -> None:
+    header = {"descr": "<f4", "fortran_order": False, "shape": (rows, dim)}
+    with atomic_write(path, "wb") as stream:
+        np.lib.format.write_array_header_1_0(stream, header)
+        if index is not None:
+            for start in range(0, len(index), _ROWS):
+                stream.write(index.vectors[start : start + _ROWS].tobytes())
+        for vectors in parts.vectors():
+            stream.write(vectors.astype("<f4", copy=False).tobytes())
+
+
+def _write_table(path: Path, texts: Iterator[str], ids: list[list[str]]) -> None:
+    with atomic_write(path, "wb") as stream, pa.ipc.new_file(stream, TABLE_SCHEMA) as writer:
+        for start in range(0, len(ids), _ROWS):
+            owners = ids[start : start + _ROWS]
+            batch = {"text": list(islice(texts, len(owners))), "ids": owners}
+            writer.write_table(pa.Table.from_pydict(batch, schema=TABLE_SCHEMA))
+
+
+def _write_bad_rows(
+    path: Path, kept: list[dict[str, Any]], parts: Parts, table: str, number: int
+) -> int:
+    new = (
+        {"table": table, "source": number, "row": row, "id": id, "reason": reason}
+        for part in parts
+        for row, id, reason in part.bad
+    )
+    count = 0
+    with atomic_write(path) as stream:
+        for record in chain(kept, new):
+            stream.write(json.dumps(record, ensure_ascii=True) + "\n")
+            count += 1
+    return count
+
+
+def _write_faiss(path: Path, vectors: Path, factory: str) -> None:
+    build_approximate(np.load(vectors, mmap_mode="r"), factory, path)
+
+
+FAISS_ROLES = ("flat", "approximate")
+
+
+def verify_index(path: str | Path) -> Index:
+    """Open an index and check all of it.
+
+    Every file against its recorded size and sha256; every vector finite; every text once and with
+    an id; the counts of the manifest; the FAISS file's rows against the vectors.
+
+    Raises: InvalidIndex at the first thing that is wrong.
+    """
+    index = load_index(path)
+    check_vectors(index)
+    _check_table(index)
+    for role in FAISS_ROLES:
+        if role in index.manifest.files:
+            check_faiss_file(index.file(role), index.vectors)
+    return index
+
+
+def _check_table(index: Index) -> None:
+    known = KnownTexts()
+    for row, text in enumerate(index.iter_texts()):
+        if (earlier := known.get(text)) is not None:
+            raise InvalidIndex(f"{index.path}: rows {earlier} and {row} hold the same text")
+        known.extend([text])
+    ids = index.all_ids()
+    for row, owners in enumerate(ids):
+        if not owners:
+            raise InvalidIndex(f"{index.path}: row {row} belongs to no id")
+    manifest = index.manifest
+    items, bad = sum(map(len, ids)), len(index.bad_rows())
+    if (items, bad) != (manifest.items, manifest.bad_rows):
+        raise InvalidIndex(
+            f"{index.path}: holds {items} ids and {bad} bad rows, its manifest says "
+            f"{manifest.items} and {manifest.bad_rows}"
+        )
+
+
+def check_vectors(index: Index) -> None:
+    """Raises InvalidIndex at the first vector that is not finite."""
+    for start in range(0, len(index), _ROWS):
+        finite = np.isfinite(index.vectors[start : start + _ROWS]).all(axis=1)
+        if not finite.all():
+            row = start + int(np.flatnonzero(~finite)[0])
+            raise InvalidIndex(f"{index.path}: row {row} is not finite; build the index again")
+
+
+def measure_recall(
+    index: Index, sample: int, seed: int, effort: int | None = None
+) -> dict[int, float]:
+    """recall@1 and @10 of the line search in the approximate index, against exact search.
+
+    Queries are made of the corpus itself: references are sampled rows, images lie half-way between
+    the reference and another sampled row.
+
+    Raises: InvalidIndex where the index has no approximate part.
+    """
+    path = index.file("approximate")
+    corpus = Corpus(index.vectors)
+    rng = np.random.default_rng(seed)
+    references = index.vectors[rng.integers(len(index), size=sample)].astype(np.float64)
+    others = index.vectors[rng.integers(len(index), size=sample)].astype(np.float64)
+    approximate = ApproximateIndex(path, corpus, effort=effort)
+    oracle = Oracle(corpus, C=1.0, approximate=approximate)
+    images = (references + others) / 2 + 1e-3 * rng.standard_normal(references.shape)
+    references = references + 1e-3 * rng.standard_normal(references.shape)
+    return {k: recall(oracle, images, references, k=k) for k in (1, 10)}

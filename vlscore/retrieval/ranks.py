@@ -1,0 +1,109 @@
+"""How well an encoder finds a study's report among others, and its image: R@k, median rank.
+
+Ties are broken by chance in expectation, so an encoder that maps everything to one point scores
+k/n, not 1. Reports with the same text are one report: finding another study's copy of it is right.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from vlscore.errors import InvalidSetting
+from vlscore.retrieval.vector_search.corpus import Array
+from vlscore.stats import Interval, bootstrap_mean, bootstrap_median
+
+CUTS = (1, 5, 10)
+
+# Bounds the memory that similarities take; the gallery may be as long as the table.
+_QUERIES_AT_ONCE = 256
+
+# Wrong answers above the best right one, wrong ones level with it, right ones level with it.
+Counts = tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class Retrieval:
+    """One direction of a retrieval evaluation; intervals are 95 % bootstrap ones over queries.
+
+    Attributes:
+        recall: k -> expected share of queries with a right answer among the first k.
+        median_rank: of the first right answer, 1 the best.
+        queries, gallery: how many ask, and among how many they search.
+    """
+
+    recall: dict[int, Interval]
+    median_rank: Interval
+    queries: int
+    gallery: int
+
+
+def evaluate_retrieval(
+    images: Array, reports: Array, texts: Sequence[str], *, seed: int = 0
+) -> tuple[Retrieval, Retrieval]:
+    """Image to text and text to image, by cosine in float64.
+
+    Args:
+        images, reports: (n, d) embeddings of the same n studies.
+        texts: the n reports.
+        seed: of the bootstrap.
+
+    Returns: (image to text, text to image).
+    Raises: InvalidSetting where the lengths differ.
+    """
+    if not len(images) == len(reports) == len(texts) or not len(texts):
+        raise InvalidSetting(
+            f"needs as many images as reports, at least one; these are {len(images)} images, "
+            f"{len(reports)} reports, {len(texts)} texts"
+        )
+    first = {text: row for row, text in reversed(list(enumerate(texts)))}
+    distinct = sorted(first.values())
+    column = {texts[row]: position for position, row in enumerate(distinct)}
+    owner = np.array([column[text] for text in texts])
+    pictures, reports = _unit(images), _unit(reports[distinct])
+    to_text = _ranked(pictures, owner, reports, np.arange(len(distinct)))
+    to_image = _ranked(reports, np.arange(len(distinct)), pictures, owner)
+    return _summary(to_text, len(distinct), seed), _summary(to_image, len(texts), seed)
+
+
+def _ranked(queries: Array, wanted: Array, gallery: Array, owners: Array) -> list[Counts]:
+    """Counts for each query, whose right answers are those of the gallery with its owner."""
+    counts = []
+    for start in range(0, len(queries), _QUERIES_AT_ONCE):
+        block = slice(start, start + _QUERIES_AT_ONCE)
+        # Equal vectors may differ in a product's last bits; those are ties, not an order.
+        similarity = np.round(queries[block] @ gallery.T, 12)
+        counts += [
+            _counts(scores, owners == own)
+            for scores, own in zip(similarity, wanted[block], strict=True)
+        ]
+    return counts
+
+
+def _counts(scores: Array, is_right: Array) -> Counts:
+    best = scores[is_right].max()
+    above = int((scores > best).sum())
+    level = scores == best
+    return above, int((level & ~is_right).sum()), int((level & is_right).sum())
+
+
+def _summary(counts: list[Counts], gallery: int, seed: int) -> Retrieval:
+    recall = {k: bootstrap_mean([_chance(k, *count) for count in counts], seed=seed) for k in CUTS}
+    # The first of p right answers among w wrong ones, all level: (w + p + 1) / (p + 1) on average.
+    ranks = [above + (wrong + right + 1) / (right + 1) for above, wrong, right in counts]
+    return Retrieval(recall, bootstrap_median(ranks, seed=seed), len(counts), gallery)
+
+
+def _chance(k: int, above: int, wrong: int, right: int) -> float:
+    """That a right answer is among the first k, ties in random order."""
+    places = min(max(k - above, 0), wrong + right)
+    missed = 1.0
+    for place in range(places):
+        missed *= max(wrong - place, 0) / (wrong + right - place)
+    return 1 - missed
+
+
+def _unit(vectors: Array) -> Array:
+    vectors = np.asarray(vectors, np.float64)
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return vectors / np.where(lengths > 0, lengths, 1)

@@ -1,0 +1,334 @@
+"""What an oracle found, as text to read.
+
+The oracle over a table of studies, into a folder of results; after a stop it goes on.
+"""
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+
+from vlscore.core import ResumableFolder, read_frame, run_record, write_json
+from vlscore.data import ColumnNames, TextPolicy
+from vlscore.embedding import StudyEmbedder
+from vlscore.errors import InvalidSetting
+from vlscore.retrieval.answers import (
+    HITS_SCHEMA,
+    Answer,
+    OracleSummary,
+    Tally,
+    hits_table,
+    read_answers,
+    read_summary,
+    write_answers,
+)
+from vlscore.retrieval.index_folder import Index, load_index
+from vlscore.retrieval.index_oracle import OracleRun
+from vlscore.retrieval.queries import QueryTable
+from vlscore.retrieval.target import OracleSettings
+from vlscore.retrieval.vector_search.array_oracle import Shards
+from vlscore.stats import interval, number
+
+if TYPE_CHECKING:
+    import pandas
+
+
+_WIDTH = 78
+_IDS = 30
+
+
+def answer_text(answer: Answer) -> str:
+    """One study's hits, best first, each with what the score cannot see."""
+    lines = [f"\n{answer.id}"]
+    if not answer.hits:
+        lines.append("  nothing qualifies")
+    for place, hit in enumerate(answer.hits, start=1):
+        found = hit.found
+        facts = [f"score {found.score:.4f}"]
+        for name, value in (
+            ("area", found.area),
+            ("foot", found.foot),
+            ("h/|r-i|", found.height),
+            ("|g-r|", found.distance),
+        ):
+            if not math.isnan(value):
+                facts.append(f"{name} {value:.4g}")
+        if found.distance_rank is not None:
+            facts.append(f"rank {found.distance_rank}")
+        if hit.verbatim:
+            facts.append("VERBATIM")
+        lines.append(f"  {place:>2}  {'  '.join(facts)}  [{_shortened(', '.join(hit.ids), _IDS)}]")
+        lines.append(f"      {_shortened(hit.text, _WIDTH - 6)}")
+    return "\n".join(lines)
+
+
+def oracle_text(summary: OracleSummary) -> str:
+    """The numbers of a search, and the signature."""
+    lines = [f"{summary.searched} studies searched, {summary.failed} failed"]
+    if summary.without_hits:
+        lines.append(f"nothing qualifies for {summary.without_hits} of them")
+    if summary.mean is not None and summary.median is not None:
+        lines.append(
+            f"best hits: mean score {interval(summary.mean, 4)}, median "
+            f"{number(summary.median.estimate, 4)}"
+        )
+    if summary.compared:
+        lines.append(f"{summary.verbatim} of {summary.compared} equal the reference")
+    if summary.recall:
+        shares = ", ".join(f"recall@{k} {share:.4f}" for k, share in summary.recall.items())
+        lines.append(f"approximate search; on a sample of these studies: {shares}")
+    return "\n".join([*lines, "", str(summary.signature)])
+
+
+def _shortened(text: str, width: int) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= width else line[: width - 1] + "…"
+
+
+FORMATS = ("parquet", "csv")
+ANSWERS, SUMMARY = "hits.jsonl", "summary.json"
+# Every file that this can ever write, so that none of an earlier run stays beside it.
+RESULTS = (ANSWERS, *(f"hits.{format}" for format in FORMATS), SUMMARY)
+
+_RECALL = "recall"
+# Answers that are made one table of hits at a time.
+_AT_ONCE = 256
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class OracleResult:
+    """Where the hits lie, and what they come to.
+
+    Attributes:
+        folder: with hits.jsonl, hits.parquet (or .csv), summary.json and run.json.
+        format: of the table of hits.
+        summary: the numbers.
+        resumed_from: rows that an earlier, stopped call had done.
+        unchanged: everything was there already; nothing was searched for.
+        notes: what a user should know besides, one sentence each.
+    """
+
+    folder: Path
+    format: str
+    summary: OracleSummary
+    resumed_from: int = 0
+    unchanged: bool = False
+    notes: tuple[str, ...] = ()
+
+    @property
+    def answers_file(self) -> Path:
+        """Path of hits.jsonl: one study a line, with its hits or why there are none."""
+        return self.folder / ANSWERS
+
+    @property
+    def hits_file(self) -> Path:
+        """Path of the table of hits, one a row."""
+        return self.folder / f"hits.{self.format}"
+
+    @property
+    def summary_file(self) -> Path:
+        """Path of summary.json."""
+        return self.folder / SUMMARY
+
+    @property
+    def record(self) -> Path:
+        """Path of run.json."""
+        return self.folder / "run.json"
+
+    def answers(self, count: int | None = None) -> Iterator[Answer]:
+        """The answers in the order of the table, the first `count` of them."""
+        return read_answers(self.answers_file, count)
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """One row a hit: study_id, place (1 the best), score, text, ... Needs pandas."""
+        texts = ("study_id", "ids", "text")
+        return read_frame(self.hits_file, texts, {"score": self.summary.signature})
+
+    def first_failures(self, count: int) -> list[tuple[int, str, str]]:
+        """(row, id, reason) of the first studies that could not be searched for."""
+        failed = ((a.row, str(a.id), a.error) for a in self.answers() if a.error is not None)
+        return list(islice(failed, count))
+
+
+def find_oracles(
+    studies: str | Path,
+    out: str | Path,
+    index: Index | str | Path,
+    embedder: StudyEmbedder | None = None,
+    settings: OracleSettings | None = None,
+    *,
+    text_policy: TextPolicy | str | None = None,
+    columns: ColumnNames | None = None,
+    image_root: str | Path | None = None,
+    format: str = "parquet",
+    workers: int = 0,
+    overwrite: bool = False,
+    shards: Shards | None = None,
+    device: str = "cpu",
+    on_progress: Progress | None = None,
+) -> OracleResult:
+    """Find for every study of a table the rows of an index that score highest.
+
+    Called again after a stop with the same arguments, it goes on where it was; called again when it
+    has ended, it changes nothing.
+
+    Args:
+        studies: table with columns id, image, reference, as far as the metric looks at them.
+        out: folder for the results.
+        index: as `build_index` made it.
+        embedder: with the encoder and policies that made the index; default: the index's encoder.
+        settings: what is searched for.
+        text_policy: which section of a reference counts, as of the index's reports.
+        columns: other column names.
+        image_root: folder that image paths start from; default: the table's.
+        format: "parquet" or "csv", of the table of hits.
+        workers: processes that decode images; 0 decodes in this one.
+        overwrite: search anew; earlier results stay until the new ones are complete.
+        shards: this process's place, the first of several; the others call `serve_oracles`.
+        device: where exact search multiplies.
+        on_progress: called with (rows done, rows failed).
+
+    Raises:
+        InvalidTable: the table cannot be read at all.
+        InvalidIndex: the index was made with another encoder or other policies, or is damaged.
+        InvalidSetting: a setting cannot be honoured; `out` holds another run's results.
+        FolderInUse: another run is writing there.
+        A study that cannot be searched for raises nothing: its line of hits.jsonl says why.
+    """
+    if format not in FORMATS:
+        raise InvalidSetting(f"format is {' or '.join(FORMATS)}, not {format!r}")
+    settings = settings or OracleSettings()
+    opened = index if isinstance(index, Index) else load_index(index)
+    if embedder is None and settings.uses_embeddings:
+        embedder = StudyEmbedder(opened.manifest.encoder)
+    run = OracleRun(
+        opened, embedder, settings, text_policy=text_policy, shards=shards, device=device
+    )
+    queries = run.open(studies, columns=columns, image_root=image_root)
+    key = _key(run, queries, format, image_root)
+    with ResumableFolder(out, key, results=RESULTS, overwrite=overwrite) as folder:
+        if folder.record is None:
+            _search(run, queries, folder, format, workers, on_progress or (lambda done, bad: None))
+        else:
+            run.release()
+        return OracleResult(
+            folder.out,
+            format,
+            read_summary(folder.out / SUMMARY),
+            folder.resumed_from,
+            folder.unchanged,
+            queries.studies.notes,
+        )
+
+
+def serve_oracles(
+    index: Index | str | Path,
+    settings: OracleSettings,
+    shards: Shards,
+    *,
+    device: str = "cpu",
+) -> None:
+    """Search one part of an index for the first process, which calls `find_oracles`."""
+    opened = index if isinstance(index, Index) else load_index(index)
+    OracleRun(opened, None, settings, shards=shards, device=device).serve()
+
+
+def _key(
+    run: OracleRun, queries: QueryTable, format: str, image_root: str | Path | None
+) -> dict[str, Any]:
+    """What must be equal for a stopped run to go on."""
+    settings, files = run.settings, run.index.manifest.files
+    searched = ("vectors", "table", *(("approximate",) if run.is_approximate else ()))
+    return {
+        "table_sha256": queries.studies.sha256,
+        "columns": queries.studies.columns.to_dict(),
+        "image_root": str(Path(image_root).resolve()) if image_root is not None else None,
+        "format": format,
+        "signature": str(run.signature),
+        "index": {name: files[name].sha256 for name in searched},
+        "k": settings.k,
+        "ranks": settings.ranks,
+        "describe": settings.describe,
+        "sample": settings.sample if run.is_approximate else None,
+    }
+
+
+def _search(
+    run: OracleRun,
+    queries: QueryTable,
+    folder: ResumableFolder,
+    format: str,
+    workers: int,
+    on_progress: Progress,
+) -> None:
+    began = time.monotonic()
+    signature = run.signature
+    tally = Tally()
+    for chunk in folder.chunks():
+        tally.add(read_answers(chunk.path / ANSWERS))
+        run.recall = run.recall or {int(k): share for k, share in chunk.note[_RECALL].items()}
+    on_progress(tally.studies, tally.failed)
+    for batch in run.batches(queries, skip=folder.rows, workers=workers):
+        note = {_RECALL: run.recall}
+        with folder.append(len(batch.answers), note, inputs=batch.inputs) as place:
+            write_answers(place / ANSWERS, batch.answers, str(signature))
+        tally.add(batch.answers)
+        on_progress(tally.studies, tally.failed)
+
+    def write(place: Path) -> dict[str, Any]:
+        _join(folder, place / ANSWERS)
+        _WRITERS[format](place / f"hits.{format}", _tables(place / ANSWERS))
+        write_json(place / SUMMARY, tally.summary(signature, run.recall).to_dict())
+        embedder = queries.embedder
+        return run_record(
+            table=str(queries.studies.path.resolve()),
+            index_folder=str(run.index.path.resolve()),
+            signature=signature.to_dict(),
+            encoder=embedder.encoder.card.to_dict() if embedder is not None else None,
+            device=str(embedder.encoder.device) if embedder is not None else None,
+            batch_size=embedder.engine.batch_size if embedder is not None else None,
+            processes=run.shards.count,
+            seconds=round(time.monotonic() - began, 3),
+            resumed_from=folder.resumed_from,
+        )
+
+    folder.finish(write, rows=tally.studies)
+
+
+def _join(folder: ResumableFolder, path: Path) -> None:
+    with path.open("wb") as joined:
+        for chunk in folder.chunks():
+            joined.write((chunk.path / ANSWERS).read_bytes())
+
+
+def _tables(path: Path) -> Iterator[pa.Table]:
+    answers = read_answers(path)
+    while some := list(islice(answers, _AT_ONCE)):
+        yield hits_table(some)
+
+
+def _write_parquet(path: Path, tables: Iterator[pa.Table]) -> None:
+    with pq.ParquetWriter(path, HITS_SCHEMA) as writer:
+        for table in tables:
+            writer.write_table(table)
+
+
+def _write_csv(path: Path, tables: Iterator[pa.Table]) -> None:
+    with pyarrow.csv.CSVWriter(path, HITS_SCHEMA) as writer:
+        for table in tables:
+            writer.write_table(table)
+
+
+_WRITERS: dict[str, Callable[[Path, Iterator[pa.Table]], None]] = {
+    "parquet": _write_parquet,
+    "csv": _write_csv,
+}

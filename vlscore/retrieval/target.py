@@ -1,0 +1,295 @@
+"""What an oracle maximises, by the names that metrics have everywhere.
+
+What an oracle searches for, and what it may not find.
+
+Reports that a study must not find, because they make its oracle trivially perfect.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from vlscore.core import Signature, plain_name, split_call
+from vlscore.data import TextPolicy
+from vlscore.embedding import StudyEmbedder
+from vlscore.errors import InvalidSetting, InvalidStudy, UnknownName
+from vlscore.metrics import METRICS, Metric, Plan, constant_of, find_metric
+from vlscore.retrieval.index_folder import Index
+from vlscore.retrieval.index_parts import short_digest
+from vlscore.retrieval.queries import Query
+from vlscore.retrieval.vector_search.objectives import GUARDS
+from vlscore.retrieval.vector_search.targets import OBJECTIVES, Sought
+
+# The search by embeddings that finds candidates for a metric of texts.
+NEAREST = "cosine"
+
+
+@dataclass(frozen=True)
+class OracleMetric:
+    """A metric, or a direction of retrieval, that an oracle can maximise.
+
+    Attributes:
+        name: as it is printed and found again: "vlscore(C=20)", "bleu-4", "image-to-text".
+        metric: what describes the scores in signatures; of a direction, the metric that is the
+            same cosine.
+        sought: what a search of embeddings minimises; None for a metric of texts.
+    """
+
+    name: str
+    metric: Metric
+    sought: Sought | None
+
+    @property
+    def is_of_texts(self) -> bool:
+        """Whether texts are compared, not embeddings."""
+        return self.sought is None
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """What a study must have: "image", "reference" or both."""
+        return ("reference",) if self.sought is None else self.sought.needs
+
+    @property
+    def searched_by(self) -> str:
+        """The name in OBJECTIVES by which the index is searched."""
+        return NEAREST if self.sought is None else self.sought.name
+
+    @property
+    def rows(self) -> str:
+        """What the index must hold: "report" or "image"."""
+        return "report" if self.sought is None else self.sought.rows
+
+    @property
+    def image(self) -> float:
+        """Weight of the image; 1 where the metric has none to choose."""
+        return float(self.metric.settings.get("image") or 1.0)
+
+    def constant(self, embedder: StudyEmbedder | None) -> float | None:
+        """C of the search; None where it has none.
+
+        Raises: InvalidSetting where VLScore is sought and nobody stated C.
+        """
+        if self.sought is None or "C" not in self.metric.settings:
+            return None
+        return constant_of(self.metric, None if embedder is None else embedder.C)
+
+    def signature(self, embedder: StudyEmbedder | None, policy: TextPolicy) -> Signature:
+        """What the scores depend on."""
+        plan = Plan([self.metric], text=policy.signature())
+        # The corpus is named by its index; `TextSearch` fits to it.
+        fit = "corpus" if plan.needs_fit else None
+        if embedder is None:
+            return plan.signature(self.metric).plus(fit=fit)
+        signature = plan.signature(self.metric, embedder.signature, embedder.C).plus(fit=fit)
+        if self.sought is None:
+            # Which candidates are scored depends on the encoder that found them.
+            return _with_encoder(signature, embedder.signature)
+        if self.sought.is_metric:
+            return signature
+        signature = signature.of(self.sought.name)
+        return signature.plus(views="first") if self.rows == "image" else signature
+
+
+def oracle_metric(metric: Any) -> OracleMetric:
+    """The metric of that name in any spelling, with its parameters; or of a Metric.
+
+    Raises: UnknownName; InvalidSetting for a metric that no oracle can maximise.
+
+    >>> oracle_metric("image_centred_cosine").name, oracle_metric("Text-to-Text").name
+    ('image-centred-cosine', 'cosine')
+    >>> oracle_metric("bleu-4(smoothing=exp)").is_of_texts
+    True
+    """
+    if not isinstance(metric, str):
+        metric = METRICS.find(metric)
+    name = metric.name if isinstance(metric, Metric) else split_call(metric)[0]
+    sought = OBJECTIVES.find(name) if name in OBJECTIVES else None
+    if sought is not None and not sought.is_metric:
+        if plain_name(str(metric)) != plain_name(name):
+            raise InvalidSetting(f"{sought.name} has no parameters")
+        return OracleMetric(sought.name, find_metric("clipscore"), sought)
+    found = _known(metric, sought)
+    if sought is None:
+        needs = Plan([found]).needs
+        if needs.embeddings or needs.images:
+            searched = ", ".join(OBJECTIVES)
+            raise InvalidSetting(
+                f"no oracle searches by {found}; choose {searched}, or a metric of texts"
+            )
+    return OracleMetric(str(found), found, sought)
+
+
+def _known(metric: Any, sought: Sought | None) -> Metric:
+    if isinstance(metric, Metric):
+        return metric
+    if sought is not None:
+        # An alias of the search, such as text-to-text, is none of the metrics'.
+        return find_metric(sought.name)(**split_call(metric)[1])
+    try:
+        return find_metric(metric)
+    except UnknownName as error:
+        texts = [name for name, other in METRICS.items() if not other.uses_embeddings]
+        hint = str(error).partition("; ")[2].partition("Known: ")[0]
+        raise UnknownName(
+            f"no oracle metric is called {metric!r}; {hint}Of embeddings: "
+            f"{', '.join(OBJECTIVES)}; of texts: {', '.join(texts)}"
+        ) from None
+
+
+def _with_encoder(signature: Signature, embeddings: Signature) -> Signature:
+    flags = [name for name, value in embeddings if value is None]
+    return signature.plus(embeddings.without("img", "views", *flags)).flagged(*flags)
+
+
+MODES = ("auto", "exact", "approximate")
+
+_LEAST = {"k": 1, "candidates": 0, "effort": 1, "sample": 1}
+
+
+@dataclass(frozen=True)
+class OracleSettings:
+    """What is searched for, and what may not be found.
+
+    Attributes:
+        metric: name of a metric, with its parameters, or a Metric: one that a search minimises
+            (see `search.OBJECTIVES`), or any metric of texts such as "bleu-4".
+        k: hits per study.
+        guard: for vlscore, see `Line`.
+        mode: "exact", "approximate", or "auto": exact up to a million rows.
+        exclude_exact: never find a report that equals the reference, line breaks aside.
+        exclude_ids: column that lists the ids a study must not find, its own or its patient's;
+            a report goes when all studies that hold it are listed.
+        candidates: metrics of texts: so many nearest by cosine are re-ranked; 0 for the whole
+            corpus, for which no encoder is needed.
+        ranks: rank each hit by its distance to the reference.
+        describe: read also what the metric does not look at, image or reference, where a study has
+            it, to give the hits' other numbers. Metrics of texts read no images.
+        effort: approximate mode: see `ApproximateIndex`; default: chosen for recall.
+        sample: approximate mode: studies on which recall is measured.
+        target: the metric itself.
+
+    Raises: InvalidSetting, UnknownName.
+    """
+
+    metric: Any = "vlscore"
+    k: int = 10
+    guard: str = "none"
+    mode: str = "auto"
+    exclude_exact: bool = False
+    exclude_ids: str | None = None
+    candidates: int = 200
+    ranks: bool = True
+    describe: bool = True
+    effort: int | None = None
+    sample: int = 64
+    target: OracleMetric = field(init=False)
+
+    def __post_init__(self) -> None:
+        for name, least in _LEAST.items():
+            _check_number(name, getattr(self, name), least)
+        if self.mode not in MODES:
+            raise InvalidSetting(f"mode is one of {', '.join(MODES)}, not {self.mode!r}")
+        if self.guard not in GUARDS:
+            raise InvalidSetting(f"guard is one of {', '.join(GUARDS)}, not {self.guard!r}")
+        target = oracle_metric(self.metric)
+        if self.guard != "none" and target.searched_by != "vlscore":
+            raise InvalidSetting(f"a guard belongs to vlscore, not to {target.name}")
+        if self.exclude_exact and target.rows != "report":
+            raise InvalidSetting(
+                f"only reports equal a reference; {target.name} finds {target.rows}s, so nothing "
+                "can be excluded for being a copy"
+            )
+        object.__setattr__(self, "target", target)
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """What a study must have: "image", "reference" or both."""
+        return frozenset(self.target.needs) | ({"reference"} if self.exclude_exact else set())
+
+    @property
+    def wants(self) -> frozenset[str]:
+        """What is read besides, where a study has it."""
+        if not self.describe or self.target.is_of_texts or self.target.rows != "report":
+            return frozenset()
+        return frozenset({"image", "reference"}) - self.needs
+
+    @property
+    def uses_embeddings(self) -> bool:
+        """Whether studies are embedded at all."""
+        return not self.target.is_of_texts or self.candidates > 0
+
+    @property
+    def excluded(self) -> str | None:
+        """What may not be found, as signatures print it; None for nothing."""
+        ids = [f"ids({self.exclude_ids})"] if self.exclude_ids is not None else []
+        return "+".join([*(["exact"] if self.exclude_exact else []), *ids]) or None
+
+
+def _check_number(name: str, value: Any, least: int) -> None:
+    if value is None and name == "effort":
+        return
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise InvalidSetting(f"{name} is a whole number, at least {least}, not {value!r}")
+
+
+Name = TypeVar("Name", str, bytes)
+
+
+class Exclusions:
+    """Rows of an index that a study must not find.
+
+    Args:
+        exact: rows that equal its reference, word for word.
+        ids_column: column that lists ids, the study's own or its patient's; a row goes when all the
+            studies that hold it are listed, for then nobody else wrote that text.
+    """
+
+    def __init__(self, index: Index, *, exact: bool = False, ids_column: str | None = None) -> None:
+        self._index = index
+        self._exact = exact
+        self._ids_column = ids_column
+        self._rows_of_text = (
+            _inverted((_key(text),) for text in index.iter_texts()) if exact else {}
+        )
+        self._rows_of_id = _inverted(index.all_ids()) if ids_column is not None else {}
+
+    def of(self, query: Query) -> list[int]:
+        """Rows, ascending. Raises InvalidStudy where the study has nothing to exclude by."""
+        barred: set[int] = set()
+        if self._exact:
+            if query.reference is None:
+                raise InvalidStudy("there is no reference whose copies could be excluded")
+            barred.update(self._rows_of_text.get(_key(query.reference), ()))
+        if self._ids_column is not None:
+            ids = _listed(query.record, self._ids_column)
+            touched = {row for id in ids for row in self._rows_of_id.get(id, ())}
+            barred.update(row for row in touched if ids.issuperset(self._index.ids(row)))
+        return sorted(barred)
+
+
+def words(text: str) -> str:
+    """A text with single blanks: copies of a report differ in their line breaks."""
+    return " ".join(text.split())
+
+
+def _key(text: str) -> bytes:
+    return short_digest(words(text))
+
+
+def _inverted(names_of_rows: Iterable[Iterable[Name]]) -> dict[Name, list[int]]:
+    rows: dict[Name, list[int]] = {}
+    for row, names in enumerate(names_of_rows):
+        for name in names:
+            rows.setdefault(name, []).append(row)
+    return rows
+
+
+def _listed(record: Any, column: str) -> set[str]:
+    """Ids in a column: one, a list, or several separated by semicolons."""
+    if column not in record:
+        raise InvalidStudy(f'no column "{column}" to exclude ids by')
+    value = record[column]
+    if value is None:
+        return set()
+    values = value if isinstance(value, list) else str(value).split(";")
+    return {str(item).strip() for item in values} - {""}

@@ -1,0 +1,1 @@
+"""Exact and approximate search over an array of vectors."""

@@ -1,0 +1,294 @@
+"""The FAISS file of an index: a flat copy of the vectors, or an approximate index over them.
+
+Both hold the rows in the order of the vectors. Exact search maps the vectors and opens neither.
+
+Approximate search: candidates near points of each query's line, through FAISS, then exact costs.
+
+The distance to a line is no inner product, but it is the smallest of the distances to the line's
+points. Searches around the reference alone can miss the best row altogether; searches at points
+where the corpus lies along the line, at quantiles of ⟨g, u⟩, find it.
+"""
+
+import contextlib
+import importlib.util
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from vlscore.core import atomic_write
+from vlscore.errors import InvalidIndex, InvalidSetting, MissingDependency
+from vlscore.retrieval.vector_search.corpus import Array, Corpus
+from vlscore.retrieval.vector_search.exact import Excluded, Hits, empty_hits, merge
+from vlscore.retrieval.vector_search.objectives import Objective
+
+FLAT = "Flat"
+
+_ROWS = 10_000
+_CHECKED_SAMPLE = 1_000
+
+
+def has_faiss() -> bool:
+    """Whether the library is installed."""
+    return importlib.util.find_spec("faiss") is not None
+
+
+def check_factory(factory: str, dim: int) -> None:
+    """Raises, before hours are spent on embedding, for what FAISS cannot build.
+
+    Raises: InvalidSetting for a factory string that is unknown or does not fit the dimension;
+    MissingDependency without FAISS.
+    """
+    if not has_faiss():
+        raise MissingDependency("approximate search needs FAISS: pip install faiss-cpu")
+    import faiss
+
+    try:
+        faiss.index_factory(dim, factory, faiss.METRIC_L2)
+    except RuntimeError as error:
+        raise InvalidSetting(
+            f"FAISS has no index {factory!r} for {dim} dimensions ({last_line(error)}); "
+            'examples: "IVF1024,Flat", "IVF1024,PQ96x8", "HNSW32"'
+        ) from None
+
+
+def open_faiss_file(path: Path, rows: int, dim: int) -> Any:
+    """Open a FAISS file of (rows, dim) vectors, mapped where FAISS can.
+
+    The file may come from elsewhere: FAISS may not take more memory for one of its arrays than the
+    file is long.
+
+    Raises: InvalidIndex where it is no FAISS index of L2 distances, or of another shape.
+    """
+    import faiss
+
+    try:
+        with _arrays_no_longer_than(path.stat().st_size):
+            index = faiss.read_index(str(path), faiss.IO_FLAG_MMAP)
+    except (RuntimeError, MemoryError, OSError) as error:
+        raise InvalidIndex(f"{path} is no FAISS index: {last_line(error)}") from None
+    if (index.ntotal, index.d) != (rows, dim):
+        raise InvalidIndex(
+            f"{path} holds {index.ntotal} rows of {index.d}, the vectors are {(rows, dim)}; "
+            "build the index again"
+        )
+    if index.metric_type != faiss.METRIC_L2:
+        raise InvalidIndex(f"{path} is not of L2 distances; build the index again")
+    return index
+
+
+@contextlib.contextmanager
+def _arrays_no_longer_than(size: int) -> Iterator[None]:
+    import faiss
+
+    if not hasattr(faiss, "set_deserialization_vector_byte_limit"):  # older versions of FAISS
+        yield
+        return
+    before = faiss.get_deserialization_vector_byte_limit()
+    faiss.set_deserialization_vector_byte_limit(min(size, before) if before else size)
+    try:
+        yield
+    finally:
+        faiss.set_deserialization_vector_byte_limit(before)
+
+
+def check_faiss_file(path: Path, vectors: Array, *, seed: int = 0) -> None:
+    """Compare a FAISS file with the vectors (n, d): their number, order and values.
+
+    Files that hold vectors as they are must hold the same bits in every row (flat), or in a
+    thousand sampled rows. Compressed ones must lie nearer to their own vectors than to others.
+
+    Raises: InvalidIndex.
+    """
+    import faiss
+
+    index = open_faiss_file(path, *vectors.shape)
+    try:
+        if isinstance(index, faiss.IndexFlat):
+            _check_flat(path, index, vectors)
+        else:
+            _check_sample(path, index, vectors, np.random.default_rng(seed))
+    except (RuntimeError, MemoryError) as error:
+        raise InvalidIndex(f"{path} is damaged: {last_line(error)}") from None
+
+
+def _check_flat(path: Path, index: Any, vectors: Array) -> None:
+    for start in range(0, len(vectors), _ROWS):
+        rows = vectors[start : start + _ROWS]
+        held = index.reconstruct_n(start, len(rows))
+        differing = np.flatnonzero((held.view(np.uint32) != _bits(rows)).any(axis=1))
+        if len(differing):
+            raise InvalidIndex(
+                f"{path}: row {start + int(differing[0])} is not the vector of that row; "
+                "build the index again"
+            )
+
+
+def _check_sample(path: Path, index: Any, vectors: Array, rng: np.random.Generator) -> None:
+    import faiss
+
+    with_map = faiss.try_extract_index_ivf(index)
+    if with_map is not None:
+        with_map.make_direct_map()
+    rows = np.sort(rng.choice(len(vectors), size=min(_CHECKED_SAMPLE, len(vectors)), replace=False))
+    try:
+        held = np.stack([index.reconstruct(int(row)) for row in rows])
+    except RuntimeError:  # a kind of index that cannot give its vectors back
+        return
+    own = vectors[rows]
+    if np.array_equal(held, own):
+        return
+    other = vectors[rng.permutation(rows)]
+    near, far = (np.square(held - x).sum(axis=1, dtype=np.float64).mean() for x in (own, other))
+    if len(rows) > 1 and not near < far / 2:
+        raise InvalidIndex(
+            f"{path}: its rows are not those of the vectors (mean squared distance {near:.3g}, "
+            f"{far:.3g} to other rows); build the index again"
+        )
+
+
+def _bits(rows: Array) -> Array:
+    return np.ascontiguousarray(rows).view(np.uint32)
+
+
+def last_line(error: Exception) -> str:
+    """What FAISS says, without the place in its sources."""
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return lines[-1].rpartition(": ")[2]
+
+
+QUANTILES = (0.001, 0.1, 0.5, 0.9, 0.999)
+
+# Chosen for recall@1 of .99 in every regime of benchmarks/oracle_recall.py.
+_IVF_SHARE, _HNSW_BREADTH = 2, 512
+_DEPTH, _DEPTH_COMPRESSED = 100, 500
+
+_SAMPLE = 10_000
+_TRAINING_ROWS = 200_000
+
+
+def build_approximate(vectors: Array, factory: str, path: Path, *, seed: int = 0) -> None:
+    """Train a FAISS index (L2) on vectors (n, d), add them all, and write it.
+
+    Raises: InvalidSetting where FAISS does not know the factory string, or the corpus is too small
+    to train it.
+    """
+    import faiss
+
+    try:
+        index = faiss.index_factory(vectors.shape[1], factory, faiss.METRIC_L2)
+        if not index.is_trained:
+            chosen = np.random.default_rng(seed).permutation(len(vectors))[:_TRAINING_ROWS]
+            index.train(np.ascontiguousarray(vectors[np.sort(chosen)]))
+        for start in range(0, len(vectors), _SAMPLE):
+            index.add(np.ascontiguousarray(vectors[start : start + _SAMPLE]))
+    except RuntimeError as error:
+        reason = str(error).strip().splitlines()[-1]
+        raise InvalidSetting(
+            f"FAISS cannot build {factory!r} over {len(vectors)} rows of {vectors.shape[1]}: "
+            f"{reason}"
+        ) from None
+    with atomic_write(path, "wb") as stream:
+        writer = faiss.PyCallbackIOWriter(stream.write)  # type: ignore[attr-defined]
+        faiss.write_index(index, writer)
+
+
+class ApproximateIndex:
+    """A FAISS index over the rows of a corpus.
+
+    Args:
+        path: as `build_approximate` wrote it; mapped where FAISS can.
+        corpus: the same rows, for exact costs.
+        depth: candidates per point of the line; default: 100, or 500 where the FAISS index holds
+            compressed vectors.
+        effort: lists visited (IVF) or breadth of the graph search (HNSW); default: half the lists,
+            or 512. Less is faster and finds less.
+
+    Raises: InvalidIndex where the file is no FAISS index of this corpus.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        corpus: Corpus,
+        *,
+        depth: int | None = None,
+        effort: int | None = None,
+    ) -> None:
+        self._path = path
+        self._index = open_faiss_file(path, len(corpus), corpus.dim)
+        self._corpus = corpus
+        is_compressed = _bytes_a_vector(self._index) < 4 * corpus.dim
+        self._depth = depth or (_DEPTH_COMPRESSED if is_compressed else _DEPTH)
+        _set_effort(self._index, effort)
+        step = max(1, len(corpus) // _SAMPLE)
+        self._sample = corpus.vectors[::step].astype(np.float64)
+
+    def search(self, objective: Objective, k: int, excluded: Excluded | None = None) -> Hits:
+        """The k cheapest rows among the candidates; as `exact.search` otherwise."""
+        excluded = excluded or {}
+        hits = empty_hits(len(objective), k)
+        points = line_points(objective, self._sample)
+        # As deep again as the query excludes rows, so that those cannot crowd out the others.
+        deepest = max((len(rows) for rows in excluded.values()), default=0)
+        depth = min(max(self._depth, k) + deepest, len(self._corpus))
+        flat = np.ascontiguousarray(points.reshape(-1, points.shape[-1]), dtype=np.float32)
+        found = self._nearest(flat, depth).reshape(len(objective), -1)
+        for query in range(len(objective)):
+            barred = [-1, *excluded.get(query, ())]
+            rows = np.setdiff1d(found[query], np.array(barred, np.int64))
+            merge(hits, query, rows, objective.costs(query, self._corpus.rows(rows)))
+        return hits
+
+    def _nearest(self, points: Array, depth: int) -> Array:
+        """(n, depth) rows near each point, -1 where there are fewer."""
+        try:
+            found: Array = self._index.search(points, depth)[1]
+        except (RuntimeError, MemoryError) as error:
+            raise InvalidIndex(
+                f"{self._path} is damaged, FAISS cannot search it: {last_line(error)}"
+            ) from None
+        if found.min(initial=0) < -1 or found.max(initial=0) >= len(self._corpus):
+            raise InvalidIndex(f"{self._path} is damaged: it names rows that the corpus has not")
+        return found
+
+
+def line_points(objective: Objective, sample: Array) -> Array:
+    """(q, 5, d): the points of each query's line at quantiles of ⟨g, u⟩ over sampled rows g."""
+    along = sample @ objective.directions.T
+    positions = np.quantile(along, QUANTILES, axis=0).T
+    steps: Array = positions[:, :, None] * objective.directions[:, None]
+    return objective.origins[:, None] + steps
+
+
+def _set_effort(index: Any, effort: int | None) -> None:
+    import faiss
+
+    space, inner = faiss.ParameterSpace(), _innermost(index)
+    if isinstance(inner, faiss.IndexIVF):
+        half = -(-inner.nlist // _IVF_SHARE)
+        space.set_index_parameter(index, "nprobe", min(effort or half, inner.nlist))
+    elif isinstance(inner, faiss.IndexHNSW):
+        space.set_index_parameter(index, "efSearch", effort or _HNSW_BREADTH)
+
+
+def _bytes_a_vector(index: Any) -> int:
+    import faiss
+
+    inner = _innermost(index)
+    # Graphs keep their vectors in another index.
+    while (storage := getattr(inner, "storage", None)) is not None:
+        inner = faiss.downcast_index(storage)
+    return int(inner.sa_code_size())
+
+
+def _innermost(index: Any) -> Any:
+    """The index behind transformations and refinements."""
+    import faiss
+
+    inner = faiss.downcast_index(index)
+    while isinstance(inner, faiss.IndexPreTransform | faiss.IndexRefine):
+        nested = inner.index if isinstance(inner, faiss.IndexPreTransform) else inner.base_index
+        inner = faiss.downcast_index(nested)
+    return inner

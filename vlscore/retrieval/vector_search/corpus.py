@@ -1,0 +1,160 @@
+"""Float64 kernels of one query against many rows, the same bits for a row in any company.
+
+The rank of a report must not depend on the shard, chunk or device that found it. Matrix products
+and torch's reductions may round a row differently when its neighbours change; numpy's reduction
+along the contiguous axis sums each row alone, so these kernels use nothing else.
+
+The rows that are searched: float32 vectors, mapped or in memory, and their norms.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from vlscore.errors import InvalidSetting
+
+Array = NDArray[Any]
+
+
+def dot(x: Array, y: Array) -> Array:
+    """Inner products of the rows of two broadcastable arrays, each row summed alone."""
+    summed: Array = np.add.reduce(np.ascontiguousarray(x * y), axis=-1)
+    return summed
+
+
+def norm(x: Array) -> Array:
+    """Lengths of the rows."""
+    return np.sqrt(dot(x, x))
+
+
+def projected(i: Array, g: Array, r: Array, edge: Array, squared: Array) -> tuple[Array, Array]:
+    """Foot and height of rows g over the line i (0) to r (1).
+
+    Args:
+        i, r: (..., d) float64 that broadcast to g. g: (..., m, d) float64.
+        edge, squared: r - i and its squared length, which a search has at hand.
+
+    Returns: foot (..., m), height (..., m); where i = r, 1 and the distance to them. The shorter of
+    g - i and g - r is projected, as in `vlscore.similarity.triangle_area`, so that nothing cancels
+    near the vertices.
+    """
+    squared = np.where(squared > 0, squared, 1)
+    # From r first: what is found lies mostly nearer to it.
+    shorter = g - r
+    along = dot(shorter, edge)
+    near_i = along < -0.5 * squared
+    if near_i.any():
+        shorter[near_i] = from_i = g[near_i] - np.broadcast_to(i, g.shape)[near_i]
+        along[near_i] = dot(from_i, np.broadcast_to(edge, g.shape)[near_i])
+    along /= squared
+    foot = along + 1
+    foot[near_i] = along[near_i]
+    shorter -= along[..., None] * edge
+    return foot, norm(shorter)
+
+
+def feet(i: Array, g: Array, r: Array) -> tuple[Array, Array, Array]:
+    """As `projected`, and the distance |g - r| (m,) as well."""
+    edge = r - i
+    return *projected(i, g, r, edge, dot(edge, edge)), norm(g - r)
+
+
+def cosines(g: Array, v: Array) -> Array:
+    """Cosines of rows g (m, d) with v (d,); 0 where one of them is the origin."""
+    lengths = norm(g) * norm(v)
+    return np.clip(dot(g, v) / np.where(lengths > 0, lengths, 1), -1, 1)
+
+
+# Beyond it, squares and products would leave float32's range.
+LARGEST_NORM = 1e18
+
+_SQUARED_AT_ONCE = 1_024
+_CPU_CHUNK, _GPU_CHUNK = 10_240, 65_536
+
+
+@dataclass(frozen=True)
+class Norms:
+    """Largest norm, and smallest that is not 0, of the rows of a corpus.
+
+    The smallest is 0 where there are rows so short that their squares vanish in float32.
+    """
+
+    largest: float
+    smallest: float
+
+
+class Corpus:
+    """Vectors to search, or a shard of them.
+
+    Args:
+        vectors: (n, d) float32; a memory map stays one.
+        device: where matrix products run; other devices than the CPU hold a copy.
+        start: number of the first row in the whole corpus, where these are a shard.
+
+    Raises: InvalidSetting for vectors of another shape or type, not finite, or too long.
+    """
+
+    def __init__(
+        self, vectors: NDArray[Any], *, device: str | torch.device = "cpu", start: int = 0
+    ) -> None:
+        if vectors.ndim != 2 or vectors.dtype != np.float32:
+            raise InvalidSetting(f"a corpus is (n, d) float32, not {vectors.shape} {vectors.dtype}")
+        self.vectors = vectors
+        self.start = start
+        self.device = torch.device(device)
+        self.chunk = _CPU_CHUNK if self.device.type == "cpu" else _GPU_CHUNK
+        here = torch.from_numpy(vectors)
+        self._resident = here if self.device.type == "cpu" else here.to(self.device)
+        self.squared_norms = torch.empty(len(vectors), device=self.device)
+        # In short pieces, for the squares of a piece stand in memory.
+        pieces = zip(
+            self._resident.split(_SQUARED_AT_ONCE),
+            self.squared_norms.split(_SQUARED_AT_ONCE),
+            strict=True,
+        )
+        for piece, squares in pieces:
+            squares.copy_(torch.linalg.vecdot(piece, piece))
+        self.norms = self._norms()
+
+    def __len__(self) -> int:
+        return len(self.vectors)
+
+    @property
+    def dim(self) -> int:
+        return int(self.vectors.shape[1])
+
+    def chunks(self) -> list[slice]:
+        """Consecutive ranges of local rows."""
+        return [
+            slice(begin, min(begin + self.chunk, len(self)))
+            for begin in range(0, len(self), self.chunk)
+        ]
+
+    def block(self, rows: slice) -> Tensor:
+        """(m, d) float32 on the device."""
+        return self._resident[rows]
+
+    def rows(self, numbers: NDArray[Any]) -> NDArray[np.float64]:
+        """(..., d) float64 of rows by their number (...) in the whole corpus."""
+        return np.asarray(self.vectors[numbers - self.start], np.float64)
+
+    def _norms(self) -> Norms:
+        if not len(self):
+            return Norms(0.0, 1.0)
+        squares = self.squared_norms
+        positive = squares[squares > 0]
+        # A little larger than rounding could have made the true one.
+        slack = 1 + (self.dim + 16) * 2.0**-23
+        largest = float(squares.max().double().sqrt()) * slack
+        smallest = float(positive.min().double().sqrt()) / slack if len(positive) else 1.0
+        if self.vectors[(squares == 0).cpu().numpy()].any():
+            smallest = 0.0
+        if not largest <= LARGEST_NORM:
+            raise InvalidSetting(
+                f"a vector of the corpus is not finite, or longer than {LARGEST_NORM:g}"
+            )
+        return Norms(largest, smallest)

@@ -1,0 +1,104 @@
+"""Figures of estimates with their intervals; matplotlib is loaded when one is drawn."""
+
+import io
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from vlscore.core import atomic_write
+from vlscore.errors import InvalidSetting, MissingDependency
+from vlscore.stats.intervals import Interval
+
+#: Suffixes of the files that figures are written to.
+FIGURE_FORMATS = ("png", "svg", "pdf")
+DEMONSTRATION = "demonstration encoder: no statement about real radiographs"
+_COLUMNS = 3
+
+
+def check_format(name: str) -> None:
+    """Raises InvalidSetting for a format that no figure has."""
+    if name not in FIGURE_FORMATS:
+        raise InvalidSetting(f"figure is one of {', '.join(FIGURE_FORMATS)}, not {name!r}")
+
+
+def new_figure(rows: float, columns: int = 1) -> Any:
+    """An empty figure with room for so many rows of text.
+
+    Raises: MissingDependency where matplotlib is not installed.
+    """
+    try:
+        import matplotlib
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise MissingDependency("figures need matplotlib: pip install 'vlscore[plots]'") from error
+    matplotlib.rcParams["svg.hashsalt"] = "vlscore"
+    width = 7 if columns == 1 else 3.6 * columns
+    return Figure(figsize=(width, 1.2 + 0.4 * max(rows, 1)), dpi=150)
+
+
+def save(figure: Any, path: str | Path) -> None:
+    """Write a figure by its suffix; the file appears whole or not at all, its bytes repeat."""
+    path = Path(path)
+    format = path.suffix.removeprefix(".")
+    check_format(format)
+    drawn = io.BytesIO()
+    when = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}.get(format, {})
+    figure.savefig(drawn, format=format, bbox_inches="tight", metadata=when)
+    with atomic_write(path, "wb") as stream:
+        stream.write(drawn.getvalue())
+
+
+def dot_plots(
+    panels: Mapping[str, Mapping[str, Interval]],
+    path: str | Path,
+    *,
+    title: str,
+    lines: Mapping[str, Mapping[str, float]] | None = None,
+    note: str = "",
+) -> None:
+    """Estimates as dots with their intervals as bars: a panel a number, a row a name.
+
+    Args:
+        panels: title of a panel -> name of a row -> estimate; nan is left out.
+        path: of a .png, .svg or .pdf file.
+        lines: title of a panel -> label -> where a dashed line stands, such as a ceiling.
+        note: stands below the figure.
+
+    Raises: MissingDependency where matplotlib is not installed.
+    """
+    names = list(dict.fromkeys(name for rows in panels.values() for name in rows))
+    columns = min(len(panels), _COLUMNS) or 1
+    deep = -(-len(panels) // columns) or 1
+    figure = new_figure((len(names) + 2) * deep, columns)
+    axes = figure.subplots(deep, columns, squeeze=False, sharey=True).ravel()
+    for axis, (heading, rows) in zip(axes, panels.items(), strict=False):
+        _draw(axis, names, rows, (lines or {}).get(heading, {}))
+        axis.set_title(heading, loc="left", fontsize="medium")
+    for axis in axes[len(panels) :]:
+        axis.set_visible(False)
+    figure.suptitle(title, x=0.01, ha="left")
+    if note:
+        figure.text(0.01, -0.02, note, fontsize="small")
+    figure.tight_layout()
+    save(figure, path)
+
+
+def _draw(
+    axis: Any, names: Sequence[str], rows: Mapping[str, Interval], lines: Mapping[str, float]
+) -> None:
+    for place, name in enumerate(names):
+        value = rows.get(name)
+        if value is None or math.isnan(value.estimate):
+            continue
+        if not math.isnan(value.low):
+            axis.plot([value.low, value.high], [place, place], color="C0", linewidth=1.5)
+        axis.plot([value.estimate], [place], "o", color="C0", markersize=5)
+    for k, (label, where) in enumerate(lines.items()):
+        if not math.isnan(where):
+            axis.axvline(where, color=f"C{k + 1}", linestyle="--", linewidth=1, label=label)
+    if lines:
+        axis.legend(fontsize="x-small", loc="best")
+    axis.set_yticks(range(len(names)), names)
+    axis.set_ylim(len(names) - 0.5, -0.5)
+    axis.grid(axis="x", linewidth=0.3)

@@ -1,0 +1,268 @@
+"""Tests of differences, their effect sizes, and corrections for many of them.
+
+The tests are SciPy's; here samples are checked, memory is bounded, and results have one shape.
+
+Several systems over the same studies: intervals, paired differences, and their tests.
+
+Everything is made of sums over studies, so that means and corpus values (corpus BLEU, micro F1) are
+treated alike: a mean is the sum of values over the sum of ones.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import scipy
+from numpy.typing import ArrayLike, NDArray
+
+from vlscore.errors import InvalidSetting
+from vlscore.stats.intervals import Interval, checked, checked_pairs, percentiles
+
+# Numbers a permutation test holds at once.
+_DRAWN_AT_ONCE = 1_000_000
+
+
+@dataclass(frozen=True)
+class TestResult:
+    """A test's name, statistic and p value, two-sided unless its name says otherwise."""
+
+    __test__ = False  # not a test of ours, whatever its name makes a test runner think
+
+    name: str
+    statistic: float
+    p_value: float
+
+
+def paired_test(x: ArrayLike, y: ArrayLike) -> TestResult:
+    """Wilcoxon's signed-rank test of paired (n,) samples; p = 1 where all pairs are equal."""
+    first, second = checked_pairs(x, y)
+    difference = first - second
+    if not difference.any():
+        return TestResult("Wilcoxon signed-rank", 0.0, 1.0)
+    result = scipy.stats.wilcoxon(difference)
+    return TestResult("Wilcoxon signed-rank", float(result.statistic), float(result.pvalue))
+
+
+def one_sided_t_test(x: ArrayLike, y: ArrayLike) -> TestResult:
+    """Student's paired t test that the mean of x is greater than that of y, for (n,) samples.
+
+    p is 1 where all pairs are equal, and nan where there is one pair. Where all differences are
+    one number that is not 0 the statistic is infinite, as SciPy has it, and p is 0 or 1.
+
+    >>> one_sided_t_test([3, 5, 4], [1, 2, 2]).p_value < 0.01
+    True
+    """
+    first, second = checked_pairs(x, y)
+    name = "one-sided paired t"
+    if len(first) < 2:
+        return TestResult(name, float("nan"), float("nan"))
+    if not (first - second).any():
+        return TestResult(name, 0.0, 1.0)
+    if np.ptp(first - second) == 0:
+        is_greater = bool(first[0] > second[0])
+        return TestResult(name, np.inf if is_greater else -np.inf, 0.0 if is_greater else 1.0)
+    result = scipy.stats.ttest_rel(first, second, alternative="greater")
+    return TestResult(name, float(result.statistic), float(result.pvalue))
+
+
+def two_sample_test(x: ArrayLike, y: ArrayLike) -> TestResult:
+    """Mann-Whitney's test of two independent samples, of (n,) and (m,) values."""
+    result = scipy.stats.mannwhitneyu(checked(x), checked(y), alternative="two-sided")
+    return TestResult("Mann-Whitney U", float(result.statistic), float(result.pvalue))
+
+
+def permutation_test(
+    x: ArrayLike, y: ArrayLike, *, paired: bool = False, resamples: int = 9999, seed: int = 0
+) -> TestResult:
+    """Permutation test of the difference of means; exact where all permutations are that few.
+
+    Args:
+        x, y: independent samples of at least two values each; or with `paired`, (n,) samples whose
+            pairs are turned round at random (n at least two).
+    """
+    samples = checked_pairs(x, y) if paired else (checked(x), checked(y))
+    if min(len(sample) for sample in samples) < 2:
+        raise InvalidSetting("a permutation test needs at least two values in each sample")
+    result = scipy.stats.permutation_test(
+        samples,
+        _difference_of_means,
+        permutation_type="samples" if paired else "independent",
+        vectorized=True,
+        n_resamples=resamples,
+        batch=max(_DRAWN_AT_ONCE // sum(len(sample) for sample in samples), 1),
+        rng=np.random.default_rng(seed),
+    )
+    name = "permutation of paired means" if paired else "permutation of means"
+    return TestResult(name, float(result.statistic), float(result.pvalue))
+
+
+def auc(larger: ArrayLike, smaller: ArrayLike) -> float:
+    """Area under the ROC curve: P(X > Y) + P(X = Y) / 2; 0.5 where the samples do not differ.
+
+    >>> auc([2, 3], [1, 2])
+    0.875
+    """
+    x, y = checked(larger), checked(smaller)
+    ranks = scipy.stats.rankdata(np.concatenate([x, y]))
+    above = ranks[: len(x)].sum() - len(x) * (len(x) + 1) / 2
+    return float(above / (len(x) * len(y)))
+
+
+def cohens_d(x: ArrayLike, y: ArrayLike) -> float:
+    """Difference of means in pooled standard deviations; nan where nothing varies."""
+    a, b = checked(x), checked(y)
+    if len(a) < 2 or len(b) < 2:
+        return float("nan")
+    degrees = len(a) + len(b) - 2
+    pooled = ((len(a) - 1) * a.var(ddof=1) + (len(b) - 1) * b.var(ddof=1)) / degrees
+    return float((a.mean() - b.mean()) / np.sqrt(pooled)) if pooled > 0 else float("nan")
+
+
+def benjamini_hochberg(p_values: ArrayLike) -> NDArray[np.float64]:
+    """Adjusted p values that control the false discovery rate (Benjamini, Hochberg 1995), (n,).
+
+    Raises: InvalidSetting where a value is no probability.
+    """
+    p = np.asarray(p_values, dtype=np.float64)
+    if not ((p >= 0) & (p <= 1)).all():
+        raise InvalidSetting("p values lie between 0 and 1; leave out tests that gave none")
+    return scipy.stats.false_discovery_control(p, method="bh") if len(p) else p
+
+
+def _difference_of_means(
+    x: NDArray[np.float64], y: NDArray[np.float64], axis: int
+) -> NDArray[np.float64]:
+    difference: NDArray[np.float64] = np.mean(x, axis=axis) - np.mean(y, axis=axis)
+    return difference
+
+
+Sums = NDArray[np.float64]
+# (m, s) sums -> (m,) values.
+Combine = Callable[[Sums], Sums]
+
+# Numbers drawn at once bound the memory; studies times resamples bound the time.
+_SIGNS_AT_ONCE = 2_000_000
+_MOST_DRAWS = 200_000_000
+_LEAST_RESAMPLES = 200
+# Differences of sums that are equal but for rounding count as equal.
+_ROUNDING = 1e-12
+
+
+@dataclass(frozen=True)
+class PairedDifference:
+    """How much one system's value exceeds another's.
+
+    Attributes:
+        interval: percentile interval of the paired bootstrap.
+        p_value: two-sided, of the permutation test; nan where the difference is not defined.
+    """
+
+    interval: Interval
+    p_value: float
+
+
+@dataclass(frozen=True, eq=False)
+class PairedSums:
+    """Sums of k systems over n studies, and over studies drawn at random.
+
+    All systems share the same draws, so whatever is hard in a study is hard for all of them.
+
+    Attributes:
+        count: n.
+        totals: (k, s).
+        resampled: (r, k, s), over studies that were drawn with replacement.
+        halves: (p, k, s), over a random part of the studies, each in it with probability 1/2.
+    """
+
+    count: int
+    totals: Sums
+    resampled: Sums
+    halves: Sums
+
+    def value(self, system: int, combine: Combine, *, level: float = 0.95) -> Interval:
+        """The value of one system, with its bootstrap interval."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            estimate = float(combine(self.totals[system][None])[0])
+            return percentiles(estimate, combine(self.resampled[:, system]), level, self.count)
+
+    def difference(
+        self, first: int, second: int, combine: Combine, *, level: float = 0.95
+    ) -> PairedDifference:
+        """The value of one system less that of another, over the same studies.
+
+        The test exchanges the two systems' results in a random part of the studies (approximate
+        randomization, Noreen 1989); of means it is the paired permutation test. The observed
+        exchange counts as one of the draws, so that p is never 0 (Phipson, Smyth 2010).
+        """
+        with np.errstate(invalid="ignore", divide="ignore"):
+            values = [float(combine(self.totals[k][None])[0]) for k in (first, second)]
+            observed = values[0] - values[1]
+            drawn = combine(self.resampled[:, first]) - combine(self.resampled[:, second])
+            moved = self.halves[:, first] - self.halves[:, second]
+            exchanged = combine(self.totals[second] + moved) - combine(self.totals[first] - moved)
+        interval = percentiles(observed, drawn, level, self.count)
+        if np.isnan(observed):
+            return PairedDifference(interval, float("nan"))
+        slack = _ROUNDING * max(map(abs, values))
+        # A draw without a value counts against the difference.
+        as_extreme = int((~(np.abs(exchanged) < abs(observed) - slack)).sum())
+        return PairedDifference(interval, (as_extreme + 1) / (len(exchanged) + 1))
+
+
+def paired_sums(
+    statistics: NDArray[np.float64],
+    *,
+    resamples: int = 2000,
+    permutations: int = 9999,
+    seed: int = 0,
+) -> PairedSums:
+    """Draw once for all systems and all pairs of them.
+
+    Args:
+        statistics: (k, n, s), finite: what each of n studies adds to each of s sums of a system.
+        resamples, permutations: of very many studies fewer are drawn, at least 200.
+
+    Raises: InvalidSetting where there is no study, or a number is not finite.
+
+    >>> values = np.array([[1.0, 2.0], [0.0, 1.0]])
+    >>> mean_statistics(values).shape
+    (2, 2, 2)
+    >>> paired_sums(mean_statistics(values)).difference(0, 1, mean_of_sums).interval
+    Interval(estimate=1.0, low=1.0, high=1.0)
+    """
+    if statistics.ndim != 3 or not statistics.shape[1]:
+        raise InvalidSetting(f"statistics are (systems, studies, sums), not {statistics.shape}")
+    if not np.isfinite(statistics).all():
+        raise InvalidSetting("statistics must be finite; leave failed studies out")
+    systems, count, sums = statistics.shape
+    by_study = statistics.transpose(1, 0, 2).reshape(count, systems * sums)
+    rng = np.random.default_rng(seed)
+
+    def resampling(draws: int) -> NDArray[np.float64]:
+        rows = rng.integers(count, size=(draws, count))
+        rows += np.arange(draws)[:, None] * count
+        times = np.bincount(rows.ravel(), minlength=draws * count)
+        return times.reshape(draws, count).astype(np.float64)
+
+    def halving(draws: int) -> NDArray[np.float64]:
+        return rng.integers(2, size=(draws, count), dtype=np.int8).astype(np.float64)
+
+    def drawn(wanted: int, weights: Callable[[int], NDArray[np.float64]]) -> Sums:
+        most = max(min(wanted, _MOST_DRAWS // count), min(wanted, _LEAST_RESAMPLES))
+        step = max(_SIGNS_AT_ONCE // count, 1)
+        parts = [weights(min(step, most - k)) @ by_study for k in range(0, most, step)]
+        return np.concatenate(parts).reshape(most, systems, sums)
+
+    totals = statistics.sum(axis=1)
+    return PairedSums(count, totals, drawn(resamples, resampling), drawn(permutations, halving))
+
+
+def mean_statistics(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(k, n) values -> (k, n, 2) what `mean_of_sums` makes means of."""
+    return np.stack([values, np.ones_like(values)], axis=-1)
+
+
+def mean_of_sums(sums: Sums) -> Sums:
+    """(m, 2) sums of values and of ones -> (m,) means."""
+    means: Sums = sums[:, 0] / sums[:, 1]
+    return means

@@ -1,0 +1,176 @@
+"""Numbers as tables show them.
+
+A table as data, and how it is printed and pasted: nothing is ever cut.
+"""
+
+import csv
+import io
+import math
+import textwrap
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from vlscore.stats.intervals import Interval
+
+NOTHING = "-"
+
+
+def number(value: float | None, digits: int = 3) -> str:
+    """A number; "-" where it is not defined.
+
+    >>> number(0.12345), number(float("nan"))
+    ('0.123', '-')
+    """
+    if value is None or math.isnan(value):
+        return NOTHING
+    return f"{value:.{digits}f}"
+
+
+def interval(value: Interval | None, digits: int = 3) -> str:
+    """An estimate with its interval, where that is defined.
+
+    >>> interval(Interval(0.5, 0.4, 0.6))
+    '0.500 [0.400, 0.600]'
+    """
+    if value is None:
+        return NOTHING
+    estimate = number(value.estimate, digits)
+    if math.isnan(value.low):
+        return estimate
+    return f"{estimate} [{value.low:.{digits}f}, {value.high:.{digits}f}]"
+
+
+def p_value(value: float) -> str:
+    """A p value, never shown as 0."""
+    return "< 0.001" if value < 0.001 else number(value)
+
+
+_GAP = "  "
+
+
+@dataclass(frozen=True)
+class TextTable:
+    """Cells of text under columns.
+
+    Attributes:
+        title: stands above.
+        columns: headings; the first column names the rows.
+        rows: as many cells each as there are columns.
+        caption: what a reader must know to read it; stands below.
+
+    >>> print(TextTable("T", ("metric", "mean"), (("bleu-4", "0.11"),)).text())
+    T
+    metric  mean
+    bleu-4  0.11
+    """
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    caption: str = ""
+
+    def text(self, width: int = 80) -> str:
+        """Aligned text; columns that do not fit stand below, beside the first column again."""
+        blocks = [
+            "\n".join(_aligned([self.columns, *self.rows], columns))
+            for columns in self._blocks(width)
+        ]
+        body = "\n\n".join(blocks)
+        below = [_wrapped(self.caption, width)] if self.caption else []
+        return "\n".join([*([self.title] if self.title else []), body, *below])
+
+    def markdown(self) -> str:
+        """For README files and notes."""
+        head = _pipes(self.columns)
+        line = "| --- |" + " ---: |" * (len(self.columns) - 1)
+        body = "\n".join([head, line, *map(_pipes, self.rows)])
+        title = f"**{self.title}**" if self.title else ""
+        return "\n\n".join(part for part in (title, body, self.caption) if part) + "\n"
+
+    def latex(self) -> str:
+        """For papers; needs the package booktabs."""
+        lines = [
+            r"\begin{table}",
+            rf"\caption{{{_escaped('. '.join(filter(None, (self.title, self.caption))))}}}",
+            rf"\begin{{tabular}}{{l{'r' * (len(self.columns) - 1)}}}",
+            r"\toprule",
+            " & ".join(map(_escaped, self.columns)) + r" \\",
+            r"\midrule",
+            *(_latex_row(row) for row in self.rows),
+            r"\bottomrule",
+            r"\end{tabular}",
+            r"\end{table}",
+        ]
+        return "\n".join(lines) + "\n"
+
+    def csv(self) -> str:
+        """For spreadsheets and scripts: headings and cells alone; "-" becomes an empty cell."""
+        written = io.StringIO()
+        writer = csv.writer(written, lineterminator="\n")
+        writer.writerow(self.columns)
+        writer.writerows(["" if cell == NOTHING else cell for cell in row] for row in self.rows)
+        return written.getvalue()
+
+    def _blocks(self, width: int) -> Iterable[list[int]]:
+        """Columns that fit beside each other; the first is in every block."""
+        widths = [
+            max(len(row[k]) for row in (self.columns, *self.rows)) for k in range(len(self.columns))
+        ]
+        block, used = [0], widths[0]
+        for k in range(1, len(widths)):
+            if used + len(_GAP) + widths[k] > width and len(block) > 1:
+                yield block
+                block, used = [0], widths[0]
+            block.append(k)
+            used += len(_GAP) + widths[k]
+        yield block
+
+
+def markdown(tables: Iterable[TextTable], notes: Iterable[str] = ()) -> str:
+    """Several tables, and notes such as signatures, as one Markdown text."""
+    parts = [table.markdown() for table in tables]
+    listed = "\n".join(f"- `{note}`" for note in notes)
+    return "\n".join([*parts, *([listed + "\n"] if listed else [])])
+
+
+def _aligned(rows: Sequence[Sequence[str]], columns: Sequence[int]) -> list[str]:
+    widths = {k: max(len(row[k]) for row in rows) for k in columns}
+    return [
+        _GAP.join(
+            f"{row[k]:<{widths[k]}}" if place == 0 else f"{row[k]:>{widths[k]}}"
+            for place, k in enumerate(columns)
+        ).rstrip()
+        for row in rows
+    ]
+
+
+def _wrapped(text: str, width: int) -> str:
+    return textwrap.fill(text, width, break_long_words=False, break_on_hyphens=False)
+
+
+def _pipes(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") or " " for cell in cells) + " |"
+
+
+_LATEX = str.maketrans(
+    {
+        **{letter: "\\" + letter for letter in "&%$#_{}"},
+        "\\": r"\textbackslash{}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        "|": r"\textbar{}",
+        "<": "$<$",
+        ">": "$>$",
+        "Δ": r"$\Delta$",
+    }
+)
+
+
+def _latex_row(cells: Sequence[str]) -> str:
+    row = " & ".join(map(_escaped, cells))
+    # A bracket behind the end of a row would be read as the space between two rows.
+    return ("{}" if row.startswith("[") else "") + row + r" \\"
+
+
+def _escaped(text: str) -> str:
+    return text.translate(_LATEX)

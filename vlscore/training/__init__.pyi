@@ -1,0 +1,6 @@
+from .loop import Shown as Shown
+from .run import train as train
+from .settings import TrainingSettings as TrainingSettings
+from .settings import read_config as read_config
+from .start import Start as Start
+from .training_pairs import Preparation as Preparation

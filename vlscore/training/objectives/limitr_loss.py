@@ -1,0 +1,226 @@
+"""LIMITR (Dawidowicz, Hirsch and Tal, ICCV 2023): global, local between pairs, local within one."""
+
+import math
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from vlscore.errors import InvalidSetting
+from vlscore.training.objective import Objective, PairFeatures
+from vlscore.training.objectives.contrastive import check_settings, contrast
+from vlscore.training.objectives.local_losses import (
+    LocalFeatures,
+    attend,
+    find_own,
+    gloria_global_loss,
+    shares,
+)
+
+RegionWeights = Literal["learned", "uniform"]
+# Added to a length before one divides by it.
+_NOTHING = 1e-8
+# The authors divide the loss within a pair by it.
+_INTERNAL_SCALE = 10.0
+
+
+class Significance(nn.Module):
+    """How much each local similarity counts, by itself and by the mean of all (the authors' SAF).
+
+    Args:
+        dim: length of the vectors.
+        dropout: probability, in training mode.
+    """
+
+    def __init__(self, dim: int, dropout: float = 0.4) -> None:
+        super().__init__()
+        self.embedding_local, self.embedding_global = (
+            nn.Sequential(nn.Linear(dim, dim), nn.Tanh(), nn.Dropout(dropout)) for _ in range(2)
+        )
+        self.embedding_common = nn.Linear(dim, 1)
+        for module in self.modules():
+            if isinstance(module, nn.Linear):
+                bound = math.sqrt(6 / (module.in_features + module.out_features))
+                nn.init.uniform_(module.weight, -bound, bound)
+                nn.init.zeros_(module.bias)
+
+    def forward(self, similarities: Tensor, is_there: Tensor | None = None) -> Tensor:
+        """(m, L, k) -> (m, L), of sum 1 in each row.
+
+        Args:
+            is_there: (m, L) bool; default: all are.
+        """
+        mean = similarities.mean(1)
+        if is_there is not None:
+            mean = _weighted(shares(is_there, similarities), similarities)
+        # Products of matrices, for the table of all coordinates is large.
+        by_coordinate = self.embedding_global(mean) * self.embedding_common.weight
+        local = self.embedding_local(similarities)
+        scores = (local @ by_coordinate.unsqueeze(2)).squeeze(2) + self.embedding_common.bias
+        if is_there is not None:
+            scores = scores.masked_fill(~is_there, -torch.inf)
+        found: Tensor = scores.softmax(1)
+        return found
+
+
+class Limitr(Objective):
+    """The three losses with the temperatures and weights of the paper; what weighs words and
+    regions is learned.
+
+    The loss between pairs compares a report's words with an image's places and the places with
+    the words; each word's similarity is a vector, the product of the word with what it sees, and a
+    learned weighting of these gives one number for image and report. The loss within a pair asks
+    each word and each place to find what it saw. The configuration that the authors publish has an
+    `internal_weight` of 0; the paper's full method is 1.
+
+    Where a study has a lateral view, its places follow those of the frontal one, and
+    `PairFeatures.is_patch` says where there is none (`LimitrEncoder.study_features`). Differences
+    to the authors' code: it keeps vectors near zero for a missing lateral's places, which still
+    take attention from words, and counts padding among the words of a report in the loss within a
+    pair; both are left out here. For a study with both views it takes the mean similarity of the
+    lateral's places alone to stand for all places; here it is the mean of all. Its loss between
+    pairs takes [CLS] and the words but not [SEP], that within a pair [SEP] too; here both take the
+    words that the encoder gives.
+    """
+
+    name = "limitr"
+    citation = (
+        "Dawidowicz, Hirsch, Tal: LIMITR: Leveraging Local Information for Medical Image-Text "
+        "Representation. ICCV 2023; github.com/gefend/LIMITR, LIMITR/loss/LIMITR_loss.py and "
+        "LIMITR/models/LIMITR_model.py at bd53a77"
+    )
+    local = True
+
+    def __init__(
+        self,
+        *,
+        local_dim: int,
+        temp1: float = 4.0,
+        temp3: float = 10.0,
+        local_temperature: float = 0.1,
+        dropout: float = 0.4,
+        region_weights: RegionWeights = "learned",
+        global_weight: float = 1.0,
+        external_weight: float = 1.0,
+        internal_weight: float = 1.0,
+    ) -> None:
+        super().__init__()
+        self.weights = {
+            "global": global_weight,
+            "local_external": external_weight,
+            "local_internal": internal_weight,
+        }
+        check_settings(
+            self.name,
+            above_zero={"temp1": temp1, "temp3": temp3, "local_temperature": local_temperature},
+            at_least_zero={
+                "global_weight": global_weight,
+                "external_weight": external_weight,
+                "internal_weight": internal_weight,
+            },
+        )
+        if not 0 <= dropout < 1:
+            raise InvalidSetting(f"limitr's dropout must be at least 0 and below 1, not {dropout}")
+        if region_weights not in ("learned", "uniform"):
+            raise InvalidSetting(
+                f"limitr's region_weights is learned or uniform, not {region_weights!r}"
+            )
+        self.temp1, self.temp3 = temp1, temp3
+        self.local_temperature, self.region_weights = local_temperature, region_weights
+        self.significance = Significance(local_dim, dropout)
+        self.judge_words = nn.Linear(local_dim, 1)
+        self.judge_places = nn.Linear(local_dim, 1)
+
+    def forward(self, pairs: PairFeatures) -> dict[str, Tensor]:
+        local = LocalFeatures.of(pairs, self.name)
+        parts = {
+            "global": gloria_global_loss(pairs.images, pairs.reports, pairs.same, temp3=self.temp3),
+            "local_external": self.external_loss(local),
+            "local_internal": self.internal_loss(local),
+        }
+        return {part: self.weights[part] * loss for part, loss in parts.items()}
+
+    def external_loss(self, local: LocalFeatures) -> Tensor:
+        """Between pairs: the sum of both directions, the mean of words' and places' similarity."""
+        if not len(local):
+            return local.nothing()
+        losses = [
+            torch.stack(contrast(similarities * self.temp3, local.same)).sum()
+            for similarities in self.similarities(local)
+        ]
+        return torch.stack(losses).mean()
+
+    def similarities(self, local: LocalFeatures) -> tuple[Tensor, Tensor]:
+        """(m, m) in 0 to 1, images in rows: by a report's words, and by an image's places."""
+
+        def columns(words: Tensor) -> tuple[Tensor, Tensor]:
+            seen = attend(
+                words[None], local.patches, temperature=self.temp1, is_context=local.is_patch
+            )
+            by_words = self.judge_words(self._summary(seen * words))
+            seen = attend(
+                local.patches, words[None], temperature=self.temp1, is_query=local.is_patch
+            )
+            summary = self._summary(seen * local.patches, local.is_patch)
+            return by_words, self.judge_places(summary)
+
+        by_words, by_places = zip(*local.by_report(columns), strict=True)
+        return torch.cat(by_words, 1).sigmoid(), torch.cat(by_places, 1).sigmoid()
+
+    def _summary(self, products: Tensor, is_there: Tensor | None = None) -> Tensor:
+        """(m, L, k) -> (m, k) of length 1, the weighted sum of the products' directions."""
+        directions = _scaled(products, dim=2)
+        return _scaled(_weighted(self.significance(directions, is_there), directions), dim=1)
+
+    def internal_loss(self, local: LocalFeatures) -> Tensor:
+        """Within each pair: the mean of the words' and the places' loss, divided by 10."""
+        if not len(local):
+            return local.nothing()
+        words, patches = local.words, local.patches
+        seen = attend(
+            words,
+            patches,
+            temperature=self.temp1,
+            is_query=local.is_word,
+            is_context=local.is_patch,
+        )
+        of_words = find_own(
+            words,
+            seen,
+            shares(local.is_word, words),
+            local.is_word,
+            temperature=self.local_temperature,
+        )
+        seen = attend(
+            patches,
+            words,
+            temperature=self.temp1,
+            is_query=local.is_patch,
+            is_context=local.is_word,
+        )
+        of_places = find_own(
+            patches,
+            seen,
+            self._region_weights(seen * patches, local.is_patch),
+            local.is_patch,
+            temperature=self.local_temperature,
+        )
+        return (of_words + of_places) / 2 / _INTERNAL_SCALE
+
+    def _region_weights(self, products: Tensor, is_patch: Tensor) -> Tensor:
+        if self.region_weights == "uniform":
+            return shares(is_patch, products)
+        # The authors scale each coordinate over all places here, not each place's vector.
+        masked = products.masked_fill(~is_patch.unsqueeze(2), 0)
+        found: Tensor = self.significance(_scaled(masked, dim=1), is_patch)
+        return found
+
+
+def _scaled(vectors: Tensor, *, dim: int) -> Tensor:
+    lengths: Tensor = torch.linalg.vector_norm(vectors, dim=dim, keepdim=True)
+    return vectors / (lengths + _NOTHING)
+
+
+def _weighted(weights: Tensor, vectors: Tensor) -> Tensor:
+    """(m, L) and (m, L, k) -> (m, k), the weighted sum."""
+    return (weights.unsqueeze(1) @ vectors).squeeze(1)

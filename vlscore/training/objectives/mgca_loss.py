@@ -1,0 +1,182 @@
+"""MGCA (Wang, Zhou, Wang, Vardhanabhuti and Yu, NeurIPS 2022): instances, tokens, prototypes."""
+
+import torch
+from torch import Tensor, nn
+
+from vlscore.training.objective import Objective, PairFeatures
+from vlscore.training.objectives.contrastive import check_settings, contrast, unit
+from vlscore.training.objectives.local_losses import LocalFeatures, find_own, shares
+
+_CLIPPED = (0.1, 0.9)
+
+
+def mgca_instance_loss(
+    images: Tensor, reports: Tensor, same: Tensor, *, temperature: float = 0.07
+) -> Tensor:
+    """Equations 1 to 3: the sum of both directions.
+
+    Args:
+        images, reports: (n, d), of any length.
+        same: (n, n) bool; see PairFeatures.
+    """
+    scores = unit(images) @ unit(reports).T / temperature
+    return torch.stack(contrast(scores, same)).sum()
+
+
+def mgca_token_loss(local: LocalFeatures, *, temperature: float = 0.1) -> Tensor:
+    """Equations 4 to 7: words among the words of their report, and places among those of their
+    image, each by what it sees in the other; the sum of both.
+
+    Words weigh as the tower attends to them, between the lowest and the highest tenth; so do
+    places where the tower attends to places (ViT); all alike where it does not say (ResNet).
+    """
+    if not len(local):
+        return local.nothing()
+    words, patches = unit(local.words), unit(local.patches)
+    products = words @ patches.transpose(1, 2) / temperature
+    seen = products.masked_fill(~local.is_patch.unsqueeze(1), -torch.inf).softmax(2) @ patches
+    word_weights = attended_shares(local.word_weights, local.is_word, words)
+    of_words = find_own(words, unit(seen), word_weights, local.is_word, temperature=temperature)
+
+    masked = products.transpose(1, 2).masked_fill(~local.is_word.unsqueeze(1), -torch.inf)
+    seen = masked.softmax(2) @ words
+    # The authors' code scales what places see to length 1 for ResNet, but not for ViT.
+    if local.patch_weights is None:
+        seen = unit(seen)
+    patch_weights = attended_shares(local.patch_weights, local.is_patch, patches)
+    of_patches = find_own(patches, seen, patch_weights, local.is_patch, temperature=temperature)
+    return of_words + of_patches
+
+
+def attended_shares(weights: Tensor | None, is_there: Tensor, like: Tensor) -> Tensor:
+    """What a tower attends to, each row clipped to its own 10 % and 90 % quantiles, of sum 1.
+
+    Args:
+        weights: (m, L) at least 0, or None for the same weight everywhere.
+        is_there: (m, L) bool.
+    """
+    if weights is None:
+        return shares(is_there, like)
+    clipped = torch.zeros_like(like[..., 0])
+    for row, (given, mask) in enumerate(zip(weights.detach().to(like), is_there, strict=True)):
+        found = given[mask]
+        low, high = torch.quantile(found, found.new_tensor(_CLIPPED))
+        clipped[row, mask] = found.clamp(low, high)
+    return clipped / clipped.sum(1, keepdim=True).clamp(min=torch.finfo(like.dtype).tiny)
+
+
+def mgca_prototype_loss(
+    images: Tensor,
+    reports: Tensor,
+    prototypes: Tensor,
+    *,
+    temperature: float = 0.2,
+    epsilon: float = 0.05,
+    iterations: int = 3,
+) -> Tensor:
+    """Equations 8 to 11: an image should lie by the prototypes to which its report is assigned,
+    and a report by those of its image.
+
+    Args:
+        images, reports: (n, d), of any length.
+        prototypes: (K, d), of length 1.
+        epsilon: sharpness of the assignment.
+        iterations: of Sinkhorn and Knopp's algorithm.
+    """
+    by_image, by_report = unit(images) @ prototypes.T, unit(reports) @ prototypes.T
+    image_codes, report_codes = (
+        assign(scores, epsilon=epsilon, iterations=iterations) for scores in (by_image, by_report)
+    )
+    of_reports = (image_codes * (by_report / temperature).log_softmax(1)).sum(1).mean()
+    of_images = (report_codes * (by_image / temperature).log_softmax(1)).sum(1).mean()
+    return -(of_reports + of_images) / 2
+
+
+@torch.no_grad()
+def assign(scores: Tensor, *, epsilon: float, iterations: int) -> Tensor:
+    """(n, K) cosines -> (n, K) shares of each row, such that each prototype has the same share of
+    the batch, nearly (Caron et al. 2020); no gradient flows through it."""
+    codes = (scores / epsilon).exp().T
+    codes = codes / codes.sum()
+    for _ in range(iterations):
+        codes = codes / codes.sum(1, keepdim=True) / codes.shape[0]
+        codes = codes / codes.sum(0, keepdim=True) / codes.shape[1]
+    return (codes / codes.sum(0, keepdim=True)).T
+
+
+class Mgca(Objective):
+    """The three losses with the settings of the authors' code; the prototypes are learned.
+
+    Three things of theirs differ here. Padding is left out of the losses within a pair, where
+    theirs counts it among what a word could be mistaken for, so that the loss depends on it. The
+    word weights are those of the words themselves, where theirs are shifted by one token. And they
+    hold the prototypes still during the first epoch, which is the training loop's to do.
+    """
+
+    name = "mgca"
+    citation = (
+        "Wang et al.: Multi-Granularity Cross-modal Alignment for Generalized Medical Visual "
+        "Representation Learning. NeurIPS 2022; github.com/HKU-MedAI/MGCA, "
+        "mgca/models/mgca/mgca_module.py at 680fe4a"
+    )
+    local = True
+
+    def __init__(
+        self,
+        *,
+        dim: int,
+        temperature: float = 0.07,
+        local_temperature: float = 0.1,
+        prototype_temperature: float = 0.2,
+        prototypes: int = 500,
+        epsilon: float = 0.05,
+        iterations: int = 3,
+        instance_weight: float = 1.0,
+        token_weight: float = 1.0,
+        prototype_weight: float = 1.0,
+    ) -> None:
+        super().__init__()
+        self.temperatures = {
+            "temperature": temperature,
+            "local_temperature": local_temperature,
+            "prototype_temperature": prototype_temperature,
+        }
+        self.weights = {
+            "instance": instance_weight,
+            "token": token_weight,
+            "prototype": prototype_weight,
+        }
+        check_settings(
+            self.name,
+            above_zero=self.temperatures
+            | {"epsilon": epsilon, "prototypes": prototypes, "iterations": iterations},
+            at_least_zero={f"{part}_weight": weight for part, weight in self.weights.items()},
+        )
+        self.epsilon, self.iterations = epsilon, iterations
+        self.prototypes = nn.Linear(dim, prototypes, bias=False)
+
+    def forward(self, pairs: PairFeatures) -> dict[str, Tensor]:
+        with torch.no_grad():
+            # As the authors do, the prototypes themselves are brought back to length 1.
+            self.prototypes.weight.copy_(unit(self.prototypes.weight))
+        parts = {
+            "instance": mgca_instance_loss(
+                pairs.images,
+                pairs.reports,
+                pairs.same,
+                temperature=self.temperatures["temperature"],
+            ),
+            "token": mgca_token_loss(
+                LocalFeatures.of(pairs, self.name),
+                temperature=self.temperatures["local_temperature"],
+            ),
+            "prototype": mgca_prototype_loss(
+                pairs.images,
+                pairs.reports,
+                self.prototypes.weight,
+                temperature=self.temperatures["prototype_temperature"],
+                epsilon=self.epsilon,
+                iterations=self.iterations,
+            ),
+        }
+        return {part: self.weights[part] * loss for part, loss in parts.items()}

@@ -1,0 +1,383 @@
+"""Starting a published encoder's layout for training, from local weights of its parts or none.
+
+    encoder = new_encoder(
+        "limitr", tokenizer="Bio_ClinicalBERT", image_weights="resnet50.pth",
+        text_weights="Bio_ClinicalBERT", seed=1,
+    )
+    ...  # train
+    encoder.save("FOLDER", {"C": 20.5, "C_source": "..."})
+    load_encoder("limitr", weights="FOLDER")
+
+Image weights are a file, or a folder with one: ResNet-50 as torchvision names its tensors,
+ViT-B/16 as timm does, Swin-T as timm or transformers do. Text weights are a folder of Hugging Face
+or its file: BERT-base. Files may be safetensors or torch's, and hold the part inside a larger
+model; they are read as tensors alone, and nothing in them is run. Whatever else a layout has
+(projections, local heads) starts from random numbers.
+
+What training starts from: random weights, weights of a layout's parts, or a checkpoint.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from vlscore.encoders import (
+    Bert,
+    JointEncoder,
+    PublishedEncoder,
+    SwinTiny,
+    check_ready,
+    checkpoint_in,
+    encoder_card,
+    entry_of,
+    fill,
+    find_encoder,
+    load_checkpoint,
+    load_encoder,
+)
+from vlscore.errors import IncompatibleCheckpoint, InvalidSetting
+
+_FILES = ("model.safetensors", "pytorch_model.bin")
+_OLD_NAMES = (("LayerNorm.gamma", "LayerNorm.weight"), ("LayerNorm.beta", "LayerNorm.bias"))
+# The places of torchvision's layers in a list of them, as ConVIRT's layout has them.
+_LISTED = {"0": "conv1", "1": "bn1", "4": "layer1", "5": "layer2", "6": "layer3", "7": "layer4"}
+
+
+@dataclass(frozen=True)
+class Trunk:
+    """A network that others publish weights of.
+
+    Attributes:
+        title: what messages call it.
+        landmarks: ends of keys by which it is known, wherever it stands in a checkpoint; the
+            tensors of the key's beginning are the network's.
+        left_out: patterns (fnmatch) of tensors for which a layout has no use, such as classifiers.
+        converted: from the names of one landmark to those of our module.
+    """
+
+    title: str
+    landmarks: tuple[str, ...]
+    left_out: tuple[str, ...] = ()
+    converted: Callable[[dict[str, Tensor]], dict[str, Tensor]] = dict
+
+    def find(self, tensors: Mapping[str, Tensor], source: Path) -> dict[str, Tensor]:
+        """The network's tensors, without what stands before their names.
+
+        Raises: IncompatibleCheckpoint where there is none, or where there are several.
+        """
+        for landmark in self.landmarks:
+            found = [key for key in tensors if _ends_with(key, landmark)]
+            if len(found) > 1:
+                raise IncompatibleCheckpoint(
+                    f"{source} holds {len(found)} networks that could be the {self.title} "
+                    f"({', '.join(found[:3])}); give a file with one"
+                )
+            if found:
+                prefix = found[0].removesuffix(landmark)
+                return self.converted(
+                    {
+                        key.removeprefix(prefix): value
+                        for key, value in tensors.items()
+                        if key.startswith(prefix)
+                    }
+                )
+        raise IncompatibleCheckpoint(
+            f"{source} holds no {self.title}: none of its {len(tensors)} tensors is called "
+            f"{' or '.join(self.landmarks)}, but, say, {', '.join(list(tensors)[:3])}"
+        )
+
+
+def _ends_with(key: str, landmark: str) -> bool:
+    return key == landmark or key.endswith(f".{landmark}")
+
+
+def _plain_bert(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    renamed = {}
+    for key, value in tensors.items():
+        for old, new in _OLD_NAMES:
+            key = key.replace(old, new)
+        renamed[key] = value
+    return renamed
+
+
+def _plain_swin(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    if "patch_embed.proj.weight" in tensors:
+        return {f"swin.{key}": value for key, value in tensors.items()}
+    return SwinTiny.from_transformers(tensors, prefix="")
+
+
+RESNET = Trunk("ResNet-50 with torchvision's names", ("layer4.2.conv3.weight",), ("fc.*",))
+VIT = Trunk(
+    "ViT-B/16 with timm's names",
+    ("blocks.11.attn.qkv.weight",),
+    ("head.*", "head_dist.*", "pre_logits.*"),
+)
+SWIN = Trunk(
+    "Swin-T with timm's or transformers' names",
+    ("patch_embed.proj.weight", "embeddings.patch_embeddings.projection.weight"),
+    ("swin.head.*", "swin.classifier.*", "swin.pooler.*"),
+    _plain_swin,
+)
+BERT = Trunk(
+    "BERT with transformers' names",
+    ("embeddings.word_embeddings.weight",),
+    ("pooler.*", "cls.*"),
+    _plain_bert,
+)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where a published encoder keeps what others publish weights of.
+
+    Attributes:
+        images: modules that image weights fill, each.
+        trunk: what they are.
+        text: the module that text weights fill.
+        own: patterns of names in those modules that keep what a new encoder has.
+        name_of: a name in the image module -> the trunk's.
+    """
+
+    images: tuple[str, ...]
+    trunk: Trunk
+    text: str
+    own: tuple[str, ...] = ()
+    name_of: Callable[[str], str] = str
+
+
+def _listed(name: str) -> str:
+    place, dot, rest = name.partition(".")
+    return _LISTED[place] + dot + rest
+
+
+_TWO_ENCODERS = ("img_encoder.model",), "text_encoder.model"
+# Their code has no segment embeddings.
+_MGCA_OWN = ("embeddings.token_type_embeddings.weight",)
+LAYOUTS = {
+    "limitr": Layout(("img_encoder_f.model", "img_encoder_l.model"), RESNET, "text_encoder.model"),
+    "gloria": Layout(("img_encoder.model",), RESNET, "text_encoder.model"),
+    "convirt": Layout(("res_features",), RESNET, "bert_model", name_of=_listed),
+    "convirt-mgca": Layout(("img_encoder.model",), RESNET, "text_encoder.model", _MGCA_OWN),
+    "mgca-resnet50": Layout(("img_encoder.model",), RESNET, "text_encoder.model", _MGCA_OWN),
+    "mgca-vit": Layout(("img_encoder.model",), VIT, "text_encoder.model", _MGCA_OWN),
+    "medclip-resnet": Layout(("vision_model.model",), RESNET, "text_model.model", ("fc.*",)),
+    "medclip-vit": Layout(("vision_model.model",), SWIN, "text_model.model"),
+    "biovil": Layout(("image_tower.encoder.encoder",), RESNET, "report_tower.bert"),
+    "biovil-t": Layout(("image_tower.encoder.encoder",), RESNET, "report_tower.bert"),
+}
+
+
+def new_encoder(
+    name: str,
+    *,
+    tokenizer: str | Path | None = None,
+    image_weights: str | Path | None = None,
+    text_weights: str | Path | None = None,
+    seed: int = 0,
+) -> PublishedEncoder:
+    """A published layout, ready to be trained; `save` writes what `load_encoder` reads.
+
+    Args:
+        name: one of LAYOUTS in any spelling, and its variant ("mgca-vit:raw").
+        tokenizer: vocabulary file or its folder; default: beside the text weights.
+        image_weights: of the image trunk; default: random numbers. Where a layout has two image
+            towers, both start from them.
+        text_weights: of the report tower; default: random numbers. Of a BERT with more layers than
+            the layout, the first are taken.
+        seed: of the random numbers; the process's own are left as they are.
+
+    Returns: the encoder, in evaluation mode, its parameters to be learned; its card says that it
+        is the user's own and has no C yet.
+
+    Raises:
+        UnknownName: no such encoder.
+        InvalidSetting: it cannot be started so, or there is no vocabulary.
+        WeightsNotFound: there is no such file.
+        IncompatibleCheckpoint, UnsafeCheckpoint: a file does not fit; the message lists what of it.
+    """
+    member, variant = find_encoder(name)
+    layout = LAYOUTS.get(member.card.name)
+    if layout is None or not (isinstance(member, type) and issubclass(member, PublishedEncoder)):
+        raise InvalidSetting(
+            f"{member.card.name} cannot be started from parts; these can: {', '.join(LAYOUTS)}. "
+            "Its training can go on from a whole checkpoint"
+        )
+    if tokenizer is None and text_weights is None:
+        raise InvalidSetting(
+            f"{member.name} needs a vocabulary: tokenizer=PATH of the vocab.txt of "
+            f"{entry_of(member.name).weights.vocabulary}"
+        )
+    # Files first: that one is wrong is known before a large model is built.
+    image = None if image_weights is None else _read(image_weights, layout.trunk)
+    text = None if text_weights is None else _read(text_weights, BERT)
+    pieces = member.read_tokenizer(tokenizer, Path(text_weights or "."))
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        encoder = member(pieces, variant)
+    for module in encoder.modules():
+        if isinstance(module, nn.Embedding) and module.num_embeddings == 1:
+            nn.init.zeros_(module.weight)
+    if image is not None:
+        for part in layout.images:
+            _fill(encoder.get_submodule(part), image, layout, layout.name_of)
+    if text is not None:
+        _fill(encoder.get_submodule(layout.text), text, layout)
+    encoder.card = encoder.own_card({})
+    return encoder.eval()
+
+
+@dataclass(frozen=True, eq=False)
+class _Source:
+    path: Path
+    trunk: Trunk
+    tensors: dict[str, Tensor]
+
+
+def _read(given: str | Path, trunk: Trunk) -> _Source:
+    path = checkpoint_in(Path(given), _FILES)
+    return _Source(path, trunk, trunk.find(load_checkpoint(path), path))
+
+
+def _fill(
+    module: nn.Module, source: _Source, layout: Layout, name_of: Callable[[str], str] = str
+) -> None:
+    """Give a module the tensors of the network that it is; some stay its own."""
+    own = {
+        name_of(name): value
+        for name, value in module.state_dict().items()
+        if any(fnmatch(name, pattern) for pattern in layout.own)
+    }
+    layers = _layers(module)
+    given = {
+        key: value
+        for key, value in source.tensors.items()
+        if key not in own
+        and not any(fnmatch(key, pattern) for pattern in source.trunk.left_out)
+        and not (layers and (found := _LAYER.match(key)) and int(found[1]) >= layers)
+    }
+    fill(module, given | own, source=source.path, what=source.trunk.title, key_of=name_of)
+
+
+_LAYER = re.compile(r"encoder\.layer\.(\d+)\.")
+
+
+def _layers(module: nn.Module) -> int:
+    """How many layers a BERT has; 0 for other networks."""
+    if not isinstance(module, Bert):
+        return 0
+    layers: Any = module.encoder.layer
+    return len(layers)
+
+
+# Images are kept a little larger than towers take them, so that a crop has room to move in.
+_KEPT = 8 / 7
+_LEAST_KEPT = 256
+
+
+@dataclass(frozen=True, eq=False)
+class Start:
+    """Which encoder is trained, and from which weights.
+
+    Attributes:
+        encoder: "small", the name of a published layout or of any encoder whose checkpoint is
+            given; or an encoder that is loaded already, which training changes.
+        weights: a checkpoint to go on from, as in `load_encoder`.
+        tokenizer: vocabulary of a published layout, or of the checkpoint.
+        image_weights, text_weights: of the parts of a published layout; see `new_encoder`.
+        style: of a new small encoder: whose way of pooling and normalising it follows.
+
+    Raises: InvalidSetting where settings do not go together.
+    """
+
+    encoder: str | JointEncoder = "small"
+    weights: str | Path | None = None
+    tokenizer: str | Path | None = None
+    image_weights: str | Path | None = None
+    text_weights: str | Path | None = None
+    style: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.style is not None and not self.is_small:
+            raise InvalidSetting(
+                f"style={self.style} (--style) is of a new small encoder; {self.name} has a way of "
+                "its own"
+            )
+        parts = {"image_weights": self.image_weights, "text_weights": self.text_weights}
+        given = [name for name, path in parts.items() if path is not None]
+        if given and (self.weights is not None or not self.is_layout):
+            raise InvalidSetting(
+                f"{' and '.join(given)} are of a published layout that starts from its parts "
+                f"({', '.join(LAYOUTS)}), without weights of the whole"
+            )
+
+    @property
+    def name(self) -> str:
+        """Of the encoder."""
+        return self.encoder.card.name if isinstance(self.encoder, JointEncoder) else self.encoder
+
+    @property
+    def is_small(self) -> bool:
+        """Whether a small encoder is made, whose vocabulary the reports give."""
+        return self.encoder == "small" and self.weights is None
+
+    @property
+    def is_layout(self) -> bool:
+        """Whether a published encoder is made anew."""
+        if isinstance(self.encoder, JointEncoder) or self.weights is not None:
+            return False
+        return encoder_card(self.encoder).name.partition(":")[0] in LAYOUTS
+
+    def opened(self, seed: int) -> JointEncoder | None:
+        """The encoder before the first step; None for a small one, which needs the reports.
+
+        Args: seed: of random weights.
+        Raises: those of `load_encoder` and `new_encoder`; BrokenContract for an encoder that is in
+            training mode already.
+        """
+        if isinstance(self.encoder, JointEncoder):
+            check_ready(self.encoder)
+            return self.encoder
+        if self.is_small:
+            return None
+        if self.is_layout:
+            return new_encoder(
+                self.encoder,
+                tokenizer=self.tokenizer,
+                image_weights=self.image_weights,
+                text_weights=self.text_weights,
+                seed=seed,
+            )
+        return load_encoder(self.encoder, weights=self.weights, tokenizer=self.tokenizer)
+
+    def small(self, reports: Sequence[str], seed: int) -> JointEncoder:
+        """A new small encoder with the words of the training reports."""
+        from vlscore.encoders import SmallEncoder, vocabulary_of
+
+        options: dict[str, Any] = {} if self.style is None else {"style": self.style}
+        return SmallEncoder.new(vocabulary_of(reports), seed=seed, **options).eval()
+
+    @property
+    def kept_side(self) -> int:
+        """Pixels of the shorter side that images are kept with; raises UnknownName."""
+        known = self.encoder
+        card = known.card if isinstance(known, JointEncoder) else encoder_card(known)
+        return max(_LEAST_KEPT, round(card.image_size * _KEPT))
+
+
+def own_copy(encoder: JointEncoder) -> JointEncoder:
+    """The encoder itself, its tensors in memory of their own and its digests forgotten.
+
+    The tensors of a checkpoint may lie in the mapped file, which training must not write to.
+    """
+    for tensor in (*encoder.parameters(), *encoder.buffers()):
+        tensor.data = tensor.data.clone()
+    # Those of the weights that training is about to change.
+    for name in ("weights_digest", "checksum"):
+        vars(encoder).pop(name, None)
+    return encoder

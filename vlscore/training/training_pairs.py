@@ -1,0 +1,390 @@
+"""The training pairs on disk: small grey images behind one another in one file, and their reports.
+
+A chest radiograph takes a second to decode and a network 2 ms to look at, so every image is decoded
+once, shrunk, and kept in 8 bits. Runs with other objectives or seeds share the folder.
+
+From a table of studies to pairs on disk: decoded once, resumable, failing row by row.
+"""
+
+import csv
+import hashlib
+import itertools
+import json
+import shutil
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from vlscore.core import ResumableFolder, atomic_write, finished_run, json_line
+from vlscore.data import BadRow, ImagePolicy, Provenance, Radiograph, Study, StudyTable, TextPolicy
+from vlscore.embedding import ImageDecoder, PendingPixels, choose_views
+from vlscore.encoders import ImagePipeline
+from vlscore.errors import InvalidSetting, InvalidStudy, UnreadableImage, VLScoreError
+
+PIXELS, PAIRS, FAILURES = "pixels.bin", "pairs.jsonl", "failures.csv"
+NAMES = (PIXELS, PAIRS, FAILURES)
+
+Grey = NDArray[np.uint8]
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """n images with their reports.
+
+    Attributes:
+        folder: where they lie.
+        sha256: hexadecimal digest of pixels and reports.
+        ids: of the studies; several pairs may be of one.
+        texts: what is trained on of each report.
+        groups: what must not be parted by a split, such as patients; by default the studies.
+        failed: (row, id, reason) of the rows that gave no pair.
+        pixels: all images, flat.
+        places: (n, 2, 3) int64: offset, height and width of the frontal and of the lateral image;
+            the height is 0 where there is no lateral one.
+    """
+
+    folder: Path
+    sha256: str
+    ids: Sequence[str]
+    texts: Sequence[str]
+    groups: Sequence[str]
+    failed: Sequence[tuple[int, str, str]]
+    pixels: Grey
+    places: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def frontal(self, pair: int) -> Grey:
+        """(height, width) grey levels 0 to 255."""
+        return self._image(pair, 0)
+
+    def lateral(self, pair: int) -> Grey | None:
+        """As `frontal`; None where the study has no lateral view."""
+        return self._image(pair, 1) if self.has_lateral[pair] else None
+
+    @property
+    def has_lateral(self) -> NDArray[np.bool_]:
+        """(n,) whether the pair has a lateral image."""
+        there: NDArray[np.bool_] = self.places[:, 1, 1] > 0
+        return there
+
+    def same(self, pairs: NDArray[np.int64], *, duplicates_apart: bool = True) -> NDArray[np.bool_]:
+        """(m, m) where two of m pairs are of one study or have equal reports; the diagonal is."""
+        if not duplicates_apart:
+            return np.eye(len(pairs), dtype=bool)
+        studies, texts = (numbers[pairs] for numbers in self._numbers)
+        found: NDArray[np.bool_] = (studies[:, None] == studies) | (texts[:, None] == texts)
+        return found
+
+    @cached_property
+    def _numbers(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """(n,) each: equal where the studies are equal, and where the reports are."""
+        return _numbered(self.ids), _numbered(self.texts)
+
+    def _image(self, pair: int, view: int) -> Grey:
+        start, height, width = self.places[pair, view].tolist()
+        return self.pixels[start : start + height * width].reshape(height, width)
+
+
+def read_pairs(folder: Path, sha256: str) -> Pairs:
+    """The pairs that `prepare` wrote into a folder."""
+    ids, texts, groups, places, failed = [], [], [], [], []
+    offset = 0
+    with (folder / PAIRS).open(encoding="utf-8") as stream:
+        for line in stream:
+            row: dict[str, Any] = json.loads(line)
+            if "error" in row:
+                failed.append((row["row"], row["id"] or "", row["error"]))
+                continue
+            ids.append(row["id"])
+            texts.append(row["report"])
+            groups.append(row["group"])
+            place = []
+            for height, width in row["shapes"]:
+                place.append((offset, height, width))
+                offset += height * width
+            places.append([*place, (0, 0, 0)][:2])
+    file = folder / PIXELS
+    pixels = np.memmap(file, np.uint8, "r") if offset else np.empty(0, np.uint8)
+    shape = np.array(places, np.int64).reshape(-1, 2, 3)
+    return Pairs(folder, sha256, ids, texts, groups, failed, pixels, shape)
+
+
+def _numbered(names: Sequence[str]) -> NDArray[np.int64]:
+    known: dict[str, int] = {}
+    return np.array([known.setdefault(name, len(known)) for name in names], np.int64)
+
+
+def as_radiograph(grey: Grey, name: str) -> Radiograph:
+    """Stored or augmented grey levels as every encoder's preprocessing takes them."""
+    levels = grey.astype(np.float32) / np.float32(255)
+    return Radiograph(levels, Provenance(format="array", bits=8, window="as given"), name)
+
+
+VIEWS = ("first-frontal", "frontal+lateral")
+_ROWS_IN_CHUNK = 256
+_ALL_ALIKE = 100
+# Beyond this an image is no radiograph, and some encoders' preprocessing leaves nothing of it.
+_MOST_ELONGATED = 6
+_SECONDS_BETWEEN_LOOKS = 0.5
+
+OnProgress = Callable[[int, int], None]
+
+
+class KeptPixels(ImagePipeline):
+    """uint8 (1, height, width), shrunk by area until the shorter side has `side` pixels."""
+
+    stable_name = "vlscore.training.preparing:KeptPixels"
+
+    def __init__(self, side: int) -> None:
+        self.side = side
+
+    def __call__(self, radiograph: Radiograph) -> Tensor:
+        import cv2
+
+        grey = radiograph.to_uint8()
+        height, width = grey.shape
+        shorter = min(height, width)
+        if max(height, width) > _MOST_ELONGATED * shorter:
+            raise UnreadableImage(
+                f"{radiograph.name} has {width} x {height} pixels, which is no radiograph's shape"
+            )
+        if shorter > self.side:
+            size = (round(width * self.side / shorter), round(height * self.side / shorter))
+            grey = cv2.resize(grey, size, interpolation=cv2.INTER_AREA).astype(np.uint8)
+        return torch.from_numpy(np.ascontiguousarray(grey))[None]
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """What pairs are made of, and how.
+
+    Attributes:
+        table: with images and references.
+        side: pixels of the shorter side that are kept.
+        image_policy, text_policy: as in an evaluation.
+        views: "first-frontal" or "frontal+lateral".
+        group_column: of what must not be parted by a split, such as patients.
+
+    Raises: InvalidSetting for views or an image policy that training has no use for.
+    """
+
+    table: StudyTable
+    side: int = 256
+    image_policy: ImagePolicy = field(default_factory=ImagePolicy)
+    text_policy: TextPolicy = field(default_factory=TextPolicy)
+    views: str = "first-frontal"
+    group_column: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.views not in VIEWS:
+            raise InvalidSetting(f"training takes views={' or '.join(VIEWS)}, not {self.views!r}")
+        if self.image_policy.as_authors:
+            raise InvalidSetting(
+                'the image policy "authors" reads files for one encoder, and training keeps images '
+                "for any; use the default policy"
+            )
+
+    def key(self) -> dict[str, Any]:
+        """What must be equal for kept pairs to serve."""
+        return {
+            "table_sha256": self.table.sha256,
+            "columns": self.table.columns.to_dict(),
+            "image_root": str(self.table.root.resolve()),
+            "side": self.side,
+            "image_policy": self.image_policy.signature(),
+            "text_policy": self.text_policy.signature(),
+            "views": self.views,
+            "group_column": self.group_column,
+        }
+
+
+def prepare(
+    preparation: Preparation,
+    folder: Path,
+    *,
+    workers: int = 0,
+    keep_going: bool = False,
+    on_progress: OnProgress = lambda done, failed: None,
+) -> Pairs:
+    """Decode every study of a table once; what is there already is used as it is.
+
+    A row without a frontal image that can be read, or without a report, is listed in failures.csv.
+
+    Args:
+        folder: of the pairs; another table's are refused.
+        keep_going: go on even where the first hundred rows all fail for one reason.
+
+    Raises: InvalidSetting where no pair is left, and where the folder holds other pairs;
+        FolderInUse; OutputFailed.
+    """
+    if (found := prepared(preparation, folder)) is not None:
+        return found
+    with ResumableFolder(folder, preparation.key(), results=NAMES) as run:
+        if run.record is None:
+            rows = _decode(run, preparation, workers, keep_going, on_progress)
+            run.finish(lambda place: _join(run, place), rows=rows)
+    found = prepared(preparation, folder)
+    assert found is not None
+    return found
+
+
+def prepared(preparation: Preparation, folder: Path) -> Pairs | None:
+    """The pairs in a folder, None where they are not there, not complete, or of another kind.
+
+    Raises: ChecksumMismatch where they were changed since; InvalidSetting where there is no pair.
+    """
+    run = finished_run(folder)
+    if run is None or run.key != preparation.key():
+        return None
+    run.check()
+    digests = run.digests
+    both = f"{digests[PIXELS]} {digests[PAIRS]}"
+    pairs = read_pairs(folder, hashlib.sha256(both.encode()).hexdigest())
+    if not len(pairs):
+        row, _, reason = pairs.failed[0]
+        raise InvalidSetting(
+            f"{preparation.table.path}: no row gives an image and its report; row {row}: {reason}"
+        )
+    return pairs
+
+
+def wait_for(preparation: Preparation, folder: Path) -> Pairs:
+    """The pairs that another process prepares; that process ends this one where it fails."""
+    while True:
+        found = prepared(preparation, folder)
+        if found is not None:
+            return found
+        time.sleep(_SECONDS_BETWEEN_LOOKS)
+
+
+@dataclass(eq=False)
+class _Row:
+    """One row on its way: images that are being decoded, or why there are none."""
+
+    row: int
+    id: str | None
+    report: str = ""
+    group: str = ""
+    files: tuple[Path, ...] = ()
+    images: tuple[PendingPixels, ...] = ()
+    error: str = ""
+
+
+def _decode(
+    run: ResumableFolder,
+    preparation: Preparation,
+    workers: int,
+    keep_going: bool,
+    on_progress: OnProgress,
+) -> int:
+    done = run.rows
+    failed = sum(chunk.note["failed"] for chunk in run.chunks())
+    on_progress(done, failed)
+    pipeline = KeptPixels(preparation.side)
+    with ImageDecoder(pipeline, preparation.image_policy, workers) as decoder:
+        rows = itertools.islice(iter(preparation.table), done, None)
+        begun = (_begin(row, preparation, decoder) for row in rows)
+        for chunk in _ahead(begun):
+            decoded = [_finish(row) for row in chunk]
+            errors = [row["error"] for row, _ in decoded if "error" in row]
+            if not done and not keep_going:
+                _refuse_if_all_alike(decoded, errors)
+            files = [file for row in chunk for file in row.files]
+            with run.append(len(chunk), {"failed": len(errors)}, inputs=files) as place:
+                with (place / PIXELS).open("wb") as stream:
+                    for _, images in decoded:
+                        stream.writelines(image.tobytes() for image in images)
+                with (place / PAIRS).open("w", encoding="utf-8") as text:
+                    text.writelines(json_line(row) for row, _ in decoded)
+            done, failed = done + len(chunk), failed + len(errors)
+            on_progress(done, failed)
+    return done
+
+
+def _ahead(rows: Iterator[_Row]) -> Iterator[list[_Row]]:
+    """Chunks of rows; the images of the next chunk are decoding while one is collected."""
+    waiting: deque[list[_Row]] = deque()
+    while chunk := list(itertools.islice(rows, _ROWS_IN_CHUNK)):
+        waiting.append(chunk)
+        if len(waiting) > 1:
+            yield waiting.popleft()
+    yield from waiting
+
+
+def _begin(row: Study | BadRow, preparation: Preparation, decoder: ImageDecoder) -> _Row:
+    if isinstance(row, BadRow):
+        return _Row(row.row, row.id, error=row.reason)
+    found = _Row(row.row, row.id)
+    try:
+        if "reference" in row.suspicious:
+            raise InvalidStudy(f"its report is {row.reference!r}, as software writes for none")
+        report = row.selected(preparation.text_policy).reference or ""
+        if not report.strip():
+            raise InvalidStudy("its report is empty")
+        chosen = choose_views(row.images, row.views, preparation.views)
+    except VLScoreError as error:
+        found.error = str(error)
+        return found
+    found.report = report
+    group = row.extra.get(preparation.group_column or "")
+    # A study whose patient nothing tells is by itself.
+    found.group = f"study {row.id}" if group in (None, "") else f"group {group}"
+    found.files = (*chosen.frontal, *chosen.lateral)
+    found.images = tuple(decoder.submit(image) for image in found.files)
+    return found
+
+
+def _finish(row: _Row) -> tuple[dict[str, Any], list[np.ndarray[Any, Any]]]:
+    if not row.error:
+        try:
+            images = [pending.result().numpy()[0] for pending in row.images]
+            shapes = [list(image.shape) for image in images]
+            told = {"row": row.row, "id": row.id, "report": row.report, "group": row.group}
+            return {**told, "shapes": shapes}, images
+        except VLScoreError as error:
+            row.error = str(error)
+    return {"row": row.row, "id": row.id, "error": row.error}, []
+
+
+def _refuse_if_all_alike(decoded: list[tuple[dict[str, Any], Any]], errors: list[str]) -> None:
+    kinds = {error.partition(": ")[2] or error for error in errors}
+    if len(decoded) < _ALL_ALIKE or len(errors) < len(decoded) or len(kinds) > 1:
+        return
+    raise InvalidSetting(
+        f"the first {len(decoded)} rows all fail for one reason, and nothing was written; row "
+        f"{decoded[0][0]['row']}: {errors[0]}. Look at the settings, above all the image folder "
+        "and the columns; with keep_going (--keep-going) the rows that follow are tried as well"
+    )
+
+
+def _join(run: ResumableFolder, place: Path) -> dict[str, Any]:
+    chunks = list(run.chunks())
+    for name in (PIXELS, PAIRS):
+        with atomic_write(place / name, "wb") as stream:
+            for chunk in chunks:
+                with (chunk.path / name).open("rb") as part:
+                    shutil.copyfileobj(part, stream, 1 << 20)
+    rows = failed = 0
+    with (
+        atomic_write(place / FAILURES) as stream,
+        (place / PAIRS).open(encoding="utf-8") as pairs,
+    ):
+        table = csv.writer(stream)
+        table.writerow(["row", "id", "error"])
+        for row in map(json.loads, pairs):
+            rows += 1
+            if "error" in row:
+                failed += 1
+                table.writerow([row["row"], row["id"], row["error"]])
+    return {"rows": rows, "failed": failed}
