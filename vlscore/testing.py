@@ -589,7 +589,7 @@ def _vector(text: str) -> NDArray[np.float64]:
     return np.asarray(direction / np.linalg.norm(direction))
 
 
-def _require(holds: bool, problem: str) -> None:
+def _require(holds: object, problem: str) -> None:
     if not holds:
         raise BrokenContract(problem)
 

@@ -242,8 +242,8 @@ class ResumableFolder:
             if not self._overwrite:
                 raise InvalidSetting(
                     f"{self.out} holds the results of another run, which differs: "
-                    f"{key_difference(finished.key, self.key)}. Choose another output folder, or give "
-                    "--overwrite to replace them"
+                    f"{key_difference(finished.key, self.key)}. Choose another output folder, "
+                    "or give --overwrite to replace them"
                 )
         if finished is None and not is_waiting and not self._overwrite:
             self._refuse_foreign_files()

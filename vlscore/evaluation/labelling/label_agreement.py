@@ -52,16 +52,16 @@ def read_labels(path: str | Path, *, id_column: str | None = None) -> dict[str, 
             f"({', '.join(CHEXPERT_LABELS)}); found: {', '.join(found)}"
         )
     labels: dict[str, Labels] = {}
-    for number, record in read_rows(path, {ids, *columns.values()}):
+    for row, record in read_rows(path, {ids, *columns.values()}):
         if isinstance(record, str):
-            raise InvalidTable(f"{path}, row {number}: {record}")
+            raise InvalidTable(f"{path}, row {row}: {record}")
         study = _id_of(record.get(ids))
         if not study or not is_encodable(study):
-            raise InvalidTable(f'{path}, row {number}: column "{ids}" has no id')
+            raise InvalidTable(f'{path}, row {row}: column "{ids}" has no id')
         if study in labels:
-            raise InvalidTable(f"{path}, row {number}: {study!r} has an earlier row")
+            raise InvalidTable(f"{path}, row {row}: {study!r} has an earlier row")
         labels[study] = {
-            label: _value(record.get(name), f'{path}, row {number}: column "{name}"')
+            label: _value(record.get(name), f'{path}, row {row}: column "{name}"')
             for label, name in columns.items()
         }
     return labels

@@ -155,8 +155,8 @@ def _disagreement(
 def disagreement(there: dict[str, Any], here: dict[str, Any]) -> str:
     """What another process does differently, in words."""
     return (
-        f"does not do what process 0 does: {key_difference(there, here)}. Give all processes the same "
-        "command, table and weights"
+        f"does not do what process 0 does: {key_difference(there, here)}. Give all processes the "
+        "same command, table and weights"
     )
 
 
