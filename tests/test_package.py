@@ -160,7 +160,8 @@ def test_a_room_loads_no_heavy_library_that_it_can_do_without(module, heavy):
 
 
 def test_statistics_load_scipy_when_they_are_asked_for():
-    program = "import sys, vlscore.evaluation.scoring.run; print(*[m for m in sys.modules if 'scipy.' in m])"
+    room = "vlscore.evaluation.scoring.run"
+    program = f"import sys, {room}; print(*[m for m in sys.modules if 'scipy.' in m])"
     assert not {"scipy.stats", "scipy.optimize"} & set(_output("-c", program).split())
 
 

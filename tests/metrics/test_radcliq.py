@@ -34,13 +34,15 @@ class Given(Provider):
 def given(monkeypatch):
     stand = Given()
     own = {name.split("(")[0] for name in INPUTS}
-    from vlscore.metrics import plan, registry
+    from vlscore.metrics import plan
+    from vlscore.metrics.library import composite, radcliq
 
-    def provider(metric, usual=registry.provider_of):
+    def provider(metric, usual=plan.provider_of):
         return stand if metric.name in own else usual(metric)
 
     monkeypatch.setattr(plan, "provider_of", provider)
-    monkeypatch.setattr(registry, "provider_of", provider)
+    for module in (radcliq, composite):
+        monkeypatch.setattr(module, "provider_of", provider)
 
 
 def test_identical_reports_have_the_published_value_even_alone(given):

@@ -22,8 +22,8 @@ from vlscore.metrics.batch import Batch, Computed, EmbeddingTriples, MetricValue
 from vlscore.metrics.library.embedded import constant_of
 from vlscore.metrics.metric import EMBEDDINGS, Metric
 from vlscore.metrics.networks.model_files import KeptAnnotations
-from vlscore.metrics.provider import ARTEFACTS, ArtefactStore, Provider
-from vlscore.metrics.registry import METRICS, find_metrics, inputs_of, provider_of
+from vlscore.metrics.provider import ARTEFACTS, ArtefactStore, Provider, provider_of
+from vlscore.metrics.registry import METRICS, find_metrics, inputs_of
 
 # References that a metric is fitted to at a time.
 _FITTED_AT_ONCE = 1000

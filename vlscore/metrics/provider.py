@@ -25,7 +25,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 import numpy as np
 
 from vlscore.core import Recent, Registry, file_digest
-from vlscore.errors import MissingDependency, VLScoreError, WeightsNotFound
+from vlscore.errors import (
+    InvalidSetting,
+    MissingDependency,
+    UnknownName,
+    VLScoreError,
+    WeightsNotFound,
+)
 from vlscore.metrics.batch import Batch, Computed, Values
 from vlscore.metrics.metric import Bounds, Metric
 
@@ -45,13 +51,18 @@ class Provider(ABC):
         library: the distribution whose version the signature states.
         module: what is imported of it; default: its name.
         extra: the extra of vlscore that brings it; None where vlscore itself does.
-        supports: names of the metrics it computes.
     """
 
     library: ClassVar[str]
     module: ClassVar[str | None] = None
     extra: ClassVar[str | None] = None
-    supports: ClassVar[tuple[str, ...]] = ()
+
+    def __eq__(self, other: object) -> bool:
+        # A metric that was sent to another process equals the one that stayed.
+        return type(self) is type(other) and vars(self) == vars(other)
+
+    def __hash__(self) -> int:
+        return hash(type(self))
 
     @abstractmethod
     def compute(self, metric: Metric, batch: Batch) -> Computed:
@@ -112,6 +123,22 @@ class Provider(ABC):
     def _how_to_install(self) -> str:
         package = f"vlscore[{self.extra}]" if self.extra else self.library
         return f"{self.library} is not installed: pip install '{package}'"
+
+
+def provider_of(metric: Metric) -> Provider:
+    """Return what computes a metric.
+
+    Raises: InvalidSetting where a metric has no provider, or one that is no Provider.
+    """
+    if metric.provider is None:
+        raise UnknownName(
+            f"nothing computes the metric {metric.name}: give it a provider, as in "
+            "Metric(..., provider=MyProvider()), or make it with metrics.text_metric"
+        )
+    if not isinstance(metric.provider, Provider):
+        kind = type(metric.provider).__name__
+        raise InvalidSetting(f"{metric.name}: its provider is a {kind}, not a Provider")
+    return metric.provider
 
 
 def one_column(values: Any) -> Computed:

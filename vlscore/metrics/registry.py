@@ -1,4 +1,4 @@
-"""Metrics by name. A new metric is one file under `definitions` and one line here.
+"""Metrics by name. A new metric is one file under `library` and one line here.
 
 A metric of a user's own carries its provider: `register(metric)` finds it by name in Python, an
 entry point of the group "vlscore.metrics" everywhere, and "package.module:METRIC" without either.
@@ -8,26 +8,52 @@ from collections.abc import Iterable
 from typing import Any
 
 from vlscore.core import Registry, split_call, split_names
-from vlscore.errors import InvalidSetting, UnknownName
-from vlscore.metrics.library.bert_score import BERT_SCORE
-from vlscore.metrics.library.bleu import BLEU
-from vlscore.metrics.library.chexbert import CHEXBERT
-from vlscore.metrics.library.chrf import CHRF
-from vlscore.metrics.library.cider_d import CIDER_D
-from vlscore.metrics.library.composite import COMPOSITE, PREFIX, composite_metric
-from vlscore.metrics.library.embedded import EMBEDDED
-from vlscore.metrics.library.findings_f1 import FINDINGS_F1
-from vlscore.metrics.library.green import GREEN
-from vlscore.metrics.library.meteor import METEOR
-from vlscore.metrics.library.mirqi import MIRQI
-from vlscore.metrics.library.radcliq import RADCLIQ
-from vlscore.metrics.library.radgraph import RADGRAPH
-from vlscore.metrics.library.ratescore import RATESCORE
-from vlscore.metrics.library.readability import READABILITY
-from vlscore.metrics.library.rouge_l import ROUGE_L
+from vlscore.errors import InvalidSetting
 from vlscore.metrics.metric import Metric
-from vlscore.metrics.provider import Provider
-from vlscore.metrics.provider_list import PROVIDERS
+from vlscore.metrics.provider import provider_of
+
+# Name -> file and object below vlscore.metrics.library. Files are imported when asked for.
+_MEMBERS = {
+    "vlscore": "embedded:VLSCORE",
+    "cosine": "embedded:COSINE",
+    "image-centred-cosine": "embedded:IMAGE_CENTRED_COSINE",
+    "bounding-sphere": "embedded:BOUNDING_SPHERE",
+    "clipscore": "embedded:CLIPSCORE",
+    "refclipscore": "embedded:REFCLIPSCORE",
+    "height": "embedded:HEIGHT",
+    "segment-distance": "embedded:SEGMENT_DISTANCE",
+    "midpoint-distance": "embedded:MIDPOINT_DISTANCE",
+    "image-gain-distance": "embedded:IMAGE_GAIN_DISTANCE",
+    "image-gain-cosine": "embedded:IMAGE_GAIN_COSINE",
+    "bleu-1": "bleu:BLEU_1",
+    "bleu-2": "bleu:BLEU_2",
+    "bleu-3": "bleu:BLEU_3",
+    "bleu-4": "bleu:BLEU_4",
+    "rouge-l": "rouge_l:ROUGE_L",
+    "meteor": "meteor:METEOR",
+    "findings-f1": "findings_f1:FINDINGS_F1",
+    "chrf": "chrf:CHRF_ALONE",
+    "chrf++": "chrf:CHRF_PLUS_PLUS",
+    "cider-d": "cider_d:CIDER_D",
+    "bert-score": "bert_score:BERT_SCORE",
+    "mirqi": "mirqi:MIRQI",
+    "flesch-kincaid": "readability:FLESCH_KINCAID",
+    "gunning-fog": "readability:GUNNING_FOG",
+    "dale-chall": "readability:DALE_CHALL",
+    "dale-chall-clinical": "readability:DALE_CHALL_CLINICAL",
+    "chexbert-f1": "chexbert:CHEXBERT_F1",
+    "chexbert-similarity": "chexbert:CHEXBERT_SIMILARITY",
+    "radgraph-f1": "radgraph:RADGRAPH_F1",
+    "radgraph-simple": "radgraph:RADGRAPH_SIMPLE",
+    "radgraph-partial": "radgraph:RADGRAPH_PARTIAL",
+    "radgraph-complete": "radgraph:RADGRAPH_COMPLETE",
+    "radcliq-v0": "radcliq:RADCLIQ_V0",
+    "radcliq-v1": "radcliq:RADCLIQ_V1",
+    "ratescore": "ratescore:RATESCORE",
+    "green": "green:GREEN",
+    "composite": "composite:COMPOSITE",
+}
+COMPOSITE_PREFIX = "composite:"
 
 
 def _check(member: Any) -> None:
@@ -36,12 +62,8 @@ def _check(member: Any) -> None:
 
 
 METRICS: Registry[Metric] = Registry("metric", group="vlscore.metrics", check=_check)
-for _metric in (*EMBEDDED, *BLEU, ROUGE_L, METEOR, FINDINGS_F1):
-    METRICS.register(_metric)
-for _metric in (*CHRF, CIDER_D, BERT_SCORE, MIRQI, *READABILITY):
-    METRICS.register(_metric)
-for _metric in (*CHEXBERT, *RADGRAPH, *RADCLIQ, RATESCORE, GREEN, COMPOSITE):
-    METRICS.register(_metric)
+for _name, _target in _MEMBERS.items():
+    METRICS.register(f"vlscore.metrics.library.{_target}", _name)
 
 
 def register(metric: Metric, *, aliases: tuple[str, ...] = ()) -> Metric:
@@ -65,13 +87,19 @@ def find_metric(name: str | Metric) -> Metric:
     """
     if not isinstance(name, str):
         return METRICS.find(name)
-    if name.strip().startswith(PREFIX):
-        return composite_metric(name.strip().removeprefix(PREFIX))
+    if name.strip().startswith(COMPOSITE_PREFIX):
+        return _composite(name.strip().removeprefix(COMPOSITE_PREFIX))
     written, parameters = split_call(name)
     found = METRICS.find(written)
-    if found is COMPOSITE and set(parameters) == {"file"}:
-        return composite_metric(parameters["file"])
+    if found.name == "composite" and set(parameters) == {"file"}:
+        return _composite(parameters["file"])
     return found(**parameters)
+
+
+def _composite(file: str) -> Metric:
+    # A composite looks its inputs up here, so its file is imported only when one is asked for.
+    made: Metric = METRICS.find("composite").provider.metric_of(file)
+    return made
 
 
 def find_metrics(names: Any) -> tuple[Metric, ...]:
@@ -102,23 +130,3 @@ def inputs_of(metric: Metric) -> dict[str | Metric, Metric]:
         }
         found[name] = find_metric(name)(**given)
     return found
-
-
-def provider_of(metric: Metric) -> Provider:
-    """What computes a metric: its own provider, else the first of ours that can run here.
-
-    Where none can, the first that could if its library were there. Raises UnknownName where no
-    provider computes the metric.
-    """
-    if metric.provider is not None:
-        if not isinstance(metric.provider, Provider):
-            kind = type(metric.provider).__name__
-            raise InvalidSetting(f"{metric.name}: its provider is a {kind}, not a Provider")
-        return metric.provider
-    able = [provider for provider in PROVIDERS if metric.name in provider.supports]
-    if not able:
-        raise UnknownName(
-            f"nothing computes the metric {metric.name}: give it a provider, as in "
-            "Metric(..., provider=MyProvider()), or make it with metrics.text_metric"
-        )
-    return next((provider for provider in able if provider.missing(metric) is None), able[0])

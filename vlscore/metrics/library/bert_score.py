@@ -26,48 +26,6 @@ from vlscore.metrics.batch import Batch, Computed, Values
 from vlscore.metrics.metric import Metric, Output, Parameter
 from vlscore.metrics.provider import Provider
 
-BERT_SCORE = Metric(
-    name="bert-score",
-    description="F measure of the cosines between each word piece's embedding and the nearest "
-    "one of the other report",
-    higher_is_better=True,
-    bounds=(None, 1.0),
-    uses_image=False,
-    uses_reference=True,
-    reference_scores_best=True,
-    citation="Zhang et al. 2020, BERTScore, ICLR",
-    parameters=(
-        Parameter(
-            "model",
-            None,
-            "folder of a transformers model with model.safetensors; nothing is fetched",
-            kind=str,
-        ),
-        Parameter(
-            "layer",
-            None,
-            "whose hidden states are compared; default: the library's for a model of the folder's "
-            "name, such as 17 for roberta-large",
-            kind=int,
-            above=0,
-        ),
-        Parameter("idf", False, "whether rare word pieces of the run's references weigh more"),
-        Parameter(
-            "rescale",
-            None,
-            "baseline to subtract: a .tsv file, or library for its own of a model of the folder's "
-            "name; default: not rescaled",
-            kind=str,
-        ),
-    ),
-    further=(
-        Output("precision", "mean over the candidate's word pieces", bounds=(None, 1.0)),
-        Output("recall", "mean over the reference's word pieces", bounds=(None, 1.0)),
-    ),
-    cost="model",
-)
-
-
 _BATCH = 32
 _WEIGHTS = "*.safetensors"
 # Models that read a text's first word as in the middle only if told so; bert-score tells them.
@@ -101,7 +59,6 @@ class BertScoreProvider(Provider):
 
     library = "bert-score"
     extra = "bertscore"
-    supports = ("bert-score",)
 
     def is_fitted(self, metric: Metric) -> bool:
         return bool(metric.settings["idf"])
@@ -304,3 +261,46 @@ def _digest(folder: Path) -> str:
 def _digest_of(files: tuple[tuple[Path, int, int], ...]) -> str:
     lines = "\n".join(f"{path.name} {file_digest(path)}" for path, _, _ in files)
     return hashlib.sha256(lines.encode()).hexdigest()[:12]
+
+
+BERT_SCORE = Metric(
+    provider=BertScoreProvider(),
+    name="bert-score",
+    description="F measure of the cosines between each word piece's embedding and the nearest "
+    "one of the other report",
+    higher_is_better=True,
+    bounds=(None, 1.0),
+    uses_image=False,
+    uses_reference=True,
+    reference_scores_best=True,
+    citation="Zhang et al. 2020, BERTScore, ICLR",
+    parameters=(
+        Parameter(
+            "model",
+            None,
+            "folder of a transformers model with model.safetensors; nothing is fetched",
+            kind=str,
+        ),
+        Parameter(
+            "layer",
+            None,
+            "whose hidden states are compared; default: the library's for a model of the folder's "
+            "name, such as 17 for roberta-large",
+            kind=int,
+            above=0,
+        ),
+        Parameter("idf", False, "whether rare word pieces of the run's references weigh more"),
+        Parameter(
+            "rescale",
+            None,
+            "baseline to subtract: a .tsv file, or library for its own of a model of the folder's "
+            "name; default: not rescaled",
+            kind=str,
+        ),
+    ),
+    further=(
+        Output("precision", "mean over the candidate's word pieces", bounds=(None, 1.0)),
+        Output("recall", "mean over the reference's word pieces", bounds=(None, 1.0)),
+    ),
+    cost="model",
+)

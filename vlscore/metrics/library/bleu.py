@@ -34,25 +34,6 @@ TOKENS = Parameter(
     ("13a", "cxr"),
 )
 
-BLEU = tuple(
-    Metric(
-        name=f"bleu-{order}",
-        description=f"n-gram precision up to order {order}, with brevity penalty, of one report",
-        higher_is_better=True,
-        bounds=(0.0, 1.0),
-        uses_image=False,
-        uses_reference=True,
-        reference_scores_best=True,
-        citation="Papineni et al. 2002, BLEU, ACL",
-        parameters=(SMOOTHING, TOKENS),
-        statistics=2 * order + 2,
-        corpus=(
-            Output("corpus", "counts pooled over all reports, as pycocoevalcap and papers print"),
-        ),
-    )
-    for order in (1, 2, 3, 4)
-)
-
 
 class SacrebleuProvider(Provider):
     """BLEU in [0, 1] rather than sacrebleu's percent.
@@ -62,7 +43,6 @@ class SacrebleuProvider(Provider):
     """
 
     library = "sacrebleu"
-    supports = ("bleu-1", "bleu-2", "bleu-3", "bleu-4")
 
     def compute(self, metric: Metric, batch: Batch) -> Computed:
         bleu = self._bleu(metric)
@@ -116,3 +96,25 @@ def _order(metric: Metric) -> int:
 def _as_share(percent: Values) -> Values:
     # sacrebleu's exponential of logarithms may end one rounding above 100.
     return np.minimum(percent / 100, 1.0)
+
+
+BLEU = tuple(
+    Metric(
+        provider=SacrebleuProvider(),
+        name=f"bleu-{order}",
+        description=f"n-gram precision up to order {order}, with brevity penalty, of one report",
+        higher_is_better=True,
+        bounds=(0.0, 1.0),
+        uses_image=False,
+        uses_reference=True,
+        reference_scores_best=True,
+        citation="Papineni et al. 2002, BLEU, ACL",
+        parameters=(SMOOTHING, TOKENS),
+        statistics=2 * order + 2,
+        corpus=(
+            Output("corpus", "counts pooled over all reports, as pycocoevalcap and papers print"),
+        ),
+    )
+    for order in (1, 2, 3, 4)
+)
+BLEU_1, BLEU_2, BLEU_3, BLEU_4 = BLEU

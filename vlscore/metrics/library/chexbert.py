@@ -53,59 +53,6 @@ _TRUNCATED = Output(
     higher_is_better=False,
 )
 
-CHEXBERT_F1 = Metric(
-    name="chexbert-f1",
-    description="F1 of the fourteen observations that CheXbert reads in candidate and reference; "
-    "1 where it reads none in either",
-    higher_is_better=True,
-    bounds=(0.0, 1.0),
-    uses_image=False,
-    uses_reference=True,
-    citation=_CITATION,
-    parameters=(
-        Parameter(
-            "uncertain",
-            "positive",
-            "what an uncertain observation counts as; ignored: it is not compared",
-            ("positive", "negative", "ignored"),
-        ),
-        WEIGHTS,
-        VOCABULARY,
-        PRECISION,
-    ),
-    further=(
-        Output("precision", "share of the candidate's observations that the reference has"),
-        Output("recall", "share of the reference's observations that the candidate has"),
-        Output("five", "F1 of cardiomegaly, edema, consolidation, atelectasis, pleural effusion"),
-        _TRUNCATED,
-    ),
-    # True positives, false positives and false negatives of each of fourteen observations.
-    statistics=3 * 14,
-    corpus=(
-        Output("micro", "F1 of the counts of all observations together"),
-        Output("macro", "mean F1 of the fourteen; 0 for one that never occurs, as f1chexbert"),
-        Output("micro-5", "micro over the five"),
-        Output("macro-5", "macro over the five"),
-    ),
-    cost="model",
-)
-
-CHEXBERT_SIMILARITY = Metric(
-    name="chexbert-similarity",
-    description="cosine of CheXbert's vectors of [CLS], the s_emb of Yu et al. 2023",
-    higher_is_better=True,
-    bounds=(-1.0, 1.0),
-    uses_image=False,
-    uses_reference=True,
-    reference_scores_best=True,
-    citation=f"{_CITATION}; Yu et al. 2023, Patterns",
-    parameters=(WEIGHTS, VOCABULARY, PRECISION),
-    further=(_TRUNCATED,),
-    cost="model",
-)
-
-CHEXBERT = (CHEXBERT_F1, CHEXBERT_SIMILARITY)
-
 
 _OBSERVATIONS = 14
 Flags = NDArray[np.bool_]
@@ -113,8 +60,6 @@ Flags = NDArray[np.bool_]
 
 class CheXbertProvider(LocalWeightsProvider):
     """Every distinct report is read once, whichever of the metrics asks."""
-
-    supports = ("chexbert-f1", "chexbert-similarity")
 
     def compute(self, metric: Metric, batch: Batch) -> Computed:
         if not len(batch):
@@ -202,3 +147,61 @@ def _five() -> list[int]:
     from vlscore.metrics.networks.chexbert_network import FIVE, OBSERVATIONS
 
     return [OBSERVATIONS.index(name) for name in FIVE]
+
+
+CHEXBERT_F1 = Metric(
+    provider=CheXbertProvider(),
+    name="chexbert-f1",
+    description="F1 of the fourteen observations that CheXbert reads in candidate and reference; "
+    "1 where it reads none in either",
+    higher_is_better=True,
+    bounds=(0.0, 1.0),
+    uses_image=False,
+    uses_reference=True,
+    citation=_CITATION,
+    parameters=(
+        Parameter(
+            "uncertain",
+            "positive",
+            "what an uncertain observation counts as; ignored: it is not compared",
+            ("positive", "negative", "ignored"),
+        ),
+        WEIGHTS,
+        VOCABULARY,
+        PRECISION,
+    ),
+    further=(
+        Output("precision", "share of the candidate's observations that the reference has"),
+        Output("recall", "share of the reference's observations that the candidate has"),
+        Output("five", "F1 of cardiomegaly, edema, consolidation, atelectasis, pleural effusion"),
+        _TRUNCATED,
+    ),
+    # True positives, false positives and false negatives of each of fourteen observations.
+    statistics=3 * 14,
+    corpus=(
+        Output("micro", "F1 of the counts of all observations together"),
+        Output("macro", "mean F1 of the fourteen; 0 for one that never occurs, as f1chexbert"),
+        Output("micro-5", "micro over the five"),
+        Output("macro-5", "macro over the five"),
+    ),
+    cost="model",
+)
+
+
+CHEXBERT_SIMILARITY = Metric(
+    provider=CheXbertProvider(),
+    name="chexbert-similarity",
+    description="cosine of CheXbert's vectors of [CLS], the s_emb of Yu et al. 2023",
+    higher_is_better=True,
+    bounds=(-1.0, 1.0),
+    uses_image=False,
+    uses_reference=True,
+    reference_scores_best=True,
+    citation=f"{_CITATION}; Yu et al. 2023, Patterns",
+    parameters=(WEIGHTS, VOCABULARY, PRECISION),
+    further=(_TRUNCATED,),
+    cost="model",
+)
+
+
+CHEXBERT = (CHEXBERT_F1, CHEXBERT_SIMILARITY)

@@ -22,34 +22,12 @@ _CITATIONS = {
 }
 _OVER = {"chrf": "characters", "chrf++": "characters, words and pairs of words"}
 
-CHRF = tuple(
-    Metric(
-        name=name,
-        description=f"F measure of n-grams of {_OVER[name]}",
-        higher_is_better=True,
-        bounds=(0.0, 1.0),
-        uses_image=False,
-        uses_reference=True,
-        reference_scores_best=True,
-        citation=_CITATIONS[name],
-        parameters=(
-            Parameter("beta", 2.0, "weight of recall", above=0.0),
-            Parameter("case", "lower", "whether letters are lowered first", ("lower", "kept")),
-        ),
-        # Counts of the candidate, of the reference and of both, for each order.
-        statistics=3 * (CHARACTER_ORDER + words),
-        corpus=(Output("corpus", "counts pooled over all reports, as sacrebleu prints"),),
-    )
-    for name, words in WORD_ORDERS.items()
-)
-
 
 class ChrfProvider(Provider):
     """A report's own value is that of a corpus of one report, as sacrebleu's sentence score."""
 
     library = "sacrebleu"
     extra = "metrics"
-    supports = ("chrf", "chrf++")
 
     def compute(self, metric: Metric, batch: Batch) -> Computed:
         chrf = self._chrf(metric)
@@ -78,3 +56,27 @@ class ChrfProvider(Provider):
             beta=metric.settings["beta"],
             lowercase=metric.settings["case"] == "lower",
         )
+
+
+CHRF = tuple(
+    Metric(
+        provider=ChrfProvider(),
+        name=name,
+        description=f"F measure of n-grams of {_OVER[name]}",
+        higher_is_better=True,
+        bounds=(0.0, 1.0),
+        uses_image=False,
+        uses_reference=True,
+        reference_scores_best=True,
+        citation=_CITATIONS[name],
+        parameters=(
+            Parameter("beta", 2.0, "weight of recall", above=0.0),
+            Parameter("case", "lower", "whether letters are lowered first", ("lower", "kept")),
+        ),
+        # Counts of the candidate, of the reference and of both, for each order.
+        statistics=3 * (CHARACTER_ORDER + words),
+        corpus=(Output("corpus", "counts pooled over all reports, as sacrebleu prints"),),
+    )
+    for name, words in WORD_ORDERS.items()
+)
+CHRF_ALONE, CHRF_PLUS_PLUS = CHRF

@@ -22,23 +22,6 @@ from vlscore.metrics.library.words import splitter
 from vlscore.metrics.metric import Metric, Parameter
 from vlscore.metrics.provider import Provider
 
-CIDER_D = Metric(
-    name="cider-d",
-    description="tf-idf cosine of n-grams up to order 4, counts clipped, with a penalty for "
-    "length; document frequencies are those of the run's references",
-    higher_is_better=True,
-    bounds=(0.0, 10.0),
-    uses_image=False,
-    uses_reference=True,
-    reference_scores_best=True,
-    citation="Vedantam, Zitnick, Parikh 2015, CIDEr, CVPR (CIDEr-D); as pycocoevalcap computes it",
-    parameters=(
-        Parameter("sigma", 6.0, "width of the penalty for another length, in words", above=0.0),
-        TOKENS,
-    ),
-)
-
-
 _ORDER = 4
 _REMEMBERED = 4096
 
@@ -70,7 +53,6 @@ class CiderProvider(Provider):
 
     library = "sacrebleu"
     extra = "metrics"
-    supports = ("cider-d",)
 
     def is_fitted(self, metric: Metric) -> bool:
         return True
@@ -139,3 +121,21 @@ def _similarity(candidate: _Vector, reference: _Vector, sigma: float) -> float:
     apart = candidate.length - reference.length
     # Rounding may end just above the cosine's 1.
     return min(10.0 * total / _ORDER * math.exp(-(apart**2) / (2 * sigma**2)), 10.0)
+
+
+CIDER_D = Metric(
+    provider=CiderProvider(),
+    name="cider-d",
+    description="tf-idf cosine of n-grams up to order 4, counts clipped, with a penalty for "
+    "length; document frequencies are those of the run's references",
+    higher_is_better=True,
+    bounds=(0.0, 10.0),
+    uses_image=False,
+    uses_reference=True,
+    reference_scores_best=True,
+    citation="Vedantam, Zitnick, Parikh 2015, CIDEr, CVPR (CIDEr-D); as pycocoevalcap computes it",
+    parameters=(
+        Parameter("sigma", 6.0, "width of the penalty for another length, in words", above=0.0),
+        TOKENS,
+    ),
+)

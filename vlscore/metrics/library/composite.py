@@ -22,21 +22,8 @@ from vlscore.core import Signature, write_json
 from vlscore.errors import InvalidSetting, MissingDependency, VLScoreError
 from vlscore.metrics.batch import Batch, Computed
 from vlscore.metrics.metric import Metric, Parameter
-from vlscore.metrics.provider import Provider, one_column
-
-COMPOSITE = Metric(
-    name="composite",
-    description="weighted sum of normalised metrics, fitted to raters by vlscore align --fit; "
-    "written composite:FILE",
-    higher_is_better=True,
-    bounds=(None, None),
-    uses_image=False,
-    uses_reference=True,
-    citation="in the manner of RadCliQ: Yu et al. 2023, Patterns",
-    parameters=(Parameter("file", None, "what vlscore align --fit wrote", kind=str),),
-    cost="model",
-)
-
+from vlscore.metrics.provider import Provider, one_column, provider_of
+from vlscore.metrics.registry import find_metric, inputs_of
 
 FORMAT = "vlscore composite 1"
 PREFIX = "composite:"
@@ -165,8 +152,6 @@ def composite_metric(path: str | Path) -> Metric:
     Raises: InvalidSetting as `read_composite`, or for a path that a name cannot hold; UnknownName
         for a metric that there is not.
     """
-    from vlscore.metrics.registry import find_metric
-
     if set(str(path)) & set("(),|\n"):
         raise InvalidSetting(
             f"{path}: rename the file or its folder: a name of a metric holds no commas, bars or "
@@ -290,13 +275,14 @@ class CompositeProvider(Provider):
     """
 
     library = "vlscore"
-    supports = ("composite",)
 
     composite: "Composite | None" = None
 
-    def compute(self, metric: Metric, batch: Batch) -> Computed:
-        from vlscore.metrics.registry import inputs_of, provider_of
+    def metric_of(self, file: str) -> Metric:
+        """Return the metric that a file of a composite describes."""
+        return composite_metric(file)
 
+    def compute(self, metric: Metric, batch: Batch) -> Computed:
         composite = self._composite(metric)
         metrics = inputs_of(metric)
         total = np.zeros(len(batch))
@@ -321,8 +307,6 @@ class CompositeProvider(Provider):
         return Computed(one_column(total).columns, failures=failures)
 
     def missing(self, metric: Metric) -> str | None:
-        from vlscore.metrics.registry import inputs_of, provider_of
-
         if self.composite is None:
             return "it needs a file: composite:FILE, as `vlscore align --fit RATING` writes one"
         reasons = {
@@ -341,3 +325,18 @@ class CompositeProvider(Provider):
         if self.composite is None:
             raise MissingDependency(f"{metric}: {self.missing(metric)}")
         return self.composite
+
+
+COMPOSITE = Metric(
+    provider=CompositeProvider(),
+    name="composite",
+    description="weighted sum of normalised metrics, fitted to raters by vlscore align --fit; "
+    "written composite:FILE",
+    higher_is_better=True,
+    bounds=(None, None),
+    uses_image=False,
+    uses_reference=True,
+    citation="in the manner of RadCliQ: Yu et al. 2023, Patterns",
+    parameters=(Parameter("file", None, "what vlscore align --fit wrote", kind=str),),
+    cost="model",
+)

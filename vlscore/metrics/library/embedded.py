@@ -25,146 +25,6 @@ _OURS = "none; docs/which_score.md"
 
 _IMAGE_WEIGHT = Parameter("image", 1.0, "weight of the image; the reference's is 1", above=0.0)
 
-VLSCORE = Metric(
-    name="vlscore",
-    description="max(1 - T/C, 0) with T the area of the triangle image, candidate, reference",
-    higher_is_better=True,
-    bounds=(0.0, 1.0),
-    uses_image=True,
-    uses_reference=True,
-    reference_scores_best=True,
-    artefacts=(EMBEDDINGS,),
-    citation=_VLSCORE_PAPER,
-    parameters=(
-        Parameter("C", None, "area that scores 0; default: the encoder's", kind=float, above=0.0),
-    ),
-)
-COSINE = Metric(
-    name="cosine",
-    description="cosine of candidate and reference; does not look at the image",
-    higher_is_better=True,
-    bounds=(-1.0, 1.0),
-    uses_image=False,
-    uses_reference=True,
-    reference_scores_best=True,
-    artefacts=(EMBEDDINGS,),
-    citation=_VLSCORE_PAPER,
-)
-IMAGE_CENTRED_COSINE = Metric(
-    name="image-centred-cosine",
-    description="cosine of the angle at the image between candidate and reference",
-    higher_is_better=True,
-    bounds=(-1.0, 1.0),
-    uses_image=True,
-    uses_reference=True,
-    reference_scores_best=True,
-    artefacts=(EMBEDDINGS,),
-    citation=_VLSCORE_PAPER,
-)
-BOUNDING_SPHERE = Metric(
-    name="bounding-sphere",
-    description="radius of the smallest sphere around image, candidate and reference",
-    higher_is_better=False,
-    bounds=(0.0, None),
-    uses_image=True,
-    uses_reference=True,
-    reference_scores_best=True,
-    artefacts=(EMBEDDINGS,),
-    citation=_VLSCORE_PAPER,
-)
-CLIPSCORE = Metric(
-    name="clipscore",
-    description="2.5 max(cos, 0) of image and candidate; does not look at the reference",
-    higher_is_better=True,
-    bounds=(0.0, 2.5),
-    uses_image=True,
-    uses_reference=False,
-    reference_scores_best=True,
-    artefacts=(EMBEDDINGS,),
-    citation=_CLIPSCORE_PAPER,
-)
-REFCLIPSCORE = Metric(
-    name="refclipscore",
-    description="harmonic mean of CLIPScore and max(cosine, 0) of candidate and reference",
-    higher_is_better=True,
-    bounds=(0.0, 10 / 7),
-    uses_image=True,
-    uses_reference=True,
-    reference_scores_best=True,
-    artefacts=(EMBEDDINGS,),
-    citation=_CLIPSCORE_PAPER,
-)
-HEIGHT = Metric(
-    name="height",
-    description="distance of the candidate from the line through image and reference, 2T/|i-r|",
-    higher_is_better=False,
-    bounds=(0.0, None),
-    uses_image=True,
-    uses_reference=True,
-    reference_scores_best=True,
-    artefacts=(EMBEDDINGS,),
-    citation=_OURS,
-)
-SEGMENT_DISTANCE = Metric(
-    name="segment-distance",
-    description="distance of the candidate from the segment between image and reference",
-    higher_is_better=False,
-    bounds=(0.0, None),
-    uses_image=True,
-    uses_reference=True,
-    reference_scores_best=True,
-    artefacts=(EMBEDDINGS,),
-    citation=_OURS,
-)
-MIDPOINT_DISTANCE = Metric(
-    name="midpoint-distance",
-    description="distance of the candidate from the midpoint of image and reference",
-    higher_is_better=False,
-    bounds=(0.0, None),
-    uses_image=True,
-    uses_reference=True,
-    artefacts=(EMBEDDINGS,),
-    citation=_OURS,
-)
-IMAGE_GAIN_DISTANCE = Metric(
-    name="image-gain-distance",
-    description="squared distance from the reference, less how much nearer to the image the "
-    "candidate is than the reference; 0 for the reference",
-    higher_is_better=False,
-    bounds=(None, None),
-    uses_image=True,
-    uses_reference=True,
-    artefacts=(EMBEDDINGS,),
-    citation=_OURS,
-    parameters=(_IMAGE_WEIGHT,),
-)
-IMAGE_GAIN_COSINE = Metric(
-    name="image-gain-cosine",
-    description="cosine with the reference, plus how much nearer in cosine to the image the "
-    "candidate is than the reference; 1 for the reference",
-    higher_is_better=True,
-    bounds=(None, None),
-    uses_image=True,
-    uses_reference=True,
-    artefacts=(EMBEDDINGS,),
-    citation=_OURS,
-    parameters=(_IMAGE_WEIGHT,),
-)
-
-EMBEDDED = (
-    VLSCORE,
-    COSINE,
-    IMAGE_CENTRED_COSINE,
-    BOUNDING_SPHERE,
-    CLIPSCORE,
-    REFCLIPSCORE,
-    HEIGHT,
-    SEGMENT_DISTANCE,
-    MIDPOINT_DISTANCE,
-    IMAGE_GAIN_DISTANCE,
-    IMAGE_GAIN_COSINE,
-)
-
 
 # Names of functions of `vlscore.similarity`, and which embeddings each takes, in their order.
 FUNCTIONS: dict[str, tuple[str, str]] = {
@@ -186,7 +46,6 @@ class SimilarityProvider(Provider):
     """In float64, whatever the embeddings' precision."""
 
     library = "vlscore"
-    supports = tuple(FUNCTIONS)
 
     def compute(self, metric: Metric, batch: Batch) -> Computed:
         import torch
@@ -234,3 +93,176 @@ def _part(metric: Metric, triples: EmbeddingTriples, letter: str) -> Any:
     if part is None:
         raise InvalidSetting(f"{metric.name} looks at the {name}' embeddings, and there are none")
     return part
+
+
+VLSCORE = Metric(
+    provider=SimilarityProvider(),
+    name="vlscore",
+    description="max(1 - T/C, 0) with T the area of the triangle image, candidate, reference",
+    higher_is_better=True,
+    bounds=(0.0, 1.0),
+    uses_image=True,
+    uses_reference=True,
+    reference_scores_best=True,
+    artefacts=(EMBEDDINGS,),
+    citation=_VLSCORE_PAPER,
+    parameters=(
+        Parameter("C", None, "area that scores 0; default: the encoder's", kind=float, above=0.0),
+    ),
+)
+
+
+COSINE = Metric(
+    provider=SimilarityProvider(),
+    name="cosine",
+    description="cosine of candidate and reference; does not look at the image",
+    higher_is_better=True,
+    bounds=(-1.0, 1.0),
+    uses_image=False,
+    uses_reference=True,
+    reference_scores_best=True,
+    artefacts=(EMBEDDINGS,),
+    citation=_VLSCORE_PAPER,
+)
+
+
+IMAGE_CENTRED_COSINE = Metric(
+    provider=SimilarityProvider(),
+    name="image-centred-cosine",
+    description="cosine of the angle at the image between candidate and reference",
+    higher_is_better=True,
+    bounds=(-1.0, 1.0),
+    uses_image=True,
+    uses_reference=True,
+    reference_scores_best=True,
+    artefacts=(EMBEDDINGS,),
+    citation=_VLSCORE_PAPER,
+)
+
+
+BOUNDING_SPHERE = Metric(
+    provider=SimilarityProvider(),
+    name="bounding-sphere",
+    description="radius of the smallest sphere around image, candidate and reference",
+    higher_is_better=False,
+    bounds=(0.0, None),
+    uses_image=True,
+    uses_reference=True,
+    reference_scores_best=True,
+    artefacts=(EMBEDDINGS,),
+    citation=_VLSCORE_PAPER,
+)
+
+
+CLIPSCORE = Metric(
+    provider=SimilarityProvider(),
+    name="clipscore",
+    description="2.5 max(cos, 0) of image and candidate; does not look at the reference",
+    higher_is_better=True,
+    bounds=(0.0, 2.5),
+    uses_image=True,
+    uses_reference=False,
+    reference_scores_best=True,
+    artefacts=(EMBEDDINGS,),
+    citation=_CLIPSCORE_PAPER,
+)
+
+
+REFCLIPSCORE = Metric(
+    provider=SimilarityProvider(),
+    name="refclipscore",
+    description="harmonic mean of CLIPScore and max(cosine, 0) of candidate and reference",
+    higher_is_better=True,
+    bounds=(0.0, 10 / 7),
+    uses_image=True,
+    uses_reference=True,
+    reference_scores_best=True,
+    artefacts=(EMBEDDINGS,),
+    citation=_CLIPSCORE_PAPER,
+)
+
+
+HEIGHT = Metric(
+    provider=SimilarityProvider(),
+    name="height",
+    description="distance of the candidate from the line through image and reference, 2T/|i-r|",
+    higher_is_better=False,
+    bounds=(0.0, None),
+    uses_image=True,
+    uses_reference=True,
+    reference_scores_best=True,
+    artefacts=(EMBEDDINGS,),
+    citation=_OURS,
+)
+
+
+SEGMENT_DISTANCE = Metric(
+    provider=SimilarityProvider(),
+    name="segment-distance",
+    description="distance of the candidate from the segment between image and reference",
+    higher_is_better=False,
+    bounds=(0.0, None),
+    uses_image=True,
+    uses_reference=True,
+    reference_scores_best=True,
+    artefacts=(EMBEDDINGS,),
+    citation=_OURS,
+)
+
+
+MIDPOINT_DISTANCE = Metric(
+    provider=SimilarityProvider(),
+    name="midpoint-distance",
+    description="distance of the candidate from the midpoint of image and reference",
+    higher_is_better=False,
+    bounds=(0.0, None),
+    uses_image=True,
+    uses_reference=True,
+    artefacts=(EMBEDDINGS,),
+    citation=_OURS,
+)
+
+
+IMAGE_GAIN_DISTANCE = Metric(
+    provider=SimilarityProvider(),
+    name="image-gain-distance",
+    description="squared distance from the reference, less how much nearer to the image the "
+    "candidate is than the reference; 0 for the reference",
+    higher_is_better=False,
+    bounds=(None, None),
+    uses_image=True,
+    uses_reference=True,
+    artefacts=(EMBEDDINGS,),
+    citation=_OURS,
+    parameters=(_IMAGE_WEIGHT,),
+)
+
+
+IMAGE_GAIN_COSINE = Metric(
+    provider=SimilarityProvider(),
+    name="image-gain-cosine",
+    description="cosine with the reference, plus how much nearer in cosine to the image the "
+    "candidate is than the reference; 1 for the reference",
+    higher_is_better=True,
+    bounds=(None, None),
+    uses_image=True,
+    uses_reference=True,
+    artefacts=(EMBEDDINGS,),
+    citation=_OURS,
+    parameters=(_IMAGE_WEIGHT,),
+)
+
+
+EMBEDDED = (
+    VLSCORE,
+    COSINE,
+    IMAGE_CENTRED_COSINE,
+    BOUNDING_SPHERE,
+    CLIPSCORE,
+    REFCLIPSCORE,
+    HEIGHT,
+    SEGMENT_DISTANCE,
+    MIDPOINT_DISTANCE,
+    IMAGE_GAIN_DISTANCE,
+    IMAGE_GAIN_COSINE,
+)

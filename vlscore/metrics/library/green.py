@@ -41,40 +41,6 @@ def _counts(kind: str) -> tuple[Output, ...]:
     )
 
 
-GREEN = Metric(
-    name="green",
-    description="findings of both reports, of those and the clinically significant errors, as a "
-    "language model counts them",
-    higher_is_better=True,
-    bounds=(0.0, 1.0),
-    uses_image=False,
-    uses_reference=True,
-    citation="Ostmeier et al. 2024, GREEN, EMNLP Findings",
-    parameters=(
-        Parameter(
-            "model",
-            None,
-            "folder of the language model, such as GREEN-radllama2-7b, with the released question "
-            f"as green_prompt.txt beside it; default: {MODEL_VARIABLE}; nothing is fetched",
-            kind=str,
-        ),
-        Parameter(
-            "answers",
-            None,
-            "in place of a model: a table of its answers, with columns candidate, reference and "
-            "answer, or as the package green_score returns it",
-            kind=str,
-        ),
-    ),
-    further=(
-        Output("matched", "findings that both reports have", bounds=(0.0, None)),
-        *_counts("significant"),
-        *_counts("insignificant"),
-    ),
-    cost="model",
-)
-
-
 # The columns of a table of answers; the second names are those of the package green_score.
 _CANDIDATE, _REFERENCE = ("candidate", "predictions", "prediction"), ("reference",)
 _ANSWER = ("answer", "green_analysis")
@@ -87,7 +53,6 @@ class GreenProvider(LocalWeightsProvider):
     """Every distinct pair of reports is judged once; an answer that cannot be read is a failure."""
 
     library = "transformers"
-    supports = ("green",)
 
     def compute(self, metric: Metric, batch: Batch) -> Computed:
         found = np.full((len(metric.columns), len(batch)), np.nan)
@@ -212,3 +177,38 @@ def _read_answers(path: Path, time: int, size: int) -> Mapping[_Pair, str | VLSc
                 f"{path}, row {number}: another answer about the two reports of an earlier row"
             )
     return found
+
+
+GREEN = Metric(
+    provider=GreenProvider(),
+    name="green",
+    description="findings of both reports, of those and the clinically significant errors, as a "
+    "language model counts them",
+    higher_is_better=True,
+    bounds=(0.0, 1.0),
+    uses_image=False,
+    uses_reference=True,
+    citation="Ostmeier et al. 2024, GREEN, EMNLP Findings",
+    parameters=(
+        Parameter(
+            "model",
+            None,
+            "folder of the language model, such as GREEN-radllama2-7b, with the released question "
+            f"as green_prompt.txt beside it; default: {MODEL_VARIABLE}; nothing is fetched",
+            kind=str,
+        ),
+        Parameter(
+            "answers",
+            None,
+            "in place of a model: a table of its answers, with columns candidate, reference and "
+            "answer, or as the package green_score returns it",
+            kind=str,
+        ),
+    ),
+    further=(
+        Output("matched", "findings that both reports have", bounds=(0.0, None)),
+        *_counts("significant"),
+        *_counts("insignificant"),
+    ),
+    cost="model",
+)

@@ -12,23 +12,6 @@ from vlscore.metrics.library.words import has_corpus, how_to_get
 from vlscore.metrics.metric import Metric, Parameter
 from vlscore.metrics.provider import Provider, one_column
 
-METEOR = Metric(
-    name="meteor",
-    description="aligned words, stems and WordNet synonyms, less a penalty for fragmentation",
-    higher_is_better=True,
-    bounds=(0.0, 1.0),
-    uses_image=False,
-    uses_reference=True,
-    reference_scores_best=True,
-    citation="Banerjee, Lavie 2005, METEOR, ACL workshop",
-    parameters=(
-        Parameter("alpha", 0.9, "weight of recall against precision"),
-        Parameter("beta", 3.0, "exponent of the fragmentation penalty"),
-        Parameter("gamma", 0.5, "weight of the fragmentation penalty"),
-    ),
-)
-
-
 _HOW_TO_GET_WORDNET = f"METEOR needs the WordNet corpus: {how_to_get('wordnet')}"
 _TOKEN = re.compile(r"\w+(?:[.'-]\w+)*|[^\w\s]")
 
@@ -38,7 +21,6 @@ class NltkProvider(Provider):
 
     library = "nltk"
     extra = "metrics"
-    supports = ("meteor",)
 
     def compute(self, metric: Metric, batch: Batch) -> Computed:
         wordnet = self._wordnet()
@@ -68,3 +50,21 @@ class NltkProvider(Provider):
 
 def _tokens(text: str) -> list[str]:
     return _TOKEN.findall(text.lower())
+
+
+METEOR = Metric(
+    provider=NltkProvider(),
+    name="meteor",
+    description="aligned words, stems and WordNet synonyms, less a penalty for fragmentation",
+    higher_is_better=True,
+    bounds=(0.0, 1.0),
+    uses_image=False,
+    uses_reference=True,
+    reference_scores_best=True,
+    citation="Banerjee, Lavie 2005, METEOR, ACL workshop",
+    parameters=(
+        Parameter("alpha", 0.9, "weight of recall against precision"),
+        Parameter("beta", 3.0, "exponent of the fragmentation penalty"),
+        Parameter("gamma", 0.5, "weight of the fragmentation penalty"),
+    ),
+)

@@ -24,33 +24,11 @@ from vlscore.metrics.batch import Batch, Computed
 from vlscore.metrics.metric import Metric, Output, Parameter
 from vlscore.metrics.provider import Mention, Provider
 
-MIRQI = Metric(
-    name="mirqi",
-    description="F measure of mentions that agree in finding and polarity, attributes weighed in; "
-    "only contradictions are errors: what is left out or invented is not",
-    higher_is_better=True,
-    bounds=(0.0, 1.0),
-    uses_image=False,
-    uses_reference=True,
-    artefacts=("finding-mentions",),
-    citation="Zhang et al. 2020, When Radiology Report Generation Meets Knowledge Graph, AAAI; "
-    "mentions by the rules of vlscore.findings",
-    parameters=(
-        Parameter("positive", 0.8, "weight of stated findings against denied ones"),
-        Parameter("attributes", 0.3, "weight of a finding's attributes against the finding"),
-    ),
-    further=(
-        Output("precision", "MIRQI-p"),
-        Output("recall", "MIRQI-r"),
-    ),
-)
-
 
 class MirqiProvider(Provider):
     """F, precision and recall; 1 where neither report states a finding and no denial meets one."""
 
     library = "vlscore"
-    supports = ("mirqi",)
 
     def compute(self, metric: Metric, batch: Batch) -> Computed:
         candidates, references = batch.artefacts["finding-mentions"]
@@ -115,3 +93,26 @@ def _scores(
 
 def _part(count: float, whole: float) -> float:
     return count / whole if whole else 0.0
+
+
+MIRQI = Metric(
+    provider=MirqiProvider(),
+    name="mirqi",
+    description="F measure of mentions that agree in finding and polarity, attributes weighed in; "
+    "only contradictions are errors: what is left out or invented is not",
+    higher_is_better=True,
+    bounds=(0.0, 1.0),
+    uses_image=False,
+    uses_reference=True,
+    artefacts=("finding-mentions",),
+    citation="Zhang et al. 2020, When Radiology Report Generation Meets Knowledge Graph, AAAI; "
+    "mentions by the rules of vlscore.findings",
+    parameters=(
+        Parameter("positive", 0.8, "weight of stated findings against denied ones"),
+        Parameter("attributes", 0.3, "weight of a finding's attributes against the finding"),
+    ),
+    further=(
+        Output("precision", "MIRQI-p"),
+        Output("recall", "MIRQI-r"),
+    ),
+)

@@ -19,7 +19,8 @@ from vlscore.errors import MissingDependency, VLScoreError
 from vlscore.metrics.batch import Batch, Computed
 from vlscore.metrics.library.chexbert import PRECISION
 from vlscore.metrics.metric import Metric, Parameter
-from vlscore.metrics.provider import Provider, one_column
+from vlscore.metrics.provider import Provider, one_column, provider_of
+from vlscore.metrics.registry import inputs_of
 
 # In the order of the regressions.
 INPUTS = (
@@ -79,8 +80,52 @@ _DESCRIPTIONS = {
     "every input is 1",
 }
 
+
+class RadCliQProvider(Provider):
+    """Of each pair by itself, as CXR-Report-Metric computes it without idf weights."""
+
+    library = "vlscore"
+
+    def compute(self, metric: Metric, batch: Batch) -> Computed:
+        regression = REGRESSIONS[metric.name]
+        failures: dict[int, VLScoreError] = {}
+        for name in reversed(metric.inputs):
+            failures.update(batch.values[name].failures)
+        inputs = np.stack([batch.values[name].headline for name in metric.inputs], axis=1)
+        normalised = (inputs - np.array(regression.means)) / np.array(regression.scales)
+        # Row by row, so that a pair's number does not depend on how many there are.
+        values = (normalised * np.array(regression.weights)).sum(axis=1) + regression.intercept
+        return Computed(one_column(values).columns, failures=failures)
+
+    def missing(self, metric: Metric) -> str | None:
+        reasons = {
+            given.name: provider_of(given).missing(given) for given in inputs_of(metric).values()
+        }
+        absent = [f"{name}: {reason}" for name, reason in reasons.items() if reason is not None]
+        if not absent:
+            return None
+        own = ", ".join(f"{name}=PATH" for name in _places(metric))
+        return f"{'; '.join(absent)}. In one: {metric.name}({own})"
+
+    def conventions(self, metric: Metric) -> dict[str, str]:
+        if (reason := self.missing(metric)) is not None:
+            raise MissingDependency(reason)
+        # Where the models lie says nothing; which they are stands in the inputs' signatures.
+        named = {name: "given" for name in _places(metric) if metric.settings[name] is not None}
+        return {**named, "regression": f"CXR-Report-Metric@9c9ecad,vlscore@{__version__}"}
+
+    def facts(self, metric: Metric) -> dict[str, Any]:
+        return self.conventions(metric)
+
+
+def _places(metric: Metric) -> list[str]:
+    """Names of the parameters that say where a model lies."""
+    return [parameter.name for parameter in metric.parameters if not parameter.choices]
+
+
 RADCLIQ = tuple(
     Metric(
+        provider=RadCliQProvider(),
         name=name,
         description=description,
         higher_is_better=False,
@@ -111,48 +156,4 @@ RADCLIQ = tuple(
     )
     for name, description in _DESCRIPTIONS.items()
 )
-
-
-class RadCliQProvider(Provider):
-    """Of each pair by itself, as CXR-Report-Metric computes it without idf weights."""
-
-    library = "vlscore"
-    supports = tuple(REGRESSIONS)
-
-    def compute(self, metric: Metric, batch: Batch) -> Computed:
-        regression = REGRESSIONS[metric.name]
-        failures: dict[int, VLScoreError] = {}
-        for name in reversed(metric.inputs):
-            failures.update(batch.values[name].failures)
-        inputs = np.stack([batch.values[name].headline for name in metric.inputs], axis=1)
-        normalised = (inputs - np.array(regression.means)) / np.array(regression.scales)
-        # Row by row, so that a pair's number does not depend on how many there are.
-        values = (normalised * np.array(regression.weights)).sum(axis=1) + regression.intercept
-        return Computed(one_column(values).columns, failures=failures)
-
-    def missing(self, metric: Metric) -> str | None:
-        from vlscore.metrics.registry import inputs_of, provider_of
-
-        reasons = {
-            given.name: provider_of(given).missing(given) for given in inputs_of(metric).values()
-        }
-        absent = [f"{name}: {reason}" for name, reason in reasons.items() if reason is not None]
-        if not absent:
-            return None
-        own = ", ".join(f"{name}=PATH" for name in _places(metric))
-        return f"{'; '.join(absent)}. In one: {metric.name}({own})"
-
-    def conventions(self, metric: Metric) -> dict[str, str]:
-        if (reason := self.missing(metric)) is not None:
-            raise MissingDependency(reason)
-        # Where the models lie says nothing; which they are stands in the inputs' signatures.
-        named = {name: "given" for name in _places(metric) if metric.settings[name] is not None}
-        return {**named, "regression": f"CXR-Report-Metric@9c9ecad,vlscore@{__version__}"}
-
-    def facts(self, metric: Metric) -> dict[str, Any]:
-        return self.conventions(metric)
-
-
-def _places(metric: Metric) -> list[str]:
-    """Names of the parameters that say where a model lies."""
-    return [parameter.name for parameter in metric.parameters if not parameter.choices]
+RADCLIQ_V0, RADCLIQ_V1 = RADCLIQ

@@ -116,8 +116,43 @@ _PARAMETERS = (
 )
 
 
+class RadGraphProvider(LocalWeightsProvider):
+    """Every distinct report is read once, whichever of the metrics asks."""
+
+    def compute(self, metric: Metric, batch: Batch) -> Computed:
+        if not len(batch):
+            return Computed([np.empty(0) for _ in metric.columns])
+        from vlscore.metrics.library import radgraph as agreement
+        from vlscore.metrics.networks.remembered import remembered_radgraph
+
+        assert batch.references is not None
+        annotator = remembered_radgraph(*self.files(metric), precision_of(metric))
+        read = self.annotated(annotator, metric, batch)
+        pairs = list(zip(read[: len(batch)], read[len(batch) :], strict=True))
+        if metric.name == "radgraph-f1":
+            return Computed(list(np.array([agreement.combined(g, r) for g, r in pairs]).T))
+        level: Any = metric.name.removeprefix("radgraph-")
+        return one_column([agreement.reward(g, r, level) for g, r in pairs])
+
+    def conventions(self, metric: Metric) -> dict[str, str]:
+        weights, vocabulary = self.present_files(metric)
+        return {
+            "weights": name_and_digest(weights, beside=(vocabulary.name,)),
+            "vocabulary": name_and_digest(vocabulary),
+        }
+
+    def files(self, metric: Metric) -> tuple[Path, Path]:
+        from vlscore.metrics.networks.model_files import radgraph_files
+
+        what = "a RadGraph archive, as the package radgraph or PhysioNet offers it,"
+        return radgraph_files(
+            weights_place(metric, WEIGHTS_VARIABLE, what), vocabulary_place(metric)
+        )
+
+
 def _metric(name: str, description: str, citation: str, *further: Output) -> Metric:
     return Metric(
+        provider=RadGraphProvider(),
         name=name,
         description=description,
         higher_is_better=True,
@@ -153,39 +188,4 @@ RADGRAPH = (
         )
     ),
 )
-
-
-class RadGraphProvider(LocalWeightsProvider):
-    """Every distinct report is read once, whichever of the metrics asks."""
-
-    supports = ("radgraph-f1", "radgraph-simple", "radgraph-partial", "radgraph-complete")
-
-    def compute(self, metric: Metric, batch: Batch) -> Computed:
-        if not len(batch):
-            return Computed([np.empty(0) for _ in metric.columns])
-        from vlscore.metrics.library import radgraph as agreement
-        from vlscore.metrics.networks.remembered import remembered_radgraph
-
-        assert batch.references is not None
-        annotator = remembered_radgraph(*self.files(metric), precision_of(metric))
-        read = self.annotated(annotator, metric, batch)
-        pairs = list(zip(read[: len(batch)], read[len(batch) :], strict=True))
-        if metric.name == "radgraph-f1":
-            return Computed(list(np.array([agreement.combined(g, r) for g, r in pairs]).T))
-        level: Any = metric.name.removeprefix("radgraph-")
-        return one_column([agreement.reward(g, r, level) for g, r in pairs])
-
-    def conventions(self, metric: Metric) -> dict[str, str]:
-        weights, vocabulary = self.present_files(metric)
-        return {
-            "weights": name_and_digest(weights, beside=(vocabulary.name,)),
-            "vocabulary": name_and_digest(vocabulary),
-        }
-
-    def files(self, metric: Metric) -> tuple[Path, Path]:
-        from vlscore.metrics.networks.model_files import radgraph_files
-
-        what = "a RadGraph archive, as the package radgraph or PhysioNet offers it,"
-        return radgraph_files(
-            weights_place(metric, WEIGHTS_VARIABLE, what), vocabulary_place(metric)
-        )
+RADGRAPH_F1, RADGRAPH_SIMPLE, RADGRAPH_PARTIAL, RADGRAPH_COMPLETE = RADGRAPH

@@ -56,43 +56,6 @@ MATRICES = {
 }  # fmt: skip
 DENIED = {"long": 0.8716553966489615, "short": 0.3611577852354489}
 
-RATESCORE = Metric(
-    name="ratescore",
-    description="F1 of how similar each entity is to the nearest one of the other report, weighted "
-    "by their types; .5 where a report has no entities",
-    higher_is_better=True,
-    # Cosines of the published encoder are positive, and the number is then in [0, 1].
-    bounds=(None, None),
-    uses_image=False,
-    uses_reference=True,
-    citation="Zhao et al. 2024, RaTEScore, EMNLP",
-    parameters=(
-        Parameter(
-            "ner",
-            None,
-            f"folder of the model RaTE-NER-Deberta; default: {NER_VARIABLE}; nothing is fetched",
-            kind=str,
-        ),
-        Parameter(
-            "synonyms",
-            None,
-            f"folder of the model BioLORD-2023-C; default: {SYNONYMS_VARIABLE}; nothing is fetched",
-            kind=str,
-        ),
-        Parameter(
-            "affinity",
-            "long",
-            "the published weights of pairs of types: for whole reports or for single sentences",
-            choices=("long", "short"),
-        ),
-    ),
-    further=(
-        Output("precision", "of the candidate's entities", bounds=(-1.0, 1.0)),
-        Output("recall", "of the reference's entities", bounds=(-1.0, 1.0)),
-    ),
-    cost="model",
-)
-
 
 # The released code's value for a pair of which one report has no entities.
 _WITHOUT_ENTITIES = 0.5
@@ -107,7 +70,6 @@ class RaTEScoreProvider(LocalWeightsProvider):
     """Each distinct report is read once, and each distinct entity encoded once."""
 
     library = "transformers"
-    supports = ("ratescore",)
 
     def compute(self, metric: Metric, batch: Batch) -> Computed:
         if not len(batch):
@@ -180,3 +142,42 @@ def agreement(
         total += min(float(values[0]), 1.0) * weight * (DENIED[affinity] if is_denied else 1)
         weighed += weight
     return total / weighed if weighed else 0.0
+
+
+RATESCORE = Metric(
+    provider=RaTEScoreProvider(),
+    name="ratescore",
+    description="F1 of how similar each entity is to the nearest one of the other report, weighted "
+    "by their types; .5 where a report has no entities",
+    higher_is_better=True,
+    # Cosines of the published encoder are positive, and the number is then in [0, 1].
+    bounds=(None, None),
+    uses_image=False,
+    uses_reference=True,
+    citation="Zhao et al. 2024, RaTEScore, EMNLP",
+    parameters=(
+        Parameter(
+            "ner",
+            None,
+            f"folder of the model RaTE-NER-Deberta; default: {NER_VARIABLE}; nothing is fetched",
+            kind=str,
+        ),
+        Parameter(
+            "synonyms",
+            None,
+            f"folder of the model BioLORD-2023-C; default: {SYNONYMS_VARIABLE}; nothing is fetched",
+            kind=str,
+        ),
+        Parameter(
+            "affinity",
+            "long",
+            "the published weights of pairs of types: for whole reports or for single sentences",
+            choices=("long", "short"),
+        ),
+    ),
+    further=(
+        Output("precision", "of the candidate's entities", bounds=(-1.0, 1.0)),
+        Output("recall", "of the reference's entities", bounds=(-1.0, 1.0)),
+    ),
+    cost="model",
+)

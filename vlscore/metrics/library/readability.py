@@ -23,67 +23,6 @@ from vlscore.metrics.library.words import has_corpus, how_to_get
 from vlscore.metrics.metric import Metric, Parameter
 from vlscore.metrics.provider import Provider, one_column
 
-
-def _grade(
-    name: str,
-    description: str,
-    citation: str,
-    low: float | None,
-    parameters: tuple[Parameter, ...] = (),
-) -> Metric:
-    return Metric(
-        name=name,
-        description=f"{description}; lower is easier, not better",
-        higher_is_better=False,
-        bounds=(low, None),
-        uses_image=False,
-        uses_reference=False,
-        citation=citation,
-        parameters=parameters,
-    )
-
-
-FLESCH_KINCAID = _grade(
-    "flesch-kincaid",
-    "reading grade from words a sentence and syllables a word",
-    "Kincaid et al. 1975, Derivation of new readability formulas, Navy report 8-75",
-    None,
-)
-GUNNING_FOG = _grade(
-    "gunning-fog",
-    "reading grade from words a sentence and the share of long words that are not familiar",
-    "Gunning 1952, The Technique of Clear Writing",
-    0.0,
-)
-DALE_CHALL = _grade(
-    "dale-chall",
-    "reading grade from words a sentence and the share of words that are not familiar",
-    "Dale, Chall 1948, A formula for predicting readability; textstat's word list",
-    0.0,
-)
-DALE_CHALL_CLINICAL = _grade(
-    "dale-chall-clinical",
-    "Dale-Chall where words that are frequent in the run's references are familiar too",
-    "Rawat 2022 (improved Dale-Chall); after Dale, Chall 1948",
-    0.0,
-    (
-        Parameter(
-            "share",
-            0.1,
-            "a word in more than this share of the references is familiar; our default",
-            above=0.0,
-        ),
-        Parameter(
-            "words",
-            None,
-            "a file of familiar words, one a line, instead of those of the references",
-            kind=str,
-        ),
-    ),
-)
-READABILITY = (FLESCH_KINCAID, GUNNING_FOG, DALE_CHALL, DALE_CHALL_CLINICAL)
-
-
 _LANGUAGE = "en_US"
 _WITH_SYLLABLES = {"flesch-kincaid": "flesch_kincaid_grade", "gunning-fog": "gunning_fog"}
 _CLINICAL = "dale-chall-clinical"
@@ -107,7 +46,6 @@ class TextstatProvider(Provider):
 
     library = "textstat"
     extra = "readability"
-    supports = (*_WITH_SYLLABLES, "dale-chall", _CLINICAL)
 
     def is_fitted(self, metric: Metric) -> bool:
         return metric.name == _CLINICAL and metric.settings["words"] is None
@@ -185,3 +123,72 @@ def _read(path: Path, changed: int) -> frozenset[str]:
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidSetting(f"{path}: no list of words can be read ({error})") from None
     return frozenset(line.strip().lower() for line in lines if line.strip())
+
+
+def _grade(
+    name: str,
+    description: str,
+    citation: str,
+    low: float | None,
+    parameters: tuple[Parameter, ...] = (),
+) -> Metric:
+    return Metric(
+        provider=TextstatProvider(),
+        name=name,
+        description=f"{description}; lower is easier, not better",
+        higher_is_better=False,
+        bounds=(low, None),
+        uses_image=False,
+        uses_reference=False,
+        citation=citation,
+        parameters=parameters,
+    )
+
+
+FLESCH_KINCAID = _grade(
+    "flesch-kincaid",
+    "reading grade from words a sentence and syllables a word",
+    "Kincaid et al. 1975, Derivation of new readability formulas, Navy report 8-75",
+    None,
+)
+
+
+GUNNING_FOG = _grade(
+    "gunning-fog",
+    "reading grade from words a sentence and the share of long words that are not familiar",
+    "Gunning 1952, The Technique of Clear Writing",
+    0.0,
+)
+
+
+DALE_CHALL = _grade(
+    "dale-chall",
+    "reading grade from words a sentence and the share of words that are not familiar",
+    "Dale, Chall 1948, A formula for predicting readability; textstat's word list",
+    0.0,
+)
+
+
+DALE_CHALL_CLINICAL = _grade(
+    "dale-chall-clinical",
+    "Dale-Chall where words that are frequent in the run's references are familiar too",
+    "Rawat 2022 (improved Dale-Chall); after Dale, Chall 1948",
+    0.0,
+    (
+        Parameter(
+            "share",
+            0.1,
+            "a word in more than this share of the references is familiar; our default",
+            above=0.0,
+        ),
+        Parameter(
+            "words",
+            None,
+            "a file of familiar words, one a line, instead of those of the references",
+            kind=str,
+        ),
+    ),
+)
+
+
+READABILITY = (FLESCH_KINCAID, GUNNING_FOG, DALE_CHALL, DALE_CHALL_CLINICAL)

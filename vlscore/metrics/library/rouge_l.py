@@ -9,27 +9,11 @@ from vlscore.metrics.batch import Batch, Computed
 from vlscore.metrics.metric import Metric, Parameter
 from vlscore.metrics.provider import Provider, one_column
 
-ROUGE_L = Metric(
-    name="rouge-l",
-    description="F measure of the longest common subsequence of words",
-    higher_is_better=True,
-    bounds=(0.0, 1.0),
-    uses_image=False,
-    uses_reference=True,
-    reference_scores_best=True,
-    citation="Lin 2004, ROUGE, ACL workshop",
-    parameters=(
-        Parameter("beta", 1.0, "weight of recall; pycocoevalcap takes 1.2", above=0.0),
-        Parameter("stemming", False, "whether words are stemmed (Porter) before comparing"),
-    ),
-)
-
 
 class RougeScoreProvider(Provider):
     """ROUGE-L at the level of the report: line breaks mean nothing."""
 
     library = "rouge-score"
-    supports = ("rouge-l",)
 
     def compute(self, metric: Metric, batch: Batch) -> Computed:
         module = self._module("rouge_score.rouge_scorer")
@@ -47,3 +31,20 @@ def _f_measure(score: Any, beta: Any) -> float:
     precision, recall = score.precision, score.recall
     weighted = recall + beta**2 * precision
     return float((1 + beta**2) * precision * recall / weighted) if weighted > 0 else 0.0
+
+
+ROUGE_L = Metric(
+    provider=RougeScoreProvider(),
+    name="rouge-l",
+    description="F measure of the longest common subsequence of words",
+    higher_is_better=True,
+    bounds=(0.0, 1.0),
+    uses_image=False,
+    uses_reference=True,
+    reference_scores_best=True,
+    citation="Lin 2004, ROUGE, ACL workshop",
+    parameters=(
+        Parameter("beta", 1.0, "weight of recall; pycocoevalcap takes 1.2", above=0.0),
+        Parameter("stemming", False, "whether words are stemmed (Porter) before comparing"),
+    ),
+)
