@@ -184,6 +184,9 @@ def test_the_demonstration_is_marked_in_every_file(tmp_path, pairs, table):
         assert "DEMONSTRATION-ENCODER" in (tmp_path / "out" / name).read_text(encoding="utf-8")
     figure = (tmp_path / "out" / "normal_reports.svg").read_text(encoding="utf-8")
     assert "demonstration encoder" in figure
+    # Every table has its caption, and every caption the mark.
+    markdown = (tmp_path / "out" / "tables.md").read_text(encoding="utf-8")
+    assert markdown.count("no statement about real radiographs") == markdown.count("**") // 2 > 0
 
 
 def test_an_unreadable_image_is_named_and_the_rest_compared(tmp_path, pairs, table):

@@ -11,9 +11,9 @@ from vlscore.stats import (
     bootstrap_difference,
     bootstrap_mean,
     bootstrap_median,
-    bootstrap_sums,
     grouped_mean,
 )
+from vlscore.stats.intervals import bootstrap_sums
 
 
 @pytest.mark.parametrize("n", [7, 8, 60, 61])

@@ -7,7 +7,9 @@ from .chunks import clear_discarded as clear_discarded
 from .chunks import damaged as damaged
 from .chunks import differing as differing
 from .chunks import discard_chunks as discard_chunks
+from .chunks import first_replaced as first_replaced
 from .chunks import key_difference as key_difference
+from .chunks import stamps as stamps
 from .chunks import unfinished_key as unfinished_key
 from .files import __version__ as __version__
 from .files import atomic_write as atomic_write

@@ -76,6 +76,7 @@ from .scoring.ray_run import OnRay as OnRay
 from .scoring.results import scores_table as scores_table
 from .scoring.results import summary_table as summary_table
 from .scoring.results import summary_text as summary_text
+from .scoring.results import support_table as support_table
 from .scoring.run import RunResult as RunResult
 from .scoring.run import evaluate as evaluate
 from .scoring.summary import MetricSummary as MetricSummary

@@ -37,6 +37,7 @@ from .plan import compute_values as compute_values
 from .plan import corpus_of_sums as corpus_of_sums
 from .plan import lacks as lacks
 from .plan import signature as signature
+from .plan import support_of_sums as support_of_sums
 from .plan import usable_metrics as usable_metrics
 from .provider import Provider as Provider
 from .provider import one_column as one_column

@@ -272,6 +272,19 @@ def corpus_of_sums(metric: Metric, sums: Values) -> dict[str, Values]:
     return {output.name: np.asarray(found[output.name], np.float64) for output in metric.corpus}
 
 
+def support_of_sums(metric: Metric, sums: Values) -> dict[str, int]:
+    """How many times the references state what each corpus value is made of.
+
+    Args: sums: (s,) statistics summed over the candidates of one corpus.
+    Returns: name of a corpus value -> count; values without a support are left out.
+    """
+    if not metric.corpus:
+        return {}
+    found = provider_of(metric).support(metric, sums[None])
+    names = [output.name for output in metric.corpus]
+    return {name: int(found[name][0]) for name in names if name in found}
+
+
 def usable_metrics(
     embeddings: EmbeddingTriples | None = None,
 ) -> tuple[list[Metric], dict[str, str]]:

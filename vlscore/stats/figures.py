@@ -12,7 +12,6 @@ from vlscore.stats.intervals import Interval
 
 #: Suffixes of the files that figures are written to.
 FIGURE_FORMATS = ("png", "svg", "pdf")
-DEMONSTRATION = "demonstration encoder: no statement about real radiographs"
 _COLUMNS = 3
 
 

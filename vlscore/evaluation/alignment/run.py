@@ -28,7 +28,7 @@ from vlscore.evaluation.alignment.metric_values import (
 from vlscore.evaluation.alignment.rated_pairs import Array, RatedPairs
 from vlscore.evaluation.alignment.tables import all_tables, composite_table, draw, write_csv
 from vlscore.metrics import Composite, CompositeProvider, Metric, Scorer, write_composite
-from vlscore.stats import FIGURE_FORMATS, TextTable, check_format, markdown
+from vlscore.stats import FIGURE_FORMATS, TextTable, check_format, markdown, with_mark
 
 if TYPE_CHECKING:
     import pandas
@@ -155,6 +155,7 @@ def run_alignment(
         if fit is not None:
             fitted = run.fit(metrics, fit, resamples, seed)
             tables.append(composite_table(fitted))
+        tables = with_mark(tables, (metric.signature for metric in result.metrics))
         content = _content(result, run.pairs, tables, failures)
 
         def write(place: Path) -> dict[str, Any]:

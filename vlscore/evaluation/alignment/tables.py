@@ -11,7 +11,16 @@ from vlscore.core import plain
 from vlscore.errors import MissingDependency
 from vlscore.evaluation.alignment.agreement import Alignment, MetricAgreement
 from vlscore.evaluation.alignment.fitted import CompositeFit
-from vlscore.stats import DEMONSTRATION, Interval, TextTable, dot_plots, interval, number, p_value
+from vlscore.stats import (
+    DEMONSTRATION,
+    Interval,
+    TextTable,
+    dot_plots,
+    interval,
+    is_demonstration,
+    number,
+    p_value,
+)
 
 _HEADLINES = 2
 _AGREEMENT = (
@@ -202,7 +211,7 @@ def draw(found: Alignment, path: Path) -> str | None:
                     "ceiling by ties": ceiling.ties,
                 }
     note = "tau_b with the raters' mean; bars: 95 % bootstrap intervals over studies."
-    if any("DEMONSTRATION" in (metric.signature or "") for metric in found.metrics):
+    if is_demonstration(metric.signature for metric in found.metrics):
         note += f" {DEMONSTRATION}"
     try:
         dot_plots(panels, path, title="Agreement with raters", lines=lines, note=note)

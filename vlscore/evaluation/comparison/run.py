@@ -28,6 +28,7 @@ from vlscore.evaluation.comparison.baselines import (
     nearest_reports,
     random_reports,
 )
+from vlscore.evaluation.comparison.cautions import cautions
 from vlscore.evaluation.comparison.statistics import (
     Comparison,
     TextFacts,
@@ -119,13 +120,14 @@ class ComparisonRun:
         return sum(sum(counts.values()) for counts in self.content["failed"].values())
 
     def to_pandas(self) -> "pandas.DataFrame":
-        """One row a system and number: value, value.low, value.high, n. Needs pandas."""
+        """One row a system and number: value, value.low, value.high, n, support. Needs pandas."""
         return frame(
             {
                 "system": system,
                 "metric": each["name"],
                 "value": each["values"][system],
                 "n": each["count"],
+                "support": each["support"].get(system),
                 "higher_is_better": each["higher_is_better"],
             }
             for each in self.content["measured"]
@@ -253,6 +255,9 @@ def compare(
             permutations=permutations,
             seed=seed,
         )
+
+        run.notes += cautions(result.measured, result.tested)
+        result = replace(result, notes=tuple(run.notes))
 
         def write(place: Path) -> dict[str, Any]:
             nonlocal result

@@ -17,7 +17,8 @@ import pyarrow.parquet as pq
 from vlscore.core import Signature, atomic_write, plain, write_json
 from vlscore.data import Study
 from vlscore.errors import MissingDependency
-from vlscore.evaluation.comparison.statistics import Comparison
+from vlscore.evaluation.comparison.cautions import DISAGREEMENT
+from vlscore.evaluation.comparison.statistics import Comparison, Measured, Tested
 from vlscore.evaluation.comparison.system_values import GivenMetric, Layout, SystemValues
 from vlscore.metrics import Metric
 from vlscore.stats import (
@@ -27,12 +28,18 @@ from vlscore.stats import (
     TextTable,
     dot_plots,
     interval,
+    is_demonstration,
     markdown,
     number,
     p_value,
+    with_mark,
 )
 
 _DIGITS = 4
+_SUPPORT = (
+    " support: how many times the references state what an F1 of the whole corpus is made of; an "
+    "observation that neither candidates nor references mention has no F1 (-)."
+)
 
 
 def systems_table(result: Comparison) -> TextTable:
@@ -46,12 +53,16 @@ def systems_table(result: Comparison) -> TextTable:
         for name in result.systems
     ]
     rows.append(("n", *(str(each.count) for each in result.measured)))
+    has_support = any(each.support for each in result.measured)
+    if has_support:
+        rows.append(("support", *(_support(each) for each in result.measured)))
     return TextTable(
         "Systems",
         ("system", *columns),
         tuple(rows),
         "Means over the n studies for which every system has a value, and values of the whole "
-        "corpus where the column says so, with 95 % bootstrap intervals over studies.",
+        "corpus where the column says so, with 95 % bootstrap intervals over studies."
+        + (_SUPPORT if has_support else ""),
     )
 
 
@@ -62,26 +73,37 @@ def differences_tables(result: Comparison) -> list[TextTable]:
         "studies: 95 % intervals by the paired bootstrap, p by the two-sided paired permutation "
         f"test, adjusted by Benjamini and Hochberg over all {len(result.tested)} tests."
     )
-    names = dict.fromkeys(test.name for test in result.tested)
-    return [
-        TextTable(
-            f"Differences in {name}",
-            ("systems", "difference", "p", "adjusted p", "n"),
-            tuple(
-                (
-                    f"{test.first} - {test.second}",
-                    interval(test.difference, _DIGITS),
-                    p_value(test.p_value),
-                    p_value(test.adjusted),
-                    str(test.count),
-                )
-                for test in result.tested
-                if test.name == name
-            ),
-            caption,
-        )
-        for name in names
-    ]
+    tables = []
+    for each in result.measured:
+        tests = [test for test in result.tested if test.name == each.name]
+        if not tests:
+            continue
+        columns = ["systems", "difference", "p", "adjusted p", "n"]
+        rows = [_difference(test) for test in tests]
+        if each.support:
+            columns.append("support")
+            rows = [(*row, _support(each)) for row in rows]
+        said = f"{caption} {DISAGREEMENT}" if any(test.disagrees for test in tests) else caption
+        tables.append(TextTable(f"Differences in {each.name}", tuple(columns), tuple(rows), said))
+    return tables
+
+
+def _difference(test: Tested) -> tuple[str, ...]:
+    return (
+        f"{test.first} - {test.second}",
+        interval(test.difference, _DIGITS),
+        p_value(test.p_value) + ("*" if test.disagrees else ""),
+        p_value(test.adjusted),
+        str(test.count),
+    )
+
+
+def _support(measured: Measured) -> str:
+    """One number, for systems have the same references; a range where the policy drops pairs."""
+    counts = sorted(set(measured.support.values()))
+    if len(counts) > 1:
+        return f"{counts[0]} to {counts[-1]}"
+    return str(counts[0]) if counts else ""
 
 
 def texts_table(result: Comparison) -> TextTable:
@@ -114,7 +136,11 @@ def texts_table(result: Comparison) -> TextTable:
 
 def all_tables(result: Comparison) -> list[TextTable]:
     """Those that are printed; without differences where there is one system alone."""
-    return [systems_table(result), texts_table(result), *differences_tables(result)]
+    tables = [systems_table(result), texts_table(result), *differences_tables(result)]
+    return with_mark(tables, result.signatures.values())
+
+
+_SYSTEMS = ("system", "metric", "value", "low", "high", "n", "support", "better")
 
 
 def systems_rows(result: Comparison) -> TextTable:
@@ -125,16 +151,18 @@ def systems_rows(result: Comparison) -> TextTable:
             each.name,
             *_exact(each.values[name]),
             str(each.count),
+            str(each.support.get(name, "")),
             "higher" if each.higher_is_better else "lower",
         )
         for each in result.measured
         for name in result.systems
     ]
-    return TextTable("", ("system", "metric", "value", "low", "high", "n", "better"), tuple(rows))
+    return TextTable("", _SYSTEMS, tuple(rows))
 
 
 def differences_rows(result: Comparison) -> TextTable:
     """One row a test, with all digits."""
+    supports = {each.name: _support(each) for each in result.measured}
     rows = [
         (
             test.name,
@@ -144,11 +172,12 @@ def differences_rows(result: Comparison) -> TextTable:
             _digits(test.p_value),
             _digits(test.adjusted),
             str(test.count),
+            supports[test.name],
         )
         for test in result.tested
     ]
     columns = ("metric", "first", "second", "difference", "low", "high", "p", "adjusted_p", "n")
-    return TextTable("", columns, tuple(rows))
+    return TextTable("", (*columns, "support"), tuple(rows))
 
 
 def _exact(value: Interval) -> Sequence[str]:
@@ -249,7 +278,7 @@ def draw(result: Comparison, path: Path) -> str | None:
     n = {each.count for each in result.measured}
     shown = f"n = {min(n)}" if len(n) == 1 else f"n = {min(n, default=0)} to {max(n, default=0)}"
     note = f"{shown} studies; bars: 95 % bootstrap intervals over studies."
-    if any("DEMONSTRATION" in signature for signature in result.signatures.values()):
+    if is_demonstration(result.signatures.values()):
         note += f" {DEMONSTRATION}"
     try:
         dot_plots(panels, path, title="Systems", note=note)

@@ -15,6 +15,7 @@ from vlscore.data import BadRow, Study
 from vlscore.embedding import ImageDecoder, StudyViews
 from vlscore.errors import InvalidSetting
 from vlscore.evaluation.scoring.results import layout_of
+from vlscore.evaluation.scoring.seen_images import stamped
 from vlscore.evaluation.scoring.summary import (
     REASONS,
     chunk_table,
@@ -216,6 +217,7 @@ def _scored(chunk: Sequence[Prepared], scorer: Scorer, schema: pa.Schema) -> pa.
     number = count()
     studies = [row if isinstance(row, Study) else None for row, _ in chunk]
     said = [study.suspicious if study is not None else () for study in studies]
+    reads_images = scorer.plan.needs.images
     return chunk_table(
         schema,
         [row.row for row, _ in chunk],
@@ -232,4 +234,5 @@ def _scored(chunk: Sequence[Prepared], scorer: Scorer, schema: pa.Schema) -> pa.
                 for _, item in chunk
             ],
         },
+        [stamped(s.images) if reads_images and s is not None else None for s in studies],
     )

@@ -46,6 +46,7 @@ from vlscore.evaluation.scoring.results import (
     with_rows_replaced,
     write_results,
 )
+from vlscore.evaluation.scoring.seen_images import require_same_images
 from vlscore.evaluation.scoring.summary import (
     ERROR,
     ID,
@@ -160,7 +161,8 @@ def evaluate(
 
     Raises:
         InvalidTable: the table cannot be read at all.
-        InvalidSetting: `out` holds another run's results, or the first hundred rows fail alike.
+        InvalidSetting: `out` holds another run's results, or numbers of image files that were
+            replaced since; or the first hundred rows fail alike.
         FolderInUse: another run is writing there.
         ProcessLost: another process of the run has ended; what was done is kept.
         A row that cannot be scored raises nothing: it is listed in failures.csv.
@@ -196,6 +198,8 @@ def evaluate(
             retry=retry_failed,
         ) as folder:
             if folder.record is not None:
+                if folder.unchanged and scorer.plan.needs.images:
+                    require_same_images(FinishedRun(folder.out, folder.record))
                 return run.ended(folder, folder.record, unchanged=folder.unchanged)
             if folder.previous is not None:
                 take_up = run.retry if retry_failed else run.extend
@@ -265,7 +269,11 @@ class _Run:
         missing = [m for m in self._scorer.metrics if str(m) not in before.names]
         if missing:
             job = Job(metrics=tuple(map(str, missing)))
-            joined = before.joined(layout_of(job.scorer(self._scorer)))
+            added = job.scorer(self._scorer)
+            if added.plan.needs.images:
+                had_images = any(metric.uses_image for metric, _ in before.metrics)
+                require_same_images(earlier, must_know=had_images)
+            joined = before.joined(layout_of(added))
             done = compute(folder, job)
             return self.finish(
                 folder,

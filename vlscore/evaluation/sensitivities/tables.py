@@ -7,6 +7,8 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+
 from vlscore.evaluation.sensitivities.image_swap import SwapResult
 from vlscore.evaluation.sensitivities.kinds_noticed import (
     COMPARISONS,
@@ -20,10 +22,12 @@ from vlscore.stats import (
     TextTable,
     dot_plots,
     interval,
+    is_demonstration,
     new_figure,
     number,
     p_value,
     save,
+    with_mark,
 )
 
 _CONTRAST = (
@@ -49,7 +53,8 @@ def all_tables(result: Sensitivity, swaps: Sequence[SwapResult] = ()) -> list[Te
         kinds_table(result),
         swap_table(swaps),
     ]
-    return [table for table in tables if table.rows]
+    signatures = (metric.signature for metric in result.metrics)
+    return with_mark((table for table in tables if table.rows), signatures)
 
 
 def removal_table(result: Sensitivity) -> TextTable:
@@ -151,9 +156,7 @@ def _value(metric: MetricResult, kind: str) -> Interval | None:
 
 
 def _quantiles(values: Sequence[float]) -> list[str]:
-    ordered = sorted(values)
-    last = len(ordered) - 1
-    return [number(ordered[round(share * last)]) for share in (0.05, 0.5, 0.95)]
+    return [number(float(value)) for value in np.quantile(values, (0.05, 0.5, 0.95))]
 
 
 def _estimate(value: Interval | None) -> str:
@@ -179,8 +182,9 @@ def draw_normal_distribution(result: Sensitivity, path: str | Path) -> None:
     axes.invert_yaxis()
     axes.set_xlabel("value for a standard normal report against the normal report it replaces")
     axes.set_title("Normal reports: box, quartiles; whiskers, 5 % and 95 %", loc="left")
-    if any("DEMONSTRATION" in metric.signature for metric in shown):
-        figure.text(0.01, 0.0, DEMONSTRATION)
+    if is_demonstration(metric.signature for metric in shown):
+        # Below the axis' label, which stands at the figure's border.
+        figure.text(0.01, -0.06, DEMONSTRATION)
     save(figure, path)
 
 
@@ -200,7 +204,7 @@ def draw_drops(result: Sensitivity, path: str | Path) -> None:
         for metric in result.metrics
     }
     note = "Above 0 is worse; bars: 95 % bootstrap intervals over studies."
-    if any("DEMONSTRATION" in metric.signature for metric in result.metrics):
+    if is_demonstration(metric.signature for metric in result.metrics):
         note += f" {DEMONSTRATION}"
     lines = {metric.name: {"no change": 0.0} for metric in result.metrics}
     title = f"Mean drop by kind ({result.pairs} pairs of {result.studies} studies)"
