@@ -16,6 +16,7 @@ PACKAGE = Path(vlscore.__file__).parent
 # From the bottom up; a room may import the rooms before it in this list, and no others.
 ROOMS = [
     "errors",
+    "_safe_text",
     "_version",
     "_assurance",
     "_background",

@@ -45,6 +45,7 @@ from .provider_list import PROVIDERS as PROVIDERS
 from .registry import METRICS as METRICS
 from .registry import find_metric as find_metric
 from .registry import find_metrics as find_metrics
+from .registry import metric_from_file as metric_from_file
 from .registry import provider_of as provider_of
 from .registry import register as register
 from .scorer import DEFAULT_METRIC as DEFAULT_METRIC
