@@ -6,6 +6,8 @@ import json
 import math
 import resource
 import signal
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -86,3 +88,34 @@ def test_an_error_of_another_file_is_left_as_it_is(tmp_path):
         stream.write((tmp_path / "absent").read_text())
     with pytest.raises(OutputFailed, match="No space left"), atomic_write(tmp_path / "x"):
         raise OSError(errno.ENOSPC, "No space left on device")
+
+
+KILLED = """
+import os, sys
+from vlscore import _files
+_files.os.replace = lambda a, b: os._exit(9)
+with _files.atomic_write(sys.argv[1]) as stream:
+    stream.write("half")
+"""
+
+
+def test_what_a_killed_writer_left_is_removed_by_the_next(tmp_path):
+    path = tmp_path / "model [1].safetensors"
+    done = subprocess.run([sys.executable, "-c", KILLED, str(path)], check=False)
+    assert done.returncode == 9
+    assert [left.suffix for left in tmp_path.iterdir()] == [".tmp"]
+    with atomic_write(path) as stream:
+        stream.write("whole")
+    assert [left.name for left in tmp_path.iterdir()] == [path.name]
+    assert path.read_text() == "whole"
+
+
+def test_a_writer_leaves_the_file_of_another_that_is_writing(tmp_path):
+    path = tmp_path / "model.safetensors"
+    with atomic_write(path) as first:
+        first.write("first")
+        with atomic_write(path) as second:
+            second.write("second")
+        assert path.read_text() == "second"
+    assert path.read_text() == "first"
+    assert [left.name for left in tmp_path.iterdir()] == [path.name]

@@ -592,3 +592,18 @@ def test_what_is_recorded_may_cover_both_runs(tmp_path):
         run.finish(lambda folder: {}, rows=0, key=CUBES)
     assert finished_run(tmp_path).key == CUBES
     assert finished_run(Path(tmp_path / "elsewhere")) is None
+
+
+def test_an_input_that_changed_in_its_middle_alone_is_noticed(tmp_path):
+    """The ends of a radiograph are often black borders, alike before and after."""
+    image = tmp_path / "film.raw"
+    image.write_bytes(bytes(100_000) + b"NAME" * 50_000 + bytes(100_000))
+    out = tmp_path / "out"
+    with ResumableFolder(out, KEY, results=RESULTS) as run, run.append(1, inputs=[image]):
+        pass
+    with ResumableFolder(out, KEY, results=RESULTS) as run:
+        assert run.resumed_from == 1
+    image.write_bytes(bytes(400_000))
+    os.utime(image, ns=(1, 1))
+    with pytest.raises(ChecksumMismatch, match=r"film\.raw has been replaced"):
+        ResumableFolder(out, KEY, results=RESULTS).__enter__()

@@ -1,5 +1,6 @@
 """Entries come back as they were written, or not at all: after kills, damage and other writers."""
 
+import contextlib
 import hashlib
 import os
 import signal
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from vlscore.core import Entry, Store, store
+from vlscore.errors import InvalidSetting
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 FACTS = {"encoder": "one", "dim": 4}
@@ -262,3 +264,113 @@ def test_a_forked_process_opens_its_own_connection(full):
         os._exit(0 if stands and space.get([key(0)]) else 1)
     assert os.waitpid(child, 0)[1] == 0
     assert space.get([key(70)]) == {key(70): entry(70)}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "value = 'abc'",
+        "value = 5",
+        "used = 'x'",
+        "flag = 'x'",
+        "flag = 1.5",
+        "content = 'x'",
+        "digest = 'x'",
+        "digest = 7",
+        "shape = 7",
+        "shape = CAST(x'ff32' AS TEXT)",
+        "shape = 'axb'",
+    ],
+)
+def test_a_value_of_another_type_costs_its_entry_alone(full, change):
+    with contextlib.closing(sqlite3.connect(full)) as db, db:
+        db.execute(f"UPDATE entries SET {change} WHERE id = 3")
+    kept = Store(full, GIB)
+    space = kept.space(FACTS)
+    wanted = [key(n) for n in range(5)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        found = space.get(wanted)
+    assert found == {key(n): entry(n) for n in (0, 1, 3, 4)}
+    assert space.put({key(7): entry(7)}) == {key(7): entry(7)}
+    kept.close()
+    read, bad = Store(full, GIB).verify()
+    assert (read, bad) in {(5, 0), (6, 1)}
+
+
+def test_a_shape_of_letters_with_a_digest_that_is_right_costs_its_entry(full):
+    from vlscore.core.store import Facts, _digest
+
+    facts = Facts(FACTS).digest
+    with contextlib.closing(sqlite3.connect(full)) as db, db:
+        db.execute(
+            "UPDATE entries SET shape = 'axb', digest = ? WHERE id = 3",
+            (_digest(facts, key(2), "axb", 0, entry(2).value),),
+        )
+    with pytest.warns(RuntimeWarning, match="1 damaged entries"):
+        assert len(Store(full, GIB).space(FACTS).get([key(n) for n in range(5)])) == 4
+
+
+def test_a_flipped_bit_of_the_schema_costs_one_warning_and_no_run(full):
+    with contextlib.closing(sqlite3.connect(full)) as db:
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    content = bytearray(full.read_bytes())
+    content[content.index(b"tableentriesentries") + 8] ^= 0x80
+    full.write_bytes(content)
+    kept = Store(full, GIB)
+    space = kept.space(FACTS)
+    with pytest.warns(RuntimeWarning, match="goes on without it"):
+        assert space.get([key(0)]) == {}
+    assert space.put({key(0): entry(7)}) == {key(0): entry(7)}
+    for look in (kept.verify, kept.info, lambda: kept.prune(0)):
+        with pytest.raises(sqlite3.DatabaseError):
+            look()
+
+
+@pytest.mark.parametrize("mode", [0o700, 0o755])
+def test_files_are_the_users_alone(path, mode):
+    path.parent.mkdir(mode=mode)
+    kept = Store(path, GIB)
+    umask = os.umask(0o002)
+    try:
+        kept.space(FACTS).put({key(0): entry(0)})
+        modes = {file.name: file.stat().st_mode & 0o777 for file in path.parent.iterdir()}
+    finally:
+        os.umask(umask)
+    assert modes == dict.fromkeys(modes, 0o600)
+    assert path.name in modes
+    assert f"{path.name}-wal" in modes
+
+
+def test_a_file_that_others_may_read_becomes_the_users_alone(full):
+    full.chmod(0o644)
+    assert Store(full, GIB).space(FACTS).get([key(0)]) == {key(0): entry(0)}
+    assert full.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("which", ["folder", "file"])
+@pytest.mark.parametrize("more", [0o002, 0o020])
+def test_what_others_may_write_is_not_believed(full, which, more):
+    place = full.parent if which == "folder" else full
+    place.chmod(place.stat().st_mode & 0o777 | more)
+    kept = Store(full, GIB)
+    space = kept.space(FACTS)
+    with pytest.warns(RuntimeWarning, match=r"other users may write.*goes on without it"):
+        assert space.get([key(0)]) == {}
+    assert space.put({key(0): entry(7)}) == {key(0): entry(7)}
+    with pytest.raises(InvalidSetting, match="chmod go-w"):
+        kept.verify()
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="this system has no user ids")
+def test_what_belongs_to_another_user_is_not_believed(full, monkeypatch):
+    owner = full.stat().st_uid
+    monkeypatch.setattr(os, "geteuid", lambda: owner + 1)
+    if owner == 0:
+        # The files of root are believed, who may do anything here; so these get another owner.
+        try:
+            os.chown(full, 4321, -1)
+        except OSError:
+            pytest.skip("files cannot be given away here")
+    with pytest.warns(RuntimeWarning, match="belongs to another user"):
+        assert Store(full, GIB).space(FACTS).get([key(0)]) == {}

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from tests.doubles import HashEncoder
 from vlscore.cli.app import app
+from vlscore.encoders import ENCODERS
 
 
 @pytest.fixture
@@ -20,6 +21,9 @@ def hash_encoder(monkeypatch):
     from vlscore.embedding import embedder as studies
 
     decoder = studies.StudyEmbedder.decoder
+    # An index names its encoder, and a file may name registered ones alone.
+    monkeypatch.setitem(ENCODERS._members, "hash", HashEncoder)
+    monkeypatch.setitem(ENCODERS._plain, "hash", "hash")
     monkeypatch.setattr(studies, "load_encoder", lambda *_, **__: HashEncoder())
     monkeypatch.setattr(studies.StudyEmbedder, "decoder", lambda self, workers=0: decoder(self))
 

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 
 import pytest
 
@@ -52,3 +53,43 @@ def test_sheets_are_made_filled_in_and_read(command, oracles, tmp_path):
     assert shown["insignificant", "1 false finding"] == 0
     aligned = command("align", out, "-m", "bleu-1", "-o", tmp_path / "a", "--resamples", 20)
     assert aligned.exit_code == 0, aligned.output
+
+
+class _Killed(BaseException):
+    """Stands for the end of the process."""
+
+
+def test_a_run_killed_while_results_take_their_places_is_ended(
+    command, oracles, tmp_path, monkeypatch
+):
+    from vlscore.core import finish
+
+    def asked(out):
+        return command("rating-sheets", *oracles, "--raters", "ann", "--seed", 3, "-o", out)
+
+    assert asked(tmp_path / "whole").exit_code == 0
+    whole = {p.name: p.read_bytes() for p in (tmp_path / "whole").glob("[!.r]*")}
+    replace, sizes = os.replace, []
+    for number in range(20):
+        out, left = tmp_path / f"killed-{number}", [number]
+
+        def stopping(source, target, left=left):
+            if left[0] == 0 and "final" not in str(target):
+                raise _Killed
+            left[0] -= "final" not in str(target)
+            replace(source, target)
+
+        monkeypatch.setattr(finish.os, "replace", stopping)
+        try:
+            done = asked(out)
+        except _Killed:
+            done = None
+        monkeypatch.setattr(finish.os, "replace", replace)
+        sizes.append(number)
+        again = asked(out)
+        assert again.exit_code == 0, (number, again.exception)
+        assert {p.name: p.read_bytes() for p in out.glob("[!.r]*")} == whole
+        assert not (out / ".parts").exists()
+        if done is not None and done.exit_code == 0:
+            break
+    assert len(sizes) > len(whole)

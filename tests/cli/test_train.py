@@ -71,13 +71,17 @@ def test_a_config_repeats_the_run(table, tmp_path, command):
     assert values["learning_rate"] == 0.01
     assert values["batch_size"] == 6
     assert values["studies"] == str(table)
-    done = command("train", "--config", config, "--out", second, "--device", "cpu", "--quiet")
+    refused = command("train", "--config", config, "--out", second)
+    assert "names the encoder 'tests.training.toys:ToyEncoder'" in str(refused.exception)
+    assert "--encoder" in str(refused.exception)
+    named = ("train", "--config", config, *TOY)
+    done = command(*named, "--out", second, "--device", "cpu", "--quiet")
     assert done.exit_code == 0, done.output
     assert done.output == ""
     for name in ("model.safetensors", "training.toml", "log.csv", "validation.csv"):
         assert file_digest(first / name) == file_digest(second / name)
     third = tmp_path / "third"
-    command("train", "--config", config, "--out", third, "--seed", "9", "-q", "--device", "cpu")
+    command(*named, "--out", third, "--seed", "9", "-q", "--device", "cpu")
     values = tomllib.loads((third / "training.toml").read_text())
     assert (values["seed"], values["learning_rate"]) == (9, 0.01)
 

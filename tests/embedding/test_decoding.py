@@ -184,6 +184,17 @@ def test_a_worker_that_is_killed_costs_one_more_process(images):
     assert victim not in {int(outcome[1]) for outcome in outcomes}
 
 
+@pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="processes cannot be stopped here")
+@pytest.mark.usefixtures("always_workers")
+def test_a_worker_that_is_stopped_is_woken(images, monkeypatch):
+    monkeypatch.setattr("vlscore.embedding.workers._SECONDS_BETWEEN_WAKING", 0.2)
+    with ImageDecoder(LightPipeline(), ImagePolicy(), workers=1) as decoder:
+        victim = int(decoder.submit(images[0]).result()[1])
+        os.kill(victim, signal.SIGSTOP)
+        assert int(decoder.submit(images[1]).result(timeout=100)[1]) == victim
+        assert decoder.processes_started == 1
+
+
 @pytest.mark.usefixtures("always_workers")
 def test_a_file_that_keeps_a_decoder_busy_is_refused_in_time(images, tmp_path):
     endless = _image(tmp_path / "endless.png")

@@ -147,7 +147,9 @@ def _inputs(**changes):
         (_inputs(mean=float("inf")), "no finite number"),
         (_inputs(mean=float("nan")), "no finite number"),
         (_inputs(deviation=0), "not above 0"),
-        (_inputs(metric="os:system"), "no registered metric"),
+        (_inputs(metric="Composite(file=x.json)"), "holds no composite"),
+        (_inputs(metric=" composite (file=x.json)"), "holds no composite"),
+        (_inputs(mean=10**400), "no finite number"),
         (_inputs(metric="composite(file=x.json)"), "holds no composite"),
         (_inputs(metric=["bleu-1"]), "no text"),
         (_inputs(signature=None), "no text"),
@@ -173,7 +175,16 @@ def test_no_module_is_imported_for_a_file(file, tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     content = _inputs(metric="sprung:METRIC")(json.loads(file.read_text(encoding="utf-8")))
     file.write_text(json.dumps(content), encoding="utf-8")
-    with pytest.raises(InvalidSetting):
+    with pytest.raises(UnknownName, match=r"names the metric 'sprung:METRIC'.*--metrics"):
+        find_metric(f"composite:{file}")
+
+
+def test_no_hub_is_asked_for_a_file(file, monkeypatch):
+    monkeypatch.setattr("vlscore.encoders.weight_files.download", lambda *_: pytest.fail("asked"))
+    named = "chexbert-similarity(weights=w.pth,vocabulary=stranger/model)"
+    content = _inputs(metric=named)(json.loads(file.read_text(encoding="utf-8")))
+    file.write_text(json.dumps(content), encoding="utf-8")
+    with pytest.raises(UnknownName, match=r"stranger/model.*repository of a hub"):
         find_metric(f"composite:{file}")
 
 

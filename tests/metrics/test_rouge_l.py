@@ -2,6 +2,7 @@
 
 import json
 import re
+import tracemalloc
 from functools import cache
 from pathlib import Path
 
@@ -82,3 +83,48 @@ def test_the_mean_over_a_generator_is_pycocoevalcaps():
         name
     ]
     assert found.mean() == pytest.approx(0.3243, abs=5e-5)
+
+
+@given(
+    st.lists(st.sampled_from("abcd"), max_size=40), st.lists(st.sampled_from("abcde"), max_size=40)
+)
+def test_the_longest_common_subsequence_is_that_of_rouge_score(first, second):
+    """rouge-score's own table; an independent program."""
+    from rouge_score.rouge_scorer import _score_lcs
+
+    from vlscore.metrics.library.rouge_l import longest_common
+
+    theirs = _score_lcs(first, second)
+    common = longest_common(first, second)
+    if first and second:
+        assert (common / len(second), common / len(first)) == (theirs.precision, theirs.recall)
+    else:
+        assert common == 0
+
+
+@pytest.mark.parametrize("stemming", [False, True])
+def test_every_value_has_the_bits_of_rouge_score(stemming):
+    from rouge_score.rouge_scorer import RougeScorer
+
+    texts = ["", "No effusion.", "Small left effusions; no edema.", "é 胸水", "edema " * 30]
+    scorer = RougeScorer(["rougeL"], use_stemmer=stemming)
+    pairs = [(g, r) for g in texts for r in texts]
+    name = "rouge-l(stemming=true)" if stemming else "rouge-l"
+    found = compute([name], *map(list, zip(*pairs, strict=True)))
+    for (g, r), value in zip(pairs, found[name], strict=True):
+        theirs = scorer.score(r, g)["rougeL"]
+        p, q = theirs.precision, theirs.recall
+        assert value == (2 * p * q / (q + p) if q + p else 0.0)
+
+
+def test_long_texts_take_little_memory():
+    """Two texts of 20,000 words; a table of their lengths has 400 million cells."""
+    words = [f"w{k * k % 977}" for k in range(20_000)]
+    tracemalloc.start()
+    try:
+        found = compute(["rouge-l"], [" ".join(words)], [" ".join(words[::-1])])
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert 0 < found["rouge-l"][0] < 1
+    assert peak < 64 << 20

@@ -98,7 +98,7 @@ def test_an_augmentation_keeps_shape_and_type_and_repeats_itself(name):
 
 
 def test_a_crop_stays_inside_the_image():
-    from vlscore.training.minibatches import Augmentation
+    from vlscore.training.augmentation import Augmentation
 
     change = Augmentation("crop", "here", crop=0.5)
     white = np.full((50, 40), 255, np.uint8)

@@ -52,6 +52,7 @@ from vlscore.cli.options import (
 from vlscore.cli.output import (
     SHOWN_FAILURES,
     cache_hits,
+    echo,
     say_of_encoder,
     say_of_failures,
     say_of_run,
@@ -263,16 +264,16 @@ def align(
     say_of_encoder(scorer.embedder if scorer is not None else None)
     say_of_run(run.notes, out, unchanged=run.unchanged)
     if as_json:
-        typer.echo(json.dumps(run.content, indent=2, ensure_ascii=False))
+        echo(json.dumps(run.content, indent=2, ensure_ascii=False))
     elif not quiet:
         for each in run.tables:
-            typer.echo(each.text(terminal_width()) + "\n")
-        typer.echo("\n".join(run.signatures))
-        typer.echo(f"wrote {run.folder}")
+            echo(each.text(terminal_width()) + "\n")
+        echo("\n".join(run.signatures))
+        echo(f"wrote {run.folder}")
     failures = run.content["failures"]
     if failures:
         what = "rows or values are missing" if len(failures) > 1 else "row or value is missing"
         say_of_failures(run.first_failures(SHOWN_FAILURES), len(failures), what)
-        typer.echo(f"all of them: {run.folder / 'failures.csv'}", err=True)
+        echo(f"all of them: {run.folder / 'failures.csv'}", err=True)
         if not keep_going:
             raise typer.Exit(1)

@@ -9,7 +9,7 @@ import sys
 
 import typer
 
-from vlscore.cli.output import GroupedCommand
+from vlscore.cli.output import GroupedCommand, echo
 from vlscore.core import INTERRUPTED, __version__, keep_freed_memory, say_stopped
 from vlscore.errors import VLScoreError
 
@@ -31,7 +31,7 @@ def _options(
     ),
 ) -> None:
     if version:
-        typer.echo(__version__)
+        echo(__version__)
         raise typer.Exit
 
 
@@ -93,7 +93,7 @@ def main() -> None:
     try:
         app()
     except VLScoreError as error:
-        typer.echo(f"error: {error}", err=True)
+        echo(f"error: {error}", err=True)
         sys.exit(2)
     except KeyboardInterrupt:
         say_stopped()

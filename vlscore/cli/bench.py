@@ -29,7 +29,7 @@ from vlscore.cli.options import (
     make_scorer,
     text_policy,
 )
-from vlscore.cli.output import say_of_encoder, terminal_width
+from vlscore.cli.output import echo, say_of_encoder, terminal_width
 
 
 def bench(
@@ -122,12 +122,12 @@ def bench(
     measured = measure_stages(table, scorer, count, startup, convertible=convertible)
     say_of_encoder(scorer.embedder)
     if as_json:
-        typer.echo(json.dumps(measured.to_dict(), indent=2, ensure_ascii=False))
+        echo(json.dumps(measured.to_dict(), indent=2, ensure_ascii=False))
         return
-    typer.echo(measured.table().text(terminal_width()))
-    typer.echo()
+    echo(measured.table().text(terminal_width()))
+    echo()
     for sentence in measured.advice or ("Nothing stands out",):
-        typer.echo(f"- {sentence}.")
+        echo(f"- {sentence}.")
 
 
 def _is_converted(weights: Path) -> bool:

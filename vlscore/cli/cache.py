@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from vlscore.cli.output import GroupedCommand
+from vlscore.cli.output import GroupedCommand, echo
 
 app = typer.Typer(
     help="Look into, shrink and check what is kept between runs: pixels, embeddings, annotations.",
@@ -28,13 +28,13 @@ def info() -> None:
 
     cache = open_cache()
     if cache is None:
-        typer.echo("the cache is off (VLSCORE_CACHE=off)")
+        echo("the cache is off (VLSCORE_CACHE=off)")
         return
-    typer.echo(f"folder {cache.folder}")
+    echo(f"folder {cache.folder}")
     rows: list[tuple[str, ...]] = []
     for store in cache.stores:
         used = f"{store.used_bytes() / _MIB:.1f} MiB of {store.most_bytes / _GIB:.1f} GiB"
-        typer.echo(f"{store.path.name}: {used}")
+        echo(f"{store.path.name}: {used}")
         for space in store.info():
             facts = space.facts
             detail = ", ".join(str(facts[k]) for k in ("precision", "device") if k in facts)
@@ -54,7 +54,7 @@ def info() -> None:
             )
     if rows:
         columns = ("holds", "of", "computed in", "entries", "MiB")
-        typer.echo(TextTable("", columns, tuple(rows), "").text(100))
+        echo(TextTable("", columns, tuple(rows), "").text(100))
 
 
 @app.command(cls=GroupedCommand)
@@ -87,7 +87,7 @@ def prune(
     for store in cache.stores:
         if everything:
             store.remove()
-            typer.echo(f"{store.path.name}: deleted")
+            echo(f"{store.path.name}: deleted")
             continue
         most = store.most_bytes
         if gib is not None:
@@ -96,7 +96,7 @@ def prune(
             won = store.prune(most)
         except sqlite3.Error as error:
             raise InvalidSetting(_damaged(store.path, error)) from None
-        typer.echo(f"{store.path.name}: {won / _MIB:.1f} MiB thrown away")
+        echo(f"{store.path.name}: {won / _MIB:.1f} MiB thrown away")
 
 
 @app.command(cls=GroupedCommand)
@@ -106,19 +106,19 @@ def verify() -> None:
 
     cache = open_cache()
     if cache is None:
-        typer.echo("the cache is off (VLSCORE_CACHE=off)")
+        echo("the cache is off (VLSCORE_CACHE=off)")
         return
     bad = False
     for store in cache.stores:
         try:
             count, damaged = store.verify()
         except (sqlite3.Error, OSError) as error:
-            typer.secho(_damaged(store.path, error), fg="red", err=True)
+            echo(_damaged(store.path, error), fg="red", err=True)
             bad = True
             continue
         bad = bad or damaged > 0
         what = f"{damaged} damaged, thrown away" if damaged else "all whole"
-        typer.echo(f"{store.path.name}: {count:,} entries, {what}")
+        echo(f"{store.path.name}: {count:,} entries, {what}")
     if bad:
         raise typer.Exit(_DAMAGED)
 

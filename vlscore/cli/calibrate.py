@@ -38,6 +38,7 @@ from vlscore.cli.options import (
 )
 from vlscore.cli.output import (
     SHOWN_FAILURES,
+    echo,
     say_of_encoder,
     say_of_failures,
     say_of_run,
@@ -147,11 +148,11 @@ def calibrate(
     say_of_encoder(embedder)
     say_of_run(found.notes, None, unchanged=False)
     if as_json:
-        typer.echo(json.dumps(found.to_dict(), indent=2, ensure_ascii=False))
+        echo(json.dumps(found.to_dict(), indent=2, ensure_ascii=False))
     elif not quiet:
-        typer.echo(f"{found.text_table().text(terminal_width())}\n\n{found.signature}")
+        echo(f"{found.text_table().text(terminal_width())}\n\n{found.signature}")
         if card is not None:
-            typer.echo(f"wrote {card}")
+            echo(f"wrote {card}")
     if found.failed:
         shown = [(row.row, str(row.id or ""), row.reason) for row in found.failed]
         count = len(shown)

@@ -45,6 +45,7 @@ from vlscore.cli.options import (
 from vlscore.cli.output import (
     SHOWN_FAILURES,
     cache_hits,
+    echo,
     say_of_encoder,
     say_of_run,
     stopping,
@@ -236,17 +237,17 @@ def compare(
     say_of_encoder(scorer.embedder if scorer is not None else None)
     say_of_run(result.notes, out, unchanged=result.unchanged)
     if as_json:
-        typer.echo(json.dumps(result.content, indent=2, ensure_ascii=False))
+        echo(json.dumps(result.content, indent=2, ensure_ascii=False))
     elif not quiet:
         for table in result.tables:
-            typer.echo(table.text(terminal_width()) + "\n")
-        typer.echo("\n".join(result.signatures))
-        typer.echo(f"wrote {result.folder}")
+            echo(table.text(terminal_width()) + "\n")
+        echo("\n".join(result.signatures))
+        echo(f"wrote {result.folder}")
     if result.failed:
-        typer.secho(f"{result.failed} values are lacking:", fg="red", err=True)
+        echo(f"{result.failed} values are lacking:", fg="red", err=True)
         for name, study, reason in result.first_failures(SHOWN_FAILURES):
-            typer.echo(f"  {name}, {study}: {reason}", err=True)
-        typer.echo(f"all of them: {result.folder / 'failures.csv'}", err=True)
+            echo(f"  {name}, {study}: {reason}", err=True)
+        echo(f"all of them: {result.folder / 'failures.csv'}", err=True)
         if not keep_going:
             raise typer.Exit(1)
 
@@ -279,7 +280,7 @@ def _every_metric(
         )
     found, left_out = usable_metrics(example)
     for name, reason in left_out.items():
-        typer.echo(f"left out {name}: {reason}", err=True)
+        echo(f"left out {name}: {reason}", err=True)
     constant = C if embedder is not None else None
     return Scorer(embedder, metrics=found, text_policy=policy, C=constant)
 

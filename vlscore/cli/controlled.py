@@ -27,6 +27,7 @@ from vlscore.cli.options import (
 )
 from vlscore.cli.output import (
     SHOWN_FAILURES,
+    echo,
     say_of_encoder,
     say_of_failures,
     say_of_run,
@@ -163,13 +164,13 @@ def controlled(
     say_of_encoder(scorer.embedder)
     say_of_run(run.notes, out, unchanged=run.unchanged)
     if as_json:
-        typer.echo(json.dumps(run.content, indent=2, ensure_ascii=False))
+        echo(json.dumps(run.content, indent=2, ensure_ascii=False))
     elif not quiet:
-        typer.echo(f"{run.content['sentences']} sentences, by {run.content['labelled_by']}\n")
+        echo(f"{run.content['sentences']} sentences, by {run.content['labelled_by']}\n")
         for each in run.headlines:
-            typer.echo(each.text(terminal_width()) + "\n")
-        typer.echo("\n".join(run.signatures))
-        typer.echo(f"wrote {run.folder}; tables.md has the means of every two groups")
+            echo(each.text(terminal_width()) + "\n")
+        echo("\n".join(run.signatures))
+        echo(f"wrote {run.folder}; tables.md has the means of every two groups")
     failures = run.content["failures"]
     if failures:
         shown = [(f["row"], f["id"] or "", f["reason"]) for f in failures[:SHOWN_FAILURES]]

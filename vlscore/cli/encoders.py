@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from vlscore.cli.output import echo
 from vlscore.encoders import EncoderCard, PublishedWeights
 
 _NONE = "-"
@@ -127,6 +128,6 @@ def encoders(
     cards = [encoder_card(name)] if name is not None else list(encoder_cards())
     if as_json:
         found = [card.to_dict() for card in cards]
-        typer.echo(json.dumps(found if name is None else found[0], indent=2))
+        echo(json.dumps(found if name is None else found[0], indent=2))
     else:
-        typer.echo(cards_text(cards) if name is None else card_text(cards[0]))
+        echo(cards_text(cards) if name is None else card_text(cards[0]))

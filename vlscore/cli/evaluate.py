@@ -45,6 +45,7 @@ from vlscore.cli.options import (
 from vlscore.cli.output import (
     SHOWN_FAILURES,
     cache_hits,
+    echo,
     ending_together,
     say_of_encoder,
     say_of_failures,
@@ -213,7 +214,7 @@ def evaluate(
             table, scorer = prepared
             checked = check_drift(table, scorer, check_studies) if check_precision else None
             if checked is not None and not (quiet or as_json):
-                typer.echo(checked.table().text(terminal_width()) + "\n")
+                echo(checked.table().text(terminal_width()) + "\n")
             with (
                 stopping(out, "finished rows are"),
                 row_progress(
@@ -242,17 +243,17 @@ def evaluate(
     say_of_run(result.notes, out, unchanged=result.unchanged, resumed_from=result.resumed_from)
     summary = result.summary
     if as_json:
-        typer.echo(json.dumps(summary.to_dict(), indent=2, ensure_ascii=False))
+        echo(json.dumps(summary.to_dict(), indent=2, ensure_ascii=False))
     elif not quiet:
         if show:
-            typer.echo(scores_table(result.first_scores(show)).text(terminal_width()) + "\n")
-        typer.echo(summary_text(summary, terminal_width()))
+            echo(scores_table(result.first_scores(show)).text(terminal_width()) + "\n")
+        echo(summary_text(summary, terminal_width()))
         for name in (result.scores, result.summary_file, result.record):
-            typer.echo(f"wrote {name}")
+            echo(f"wrote {name}")
     if summary.failed:
         what = "rows lack a value" if summary.failed > 1 else "row lacks a value"
         say_of_failures(result.first_failures(SHOWN_FAILURES), summary.failed, what)
-        typer.echo(f"all of them: {result.failures}; --retry-failed computes them again", err=True)
+        echo(f"all of them: {result.failures}; --retry-failed computes them again", err=True)
         if not keep_going:
             raise typer.Exit(1)
 

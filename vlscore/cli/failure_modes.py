@@ -24,7 +24,7 @@ from vlscore.cli.options import (
     SignificantColumnOption,
     StudyColumnOption,
 )
-from vlscore.cli.output import SHOWN_FAILURES, say_of_failures, say_of_run, terminal_width
+from vlscore.cli.output import SHOWN_FAILURES, echo, say_of_failures, say_of_run, terminal_width
 
 
 def failure_modes(
@@ -78,11 +78,11 @@ def failure_modes(
     )
     say_of_run(run.notes, out, unchanged=run.unchanged)
     if as_json:
-        typer.echo(json.dumps(run.content, indent=2, ensure_ascii=False))
+        echo(json.dumps(run.content, indent=2, ensure_ascii=False))
     elif not quiet:
         for each in run.tables:
-            typer.echo(each.text(terminal_width()) + "\n")
-        typer.echo(f"wrote {run.folder}")
+            echo(each.text(terminal_width()) + "\n")
+        echo(f"wrote {run.folder}")
     failures = run.content["failures"]
     if failures:
         what = "rows could not be used" if len(failures) > 1 else "row could not be used"

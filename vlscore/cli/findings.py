@@ -15,7 +15,7 @@ from vlscore.cli.options import (
     QuietOption,
     SectionOption,
 )
-from vlscore.cli.output import say_of_failures, say_of_run, stopping, terminal_width
+from vlscore.cli.output import echo, say_of_failures, say_of_run, stopping, terminal_width
 
 
 def findings(
@@ -119,8 +119,8 @@ def findings(
     )
     if not quiet:
         for table in result.tables:
-            typer.echo(table.text(terminal_width()) + "\n")
-        typer.echo(f"wrote {out}")
+            echo(table.text(terminal_width()) + "\n")
+        echo(f"wrote {out}")
     count = len(result.bad_rows)
     what = "rows could not be used" if count > 1 else "row could not be used"
     say_of_failures([(r.row, str(r.id), r.reason) for r in result.bad_rows], count, what)

@@ -32,7 +32,14 @@ from vlscore.cli.options import (
     make_embedder,
     worker_count,
 )
-from vlscore.cli.output import GroupedCommand, cache_hits, say_of_encoder, say_of_failures, stopping
+from vlscore.cli.output import (
+    GroupedCommand,
+    cache_hits,
+    echo,
+    say_of_encoder,
+    say_of_failures,
+    stopping,
+)
 
 if TYPE_CHECKING:
     from vlscore.embedding import StudyEmbedder
@@ -189,10 +196,10 @@ def add(
 
     Example: vlscore index add more.jsonl --index train-index
     """
-    from vlscore.retrieval import SourceSettings, add_to_index, read_manifest
+    from vlscore.retrieval import SourceSettings, add_to_index, encoder_name_of, read_manifest
 
     embedder = make_embedder(
-        encoder or read_manifest(path).encoder,
+        encoder or encoder_name_of(path, read_manifest(path)),
         weights,
         tokenizer,
         device=device,
@@ -241,11 +248,11 @@ def info(path: IndexArgument) -> None:
         "vlscore": manifest.version,
     }
     for name, value in lines.items():
-        typer.echo(f"{name:<12}{value}")
+        echo(f"{name:<12}{value}")
     for role, record in manifest.files.items():
-        typer.echo(f"{role:<12}{record.name}, {record.size:,} bytes")
+        echo(f"{role:<12}{record.name}, {record.size:,} bytes")
     if manifest.demonstration:
-        typer.echo("made with the demonstration encoder, trained on synthetic phantoms", err=True)
+        echo("made with the demonstration encoder, trained on synthetic phantoms", err=True)
 
 
 @index.command(cls=GroupedCommand)
@@ -277,14 +284,14 @@ def verify(
     manifest = opened.manifest
     faiss = next((role for role in ("flat", "approximate") if role in manifest.files), None)
     agreeing = f"; the {faiss} FAISS file agrees with the vectors" if faiss else ""
-    typer.echo(f"{path}: whole; {len(opened)} rows of {manifest.dim}{agreeing}")
+    echo(f"{path}: whole; {len(opened)} rows of {manifest.dim}{agreeing}")
     if recall:
         if manifest.approximate is None:
             raise InvalidSetting(
                 f"{path} has no approximate index to measure: build one with --approximate"
             )
         for k, share in measure_recall(opened, sample, seed, effort).items():
-            typer.echo(f"recall@{k} {share:.4f} of {sample} queries made of the corpus's own rows")
+            echo(f"recall@{k} {share:.4f} of {sample} queries made of the corpus's own rows")
 
 
 @contextlib.contextmanager
@@ -322,25 +329,25 @@ def _print_result(
     manifest = result.index.manifest
     say_of_encoder(embedder)
     if result.unchanged:
-        typer.echo(
+        echo(
             f"{result.index.path} holds this corpus already; nothing was done. `vlscore index "
             "build --overwrite` builds it anew",
             err=True,
         )
     elif result.resumed_from:
-        typer.echo(f"went on after row {result.resumed_from}", err=True)
+        echo(f"went on after row {result.resumed_from}", err=True)
     if not quiet:
-        typer.echo(
+        echo(
             f"{result.added_rows} distinct {manifest.kind}s added, {result.repeated} repeated; "
             f"the index holds {manifest.rows}"
         )
-        typer.echo(manifest.facts)
-        typer.echo(f"wrote {result.index.path}")
+        echo(manifest.facts)
+        echo(f"wrote {result.index.path}")
     if result.bad_rows:
         count = len(result.bad_rows)
         rows = "rows" if count > 1 else "row"
         shown = [(bad.row, str(bad.id), bad.reason) for bad in result.bad_rows]
         say_of_failures(shown, count, f"{rows} of {corpus} could not be used")
-        typer.echo(f"all of them: {result.index.file('bad_rows')}", err=True)
+        echo(f"all of them: {result.index.file('bad_rows')}", err=True)
         if not keep_going:
             raise typer.Exit(1)

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from vlscore.cli.output import echo
 from vlscore.metrics import Metric, Plan, provider_of
 
 _WIDTH = 80
@@ -109,4 +110,4 @@ def metrics(
     """
     from vlscore.metrics import METRICS, find_metric
 
-    typer.echo(metrics_text(METRICS.values()) if name is None else metric_text(find_metric(name)))
+    echo(metrics_text(METRICS.values()) if name is None else metric_text(find_metric(name)))

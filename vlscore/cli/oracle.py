@@ -39,7 +39,14 @@ from vlscore.cli.options import (
     make_embedder,
     worker_count,
 )
-from vlscore.cli.output import cache_hits, say_of_encoder, say_of_failures, say_of_run, stopping
+from vlscore.cli.output import (
+    cache_hits,
+    echo,
+    say_of_encoder,
+    say_of_failures,
+    say_of_run,
+    stopping,
+)
 
 if TYPE_CHECKING:
     from vlscore.retrieval import OracleResult
@@ -218,7 +225,14 @@ def oracle(
     """
     from vlscore.cli.output import row_progress
     from vlscore.data import count_rows
-    from vlscore.retrieval import OracleSettings, Shards, find_oracles, load_index, serve_oracles
+    from vlscore.retrieval import (
+        OracleSettings,
+        Shards,
+        encoder_name_of,
+        find_oracles,
+        load_index,
+        serve_oracles,
+    )
 
     settings = OracleSettings(
         metric=_with_constant(metric, C),
@@ -242,7 +256,7 @@ def oracle(
     embedder = None
     if settings.uses_embeddings:
         embedder = make_embedder(
-            encoder or opened.manifest.encoder,
+            encoder or encoder_name_of(index, opened.manifest),
             weights,
             tokenizer,
             device=shards.device if shards.count > 1 else device,
@@ -292,7 +306,7 @@ def oracle(
             done="searched for",
         )
         if as_json:
-            typer.echo(json.dumps(result.summary.to_dict(), indent=2, ensure_ascii=False))
+            echo(json.dumps(result.summary.to_dict(), indent=2, ensure_ascii=False))
         elif not quiet:
             _print(result, (_SHOWN_STUDIES if out is None else 0) if show is None else show, out)
         failed = result.summary.failed
@@ -314,11 +328,11 @@ def _print(result: "OracleResult", show: int, out: Path | None) -> None:
 
     searched = (answer for answer in result.answers() if answer.error is None)
     for answer in islice(searched, show):
-        typer.echo(answer_text(answer))
+        echo(answer_text(answer))
     rest = result.summary.searched - show
     if out is None and show and rest > 0:
-        typer.echo(f"\n... and {rest} more; --show N prints more, --out FOLDER writes all")
-    typer.echo(f"\n{oracle_text(result.summary)}")
+        echo(f"\n... and {rest} more; --show N prints more, --out FOLDER writes all")
+    echo(f"\n{oracle_text(result.summary)}")
     if out is not None:
         for name in (result.answers_file, result.hits_file, result.summary_file, result.record):
-            typer.echo(f"wrote {name}")
+            echo(f"wrote {name}")

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import typer
 import typer.core
 
-from vlscore.core import INTERRUPTED
+from vlscore.core import INTERRUPTED, printable
 from vlscore.errors import VLScoreError
 
 if TYPE_CHECKING:
@@ -51,6 +51,15 @@ class GroupedCommand(typer.core.TyperCommand):
 SHOWN_FAILURES = 10
 
 
+def echo(text: object = "", *, err: bool = False, fg: str | None = None, nl: bool = True) -> None:
+    """Print a text: the one way in which commands say anything.
+
+    Control sequences in it are written out, so that an id or a report of a table cannot set the
+    terminal's title, clear the screen, or hide a line.
+    """
+    typer.secho(printable(str(text)), err=err, fg=fg, nl=nl)
+
+
 def terminal_width() -> int:
     """Columns of the terminal, 80 where there is none; tables are not narrower than that."""
     import shutil
@@ -66,7 +75,7 @@ def cache_hits(embedder: "StudyEmbedder | None") -> Callable[[], str]:
 def say_of_encoder(embedder: "StudyEmbedder | None") -> None:
     """Warn of the demonstration encoder, once the command has something to show."""
     if embedder is not None and embedder.encoder.card.demonstration:
-        typer.secho(
+        echo(
             "warning: the bundled encoder was trained on synthetic phantoms, for demonstration and "
             "tests: its scores of real radiographs mean nothing. Name a real one with --encoder; "
             "`vlscore encoders` lists them",
@@ -82,7 +91,7 @@ def say_of_precision(embedder: "StudyEmbedder | None") -> None:
     if embedder is not None:
         reason = why_slow(embedder.engine.precision, embedder.encoder.device)
         if reason is not None:
-            typer.echo(f"note: {reason}", err=True)
+            echo(f"note: {reason}", err=True)
 
 
 def say_of_run(
@@ -98,11 +107,11 @@ def say_of_run(
     Args: done: what an unchanged run did not do again, as in "embedded".
     """
     for note in notes:
-        typer.echo(f"note: {note}", err=True)
+        echo(f"note: {note}", err=True)
     if unchanged:
-        typer.echo(f"{out} holds these results already; nothing was {done}", err=True)
+        echo(f"{out} holds these results already; nothing was {done}", err=True)
     elif resumed_from:
-        typer.echo(f"went on after row {resumed_from}", err=True)
+        echo(f"went on after row {resumed_from}", err=True)
 
 
 def say_of_failures(shown: "list[tuple[int, str, str]]", count: int, what: str) -> None:
@@ -115,12 +124,12 @@ def say_of_failures(shown: "list[tuple[int, str, str]]", count: int, what: str) 
     """
     if not count:
         return
-    typer.secho(f"{count} {what}:", fg="red", err=True)
+    echo(f"{count} {what}:", fg="red", err=True)
     for row, study_id, error in shown[:SHOWN_FAILURES]:
         name = f"row {row} ({study_id})" if study_id else f"row {row}"
-        typer.echo(f"  {name}: {error}", err=True)
+        echo(f"  {name}: {error}", err=True)
     if len({row for row, _, _ in shown[:SHOWN_FAILURES]}) < count:
-        typer.echo("  ... and more", err=True)
+        echo("  ... and more", err=True)
 
 
 OnProgress = Callable[[int, int], None]
@@ -175,7 +184,7 @@ def _log(total: int | None, what: str, also: Callable[[], str]) -> OnProgress:
         if total is not None and rate > 0:
             left = f", {_time((total - done) / rate)} left"
         said = "".join(f", {words}" for words in [also()] if words)
-        typer.echo(f"{what}: {done}{of} rows, {failed} failed, {rate:.1f}/s{left}{said}", err=True)
+        echo(f"{what}: {done}{of} rows, {failed} failed, {rate:.1f}/s{left}{said}", err=True)
 
     return on_progress
 
@@ -233,7 +242,7 @@ def _log_steps() -> Callable[["Shown"], None]:
         logged, told_of = now, shown.validated
         rate = (shown.step - first) / max(now - began, 1e-9)
         left = _time((shown.steps - shown.step) / rate)
-        typer.echo(
+        echo(
             f"step {shown.step} of {shown.steps}: {told(shown)}, {rate:.2f} steps/s, {left} left",
             err=True,
         )
@@ -335,7 +344,7 @@ def ending_together(processes: "Processes") -> Iterator[None]:
         return
 
     def told_to_end(number: int, frame: object) -> None:
-        typer.echo("\nanother process of this run has ended, or all were told to end", err=True)
+        echo("\nanother process of this run has ended, or all were told to end", err=True)
         raise KeyboardInterrupt
 
     if processes.leads:
@@ -348,7 +357,7 @@ def ending_together(processes: "Processes") -> Iterator[None]:
     except typer.Exit as ended:
         _leave(ended.exit_code)
     except VLScoreError as error:
-        typer.echo(f"error: {error}", err=True)
+        echo(f"error: {error}", err=True)
         _leave(2)
 
 
@@ -375,5 +384,5 @@ def stopping(out: Path | None, kept: str = "what was done is") -> Iterator[None]
     except KeyboardInterrupt:
         there = f"{kept} kept in {out}. The same command goes on from there"
         lost = f"nothing was kept; with --out FOLDER, {kept}"
-        typer.echo(f"\nstopped; {lost if out is None else there}.", err=True)
+        echo(f"\nstopped; {lost if out is None else there}.", err=True)
         raise typer.Exit(INTERRUPTED) from None

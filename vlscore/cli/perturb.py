@@ -14,7 +14,7 @@ from vlscore.cli.options import (
     OverwriteOption,
     QuietOption,
 )
-from vlscore.cli.output import say_of_failures, stopping, terminal_width
+from vlscore.cli.output import echo, say_of_failures, stopping, terminal_width
 
 if TYPE_CHECKING:
     from vlscore.perturb import PerturbedTable
@@ -30,8 +30,8 @@ def _list_kinds(wanted: bool) -> None:
     for kind in KINDS.values():
         notice = "should notice" if kind.expected == "significant" else "should not notice"
         category = f"; {kind.category}" if kind.category else ""
-        typer.echo(f"{kind.name}: a metric {notice}{category}")
-        typer.echo(textwrap.indent(textwrap.fill(kind.description, terminal_width() - 2), "  "))
+        echo(f"{kind.name}: a metric {notice}{category}")
+        echo(textwrap.indent(textwrap.fill(kind.description, terminal_width() - 2), "  "))
     raise typer.Exit
 
 
@@ -114,18 +114,18 @@ def perturb(
             on_progress=on_progress,
         )
     for note in result.notes:
-        typer.echo(f"note: {note}", err=True)
+        echo(f"note: {note}", err=True)
     if result.unchanged:
-        typer.echo(f"{out} holds this data set already; nothing was made", err=True)
+        echo(f"{out} holds this data set already; nothing was made", err=True)
     elif result.resumed_from:
-        typer.echo(f"went on after row {result.resumed_from}", err=True)
+        echo(f"went on after row {result.resumed_from}", err=True)
     if not quiet:
         _print(result)
     count = len(result.bad_rows)
     what = "rows could not be used" if count > 1 else "row could not be used"
     say_of_failures([(r.row, str(r.id), r.reason) for r in result.bad_rows], count, what)
     if count:
-        typer.echo(f"all of them: {result.out / 'skipped.jsonl'}", err=True)
+        echo(f"all of them: {result.out / 'skipped.jsonl'}", err=True)
     if result.bad_rows and not keep_going:
         raise typer.Exit(1)
 
@@ -155,7 +155,7 @@ def _print(result: "PerturbedTable") -> None:
 
     counts = {**result.counts, "all": sum(result.counts.values())}
     rows = tuple((kind, str(count)) for kind, count in counts.items())
-    typer.echo(TextTable(f"{result.reports} reports", ("kind", "changes"), rows).text())
+    echo(TextTable(f"{result.reports} reports", ("kind", "changes"), rows).text())
     if result.standard_normal is not None:
-        typer.echo(f"standard normal report: {result.standard_normal}")
-    typer.echo(f"wrote {result.out}")
+        echo(f"standard normal report: {result.standard_normal}")
+    echo(f"wrote {result.out}")

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from vlscore.cli.options import OutOption, QuietOption
+from vlscore.cli.output import echo
 
 
 def rating_sheets(
@@ -64,6 +65,6 @@ def rating_sheets(
     )
     say_of_run(made.notes, out, unchanged=made.unchanged, done="made")
     if not quiet:
-        typer.echo(f"{made.items} reports of {made.studies} studies to be judged")
+        echo(f"{made.items} reports of {made.studies} studies to be judged")
         for sheet in made.sheets.values():
-            typer.echo(f"wrote {sheet}")
+            echo(f"wrote {sheet}")

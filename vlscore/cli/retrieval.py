@@ -38,6 +38,7 @@ from vlscore.cli.options import (
 )
 from vlscore.cli.output import (
     cache_hits,
+    echo,
     say_of_encoder,
     say_of_failures,
     say_of_run,
@@ -138,12 +139,12 @@ def retrieval(
     )
     result = run.result
     if as_json:
-        typer.echo(json.dumps(result.to_dict(), indent=2, ensure_ascii=False))
+        echo(json.dumps(result.to_dict(), indent=2, ensure_ascii=False))
     elif not quiet:
-        typer.echo(f"{result.table().text(terminal_width())}\n\n{result.signature}")
+        echo(f"{result.table().text(terminal_width())}\n\n{result.signature}")
         if out is not None:
             for name in run.files:
-                typer.echo(f"wrote {name}")
+                echo(f"wrote {name}")
     if result.failed:
         count = len(result.failed)
         what = "rows could not be embedded" if count > 1 else "row could not be embedded"

@@ -25,7 +25,7 @@ from vlscore.cli.options import (
     make_scorer,
     text_policy,
 )
-from vlscore.cli.output import say_of_encoder
+from vlscore.cli.output import echo, say_of_encoder
 
 
 def score(
@@ -87,5 +87,5 @@ def score(
         result = scorer.score(tuple(image) if image else None, candidate, reference)
     say_of_encoder(scorer.embedder)
     for each in said:
-        typer.echo(f"warning: {each.message}", err=True)
-    typer.echo(json.dumps(result.to_dict(), indent=2) if as_json else str(result))
+        echo(f"warning: {each.message}", err=True)
+    echo(json.dumps(result.to_dict(), indent=2) if as_json else str(result))

@@ -35,7 +35,14 @@ from vlscore.cli.options import (
     make_embedder,
     worker_count,
 )
-from vlscore.cli.output import cache_hits, say_of_encoder, say_of_run, stopping, terminal_width
+from vlscore.cli.output import (
+    cache_hits,
+    echo,
+    say_of_encoder,
+    say_of_run,
+    stopping,
+    terminal_width,
+)
 
 _SHOWN_FAILURES = 10
 
@@ -190,22 +197,20 @@ def sensitivity(
     say_of_encoder(embedder)
     say_of_run(run.notes, out, unchanged=run.unchanged)
     if as_json:
-        typer.echo(json.dumps(run.content, indent=2, ensure_ascii=False))
+        echo(json.dumps(run.content, indent=2, ensure_ascii=False))
     elif not quiet:
         for each in run.tables:
-            typer.echo(each.text(terminal_width()) + "\n")
-        typer.echo("\n".join(run.signatures))
-        typer.echo(f"wrote {run.folder}")
+            echo(each.text(terminal_width()) + "\n")
+        echo("\n".join(run.signatures))
+        echo(f"wrote {run.folder}")
     for name, reason in run.content["left_out"].items():
-        typer.echo(f"left out {name}: {reason}", err=True)
+        echo(f"left out {name}: {reason}", err=True)
     if run.content["truncated"]:
-        typer.echo(
-            f"{run.content['truncated']} reports are longer than the encoder reads", err=True
-        )
+        echo(f"{run.content['truncated']} reports are longer than the encoder reads", err=True)
     failures = run.content["failures"]
     if failures:
-        typer.secho(f"{len(failures)} studies have pairs without values:", fg="red", err=True)
+        echo(f"{len(failures)} studies have pairs without values:", fg="red", err=True)
         for study, reason in list(failures.items())[:_SHOWN_FAILURES]:
-            typer.echo(f"  {study}: {reason}", err=True)
+            echo(f"  {study}: {reason}", err=True)
         if not keep_going:
             raise typer.Exit(1)

@@ -29,7 +29,7 @@ from vlscore.cli.options import (
     text_policy,
     worker_count,
 )
-from vlscore.cli.output import SHOWN_FAILURES, say_of_failures, stopping
+from vlscore.cli.output import SHOWN_FAILURES, echo, say_of_failures, stopping
 
 START, LEARNING, HELD_OUT = "What is trained", "Learning", "Validation"
 
@@ -45,6 +45,22 @@ def _config(context: typer.Context, path: Path | None) -> Path | None:
     return path
 
 
+def _check_config(context: typer.Context, config: Path | None) -> None:
+    """Check the names that the file chose; those of the command line are the user's own."""
+    if config is None:
+        return
+    from vlscore.training import check_names
+
+    chosen = {
+        name: value
+        for name, value in context.params.items()
+        if name in (context.default_map or {})
+        and value is not None
+        and getattr(context.get_parameter_source(name), "name", "") == "DEFAULT_MAP"
+    }
+    check_names(config, chosen)
+
+
 def _learning(name: str, help: str, metavar: str, **more: Any) -> Any:
     return typer.Option(name, metavar=metavar, help=help, rich_help_panel=LEARNING, **more)
 
@@ -54,6 +70,7 @@ def _held_out(name: str, help: str, metavar: str, **more: Any) -> Any:
 
 
 def train(
+    context: typer.Context,
     studies: Annotated[Path, typer.Argument(help=TABLE_HELP, metavar="STUDIES")],
     out: OutOption,
     objective: Annotated[
@@ -301,6 +318,7 @@ def train(
     from vlscore.training import Preparation, Start, TrainingSettings
     from vlscore.training import train as run
 
+    _check_config(context, config)
     settings = TrainingSettings(
         objective=objective,
         epochs=epochs,
@@ -368,19 +386,19 @@ def train(
     if not Place.launched().leads:
         return
     for note in made.table.notes:
-        typer.echo(f"note: {note}", err=True)
+        echo(f"note: {note}", err=True)
     if result.unchanged:
-        typer.echo(f"{out} holds this encoder already; nothing was trained", err=True)
+        echo(f"{out} holds this encoder already; nothing was trained", err=True)
     elif result.resumed_from:
-        typer.echo(f"went on after step {result.resumed_from}", err=True)
+        echo(f"went on after step {result.resumed_from}", err=True)
     if as_json:
-        typer.echo(json.dumps(result.record, indent=2, ensure_ascii=False))
+        echo(json.dumps(result.record, indent=2, ensure_ascii=False))
     elif not quiet:
-        typer.echo(result.summary())
-        typer.echo(f"wrote {out}: use it with --encoder {result.encoder} --weights {out}")
+        echo(result.summary())
+        echo(f"wrote {out}: use it with --encoder {result.encoder} --weights {out}")
     if result.failed:
         what = "rows gave no pair" if len(result.failed) > 1 else "row gave no pair"
         say_of_failures(list(result.failed[:SHOWN_FAILURES]), len(result.failed), what)
-        typer.echo(f"all of them: {out / 'failures.csv'}", err=True)
+        echo(f"all of them: {out / 'failures.csv'}", err=True)
         if not keep_going:
             raise typer.Exit(1)

@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from vlscore.cli.output import echo
+
 app = typer.Typer(
     help="Find, fetch, check and convert the checkpoints of encoders.",
     no_args_is_help=True,
@@ -24,7 +26,7 @@ def list_weights() -> None:
     from vlscore.encoders import encoder_card, is_here, published_weights
 
     for name, entry in published_weights().items():
-        typer.echo(weights_text(entry, encoder_card(name), is_here(name)) + "\n")
+        echo(weights_text(entry, encoder_card(name), is_here(name)) + "\n")
 
 
 @app.command()
@@ -43,11 +45,11 @@ def fetch(
 
     fetched = run(name)
     for path in fetched.paths:
-        typer.echo(path)
+        echo(path)
     if not fetched.paths and not fetched.left_to_do:
-        typer.echo(f"nothing to fetch: {name} ships with vlscore")
+        echo(f"nothing to fetch: {name} ships with vlscore")
     if fetched.left_to_do:
-        typer.echo(fetched.left_to_do, err=True)
+        echo(fetched.left_to_do, err=True)
         raise typer.Exit(_TO_DO_BY_HAND)
 
 
@@ -84,18 +86,18 @@ def verify(
         raise InvalidSetting("--tokenizer has a use only beside --encoder")
     for checked in run(path):
         published = ", ".join(checked.published_for) or "no checksum stated for this name"
-        typer.echo(f"{checked.path}")
-        typer.echo(f"  tensors    {checked.tensors} ({checked.numbers:,} numbers)")
-        typer.echo(f"  digest     {checked.digest}")
-        typer.echo(f"  sha256     {checked.sha256}")
-        typer.echo(f"  published  {published}")
+        echo(f"{checked.path}")
+        echo(f"  tensors    {checked.tensors} ({checked.numbers:,} numbers)")
+        echo(f"  digest     {checked.digest}")
+        echo(f"  sha256     {checked.sha256}")
+        echo(f"  published  {published}")
     if encoder is not None:
         from vlscore.encoders import load_encoder
 
         loaded = load_encoder(encoder, weights=path, tokenizer=tokenizer)
-        typer.echo(f"{loaded.card.name}")
-        typer.echo(f"  digest     {loaded.weights_digest}")
-        typer.echo(f"  checksum   {loaded.checksum}")
+        echo(f"{loaded.card.name}")
+        echo(f"  digest     {loaded.weights_digest}")
+        echo(f"  checksum   {loaded.checksum}")
 
 
 @app.command()
@@ -113,7 +115,7 @@ def path(
     """
     from vlscore.encoders import cache_folder, weights_of
 
-    typer.echo(cache_folder() if name is None else cache_folder() / weights_of(name).name)
+    echo(cache_folder() if name is None else cache_folder() / weights_of(name).name)
 
 
 @app.command()
@@ -135,5 +137,5 @@ def convert(
     from vlscore.encoders import convert as run
 
     digest = run(source, target, overwrite=overwrite)
-    typer.echo(target)
-    typer.echo(f"  digest     {digest}")
+    echo(target)
+    echo(f"  digest     {digest}")

@@ -1,4 +1,4 @@
-"""Files that a chunk was made from, to notice one that is replaced before the run goes on.
+"""Files that a chunk was made from, to notice one that is changed before the run goes on.
 
 The finished chunks of an unfinished run: after a kill each is whole or absent.
 
@@ -8,7 +8,6 @@ every file. A chunk is written beside the others and takes its name in one renam
 """
 
 import contextlib
-import hashlib
 import json
 import os
 import shutil
@@ -20,22 +19,20 @@ from typing import Any
 from vlscore.core.files import atomic_write, file_digest, writing
 from vlscore.errors import ChecksumMismatch, InvalidSetting
 
-_BLOCK = 65_536
-
 Stamps = dict[str, list[Any]]
 
 
 def stamps(paths: Iterable[str | Path]) -> Stamps:
-    """Size, time of the last change, and a digest of both ends, of every file that is there.
+    """Size, time of the last change, and sha256 of the content, of every file that is there.
 
-    It costs little where a file has just been read. The time is not relied upon: a copy on another
-    disk has another one.
+    Hashing costs little where a file has just been read (about 1 ms a MB), and finds a change in
+    the middle too, such as a name that is blacked out.
     """
     found: Stamps = {}
     for path in dict.fromkeys(os.fspath(path) for path in paths):
         try:
             status = os.stat(path)
-            found[path] = [status.st_size, status.st_mtime_ns, _digest_of_ends(path)]
+            found[path] = [status.st_size, status.st_mtime_ns, file_digest(path)]
         except OSError:
             # The row has failed, or will; there is nothing to compare with later.
             continue
@@ -43,27 +40,22 @@ def stamps(paths: Iterable[str | Path]) -> Stamps:
 
 
 def first_replaced(recorded: Stamps) -> str | None:
-    """The first file whose content is another one now; a file that is gone replaces nothing."""
+    """The first file whose content is another one now; a file that is gone replaces nothing.
+
+    A file of the same size and time of change is taken to be the same one. One of another time is
+    read in full: a copy on another disk has another time and the same content.
+    """
     for path, (size, changed, digest) in recorded.items():
         try:
             status = os.stat(path)
             is_as_before = status.st_size == size and (
-                status.st_mtime_ns == changed or _digest_of_ends(path) == digest
+                status.st_mtime_ns == changed or file_digest(path) == digest
             )
         except OSError:
             continue
         if not is_as_before:
             return path
     return None
-
-
-def _digest_of_ends(path: str) -> str:
-    with open(path, "rb") as stream:
-        content = hashlib.sha256(stream.read(_BLOCK))
-        if (size := os.fstat(stream.fileno()).st_size) > _BLOCK:
-            stream.seek(max(size - _BLOCK, _BLOCK))
-            content.update(stream.read(_BLOCK))
-    return content.hexdigest()
 
 
 PARTS = ".parts"
@@ -207,6 +199,11 @@ def discard_chunks(out: Path) -> None:
     with writing(out), contextlib.suppress(FileNotFoundError):
         os.rename(out / PARTS, out / _DISCARDED)
     clear_discarded(out)
+
+
+def is_discarding(out: Path) -> bool:
+    """Whether a kill left chunks that were being discarded: the last run came to its end."""
+    return (out / _DISCARDED).exists()
 
 
 def clear_discarded(out: Path) -> None:

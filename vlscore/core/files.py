@@ -6,6 +6,7 @@ Writing files so that a reader never sees half of one.
 """
 
 import contextlib
+import glob
 import hashlib
 import json
 import math
@@ -36,6 +37,13 @@ def resource_path(room: str, *parts: str) -> Path:
             return path
     searched = " and ".join(str(base) for base in candidates)
     raise FileNotFoundError(f"{'/'.join((room, *parts))} is in neither of {searched}")
+
+
+fcntl: Any
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None
 
 
 @contextlib.contextmanager
@@ -82,7 +90,10 @@ def _failed(path: Path, error: OSError) -> OutputFailed:
 @contextlib.contextmanager
 def _beside(path: Path, mode: str) -> Iterator[IO[Any]]:
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
+    _remove_abandoned(path)
+    handle, temporary = _new_temporary(path)
+    # Keeps the lock until the file has its name, which is after the stream is closed.
+    held = os.dup(handle) if fcntl is not None else None
     encoding = None if "b" in mode else "utf-8"
     newline = None if "b" in mode else ""
     try:
@@ -96,6 +107,45 @@ def _beside(path: Path, mode: str) -> Iterator[IO[Any]]:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)
         raise
+    finally:
+        if held is not None:
+            os.close(held)
+
+
+def _new_temporary(path: Path) -> tuple[int, str]:
+    """Make the temporary file of `path` and lock it, so that others see that it is in use."""
+    while True:
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
+        # Whoever removes abandoned files may have locked, and removed, this one first.
+        if _lock(handle, is_new=True) and os.fstat(handle).st_nlink > 0:
+            return handle, name
+        os.close(handle)
+
+
+def _remove_abandoned(path: Path) -> None:
+    """Remove temporary files of `path` that a killed process left: those that nobody has locked."""
+    if fcntl is None:
+        return
+    for each in path.parent.glob(f".{glob.escape(path.name)}.????????.tmp"):
+        with contextlib.suppress(OSError):
+            handle = os.open(each, os.O_RDWR)
+            try:
+                if _lock(handle, is_new=False):
+                    os.unlink(each)
+            finally:
+                os.close(handle)
+
+
+def _lock(handle: int, *, is_new: bool) -> bool:
+    """Whether the file is this process's now; the system unlocks it when the process ends."""
+    if fcntl is None:
+        return True
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        # A file system without locks: a file is in use as far as anybody can tell.
+        return is_new and not isinstance(error, BlockingIOError)
+    return True
 
 
 def plain(value: Any) -> Any:

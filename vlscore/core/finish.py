@@ -131,6 +131,11 @@ def commit(
     sync(parts)
 
 
+def is_decided(folder: Path) -> bool:
+    """Whether a run was stopped after it was decided, and `roll_forward` has to end it."""
+    return (folder / PARTS / _COMMIT).exists()
+
+
 def roll_forward(folder: Path) -> bool:
     """End a run that is decided; whether there was one.
 
@@ -141,6 +146,10 @@ def roll_forward(folder: Path) -> bool:
     if plan is None:
         return False
     record, stale = plan
+    if _is_ended(folder, record):
+        # Its results are the user's now: rating sheets may have been filled in since.
+        discard_chunks(folder)
+        return True
     with writing(folder):
         for name, sha256 in record[_RESULTS].items():
             staged = parts / _FINAL / name
@@ -158,6 +167,16 @@ def roll_forward(folder: Path) -> bool:
         sync(folder)
     discard_chunks(folder)
     return True
+
+
+def _is_ended(folder: Path, record: dict[str, Any]) -> bool:
+    """Whether only the removal of `.parts/` was left to do."""
+    try:
+        ended = finished_run(folder)
+    except ChecksumMismatch:
+        return False
+    staged = folder / PARTS / _FINAL
+    return ended is not None and ended.record == record and not any(staged.glob("*"))
 
 
 def _read_commit(path: Path) -> tuple[dict[str, Any], list[str]] | None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vlscore.core.files import plain
+from vlscore.core.safe_text import from_cell
 from vlscore.errors import MissingDependency
 
 if TYPE_CHECKING:
@@ -54,9 +55,11 @@ def read_frame(
             return frame(map(json.loads, stream), signatures)
     with path.open(encoding="utf-8", newline="") as stream:
         known = set(next(csv.reader(stream), ()))
-    types = {name: str for name in texts if name in known}
+    types: dict[str, Any] = {name: str for name in texts if name in known}
     # "NA" and "None" in a text are what the text says; only an empty cell is no value.
     read = pandas.read_csv(path, dtype=types, keep_default_na=False, na_values=[""])
+    for name in read.select_dtypes(include=["object", "string"]):
+        read[name] = read[name].map(from_cell, na_action="ignore")
     return _signed(read, signatures)
 
 

@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from importlib import import_module
 from importlib.metadata import entry_points
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from vlscore.errors import InvalidSetting, UnknownName, VLScoreError
@@ -51,6 +52,11 @@ class Registry(Generic[Member]):
         self._members: dict[str, Member | str] = {}
         self._plain: dict[str, str] = {}
         self._has_entry_points = False
+
+    @property
+    def noun(self) -> str:
+        """What a member is called in messages."""
+        return self._noun
 
     def register(
         self, member: Member | str, name: str | None = None, *, aliases: Iterable[str] = ()
@@ -188,6 +194,37 @@ class Registry(Generic[Member]):
         meant = list(dict.fromkeys(self._plain[key] for key in (*starts, *close)))[:4]
         hint = f"did you mean {' or '.join(meant)}? " if meant else ""
         return f"no {self._noun} is called {name!r}; {hint}Known: {', '.join(self._members)}"
+
+
+def registered_name(family: Registry[Any], name: object, source: str | Path, option: str) -> str:
+    """Return the registered name of a member that a file names.
+
+    Every name that comes out of a file goes through here. A file may come from elsewhere, so it
+    must not choose code: `Registry.find` would import "package.module:attribute".
+
+    Args:
+        source: the file, for the message.
+        option: with which users name a member of their own, as in "--encoder".
+
+    Raises: UnknownName where no member of that name is registered; nothing is imported.
+
+    >>> fruits = Registry[int]("fruit")
+    >>> _ = fruits.register(3, "red-cox")
+    >>> registered_name(fruits, "Red_Cox", "shop.json", "--fruit")
+    'red-cox'
+    """
+    if isinstance(name, str) and name in family:
+        return family.name_of(name)
+    raise unregistered(family.noun, name, source, option)
+
+
+def unregistered(noun: str, name: object, source: str | Path, option: str) -> UnknownName:
+    """Return the error for a name out of a file that is not registered."""
+    return UnknownName(
+        f"{source} names the {noun} {name!r}, which is not a registered name. Files can only name "
+        "registered ones, because any other name could run code or download a model. If you trust "
+        f"it, name it with {option}"
+    )
 
 
 def plain_name(name: str) -> str:

@@ -23,6 +23,7 @@ from vlscore.core.chunks import (
     as_json,
     clear_discarded,
     differing,
+    is_discarding,
     key_difference,
     unfinished_key,
 )
@@ -32,6 +33,7 @@ from vlscore.core.finish import (
     FinishedRun,
     commit,
     finished_run,
+    is_decided,
     is_plain_name,
     roll_forward,
     staging_folder,
@@ -75,6 +77,21 @@ def sole_writer(folder: Path) -> Iterator[None]:
 T = TypeVar("T")
 
 _EXTENDS = "continues the finished run"
+
+
+def end_decided_run(out: str | Path) -> None:
+    """Put the results of a run that was killed at its very end in their places.
+
+    `ResumableFolder` does this when it is entered. A command that looks at results before it enters
+    the folder calls this first. A folder without such a run is left as it is.
+
+    Raises: FolderInUse, ChecksumMismatch, OutputFailed as `ResumableFolder`.
+    """
+    out = Path(out)
+    if (out / PARTS).is_dir() or is_discarding(out):
+        with sole_writer(out):
+            clear_discarded(out)
+            roll_forward(out)
 
 
 class ResumableFolder:
@@ -143,8 +160,10 @@ class ResumableFolder:
         trace: TracebackType | None,
     ) -> None:
         with self._lock:
-            # Without a chunk nothing is worth keeping, and a corrected call would be refused.
-            if self._chunks is not None and not len(self._chunks) and self.record is None:
+            # Without a chunk nothing is worth keeping, and a corrected call would be refused; but
+            # a run that is decided has results, some of which may be in their places already.
+            is_empty = self._chunks is not None and not len(self._chunks) and self.record is None
+            if is_empty and self._chunks is not None and not is_decided(self.out):
                 self._chunks.discard()
 
     @property

@@ -16,7 +16,9 @@ import contextlib
 import hashlib
 import json
 import os
+import re
 import sqlite3
+import stat
 import threading
 import time
 import warnings
@@ -24,6 +26,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
+
+from vlscore.errors import InvalidSetting
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS spaces (
@@ -44,7 +48,15 @@ _SHARE_KEPT = 0.9
 _ROWS_AT_ONCE = 500
 _TOUCHED_AT_ONCE = 1000
 
+_ENDINGS = ("", "-wal", "-shm")
+_OTHERS_MAY_WRITE = 0o022
+_SHAPE = re.compile(r"(\d{1,9}(x\d{1,9}){0,7})?", re.ASCII)
+
 Result = TypeVar("Result")
+
+
+class UntrustedStore(InvalidSetting):
+    """A file of the cache may have been written by another user, and is not used."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +133,10 @@ class Store:
             "LEFT JOIN entries ON space = spaces.id GROUP BY spaces.id ORDER BY spaces.id"
         )
         rows = self._strictly(lambda db: db.execute(query).fetchall()) if self._exists() else []
-        return [SpaceInfo(json.loads(facts), count, size) for facts, count, size in rows]
+        try:
+            return [SpaceInfo(dict(json.loads(facts)), count, size) for facts, count, size in rows]
+        except (ValueError, TypeError) as error:
+            raise sqlite3.DatabaseError(f"the facts of a space are no json: {error}") from error
 
     def used_bytes(self) -> int:
         """Bytes of the pages in use."""
@@ -152,7 +167,7 @@ class Store:
         """Delete the files themselves, also where they are damaged."""
         with self._lock:
             self.close()
-            for ending in ("", "-wal", "-shm"):
+            for ending in _ENDINGS:
                 Path(f"{self.path}{ending}").unlink(missing_ok=True)
             self._is_broken = False
 
@@ -177,6 +192,7 @@ class Store:
         if self._connection is None or self._process != os.getpid():
             # It holds what patients' images and reports were turned into: for the user alone.
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _check_owner(self.path)
             db = sqlite3.connect(
                 self.path, _SECONDS_TO_WAIT, isolation_level=None, check_same_thread=False
             )
@@ -191,7 +207,11 @@ class Store:
 
     def _strictly(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
         with self._lock:
-            return work(self._open())
+            try:
+                return work(self._open())
+            except (ValueError, TypeError, OverflowError) as error:
+                # A damaged schema, or a value of another type, as Python's sqlite3 reports them.
+                raise sqlite3.DatabaseError(f"{type(error).__name__}: {error}") from error
 
     def _guarded(self, work: Callable[[sqlite3.Connection], Result], without: Result) -> Result:
         with self._lock:
@@ -199,7 +219,11 @@ class Store:
                 return without
             try:
                 return work(self._open())
-            except (sqlite3.Error, OSError) as error:
+            except UntrustedStore as error:
+                self._is_broken = True
+                warnings.warn(f"{error}; this run goes on without it", RuntimeWarning, stacklevel=5)
+                return without
+            except Exception as error:  # a damaged file raises many types, and never ends a run
                 if "locked" in str(error):
                     # Another process is busy with it: this once there is nothing.
                     return without
@@ -231,7 +255,7 @@ class Store:
                 [space, *part],
             )
             for row, content, shape, flag, used, digest, value in rows:
-                if _digest(facts.digest, content, shape, flag, value) != digest:
+                if not _is_whole(facts.digest, content, shape, flag, used, digest, value):
                     bad.append(row)
                     continue
                 found[content] = Entry(value, _numbers(shape), flag)
@@ -328,19 +352,20 @@ class Store:
         db.executescript("PRAGMA incremental_vacuum")
 
     def _verify(self, db: sqlite3.Connection) -> tuple[int, int]:
-        spaces = {row: bytes(d) for row, d in db.execute("SELECT id, digest FROM spaces")}
+        found = db.execute("SELECT id, digest FROM spaces")
+        spaces = {row: digest for row, digest in found if isinstance(digest, bytes)}
         count, last, bad = 0, 0, []
         while True:
             rows = db.execute(
-                "SELECT id, space, content, shape, flag, digest, value FROM entries WHERE id > ? "
+                "SELECT id, space, content, shape, flag, used, digest, value FROM entries "
+                "WHERE id > ? "
                 f"ORDER BY id LIMIT {_ROWS_AT_ONCE}",
                 (last,),
             ).fetchall()
             if not rows:
                 break
-            for row, space, content, shape, flag, digest, value in rows:
-                expected = _digest(spaces.get(space, b""), content, shape, flag, value)
-                if space not in spaces or expected != digest:
+            for row, space, *parts in rows:
+                if space not in spaces or not _is_whole(spaces[space], *parts):
                     bad.append(row)
             count, last = count + len(rows), rows[-1][0]
         db.executemany("DELETE FROM entries WHERE id = ?", [(row,) for row in bad])
@@ -389,6 +414,8 @@ def _set_up(db: sqlite3.Connection) -> None:
             if "locked" not in str(error) or time.monotonic() - began > _SECONDS_TO_WAIT:
                 raise
             time.sleep(0.01)
+    # A text that is no UTF-8 costs its entry, whose digest differs, and not the query.
+    db.text_factory = lambda text: text.decode("utf-8", "replace")
     db.execute("PRAGMA synchronous = NORMAL")
     db.execute(f"PRAGMA wal_autocheckpoint = {_PAGES_OF_LOG}")
     db.execute(f"PRAGMA mmap_size = {_MAPPED}")
@@ -406,6 +433,51 @@ def _digest(space: bytes, content: bytes, shape: str, flag: int, value: bytes) -
         digest.update(len(part).to_bytes(4, "little") + part)
     digest.update(value)
     return digest.digest()
+
+
+def _is_whole(
+    space: bytes, content: Any, shape: Any, flag: Any, used: Any, digest: Any, value: Any
+) -> bool:
+    """Whether an entry is what was written; SQLite holds values of any type in any column."""
+    return (
+        isinstance(content, bytes)
+        and isinstance(value, bytes)
+        and isinstance(shape, str)
+        and _SHAPE.fullmatch(shape) is not None
+        and isinstance(flag, int)
+        and isinstance(used, int)
+        and _digest(space, content, shape, flag, value) == digest
+    )
+
+
+def _check_owner(path: Path) -> None:
+    """Make the file for its user alone, or check that nobody else can have written it.
+
+    Raises: UntrustedStore where the folder or a file belongs to another user, or others may write
+        it: whoever writes it chooses the numbers of every later run.
+    """
+    with contextlib.suppress(FileExistsError):
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    if not hasattr(os, "geteuid"):  # Windows has rights of another kind
+        return
+    me = os.geteuid()
+    for each in (path.parent, *(Path(f"{path}{ending}") for ending in _ENDINGS)):
+        try:
+            status = each.stat()
+        except FileNotFoundError:
+            continue
+        if status.st_uid not in (me, 0):
+            raise UntrustedStore(
+                f"the cache {path} is not used: {each} belongs to another user. Set VLSCORE_CACHE "
+                "to a folder of your own"
+            )
+        if status.st_mode & _OTHERS_MAY_WRITE and not stat.S_ISCHR(status.st_mode):
+            raise UntrustedStore(
+                f"the cache {path} is not used: other users may write {each}. Make it yours alone "
+                f"(chmod go-w {each}), then delete what it holds (vlscore cache prune --all)"
+            )
+        if stat.S_ISREG(status.st_mode) and status.st_uid == me and status.st_mode & 0o077:
+            os.chmod(each, 0o600)
 
 
 def _numbers(shape: str) -> tuple[int, ...]:

@@ -29,6 +29,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Any
 
+from vlscore.core import from_cell
 from vlscore.data import rows as rexrank
 from vlscore.data.study import is_missing
 from vlscore.errors import InvalidTable
@@ -398,7 +399,7 @@ def _csv_reader(stream: IO[str], path: Path) -> tuple[list[str], Any]:
         header = next(reader, None)
     except csv.Error as error:
         raise InvalidTable(f"{path}: its first line is not valid csv ({error})") from None
-    names = [name.strip() for name in header or ()]
+    names = [from_cell(name.strip()) for name in header or ()]
     if not any(names):
         raise InvalidTable(f"{path}: is empty; a csv table begins with a row of column names")
     if any(_has_undecodable(name) for name in names):
@@ -433,7 +434,8 @@ def _csv_record(
     if wanted is None and any(_has_undecodable(value) for value in values):
         return "the row is not valid UTF-8"
     cells = zip(names, values, strict=True)
-    return {name: value for name, value in cells if wanted is None or name in wanted}
+    # Tables that we write have a "'" before what a spreadsheet would take for a formula.
+    return {name: from_cell(value) for name, value in cells if wanted is None or name in wanted}
 
 
 def _lines(stream: IO[str], path: Path) -> Iterator[str]:

@@ -261,7 +261,8 @@ def vector_of(entry: Entry, dim: int) -> Tensor | None:
     """The embedding of an entry; None where it is none of so many dimensions."""
     if entry.shape != (dim,) or len(entry.value) != 4 * dim:
         return None
-    return torch.from_numpy(np.frombuffer(entry.value, "<f4").astype(np.float32))
+    values = np.frombuffer(entry.value, "<f4").astype(np.float32)
+    return torch.from_numpy(values) if np.isfinite(values).all() else None
 
 
 def pixels_entry(stored: np.ndarray[Any, Any], pipeline: ImagePipeline) -> Entry | None:

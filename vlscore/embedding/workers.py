@@ -20,6 +20,7 @@ import math
 import mmap
 import os
 import pickle
+import select
 import signal
 import subprocess
 import sys
@@ -126,6 +127,8 @@ class Slots:
 _CHILD = Path(__file__).with_name("worker_child.py")
 # Importing torch and transformers from a cold disk on a busy machine takes a minute.
 _SECONDS_TO_START = 300
+_SECONDS_BETWEEN_WAKING = 5.0
+_WAKE = getattr(signal, "SIGCONT", None)
 # A worker costs seconds to start and hundreds of megabytes: it must have something to do.
 _IMAGES_FOR_A_WORKER = 16
 # What a worker may answer: a line of so many bytes; pixels of these types, of so many bytes.
@@ -248,6 +251,7 @@ class Worker:
         try:
             self._requests.write(question)
             self._requests.flush()
+            self._wait()
             line = self._replies.readline(_MOST_OF_A_LINE)
         except OSError:
             line = b""
@@ -264,6 +268,17 @@ class Worker:
         if not isinstance(answer, dict):
             raise self._end_of_nonsense()
         return answer
+
+    def _wait(self) -> None:
+        """Wait for an answer, and wake the process where somebody has stopped it.
+
+        A stopped process does not notice its own time limit. Waking one that runs does nothing; and
+        where the whole job is stopped, this process is, too.
+        """
+        if _WAKE is None:
+            return
+        while not select.select([self._replies], [], [], _SECONDS_BETWEEN_WAKING)[0]:
+            self._process.send_signal(_WAKE)
 
     def _read(self, size: int, seconds: float) -> bytearray:
         """So many bytes of pixels from the pipe."""

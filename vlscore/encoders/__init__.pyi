@@ -33,6 +33,7 @@ from .registry import check_alone as check_alone
 from .registry import default_encoder as default_encoder
 from .registry import encoder_card as encoder_card
 from .registry import encoder_cards as encoder_cards
+from .registry import encoder_from_file as encoder_from_file
 from .registry import find_encoder as find_encoder
 from .registry import load_encoder as load_encoder
 from .weight_files import VOCABULARY_FILES as VOCABULARY_FILES
@@ -40,6 +41,7 @@ from .weight_files import cache_folder as cache_folder
 from .weight_files import checkpoint_in as checkpoint_in
 from .weight_files import fetch as fetch
 from .weight_files import is_here as is_here
+from .weight_files import path_from_file as path_from_file
 from .weight_files import published_weights as published_weights
 from .weight_files import verify as verify
 from .weight_files import vocabulary_file as vocabulary_file

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vlscore.core import Registry
+from vlscore.core import Registry, registered_name, unregistered
 from vlscore.encoders.cards import EncoderCard, card_of, entry_of
 from vlscore.errors import InvalidSetting, UnknownName
 
@@ -178,6 +178,23 @@ def find_encoder(
     member = ENCODERS.find(family)
     _check_variant(_shipped(family) or family, member.variants, variant)
     return member, variant
+
+
+def encoder_from_file(name: object, source: str | Path, option: str = "--encoder") -> str:
+    """Return the name of an encoder that a file names: a registered one, or a variant of it.
+
+    Args:
+        source: the file, for the message.
+        option: with which users name another encoder.
+
+    Raises: UnknownName for any other name: "package.module:Class", a model of a hub.
+    """
+    family, colon, variant = name.partition(":") if isinstance(name, str) else ("", "", "")
+    if not colon:
+        return registered_name(ENCODERS, name, source, option)
+    if family not in ENCODERS or variant not in (ENCODERS.find(family).variants or ()):
+        raise unregistered("encoder", name, source, option)
+    return f"{ENCODERS.name_of(family)}:{variant}"
 
 
 def _split(name: str) -> tuple[str, str | None]:

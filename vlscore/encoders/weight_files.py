@@ -38,6 +38,19 @@ def is_hub_id(name: str) -> bool:
     return _HUB_ID.fullmatch(name) is not None
 
 
+def path_from_file(path: str, source: str | Path) -> str:
+    """Return the path that a file names, unless it may be the name of a hub's repository.
+
+    Raises: UnknownName for a text of the form organisation/repository that is no path here.
+    """
+    if is_hub_id(path) and not Path(path).exists():
+        raise UnknownName(
+            f"{source} names {path!r}, and there is no such file or folder. Files cannot name a "
+            "repository of a hub, because it would be downloaded: download it, and write its path"
+        )
+    return path
+
+
 def cached_file(hub_id: str, name: str, *, revision: str | None = None) -> Path | None:
     """A file that the hub's cache holds already; nothing is asked of the network.
 

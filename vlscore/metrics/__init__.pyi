@@ -41,11 +41,12 @@ from .plan import support_of_sums as support_of_sums
 from .plan import usable_metrics as usable_metrics
 from .provider import Provider as Provider
 from .provider import one_column as one_column
-from .provider import provider_of as provider_of
 from .provider import text_metric as text_metric
 from .registry import METRICS as METRICS
 from .registry import find_metric as find_metric
 from .registry import find_metrics as find_metrics
+from .registry import metric_from_file as metric_from_file
+from .registry import provider_of as provider_of
 from .registry import register as register
 from .scorer import DEFAULT_METRIC as DEFAULT_METRIC
 from .scorer import Item as Item

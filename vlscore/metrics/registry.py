@@ -5,9 +5,11 @@ entry point of the group "vlscore.metrics" everywhere, and "package.module:METRI
 """
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
-from vlscore.core import Registry, split_call, split_names
+from vlscore.core import Registry, registered_name, split_call, split_names
+from vlscore.encoders import path_from_file
 from vlscore.errors import InvalidSetting
 from vlscore.metrics.metric import Metric
 from vlscore.metrics.provider import provider_of
@@ -100,6 +102,23 @@ def _composite(file: str) -> Metric:
     # A composite looks its inputs up here, so its file is imported only when one is asked for.
     made: Metric = METRICS.find("composite").provider.metric_of(file)
     return made
+
+
+def metric_from_file(name: str, source: str | Path, option: str = "--metrics") -> Metric:
+    """Return the metric that a file, or a header of a table, names.
+
+    Args:
+        source: the file, for the message.
+        option: with which users name a metric of their own.
+
+    Raises: UnknownName for a name that is not registered, and for a parameter that may name a
+        hub's repository; InvalidSetting for a wrong parameter.
+    """
+    written, parameters = split_call(name)
+    registered_name(METRICS, written, source, option)
+    for value in parameters.values():
+        path_from_file(value, source)
+    return find_metric(name)
 
 
 def find_metrics(names: Any) -> tuple[Metric, ...]:

@@ -10,6 +10,7 @@ from .index_check import measure_recall as measure_recall
 from .index_check import verify_index as verify_index
 from .index_folder import Index as Index
 from .index_folder import Manifest as Manifest
+from .index_folder import encoder_name_of as encoder_name_of
 from .index_folder import load_index as load_index
 from .index_folder import read_manifest as read_manifest
 from .index_oracle import OracleRun as OracleRun

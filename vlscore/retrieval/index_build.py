@@ -16,6 +16,7 @@ from vlscore.core import (
     confirm,
     discard_chunks,
     file_digest,
+    is_discarding,
     sole_writer,
     unfinished_key,
 )
@@ -113,6 +114,7 @@ def build_index(
     if approximate is not None:
         check_factory(approximate, embedder.encoder.card.dim)
     with sole_writer(out):
+        was_ending = is_discarding(out)
         clear_discarded(out)
         job = _Job(
             table, out, embedder, settings, on_progress, workers=workers, flat=flat, anew=overwrite
@@ -122,7 +124,9 @@ def build_index(
             current = _current(out, overwrite)
             if current is not None and (done := job.finish_committed(current)) is not None:
                 return done
-            if not overwrite:
+            # A build that was killed while it cleared up is not made a second time.
+            is_asked_for = current is not None and was_ending and job.has_made(current, approximate)
+            if not overwrite or is_asked_for:
                 assert current is not None
                 return job.unchanged(current, approximate)
         base = job.empty_manifest(approximate, current.generation if current else 0)
@@ -261,10 +265,7 @@ class _Job:
 
     def unchanged(self, manifest: Manifest, approximate: str | None) -> BuildResult:
         """The index that is there, if it is the one asked for; raises InvalidSetting if not."""
-        has_same_files = manifest.approximate == approximate and ("flat" in manifest.files) == (
-            self._flat and approximate is None
-        )
-        if manifest.request != self._key(manifest).request or not has_same_files:
+        if not self.has_made(manifest, approximate):
             raise InvalidSetting(
                 f"{self._out} holds another index: `vlscore index add` extends it, --overwrite "
                 "replaces it"
@@ -272,6 +273,13 @@ class _Job:
         index = load_index(self._out)
         remove_other_generations(self._out, manifest)
         return BuildResult(index, 0, 0, index.bad_rows(), unchanged=True)
+
+    def has_made(self, manifest: Manifest, approximate: str | None) -> bool:
+        """Whether the index is what this build would make."""
+        has_same_files = manifest.approximate == approximate and ("flat" in manifest.files) == (
+            self._flat and approximate is None
+        )
+        return manifest.request == self._key(manifest).request and has_same_files
 
     def _key(self, base: Manifest) -> BuildKey:
         return BuildKey(

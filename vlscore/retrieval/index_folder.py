@@ -30,6 +30,7 @@ from vlscore.core import (
     write_json,
 )
 from vlscore.data import BadRow
+from vlscore.encoders import encoder_from_file
 from vlscore.errors import InvalidIndex
 
 if TYPE_CHECKING:
@@ -97,6 +98,16 @@ class Manifest:
         has_subject = self.signature.startswith("index|")
         # Indexes of earlier versions were printed without what the signature is of.
         return Signature.parse(self.signature if has_subject else f"index|{self.signature}")
+
+
+def encoder_name_of(path: Path, manifest: Manifest, option: str = "--encoder") -> str:
+    """Return the name of the index's encoder, to load it; UnknownName where it is not registered.
+
+    Args:
+        path: folder of the index.
+        option: with which users name an encoder of their own.
+    """
+    return encoder_from_file(manifest.encoder, path / MANIFEST, option)
 
 
 def read_manifest(path: Path) -> Manifest:

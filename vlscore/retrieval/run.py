@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from vlscore.core import ResumableFolder, read_frame, run_record, write_json
+from vlscore.core import ResumableFolder, read_frame, run_record, table_cells, write_json
 from vlscore.data import ColumnNames, TextPolicy
 from vlscore.embedding import StudyEmbedder
 from vlscore.errors import InvalidSetting
@@ -29,7 +29,7 @@ from vlscore.retrieval.answers import (
     read_summary,
     write_answers,
 )
-from vlscore.retrieval.index_folder import Index, load_index
+from vlscore.retrieval.index_folder import Index, encoder_name_of, load_index
 from vlscore.retrieval.index_oracle import OracleRun
 from vlscore.retrieval.queries import QueryTable
 from vlscore.retrieval.target import OracleSettings
@@ -209,7 +209,9 @@ def find_oracles(
     settings = settings or OracleSettings()
     opened = index if isinstance(index, Index) else load_index(index)
     if embedder is None and settings.uses_embeddings:
-        embedder = StudyEmbedder(opened.manifest.encoder)
+        embedder = StudyEmbedder(
+            encoder_name_of(opened.path, opened.manifest, "embedder=StudyEmbedder(NAME)")
+        )
     run = OracleRun(
         opened, embedder, settings, text_policy=text_policy, shards=shards, device=device
     )
@@ -325,7 +327,7 @@ def _write_parquet(path: Path, tables: Iterator[pa.Table]) -> None:
 def _write_csv(path: Path, tables: Iterator[pa.Table]) -> None:
     with pyarrow.csv.CSVWriter(path, HITS_SCHEMA) as writer:
         for table in tables:
-            writer.write_table(table)
+            writer.write_table(table_cells(table))
 
 
 _WRITERS: dict[str, Callable[[Path, Iterator[pa.Table]], None]] = {

@@ -10,6 +10,7 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from vlscore.core import cells, printable, without_html
 from vlscore.stats.intervals import Interval
 
 NOTHING = "-"
@@ -71,21 +72,20 @@ class TextTable:
 
     def text(self, width: int = 80) -> str:
         """Aligned text; columns that do not fit stand below, beside the first column again."""
-        blocks = [
-            "\n".join(_aligned([self.columns, *self.rows], columns))
-            for columns in self._blocks(width)
-        ]
+        shown = [[printable(text, one_line=True) for text in r] for r in (self.columns, *self.rows)]
+        blocks = ["\n".join(_aligned(shown, columns)) for columns in _blocks(shown, width)]
         body = "\n\n".join(blocks)
-        below = [_wrapped(self.caption, width)] if self.caption else []
-        return "\n".join([*([self.title] if self.title else []), body, *below])
+        below = [_wrapped(printable(self.caption), width)] if self.caption else []
+        return "\n".join([*([printable(self.title)] if self.title else []), body, *below])
 
     def markdown(self) -> str:
         """For README files and notes."""
         head = _pipes(self.columns)
         line = "| --- |" + " ---: |" * (len(self.columns) - 1)
         body = "\n".join([head, line, *map(_pipes, self.rows)])
-        title = f"**{self.title}**" if self.title else ""
-        return "\n\n".join(part for part in (title, body, self.caption) if part) + "\n"
+        title = f"**{without_html(self.title)}**" if self.title else ""
+        caption = without_html(self.caption)
+        return "\n\n".join(part for part in (title, body, caption) if part) + "\n"
 
     def latex(self) -> str:
         """For papers; needs the package booktabs."""
@@ -107,30 +107,29 @@ class TextTable:
         """For spreadsheets and scripts: headings and cells alone; "-" becomes an empty cell."""
         written = io.StringIO()
         writer = csv.writer(written, lineterminator="\n")
-        writer.writerow(self.columns)
-        writer.writerows(["" if cell == NOTHING else cell for cell in row] for row in self.rows)
+        writer.writerow(cells(self.columns))
+        writer.writerows(cells("" if c == NOTHING else c for c in row) for row in self.rows)
         return written.getvalue()
-
-    def _blocks(self, width: int) -> Iterable[list[int]]:
-        """Columns that fit beside each other; the first is in every block."""
-        widths = [
-            max(len(row[k]) for row in (self.columns, *self.rows)) for k in range(len(self.columns))
-        ]
-        block, used = [0], widths[0]
-        for k in range(1, len(widths)):
-            if used + len(_GAP) + widths[k] > width and len(block) > 1:
-                yield block
-                block, used = [0], widths[0]
-            block.append(k)
-            used += len(_GAP) + widths[k]
-        yield block
 
 
 def markdown(tables: Iterable[TextTable], notes: Iterable[str] = ()) -> str:
     """Several tables, and notes such as signatures, as one Markdown text."""
     parts = [table.markdown() for table in tables]
-    listed = "\n".join(f"- `{note}`" for note in notes)
+    listed = "\n".join(f"- `{printable(n, one_line=True).replace('`', chr(39))}`" for n in notes)
     return "\n".join([*parts, *([listed + "\n"] if listed else [])])
+
+
+def _blocks(rows: Sequence[Sequence[str]], width: int) -> Iterable[list[int]]:
+    """Columns that fit beside each other; the first is in every block."""
+    widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
+    block, used = [0], widths[0]
+    for k in range(1, len(widths)):
+        if used + len(_GAP) + widths[k] > width and len(block) > 1:
+            yield block
+            block, used = [0], widths[0]
+        block.append(k)
+        used += len(_GAP) + widths[k]
+    yield block
 
 
 def _aligned(rows: Sequence[Sequence[str]], columns: Sequence[int]) -> list[str]:
@@ -148,8 +147,9 @@ def _wrapped(text: str, width: int) -> str:
     return textwrap.fill(text, width, break_long_words=False, break_on_hyphens=False)
 
 
-def _pipes(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cell.replace("|", "\\|") or " " for cell in cells) + " |"
+def _pipes(texts: Sequence[str]) -> str:
+    shown = (without_html(printable(text, one_line=True)).replace("|", "\\|") for text in texts)
+    return "| " + " | ".join(text or " " for text in shown) + " |"
 
 
 _LATEX = str.maketrans(
@@ -173,4 +173,4 @@ def _latex_row(cells: Sequence[str]) -> str:
 
 
 def _escaped(text: str) -> str:
-    return text.translate(_LATEX)
+    return printable(text, one_line=True).translate(_LATEX)

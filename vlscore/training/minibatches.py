@@ -1,12 +1,4 @@
-"""Changes of a training image under which its report stays true.
-
-No recipe mirrors an image: a report that says "left" would become wrong, and a heart on the other
-side is a finding. Papers that mirror (ConVIRT, half of the time) are followed in all but that.
-Everything is drawn from the generator given, so that a pair's image in an epoch depends on the seed
-alone: not on threads, processes or an interruption.
-
-Batches of pairs in an order that the seed alone decides, prepared ahead of their step.
-"""
+"""Batches of pairs in an order that the seed alone decides, prepared ahead of their step."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -18,120 +10,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from vlscore.core import Registry, TrainingProcesses
+from vlscore.core import TrainingProcesses
 from vlscore.data import split_sentences
 from vlscore.encoders import JointEncoder, Tokens
+from vlscore.training.augmentation import AUGMENTATIONS
 from vlscore.training.settings import TrainingSettings
 from vlscore.training.training_pairs import Grey, Pairs, as_radiograph
-
-
-@dataclass(frozen=True)
-class Augmentation:
-    """One recipe; every value is drawn anew for every image.
-
-    Attributes:
-        name: by which `--augmentation` finds it.
-        source: where the numbers come from.
-        crop: least share of the area that is kept, of the image's own proportions, anywhere in it.
-        rotation: largest angle in degrees, either way.
-        shift: largest shift as a share of the longer side, along either axis.
-        zoom: smallest and largest change of scale.
-        brightness, contrast: largest change of the factor, as 0.4 for 0.6 to 1.4.
-        blur: largest deviation of a Gaussian blur in pixels; the least is 0.1.
-    """
-
-    name: str
-    source: str
-    crop: float = 1.0
-    rotation: float = 0.0
-    shift: float = 0.0
-    zoom: tuple[float, float] = (1.0, 1.0)
-    brightness: float = 0.0
-    contrast: float = 0.0
-    blur: float = 0.0
-
-    def __call__(self, grey: Grey, generator: np.random.Generator) -> Grey:
-        """(height, width) grey levels -> the same shape, changed."""
-        import cv2
-
-        drawn = generator.uniform(-1, 1, 8)
-        if self.crop < 1 or self.rotation or self.shift or self.zoom != (1, 1):
-            matrix = self._map(grey.shape[0], grey.shape[1], drawn)
-            grey = cv2.warpAffine(grey, matrix, grey.shape[::-1], flags=cv2.INTER_LINEAR)  # type: ignore[assignment]
-        if self.brightness or self.contrast:
-            factor = (1 + self.brightness * drawn[5]) * (1 + self.contrast * drawn[6])
-            # Contrast is about the image's mean, as torchvision's colour jitter has it.
-            mean = (1 + self.brightness * drawn[5]) * float(grey.mean())
-            changed = grey * factor + mean * (-self.contrast * drawn[6])
-            grey = np.clip(np.rint(changed), 0, 255).astype(np.uint8)
-        if self.blur:
-            deviation = 0.1 + (self.blur - 0.1) * (drawn[7] + 1) / 2
-            grey = cv2.GaussianBlur(grey, (0, 0), deviation)  # type: ignore[assignment]
-        return grey
-
-    def _map(self, height: int, width: int, drawn: "np.ndarray[tuple[int], np.dtype[np.float64]]"):  # type: ignore[no-untyped-def]
-        """The (2, 3) affine map of pixel coordinates, x first, from the image to its change."""
-        share = self.crop + (1 - self.crop) * (drawn[0] + 1) / 2
-        room = (1 - share**0.5) / 2
-        smallest, largest = self.zoom
-        scale = share**-0.5 * (smallest + (largest - smallest) * (drawn[4] + 1) / 2)
-        angle = np.deg2rad(self.rotation * drawn[3])
-        turn = scale * np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
-        # From the middle of the first pixel to the middle of the last.
-        length = np.array([width, height]) - 1
-        centre = length / 2
-        seen = centre + (room * length + self.shift * length.max()) * drawn[1:3]
-        return np.column_stack([turn, centre - turn @ seen])
-
-
-# Of 256 pixels a crop of 224 is kept, anywhere; an encoder's own crop is in the middle.
-_CROP_224_OF_256 = 16 / 256
-
-AUGMENTATIONS: Registry[Augmentation] = Registry("augmentation")
-AUGMENTATIONS.register(Augmentation("none", "the image as it is"))
-AUGMENTATIONS.register(
-    Augmentation(
-        "light",
-        "ours: as much as leaves every finding in the image",
-        crop=0.8,
-        rotation=5,
-        brightness=0.1,
-        contrast=0.1,
-    )
-)
-AUGMENTATIONS.register(
-    Augmentation(
-        "convirt",
-        "Zhang et al., MLHC 2022, section 3.3, without the horizontal flip",
-        crop=0.6,
-        rotation=20,
-        shift=0.1,
-        zoom=(0.95, 1.05),
-        brightness=0.4,
-        contrast=0.4,
-        blur=3.0,
-    )
-)
-AUGMENTATIONS.register(
-    Augmentation(
-        "gloria",
-        "the random crop in the authors' configs of GLoRIA, LIMITR and MGCA",
-        shift=_CROP_224_OF_256,
-    ),
-    aliases=("limitr", "mgca"),
-)
-AUGMENTATIONS.register(
-    Augmentation(
-        "medclip",
-        "the authors' examples/run_medclip_pretrain.py, without the horizontal flip",
-        rotation=10,
-        shift=2 * _CROP_224_OF_256,
-        zoom=(0.8, 1.1),
-        brightness=0.2,
-        contrast=0.2,
-    )
-)
-
 
 Rows = NDArray[np.int64]
 _BATCHES_AHEAD = 2

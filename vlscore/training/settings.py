@@ -19,9 +19,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from vlscore.core import atomic_write
+from vlscore.core import atomic_write, registered_name, split_call
+from vlscore.encoders import encoder_from_file, path_from_file
 from vlscore.errors import InvalidSetting
 from vlscore.findings import CHEXPERT_LABELS, chexpert_labels
+from vlscore.training.augmentation import AUGMENTATIONS
+from vlscore.training.registry import OBJECTIVES
 from vlscore.training.start import Start
 from vlscore.training.training_pairs import Preparation
 
@@ -143,6 +146,11 @@ def _one_of(settings: TrainingSettings, known: tuple[str, ...], name: str) -> No
         )
 
 
+# A file may come from elsewhere: it must not choose what is written or replaced on this machine.
+_OF_COMMAND_LINE = {"out", "overwrite", "pairs"}
+_PATHS = {"weights", "tokenizer", "image_weights", "text_weights"}
+
+
 def read_config(path: Path, known: Collection[str]) -> dict[str, Any]:
     """Settings by name.
 
@@ -161,9 +169,31 @@ def read_config(path: Path, known: Collection[str]) -> dict[str, Any]:
             close = difflib.get_close_matches(name, known, n=1)
             hint = f"; did you mean {close[0]}" if close else f"; it has {', '.join(known)}"
             raise InvalidSetting(f"{path}: training has no setting {name!r}{hint}")
+        if name in _OF_COMMAND_LINE:
+            option = f"--{name.replace('_', '-')}"
+            raise InvalidSetting(
+                f"{path}: a file of settings cannot say where files are written: remove "
+                f"{name!r} from it, and write {option} on the command line"
+            )
         if not isinstance(value, str | int | float | bool):
             raise InvalidSetting(f"{path}: {name} is a text, a number, true or false")
     return found
+
+
+def check_names(path: Path, values: Mapping[str, Any]) -> None:
+    """Check that values of a file name registered members and local paths alone.
+
+    Args: values: those of `read_config` that are used; what a command line says is not among them.
+    Raises: UnknownName, InvalidSetting.
+    """
+    if "encoder" in values:
+        encoder_from_file(values["encoder"], path)
+    for name, family in (("objective", OBJECTIVES), ("augmentation", AUGMENTATIONS)):
+        if name in values:
+            written, _ = split_call(str(values[name]))
+            registered_name(family, written, path, f"--{name}")
+    for name in _PATHS & values.keys():
+        path_from_file(str(values[name]), path)
 
 
 def write_config(path: Path, values: Mapping[str, Any]) -> None:

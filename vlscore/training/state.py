@@ -19,9 +19,18 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from vlscore.core import ResumableFolder, atomic_write, file_digest, json_line, plain, writing
+from vlscore.core import (
+    ResumableFolder,
+    atomic_write,
+    cells,
+    file_digest,
+    from_cell,
+    json_line,
+    plain,
+    writing,
+)
 from vlscore.encoders import JointEncoder
-from vlscore.errors import ChecksumMismatch, InvalidSetting
+from vlscore.errors import ChecksumMismatch, InvalidSetting, OutputFailed
 from vlscore.evaluation import Calibration
 from vlscore.training.settings import TrainingSettings
 from vlscore.training.training_pairs import FAILURES, Pairs, Preparation
@@ -177,6 +186,7 @@ class Journal:
     def _write(
         self, name: str, tensors: Mapping[str, Tensor], progress: Progress | None = None
     ) -> None:
+        from safetensors import SafetensorError
         from safetensors.torch import save_file
 
         told = {"progress": json.dumps(asdict(progress))} if progress is not None else None
@@ -184,7 +194,11 @@ class Journal:
             self._folder.mkdir(exist_ok=True)
             new = self._folder / f"new-{name}"
             # Tensors that share memory are written each in full.
-            save_file({k: v.detach().cpu().clone() for k, v in tensors.items()}, new, metadata=told)
+            held = {k: v.detach().cpu().clone() for k, v in tensors.items()}
+            try:
+                save_file(held, new, metadata=told)
+            except SafetensorError as error:  # as a full disk is reported
+                raise OutputFailed(f"{new} cannot be written: {error}") from error
             with new.open("rb") as stream:
                 os.fsync(stream.fileno())
             os.replace(new, self._folder / name)
@@ -298,11 +312,11 @@ def write_failures(place: Path, pairs: Pairs) -> None:
     with atomic_write(place / FAILURES) as stream:
         table = csv.writer(stream)
         table.writerow(["row", "id", "error"])
-        table.writerows(pairs.failed)
+        table.writerows(map(cells, pairs.failed))
 
 
 def read_failures(folder: Path) -> list[tuple[int, str, str]]:
     """(row, id, reason) of every row that gave no pair."""
     with (folder / FAILURES).open(encoding="utf-8", newline="") as stream:
         rows = list(csv.reader(stream))[1:]
-    return [(int(row), study, reason) for row, study, reason in rows]
+    return [(int(row), from_cell(study), from_cell(reason)) for row, study, reason in rows]

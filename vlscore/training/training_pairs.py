@@ -24,7 +24,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from vlscore.core import ResumableFolder, atomic_write, finished_run, json_line
+from vlscore.core import (
+    ResumableFolder,
+    atomic_write,
+    cells,
+    end_decided_run,
+    finished_run,
+    json_line,
+)
 from vlscore.data import BadRow, ImagePolicy, Provenance, Radiograph, Study, StudyTable, TextPolicy
 from vlscore.embedding import ImageDecoder, PendingPixels, choose_views
 from vlscore.encoders import ImagePipeline
@@ -228,6 +235,8 @@ def prepare(
     Raises: InvalidSetting where no pair is left, and where the folder holds other pairs;
         FolderInUse; OutputFailed.
     """
+    # A run that was killed at its very end leaves a second copy of all pixels.
+    end_decided_run(folder)
     if (found := prepared(preparation, folder)) is not None:
         return found
     with ResumableFolder(folder, preparation.key(), results=NAMES) as run:
@@ -386,5 +395,5 @@ def _join(run: ResumableFolder, place: Path) -> dict[str, Any]:
             rows += 1
             if "error" in row:
                 failed += 1
-                table.writerow([row["row"], row["id"], row["error"]])
+                table.writerow(cells([row["row"], row["id"], row["error"]]))
     return {"rows": rows, "failed": failed}

@@ -72,6 +72,8 @@ def grey_levels(
     if (shown & ~padding).any():
         shown &= ~padding
     table, words = _tones(dataset, levels, shown, index, window, name)
+    if not np.isfinite(table[shown]).all():
+        raise UnreadableImage(f"{name}: the header's lookup table or window makes no picture")
     if photometric(dataset) == "MONOCHROME1":
         table = 1 - table
     table[~shown] = 0
@@ -128,7 +130,7 @@ def _tones(
     name: str,
 ) -> tuple[NDArray[np.float64], str]:
     """What each level becomes, 0 to 1, before polarity; and which window that is, in words."""
-    values = np.asarray(apply_modality_lut(levels, dataset))
+    values = _modality_values(dataset, levels, shown, name)
     if window in ("auto", "header"):
         tones, words = _by_header(dataset, values)
         if tones is not None and _spread(tones[shown]) > 0:
@@ -147,6 +149,26 @@ def _tones(
         sample, window, stored=_modality_range(dataset), bits=bits_stored(dataset)
     )
     return _linear(values, low, high), words
+
+
+def _modality_values(
+    dataset: Dataset, levels: NDArray[Any], shown: NDArray[np.bool_], name: str
+) -> NDArray[Any]:
+    """Modality values of the levels; UnreadableImage where different levels have no different ones.
+
+    A rescale slope of 0, or values beyond what a float can hold, turn every film into a black one.
+    """
+    with np.errstate(all="ignore"):
+        values = np.asarray(apply_modality_lut(levels, dataset))
+        seen = values[shown].astype(np.float64)
+        spread = _spread(seen)
+    if not np.isfinite(spread) or (spread == 0 and np.ptp(levels[shown]) > 0):
+        raise UnreadableImage(
+            f"{name}: the header's rescale slope and intercept, or its modality lookup table, make "
+            "no picture: they turn all stored values into one, or into none that is finite. Mend "
+            "the header, or leave this file out"
+        )
+    return values
 
 
 def _by_header(dataset: Dataset, values: NDArray[Any]) -> tuple[NDArray[np.float64] | None, str]:

@@ -100,9 +100,14 @@ class Radiograph:
         return bool(values.min() == values.max())
 
     def to_uint8(self) -> NDArray[np.uint8]:
-        """(height, width) grey levels 0 to 255, rounded; exact for images stored in 8 bits."""
+        """(height, width) grey levels 0 to 255, rounded; exact for images stored in 8 bits.
+
+        Raises: UnreadableImage where a pixel is not finite, which would become black.
+        """
         if self._levels is not None:
             return self._levels.copy()
+        if not np.isfinite(self.pixels).all():
+            raise UnreadableImage(f"{self.name}: a pixel is not finite")
         levels: NDArray[np.uint8] = np.rint(self.pixels * np.float32(255)).astype(np.uint8)
         return levels
 

@@ -21,7 +21,8 @@ from vlscore.core import ArrayLike, as_rows, atomic_write, write_json
 from vlscore.encoders.base import JointEncoder, Tokens
 from vlscore.encoders.blocks.tokenizers import read_json
 from vlscore.encoders.checkpoints import load_checkpoint
-from vlscore.encoders.registry import load_encoder
+from vlscore.encoders.registry import encoder_from_file, load_encoder
+from vlscore.encoders.weight_files import path_from_file
 from vlscore.errors import IncompatibleCheckpoint, InvalidSetting, WeightsNotFound
 
 _FEWEST = 20
@@ -107,6 +108,8 @@ SPACE, CARD = "space.safetensors", "card.json"
 _TENSORS = ("image_mean", "report_mean", "image_matrix", "report_matrix")
 # What the card of a saved space says of the encoder below.
 _NAMES = ("below", "below_weights", "below_tokenizer", "below_checksum")
+# How users take an encoder below that is not registered.
+_BY_HAND = "Python: InSharedSpace(load_encoder(NAME), space) takes any encoder"
 
 
 class InSharedSpace(JointEncoder):
@@ -219,7 +222,13 @@ class InSharedSpace(JointEncoder):
         given = (below, own_weights or "", own_tokenizer or "", checksum)
         if not all(isinstance(fact, str) for fact in given):
             raise IncompatibleCheckpoint(f"{folder / CARD} does not name the encoder below")
-        encoder = load_encoder(below, weights=own_weights, tokenizer=own_tokenizer)
+        encoder = load_encoder(
+            encoder_from_file(below, folder / CARD, _BY_HAND),
+            weights=own_weights,
+            tokenizer=None
+            if own_tokenizer is None
+            else path_from_file(own_tokenizer, folder / CARD),
+        )
         if encoder.checksum != checksum:
             raise IncompatibleCheckpoint(
                 f"{folder}: the space was fitted to {below}@{str(checksum)[:12]}, and the encoder "

@@ -94,7 +94,7 @@ class SmallSettings:
     width: int = 128
 
     def __post_init__(self) -> None:
-        if self.style not in STYLES:
+        if not isinstance(self.style, str) or self.style not in STYLES:
             raise InvalidSetting(f"style is one of {', '.join(STYLES)}, not {self.style!r}")
         sizes = (self.side, self.dim, self.local_dim, self.width, *self.channels)
         if len(self.channels) != 3 or not all(

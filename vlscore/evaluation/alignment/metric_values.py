@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from vlscore.core import file_digest, write_json
+from vlscore.core import cells, file_digest, write_json
 from vlscore.data import columns_of, read_rows
 from vlscore.embedding import StudyViews
 from vlscore.errors import InvalidSetting, InvalidStudy, InvalidTable, UnknownName, VLScoreError
@@ -19,7 +19,7 @@ from vlscore.evaluation.alignment.rated_pairs import (
     name_of,
     number_of,
 )
-from vlscore.metrics import Item, Metric, Scorer, find_metric
+from vlscore.metrics import Item, Metric, Scorer, find_metric, metric_from_file
 
 _VALUES, _FAILED = "values.npy", "failed.json"
 # Row of the pairs and name of the metric -> why there is no value.
@@ -230,15 +230,12 @@ def is_higher_better(name: str, lower_is_better: Collection[str]) -> bool:
     """The direction of a column of values: as told, as its metric's, else larger is better."""
     if name in lower_is_better:
         return False
-    return find_metric(name).higher_is_better if _known(name) else True
+    return metric_from_file(name, "a header").higher_is_better if _known(name) else True
 
 
 def _known(name: str) -> bool:
-    # A header must not name modules to be imported.
-    if ":" in name:
-        return False
     try:
-        find_metric(name)
+        metric_from_file(name, "a header")
     except (UnknownName, VLScoreError):
         return False
     return True
@@ -252,7 +249,8 @@ def write_values(path: Path, pairs: RatedPairs, metrics: Sequence[MeasuredMetric
     }
     with path.open("w", encoding="utf-8", newline="") as stream:
         writer = csv.writer(stream)
-        writer.writerow(["study_id", "candidate_id", *columns])
+        writer.writerow(["study_id", "candidate_id", *cells(columns)])
         for row, ids in enumerate(zip(pairs.studies, pairs.candidates, strict=True)):
-            cells = (values[row] for values in columns.values())
-            writer.writerow([*ids, *("" if np.isnan(v) else repr(float(v)) for v in cells)])
+            numbers = (values[row] for values in columns.values())
+            shown = ("" if np.isnan(v) else repr(float(v)) for v in numbers)
+            writer.writerow([*cells(ids), *shown])

@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vlscore.core import ResumableFolder, file_digest, frame, plain, run_record, write_json
+from vlscore.core import (
+    ResumableFolder,
+    file_digest,
+    frame,
+    plain,
+    record_cells,
+    run_record,
+    write_json,
+)
 from vlscore.data import BadRow, StudyImages, StudyTable
 from vlscore.errors import InvalidSetting
 from vlscore.evaluation.alignment.agreement import Alignment, MeasuredMetric, align
@@ -384,7 +392,7 @@ def _write(
     with (place / "failures.csv").open("w", encoding="utf-8", newline="") as stream:
         writer = csv.DictWriter(stream, ["row", "id", "metric", "error"])
         writer.writeheader()
-        writer.writerows(content["failures"])
+        writer.writerows(map(record_cells, content["failures"]))
 
 
 def _read(out: Path, record: Mapping[str, Any]) -> AlignmentRun:

@@ -25,7 +25,9 @@ from vlscore.core import (
     ResumableFolder,
     Signature,
     atomic_write,
+    cells,
     differing,
+    end_decided_run,
     finished_run,
     run_record,
 )
@@ -96,7 +98,8 @@ def write_sheet(path: Path, items: Iterable[Item]) -> None:
         writer = csv.writer(stream)
         writer.writerow([_ITEM, "reference", "candidate", *COUNTS])
         for item in items:
-            writer.writerow([item.name, item.reference, item.text, *[""] * len(COUNTS)])
+            row = [item.name, item.reference, item.text, *[""] * len(COUNTS)]
+            writer.writerow(cells(row))
 
 
 def write_key(path: Path, items: Iterable[Item]) -> None:
@@ -106,7 +109,8 @@ def write_key(path: Path, items: Iterable[Item]) -> None:
         writer.writerow(_KEY_COLUMNS)
         for item in items:
             for candidate in item.candidates:
-                writer.writerow([item.name, item.study, candidate, item.reference, item.text])
+                row = [item.name, item.study, candidate, item.reference, item.text]
+                writer.writerow(cells(row))
 
 
 def read_sheets(folder: str | Path) -> RatedPairs:
@@ -268,6 +272,8 @@ def make_sheets(
         "seed": seed,
     }
     sheets = {rater: Path(out) / sheet_name(rater) for rater in raters}
+    # A run that was killed while its results took their places is ended first.
+    end_decided_run(out)
     # Sheets that were made may be filled in by now: they are neither checked nor replaced.
     facts = _made_before(Path(out), key)
     unchanged = facts is not None

@@ -7,7 +7,7 @@ from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
-from vlscore.core import plain
+from vlscore.core import plain, record_cells
 from vlscore.errors import MissingDependency
 from vlscore.evaluation.alignment.agreement import Alignment, MetricAgreement
 from vlscore.evaluation.alignment.fitted import CompositeFit
@@ -227,7 +227,7 @@ def write_csv(path: Path, records: Iterable[Any]) -> None:
     with path.open("w", encoding="utf-8", newline="") as stream:
         writer = csv.DictWriter(stream, names, restval="")
         writer.writeheader()
-        writer.writerows(rows)
+        writer.writerows(map(record_cells, rows))
 
 
 def _sorted(found: Alignment, rating: str) -> list[MetricAgreement]:

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from vlscore.core import Signature, atomic_write, plain, write_json
+from vlscore.core import Signature, atomic_write, cells, from_cell, plain, write_json
 from vlscore.data import Study
 from vlscore.errors import MissingDependency
 from vlscore.evaluation.comparison.cautions import DISAGREEMENT
@@ -266,7 +266,7 @@ def write_results(
         for name, each in values.items():
             for row, reasons in sorted(each.failures.items()):
                 for metric, reason in reasons.items():
-                    writer.writerow([name, studies[row].id, metric, reason])
+                    writer.writerow(cells([name, studies[row].id, metric, reason]))
 
 
 def draw(result: Comparison, path: Path) -> str | None:
@@ -308,7 +308,10 @@ def content_of(result: Comparison) -> dict[str, Any]:
 def first_failures(path: Path, count: int) -> list[tuple[str, str, str]]:
     """(system, id, reason) of the first values that are lacking, each reason once."""
     with path.open(encoding="utf-8", newline="") as stream:
-        found = dict.fromkeys((r["system"], r["id"], r["error"]) for r in csv.DictReader(stream))
+        rows = csv.DictReader(stream)
+        found = dict.fromkeys(
+            (from_cell(r["system"]), from_cell(r["id"]), from_cell(r["error"])) for r in rows
+        )
     return list(found)[:count]
 
 

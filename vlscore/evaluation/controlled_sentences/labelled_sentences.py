@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vlscore.core import plain_name
+from vlscore.core import cell, plain_name
 from vlscore.data import BadRow, columns_of, is_missing, read_rows, split_sentences, text_of
 from vlscore.errors import InvalidSetting, InvalidStudy, InvalidTable
 from vlscore.findings import CHEXPERT_LABELS, chexpert_labels
@@ -149,7 +149,7 @@ def write_labelled(path: Path, sentences: LabelledSentences) -> None:
         writer.writerow([SENTENCE_COLUMN, *sentences.labels])
         columns = zip(*(values.tolist() for values in sentences.labels.values()), strict=True)
         for text, labels in zip(sentences.sentences, columns, strict=True):
-            writer.writerow([text, *("" if each == UNMENTIONED else each for each in labels)])
+            writer.writerow([cell(text), *("" if each == UNMENTIONED else each for each in labels)])
 
 
 def _chosen(wanted: Sequence[str] | None, known: Sequence[str]) -> list[str]:

@@ -10,7 +10,8 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vlscore.core import ResumableFolder, __version__, file_digest, plain, read_frame
+from vlscore.core import ResumableFolder, __version__, file_digest, from_cell, plain, read_frame
+from vlscore.core import cell as safe_cell
 from vlscore.data import BadRow, Report, TextPolicy, open_reports
 from vlscore.errors import InvalidReport, InvalidSetting, InvalidTable
 from vlscore.evaluation.labelling.label_agreement import (
@@ -265,7 +266,7 @@ class _Run:
             return
         cells = ("" if value is None else value for value in record.values())
         csv.writer(stream, lineterminator="\n").writerow(
-            ";".join(cell) if isinstance(cell, list) else cell for cell in cells
+            safe_cell(";".join(cell) if isinstance(cell, list) else cell) for cell in cells
         )
 
     def write(
@@ -357,11 +358,13 @@ def _counts_table(counts: Mapping[str, Mapping[str, int]], reports: int) -> Text
 
 def _csv_of(rows: Sequence[Sequence[Any]]) -> str:
     stream = io.StringIO()
-    csv.writer(stream, lineterminator="\n").writerows(rows)
+    safe = ([safe_cell(value) for value in row] for row in rows)
+    csv.writer(stream, lineterminator="\n").writerows(safe)
     return stream.getvalue()
 
 
 def _bad_rows(path: Path) -> Iterator[BadRow]:
     with path.open(encoding="utf-8", newline="") as stream:
         for record in csv.DictReader(stream):
-            yield BadRow(int(record["row"]), record["id"] or None, record["error"])
+            study, reason = from_cell(record["id"]), from_cell(record["error"])
+            yield BadRow(int(record["row"]), study or None, reason)

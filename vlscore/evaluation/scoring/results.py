@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from vlscore.core import FinishedRun, Signature, split_call
+from vlscore.core import FinishedRun, Signature, cells, from_cell, from_table_cells, table_cells
 from vlscore.errors import ChecksumMismatch, InvalidSetting
 from vlscore.evaluation.scoring.summary import (
     COUNTED,
@@ -33,7 +33,7 @@ from vlscore.evaluation.scoring.summary import (
     joined_reasons,
     reasons_of,
 )
-from vlscore.metrics import FLAGS, METRICS, NUMBERS, Metric, Scorer, corpus_name, find_metric
+from vlscore.metrics import FLAGS, NUMBERS, Metric, Scorer, corpus_name, metric_from_file
 from vlscore.stats import Interval, TextTable, number
 
 _SHOWN_NUMBERS = ("area", "foot")
@@ -239,13 +239,8 @@ def layout_of_run(run: FinishedRun, own: Mapping[str, Metric] | None = None) -> 
         ) from None
     metrics: list[tuple[Metric, Signature]] = []
     for name, signature in printed.items():
-        # Only registered names: a file must not name modules to be imported.
-        if name not in own and split_call(name)[0] not in METRICS:
-            raise InvalidSetting(
-                f"{run.folder} holds a metric {name} that is not known here; name it as "
-                '"package.module:METRIC", or choose another output folder'
-            )
-        metrics.append((own[name] if name in own else find_metric(name), signature))
+        known = own[name] if name in own else metric_from_file(name, f"{run.folder}/run.json")
+        metrics.append((known, signature))
     return Layout(tuple(metrics), geometry)
 
 
@@ -306,13 +301,14 @@ def write_results(
         for table in tables():
             for row, study_id, reasons in reasons_of(table):
                 for metric, reason in reasons.items():
-                    writer.writerow([row, study_id, metric, reason])
+                    writer.writerow(cells([row, study_id, metric, reason]))
 
 
 def read_failures(path: Path, count: int) -> list[tuple[int, str, str]]:
     """(row, id, reason) of the first `count` rows that lack a value, each reason once."""
     with path.open(encoding="utf-8", newline="") as stream:
-        lines = ((int(r["row"]), r["id"], r["error"]) for r in csv.DictReader(stream))
+        rows = csv.DictReader(stream)
+        lines = ((int(r["row"]), from_cell(r["id"]), from_cell(r["error"])) for r in rows)
         return list(islice(dict.fromkeys(lines), count))
 
 
@@ -373,7 +369,7 @@ def _csv_batches(path: Path, schema: pa.Schema | None = None) -> Iterator[pa.Tab
     parse = pyarrow.csv.ParseOptions(newlines_in_values=True)
     with pyarrow.csv.open_csv(path, parse_options=parse, convert_options=options) as reader:
         for batch in reader:
-            yield pa.Table.from_batches([batch])
+            yield from_table_cells(pa.Table.from_batches([batch]))
 
 
 def _joined_column(name: str, before: pa.Table, chunk: pa.Table) -> Any:
@@ -401,7 +397,7 @@ def _write_parquet(path: Path, tables: Iterable[pa.Table], schema: pa.Schema) ->
 def _write_csv(path: Path, tables: Iterable[pa.Table], schema: pa.Schema) -> None:
     with pyarrow.csv.CSVWriter(path, schema) as writer:
         for table in tables:
-            writer.write_table(_cut(table, schema))
+            writer.write_table(table_cells(_cut(table, schema)))
 
 
 def _cut(table: pa.Table, schema: pa.Schema) -> pa.Table:

@@ -32,9 +32,9 @@ from vlscore.metrics import (
     Fit,
     Metric,
     Plan,
-    find_metric,
     find_metrics,
     lacks,
+    metric_from_file,
     usable_metrics,
 )
 
@@ -271,13 +271,13 @@ def read_pair_values(
 
 
 def _metric(name: str, is_lower_better: bool, path: Path) -> Metric:
-    known = name in METRICS and ":" not in name
+    known = name in METRICS
     try:
         return Metric(
             name=name,
             description=f"values of {path.name}",
             higher_is_better=not is_lower_better
-            and (find_metric(name).higher_is_better if known else True),
+            and (metric_from_file(name, path).higher_is_better if known else True),
             bounds=(None, None),
             uses_image=False,
             uses_reference=True,

@@ -20,6 +20,7 @@ from vlscore.core import (
     frame,
     plain,
     run_record,
+    table_cells,
     write_json,
 )
 from vlscore.data import BadRow, StudyImages, StudyTable, TextPolicy
@@ -252,8 +253,10 @@ class _Ended:
             ):
                 columns[f"{name}.{which}"] = pa.array(values, mask=~np.isfinite(values))
         table = pa.table(columns)
-        write = pq.write_table if path.suffix == ".parquet" else pyarrow.csv.write_csv
-        write(table, path)
+        if path.suffix == ".parquet":
+            pq.write_table(table, path)
+        else:
+            pyarrow.csv.write_csv(table_cells(table), path)
 
 
 class _Run:

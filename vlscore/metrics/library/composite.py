@@ -10,7 +10,7 @@ Composites from their inputs' values.
 
 import hashlib
 import json
-import math
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -18,18 +18,19 @@ from typing import Any
 
 import numpy as np
 
-from vlscore.core import Signature, write_json
+from vlscore.core import Signature, plain_name, write_json
 from vlscore.errors import InvalidSetting, MissingDependency, VLScoreError
 from vlscore.metrics.batch import Batch, Computed
 from vlscore.metrics.metric import Metric, Parameter
 from vlscore.metrics.provider import Provider, one_column, provider_of
-from vlscore.metrics.registry import find_metric, inputs_of
+from vlscore.metrics.registry import inputs_of, metric_from_file
 
 FORMAT = "vlscore composite 1"
 PREFIX = "composite:"
 _LARGEST_FILE = 4 << 20
 _MOST_INPUTS = 100
 _SUM = 1e-6
+_LARGEST_NUMBER = sys.float_info.max
 # Facts of a signature that may differ between fitting and use: the version of the toolkit, and what
 # is looked at, which whoever scores decides.
 _MAY_DIFFER = ("v", "txt", "img", "views", "prec", "fit")
@@ -158,7 +159,7 @@ def composite_metric(path: str | Path) -> Metric:
             "parentheses"
         )
     composite = read_composite(path)
-    inputs = [find_metric(each.metric) for each in composite.inputs]
+    inputs = [metric_from_file(each.metric, path) for each in composite.inputs]
     return replace(
         COMPOSITE(file=str(path)),
         inputs=tuple(each.metric for each in composite.inputs),
@@ -217,9 +218,8 @@ def _input(content: Any) -> CompositeInput:
         _number(content, "deviation"),
         _number(content, "weight"),
     )
-    # "package.module:METRIC" would import a module that the file chooses.
-    _require(":" not in found.metric, f"{found.metric!r} is no registered metric")
-    _require(found.metric.split("(")[0] != COMPOSITE.name, "a composite holds no composite")
+    name = plain_name(found.metric.partition("(")[0])
+    _require(name != COMPOSITE.name, "a composite holds no composite")
     _require(found.deviation > 0, f"the deviation of {found.metric} is not above 0")
     _require(found.weight >= 0, f"the weight of {found.metric} is below 0")
     return found
@@ -241,7 +241,9 @@ def _text(content: Mapping[str, Any], name: str) -> str:
 
 def _number(content: Mapping[str, Any], name: str) -> float:
     value = content.get(name)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    # A whole number of more than 308 digits is beyond every float; 10**400 < inf all the same.
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not -_LARGEST_NUMBER <= value <= _LARGEST_NUMBER:
         raise ValueError(f'"{name}" is no finite number')
     return float(value)
 

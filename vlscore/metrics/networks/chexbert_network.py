@@ -127,7 +127,11 @@ class CheXbert:
         if entry.shape != (count,) or len(entry.value) != 4 * count:
             return None
         values = np.frombuffer(entry.value, "<f4").astype(np.float32)
+        if not np.isfinite(values).all():
+            return None
         classes = values[: len(CLASSES)].astype(np.int64)
+        if ((classes < 0) | (classes >= np.asarray(CLASSES))).any():
+            return None
         return CheXbertAnnotation(classes, values[len(CLASSES) :], bool(entry.flag))
 
     def logits(self, reports: Sequence[str]) -> tuple[list[Tensor], Tensor, Tensor]:

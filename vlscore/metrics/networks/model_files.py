@@ -255,7 +255,7 @@ def json_content(entry: Entry) -> Any:
     """What `json_entry` kept; None where the entry is no json."""
     try:
         return json.loads(entry.value)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
 
 

@@ -1,0 +1,195 @@
+"""Text of tables cannot act: in no terminal, spreadsheet, LaTeX document or page of HTML."""
+
+import ast
+import csv
+import json
+import os
+import re
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+import vlscore
+from vlscore.cli.app import app
+from vlscore.cli.output import echo
+from vlscore.core import safe_text as safe
+from vlscore.stats import TextTable, markdown
+
+PACKAGE = Path(vlscore.__file__).parent
+TITLE = "\x1b]0;TITLE OF A STRANGER\x07\x1b[2J\x9b2J"
+FORMULA = '=HYPERLINK("http://127.0.0.1/?"&A1,"open")'
+TEXTS = st.text() | st.from_regex(r"'{0,3}[=+\-@\t\r].{0,5}", fullmatch=True)
+
+
+@given(TEXTS)
+def test_a_cell_is_no_formula_and_comes_back(text):
+    written = safe.cell(text)
+    assert safe.from_cell(written) == text
+    is_number = re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", text, re.I | re.A)
+    assert is_number or not written.startswith(("=", "+", "-", "@", "\t", "\r"))
+
+
+def test_numbers_stay_numbers():
+    assert safe.cells([-1.5, None, 3, "-1.5", "+2", "-1e-7"]) == [
+        -1.5,
+        None,
+        3,
+        "-1.5",
+        "+2",
+        "-1e-7",
+    ]
+    table = pa.table({"id": ["=1", None, "a"], "x": [-1.0, 2.0, None]})
+    there = safe.table_cells(table)
+    assert there.to_pydict() == {"id": ["'=1", None, "a"], "x": [-1.0, 2.0, None]}
+    assert safe.from_table_cells(there) == table
+
+
+@given(st.text())
+def test_what_is_printed_has_no_control_sequence(text):
+    shown = safe.printable(text)
+    assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", shown)
+    assert "\n" not in safe.printable(text, one_line=True)
+    line = json.dumps(text, ensure_ascii=False)
+    assert json.loads(safe.printable(line)) == text
+
+
+def test_letters_of_all_languages_stay():
+    for text in ("Ergüsse – klein", "胸水\u3000なし", "انصباب\u200cها", "a\u00a0b", "🫁"):
+        assert safe.printable(text) == text
+
+
+def test_every_command_prints_through_one_function():
+    """No file of the commands calls print, typer.echo, typer.secho or click.echo itself."""
+    found = []
+    for path in sorted((PACKAGE / "cli").glob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.Call):
+                continue
+            name = ast.unparse(node.func)
+            if name == "print" or re.fullmatch(r"(typer|click)\.s?echo|sys\.std\w+\.write", name):
+                found.append((path.name, name))
+    assert found == [("saying.py", "typer.secho")]
+
+
+def test_echo(capsys):
+    echo(f"row 1 ({TITLE}): no text", err=True, fg="red")
+    said = capsys.readouterr().err
+    assert "\x1b]0" not in said
+    assert r"\u001b]0;TITLE OF A STRANGER\u0007\u001b[2J" in said
+
+
+def _escapes(text):
+    """What of the planted title reached a terminal; colours of ours are no escapes of a table."""
+    return [each for each in ("\x1b]", "\x07", "\x1b[2J", "\x9b") if each in text]
+
+
+def _rows(folder, name, rows):
+    path = folder / name
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("shown", [("--show", "5"), ("--json",)])
+def test_no_text_of_a_table_reaches_the_terminal_as_a_control_sequence(tmp_path, shown):
+    rows = [
+        {"id": f"a{TITLE}", "candidate": "x"},
+        {"id": f"b{TITLE}", "reference": "x", "candidate": "x"},
+    ]
+    table = _rows(tmp_path, f"t{TITLE.replace('/', '')}.jsonl", rows)
+    asked = ("evaluate", str(table), "-o", str(tmp_path / "o"), "--metrics", "bleu-1", *shown)
+    done = CliRunner().invoke(app, list(asked))
+    assert "TITLE OF A STRANGER" in done.stderr
+    assert not _escapes(done.stdout + done.stderr)
+    findings = _rows(tmp_path, "r.jsonl", [{"id": f"a{TITLE}", "report": ""}])
+    done = CliRunner().invoke(app, ["findings", str(findings), "-o", str(tmp_path / "f")])
+    assert not _escapes(done.output)
+
+
+def test_tables_in_every_form():
+    table = TextTable(
+        "T" + TITLE, ("a" + TITLE, FORMULA), ((TITLE, "<script>x</script>|\n# x"),), "c" + TITLE
+    )
+    for text in (
+        table.text(),
+        table.markdown(),
+        table.latex(),
+        markdown([table], [f"n`{TITLE}\n# x"]),
+    ):
+        assert not _escapes(text)
+    assert "<script" not in table.markdown()
+    assert "\n# x" not in table.markdown() + markdown([table], ["n\n# x"])
+    assert next(csv.reader(table.csv().splitlines()))[1] == f"'{FORMULA}"
+    latex = TextTable("", (r"\input{/etc/passwd}", "b^^5cinput"), (("$x$", "%"),)).latex()
+    assert r"\input" not in latex
+    assert "^^" not in latex
+
+
+def _live(text):
+    return text.startswith(("=", "+", "-", "@", "\t", "\r"))
+
+
+def test_no_csv_of_any_command_holds_a_formula(tmp_path):
+    """Ids, reports, raters, candidates and categories that begin like formulas."""
+    rows = [
+        {
+            "id": f"{start}1+{start}1",
+            "reference": f"{start}A1 effusion.",
+            "report": f"{start}A1 effusion.",
+            "candidate": FORMULA if start == "=" else f"{start}B1 effusion.",
+        }
+        for start in "=+-@"
+    ]
+    table = _rows(tmp_path, "t.jsonl", [*rows, {"id": "=bad", "reference": "x"}])
+    index, oracle, sheets = tmp_path / "ix", tmp_path / "oracle", tmp_path / "sheets"
+    ratings = _rows(tmp_path, "ratings.jsonl", [
+        {"study_id": row["id"], "candidate_id": c, "rater": "=r", "rating": k + len(c),
+         "reference": row["reference"], "candidate": row["candidate"]}
+        for k, row in enumerate(rows) for c in ("=c", "+d1+")
+    ])  # fmt: skip
+    out, quick = tmp_path, ["--resamples", 10]
+    scored = ["evaluate", table, "-o", out / "scored", "--format", "csv", "--keep-going"]
+    for asked in (
+        [*scored, "-m", "bleu-1"],
+        [*scored, "-m", "bleu-1,rouge-l"],
+        ["findings", table, "-o", out / "labelled", "--keep-going"],
+        ["index", "build", table, "--out", index, "--keep-going"],
+        ["oracle", table, "--index", index, "--k", 1, "--metric", "bleu-1", "--candidates", 0,
+         "--format", "csv", "--out", oracle, "--keep-going"],
+        ["rating-sheets", oracle, "--raters", "ann", "--out", sheets],
+        ["align", ratings, "-o", out / "aligned", "-m", "bleu-1", *quick],
+        ["failure-modes", ratings, "-o", out / "modes", *quick],
+        ["perturb", table, "--out", out / "perturbed", "--keep-going"],
+        ["sensitivity", "-p", out / "perturbed", "-m", "bleu-1", "-o", out / "noticed", *quick],
+    ):  # fmt: skip
+        CliRunner().invoke(app, [*map(str, asked)])
+    seen = set()
+    for path in tmp_path.glob("*/*.csv"):
+        for row in csv.reader(path.open(encoding="utf-8", newline="")):
+            assert not any(_live(text) and safe.cell(text) != text for text in row), (path, row)
+            if any(text.startswith("'") for text in row):
+                seen.add(path.name)
+    expected = {
+        "scores.csv",
+        "failures.csv",
+        "labels.csv",
+        "hits.csv",
+        "key.csv",
+        "sheet-ann.csv",
+        "values.csv",
+    }
+    assert expected <= seen, expected - seen
+    # What is read back is what was there before.
+    from vlscore.evaluation.scoring.results import read_scores
+
+    ids = [row["id"] for row in read_scores(tmp_path / "scored" / "scores.csv", 9)]
+    assert ids[:4] == [row["id"] for row in rows]
+    from vlscore.evaluation.alignment.sheets import _read_key
+
+    items = _read_key(sheets / "key.csv").values()
+    assert {item.study for item in items} == {row["id"] for row in rows}
+    assert {item.reference for item in items} == {row["reference"] for row in rows}
+    assert os.path.isdir(index)

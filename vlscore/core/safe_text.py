@@ -1,0 +1,108 @@
+"""Text of tables where it could act: terminals, spreadsheets, LaTeX and HTML.
+
+Reports, ids and names come from tables that may come from elsewhere. A terminal obeys control
+sequences (ECMA-48), a spreadsheet runs a cell that begins like a formula (CWE-1236), and a browser
+that shows Markdown obeys HTML.
+"""
+
+import json
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+# Control and format characters (such as those that turn the direction of a line), halves of
+# characters, and separators of lines; of the format characters, the joiners of letters are kept.
+_ACTING = {"Cc", "Cf", "Cs", "Zl", "Zp"}
+_JOINERS = {"\u200c", "\u200d"}
+_FORMULA = re.compile(r"'*[=+\-@\t\r]")
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+_TAG = re.compile(r"<(?=[A-Za-z/!?])")
+
+
+def printable(text: str, *, one_line: bool = False) -> str:
+    """Return the text with characters that a terminal would obey written out, as "\\u001b".
+
+    Line breaks and tabs are kept, unless it is to be one line. The result of text that is json is
+    the same json, because that is how json writes such characters.
+
+    >>> print(printable("a\\x1b[2Jb"))
+    a\\u001b[2Jb
+    """
+    kept = "" if one_line else "\n\t"
+    if text.isprintable():
+        return text
+    return "".join(c if _is_kept(c, kept) else json.dumps(c)[1:-1] for c in text)
+
+
+def _is_kept(letter: str, kept: str) -> bool:
+    return letter in kept or letter in _JOINERS or unicodedata.category(letter) not in _ACTING
+
+
+def cell(value: Any) -> Any:
+    """Return a value for a cell of a csv file; text that begins like a formula gets a "'" before.
+
+    Numbers, also those written as text, and everything else stay as they are. `from_cell` takes the
+    "'" away again.
+
+    >>> cell("=1+1"), cell("- No effusion."), cell("'=1"), cell(-0.5), cell("-0.5")
+    ("'=1+1", "'- No effusion.", "''=1", -0.5, '-0.5')
+    """
+    if not isinstance(value, str) or _FORMULA.match(value) is None or _NUMBER.fullmatch(value):
+        return value
+    return f"'{value}"
+
+
+def from_cell(text: str) -> str:
+    """Return the text that `cell` made safe.
+
+    >>> from_cell("'=1+1"), from_cell("''=1"), from_cell("'quoted'")
+    ('=1+1', "'=1", "'quoted'")
+    """
+    is_safe_form = text.startswith("'") and _FORMULA.match(text) is not None
+    return text[1:] if is_safe_form and _NUMBER.fullmatch(text[1:]) is None else text
+
+
+def cells(values: Iterable[Any]) -> list[Any]:
+    """Return a row for a csv file, each of its values as `cell` has it."""
+    return [cell(value) for value in values]
+
+
+def record_cells(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row of a csv file by its columns, each of its values as `cell` has it."""
+    return {name: cell(value) for name, value in record.items()}
+
+
+def table_cells(table: Any) -> Any:
+    """Return a pyarrow table for a csv file: its texts as `cell` has them."""
+    import pyarrow as pa
+
+    for place, field in enumerate(table.schema):
+        if pa.types.is_string(field.type) or pa.types.is_large_string(field.type):
+            column = _mapped(table.column(place).to_pylist(), cell)
+            table = table.set_column(place, field, pa.array(column, field.type))
+    return table
+
+
+def from_table_cells(table: Any) -> Any:
+    """Return a pyarrow table that was read from a csv file, with the texts of before."""
+    import pyarrow as pa
+
+    for place, field in enumerate(table.schema):
+        if pa.types.is_string(field.type) or pa.types.is_large_string(field.type):
+            column = _mapped(table.column(place).to_pylist(), from_cell)
+            table = table.set_column(place, field, pa.array(column, field.type))
+    return table
+
+
+def _mapped(values: Sequence[str | None], change: Any) -> list[str | None]:
+    return [None if value is None else change(value) for value in values]
+
+
+def without_html(text: str) -> str:
+    """Return text for Markdown: no HTML tag, no link or image, one line a paragraph.
+
+    >>> without_html("p < 0.001 <b>x</b>"), without_html("![x](http://a)")
+    ('p < 0.001 &lt;b>x&lt;/b>', '![x]\\\\(http://a)')
+    """
+    return _TAG.sub("&lt;", printable(text)).replace("](", "]\\(")
