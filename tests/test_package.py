@@ -17,8 +17,10 @@ PACKAGE = Path(vlscore.__file__).parent
 ROOMS = [
     "errors",
     "_version",
+    "_warnings",
     "_assurance",
     "_background",
+    "_cores",
     "_interrupts",
     "_memory",
     "_recent",

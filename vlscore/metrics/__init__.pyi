@@ -2,6 +2,8 @@ from .batch import Batch as Batch
 from .batch import Computed as Computed
 from .batch import EmbeddingTriples as EmbeddingTriples
 from .batch import MetricValues as MetricValues
+from .elsewhere import ValueColumns as ValueColumns
+from .elsewhere import known_metric as known_metric
 from .library.composite import Composite as Composite
 from .library.composite import CompositeInput as CompositeInput
 from .library.composite import CompositeProvider as CompositeProvider
