@@ -6,6 +6,15 @@ VENV := .venv
 BIN := $(VENV)/bin
 OUT := out/demo
 
+# The package index has PyTorch for NVIDIA GPUs alone, which takes 4 GB more than the one for processors.
+# On Linux, where nothing leads to such a GPU, PyTorch's own index is tried first, and silently left
+# where it cannot be reached. No other index is mixed with it: torchvision must be built for the same
+# PyTorch. `make demo CPU_WHEELS=` does not try it.
+CPU_WHEELS ?= https://download.pytorch.org/whl/cpu
+# A driver, Windows' GPU under Linux, or a batch system, whose other machines may have GPUs.
+GPU ?= $(shell for file in /dev/nvidiactl /dev/dxg; do test -e $$file && echo $$file; done; \
+	for command in nvidia-smi sbatch qsub bsub; do command -v $$command; done; uname -s | grep -v Linux)
+
 .PHONY: demo test lint types unit docs perturbations test-gpu lowest wheel clean
 
 demo: $(VENV)/.installed
@@ -63,11 +72,19 @@ $(VENV)/bin/python:
 		{ echo "vlscore needs Python 3.11 or newer; name one: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.installed: pyproject.toml | $(VENV)/bin/python
+$(VENV)/.torch: | $(VENV)/bin/python
+ifneq ($(CPU_WHEELS),)
+	@test -n "$(GPU)" || PIP_CONFIG_FILE=/dev/null PIP_EXTRA_INDEX_URL= PIP_FIND_LINKS= \
+		$(BIN)/python -m pip install --quiet --disable-pip-version-check --only-binary :all: \
+		--timeout 5 --retries 0 --index-url $(CPU_WHEELS) torch torchvision >/dev/null 2>&1 || true
+endif
+	@touch $@
+
+$(VENV)/.installed: pyproject.toml | $(VENV)/.torch
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
 	@touch $@
 
-$(VENV)/.installed-dev: pyproject.toml | $(VENV)/bin/python
+$(VENV)/.installed-dev: pyproject.toml | $(VENV)/.torch
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
 	@touch $@ $(VENV)/.installed
 

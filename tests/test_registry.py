@@ -1,11 +1,12 @@
 """Finding members of a family by name."""
 
+import sys
 from importlib.metadata import EntryPoint
 
 import pytest
 
 from vlscore.core import Registry, plain_name, split_call, split_names
-from vlscore.errors import InvalidSetting, UnknownName
+from vlscore.errors import InvalidSetting, UnknownName, VLScoreError
 
 
 class Tool:
@@ -49,6 +50,31 @@ def test_a_members_place_in_a_module_finds_it_without_registering(tools):
         tools.find("no_such_module:thing")
     with pytest.raises(UnknownName, match="cannot be imported"):
         tools.find(f"{__name__}:NOTHING")
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "raise RuntimeError('no driver')",
+        "def broken(:",
+        "raise OSError('no file')",
+        "from vlscore.errors import MissingDependency\nraise MissingDependency('pip install it')",
+        "raise KeyError('x')",
+    ],
+    ids=["RuntimeError", "SyntaxError", "OSError", "MissingDependency", "KeyError"],
+)
+def test_a_module_that_cannot_be_imported_for_any_reason_leaves_the_others(
+    tools, tmp_path, monkeypatch, code
+):
+    (tmp_path / "broken_tools.py").write_text(code)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "broken_tools", raising=False)
+    tools.register("broken_tools:SAW", "saw")
+    with pytest.warns(UserWarning, match="tool saw is left out"):
+        found = tools.items()
+    assert found == [("hammer", HAMMER), ("late-hammer", HAMMER)]
+    with pytest.raises(VLScoreError, match=r"cannot be imported|pip install it"):
+        tools.find("saw")
 
 
 def test_an_unknown_name_gets_a_suggestion(tools):

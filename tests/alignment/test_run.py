@@ -2,18 +2,29 @@
 
 import csv
 import json
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
 from PIL import Image
 
-from tests.alignment.samples import make_radpref, make_rexval, rated
+from tests.alignment.samples import make_radpref, make_rexval, rated, write_csv
 from tests.doubles import HashEncoder
+from vlscore.cli.output import say_of_failures
+from vlscore.core import frame
 from vlscore.data import open_studies
 from vlscore.errors import InvalidSetting, InvalidTable
-from vlscore.evaluation import AlignmentRun, read_ratings, run_alignment
+from vlscore.evaluation import AlignmentRun, RatingColumns, read_ratings, run_alignment
 from vlscore.evaluation.alignment import run as run_module
+from vlscore.evaluation.alignment.tables import write_csv as write_table
 from vlscore.metrics import Scorer
+from vlscore.stats import Difference
+
+
+@dataclass(frozen=True)
+class Record:
+    name: str
+    difference: Difference
 
 
 @pytest.fixture
@@ -156,6 +167,13 @@ def test_a_known_name_has_its_own_direction_and_gaps_are_listed(pairs, tmp_path)
     assert any("1 rows are of no rated pair" in note for note in run.notes)
 
 
+def test_an_infinite_value_of_a_metric_is_not_called_a_rating(pairs, tmp_path):
+    path = _values(tmp_path / "values.csv", pairs, mine=["inf", *range(1, len(pairs))])
+    run = run_alignment(pairs, tmp_path / "out", values=path, resamples=30)
+    (failure,) = run.content["failures"]
+    assert failure["error"].endswith("column \"mine\" holds 'inf'; a finite number is needed")
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -238,3 +256,47 @@ def test_ranks_of_one_rater_write_every_file(tmp_path):
     assert (row["metric"], row["comparisons"], row["right"]) == ("bleu-1", "6", "1.0")
     again = run_alignment(ranks, tmp_path / "out", scorer=Scorer(metrics="bleu-1"), resamples=30)
     assert again.unchanged
+
+
+def test_a_missing_value_is_listed_with_the_row_of_its_pair_in_the_table(tmp_path):
+    """Three raters: the fourth candidate begins in row 10 of the file."""
+    rows = [
+        {"study_id": k // 2, "candidate_id": k % 2, "rater": rater, "rating": k + rater}
+        for k in range(8)
+        for rater in range(3)
+    ]
+    table = write_csv(tmp_path / "ratings.csv", rows)
+    columns = RatingColumns(rater="rater", ratings=("rating",))
+    found = read_ratings(table, columns=columns)
+    values = [*range(3), "", *range(4, 8)]
+    path = _values(tmp_path / "values.csv", found, mine=values)
+    run = run_alignment(found, tmp_path / "out", values=path, resamples=30)
+    assert [(row["row"], row["id"]) for row in _read(run.folder / "failures.csv")] == [
+        ("10", "1, 1")
+    ]
+    ((row, name, _),) = run.first_failures(3)
+    assert (row, name) == (10, "1, 1")
+
+
+def test_a_set_of_several_files_has_no_row_for_a_pair(pairs, tmp_path, capsys):
+    path = _values(tmp_path / "values.csv", pairs, mine=["", *range(1, len(pairs))])
+    run = run_alignment(pairs, tmp_path / "out", values=path, resamples=30)
+    (failure,) = _read(run.folder / "failures.csv")
+    assert (failure["row"], failure["id"]) == ("", "500, radgraph")
+    say_of_failures(run.first_failures(3), 1, "value is missing")
+    assert "  500, radgraph: " in capsys.readouterr().err
+
+
+def test_a_difference_has_the_same_columns_in_the_file_and_in_a_frame(tmp_path):
+    difference = Difference(0.25, 0.125, 0.5, 0.03125)
+    write_table(tmp_path / "out.csv", [Record("bleu-4", difference)])
+    (row,) = _read(tmp_path / "out.csv")
+    assert row == {
+        "name": "bleu-4",
+        "difference": "0.25",
+        "difference.low": "0.125",
+        "difference.high": "0.5",
+        "difference.p_value": "0.03125",
+    }
+    pytest.importorskip("pandas")
+    assert list(frame([Record("bleu-4", difference)])) == list(row)

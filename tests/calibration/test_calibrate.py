@@ -1,6 +1,7 @@
 """C measured on a table: against areas computed one by one, and tables that allow no measure."""
 
 import json
+import sys
 
 import numpy as np
 import pytest
@@ -155,3 +156,29 @@ def test_a_card_gets_C_and_keeps_the_rest(table, tmp_path):
     card.write_text("[1")
     with pytest.raises(IncompatibleCheckpoint, match=r"card\.json"):
         write_constant(tmp_path, found)
+
+
+def test_others_are_drawn_alike_where_nearly_all_references_are_equal():
+    """Drawing again until no draw hits would take some 10^5 rounds here."""
+    from vlscore.evaluation.calibration import _draw_others
+
+    texts = ["normal"] * 49_999 + ["effusion"]
+    drawn = _draw_others(texts, 2, 0, "table")
+    assert (drawn[:-1] == 49_999).all()
+    assert (drawn[-1] < 49_999).all()
+
+
+def test_every_other_study_is_as_likely_as_the_next(monkeypatch):
+    module = sys.modules[calibrate.__module__]
+
+    # No round of drawing again: all that hit their own text are drawn among the others.
+    monkeypatch.setattr(module, "_ROUNDS", 0)
+    texts = ["a", "b", "a", "c", "b", "a", "d"]
+    drawn = module._draw_others(texts, 30_000, 1, "table")
+    for study, text in enumerate(texts):
+        counts = np.bincount(drawn[study], minlength=len(texts))
+        others = [other != text for other in texts]
+        assert (counts[np.logical_not(others)] == 0).all()
+        expected = 30_000 / sum(others)
+        # Five standard deviations of a count.
+        assert np.abs(counts[others] - expected).max() < 5 * expected**0.5

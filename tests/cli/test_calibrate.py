@@ -68,3 +68,17 @@ def test_a_slip_is_an_error_of_ours(command, hash_encoder, arguments, error, sai
     refused = command("calibrate", STUDIES, *arguments, *HERE)
     assert isinstance(refused.exception, error)
     assert said in str(refused.exception)
+
+
+def test_ctrl_c_says_that_nothing_was_kept(command, monkeypatch):
+    asked = {}
+    monkeypatch.setattr("vlscore.cli.calibrate.make_embedder", lambda *_, **o: asked.update(o))
+    monkeypatch.setattr("vlscore.evaluation.calibration", _interrupt)
+    done = command("calibrate", STUDIES, "--no-cache", *HERE)
+    assert done.exit_code == 130
+    assert done.stderr.endswith("stopped; nothing was kept.\n")
+    assert (asked["batch_size"], asked["cache"]) == (None, False)
+
+
+def _interrupt(*_, **__):
+    raise KeyboardInterrupt

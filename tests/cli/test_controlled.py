@@ -23,3 +23,28 @@ def test_areas_and_the_stress_test_are_printed(command, tmp_path):
     done = command(*labelled, "-m", "bleu-1", "--resamples", 20)
     assert done.exit_code == 0, done.output
     assert "table sentences.csv" in done.stdout
+
+
+def test_ctrl_c_says_that_nothing_was_kept_and_asks_for_no_folder(command, tmp_path, monkeypatch):
+    table = tmp_path / "reports.csv"
+    table.write_text("id,report\n" + "".join(f"r{k},{t}\n" for k, t in enumerate(REPORTS)))
+    monkeypatch.setattr("vlscore.evaluation.run_controlled", _interrupt)
+    done = command("controlled", table, "-o", tmp_path / "out", "-m", "bleu-1")
+    assert done.exit_code == 130
+    assert done.stderr.endswith("stopped; nothing was kept.\n")
+
+
+def test_batches_and_cache_are_as_in_other_commands(command, tmp_path, monkeypatch):
+    asked = {}
+    monkeypatch.setattr("vlscore.cli.controlled.make_scorer", lambda *_, **o: asked.update(o))
+    monkeypatch.setattr("vlscore.evaluation.run_controlled", _interrupt)
+    table = tmp_path / "reports.csv"
+    table.write_text("id,report\nr,Clear lungs.\n")
+    command("controlled", table, "-o", tmp_path / "out")
+    assert (asked["batch_size"], asked["cache"]) == (None, True)
+    command("controlled", table, "-o", tmp_path / "out", "--no-cache", "--batch-size", 3)
+    assert (asked["batch_size"], asked["cache"]) == (3, False)
+
+
+def _interrupt(*_, **__):
+    raise KeyboardInterrupt

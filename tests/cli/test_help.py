@@ -1,9 +1,9 @@
 """Help of every command on a terminal of 80 columns; what commands share, they spell alike."""
 
 import re
+import resource
 import subprocess
 import sys
-import time
 from itertools import pairwise
 
 import pytest
@@ -117,19 +117,19 @@ def test_help_and_lists_answer_at_once():
     for arguments in (("evaluate", "--help"), ("metrics",), ("metrics", "bleu-4")):
         seconds = []
         for _ in range(3):
-            start = time.process_time(), time.perf_counter()
+            before = _seconds_of_children()
             done = subprocess.run(
                 [sys.executable, "-X", "importtime", "-m", "vlscore", *arguments],
                 capture_output=True,
                 text=True,
                 check=True,
             )
-            seconds.append(time.perf_counter() - start[1])
+            seconds.append(_seconds_of_children() - before)
             loaded = {line.split("|")[-1].strip() for line in done.stderr.splitlines()}
             assert not {"torch", "nltk", "sacrebleu", "scipy", "pyarrow"} & loaded
             if seconds[-1] < 1:
                 break
-        # Half a second on a quiet machine.
+        # Of the processor, half a second on a quiet machine: beside other work a clock shows more.
         assert min(seconds) < 2
 
 
@@ -173,3 +173,8 @@ def test_an_unknown_metric_is_suggested(command):
 def test_an_unknown_option_or_command_is_status_2(command):
     assert command("evaluate", "x.csv", "--nonsense").exit_code == 2
     assert command("evalute").exit_code == 2
+
+
+def _seconds_of_children():
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime

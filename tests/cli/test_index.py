@@ -2,12 +2,14 @@
 
 import csv
 import json
+import os
 
 import faiss
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from PIL import Image
 
 from tests.cli.conftest import REPORTS, read_jsonl, write_jsonl
 from tests.doubles import DIM, HashEncoder, KeptEncoder
@@ -156,6 +158,49 @@ def test_an_index_of_radiographs(command, studies, tmp_path):
     done = command("index", "add", table, "--index", out, *options)
     assert done.exit_code == 0, done.output
     assert load_index(out).text(2) == str(tmp_path / "y.png")
+
+
+def test_an_image_file_whose_name_is_no_utf8_costs_its_own_row(command, tmp_path):
+    folder = tmp_path / "s1"
+    folder.mkdir()
+    for name in (b"a\xff.png", b"b.png"):
+        Image.fromarray(np.arange(64, dtype=np.uint8).reshape(8, 8)).save(
+            tmp_path / "one.png", format="png"
+        )
+        (tmp_path / "one.png").rename(folder / os.fsdecode(name))
+    single = tmp_path / "s2"
+    single.mkdir()
+    (folder / "b.png").rename(single / "b.png")
+    rows = [{"id": "s1", "image": "s1"}, {"id": "s2", "image": "s2"}]
+    table = write_jsonl(tmp_path / "studies.jsonl", rows)
+    done = command("index", "build", table, "--out", tmp_path / "index", "--images")
+    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
+    index = load_index(tmp_path / "index")
+    assert [each.id for each in index.bad_rows()] == ["s1"]
+    assert index.all_ids() == [["s2"]]
+    assert "rename the file" in done.stderr
+
+
+def test_the_environment_does_not_choose_another_encoder_than_the_indexs(
+    command, corpus, tmp_path, monkeypatch
+):
+    asked = []
+
+    def load(name, **_):
+        asked.append(name)
+        return HashEncoder()
+
+    monkeypatch.setattr("vlscore.embedding.embedder.load_encoder", load)
+    command("index", "build", corpus, "--out", tmp_path / "index", "--encoder", "hash")
+    more = write_jsonl(tmp_path / "more.jsonl", [{"id": "b1", "report": "A new report."}])
+    monkeypatch.setenv("VLSCORE_ENCODER", "gloria")
+    studies = [{"id": "s1", "reference": "Clear lungs.", "candidate": "x"}]
+    table = write_jsonl(tmp_path / "studies.jsonl", studies)
+    added = command("index", "add", more, "--index", tmp_path / "index")
+    assert added.exit_code == 0, added.output
+    found = command("oracle", table, "--index", tmp_path / "index", "--metric", "cosine")
+    assert found.exit_code == 0, found.output
+    assert asked == ["hash", "hash", "hash"]
 
 
 def test_info(command, corpus, tmp_path):

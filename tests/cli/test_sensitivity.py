@@ -78,11 +78,14 @@ def test_ctrl_c_says_what_is_true(perturbed, studies, tmp_path, monkeypatch):
     from vlscore.evaluation.sensitivities import run
 
     run_once = ("-p", perturbed, "--studies", studies, "--metrics", "vlscore")
-    monkeypatch.setattr(run, "write_values", _interrupt)
-    done = _run(*run_once, "-o", tmp_path / "out")
+    with monkeypatch.context() as patch:
+        patch.setattr(run, "write_values", _interrupt)
+        done = _run(*run_once, "-o", tmp_path / "out")
     assert done.exit_code == 130
     assert "The same command goes on from there" in done.stderr
-    monkeypatch.undo()
+    again = _run(*run_once, "-o", tmp_path / "out")
+    # The images of the studies were embedded before.
+    assert re.search(r"went on after row [1-9]", again.stderr)
 
 
 def _interrupt(*_):

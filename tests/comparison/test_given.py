@@ -103,7 +103,6 @@ def test_given_values_stand_beside_the_computed_ones(tables, values, tmp_path):
         ("system,id", ["ours,s0"], InvalidTable, "has no column of values"),
         ("system,id,green", ["x,s0,1"], InvalidTable, "none of its rows is of a system"),
         ("system,id,green", ["ours,s0,1", "ours,s0,2"], InvalidTable, "row 2: .*earlier row"),
-        ("system,id,green", ["ours,s0,good"], InvalidTable, "row 1: .*not a number"),
         ("system,id,rouge-l", ["ours,s0,1"], InvalidSetting, "rename the column"),
     ],
 )
@@ -111,6 +110,23 @@ def test_what_cannot_be_used_is_told(tables, tmp_path, header, rows, error, mess
     values = write(tmp_path, rows, header)
     with pytest.raises(error, match=message):
         compare(tables, tmp_path / "o", Scorer(metrics="rouge-l"), values=values, **QUICK)
+
+
+def test_a_cell_that_is_no_number_costs_its_own_value_and_a_guessed_direction_is_noted(
+    tables, tmp_path
+):
+    rows = [f"{system},s{k},{k},{k}" for system in GREEN for k in range(4)]
+    rows[1] = "ours,s1,good,inf"
+    values = write(tmp_path, rows)
+    run = compare(tables, tmp_path / "o", Scorer(metrics="rouge-l"), values=values, **QUICK)
+    counts = {each["name"]: each["count"] for each in run.content["measured"]}
+    assert counts == {"rouge-l": 4, "green": 3, "radcliq-v1": 3}
+    notes = " ".join(run.notes)
+    assert "2 cells are left out, the first in row 2: column \"green\" holds 'good'" in notes
+    assert "larger is taken to be better" not in notes
+    other = write(tmp_path, rows, "system,id,mine,radcliq-v1")
+    run = compare(tables, tmp_path / "p", Scorer(metrics="rouge-l"), values=other, **QUICK)
+    assert "larger is taken to be better for mine" in " ".join(run.notes)
 
 
 def test_directions_need_a_table(tables, tmp_path):

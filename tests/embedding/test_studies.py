@@ -10,6 +10,7 @@ from tests.doubles import HashEncoder, KeptEncoder
 from vlscore.core import Signature
 from vlscore.data import ImagePolicy
 from vlscore.embedding import StudyEmbedder, StudyViews
+from vlscore.embedding.embedder import _lying_on
 from vlscore.errors import (
     BrokenContract,
     DemonstrationEncoderWarning,
@@ -168,3 +169,15 @@ def test_another_like_this_has_the_same_encoder_and_policies(tmp_path, monkeypat
     assert (other.engine.cache, embedder.engine.cache.folder) == (None, tmp_path / "one")
     half = embedder.like_this(precision="bf16", cache=embedder.engine.cache)
     assert (half.engine.precision, half.engine.cache) == ("bf16", embedder.engine.cache)
+
+
+def test_an_encoder_that_others_hold_stays_where_it_is():
+    """The device "meta" is there on every machine."""
+    encoder = HashEncoder()
+    shared = StudyEmbedder(encoder)
+    vectors = shared.embed_texts(["left effusion"]).vectors
+    moved = _lying_on(torch.device("meta"), encoder)
+    assert moved.device.type == "meta"
+    assert encoder.device.type == shared.encoder.device.type == "cpu"
+    assert torch.equal(shared.embed_texts(["left effusion"]).vectors, vectors)
+    assert StudyEmbedder(encoder, device="cpu").encoder is encoder

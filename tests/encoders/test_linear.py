@@ -7,12 +7,12 @@ import torch
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 
+from tests.tolerances import VECTOR
 from vlscore.encoders import Bert, inference, unchanging_weights
 from vlscore.encoders.blocks import bert as linear
 from vlscore.encoders.blocks.bert import Linear, by_onednn, uses_onednn
 from vlscore.encoders.devices import ProcessorFacts
 
-TOLERANCE = 2e-6
 needs_onednn = pytest.mark.skipif(
     not torch.backends.mkldnn.is_available() or not hasattr(torch.ops.mkldnn, "_linear_pointwise"),
     reason="this build of PyTorch has no oneDNN",
@@ -55,7 +55,7 @@ def test_it_is_the_linear_map_within_the_rounding_of_float32(chosen, layer, shap
     assert found.shape == expected.shape
     assert found.dtype == torch.float32
     if given.numel():
-        assert _relative(found, expected) < TOLERANCE
+        assert _relative(found, expected) < VECTOR
 
 
 @needs_onednn
@@ -63,7 +63,7 @@ def test_it_is_the_linear_map_within_the_rounding_of_float32(chosen, layer, shap
 def test_without_bias_and_of_rows_that_do_not_lie_together(chosen, layer):
     plain = Linear(96, 160, bias=False)
     given = torch.randn(96, 80).T
-    assert _relative(plain(given), given.double() @ plain.weight.double().T) < TOLERANCE
+    assert _relative(plain(given), given.double() @ plain.weight.double().T) < VECTOR
     assert torch.equal(layer(given[::2]), layer(given[::2].contiguous()))
 
 
@@ -109,9 +109,9 @@ def test_bert_by_oneDNN_is_bert(chosen, monkeypatch):
     found = bert(ids, mask)
     assert len(chosen) == 3 * 6
     exact = copy.deepcopy(bert).double()(ids, mask)
-    assert _relative(found, exact) < TOLERANCE
+    assert _relative(found, exact) < VECTOR
     monkeypatch.setattr(linear, "uses_onednn", lambda: False)
-    assert _relative(bert(ids, mask), exact) < TOLERANCE
+    assert _relative(bert(ids, mask), exact) < VECTOR
     assert len(chosen) == 3 * 6
 
 
@@ -123,7 +123,7 @@ def test_the_layers_of_a_librarys_model_can_be_changed_in_place(chosen):
     exact = copy.deepcopy(model).double()
     rows = torch.randn(5, 96)
     assert by_onednn(model) is model
-    assert _relative(model(rows), exact(rows.double())) < TOLERANCE
+    assert _relative(model(rows), exact(rows.double())) < VECTOR
     assert chosen == [32, 32]
     assert list(model.state_dict()) == names
     # What a library builds upon nn.Linear may mean something else by it.

@@ -49,7 +49,7 @@ def test_workers_share_a_processor_and_keep_up_with_a_gpu(embedder, monkeypatch)
     said = advice._of_workers("cpu", 0.4, 0.6)
     assert said.startswith("Decoding is 40% of a study")
     assert "share the cores with the encoder" in said
-    monkeypatch.setattr("os.cpu_count", lambda: 8)
+    monkeypatch.setattr(advice, "usable_cores", lambda: 8)
     assert "from 3 --workers processes on." in advice._of_workers("cuda", 0.75, 0.2)
     assert "and here are 8 cores: decoding is the limit" in advice._of_workers("cuda", 0.95, 0.05)
 

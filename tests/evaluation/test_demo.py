@@ -11,9 +11,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from tests.evaluation.samples import read_scores
+from tests.tolerances import TEXT, of_triangle
 from vlscore.core import resource_path
+from vlscore.data import open_studies
+from vlscore.embedding import StudyViews
 from vlscore.evaluation import evaluate, summary_text
 from vlscore.metrics import Scorer
 
@@ -21,30 +25,57 @@ DEMO = resource_path("weights", "phantom", "demo") / "studies.jsonl"
 KEPT = json.loads((Path(__file__).parent / "data" / "demo.json").read_text())
 METRICS = [name for name in KEPT if "." not in name and "_" not in name]
 METRICS = [name for name in METRICS if name not in ("area", "foot")]
+ROLES = ("candidate", "reference")
+SIDES = ("image_candidate", "image_reference", "candidate_reference", "foot")
 
 
 @pytest.fixture(scope="module")
-def result(tmp_path_factory):
-    scorer = Scorer("phantom-supervised", metrics=METRICS, device="cpu")
+def scorer():
+    return Scorer("phantom-supervised", metrics=METRICS, device="cpu")
+
+
+@pytest.fixture(scope="module")
+def result(tmp_path_factory, scorer):
     return evaluate(DEMO, tmp_path_factory.mktemp("demo"), scorer)
 
 
-def test_every_number_is_the_kept_one(result):
+@pytest.fixture(scope="module")
+def tolerances(scorer):
+    """Name of a number -> how far each study's may be from the kept one."""
+    studies = list(open_studies(DEMO))
+    embedder = scorer.embedder
+    vectors = [
+        embedder.embed_studies([StudyViews(study.images) for study in studies]).vectors,
+        *(embedder.embed_texts([getattr(s, role) for s in studies]).vectors for role in ROLES),
+    ]
+    norms = torch.stack(vectors).norm(dim=2).max(dim=0).values
+    sides = [{name: KEPT[name][k] for name in SIDES} for k in range(len(studies))]
+    each = [
+        of_triangle(s, float(n), embedder.encoder.card.C) for s, n in zip(sides, norms, strict=True)
+    ]
+    return {name: [tolerance[name] for tolerance in each] for name in each[0]}
+
+
+def test_every_number_is_the_kept_one(result, tolerances):
     rows = read_scores(result)
     assert len(rows) == 12
     assert {"vlscore", "bleu-4", "findings-f1.recall", "area", "foot"} <= set(KEPT)
+    assert set(tolerances) < set(KEPT)
+    # What the model admits is far less than what a changed encoder or reader changes.
+    assert max(map(max, tolerances.values())) < 1e-3
     for name, values in KEPT.items():
-        found = [row[name] for row in rows]
-        np.testing.assert_allclose(found, values, rtol=1e-5, atol=1e-9, err_msg=name)
+        apart = np.abs(np.subtract([row[name] for row in rows], values))
+        assert (apart <= tolerances.get(name, TEXT)).all(), (name, apart)
 
 
-def test_the_means_are_those_of_the_kept_numbers(result):
+def test_the_means_are_those_of_the_kept_numbers(result, tolerances):
     metrics = result.summary.metrics
     assert f"{metrics['vlscore'].values['vlscore'].mean.estimate:.4f}" == "0.4888"
     assert f"{KEPT['vlscore'][0]:.4f}" == "0.2184"
     shown = summary_text(result.summary)
     for name in METRICS:
         mean = float(np.mean(KEPT[name]))
-        assert metrics[name].values[name].mean.estimate == pytest.approx(mean, rel=1e-5)
+        tolerance = np.mean(tolerances.get(name, TEXT))
+        assert metrics[name].values[name].mean.estimate == pytest.approx(mean, rel=0, abs=tolerance)
         assert f"{mean:.4f}" in shown
     assert result.summary.metrics["vlscore"].signature.has("DEMONSTRATION-ENCODER")

@@ -569,6 +569,34 @@ class TestTheFace:
             vlscore.score(picture(0), "a", "b")
         assert len(loaded) == 2
 
+    def test_warnings_point_to_the_caller(self, loaded):
+        """Python shows a warning once a line: one inside the package would hide later ones."""
+        pictures = [picture(k) for k in range(2)]
+        scorer = Scorer(HashEncoder())
+        for score in (vlscore.score, scorer.score):
+            with pytest.warns(UserWarning, match="share one reference") as caught:
+                score(pictures, REPORTS[:2], REPORTS[0])
+            assert [each.filename for each in caught] == [__file__]
+            with pytest.warns(UserWarning, match="nothing tells which is frontal") as caught:
+                score(tuple(pictures), REPORTS[0], REPORTS[0])
+            assert [each.filename for each in caught] == [__file__]
+
+    def test_a_checkpoint_that_was_replaced_is_loaded_again(self, loaded, tmp_path, monkeypatch):
+        file = tmp_path / "model.safetensors"
+        for content, count in (("one", 1), ("one", 1), ("another", 2)):
+            if not file.exists() or file.read_text() != content:
+                file.write_text(content)
+            vlscore.score(picture(0), "a", "b", encoder="one", weights=str(file))
+            assert len(loaded) == count
+        monkeypatch.setenv("VLSCORE_WEIGHTS", str(tmp_path))
+        for content, count in (("another", 3), ("a third", 4)):
+            file.write_text(content)
+            vlscore.score(picture(0), "a", "b", encoder="one")
+            assert len(loaded) == count
+        monkeypatch.setenv("VLSCORE_CACHE_GIB", "3")
+        vlscore.score(picture(0), "a", "b", encoder="one")
+        assert len(loaded) == 5
+
 
 def test_sensitivity_signs_as_the_scorer_does():
     """One number has one signature, whichever way it was computed."""

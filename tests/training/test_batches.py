@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from tests.training.toys import ToyEncoder
 from vlscore.core import TrainingProcesses
 from vlscore.training import TrainingSettings
-from vlscore.training.minibatches import AUGMENTATIONS, BatchSource, reworded
+from vlscore.training.augmentation import AUGMENTATIONS
+from vlscore.training.minibatches import BatchSource, reworded
 
 ROWS = np.arange(20)
 

@@ -21,6 +21,7 @@ from vlscore.cli.options import (
     ImageRootOption,
     JsonOption,
     KeepGoingOption,
+    NoCacheOption,
     PrecisionOption,
     QuietOption,
     ReferenceColumnOption,
@@ -74,7 +75,8 @@ def calibrate(
     device: DeviceOption = None,
     precision: PrecisionOption = "fp32",
     compile: CompileOption = False,
-    batch_size: BatchSizeOption = 16,
+    batch_size: BatchSizeOption = None,
+    no_cache: NoCacheOption = False,
     workers: WorkersOption = None,
     image_policy: ImagePolicyOption = "auto",
     views: ViewsOption = "first-frontal",
@@ -120,11 +122,12 @@ def calibrate(
         precision=precision,
         compile=compile,
         batch_size=batch_size,
+        cache=not no_cache,
         image_policy=image_policy,
         views=views,
     )
     with (
-        stopping(None),
+        stopping(None, kept=None),
         row_progress(total, "embedding", quiet=quiet or as_json) as on_progress,
     ):
         found = calibrate(

@@ -235,7 +235,7 @@ def compare(
             on_progress=on_progress,
         )
     say_of_encoder(scorer.embedder if scorer is not None else None)
-    say_of_run(result.notes, out, unchanged=result.unchanged)
+    say_of_run(result.notes, out, unchanged=result.unchanged, resumed_from=result.resumed_from)
     if as_json:
         echo(json.dumps(result.content, indent=2, ensure_ascii=False))
     elif not quiet:

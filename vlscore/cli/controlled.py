@@ -14,6 +14,7 @@ from vlscore.cli.options import (
     IdColumnOption,
     JsonOption,
     KeepGoingOption,
+    NoCacheOption,
     OutOption,
     OverwriteOption,
     PrecisionOption,
@@ -107,7 +108,8 @@ def controlled(
     device: DeviceOption = None,
     precision: PrecisionOption = "fp32",
     compile: CompileOption = False,
-    batch_size: BatchSizeOption = 16,
+    batch_size: BatchSizeOption = None,
+    no_cache: NoCacheOption = False,
     section: SectionOption = "all",
     overwrite: OverwriteOption = False,
     keep_going: KeepGoingOption = False,
@@ -139,6 +141,7 @@ def controlled(
         precision=precision,
         compile=compile,
         batch_size=batch_size,
+        cache=not no_cache,
     )
     named = names_of(observations) or None
     if labelled:
@@ -147,7 +150,7 @@ def controlled(
         options = {"id": "--id-column", "text": "--text-column"}
         table = open_reports(source, id_column=id_column, text_column=text_column, options=options)
     with (
-        stopping(None),
+        stopping(None, kept=None),
         row_progress(None, "pairs", quiet=quiet or as_json) as on_progress,
     ):
         run = run_controlled(

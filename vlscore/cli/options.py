@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from vlscore.cli.output import say_of_precision
+from vlscore.core import usable_cores
 from vlscore.errors import InvalidSetting
 
 if TYPE_CHECKING:
@@ -49,6 +50,18 @@ ViewColumnOption = Annotated[
     str, _column("view", "Column with the view of each image, where there is one.")
 ]
 
+IndexEncoderOption = Annotated[
+    str | None,
+    typer.Option(
+        "--encoder",
+        "-e",
+        metavar="NAME",
+        help="Encoder, which must be the one that the index was built with. Default: that one, by "
+        "the name in the index; VLSCORE_ENCODER is not looked at.",
+        show_default=False,
+        rich_help_panel=ENCODER,
+    ),
+]
 EncoderOption = Annotated[
     str | None,
     typer.Option(
@@ -280,13 +293,11 @@ def text_policy(section: str, reference: str | None = None, candidate: str | Non
 
 
 def worker_count(workers: int | None, sharing: int = 1) -> int:
-    """Processes that decode: as asked for, else one a core, at most 16.
+    """Processes that decode: as asked for, else one for each usable core, at most 16.
 
     Args: sharing: processes of the run that share this machine's cores.
     """
-    import os
-
-    return min(max((os.cpu_count() or 1) // sharing, 1), 16) if workers is None else workers
+    return min(max(usable_cores() // sharing, 1), 16) if workers is None else workers
 
 
 def make_embedder(

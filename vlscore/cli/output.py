@@ -10,7 +10,7 @@ How commands end that were interrupted, or that are one of several processes.
 import contextlib
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -114,11 +114,12 @@ def say_of_run(
         echo(f"went on after row {resumed_from}", err=True)
 
 
-def say_of_failures(shown: "list[tuple[int, str, str]]", count: int, what: str) -> None:
+def say_of_failures(shown: Sequence[tuple[int | None, str, str]], count: int, what: str) -> None:
     """List the first failed rows on stderr.
 
     Args:
-        shown: (row, id, reason), SHOWN_FAILURES of them where there are so many.
+        shown: (row, id, reason), SHOWN_FAILURES of them where there are so many; the row is None
+            where no row of one table is meant.
         count: of all failed rows.
         what: they are, as in "rows lack a value".
     """
@@ -127,8 +128,8 @@ def say_of_failures(shown: "list[tuple[int, str, str]]", count: int, what: str) 
     echo(f"{count} {what}:", fg="red", err=True)
     for row, study_id, error in shown[:SHOWN_FAILURES]:
         name = f"row {row} ({study_id})" if study_id else f"row {row}"
-        echo(f"  {name}: {error}", err=True)
-    if len({row for row, _, _ in shown[:SHOWN_FAILURES]}) < count:
+        echo(f"  {study_id if row is None else name}: {error}", err=True)
+    if len({(row, id if row is None else "") for row, id, _ in shown[:SHOWN_FAILURES]}) < count:
         echo("  ... and more", err=True)
 
 
@@ -372,17 +373,22 @@ def _leave(status: int) -> NoReturn:
 
 
 @contextlib.contextmanager
-def stopping(out: Path | None, kept: str = "what was done is") -> Iterator[None]:
+def stopping(out: Path | None, kept: str | None = "what was done is") -> Iterator[None]:
     """End the command after Ctrl-C with one line that says what it kept.
 
     Args:
         out: folder of the results; None where nothing is written.
-        kept: what a stopped run keeps, as in "finished rows are".
+        kept: what a stopped run keeps in its folder, as in "finished rows are"; None where the
+            command keeps nothing before its end.
     """
     try:
         yield
     except KeyboardInterrupt:
-        there = f"{kept} kept in {out}. The same command goes on from there"
-        lost = f"nothing was kept; with --out FOLDER, {kept}"
-        echo(f"\nstopped; {lost if out is None else there}.", err=True)
+        if kept is None:
+            said = "nothing was kept"
+        elif out is None:
+            said = f"nothing was kept. With --out FOLDER, {kept} kept"
+        else:
+            said = f"{kept} kept in {out}. The same command goes on from there"
+        echo(f"\nstopped; {said}.", err=True)
         raise typer.Exit(INTERRUPTED) from None

@@ -195,7 +195,7 @@ def sensitivity(
             on_progress=on_progress,
         )
     say_of_encoder(embedder)
-    say_of_run(run.notes, out, unchanged=run.unchanged)
+    say_of_run(run.notes, out, unchanged=run.unchanged, resumed_from=run.resumed_from)
     if as_json:
         echo(json.dumps(run.content, indent=2, ensure_ascii=False))
     elif not quiet:

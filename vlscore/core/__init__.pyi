@@ -1,6 +1,7 @@
 from .arrays import ArrayLike as ArrayLike
 from .arrays import as_rows as as_rows
 from .arrays import triples as triples
+from .caller_warnings import warn_caller as warn_caller
 from .chunks import Chunk as Chunk
 from .chunks import Chunks as Chunks
 from .chunks import clear_discarded as clear_discarded
@@ -12,6 +13,7 @@ from .chunks import is_discarding as is_discarding
 from .chunks import key_difference as key_difference
 from .chunks import stamps as stamps
 from .chunks import unfinished_key as unfinished_key
+from .cores import usable_cores as usable_cores
 from .files import __version__ as __version__
 from .files import atomic_write as atomic_write
 from .files import file_digest as file_digest
@@ -23,6 +25,7 @@ from .files import writing as writing
 from .finish import RECORD as RECORD
 from .finish import FinishedRun as FinishedRun
 from .finish import finished_run as finished_run
+from .frames import flat as flat
 from .frames import frame as frame
 from .frames import frame_of_columns as frame_of_columns
 from .frames import read_frame as read_frame

@@ -22,6 +22,8 @@ def frame(
 ) -> "pandas.DataFrame":
     """One row a record, a dataclass or mapping; an interval becomes the columns x, x.low, x.high.
 
+    The p value of a tested difference becomes x.p_value.
+
     Args: signatures: what the numbers depend on, by metric; they go into the frame's `attrs`.
     Raises: MissingDependency where pandas is absent.
     """
@@ -68,13 +70,15 @@ def flat(record: Mapping[str, Any], name: str = "") -> dict[str, Any]:
 
     >>> flat({"metric": "bleu-4", "tau": {"estimate": 0.5, "low": 0.4, "high": 0.6}})
     {'metric': 'bleu-4', 'tau': 0.5, 'tau.low': 0.4, 'tau.high': 0.6}
+    >>> flat({"tau": {"estimate": 0.5, "low": 0.4, "high": 0.6, "p_value": 0.01}})
+    {'tau': 0.5, 'tau.low': 0.4, 'tau.high': 0.6, 'tau.p_value': 0.01}
     """
     found: dict[str, Any] = {}
     for key, value in record.items():
         whole = f"{name}.{key}" if name else key
-        if isinstance(value, Mapping) and set(value) == _INTERVAL:
-            found |= {whole: value["estimate"]}
-            found |= {f"{whole}.{bound}": value[bound] for bound in ("low", "high")}
+        if isinstance(value, Mapping) and set(value) >= _INTERVAL:
+            bounds = {f"{whole}.{part}": value[part] for part in value if part != "estimate"}
+            found |= {whole: value["estimate"]} | bounds
         elif isinstance(value, Mapping):
             found |= flat(value, whole)
         else:

@@ -8,13 +8,13 @@ of users' own register members by an entry point of the family's group.
 
 import difflib
 import re
-import warnings
 from collections.abc import Callable, Iterable, Iterator
 from importlib import import_module
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+from vlscore.core.caller_warnings import warn_caller
 from vlscore.errors import InvalidSetting, UnknownName, VLScoreError
 
 Member = TypeVar("Member")
@@ -155,8 +155,8 @@ class Registry(Generic[Member]):
         for name in self.names():
             try:
                 found.append((name, self.find(name)))
-            except (UnknownName, InvalidSetting) as error:
-                warnings.warn(f"{self._noun} {name} is left out: {error}", stacklevel=2)
+            except VLScoreError as error:
+                warn_caller(f"{self._noun} {name} is left out: {error}")
         return found
 
     def _imported(self, target: str) -> Any:
@@ -167,12 +167,14 @@ class Registry(Generic[Member]):
                 found = getattr(found, part)
         except VLScoreError:
             raise
-        except (ImportError, AttributeError) as error:
+        except Exception as error:
+            # A module of a user's may raise anything.
             raise UnknownName(
-                f"no {self._noun} is called {target!r}, and it cannot be imported either: {error}. "
-                'Write a registered name, or "package.module:attribute" of a module that Python '
-                "finds (its folder may need to be in PYTHONPATH)"
-            ) from None
+                f"no {self._noun} is called {target!r}, and it cannot be imported either: "
+                f"{type(error).__name__}: {error}. Write a registered name, or "
+                '"package.module:attribute" of a module that Python finds (its folder may need to '
+                "be in PYTHONPATH)"
+            ) from error
         self._check(found)
         return found
 

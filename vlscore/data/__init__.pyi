@@ -57,10 +57,11 @@ from .study import Report as Report
 from .study import Study as Study
 from .study import StudyImages as StudyImages
 from .study import check_encodable as check_encodable
-from .study import id_of as id_of
 from .study import is_encodable as is_encodable
 from .study import is_missing as is_missing
 from .study import looks_missing as looks_missing
+from .study import name_of as name_of
+from .study import number_of as number_of
 from .study import paths_of as paths_of
 from .study import text_of as text_of
 from .study_tables import ReportTable as ReportTable

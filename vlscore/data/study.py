@@ -75,6 +75,31 @@ def id_of(value: Any, column: str) -> str | None:
     return str(value).strip()
 
 
+def name_of(value: Any, column: str) -> str:
+    """Return an id or name as text, an integer without a decimal point; the cell is not empty."""
+    name = id_of(value, column)
+    if name is None:
+        raise InvalidStudy(f'column "{column}" is empty')
+    return name
+
+
+def number_of(value: Any, column: str) -> float | None:
+    """Return a finite number; None where the cell is empty."""
+    if is_missing(value):
+        return None
+    try:
+        if isinstance(value, bool):
+            raise ValueError(value)
+        number = float(value)
+    except (TypeError, ValueError):
+        raise InvalidStudy(f'column "{column}" holds {value!r}, not a number') from None
+    if math.isnan(number):
+        return None
+    if math.isinf(number):
+        raise InvalidStudy(f'column "{column}" holds {value!r}; a finite number is needed')
+    return number
+
+
 def text_of(value: Any, column: str) -> str | None:
     """A report as it stands; None where the cell is empty or blank."""
     value = _decoded(value, column)

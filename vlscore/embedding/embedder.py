@@ -5,8 +5,8 @@ From studies to embeddings: which images of a study count, how they are read, by
 Everything that looks at embeddings (scores, benchmarks, indexes, oracles) embeds through this.
 """
 
+import copy
 import os
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from vlscore.core import Cache, Signature, open_cache
+from vlscore.core import Cache, Signature, confirm, open_cache, warn_caller
 from vlscore.data import ImagePolicy, Provenance, Radiograph, is_lateral, projection, stored_view
 from vlscore.embedding.decoding import ImageDecoder, PendingPixels
 from vlscore.embedding.engine import EmbeddingEngine
@@ -198,7 +198,7 @@ class StudyEmbedder:
         self.encoder = _ready(encoder, device, weights, tokenizer)
         check_precision(precision, self.encoder.device)
         if (reason := why_slow(precision, self.encoder.device)) is not None:
-            warnings.warn(reason, SlowPrecisionWarning, stacklevel=2)
+            warn_caller(reason, SlowPrecisionWarning)
         self.image_policy = _check_policy(policy or self.encoder.image_policy, self.encoder)
         self.views = check_view_policy(views, self.encoder)
         self.engine = EmbeddingEngine(
@@ -341,9 +341,18 @@ def _ready(
     if isinstance(encoder, JointEncoder):
         check_alone(weights=weights, tokenizer=tokenizer)
         check_ready(encoder)
-        return encoder if device is None else encoder.to(check_device(device))
+        return encoder if device is None else _lying_on(check_device(device), encoder)
     device = device or ("cuda" if torch.cuda.is_available() else "cpu")
     return load_encoder(encoder, weights=weights, tokenizer=tokenizer, device=device)
+
+
+def _lying_on(device: torch.device, encoder: JointEncoder) -> JointEncoder:
+    """The encoder itself where it lies on the device, else a copy there: others may hold it."""
+    if encoder.device.type == device.type and device.index in (None, encoder.device.index):
+        return encoder
+    # The copy has no checks of its own that still run.
+    confirm(encoder)
+    return copy.deepcopy(encoder).to(device)
 
 
 def _check_policy(policy: ImagePolicy, encoder: JointEncoder) -> ImagePolicy:
@@ -364,10 +373,9 @@ def _black_radiograph() -> Radiograph:
 
 @cache
 def _warn_of_demonstration(name: str) -> None:
-    warnings.warn(
+    warn_caller(
         f'the bundled encoder "{name}" was trained on synthetic phantoms, for demonstration and '
         "tests: its scores of real radiographs mean nothing. Name a real encoder with encoder=... "
         "or VLSCORE_ENCODER (`vlscore encoders` lists them)",
         DemonstrationEncoderWarning,
-        stacklevel=4,
     )

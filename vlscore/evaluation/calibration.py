@@ -32,7 +32,9 @@ if TYPE_CHECKING:
 
 QUANTILES = (0.5, 0.9, 0.95, 0.99)
 
-# Batches of images that are decoded before they are embedded.
+# How often another study is drawn where a study's own text was. Then those that are left are drawn
+# among the other texts alone.
+_ROUNDS = 100
 
 OnProgress = Callable[[int, int], None]
 
@@ -306,9 +308,28 @@ def _draw_others(texts: Sequence[str], others: int, seed: int, path: Path) -> ND
         raise InvalidTable(f"{path}: all references that can be used are equal, so none is another")
     own = np.array([numbers[text] for text in texts])
     drawn = rng.integers(len(texts), size=(len(texts), others))
-    while (same := own[drawn] == own[:, None]).any():
+    for _ in range(_ROUNDS):
+        if not (same := own[drawn] == own[:, None]).any():
+            return drawn
         drawn[same] = rng.integers(len(texts), size=int(same.sum()))
+    same = own[drawn] == own[:, None]
+    drawn[same] = _of_others(own, np.nonzero(same)[0], rng)
     return drawn
+
+
+def _of_others(
+    own: NDArray[np.int64], studies: NDArray[np.int64], rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """Draw one study of another text for each of some studies, all others equally likely.
+
+    In the order of texts, the studies of one text follow each other: a number is drawn among the
+    others, and moved past the study's own text.
+    """
+    order = np.argsort(own, kind="stable")
+    begins = np.searchsorted(own[order], own[studies], side="left")
+    counts = np.bincount(own)[own[studies]]
+    drawn = rng.integers(len(own) - counts)
+    return np.asarray(order[drawn + counts * (drawn >= begins)])
 
 
 def _quantile(areas: NDArray[np.float64], share: float, rows: NDArray[np.float64]) -> float:

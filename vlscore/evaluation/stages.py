@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from vlscore.core import ResumableFolder
+from vlscore.core import ResumableFolder, usable_cores
 from vlscore.data import Study, format_name, read_image
 from vlscore.embedding import (
     EmbeddingEngine,
@@ -343,7 +343,7 @@ def advice_on(
 
 def _of_workers(device: str, decoding: float, encoding: float) -> str:
     """What processes that decode can gain, where decoding and encoding take these shares."""
-    cores = os.cpu_count() or 1
+    cores = usable_cores()
     said = f"Decoding is {decoding:.0%} of a study"
     if device == "cpu":
         said += (

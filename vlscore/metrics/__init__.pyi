@@ -2,6 +2,8 @@ from .batch import Batch as Batch
 from .batch import Computed as Computed
 from .batch import EmbeddingTriples as EmbeddingTriples
 from .batch import MetricValues as MetricValues
+from .elsewhere import ValueColumns as ValueColumns
+from .elsewhere import known_metric as known_metric
 from .library.composite import Composite as Composite
 from .library.composite import CompositeInput as CompositeInput
 from .library.composite import CompositeProvider as CompositeProvider
@@ -41,12 +43,12 @@ from .plan import support_of_sums as support_of_sums
 from .plan import usable_metrics as usable_metrics
 from .provider import Provider as Provider
 from .provider import one_column as one_column
+from .provider import provider_of as provider_of
 from .provider import text_metric as text_metric
 from .registry import METRICS as METRICS
 from .registry import find_metric as find_metric
 from .registry import find_metrics as find_metrics
 from .registry import metric_from_file as metric_from_file
-from .registry import provider_of as provider_of
 from .registry import register as register
 from .scorer import DEFAULT_METRIC as DEFAULT_METRIC
 from .scorer import Item as Item

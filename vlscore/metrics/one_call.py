@@ -4,7 +4,9 @@ Scores of a validation loop, gathered batch by batch.
 """
 
 import os
+from collections.abc import Mapping
 from functools import lru_cache
+from pathlib import Path
 from typing import Any, overload
 
 import numpy as np
@@ -12,11 +14,16 @@ import numpy as np
 from vlscore.errors import InvalidSetting
 from vlscore.metrics.batch import MetricValues
 from vlscore.metrics.metric import Metric
+from vlscore.metrics.networks.remembered import stamps
 from vlscore.metrics.scorer import OnError, Scorer
 from vlscore.metrics.scores import Score, ScoreTable
 
 # Options whose scorers stay loaded; each may hold an encoder.
 _KEPT = 4
+# A changed variable is another default.
+_VARIABLES = ("VLSCORE_ENCODER", "VLSCORE_CACHE", "VLSCORE_CACHE_GIB", "VLSCORE_WEIGHTS")
+# Options that name files.
+_FILES = ("weights", "tokenizer")
 
 
 @overload
@@ -68,16 +75,23 @@ def score(
     Returns: a Score, or a ScoreTable for a batch.
     Raises: UnreadableImage, InvalidReport, InvalidStudy and those of `Scorer`.
     """
-    # A changed environment variable is another default.
-    default = os.environ.get("VLSCORE_ENCODER"), os.environ.get("VLSCORE_CACHE")
     frozen = {n: tuple(v) if isinstance(v, list) else v for n, v in sorted(options.items())}
-    scorer = _shared_scorer(default, **frozen)
+    scorer = _shared_scorer((*map(os.environ.get, _VARIABLES), *_stamps_of(options)), **frozen)
     found: Score | ScoreTable = scorer.score(image, candidate, reference, on_error=on_error)
     return found
 
 
+def _stamps_of(options: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Path, time and size of each file that a scorer is loaded from, as far as it is named.
+
+    A checkpoint that was replaced is loaded again.
+    """
+    named = [options.get(name) for name in _FILES] + [os.environ.get("VLSCORE_WEIGHTS")]
+    return tuple(stamps(Path(each)) for each in named if isinstance(each, str | Path) and each)
+
+
 @lru_cache(maxsize=_KEPT)
-def _shared_scorer(defaults: tuple[str | None, ...], **options: Any) -> Scorer:
+def _shared_scorer(loaded_from: tuple[Any, ...], **options: Any) -> Scorer:
     return Scorer(**options)
 
 

@@ -1,7 +1,6 @@
 """Studies in, scores out."""
 
 import os
-import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
@@ -10,7 +9,7 @@ from typing import Any, Literal, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from vlscore.core import Cache, Signature, confirm, open_cache
+from vlscore.core import Cache, Signature, confirm, open_cache, warn_caller
 from vlscore.data import ImagePolicy, TextPolicy, select, select_from_parts
 from vlscore.embedding import EmbeddedRows, ImageDecoder, StudyEmbedder, StudyViews
 from vlscore.encoders import JointEncoder, Precision
@@ -213,12 +212,10 @@ class Scorer:
         items = [Item(g, r, None if i is None else StudyViews(i)) for i, g, r in rows]
         table = self.score_items(items)
         if guessed := sum(item.shown is not None and item.shown.guessed for item in items):
-            warnings.warn(
+            warn_caller(
                 f"of {guessed} {'studies' if guessed > 1 else 'study'} with several images nothing "
                 "tells which is frontal; the first was taken. Name one image, or choose "
-                'views="mean" (--views mean)',
-                UserWarning,
-                stacklevel=2,
+                'views="mean" (--views mean)'
             )
         if self.embedder is not None:
             confirm(self.embedder.encoder)

@@ -1,9 +1,9 @@
 """What a caller may give for images and reports, as rows of one study each."""
 
 import os
-import warnings
 from typing import Any
 
+from vlscore.core import warn_caller
 from vlscore.data import images_in
 from vlscore.errors import InvalidStudy
 from vlscore.metrics.batch import as_texts
@@ -61,8 +61,7 @@ def _check_texts_of_several(
     looked_at = {"candidate": candidates, "reference": references if needs.references else ()}
     for role, texts in looked_at.items():
         if texts is None:
-            # The warning points at the call of `Scorer.score`.
-            warnings.warn(f"{count} studies share one {role}", UserWarning, stacklevel=4)
+            warn_caller(f"{count} studies share one {role}")
 
 
 def _is_many(texts: Any) -> bool:

@@ -15,7 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vlscore.core import Chunk, Chunks, Signature, damaged
-from vlscore.data import BadRow, ColumnNames, Report, TextPolicy, open_reports, open_studies
+from vlscore.data import (
+    BadRow,
+    ColumnNames,
+    Report,
+    Study,
+    TextPolicy,
+    is_encodable,
+    open_reports,
+    open_studies,
+)
 from vlscore.embedding import Embedded, StudyEmbedder
 from vlscore.errors import InvalidReport, InvalidSetting
 
@@ -126,10 +135,17 @@ def _images(table: Path, settings: SourceSettings) -> Iterator[Report | BadRow]:
         options={"id": "--id-column", "image": "--image-column"},
     )
     rows = open_studies(table, needs={"image"}, image_root=settings.image_root, columns=names)
-    return (
-        row if isinstance(row, BadRow) else Report(row.id, str(row.images[0]), row.row)
-        for row in rows
-    )
+    return (_named_by_image(row) for row in rows)
+
+
+def _named_by_image(row: Study | BadRow) -> Report | BadRow:
+    if isinstance(row, BadRow):
+        return row
+    path = str(row.images[0])
+    if not is_encodable(path):
+        reason = f"the image's name {path!a} holds bytes that are not UTF-8: rename the file"
+        return BadRow(row.row, row.id, reason)
+    return Report(row.id, path, row.row)
 
 
 _ITEMS, _VECTORS = "items.json", "vectors.npy"
@@ -170,8 +186,8 @@ def request_of(key: dict[str, Any]) -> str:
 
 
 def short_digest(text: str) -> bytes:
-    """Sixteen bytes that stand for a text."""
-    return hashlib.sha256(text.encode("utf-8")).digest()[:16]
+    """Return sixteen bytes that stand for a text, also for a file name that is no UTF-8."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:16]
 
 
 class KnownTexts:

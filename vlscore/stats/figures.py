@@ -99,5 +99,5 @@ def _draw(
     if lines:
         axis.legend(fontsize="x-small", loc="best")
     axis.set_yticks(range(len(names)), names)
-    axis.set_ylim(len(names) - 0.5, -0.5)
+    axis.set_ylim(max(len(names), 1) - 0.5, -0.5)
     axis.grid(axis="x", linewidth=0.3)

@@ -13,7 +13,7 @@ from torch import Tensor
 from vlscore.core import TrainingProcesses
 from vlscore.data import split_sentences
 from vlscore.encoders import JointEncoder, Tokens
-from vlscore.training.augmentation import AUGMENTATIONS
+from vlscore.training.augmentation import AUGMENTATIONS, Augmentation
 from vlscore.training.settings import TrainingSettings
 from vlscore.training.training_pairs import Grey, Pairs, as_radiograph
 

@@ -14,6 +14,7 @@ from vlscore.core import ResumableFolder, TrainingProcesses, connected, run_reco
 from vlscore.encoders import JointEncoder, check_device, find_encoder
 from vlscore.errors import InvalidSetting
 from vlscore.evaluation import Calibration
+from vlscore.training.augmentation import AUGMENTATIONS
 from vlscore.training.loop import (
     WAYS,
     OnStep,
@@ -23,7 +24,7 @@ from vlscore.training.loop import (
     measure_constant,
     split,
 )
-from vlscore.training.minibatches import AUGMENTATIONS, BatchSource, Rows
+from vlscore.training.minibatches import BatchSource, Rows
 from vlscore.training.objective import Objective
 from vlscore.training.registry import find_objective
 from vlscore.training.settings import TrainingSettings, config_of, labels_of, write_config

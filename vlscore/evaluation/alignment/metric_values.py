@@ -7,19 +7,13 @@ from pathlib import Path
 
 import numpy as np
 
-from vlscore.core import cells, file_digest, write_json
-from vlscore.data import columns_of, read_rows
+from vlscore.core import cells, write_json
+from vlscore.data import columns_of, name_of, read_rows
 from vlscore.embedding import StudyViews
-from vlscore.errors import InvalidSetting, InvalidStudy, InvalidTable, UnknownName, VLScoreError
+from vlscore.errors import InvalidSetting, InvalidStudy, InvalidTable
 from vlscore.evaluation.alignment.agreement import MeasuredMetric
-from vlscore.evaluation.alignment.rated_pairs import (
-    Array,
-    RatedPairs,
-    missing_columns,
-    name_of,
-    number_of,
-)
-from vlscore.metrics import Item, Metric, Scorer, find_metric, metric_from_file
+from vlscore.evaluation.alignment.rated_pairs import Array, RatedPairs, missing_columns
+from vlscore.metrics import Item, Metric, Scorer, ValueColumns, find_metric
 
 _VALUES, _FAILED = "values.npy", "failed.json"
 # Row of the pairs and name of the metric -> why there is no value.
@@ -154,8 +148,7 @@ def read_values(
 ) -> tuple[list[MeasuredMetric], Failures, list[str]]:
     """Values that were computed elsewhere: one row a pair, one column a metric.
 
-    A column that has the name of a metric of vlscore has its direction; of others larger values
-    are better unless they are named.
+    Directions and cells that are no numbers are treated as `ValueColumns` does.
 
     Args:
         study_column, candidate_column: whose cells are the pairs' ids; the latter may be absent
@@ -174,8 +167,7 @@ def read_values(
     names = [name for name in found if name not in (study_column, candidate_column)]
     if not names:
         raise InvalidTable(f"{path}: has no column of values beside those of the ids")
-    if unknown := sorted(set(lower_is_better) - set(names)):
-        raise InvalidSetting(f"{path}: no column {', '.join(unknown)}; found: {', '.join(names)}")
+    columns = ValueColumns(path, names, lower_is_better)
     by_both = not alone or candidate_column in found
     places = {
         (study, candidate if by_both else ""): k
@@ -183,7 +175,7 @@ def read_values(
     }
     values = {name: np.full(len(pairs), np.nan) for name in names}
     failures: Failures = {}
-    others, seen = 0, set()
+    seen = set()
     for number, record in read_rows(path):
         if isinstance(record, str):
             raise InvalidTable(f"{path}, row {number}: {record}")
@@ -193,7 +185,7 @@ def read_values(
         except InvalidStudy as error:
             raise InvalidTable(f"{path}, row {number}: {error}") from None
         if pair not in places:
-            others += 1
+            columns.pass_over()
             continue
         if pair in seen:
             raise InvalidTable(
@@ -201,44 +193,21 @@ def read_values(
             )
         seen.add(pair)
         for name in names:
-            try:
-                number_found = number_of(record[name], name)
-                if number_found is not None:
-                    values[name][places[pair]] = number_found
-            except InvalidStudy as error:
-                failures[places[pair], name] = f"{path}, row {number}: {error}"
+            found_value, why = columns.value(number, record[name], name)
+            values[name][places[pair]] = found_value
+            if why is not None:
+                failures[places[pair], name] = why
     if not seen:
         raise InvalidTable(f"{path}: none of its rows has the ids of a rated pair")
     for name in names:
         for row in np.flatnonzero(np.isnan(values[name])):
-            failures.setdefault((int(row), name), f"{path} has no value")
-    signature = f"values|file:{path.name}|sha256:{file_digest(path)[:8]}"
+            failures.setdefault((int(row), name), columns.lacking)
+    signature = str(columns.signature)
     metrics = [
-        MeasuredMetric(name, values[name], is_higher_better(name, lower_is_better), signature)
+        MeasuredMetric(name, values[name], columns.is_higher_better(name), signature)
         for name in names
     ]
-    notes = [f"{path}: {others} rows are of no rated pair"] if others else []
-    if guessed := [name for name in names if name not in lower_is_better and not _known(name)]:
-        notes.append(
-            f"larger is taken to be better for {', '.join(guessed)} of {path}; name those where it "
-            "is not with --lower-is-better"
-        )
-    return metrics, failures, notes
-
-
-def is_higher_better(name: str, lower_is_better: Collection[str]) -> bool:
-    """The direction of a column of values: as told, as its metric's, else larger is better."""
-    if name in lower_is_better:
-        return False
-    return metric_from_file(name, "a header").higher_is_better if _known(name) else True
-
-
-def _known(name: str) -> bool:
-    try:
-        metric_from_file(name, "a header")
-    except (UnknownName, VLScoreError):
-        return False
-    return True
+    return metrics, failures, columns.notes("rated pair")
 
 
 def write_values(path: Path, pairs: RatedPairs, metrics: Sequence[MeasuredMetric]) -> None:

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from vlscore.data import BadRow, StudyImages, id_of
+from vlscore.data import BadRow, StudyImages, number_of
 from vlscore.errors import InvalidStudy, InvalidTable
 
 Array = NDArray[np.float64]
@@ -43,6 +43,7 @@ class RatedPairs:
             candidate of its study; ranks of two studies cannot be compared).
         references, texts: the reports; None where the set does not bring them.
         images: of each pair's study, None where it has none; None where the set brings none.
+        rows: number of each pair's first row in the table; None where the set is several files.
         bad: rows that could not be used, with the reason.
         notes: what a user should know of how the set was read.
         files: that were read.
@@ -56,6 +57,7 @@ class RatedPairs:
     references: tuple[str, ...] | None = None
     texts: tuple[str, ...] | None = None
     images: tuple[StudyImages | None, ...] | None = None
+    rows: tuple[int | None, ...] | None = None
     bad: tuple[BadRow, ...] = ()
     notes: tuple[str, ...] = field(default=())
     files: tuple[Path, ...] = ()
@@ -129,6 +131,7 @@ class Builder:
     notes: list[str] = field(default_factory=list)
     bad: list[BadRow] = field(default_factory=list)
     _pairs: dict[Pair, _Texts] = field(default_factory=dict)
+    _rows: dict[Pair, int | None] = field(default_factory=dict)
     _raters: dict[str, None] = field(default_factory=dict)
     _scores: dict[str, dict[tuple[Pair, str], float]] = field(default_factory=dict)
     _counts: dict[tuple[Pair, str], dict[tuple[str, bool | None], float]] = field(
@@ -153,8 +156,14 @@ class Builder:
         reference: str | None = None,
         text: str | None = None,
         images: StudyImages | None = None,
+        *,
+        row: int | None = None,
     ) -> None:
-        """A pair, once or again; raises InvalidStudy where it had other reports before."""
+        """A pair, once or again; raises InvalidStudy where it had other reports before.
+
+        Args: row: number in the table, where the set is one table.
+        """
+        self._rows.setdefault(pair, row)
         known = self._pairs.setdefault(pair, _Texts(reference, text, images))
         for name, before, now in (
             ("reference", known.reference, reference),
@@ -211,6 +220,7 @@ class Builder:
             references=tuple(t.reference or "" for t in texts) if has_references else None,
             texts=tuple(t.text or "" for t in texts) if has_texts else None,
             images=tuple(t.images for t in texts) if has_images else None,
+            rows=tuple(self._rows[pair] for pair in pairs),
             bad=tuple(self.bad),
             notes=tuple(self.notes),
             files=self.files,
@@ -281,23 +291,6 @@ def _summed(counts: dict[tuple[str, bool | None], float], name: str) -> float:
     )
 
 
-def number_of(value: Any, column: str) -> float | None:
-    """A rating; None where the cell is empty. Raises InvalidStudy for anything but a number."""
-    if value is None or (isinstance(value, str) and not value.strip()):
-        return None
-    try:
-        if isinstance(value, bool):
-            raise ValueError(value)
-        number = float(value)
-    except (TypeError, ValueError):
-        raise InvalidStudy(f'column "{column}" holds {value!r}, not a number') from None
-    if np.isnan(number):
-        return None
-    if np.isinf(number):
-        raise InvalidStudy(f'column "{column}" holds {value!r}; ratings are finite')
-    return number
-
-
 def count_of(value: Any, column: str) -> float:
     """A count of errors; raises InvalidStudy for an empty cell or a negative or broken number."""
     number = number_of(value, column)
@@ -314,14 +307,6 @@ def yes_or_no(value: Any, column: str) -> bool:
     if word not in _YES | _NO:
         raise InvalidStudy(f'column "{column}" holds {value!r}; write true or false')
     return word in _YES
-
-
-def name_of(value: Any, column: str) -> str:
-    """An id or name as text, an integer without a decimal point; raises InvalidStudy if empty."""
-    name = id_of(value, column)
-    if name is None:
-        raise InvalidStudy(f'column "{column}" is empty')
-    return name
 
 
 def missing_columns(

@@ -39,7 +39,16 @@ from typing import Any
 
 import numpy as np
 
-from vlscore.data import BadRow, Study, StudyTable, columns_of, read_rows, text_of
+from vlscore.data import (
+    BadRow,
+    Study,
+    StudyTable,
+    columns_of,
+    name_of,
+    number_of,
+    read_rows,
+    text_of,
+)
 from vlscore.errors import InvalidSetting, InvalidStudy, InvalidTable
 from vlscore.evaluation.alignment.rated_pairs import (
     Builder,
@@ -47,8 +56,6 @@ from vlscore.evaluation.alignment.rated_pairs import (
     RatedPairs,
     count_of,
     missing_columns,
-    name_of,
-    number_of,
     yes_or_no,
 )
 

@@ -13,6 +13,8 @@ from vlscore.data import (
     check_encodable,
     columns_of,
     is_missing,
+    name_of,
+    number_of,
     paths_of,
     read_rows,
     text_of,
@@ -25,8 +27,6 @@ from vlscore.evaluation.alignment.rated_pairs import (
     RatedPairs,
     count_of,
     missing_columns,
-    name_of,
-    number_of,
     yes_or_no,
 )
 from vlscore.evaluation.alignment.rated_sets import (
@@ -158,6 +158,7 @@ class _Reader:
                 self._text(record, "reference"),
                 self._text(record, "candidate"),
                 self._images(pair[0], record),
+                row=number,
             )
             for who, what, value in self._ratings(record, rater):
                 builder.add_score(pair, who, what, value)

@@ -73,6 +73,7 @@ class AlignmentRun:
         notes: what a user should know besides.
         result, fit: the numbers; None where the run had ended before, or nothing was fitted.
         unchanged: everything was there already.
+        resumed_from: rows that an earlier, stopped run had finished.
     """
 
     folder: Path
@@ -82,6 +83,7 @@ class AlignmentRun:
     result: Alignment | None = None
     fit: CompositeFit | None = None
     unchanged: bool = False
+    resumed_from: int = 0
 
     @property
     def signatures(self) -> list[str]:
@@ -92,7 +94,7 @@ class AlignmentRun:
         """One row a metric and rating: every correlation with its interval. Needs pandas."""
         return frame(self.content["agreements"])
 
-    def first_failures(self, count: int) -> list[tuple[int, str, str]]:
+    def first_failures(self, count: int) -> list[tuple[int | None, str, str]]:
         """(row, id, reason) of the first rows and pairs that lack something."""
         failures = self.content["failures"][:count]
         return [(each["row"], each["id"] or "", each["error"]) for each in failures]
@@ -180,7 +182,15 @@ def run_alignment(
             )
 
         folder.finish(write, rows=done)
-        return AlignmentRun(folder.out, content, tables, tuple(run.notes), result, fitted)
+        return AlignmentRun(
+            folder.out,
+            content,
+            tables,
+            tuple(run.notes),
+            result,
+            fitted,
+            resumed_from=folder.resumed_from,
+        )
 
 
 class _Run:
@@ -358,7 +368,7 @@ def _content(
                 ),
                 *(
                     {
-                        "row": row + 1,
+                        "row": pairs.rows[row] if pairs.rows is not None else None,
                         "id": f"{pairs.studies[row]}, {pairs.candidates[row]}",
                         "metric": name,
                         "error": why,

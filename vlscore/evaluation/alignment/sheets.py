@@ -37,6 +37,7 @@ from vlscore.data import (
     TextPolicy,
     columns_of,
     is_missing,
+    name_of,
     open_studies,
     read_rows,
 )
@@ -47,7 +48,6 @@ from vlscore.evaluation.alignment.rated_pairs import (
     RatedPairs,
     count_of,
     missing_columns,
-    name_of,
 )
 from vlscore.evaluation.alignment.rated_sets import CATEGORIES
 from vlscore.retrieval import ANSWERS, read_answers

@@ -2,12 +2,11 @@
 
 import csv
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from vlscore.core import plain, record_cells
+from vlscore.core import flat, plain, record_cells
 from vlscore.errors import MissingDependency
 from vlscore.evaluation.alignment.agreement import Alignment, MetricAgreement
 from vlscore.evaluation.alignment.fitted import CompositeFit
@@ -221,8 +220,8 @@ def draw(found: Alignment, path: Path) -> str | None:
 
 
 def write_csv(path: Path, records: Iterable[Any]) -> None:
-    """Dataclasses as rows; an interval becomes three columns, what is not defined is empty."""
-    rows = [_flat(record) for record in records]
+    """Write dataclasses as rows, with columns as `frame` names them; what is undefined is empty."""
+    rows = [flat(plain(record)) for record in records]
     names = list(dict.fromkeys(name for row in rows for name in row))
     with path.open("w", encoding="utf-8", newline="") as stream:
         writer = csv.DictWriter(stream, names, restval="")
@@ -239,22 +238,3 @@ def _sorted(found: Alignment, rating: str) -> list[MetricAgreement]:
         return math.inf if math.isnan(tau) else -tau
 
     return sorted(mine, key=place)
-
-
-def _flat(record: Any, name: str = "") -> dict[str, Any]:
-    if isinstance(record, Interval):
-        return {
-            name: plain(record.estimate),
-            f"{name}.low": plain(record.low),
-            f"{name}.high": plain(record.high),
-        }
-    if isinstance(record, Mapping):
-        inner = record.items()
-    elif is_dataclass(record):
-        inner = {each.name: getattr(record, each.name) for each in fields(record)}.items()
-    else:
-        return {name: plain(record)}
-    found: dict[str, Any] = {}
-    for key, value in inner:
-        found |= _flat(value, f"{name}.{key}" if name else str(key))
-    return found

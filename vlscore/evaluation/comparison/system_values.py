@@ -11,14 +11,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from vlscore.core import file_digest
-from vlscore.data import Study, columns_of, read_rows
+from vlscore.data import Study, columns_of, name_of, read_rows
 from vlscore.embedding import EmbeddedRows, StudyEmbedder
 from vlscore.errors import InvalidSetting, InvalidStudy, InvalidTable, VLScoreError
-from vlscore.evaluation.alignment.metric_values import is_higher_better
-from vlscore.evaluation.alignment.rated_pairs import missing_columns, name_of, number_of
+from vlscore.evaluation.alignment.rated_pairs import missing_columns
 from vlscore.evaluation.sensitivities.changed_pairs import StudyVectors
-from vlscore.metrics import Batch, EmbeddingTriples, Metric, Scorer
+from vlscore.metrics import Batch, EmbeddingTriples, Metric, Scorer, ValueColumns
 
 
 @dataclass(frozen=True)
@@ -207,8 +205,7 @@ def read_given(
 ) -> tuple[list[GivenMetric], list[str]]:
     """Metrics of a table with one row a system and study, one column a metric; and notes.
 
-    A column that has the name of a metric of vlscore has its direction; of others larger values
-    are better unless they are named.
+    Directions and cells that are no numbers are treated as `ValueColumns` does.
 
     Args:
         path: of the table; None where there is none, and so no metrics.
@@ -217,7 +214,7 @@ def read_given(
 
     Raises:
         InvalidTable: the file cannot be read, has not the columns, names a study of a system
-            twice, holds what is no number, or has no row that is compared.
+            twice, or has no row that is compared.
         InvalidSetting: a name in `lower_is_better` is no column, or a column is computed here.
     """
     if path is None:
@@ -234,12 +231,10 @@ def read_given(
         raise InvalidSetting(
             f"{', '.join(both)}: computed and read from {path} alike; rename the column"
         )
-    if unknown := sorted(set(lower_is_better) - set(names)):
-        raise InvalidSetting(f"{path}: no column {', '.join(unknown)}; found: {', '.join(names)}")
+    columns = ValueColumns(path, names, lower_is_better)
     place = {study: k for k, study in enumerate(studies)}
     values = {name: {s: np.full(len(studies), np.nan) for s in systems} for name in names}
     seen: set[tuple[str, str]] = set()
-    others = 0
     for number, record in read_rows(path):
         if isinstance(record, str):
             raise InvalidTable(f"{path}, row {number}: {record}")
@@ -249,25 +244,22 @@ def read_given(
                 name_of(record[id_column], id_column),
             )
             if key[0] not in systems or key[1] not in place:
-                others += 1
+                columns.pass_over()
                 continue
             if key in seen:
                 raise InvalidStudy(f"{key[0]!r} has an earlier row of study {key[1]!r}")
             seen.add(key)
             for name in names:
-                value = number_of(record[name], name)
-                if value is not None:
-                    values[name][key[0]][place[key[1]]] = value
+                value, _ = columns.value(number, record[name], name)
+                values[name][key[0]][place[key[1]]] = value
         except InvalidStudy as error:
             raise InvalidTable(f"{path}, row {number}: {error}") from None
     if not seen:
         raise InvalidTable(
             f"{path}: none of its rows is of a system ({', '.join(systems)}) and study compared"
         )
-    notes = [f"{path}: {others} rows are of no system and study compared"] if others else []
-    signature = f"values|file:{path.name}|sha256:{file_digest(path)[:8]}"
+    signature = str(columns.signature)
     metrics = [
-        GivenMetric(name, is_higher_better(name, lower_is_better), values[name], signature)
-        for name in names
+        GivenMetric(name, columns.is_higher_better(name), values[name], signature) for name in names
     ]
-    return metrics, notes
+    return metrics, columns.notes("system and study compared")

@@ -11,7 +11,7 @@ What a run of the sensitivity benchmark keeps of each finished chunk.
 
 import json
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -21,20 +21,20 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from vlscore.core import Signature, file_digest, write_json
-from vlscore.data import columns_of, read_rows
+from vlscore.core import Signature, write_json
+from vlscore.data import columns_of, name_of, read_rows
 from vlscore.errors import InvalidSetting, InvalidStudy, InvalidTable, VLScoreError
 from vlscore.evaluation.sensitivities.changed_pairs import EmbeddedPairs, Pair, StudyVectors
 from vlscore.metrics import (
-    METRICS,
     Batch,
     EmbeddingTriples,
     Fit,
     Metric,
     Plan,
+    ValueColumns,
     find_metrics,
+    known_metric,
     lacks,
-    metric_from_file,
     usable_metrics,
 )
 
@@ -208,15 +208,15 @@ _ORIGINAL, _PERTURBED = ".original", ".perturbed"
 
 def read_pair_values(
     path: str | Path, pairs: Sequence[Pair], *, lower_is_better: Collection[str] = ()
-) -> list[PairValues]:
-    """The metrics of a table of values; nan where a pair has none.
+) -> tuple[list[PairValues], list[str]]:
+    """Read the metrics of a table of values, nan where a pair has none; and notes.
 
-    A metric that vlscore knows has its own direction; of others larger values are better unless
-    they are named.
+    Directions and cells that are no numbers are treated as `ValueColumns` does. Rows of studies and
+    kinds that no pair has are left out, and a note counts them.
 
     Raises:
-        InvalidTable: the file cannot be read, has not the columns, holds what is no number, or has
-            more rows of a study and kind than there are changes.
+        InvalidTable: the file cannot be read, has not the columns, has more rows of a study and
+            kind than there are changes, or has no row of a pair.
         InvalidSetting: a name in `lower_is_better` is no metric of the table.
     """
     path = Path(path)
@@ -231,69 +231,80 @@ def read_pair_values(
             f"{path}: needs the columns study_id, kind, and NAME{_ORIGINAL} and NAME{_PERTURBED} "
             f"of each metric; found: {', '.join(found)}"
         )
-    if unknown := sorted(set(lower_is_better) - set(names)):
-        raise InvalidSetting(f"{path}: no metric {', '.join(unknown)}; found: {', '.join(names)}")
+    columns = ValueColumns(path, names, lower_is_better)
+    values = np.full((len(names), 2, len(pairs)), np.nan)
+    reasons: list[dict[int, str]] = [{} for _ in names]
+    for number, row, record in _placed(path, pairs, columns):
+        for k, name in enumerate(names):
+            for which, suffix in enumerate((_ORIGINAL, _PERTURBED)):
+                column = name + suffix
+                values[k, which, row], why = columns.value(number, record[column], column)
+                if why is not None:
+                    reasons[k].setdefault(row, why)
+    given = [
+        PairValues(
+            metric := _metric(name, columns),
+            columns.signature.of(str(metric)),
+            numbers[0],
+            numbers[1],
+            {
+                int(row): InvalidStudy(why.get(int(row), columns.lacking))
+                for row in np.flatnonzero(~np.isfinite(numbers).all(0))
+            },
+        )
+        for name, numbers, why in zip(names, values, reasons, strict=True)
+    ]
+    return given, columns.notes("study and kind of the perturbations")
+
+
+def _placed(
+    path: Path, pairs: Sequence[Pair], columns: ValueColumns
+) -> Iterator[tuple[int, int, Mapping[str, Any]]]:
+    """Yield number of a row, position of its pair, and the row; rows of no pair are passed over."""
     places: dict[tuple[str, str], list[int]] = defaultdict(list)
     for k, pair in enumerate(pairs):
         places[pair.study_id, pair.kind].append(k)
     taken: dict[tuple[str, str], int] = defaultdict(int)
-    values = np.full((len(names), 2, len(pairs)), np.nan)
     for number, record in read_rows(path):
         if isinstance(record, str):
             raise InvalidTable(f"{path}, row {number}: {record}")
-        key = (str(record["study_id"]), str(record["kind"]))
-        rows = places.get(key, [])
-        if taken[key] >= len(rows):
+        try:
+            key = (name_of(record["study_id"], "study_id"), name_of(record["kind"], "kind"))
+        except InvalidStudy as error:
+            raise InvalidTable(f"{path}, row {number}: {error}") from None
+        if key not in places:
+            columns.pass_over()
+            continue
+        rows = places[key]
+        if taken[key] == len(rows):
             raise InvalidTable(
                 f"{path}, row {number}: the perturbations have {len(rows)} changes of kind "
                 f"{key[1]!r} of study {key[0]!r}, and this is one more"
             )
-        row = rows[taken[key]]
         taken[key] += 1
-        for k, name in enumerate(names):
-            for which, suffix in enumerate((_ORIGINAL, _PERTURBED)):
-                place = f"{path}, row {number}, {name}{suffix}"
-                values[k, which, row] = _number(record[name + suffix], place)
-    signature = Signature("values").plus(file=path.name, sha256=file_digest(path)[:8])
-    return [
-        PairValues(
-            metric := _metric(name, name in lower_is_better, path),
-            signature.of(str(metric)),
-            numbers[0],
-            numbers[1],
-            {
-                int(row): InvalidStudy(f"{path} has no value")
-                for row in np.flatnonzero(~np.isfinite(numbers).all(0))
-            },
-        )
-        for name, numbers in zip(names, values, strict=True)
-    ]
+        yield number, rows[taken[key] - 1], record
+    if not taken:
+        raise InvalidTable(f"{path}: none of its rows is of a study and kind of the perturbations")
 
 
-def _metric(name: str, is_lower_better: bool, path: Path) -> Metric:
-    known = name in METRICS
+def _metric(name: str, columns: ValueColumns) -> Metric:
+    higher_is_better = columns.is_higher_better(name)
+    known = known_metric(name)
+    if known is not None and str(known) == name:
+        # A name with parameters: only the metric itself has them.
+        return replace(known, higher_is_better=higher_is_better)
     try:
         return Metric(
             name=name,
-            description=f"values of {path.name}",
-            higher_is_better=not is_lower_better
-            and (metric_from_file(name, path).higher_is_better if known else True),
+            description=f"values of {columns.path.name}",
+            higher_is_better=higher_is_better,
             bounds=(None, None),
             uses_image=False,
             uses_reference=True,
-            citation=f"computed elsewhere: {path.name}",
+            citation=f"computed elsewhere: {columns.path.name}",
         )
     except VLScoreError as error:
-        raise InvalidTable(f"{path}: {error}") from None
-
-
-def _number(cell: Any, place: str) -> float:
-    if cell is None or (isinstance(cell, str) and not cell.strip()):
-        return float("nan")
-    try:
-        return float(cell)
-    except (TypeError, ValueError):
-        raise InvalidTable(f"{place}: {cell!r} is no number") from None
+        raise InvalidTable(f"{columns.path}: {error}") from None
 
 
 _VECTORS, _VALUES, _FAILED = "vectors.npy", "values.npy", "failed.json"

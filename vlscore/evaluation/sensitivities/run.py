@@ -82,6 +82,7 @@ class SensitivityRun:
         notes: what a user should know besides.
         result, swaps: the numbers; None and empty where the run had ended before.
         unchanged: everything was there already.
+        resumed_from: rows that an earlier, stopped run had finished.
     """
 
     folder: Path
@@ -91,6 +92,7 @@ class SensitivityRun:
     result: Sensitivity | None = None
     swaps: tuple[SwapResult, ...] = ()
     unchanged: bool = False
+    resumed_from: int = 0
 
     @property
     def signatures(self) -> list[str]:
@@ -192,7 +194,7 @@ def run_sensitivity(
                 )
 
             folder.finish(write, rows=done)
-            return ended.run(folder.out)
+            return ended.run(folder.out, folder.resumed_from)
         return _read(folder.out, folder.record)
 
 
@@ -219,9 +221,16 @@ class _Ended:
         )
         return found
 
-    def run(self, out: Path) -> SensitivityRun:
-        swaps = tuple(self.swaps)
-        return SensitivityRun(out, self.content(), self.tables, self.notes, self.result, swaps)
+    def run(self, out: Path, resumed_from: int) -> SensitivityRun:
+        return SensitivityRun(
+            out,
+            self.content(),
+            self.tables,
+            self.notes,
+            self.result,
+            tuple(self.swaps),
+            resumed_from=resumed_from,
+        )
 
     def write(self, place: Path, figure: str, format: str) -> None:
         write_json(place / "sensitivity.json", self.content())
@@ -300,9 +309,10 @@ class _Run:
             if lower_is_better:
                 raise InvalidSetting("lower_is_better names metrics of a table of values; give it")
             return
-        self._given = read_pair_values(values, self._pairs, lower_is_better=lower_is_better)
-        computed = set(map(str, self._metrics))
-        if both := [each.metric.name for each in self._given if each.metric.name in computed]:
+        self._given, said = read_pair_values(values, self._pairs, lower_is_better=lower_is_better)
+        self._notes += said
+        names = {str(each.metric) for each in self._given}
+        if both := sorted(names & set(map(str, self._metrics))):
             raise InvalidSetting(
                 f"{', '.join(both)}: computed and read from {values} alike; rename the columns, or "
                 "name the metrics to compute"

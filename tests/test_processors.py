@@ -1,0 +1,80 @@
+"""What differs by processor, computed in each way that torch can be made to take on this machine.
+
+Each setting runs in a process of its own, for torch chooses its instructions when it is loaded. The
+tests that run there compare with kept numbers, with another library, and bfloat16 with float32.
+Their tolerances are those of tests/tolerances.py.
+"""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.conftest import REPOSITORY
+from vlscore.encoders.devices import processor_facts
+
+TESTS = (
+    "tests/evaluation/test_demo.py::test_every_number_is_the_kept_one",
+    "tests/evaluation/test_drift.py::test_the_drift_is_that_of_two_runs",
+    "tests/encoders/test_blocks.py::test_the_trunk_is_that_of_torchvision",
+)
+# Name -> (flags that the processor must have, variables).
+SETTINGS = {
+    "SSE, one thread": (
+        ("sse4_2",),
+        {
+            "ATEN_CPU_CAPABILITY": "default",
+            "ONEDNN_MAX_CPU_ISA": "SSE41",
+            "MKL_ENABLE_INSTRUCTIONS": "SSE4_2",
+            "OMP_NUM_THREADS": "1",
+            "VLSCORE_TEST_PROCESSOR": "GenuineIntel sse4_2",
+        },
+    ),
+    "AVX2, two threads": (
+        ("avx2",),
+        {
+            "ATEN_CPU_CAPABILITY": "avx2",
+            "ONEDNN_MAX_CPU_ISA": "AVX2",
+            "MKL_ENABLE_INSTRUCTIONS": "AVX2",
+            "OMP_NUM_THREADS": "2",
+            "VLSCORE_TEST_PROCESSOR": "AuthenticAMD avx2",
+        },
+    ),
+    "AVX-512 of AMD without units for bf16": (
+        ("avx2", "avx512f", "avx512bw", "avx512dq", "avx512vl"),
+        {
+            "ATEN_CPU_CAPABILITY": "avx512",
+            "ONEDNN_MAX_CPU_ISA": "AVX512_CORE",
+            "MKL_ENABLE_INSTRUCTIONS": "AVX2",
+            "OMP_NUM_THREADS": "1",
+            "VLSCORE_TEST_PROCESSOR": "AuthenticAMD avx2 avx512f",
+        },
+    ),
+    "without oneDNN, two threads": ((), {"VLSCORE_TEST_ONEDNN": "off", "OMP_NUM_THREADS": "2"}),
+}
+_VARIABLES = {name for _, variables in SETTINGS.values() for name in variables}
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_numbers_are_right_in_every_way_of_computing_them(setting):
+    needed, variables = SETTINGS[setting]
+    if lacking := set(needed) - processor_facts().flags:
+        pytest.skip(f"this processor has no {', '.join(sorted(lacking))}")
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in _VARIABLES and not name.startswith("PYTEST_")
+    }
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist"),
+            *("-p", "tests.pretended_processor", *TESTS),
+        ],
+        cwd=REPOSITORY,
+        env={**environment, **variables, "PYTHONPATH": str(REPOSITORY)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"{len(TESTS)} passed" in done.stdout
