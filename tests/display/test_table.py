@@ -53,7 +53,7 @@ def test_what_does_not_fit_stands_below_beside_the_names_again(table):
 
 
 words = st.text(
-    st.characters(blacklist_categories=("Cs", "Cc", "Zl", "Zp", "Zs")), min_size=1, max_size=9
+    st.characters(blacklist_categories=("Cs", "Cc", "Cf", "Zl", "Zp", "Zs")), min_size=1, max_size=9
 )
 
 

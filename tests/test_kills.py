@@ -1,0 +1,379 @@
+"""Every command that writes a folder, killed at its writes: the same command ends the same way.
+
+By default each command is killed at its last twelve writes, where results take their places, and
+at some before; VLSCORE_EVERY_KILL=1 kills it at all of them. The command is then repeated, and the
+folder must hold the same bytes as without a kill, and nothing else. `SCENARIOS` lists the
+commands, and a test fails where one is missing.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from PIL import Image
+from safetensors.numpy import save_file
+
+from tests import kill_server
+from tests.conftest import REPOSITORY
+from tests.meta.test_controlled import REPORTS
+from vlscore.cli.app import app
+from vlscore.core import sole_writer
+
+pytestmark = pytest.mark.skipif(
+    not Path("/proc/self/fd").is_dir(), reason="writes are told by /proc"
+)
+LAST, BEFORE = 12, 3
+QUICK = ["--resamples", "10"]
+# Written into run.json beside the key and the digests: times, and what was resumed.
+RECORD = "run.json"
+
+
+class Scenario(NamedTuple):
+    """A command, and what lies in its folder before.
+
+    Attributes:
+        command: as the user names it.
+        argv: what follows; OUT stands for the folder, IN for that of the inputs.
+        before: command lines that make what the folder holds before.
+        is_locked: a second run into the folder is refused.
+        has_limit: it fails where no file may grow; one that only replaces a small file may not.
+    """
+
+    command: str
+    argv: list[str]
+    before: tuple[list[str], ...] = ()
+    is_locked: bool = True
+    has_limit: bool = True
+
+
+TEXT = ["IN/studies.jsonl", "-o", "OUT"]
+ONE = ["evaluate", *TEXT, "-m", "bleu-1"]
+BUILD = ["index", "build", "IN/studies.jsonl", "--out", "OUT"]
+CARD = [
+    "IN/phantom/studies.jsonl",
+    "-e",
+    "phantom-supervised",
+    "--weights",
+    "OUT",
+    "--workers",
+    "0",
+]
+SCENARIOS = {
+    "evaluate": Scenario("evaluate", [*TEXT, "-m", "bleu-1,rouge-l", "--format", "csv"]),
+    "evaluate, a metric added": Scenario("evaluate", [*TEXT, "-m", "bleu-1,rouge-l"], (ONE,)),
+    "evaluate --overwrite": Scenario(
+        "evaluate", [*TEXT, "-m", "rouge-l", "--overwrite"], (ONE,)
+    ),
+    "compare": Scenario(
+        "compare",
+        ["IN/studies.jsonl", "IN/others.jsonl", "--text-only", "-m", "bleu-1", "-o", "OUT", *QUICK,
+         "--permutations", "99"],
+    ),
+    "findings": Scenario("findings", TEXT),
+    "perturb": Scenario("perturb", ["IN/studies.jsonl", "--out", "OUT"]),
+    "sensitivity": Scenario(
+        "sensitivity", ["-p", "IN/perturbed", "-m", "bleu-1", "-o", "OUT", *QUICK]
+    ),
+    "align": Scenario(
+        "align", ["IN/ratings.jsonl", "-m", "bleu-1", "--fit", "rating", "-o", "OUT", *QUICK]
+    ),
+    "rating-sheets": Scenario(
+        "rating-sheets", ["IN/oracle", "--raters", "ann,bob", "--out", "OUT"]
+    ),
+    "failure-modes": Scenario("failure-modes", ["IN/ratings.jsonl", "-o", "OUT", *QUICK]),
+    "controlled": Scenario(
+        "controlled",
+        ["IN/reports.jsonl", "-o", "OUT", "-m", "bleu-1", "--observations", "pleural effusion",
+         *QUICK],
+    ),
+    "oracle": Scenario(
+        "oracle",
+        ["IN/studies.jsonl", "--index", "IN/index", "--k", "1", "--metric", "bleu-1",
+         "--candidates", "0", "--out", "OUT"],
+    ),
+    "retrieval": Scenario("retrieval", ["IN/phantom/studies.jsonl", "--workers", "0", "-o", "OUT"]),
+    "index build": Scenario("index build", BUILD[2:]),
+    "index build --overwrite": Scenario("index build", [*BUILD[2:], "--overwrite"], (BUILD,)),
+    "index add": Scenario("index add", ["IN/others.jsonl", "--index", "OUT"], (BUILD,)),
+    "train": Scenario(
+        "train",
+        ["IN/phantom/studies.jsonl", "--batch-size", "2", "--epochs", "1", "--validation-share",
+         "0.3", "--workers", "0", "--device", "cpu", "--out", "OUT"],
+    ),
+    "calibrate --write-card": Scenario(
+        "calibrate", [*CARD, "--write-card"], (["copy", "IN/supervised", "OUT"],), is_locked=False,
+        has_limit=False,
+    ),
+    "weights convert": Scenario(
+        "weights convert", ["IN/model.safetensors", "OUT/copy.safetensors", "--overwrite"],
+        is_locked=False,
+    ),
+}  # fmt: skip
+# Commands that write no folder of results.
+OTHERS = {
+    "bench": "prints",
+    "cache info": "prints",
+    "cache prune": "SQLite's own transactions: tests/cache",
+    "cache verify": "SQLite's own transactions: tests/cache",
+    "encoders": "prints",
+    "index info": "prints",
+    "index verify": "prints",
+    "metrics": "prints",
+    "score": "prints",
+    "weights fetch": "the hub's client writes its own cache",
+    "weights check": "prints",
+    "weights inspect": "prints",
+    "weights list": "prints",
+    "weights path": "prints",
+    "weights verify": "prints",
+    "weights download": "the hub's client writes its own cache",
+}
+
+
+class Server:
+    """Runs commands in forks of a process that has imported all that they need."""
+
+    def __init__(self, folder: Path) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.kill_server"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            cwd=REPOSITORY,
+            env={**os.environ, "OMP_NUM_THREADS": "1", "VLSCORE_CACHE": "off",
+                 "PYTHONPATH": str(REPOSITORY)},
+        )  # fmt: skip
+        assert self._process.stdout is not None
+        assert self._process.stdout.readline() == "ready\n"
+        self._folder = folder
+
+    def run(self, argv: list[str], *, kill_at: int = 0, limit: int = 0) -> dict[str, Any]:
+        """Run a command: {"status", "writes", "error"}."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        if argv[0] == "copy":
+            shutil.copytree(*self._placed(argv[1:]), dirs_exist_ok=True)
+            return {"status": 0, "writes": 0, "error": ""}
+        job = {
+            "argv": self._placed(argv),
+            "folder": str(self._folder / "out"),
+            "kill_at": kill_at,
+            "limit": limit,
+        }
+        self._process.stdin.write(json.dumps(job) + "\n")
+        self._process.stdin.flush()
+        answer: dict[str, Any] = json.loads(self._process.stdout.readline())
+        return answer
+
+    def _placed(self, argv: list[str]) -> list[str]:
+        places = (("IN", self._folder / "in"), ("OUT", self._folder / "out"))
+        for name, folder in places:
+            argv = [
+                str(folder) + part[len(name) :]
+                if part == name or part.startswith(f"{name}/")
+                else part
+                for part in argv
+            ]
+        return argv
+
+    def close(self) -> None:
+        """End the process."""
+        self._process.kill()
+        self._process.communicate()
+
+
+def _jsonl(path: Path, rows: list[dict[str, Any]]) -> None:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the inputs of all commands in `in`."""
+    folder = tmp_path_factory.mktemp("kills")
+    inputs = folder / "in"
+    (inputs / "phantom").mkdir(parents=True)
+    rows = [
+        {"id": f"s{k}", "reference": f"Small left effusion {k}.", "report": f"Small effusion {k}.",
+         "candidate": f"No effusion. Edema {k}."}
+        for k in range(4)
+    ]  # fmt: skip
+    _jsonl(inputs / "studies.jsonl", rows)
+    _jsonl(
+        inputs / "others.jsonl",
+        [
+            {**row, "candidate": "Clear lungs.", "report": f"Clear lungs {row['id']}."}
+            for row in rows
+        ],
+    )
+    _jsonl(inputs / "reports.jsonl", [{"id": f"r{k}", "report": t} for k, t in enumerate(REPORTS)])
+    rng = np.random.default_rng(3)
+    for k, row in enumerate(rows):
+        pixels = rng.integers(0, 256, (64, 64), dtype=np.uint8)
+        Image.fromarray(pixels).save(inputs / "phantom" / f"{k}.png")
+        row["image"] = f"{k}.png"
+    _jsonl(inputs / "phantom" / "studies.jsonl", rows)
+    ratings = [
+        {"study_id": f"s{k}", "candidate_id": c, "rater": "ann", "rating": k + (c == "y"),
+         "category": "1 false finding", "reference": f"Small left effusion {k}.",
+         "candidate": f"Small {'left' if c == 'x' else 'right'} effusion {k % 2}."}
+        for k in range(6) for c in "xy"
+    ]  # fmt: skip
+    _jsonl(inputs / "ratings.jsonl", ratings)
+    save_file({"a": np.zeros((3, 3), np.float32)}, inputs / "model.safetensors")
+    shutil.copytree(REPOSITORY / "weights" / "phantom-supervised", inputs / "supervised")
+    (inputs / "supervised" / "card.json").write_text('{"C": null}')
+    return folder
+
+
+@pytest.fixture(scope="module")
+def server(place: Path) -> Iterator[Server]:
+    """The server, and what earlier commands make for later ones."""
+    running = Server(place)
+    try:
+        for made in (
+            ["perturb", "IN/studies.jsonl", "--out", "IN/perturbed"],
+            ["index", "build", "IN/studies.jsonl", "--out", "IN/index"],
+            ["oracle", "IN/studies.jsonl", "--index", "IN/index", "--k", "1", "--metric", "bleu-1",
+             "--candidates", "0", "--out", "IN/oracle"],
+        ):  # fmt: skip
+            done = running.run(made)
+            assert done["status"] == 0, (made, done)
+        yield running
+    finally:
+        running.close()
+
+
+@pytest.fixture
+def begin(place: Path, server: Server) -> Callable[[Scenario], None]:
+    """Brings the folder into the state before the command."""
+    states: dict[str, Path] = {}
+
+    def begin(scenario: Scenario) -> None:
+        out, kept = place / "out", place / "before"
+        shutil.rmtree(out, ignore_errors=True)
+        if not scenario.before:
+            return
+        if "kept" not in states:
+            shutil.rmtree(kept, ignore_errors=True)
+            for argv in scenario.before:
+                done = server.run(argv)
+                assert done["status"] == 0, done
+            shutil.copytree(out, kept)
+            states["kept"] = kept
+            return
+        shutil.copytree(kept, out)
+
+    return begin
+
+
+def _content(folder: Path) -> dict[str, Any]:
+    """Name -> bytes of all that lies in a folder, strays included; of a record what repeats."""
+    found: dict[str, Any] = {}
+    for path in sorted(folder.rglob("*")):
+        name = str(path.relative_to(folder))
+        if path.name == ".lock":
+            continue
+        if path.is_dir():
+            found[name] = "folder"
+        elif path.name == RECORD:
+            record = json.loads(path.read_text(encoding="utf-8"))
+            found[name] = {each: record.get(each) for each in ("key", "results")}
+            # A digest of a file that holds times of the run is compared with the file left out.
+        else:
+            found[name] = path.read_bytes()
+    return found
+
+
+def _argv(scenario: Scenario) -> list[str]:
+    return [*scenario.command.split(), *scenario.argv]
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_killed_anywhere_and_repeated_it_ends_the_same(
+    name: str, place: Path, server: Server, begin: Callable[[Scenario], None]
+) -> None:
+    scenario, out = SCENARIOS[name], place / "out"
+    argv = _argv(scenario)
+    begin(scenario)
+    whole = server.run(argv)
+    assert whole["status"] == 0, whole
+    expected, writes = _content(out), whole["writes"]
+    assert writes >= LAST or name == "weights convert" or not scenario.is_locked, writes
+    points = list(range(max(1, writes - LAST + 1), writes + 1))
+    earlier = range(1, points[0])
+    if os.environ.get("VLSCORE_EVERY_KILL"):
+        points = [*earlier, *points]
+    else:
+        points = [*{earlier[k * len(earlier) // BEFORE] for k in range(BEFORE) if earlier}, *points]
+    wrong = []
+    for point in points:
+        begin(scenario)
+        killed = server.run(argv, kill_at=point)
+        if killed["status"] != kill_server.KILLED:
+            wrong.append((point, "was not killed", killed))
+            continue
+        again = server.run(argv)
+        found = _content(out)
+        if again["status"] != 0:
+            wrong.append((point, "again", again))
+        elif found != expected:
+            differing = {
+                each for each in {**found, **expected} if found.get(each) != expected.get(each)
+            }
+            wrong.append((point, "differs", sorted(differing)))
+    assert not wrong, f"{name}, of {writes} writes: {wrong}"
+
+
+@pytest.mark.parametrize("name", [name for name, each in SCENARIOS.items() if each.has_limit])
+def test_where_the_disk_is_full_it_says_so_and_goes_on_later(
+    name: str, place: Path, server: Server, begin: Callable[[Scenario], None]
+) -> None:
+    scenario, out = SCENARIOS[name], place / "out"
+    begin(scenario)
+    assert server.run(_argv(scenario))["status"] == 0
+    expected = _content(out)
+    begin(scenario)
+    full = server.run(_argv(scenario), limit=40)
+    assert full["status"] not in (0, kill_server.TRACEBACK), full["error"]
+    again = server.run(_argv(scenario))
+    assert again["status"] == 0, again
+    assert _content(out) == expected
+
+
+@pytest.mark.parametrize("name", [name for name, each in SCENARIOS.items() if each.is_locked])
+def test_a_second_run_into_the_folder_is_refused_and_changes_nothing(
+    name: str, place: Path, server: Server, begin: Callable[[Scenario], None]
+) -> None:
+    scenario, out = SCENARIOS[name], place / "out"
+    begin(scenario)
+    before = _content(out) if out.exists() else {}
+    with sole_writer(out):
+        refused = server.run(_argv(scenario))
+    assert (refused["status"], refused["error"][:11]) == (2, "FolderInUse"), refused
+    assert _content(out) == before
+
+
+def _commands(group: Any, prefix: str = "") -> Iterator[str]:
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from _commands(command, f"{prefix}{name} ")
+        else:
+            yield f"{prefix}{name}"
+
+
+def test_no_command_is_missing() -> None:
+    """A new command is walked, or says why it writes no folder."""
+    import typer
+
+    known = set(_commands(typer.main.get_command(app)))
+    walked = {scenario.command for scenario in SCENARIOS.values()}
+    assert walked <= known
+    assert known - walked == known & OTHERS.keys(), known - walked - OTHERS.keys()
