@@ -168,6 +168,9 @@ def test_what_says_nothing_is_nan_and_still_makes_tables():
 
     two = align([MeasuredMetric("m", np.array([1.0, 2.0]))], rated({"e": [[5, 4]]}), resamples=50)
     assert two.agreements[0].by_study["tau_b"].estimate == 1
+    # Two pairs are perfect in every resample, which says nothing of how they vary.
+    for name, found in two.agreements[0].by_study.items():
+        assert np.isnan([found.low, found.high, two.agreements[0].by_pair[name].low]).all()
 
     constant = MeasuredMetric("c", np.ones(4))
     other = MeasuredMetric("o", np.array([1.0, 2.0, np.nan, 4.0]))

@@ -58,6 +58,46 @@ def test_a_bad_count_takes_that_raters_rating_of_the_pair_and_no_other(tmp_path)
     assert pairs.means["total errors"][0] == total[1, 0]
 
 
+COUNTS = "6_valid_raters_per_rater_error_categories.csv"
+
+
+@pytest.mark.parametrize(
+    ("line", "lost"),
+    # Columns: study_number, candidate_type, error_category, rater_index, significant, num_errors.
+    [("99,{1},{2},{3},{4},{5}", [0]), ("{0},{1},{2},,{4},{5}", [0]), ("x,{1},{2},,{4},{5}", [0])],
+)
+def test_a_row_whose_study_is_unreadable_leaves_no_sum_that_is_too_small(tmp_path, line, lost):
+    folder, counts = make_rexval(tmp_path / "rexval")
+    table = folder / COUNTS
+    lines = table.read_text(encoding="utf-8").splitlines()
+    assert lines[1].startswith("0,radgraph,")
+    lines[1] = line.format(*lines[1].split(","))
+    table.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    pairs = read_ratings(folder)
+    assert len(pairs.bad) == 1
+    total = counts.sum(axis=(2, 3)).astype(float)
+    total[lost, 0] = np.nan
+    np.testing.assert_array_equal(pairs.ratings["total errors"], total)
+    assert any("1 ratings lack counts" in note for note in pairs.notes)
+
+
+def test_missing_counts_are_0_and_said_and_a_table_without_zeros_is_read_as_it_is(tmp_path):
+    folder, counts = make_rexval(tmp_path / "rexval")
+    table = folder / COUNTS
+    header, *rows = table.read_text(encoding="utf-8").splitlines()
+    one_less = [row for k, row in enumerate(rows) if k]
+    table.write_text("\n".join([header, *one_less]) + "\n", encoding="utf-8")
+    pairs = read_ratings(folder)
+    assert any("1 of 24 ratings have fewer than 12 counts" in note for note in pairs.notes)
+    stated = [row for row in rows if not row.endswith(",0")]
+    table.write_text("\n".join([header, *stated]) + "\n", encoding="utf-8")
+    pairs = read_ratings(folder)
+    assert not pairs.notes
+    known = ~np.isnan(pairs.ratings["total errors"])
+    total = counts.sum(axis=(2, 3))
+    assert (pairs.ratings["total errors"][known] == total[known]).all()
+
+
 def test_rexval_without_a_column_or_a_file_is_refused(tmp_path):
     folder, _ = make_rexval(tmp_path / "rexval")
     table = folder / "6_valid_raters_per_rater_error_categories.csv"

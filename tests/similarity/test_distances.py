@@ -286,3 +286,11 @@ def test_nan_stays_nan_and_gradients_are_right(name):
     i, g, r = torch.from_numpy(np.random.default_rng(2).normal(size=(3, 4, 6)))
     g.requires_grad_(True)
     assert torch.autograd.gradcheck(lambda g: function(i, g, r), g)
+
+
+@pytest.mark.parametrize("scale", [1e200, 1e-200])
+def test_cosines_of_very_large_and_small_vectors_are_those_of_their_directions(scale):
+    i, g, r = (torch.tensor([v], dtype=torch.float64) for v in ([1, 0], [1, 1], [0, 1]))
+    expected = image_gain_cosine(i, g, r)
+    found = image_gain_cosine(i * scale, g * scale, r * scale)
+    assert torch.allclose(found, expected, rtol=1e-14)

@@ -1,6 +1,7 @@
 """The area against exact arithmetic, and the laws it must keep."""
 
 import math
+from fractions import Fraction
 
 import mpmath
 import numpy as np
@@ -214,3 +215,26 @@ def test_the_device_does_not_change_the_area():
     torch.testing.assert_close(
         triangle_area(*x.cuda()).cpu(), triangle_area(*x), rtol=1e-12, atol=0
     )
+
+
+def test_what_is_said_of_rows_that_are_collinear_but_for_rounding():
+    """Exact fractions: a relative error of 1e-16 times the way over the height, and no more."""
+    rng = np.random.default_rng(0)
+    largest = 0.0
+    for _ in range(200):
+        r = rng.normal(size=2).astype(np.float32)
+        g = (r * np.float32(rng.uniform(0.1, 0.9))).astype(np.float32)
+        i = np.zeros(2, np.float32)
+        (x, y), (u, v) = ([Fraction(float(each)) for each in point] for point in (g, r))
+        exact = abs(x * v - y * u) / 2
+        if exact == 0:
+            continue
+        found = Fraction(float(triangle_area(i, g, r)[0]))
+        relative = float(abs(found - exact) / exact)
+        edge = float(np.linalg.norm(r.astype(np.float64)))
+        way = min(np.linalg.norm(g.astype(float)), np.linalg.norm((g - r).astype(float)))
+        height = 2 * float(exact) / edge
+        assert relative <= max(1e-12, 4e-16 * way / height)
+        largest = max(largest, relative)
+    # The bound of other rows does not hold here.
+    assert largest > 1e-12

@@ -91,9 +91,13 @@ def test_what_says_nothing_is_nan(kind):
     assert np.isnan([single.estimate, single.low, single.high]).all()
     constant = correlation_interval([1.0, 1.0, 1.0], [1.0, 2.0, 3.0], kind, resamples=20)
     assert np.isnan([constant.estimate, constant.low, constant.high]).all()
-    # Two pairs: either order is perfect, and each resample that has both agrees.
+    # Two pairs: either order is perfect, and each resample that has both agrees; that says nothing
+    # of how the correlation varies.
     two = correlation_interval([1.0, 2.0], [5.0, 4.0], kind, resamples=50)
-    assert (two.estimate, two.low, two.high) == pytest.approx((-1, -1, -1))
+    assert two.estimate == -1.0
+    assert np.isnan([two.low, two.high]).all()
+    three = correlation_interval([1.0, 2.0, 3.0], [5.0, 4.0, 4.5], kind, resamples=50)
+    assert not np.isnan([three.low, three.high]).any()
     absent = correlation_interval([np.nan, np.nan], [5.0, 4.0], kind, resamples=5)
     assert np.isnan([absent.estimate, absent.low, absent.high]).all()
 
@@ -137,3 +141,17 @@ def test_twenty_metrics_take_seconds():
     found = resampled_correlations(list(metrics), list(ratings), weights)
     assert found["tau_b"].shape == (20, 2, 1000)
     assert time.process_time() - begin < 20
+
+
+@pytest.mark.parametrize("values", [[1, 2], [1, 2, 3], [3, 1, 2, 9, 7], [0.1, 0.2, 0.7]])
+def test_perfect_correlations_are_exactly_1_and_minus_1(values):
+    backwards = [-value for value in values]
+    for function in (spearman, pearson):
+        assert function(values, values) == 1.0
+        assert function(values, backwards) == -1.0
+
+
+@pytest.mark.parametrize("scale", [1e200, 1e-200, 1e-320, 1e307])
+def test_the_scale_of_values_does_not_matter(scale):
+    assert pearson([scale, 2 * scale, 3 * scale], [1, 2, 3]) == pytest.approx(1.0, abs=1e-3)
+    assert pearson([scale, 3 * scale, 2 * scale], [1, 2, 3]) == pytest.approx(0.5, abs=1e-3)

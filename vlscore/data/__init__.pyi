@@ -39,6 +39,7 @@ from .reports import SECTIONS as SECTIONS
 from .reports import ReportSections as ReportSections
 from .reports import Section as Section
 from .reports import TextPolicy as TextPolicy
+from .reports import has_headings as has_headings
 from .reports import select as select
 from .reports import select_from_parts as select_from_parts
 from .reports import split_sections as split_sections
@@ -46,6 +47,7 @@ from .rows import columns_of as columns_of
 from .rows import count_rows as count_rows
 from .rows import format_of as format_of
 from .rows import read_rows as read_rows
+from .section_advice import headings_note as headings_note
 from .sentences import SentenceSpan as SentenceSpan
 from .sentences import clean_gloria as clean_gloria
 from .sentences import clean_limitr as clean_limitr

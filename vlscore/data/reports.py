@@ -83,6 +83,8 @@ _NOT_READINGS = {
     "notification",
     "date",
 }
+# Sections that a report without headings cannot have.
+_KNOWN = frozenset(_NAMES)
 _BLANK_LINE = re.compile(r"\n[ \t\r]*\n")
 
 
@@ -166,6 +168,15 @@ def section_name(title: str) -> str | None:
     if not title.isupper():
         return _NAME_OF.get(lowered) if re.fullmatch(_MAIN, lowered) else None
     return _known_name(lowered) or ("findings" if _VIEWS.search(lowered) else None)
+
+
+def has_headings(report: str) -> bool:
+    """Whether a report has a section of a known name, such as findings or an indication.
+
+    >>> has_headings("INDICATION: Cough. FINDINGS: Clear."), has_headings("Clear lungs.")
+    (True, False)
+    """
+    return any(section.name in _KNOWN for section in split_sections(report).sections)
 
 
 def split_sections(report: str) -> ReportSections:

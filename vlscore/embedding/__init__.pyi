@@ -15,3 +15,4 @@ from .embedder import StudyViews as StudyViews
 from .embedder import choose_views as choose_views
 from .engine import Embedded as Embedded
 from .engine import EmbeddingEngine as EmbeddingEngine
+from .trained_on import training_notes as training_notes

@@ -34,6 +34,7 @@ class EncoderCard:
         reference_code: the code that the embeddings were checked against.
         notes: quirks that change numbers.
         demonstration: True for the bundled encoder, which must not be used on real radiographs.
+        trained_on: sha256 of the table that an encoder of one's own was trained on; else None.
     """
 
     name: str
@@ -49,6 +50,7 @@ class EncoderCard:
     reference_code: str
     notes: tuple[str, ...] = ()
     demonstration: bool = False
+    trained_on: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -87,6 +89,9 @@ def read_facts(facts: Mapping[str, Any], path: Path) -> dict[str, Any]:
     if "demonstration" in facts:
         require(isinstance(facts["demonstration"], bool), "demonstration")
         found["demonstration"] = facts["demonstration"]
+    training = facts.get("training")
+    if isinstance(training, dict) and isinstance(training.get("table_sha256"), str):
+        found["trained_on"] = training["table_sha256"]
     return found
 
 

@@ -7,7 +7,7 @@ Writing a measured C into the card of an encoder's folder.
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -20,7 +20,7 @@ from torch import Tensor
 
 from vlscore.core import Signature, frame, plain, write_json
 from vlscore.data import BadRow, ColumnNames, Study, StudyTable, TextPolicy, open_studies
-from vlscore.embedding import StudyEmbedder, StudyViews
+from vlscore.embedding import StudyEmbedder, StudyViews, training_notes
 from vlscore.encoders import JointEncoder, read_json
 from vlscore.errors import InvalidSetting, InvalidTable, VLScoreError, WeightsNotFound
 from vlscore.metrics import triangle_area
@@ -163,7 +163,7 @@ def calibrate(
             f"{table.path}: no row can be used, as in row {first.row}: {first.reason}"
         )
     candidates = torch.stack(embedded.candidates)[:, None] if embedded.candidates else None
-    return calibrate_vectors(
+    found = calibrate_vectors(
         torch.stack(embedded.images),
         torch.stack(embedded.references),
         embedded.texts,
@@ -176,6 +176,7 @@ def calibrate(
         seed=seed,
         failed=tuple(embedded.failed),
     )
+    return replace(found, notes=(*found.notes, *training_notes(embedder, table.sha256)))
 
 
 def calibrate_vectors(

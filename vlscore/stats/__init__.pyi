@@ -5,6 +5,7 @@ from .correlations import drawn_weights as drawn_weights
 from .correlations import kendall_tau_c as kendall_tau_c
 from .correlations import pearson as pearson
 from .correlations import resampled_correlations as resampled_correlations
+from .correlations import resampled_units as resampled_units
 from .correlations import spearman as spearman
 from .demonstration import DEMONSTRATION as DEMONSTRATION
 from .demonstration import is_demonstration as is_demonstration

@@ -4,6 +4,7 @@ All resamples of a bootstrap are weighed at once: a resample is how often each r
 every correlation is computed from those weights exactly, as if the rows had been repeated.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -65,10 +66,17 @@ def pearson(x: ArrayLike, y: ArrayLike) -> float:
     first, second = checked_pairs(x, y)
     if _is_constant(first) or _is_constant(second):
         return float("nan")
-    a, b = first - first.mean(), second - second.mean()
+    a, b = _centred(first), _centred(second)
     product = float(np.dot(a / np.linalg.norm(a), b / np.linalg.norm(b)))
-    return max(-1.0, min(1.0, product))
+    # What is 1 or -1 but for the rounding of a few operations is just that.
+    return math.copysign(1.0, product) if abs(product) > 1 - _ROUNDING else product
 
+
+# No more rows than these have a correlation of 1 or -1 in every resample.
+_LEAST_ROWS = 2
+
+# Some roundings of float64.
+_ROUNDING = 8 * float(np.finfo(np.float64).eps)
 
 _POINT = {
     "tau_b": kendall_tau_b,
@@ -76,6 +84,16 @@ _POINT = {
     "spearman": spearman,
     "pearson": pearson,
 }
+
+
+def _centred(values: Array) -> Array:
+    """Differences from the mean, in units in which no square overflows or vanishes."""
+    largest = float(np.abs(values).max())
+    if not 1e-100 < largest < 1e100:
+        # A power of two changes no digit.
+        values = np.ldexp(values, -math.frexp(largest)[1])
+    centred: Array = values - values.mean()
+    return centred
 
 
 def correlation(x: ArrayLike, y: ArrayLike, kind: str = "tau_b") -> float:
@@ -108,6 +126,8 @@ def correlation_interval(
         x, y: (n,); rows where either is nan do not count.
         groups: the group of each row, as the study of each candidate; None resamples rows.
 
+    The interval of two rows is nan.
+
     >>> correlation_interval([1, 2, 3, 4], [1, 2, 3, 4], "spearman", resamples=50).estimate
     1.0
     """
@@ -115,10 +135,21 @@ def correlation_interval(
     weights = drawn_weights(len(first), groups, resamples=resamples, seed=seed)
     drawn = resampled_correlations([first], [second], weights, [kind])[kind][0, 0]
     present = ~(np.isnan(first) | np.isnan(second))
-    units = int(present.sum())
+    count = int(present.sum())
+    units = count
     if groups is not None:
         units = len({group for group, is_there in zip(groups, present, strict=True) if is_there})
+    units = resampled_units(count, units)
     return percentiles(correlation(first, second, kind), drawn, level, units)
+
+
+def resampled_units(rows: int, units: int) -> int:
+    """Return how many units say how a correlation of so many rows varies; 0 for two rows.
+
+    Two rows have a correlation of 1 or -1, and every resample that has one at all has the same:
+    its interval would have no width, as if it were certain.
+    """
+    return units if rows > _LEAST_ROWS else 0
 
 
 def drawn_weights(

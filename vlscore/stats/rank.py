@@ -39,7 +39,9 @@ def kendall_tau_b_interval(
     """tau_b with a bootstrap interval over the n pairs."""
     samples = checked_pairs(x, y)
     estimate, drawn = _resampled_taus(samples[:1], samples[1], resamples, seed)
-    return percentiles(float(estimate[0]), drawn[0], level, len(samples[1]))
+    # Two pairs agree or disagree in every resample: that would be an interval of no width.
+    count = len(samples[1]) if len(samples[1]) > 2 else 0
+    return percentiles(float(estimate[0]), drawn[0], level, count)
 
 
 def largest_tau_b(y: ArrayLike) -> float:
@@ -80,7 +82,8 @@ def paired_difference_of_taus(
     *scores, ratings = checked_pairs(x, other, y)
     estimate, drawn = _resampled_taus(scores, ratings, resamples, seed)
     differences = drawn[0] - drawn[1]
-    found = percentiles(float(estimate[0] - estimate[1]), differences, level, len(ratings))
+    count = len(ratings) if len(ratings) > 2 else 0
+    found = percentiles(float(estimate[0] - estimate[1]), differences, level, count)
     return Difference(found.estimate, found.low, found.high, bootstrap_p_value(differences))
 
 

@@ -281,6 +281,7 @@ def facts_of(
         "seed": settings.seed,
         "settings": settings.to_dict(),
         "table": str(preparation.table.path.resolve()),
+        "table_sha256": preparation.table.sha256,
         "validation_table": None if validation is None else str(validation.table.path.resolve()),
         "steps": progress.step,
         "best_step": progress.best_step if progress.score is not None else None,

@@ -25,6 +25,7 @@ from vlscore.stats import (
     largest_tau_b,
     percentiles,
     resampled_correlations,
+    resampled_units,
 )
 
 _MAIN = "tau_b"
@@ -226,6 +227,10 @@ class _Draws:
         """Studies of the rows that are present."""
         return len(np.unique(self._studies[present]))
 
+    def units(self, present: NDArray[np.bool_]) -> int:
+        """Studies that say how a correlation of these rows varies; 0 of two rows."""
+        return resampled_units(int(present.sum()), self.count_studies(present))
+
     def interval(self, drawn: Array, units: int) -> Interval:
         """Of a number as the sample and its resamples give it."""
         return percentiles(float(drawn[0]), drawn[1:], self._level, units)
@@ -244,14 +249,15 @@ def _of_means(
         for k, metric in enumerate(metrics):
             present = ~(np.isnan(xs[k]) | np.isnan(ys[j]))
             n, studies = int(present.sum()), draws.count_studies(present)
+            units, rows = draws.units(present), resampled_units(n, n)
             found.append(
                 MetricAgreement(
                     metric.name,
                     name,
                     n,
                     studies,
-                    {c: draws.interval(by_study[c][k, j], studies) for c in CORRELATIONS},
-                    {c: draws.interval(by_pair[c][k, j], n) for c in CORRELATIONS},
+                    {c: draws.interval(by_study[c][k, j], units) for c in CORRELATIONS},
+                    {c: draws.interval(by_pair[c][k, j], rows) for c in CORRELATIONS},
                 )
             )
     differences = [
@@ -284,7 +290,7 @@ def _differences(
             ][:, 0]
         difference = first - second
         present = ~(missing | np.isnan(y))
-        interval = draws.interval(difference, draws.count_studies(present))
+        interval = draws.interval(difference, draws.units(present))
         known = np.isfinite(interval.low)
         p_value = bootstrap_p_value(difference[1:]) if known else float("nan")
         rows.append((metrics[k].name, metrics[m].name, int(present.sum()), interval, p_value))
@@ -310,7 +316,7 @@ def _per_rater(
         for k, metric in enumerate(metrics):
             for j, rater in enumerate(pairs.raters):
                 present = ~(np.isnan(xs[k]) | np.isnan(ys[j]))
-                interval = draws.interval(drawn[k, j], draws.count_studies(present))
+                interval = draws.interval(drawn[k, j], draws.units(present))
                 n = int(present.sum())
                 found.append(RaterAgreement(metric.name, rater, name, n, interval))
     return found
@@ -324,7 +330,7 @@ def _ceiling(name: str, values: Array, draws: _Draws) -> Ceiling:
     ties = largest_tau_b(mean[~np.isnan(mean)]) if (~np.isnan(mean)).any() else float("nan")
     if len(rows) < 2:
         return Ceiling(name, len(rows), int(shared.sum()), None, None, ties)
-    units = draws.count_studies(shared)
+    units = draws.units(shared)
     every = [
         resampled_correlations([row], list(rows[k + 1 :]), draws.by_study, [_MAIN])[_MAIN][0]
         for k, row in enumerate(rows[:-1])

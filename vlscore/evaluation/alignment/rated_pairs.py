@@ -138,6 +138,8 @@ class Builder:
         default_factory=dict
     )
     _spoilt: set[tuple[Pair, str | None]] = field(default_factory=set)
+    # Raters of rows of which nobody can say to which pair they belong; None where that fails too.
+    _unplaced: list[str | None] = field(default_factory=list)
 
     def refuse(
         self, row: int, reason: object, pair: Pair | None = None, rater: str | None = None
@@ -149,6 +151,8 @@ class Builder:
         self.bad.append(BadRow(row, pair[0] if pair is not None else None, str(reason)))
         if pair is not None:
             self._spoilt.add((pair, rater))
+        else:
+            self._unplaced.append(rater)
 
     def add_pair(
         self,
@@ -197,6 +201,7 @@ class Builder:
 
     def build(self) -> RatedPairs:
         """The pairs that some rater rated; raises InvalidTable where there are none."""
+        self._check_counts()
         pairs, raters = list(self._pairs), list(self._raters)
         ratings = self._rated(pairs, raters)
         counts = self._counted(pairs, raters)
@@ -226,6 +231,41 @@ class Builder:
             files=self.files,
             counts={key: values[:, rated] for key, values in counts.items()},
         )
+
+    def _check_counts(self) -> None:
+        """Leave out ratings that a row without a pair may belong to; note which have few rows.
+
+        Where most ratings have as many counts as the fullest one, one with fewer has lost some. A
+        table that leaves zeros out has ratings of all lengths; there nothing can be known.
+        """
+        sizes = {key: len(counts) for key, counts in self._counts.items()}
+        most = max(sizes.values(), default=0)
+        short = [
+            (pair, rater)
+            for (pair, rater), size in sizes.items()
+            if size < most and not {(pair, rater), (pair, None)} & self._spoilt
+        ]
+        if not short:
+            return
+        if 2 * len(short) >= len(sizes):
+            if self._unplaced:
+                self.notes.append(
+                    f"{len(self._unplaced)} rows could not be read far enough to know their pair; "
+                    "sums of the ratings that they belong to are too small"
+                )
+            return
+        lost = [key for key in short if None in self._unplaced or key[1] in self._unplaced]
+        self._spoilt.update(lost)
+        if lost:
+            self.notes.append(
+                f"{len(lost)} ratings lack counts that a row which cannot be used may have held; "
+                "they are left out"
+            )
+        if kept := len(short) - len(lost):
+            self.notes.append(
+                f"{kept} of {len(sizes)} ratings have fewer than {most} counts; those that are "
+                "absent are read as 0"
+            )
 
     def _counted(self, pairs: Sequence[Pair], raters: Sequence[str]) -> dict[CountKey, Array]:
         """Errors of each category and significance; empty where there is one category."""

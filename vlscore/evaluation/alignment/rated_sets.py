@@ -171,9 +171,10 @@ def read_rexval(folder: str | Path) -> RatedPairs:
         pair: Pair | None = None
         rater: str | None = None
         try:
+            # First: where the pair cannot be read, the rater still says whose rating lacks a row.
+            rater = name_of(record["rater_index"], "rater_index")
             report, kind = _report_of(record, rows, found)
             pair = (name_of(report["study_id"], "study_id"), kind)
-            rater = name_of(record["rater_index"], "rater_index")
             builder.add_pair(
                 pair,
                 text_of(report["gt_report"], "gt_report") or "",

@@ -161,6 +161,7 @@ def run_alignment(
         metrics, failures = run.metrics(folder)
         result = align(metrics, pairs, level=level, resamples=resamples, seed=seed)
         tables = all_tables(result)
+        run.notes += _direction_note(result, pairs)
         fitted = None
         if fit is not None:
             fitted = run.fit(metrics, fit, resamples, seed)
@@ -330,6 +331,22 @@ class _Run:
         if not found:
             raise InvalidSetting(f"{studies.path}: none of its studies has the id of a rated pair")
         return found
+
+
+def _direction_note(result: Alignment, pairs: RatedPairs) -> list[str]:
+    """A question where every metric disagrees with the raters, as if the ratings were turned."""
+    first = next(iter(pairs.ratings), None)
+    taus = [each.by_study["tau_b"] for each in result.agreements if each.rating == first]
+    taus = [tau for tau in taus if np.isfinite(tau.estimate)]
+    other = {"errors": "quality", "quality": "errors"}.get(pairs.meaning)
+    if other is None or not taus or any(tau.estimate >= 0 for tau in taus):
+        return []
+    if not any(tau.high < 0 for tau in taus):
+        return []
+    return [
+        f"every metric agrees negatively with the ratings, which are taken for {pairs.meaning}: "
+        f"are they {other}? Then give --ratings-are {other}"
+    ]
 
 
 def _composite_of(metric: Metric) -> Composite | None:

@@ -15,6 +15,8 @@ from vlscore.data import (
     ReportTable,
     StudyImages,
     TextPolicy,
+    has_headings,
+    headings_note,
     open_studies,
     select,
 )
@@ -299,6 +301,7 @@ class _Run:
         self._has_images = has_images
         self._references = [self._reference(k) for k in range(len(self.systems.studies))]
         self._train = self._read_train(train)
+        self.notes += self._headings()
         self._computed = {
             source.name: read_values(source.run, signatures, self.systems.studies)
             for source in sources
@@ -439,6 +442,13 @@ class _Run:
             )
         except VLScoreError:
             return None
+
+    def _headings(self) -> tuple[str, ...]:
+        if self._policy.section_of("reference") != "all" or self._scorer is None:
+            return ()
+        whole = [s for s in self.systems.studies if s.parts is None and s.reference]
+        count = sum(has_headings(study.reference or "") for study in whole)
+        return headings_note(count, len(self.systems.studies))
 
     def _candidate(self, text: str) -> str:
         try:

@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 import pyarrow as pa
 
 from vlscore.core import ResumableFolder
-from vlscore.data import BadRow, Study
+from vlscore.data import BadRow, Study, has_headings
 from vlscore.embedding import ImageDecoder, StudyViews
 from vlscore.errors import InvalidSetting
 from vlscore.evaluation.scoring.results import layout_of
@@ -218,6 +218,8 @@ def _scored(chunk: Sequence[Prepared], scorer: Scorer, schema: pa.Schema) -> pa.
     studies = [row if isinstance(row, Study) else None for row, _ in chunk]
     said = [study.suspicious if study is not None else () for study in studies]
     reads_images = scorer.plan.needs.images
+    takes_all = scorer.text_policy.section_of("reference") == "all"
+    looks_for_headings = takes_all and scorer.plan.needs.references
     return chunk_table(
         schema,
         [row.row for row, _ in chunk],
@@ -229,6 +231,13 @@ def _scored(chunk: Sequence[Prepared], scorer: Scorer, schema: pa.Schema) -> pa.
             "empty_candidate": [s is not None and not (s.candidate or "").strip() for s in studies],
             "candidate_says_missing": ["candidate" in each for each in said],
             "reference_says_missing": ["reference" in each for each in said],
+            "reference_has_headings": [
+                looks_for_headings
+                and s is not None
+                and s.parts is None
+                and has_headings(s.reference or "")
+                for s in studies
+            ],
             "view_guessed": [
                 item is not None and item.shown is not None and item.shown.guessed
                 for _, item in chunk

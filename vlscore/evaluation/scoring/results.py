@@ -249,13 +249,22 @@ def read_rows_of(run: FinishedRun, layout: Layout) -> Iterator[pa.Table]:
     scores = _Rows(_score_batches(run, layout))
     for details in _Rows(_parquet_batches(run.file(DETAILS))).groups():
         part = scores.take(len(details))
-        if IMAGES not in details.column_names:
-            details = details.append_column(IMAGES, pa.nulls(len(details), pa.string()))
+        details = _with_newer_columns(details)
         arrays = [
             (details if field.name in details.column_names else part)[field.name].cast(field.type)
             for field in layout.schema()
         ]
         yield pa.Table.from_arrays(arrays, schema=layout.schema())
+
+
+def _with_newer_columns(details: pa.Table) -> pa.Table:
+    """The details with the columns that an earlier version did not write: nothing was noted."""
+    for name in COUNTED:
+        if name not in details.column_names:
+            details = details.append_column(name, pa.array([False] * len(details)))
+    if IMAGES not in details.column_names:
+        details = details.append_column(IMAGES, pa.nulls(len(details), pa.string()))
+    return details
 
 
 def with_more_columns(

@@ -19,7 +19,8 @@ from vlscore.core import (
     run_record,
     write_json,
 )
-from vlscore.data import ColumnNames, StudyTable, open_studies
+from vlscore.data import ColumnNames, StudyTable, headings_note, open_studies
+from vlscore.embedding import training_notes
 from vlscore.errors import InvalidSetting
 from vlscore.evaluation.drift import PrecisionCheck
 from vlscore.evaluation.scoring.executor import (
@@ -325,13 +326,19 @@ class _Run:
     ) -> RunResult:
         """What stands in the folder of a run that has ended."""
         format = record["key"]["format"]
+        summary = read_summary(folder.out / SUMMARY)
+        notes = (
+            *self._studies.notes,
+            *headings_note(summary.references_with_headings, summary.rows),
+            *training_notes(self._scorer.embedder, self._studies.sha256),
+        )
         return RunResult(
             folder=folder.out,
             scores=folder.out / f"scores.{format}",
-            summary=read_summary(folder.out / SUMMARY),
+            summary=summary,
             resumed_from=folder.resumed_from,
             unchanged=unchanged,
-            notes=self._studies.notes,
+            notes=notes,
         )
 
     def _record(self, folder: ResumableFolder, layout: Layout) -> dict[str, Any]:

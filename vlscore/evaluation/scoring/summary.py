@@ -34,6 +34,7 @@ COUNTED = (
     "candidate_says_missing",
     "reference_says_missing",
     "view_guessed",
+    "reference_has_headings",
 )
 ROW, ID, ERROR, REASONS = "row", "id", "error", "reasons"
 STATISTICS = "statistics."
@@ -239,6 +240,8 @@ class Summary:
         candidates_say_missing, references_say_missing: texts such as "nan" or "None", which a
             faulty export leaves; they are scored as they stand.
         views_guessed: studies of several images whose frontal view nothing tells.
+        references_with_headings: references with headings such as "INDICATION:" that are scored as
+            a whole.
     """
 
     rows: int
@@ -253,6 +256,7 @@ class Summary:
     candidates_say_missing: int
     references_say_missing: int
     views_guessed: int
+    references_with_headings: int = 0
 
     @property
     def first(self) -> MetricSummary:
@@ -335,6 +339,7 @@ def summarise(
         candidates_say_missing=counts["candidate_says_missing"],
         references_say_missing=counts["reference_says_missing"],
         views_guessed=counts["view_guessed"],
+        references_with_headings=counts["reference_has_headings"],
     )
 
 
@@ -367,6 +372,8 @@ def read_summary(path: Path) -> Summary:
             each.get("support", {}),
             each.get("left_out", {}),
         )
+    # An earlier version did not count headings.
+    content.setdefault("references_with_headings", 0)
     known = {name: content[name] for name in Summary.__dataclass_fields__}
     return Summary(**{**known, "metrics": metrics})
 

@@ -19,6 +19,7 @@ from vlscore.encoders import WordPieceTokenizer, check_device, fill, inference, 
 from vlscore.metrics.networks.model_bert import (
     Precision,
     bert_of,
+    check_heads,
     groups_of_like_length,
     part_of,
     tokens_at_once,
@@ -90,6 +91,7 @@ class CheXbert:
             key.removeprefix("module."): tensor for key, tensor in load_checkpoint(path).items()
         }
         self._bert = bert_of(part_of(tensors, "bert."), path, precision)
+        check_heads(self._bert, path, (path.parent, words.parent))
         hidden = self._bert.hidden
         self._heads = nn.ModuleList(nn.Linear(hidden, classes) for classes in CLASSES)
         heads = {key: t for key, t in tensors.items() if not key.startswith("bert.")}

@@ -3,8 +3,9 @@
 BERT of the size that a checkpoint's tensors have, filled with them.
 """
 
+import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -98,6 +99,28 @@ def bert_of(tensors: Mapping[str, Tensor], source: Path, precision: Precision = 
     # Checkpoints of any precision are read in float32.
     bert = bert.float().eval()
     return bert if precision == "fp32" else in_bfloat16(bert)
+
+
+def check_heads(bert: Bert, source: Path, folders: Iterable[Path]) -> None:
+    """Compare the number of attention heads with a transformers config.json, where there is one.
+
+    No tensor shows it, and a wrong number reads every report wrongly without an error.
+
+    Args: folders: where config.json may lie, beside the weights or the vocabulary.
+    Raises: IncompatibleCheckpoint where it states another number for a BERT of this width.
+    """
+    for path in dict.fromkeys(folder / "config.json" for folder in folders):
+        try:
+            config = json.loads(path.read_text(encoding="utf-8"))
+            hidden, heads = config["hidden_size"], config["num_attention_heads"]
+        except (OSError, ValueError, KeyError, TypeError):
+            # Not a transformers model's: RadGraph's own configuration has the same name.
+            continue
+        if hidden == bert.hidden and heads != bert.hidden // _HEAD_WIDTH:
+            raise IncompatibleCheckpoint(
+                f"{path} states {heads} attention heads for a BERT that is {hidden} wide; {source} "
+                f"is read with heads of {_HEAD_WIDTH}, as every published one has"
+            )
 
 
 def part_of(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:

@@ -30,6 +30,7 @@ from vlscore.errors import IncompatibleCheckpoint
 from vlscore.metrics.networks.model_bert import (
     Precision,
     bert_of,
+    check_heads,
     groups_of_like_length,
     part_of,
     tokens_at_once,
@@ -319,6 +320,8 @@ class RadGraph:
         files = read_radgraph(path, dataset)
         self._model = RadGraphModel(files, precision)
         bert = self._model.bert
+        beside = path if path.is_dir() else path.parent
+        check_heads(bert, path, (beside, words.parent))
         self._tokenizer = WordPieceTokenizer.from_file(words, size=bert.pieces)
         self._at_once = min(files.max_pieces or bert.positions, bert.positions) - 2
         self._entity_labels = files.entity_labels

@@ -135,4 +135,10 @@ def check_weight(image: float) -> None:
 
 def _unit(x: Tensor) -> Tensor:
     length = torch.linalg.vector_norm(x, dim=-1, keepdim=True)
+    largest = x.abs().amax(dim=-1, keepdim=True)
+    # Squares of numbers beyond 1e154 are infinite, those below 1e-162 are 0.
+    lost = largest.isfinite() & (largest > 0) & (length.isinf() | (length == 0))
+    if lost.any():
+        x = torch.where(lost, x / largest, x)
+        length = torch.linalg.vector_norm(x, dim=-1, keepdim=True)
     return x / torch.where(length > 0, length, 1)

@@ -35,8 +35,10 @@ def triangle_area(
         i: (n, d) or (d,) image embeddings.
         g: candidates' embeddings, same shape.
         r: references' embeddings, same shape.
-        dtype: of the computation. In float64 the relative error is at most 1e-12, in float32
-            1e-6, and 1e-4 within 1e-3 of the middle of the edge i - r.
+        dtype: of the computation. In float64 the relative error is at most 1e-12 where g lies
+            further from the line than 1e-4 of its way to the nearer end; nearer to the line it is
+            at most 4e-16 times that way over the distance, so that the absolute error stays at
+            rounding. In float32 it is 1e-6, and 1e-4 within 1e-3 of the middle of the edge i - r.
 
     Returns:
         (n,) areas in squared units of the embeddings, at least 0; `dtype`. Differentiable.

@@ -1,0 +1,96 @@
+"""Sentences beside an evaluation: headings in references, and a table that was trained on."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.alignment.samples import rated
+from tests.doubles import HashEncoder
+from tests.evaluation.samples import BATCH, make_table
+from vlscore.data import TextPolicy, open_studies
+from vlscore.embedding import StudyEmbedder
+from vlscore.encoders.cards import read_facts
+from vlscore.evaluation import MeasuredMetric, align, calibrate, compare, evaluate
+from vlscore.evaluation.alignment.run import _direction_note
+from vlscore.evaluation.scoring.summary import read_summary
+from vlscore.metrics import Scorer
+
+WITH = "INDICATION: Cough. FINDINGS: Clear lungs. IMPRESSION: Normal."
+# "CHEST:" is a title of findings; "Note 3:" is none.
+REFERENCES = [WITH, "Clear lungs.", "findings: Edema.", "CHEST: Clear.", "Note 3: clear."]
+
+
+@pytest.fixture
+def table(tmp_path):
+    path = tmp_path / "sec.jsonl"
+    rows = [{"id": k, "reference": r, "candidate": "Clear."} for k, r in enumerate(REFERENCES)]
+    path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    return path
+
+
+def _about_headings(notes):
+    return [note for note in notes if "headings" in note]
+
+
+def test_references_with_headings_that_are_scored_whole_are_counted_in_one_note(table, tmp_path):
+    result = evaluate(table, tmp_path / "out", Scorer(metrics="bleu-1"))
+    (note,) = _about_headings(result.notes)
+    assert note.startswith("3 of 5 references have headings")
+    assert "--reference-section findings" in note
+    again = evaluate(table, tmp_path / "out", Scorer(metrics="bleu-1"))
+    assert _about_headings(again.notes) == [note]
+    (same,) = _about_headings(compare([table], tmp_path / "c", Scorer(metrics="bleu-1")).notes)
+    assert same == note
+
+
+def test_a_section_that_was_chosen_needs_no_note(table, tmp_path):
+    scorer = Scorer(metrics="bleu-1", text_policy=TextPolicy(reference_section="auto"))
+    assert not _about_headings(evaluate(table, tmp_path / "out", scorer).notes)
+    assert not _about_headings(compare([table], tmp_path / "c", scorer).notes)
+
+
+def test_a_summary_of_before_is_read(table, tmp_path):
+    result = evaluate(table, tmp_path / "out", Scorer(metrics="bleu-1"))
+    content = json.loads(result.summary_file.read_text(encoding="utf-8"))
+    for each in content["metrics"].values():
+        del each["support"], each["left_out"]
+    del content["references_with_headings"]
+    (tmp_path / "old.json").write_text(json.dumps(content), encoding="utf-8")
+    assert read_summary(tmp_path / "old.json").references_with_headings == 0
+
+
+def _trained_on(sha256):
+    encoder = HashEncoder()
+    encoder.card = replace(encoder.card, trained_on=sha256)
+    return encoder
+
+
+def test_a_table_that_the_encoder_was_trained_on_is_named(tmp_path):
+    table, _ = make_table(tmp_path, 5)
+    digest = open_studies(table).sha256
+    for sha256, told in ((digest, True), ("0" * 64, False), (None, False)):
+        scorer = Scorer(_trained_on(sha256), metrics="vlscore", batch_size=BATCH)
+        notes = evaluate(table, tmp_path / f"out-{sha256}", scorer).notes
+        assert any("trained on this very table" in note for note in notes) is told
+        found = calibrate(StudyEmbedder(_trained_on(sha256)), table)
+        assert any("trained on this very table" in note for note in found.notes) is told
+
+
+def test_a_card_states_the_table_that_its_training_names(tmp_path):
+    facts = {"training": {"table_sha256": "ab" * 32, "pairs": 3}}
+    assert read_facts(facts, tmp_path / "card.json") == {"trained_on": "ab" * 32}
+    for other in ({}, {"training": None}, {"training": {"table_sha256": 3}}):
+        assert read_facts(other, tmp_path / "card.json") == {}
+
+
+@pytest.mark.parametrize(
+    ("values", "asked"), [(np.arange(8.0), True), (-np.arange(8.0), False), (np.ones(8), False)]
+)
+def test_metrics_that_all_disagree_with_the_raters_raise_a_question(values, asked):
+    pairs = rated({"total errors": [list(range(8))]})
+    result = align([MeasuredMetric("m", values)], pairs, resamples=100)
+    assert bool(_direction_note(result, pairs)) is asked
+    if asked:
+        assert "--ratings-are quality" in _direction_note(result, pairs)[0]

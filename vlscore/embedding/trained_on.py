@@ -1,0 +1,13 @@
+"""Whether an encoder is used on the studies that it was trained on."""
+
+from vlscore.embedding.embedder import StudyEmbedder
+
+
+def training_notes(embedder: StudyEmbedder | None, table_sha256: str) -> tuple[str, ...]:
+    """Return a sentence where a table is the one that the encoder was trained on; else nothing."""
+    if embedder is None or embedder.encoder.card.trained_on != table_sha256:
+        return ()
+    return (
+        "the encoder was trained on this very table: its images and references are training pairs, "
+        "so that these numbers say nothing of new studies; take a table that it has not seen",
+    )
