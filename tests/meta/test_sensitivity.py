@@ -14,7 +14,7 @@ from vlscore.data import TextPolicy
 from vlscore.embedding import StudyEmbedder
 from vlscore.errors import InvalidSetting, MissingDependency, UnknownName
 from vlscore.evaluation import embed_pairs, image_swap, select_pairs, sensitivity
-from vlscore.evaluation.sensitivities.tables import all_tables
+from vlscore.evaluation.sensitivities.tables import all_tables, normal_table
 from vlscore.metrics import compute, text_metric
 
 
@@ -102,6 +102,18 @@ def test_embedded_values_equal_the_scorers(pairs, embedded):
     )
     np.testing.assert_allclose(values.perturbed, table.scores, rtol=1e-6)
     np.testing.assert_array_equal(values.originals, 1)
+
+
+@pytest.mark.parametrize(
+    ("values", "median"),
+    [([0.2], 0.2), ([0.2, 0.6], 0.4), ([0.213, 0.244, 0.348, 0.5], 0.296), ([3, 1, 2], 2)],
+)
+def test_the_printed_median_is_the_median(pairs, values, median):
+    found = sensitivity(pairs, ["bleu-1"], resamples=10)
+    (metric,) = found.metrics
+    table = normal_table(replace(found, metrics=[replace(metric, normal=values)]))
+    row = dict(zip(table.columns, table.rows[0], strict=True))
+    assert row["median"] == f"{median:.3f}"
 
 
 def test_values_for_normal_reports_are_kept_for_the_figure(pairs):

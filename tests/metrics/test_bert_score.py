@@ -176,3 +176,8 @@ def test_the_first_word_of_a_roberta_is_read_as_in_the_middle(tmp_path):
     (piece,) = provider._pieces(loaded, "effusion")[1:-1]
     assert provider._pieces(loaded, "no effusion")[-2] == piece
     assert loaded.tokenizer.model_max_length == 64
+    twice, once = ["no  effusion   clear"], ["no effusion clear"]
+    collapsed = f"bert-score(model={path},layer=1,blanks=collapsed)"
+    assert compute([collapsed], twice, once)[collapsed] == pytest.approx([1.0], abs=1e-6)
+    # RoBERTa has pieces of their own for further blanks.
+    assert compute([name], twice, once)[name][0] < 0.999

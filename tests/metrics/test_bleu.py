@@ -69,3 +69,39 @@ def test_cxr_tokens_keep_commas_on_words():
     value = compute([name], ["no effusion, clear."], ["no effusion , clear ."])[name][0]
     # "no", "clear" and "." match of "no effusion, clear ."; the candidate is one token short.
     assert value == pytest.approx(3 / 4 * np.exp(1 - 5 / 4))
+
+
+@pytest.mark.parametrize(
+    ("candidate", "reference", "expected"),
+    # Numbers of fast_bleu 0.0.90, BLEU([reference.split(" ")], {"b": (1/2, 1/2)}).
+    [
+        (".", ".", 0.3162277660168379),
+        ("a", "a b", 0.11633369384516794),
+        ("a", "a b c d", 0.01574405340649719),
+        ("a b", "b a", 0.3162277660168379),
+        ("a b c", "c d", 0.12909944487358058),
+        ("a", "b", 0.0),
+        ("a b", "c d", 0.0),
+        ("a b", "", 0.0),
+        ("", "a", 0.0),
+        ("", "", 0.0),
+    ],
+)
+def test_bleu_of_radcliq_is_that_of_fast_bleu(candidate, reference, expected):
+    name = "bleu-2(smoothing=floor,tokens=cxr)"
+    found = compute([name], [candidate], [reference])[name][0]
+    assert found == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("space", ["\n", "\t", "\r\n", "\u00a0", "\u2003", "\u2028"])
+def test_cxr_tokens_split_at_blanks_alone(space):
+    """As str(...).lower().replace(".", " .").split(" ") of CXR-Report-Metric."""
+    candidate, reference = f"The lungs are clear.{space}No effusion.", "clear. No effusion."
+    g, r = (
+        [word for word in text.lower().replace(".", " .").split(" ") if word]
+        for text in (candidate, reference)
+    )
+    assert len(g) == 7
+    matches = sum(min(g.count(word), r.count(word)) for word in set(g))
+    found = compute(["bleu-1(tokens=cxr)"], [candidate], [reference])["bleu-1(tokens=cxr)"][0]
+    assert found == pytest.approx(matches / len(g) * min(1, np.exp(1 - len(r) / len(g))))

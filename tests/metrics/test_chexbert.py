@@ -5,7 +5,7 @@ import pytest
 
 from tests.annotators.constructed import LONG, REPORTS, golden, write_chexbert
 from vlscore.errors import MissingDependency
-from vlscore.metrics import Plan, compute, compute_values, find_metric, signature
+from vlscore.metrics import Plan, compute, compute_values, find_metric, signature, support_of_sums
 from vlscore.metrics.library import chexbert as chexbert_provider
 from vlscore.testing import check_metric
 
@@ -35,7 +35,7 @@ def test_similarity_keeps_the_contract(chosen):
 
 
 def test_corpus_values_are_those_of_f1chexbert(chosen):
-    metric = chosen("chexbert-f1")
+    metric = chosen("chexbert-f1", absent="zero")
     found = Plan([metric]).corpus(compute_values([metric], *_pairs())[metric])
     expected = golden("chexbert")["f1"]
     names = {"micro": "micro-14", "macro": "macro-14", "micro-5": "micro-5", "macro-5": "macro-5"}
@@ -89,6 +89,24 @@ def test_policies_for_what_is_uncertain(monkeypatch, uncertain, f1, five):
     found = compute(metric, ["candidate"], ["reference"])
     assert found[str(metric)] == pytest.approx([f1])
     assert found[f"{metric}.five"] == pytest.approx([five])
+
+
+def test_an_observation_that_no_report_has_is_left_out_of_the_corpus_values(monkeypatch):
+    """By hand: edema is a hit once and missed once, fracture is a hit; the rest never occurs."""
+    _annotated(monkeypatch, two={"Edema": 1, "Fracture": 1}, one={"Edema": 1}, none={})
+    texts = (["two", "none"], ["two", "one"])
+    (values,) = compute_values("chexbert-f1", *texts).values()
+    found = {name: value[0] for name, value in Plan("chexbert-f1").corpus(values).items()}
+    assert found["macro"] == pytest.approx((2 / 3 + 1) / 2)
+    assert found["macro-5"] == found["micro-5"] == pytest.approx(2 / 3)
+    assert found["micro"] == pytest.approx(4 / 5)
+    support = support_of_sums(values.metric, values.statistics.sum(0))
+    assert support == {"micro": 3, "macro": 3, "micro-5": 2, "macro-5": 2}
+    zero = find_metric("chexbert-f1")(absent="zero")
+    as_published = Plan([zero]).corpus(compute_values([zero], *texts)[zero])
+    assert as_published["macro"][0] == pytest.approx((2 / 3 + 1) / 14)
+    (values,) = compute_values("chexbert-f1", ["none"], ["none"]).values()
+    assert all(np.isnan(v[0]) for v in Plan("chexbert-f1").corpus(values).values())
 
 
 def test_two_reports_without_observations_agree(monkeypatch):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from vlscore.metrics import Plan, compute, compute_values
+from vlscore.metrics import Plan, compute, compute_values, support_of_sums
 from vlscore.testing import check_metric
 
 # Stated: effusion | effusion (a hit). Doubted: pneumonia | not mentioned. Denied: pneumothorax |
@@ -53,7 +53,31 @@ def test_corpus_values_pool_counts_over_fourteen_and_over_five_observations():
     assert corpus["macro-5"] == pytest.approx(np.mean([2 / 3, 1, 1, 0]))
     assert corpus["pleural-effusion"] == pytest.approx(2 / 3)
     assert corpus["atelectasis"] == 0.0
-    assert corpus["consolidation"] == 1.0
+    # Nobody mentions it: it has no F1.
+    assert np.isnan(corpus["consolidation"])
+
+
+def test_an_observation_without_any_mention_is_undefined_and_left_out_of_macro():
+    """Counts by hand: only edema occurs, once right and once invented."""
+    candidates, references = ["Edema.", "Edema."], ["Edema.", "Pleural thickening."]
+    (values,) = compute_values("findings-f1", candidates, references).values()
+    corpus = {k: v[0] for k, v in Plan("findings-f1").corpus(values).items()}
+    assert corpus["edema"] == corpus["macro-5"] == corpus["micro-5"] == pytest.approx(2 / 3)
+    for name in ("atelectasis", "cardiomegaly", "consolidation", "pleural-effusion"):
+        assert np.isnan(corpus[name])
+    support = support_of_sums(values.metric, values.statistics.sum(0))
+    assert support["edema"] == support["micro-5"] == support["macro-5"] == 1
+    assert support["consolidation"] == 0
+    # Pleural Other is the second reference's.
+    assert support["micro"] == 2
+
+
+def test_a_corpus_without_any_observation_of_the_five_has_no_f1_of_them():
+    (values,) = compute_values("findings-f1", ["Nodule."], ["Nodule."]).values()
+    corpus = {k: v[0] for k, v in Plan("findings-f1").corpus(values).items()}
+    assert np.isnan(corpus["micro-5"])
+    assert np.isnan(corpus["macro-5"])
+    assert corpus["micro"] == corpus["macro"] == 1.0
 
 
 def test_keeps_the_contract_under_every_policy():

@@ -105,3 +105,14 @@ def test_what_is_missing_is_said_of_every_input_at_once(monkeypatch):
     with pytest.raises(MissingDependency, match=r"^radcliq-v1: .*; chexbert-f1: ") as refused:
         Plan(["rouge-l", metric, "chexbert-f1"]).require()
     assert reason in str(refused.value)
+
+
+def test_bert_score_of_radcliq_collapses_blanks_as_its_authors_do():
+    """As re.sub(r" +", " ", report) in add_bertscore_col of CXR-Report-Metric."""
+    from vlscore.metrics.library.bert_score import _prepared
+
+    (metric,) = (
+        each for each in inputs_of(find_metric("radcliq-v1")).values() if each.name == "bert-score"
+    )
+    assert _prepared("  Clear.  No  effusion.\n  End. ", metric) == " Clear. No effusion.\n End. "
+    assert _prepared("a  b", find_metric("bert-score")) == "a  b"

@@ -3,11 +3,14 @@ from .arrays import as_rows as as_rows
 from .arrays import triples as triples
 from .chunks import Chunk as Chunk
 from .chunks import Chunks as Chunks
+from .chunks import Stamps as Stamps
 from .chunks import clear_discarded as clear_discarded
 from .chunks import damaged as damaged
 from .chunks import differing as differing
 from .chunks import discard_chunks as discard_chunks
+from .chunks import first_replaced as first_replaced
 from .chunks import key_difference as key_difference
+from .chunks import stamps as stamps
 from .chunks import unfinished_key as unfinished_key
 from .files import __version__ as __version__
 from .files import atomic_write as atomic_write

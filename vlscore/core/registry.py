@@ -161,10 +161,14 @@ class Registry(Generic[Member]):
                 found = getattr(found, part)
         except VLScoreError:
             raise
-        except (ImportError, AttributeError) as error:
+        except Exception as error:
+            # A module of a user's may fail in any way while it is imported.
+            reason = f"{type(error).__name__}: {error}"
+            if isinstance(error, ImportError | AttributeError):
+                reason = str(error)
             raise UnknownName(
-                f"no {self._noun} is called {target!r}, and it cannot be imported either: {error}. "
-                'Write a registered name, or "package.module:attribute" of a module that Python '
+                f"no {self._noun} is called {target!r}, and it cannot be imported either: {reason}"
+                '. Write a registered name, or "package.module:attribute" of a module that Python '
                 "finds (its folder may need to be in PYTHONPATH)"
             ) from None
         self._check(found)

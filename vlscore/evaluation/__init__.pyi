@@ -69,6 +69,7 @@ from .labelling.run import label_table as label_table
 from .retrieval_table import RetrievalResult as RetrievalResult
 from .retrieval_table import RetrievalRun as RetrievalRun
 from .retrieval_table import retrieve as retrieve
+from .scoring.own_columns import OwnColumns as OwnColumns
 from .scoring.parallel import facts_of as facts_of
 from .scoring.parallel import serve_evaluation as serve_evaluation
 from .scoring.parallel import when_all_are_ready as when_all_are_ready
@@ -76,6 +77,7 @@ from .scoring.ray_run import OnRay as OnRay
 from .scoring.results import scores_table as scores_table
 from .scoring.results import summary_table as summary_table
 from .scoring.results import summary_text as summary_text
+from .scoring.results import support_table as support_table
 from .scoring.run import RunResult as RunResult
 from .scoring.run import evaluate as evaluate
 from .scoring.summary import MetricSummary as MetricSummary

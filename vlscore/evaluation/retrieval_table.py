@@ -29,7 +29,7 @@ from vlscore.retrieval import (
     evaluate_retrieval,
     read_interval,
 )
-from vlscore.stats import TextTable, interval, markdown
+from vlscore.stats import TextTable, interval, markdown, with_mark
 
 if TYPE_CHECKING:
     import pandas
@@ -114,7 +114,8 @@ class RetrievalResult:
         cuts = (f"R@{k}" for k in CUTS)
         columns = ("direction", *cuts, "median rank", "queries", "to search")
         caption = "In brackets: 95 % bootstrap intervals over queries."
-        return TextTable("", columns, rows, caption)
+        (table,) = with_mark([TextTable("", columns, rows, caption)], [self.signature])
+        return table
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@ from .batch import Batch as Batch
 from .batch import Computed as Computed
 from .batch import EmbeddingTriples as EmbeddingTriples
 from .batch import MetricValues as MetricValues
+from .left_out import left_out_line as left_out_line
 from .library.composite import Composite as Composite
 from .library.composite import CompositeInput as CompositeInput
 from .library.composite import CompositeProvider as CompositeProvider
@@ -37,6 +38,7 @@ from .plan import compute_values as compute_values
 from .plan import corpus_of_sums as corpus_of_sums
 from .plan import lacks as lacks
 from .plan import signature as signature
+from .plan import support_of_sums as support_of_sums
 from .plan import usable_metrics as usable_metrics
 from .provider import Provider as Provider
 from .provider import one_column as one_column

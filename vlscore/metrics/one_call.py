@@ -129,7 +129,8 @@ class RunningScores:
         """Column -> mean over the studies that have a value; and values of the whole corpus.
 
         These are called as in tables, "bleu-4 corpus", "findings-f1 micro (corpus)".
-        Empty before the first batch; nan where no study has a value.
+        Empty before the first batch; nan where no study has a value, and for the F1 of an
+        observation that neither candidates nor references mention.
         """
         if not self._tables:
             return {}

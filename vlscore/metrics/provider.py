@@ -88,9 +88,18 @@ class Provider(ABC):
         """Corpus values from statistics summed over candidates.
 
         Args: sums: (k, s), one row for each corpus or resample of it.
-        Returns: name of each of `metric.corpus` -> (k,).
+        Returns: name of each of `metric.corpus` -> (k,); nan where a value is not defined.
         """
         raise NotImplementedError(f"{metric.name} has no corpus value")
+
+    def support(self, metric: Metric, sums: Values) -> Mapping[str, Values]:
+        """How many times the references state what a corpus value is made of.
+
+        Args: sums: as for `corpus`.
+        Returns: name -> (k,), of those of `metric.corpus` that have a support; F1 has one, corpus
+            BLEU has none.
+        """
+        return {}
 
     def version(self) -> str:
         """Version of the library; raises MissingDependency where it is absent."""

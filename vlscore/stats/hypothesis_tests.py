@@ -16,7 +16,15 @@ import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from vlscore.errors import InvalidSetting
-from vlscore.stats.intervals import Interval, checked, checked_pairs, percentiles
+from vlscore.stats.intervals import (
+    Interval,
+    checked,
+    checked_pairs,
+    percentiles,
+    resampled_sums,
+    share_undefined,
+    weighted_sums,
+)
 
 # Numbers a permutation test holds at once.
 _DRAWN_AT_ONCE = 1_000_000
@@ -140,10 +148,6 @@ Sums = NDArray[np.float64]
 # (m, s) sums -> (m,) values.
 Combine = Callable[[Sums], Sums]
 
-# Numbers drawn at once bound the memory; studies times resamples bound the time.
-_SIGNS_AT_ONCE = 2_000_000
-_MOST_DRAWS = 200_000_000
-_LEAST_RESAMPLES = 200
 # Differences of sums that are equal but for rounding count as equal.
 _ROUNDING = 1e-12
 
@@ -155,10 +159,12 @@ class PairedDifference:
     Attributes:
         interval: percentile interval of the paired bootstrap.
         p_value: two-sided, of the permutation test; nan where the difference is not defined.
+        left_out: share of resamples without a difference, which the interval leaves out.
     """
 
     interval: Interval
     p_value: float
+    left_out: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,6 +191,11 @@ class PairedSums:
             estimate = float(combine(self.totals[system][None])[0])
             return percentiles(estimate, combine(self.resampled[:, system]), level, self.count)
 
+    def left_out(self, system: int, combine: Combine) -> float:
+        """Share of resamples in which the value is not defined; `value` leaves them out."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return share_undefined(combine(self.resampled[:, system]))
+
     def difference(
         self, first: int, second: int, combine: Combine, *, level: float = 0.95
     ) -> PairedDifference:
@@ -202,11 +213,12 @@ class PairedSums:
             exchanged = combine(self.totals[second] + moved) - combine(self.totals[first] - moved)
         interval = percentiles(observed, drawn, level, self.count)
         if np.isnan(observed):
-            return PairedDifference(interval, float("nan"))
+            return PairedDifference(interval, float("nan"), share_undefined(drawn))
         slack = _ROUNDING * max(map(abs, values))
         # A draw without a value counts against the difference.
         as_extreme = int((~(np.abs(exchanged) < abs(observed) - slack)).sum())
-        return PairedDifference(interval, (as_extreme + 1) / (len(exchanged) + 1))
+        p_value = (as_extreme + 1) / (len(exchanged) + 1)
+        return PairedDifference(interval, p_value, share_undefined(drawn))
 
 
 def paired_sums(
@@ -238,23 +250,13 @@ def paired_sums(
     by_study = statistics.transpose(1, 0, 2).reshape(count, systems * sums)
     rng = np.random.default_rng(seed)
 
-    def resampling(draws: int) -> NDArray[np.float64]:
-        rows = rng.integers(count, size=(draws, count))
-        rows += np.arange(draws)[:, None] * count
-        times = np.bincount(rows.ravel(), minlength=draws * count)
-        return times.reshape(draws, count).astype(np.float64)
-
     def halving(draws: int) -> NDArray[np.float64]:
         return rng.integers(2, size=(draws, count), dtype=np.int8).astype(np.float64)
 
-    def drawn(wanted: int, weights: Callable[[int], NDArray[np.float64]]) -> Sums:
-        most = max(min(wanted, _MOST_DRAWS // count), min(wanted, _LEAST_RESAMPLES))
-        step = max(_SIGNS_AT_ONCE // count, 1)
-        parts = [weights(min(step, most - k)) @ by_study for k in range(0, most, step)]
-        return np.concatenate(parts).reshape(most, systems, sums)
-
+    resampled = resampled_sums(by_study, resamples, rng).reshape(-1, systems, sums)
+    halves = weighted_sums(by_study, permutations, halving).reshape(-1, systems, sums)
     totals = statistics.sum(axis=1)
-    return PairedSums(count, totals, drawn(resamples, resampling), drawn(permutations, halving))
+    return PairedSums(count, totals, resampled, halves)
 
 
 def mean_statistics(values: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -231,7 +231,9 @@ def _rank(uniform: NDArray[np.float64], n: int) -> NDArray[np.intp]:
 Sums = NDArray[np.float64]
 
 # Numbers drawn at once bound the memory; rows times resamples bound the time.
+_DRAWN_AT_ONCE = 2_000_000
 _MOST_DRAWS = 200_000_000
+_LEAST_RESAMPLES = 200
 
 
 def bootstrap_sums(
@@ -239,26 +241,63 @@ def bootstrap_sums(
     combine: Callable[[Sums], Sums],
     *,
     level: float = 0.95,
-    resamples: int = 1000,
+    resamples: int = 2000,
     seed: int = 0,
 ) -> Interval:
     """Percentile interval of a value of summed statistics; candidates are resampled.
 
+    Resamples whose value is not defined (nan) are left out.
+
     Args:
         statistics: (n, s) of n candidates, n at least 1.
         combine: (k, s) sums -> (k,) values.
-        resamples: of more than 200,000 candidates fewer are drawn, at least 200.
+        resamples: of more than 100,000 candidates fewer are drawn, at least 200.
 
     >>> precision = lambda sums: sums[:, 0] / sums[:, 1]
     >>> bootstrap_sums(np.array([[1.0, 2.0], [1.0, 2.0]]), precision)
     Interval(estimate=0.5, low=0.5, high=0.5)
     """
-    count = len(statistics)
-    drawn = max(min(resamples, _MOST_DRAWS // max(count, 1)), min(resamples, 200))
-    rng = np.random.default_rng(seed)
-    sums = np.empty((drawn, statistics.shape[1]))
-    for k in range(drawn):
-        times = np.bincount(rng.integers(count, size=count), minlength=count)
-        sums[k] = times @ statistics
+    drawn = resampled_sums(statistics, resamples, np.random.default_rng(seed))
     estimate = float(combine(statistics.sum(0, keepdims=True))[0])
-    return percentiles(estimate, combine(sums), level, count)
+    return percentiles(estimate, combine(drawn), level, len(statistics))
+
+
+def resampled_sums(statistics: Sums, resamples: int, rng: np.random.Generator) -> Sums:
+    """Return sums over rows that are drawn with replacement, as many as there are.
+
+    The draws depend on the generator and on n alone. So a value has the same interval whether its
+    statistics are resampled alone or beside those of other systems.
+
+    Args:
+        statistics: (n, s), n at least 1.
+        resamples: of more than 100,000 rows fewer are drawn, at least 200.
+
+    Returns: (r, s).
+    """
+    count = len(statistics)
+
+    def times_drawn(draws: int) -> NDArray[np.float64]:
+        rows = rng.integers(count, size=(draws, count))
+        rows += np.arange(draws)[:, None] * count
+        times = np.bincount(rows.ravel(), minlength=draws * count)
+        return times.reshape(draws, count).astype(np.float64)
+
+    return weighted_sums(statistics, resamples, times_drawn)
+
+
+def weighted_sums(
+    statistics: Sums, wanted: int, weights: Callable[[int], NDArray[np.float64]]
+) -> Sums:
+    """Return (r, s) weighted sums of (n, s) statistics, r at most `wanted`.
+
+    Args: weights: number of draws -> (draws, n); called for so many at a time as memory holds.
+    """
+    count = len(statistics)
+    most = max(min(wanted, _MOST_DRAWS // count), min(wanted, _LEAST_RESAMPLES))
+    step = max(_DRAWN_AT_ONCE // count, 1)
+    return np.concatenate([weights(min(step, most - k)) @ statistics for k in range(0, most, step)])
+
+
+def share_undefined(drawn: NDArray[np.float64]) -> float:
+    """Share of resamples whose value is not defined, and is left out of an interval."""
+    return float(np.isnan(drawn).mean()) if len(drawn) else 0.0

@@ -14,6 +14,7 @@ from vlscore.core import ResumableFolder, TrainingProcesses, connected, run_reco
 from vlscore.encoders import JointEncoder, check_device, find_encoder
 from vlscore.errors import InvalidSetting
 from vlscore.evaluation import Calibration
+from vlscore.training.longer import check_not_longer
 from vlscore.training.loop import (
     WAYS,
     OnStep,
@@ -153,6 +154,8 @@ def train(
     )
     run.check()
     run.opened = run.start.opened(run.settings.seed)
+    if processes.leads and not overwrite:
+        check_not_longer(Path(out), run.key(), run.start.name)
     with ExitStack() as stack:
         stack.enter_context(connected(processes, run.device))
         folder = None

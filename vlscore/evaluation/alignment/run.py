@@ -28,7 +28,7 @@ from vlscore.evaluation.alignment.metric_values import (
 from vlscore.evaluation.alignment.rated_pairs import Array, RatedPairs
 from vlscore.evaluation.alignment.tables import all_tables, composite_table, draw, write_csv
 from vlscore.metrics import Composite, CompositeProvider, Metric, Scorer, write_composite
-from vlscore.stats import FIGURE_FORMATS, TextTable, check_format, markdown
+from vlscore.stats import FIGURE_FORMATS, TextTable, check_drawable, markdown, with_mark
 
 if TYPE_CHECKING:
     import pandas
@@ -124,7 +124,8 @@ def run_alignment(
         fit: name of a rating, to fit a composite of the computed metrics to; composite.json then
             holds it.
         level, resamples, seed: of the bootstrap.
-        figure: "png", "svg" or "pdf": draw tau_b of every metric with the raters' ceilings, too.
+        figure: "png", "svg" or "pdf": draw tau_b of every metric with the raters' ceilings, too;
+            also of a run that has ended.
         overwrite: compute anew, and replace results when the new ones are complete.
         on_progress: called with (pairs done, values that are missing).
 
@@ -134,7 +135,7 @@ def run_alignment(
     if scorer is None and values is None:
         raise InvalidSetting("name metrics to compute (--metrics), or a table of values (--values)")
     if figure is not None:
-        check_format(figure)
+        check_drawable(figure)
     run = _Run(pairs, scorer, columns, values, lower_is_better, studies)
     key = {
         **run.key(),
@@ -142,11 +143,13 @@ def run_alignment(
         "resamples": resamples,
         "seed": seed,
         **({} if fit is None else {"fit": fit}),
-        **({} if figure is None else {"figure": figure}),
     }
     with ResumableFolder(out, key, results=_RESULTS, overwrite=overwrite) as folder:
         if folder.record is not None:
-            return _read(folder.out, folder.record)
+            ended = _read(folder.out, folder.record)
+            if figure is not None:
+                draw(ended.content, folder.out / f"{_FIGURE}.{figure}")
+            return ended
         done = run.compute(folder, on_progress or (lambda done, failed: None))
         metrics, failures = run.metrics(folder)
         result = align(metrics, pairs, level=level, resamples=resamples, seed=seed)
@@ -155,12 +158,11 @@ def run_alignment(
         if fit is not None:
             fitted = run.fit(metrics, fit, resamples, seed)
             tables.append(composite_table(fitted))
+        tables = with_mark(tables, (metric.signature for metric in result.metrics))
         content = _content(result, run.pairs, tables, failures)
 
         def write(place: Path) -> dict[str, Any]:
             _write(place, result, run.pairs, tables, content)
-            if figure is not None and (reason := draw(result, place / f"{_FIGURE}.{figure}")):
-                run.notes.append(reason)
             if fitted is not None:
                 write_composite(place / COMPOSITE, fitted.composite)
             return run_record(
@@ -171,6 +173,8 @@ def run_alignment(
             )
 
         folder.finish(write, rows=done)
+        if figure is not None:
+            draw(content, folder.out / f"{_FIGURE}.{figure}")
         return AlignmentRun(folder.out, content, tables, tuple(run.notes), result, fitted)
 
 

@@ -3,9 +3,10 @@
 The numbers of a comparison: every system, every difference, over the same studies.
 """
 
+import math
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, combinations
 
@@ -13,17 +14,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vlscore.core import Signature
+from vlscore.errors import InvalidSetting
 from vlscore.evaluation.comparison.system_values import GivenMetric, Layout, SystemValues
 from vlscore.evaluation.comparison.systems import BASELINE
-from vlscore.metrics import Metric, corpus_name, corpus_of_sums
+from vlscore.metrics import Metric, corpus_name, corpus_of_sums, support_of_sums
 from vlscore.stats import (
     Combine,
     Interval,
     PairedSums,
     benjamini_hochberg,
+    bootstrap_mean,
     mean_of_sums,
     mean_statistics,
     paired_sums,
+    sums_by_group,
 )
 
 # The end of a finished sentence; quotes and brackets may close behind it.
@@ -80,14 +84,52 @@ def text_facts(
     )
 
 
+def same_text_notes(facts: Mapping[str, TextFacts]) -> list[str]:
+    """Return a sentence for each system that writes the same report for all studies.
+
+    Baselines are left out: to be so is what they are for.
+
+    >>> one = text_facts(["Clear lungs."] * 3, set())
+    >>> same_text_notes({"ours": one, "baseline:constant": one})
+    ['ours has one and the same report for all 3 studies, whatever they show']
+    """
+    return [
+        f"{name} has one and the same report for all {each.count} studies, whatever they show"
+        for name, each in facts.items()
+        if each.count > 1 and round(each.distinct * each.count) == 1
+        if not name.startswith(BASELINE)
+    ]
+
+
 def same_words(report: str) -> str:
     """What is compared to find copies: lower case, one blank between words."""
     return " ".join(report.lower().split())
 
 
-# Metric, whether larger is better, name of the number, statistics, what makes the number of them.
-_Quantity = tuple[str, bool, str, NDArray[np.float64], Combine]
+# A difference is shown where p is below it, or the 95 % interval excludes 0.
+_LEVEL = 0.05
 _NOTHING = Interval(float("nan"), float("nan"), float("nan"))
+
+
+@dataclass(frozen=True)
+class _Quantity:
+    """One number of every system, before it is computed.
+
+    Attributes:
+        metric: the metric's name.
+        higher_is_better: direction.
+        name: of the number.
+        statistics: (systems, studies, sums); nan where a study has no value.
+        combine: what makes the number of summed statistics; `mean_of_sums` of means.
+        of_corpus: the metric, where the number is a value of the whole corpus; else None.
+    """
+
+    metric: str
+    higher_is_better: bool
+    name: str
+    statistics: NDArray[np.float64]
+    combine: Combine = mean_of_sums
+    of_corpus: Metric | None = None
 
 
 @dataclass(frozen=True)
@@ -99,7 +141,12 @@ class Measured:
         metric: the metric's name.
         higher_is_better: direction.
         count: studies for which every system has a value; all numbers are over these.
-        values: system -> value with its 95 % bootstrap interval.
+        values: system -> value with its 95 % bootstrap interval; nan where it is not defined, as
+            the F1 of an observation that no report mentions.
+        support: system -> how many times the references state what the value is made of; empty
+            where the value is no F1 of the whole corpus.
+        left_out: system -> share of the resamples in which the value is not defined, and which
+            its interval leaves out; where that is not 0.
     """
 
     name: str
@@ -107,6 +154,8 @@ class Measured:
     higher_is_better: bool
     count: int
     values: Mapping[str, Interval]
+    support: Mapping[str, int] = field(default_factory=dict)
+    left_out: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -120,6 +169,8 @@ class Tested:
         difference: with its 95 % interval by the paired bootstrap.
         p_value: two-sided, by the paired permutation test.
         adjusted: p after Benjamini and Hochberg, over all tests of the comparison.
+        left_out: share of the resamples in which the difference is not defined, and which its
+            interval leaves out.
     """
 
     name: str
@@ -129,6 +180,18 @@ class Tested:
     difference: Interval
     p_value: float
     adjusted: float
+    left_out: float = 0.0
+
+    @property
+    def disagrees(self) -> bool:
+        """Whether one of interval and p value shows a difference and the other shows none.
+
+        The interval comes from the bootstrap and p from randomization; the level is 5 % of both.
+        """
+        if not (math.isfinite(self.difference.low) and math.isfinite(self.p_value)):
+            return False
+        excludes_nothing = self.difference.low <= 0 <= self.difference.high
+        return excludes_nothing == (self.p_value < _LEVEL)
 
 
 @dataclass(frozen=True)
@@ -169,6 +232,9 @@ def compare_values(
     resamples: int = 2000,
     permutations: int = 9999,
     seed: int = 0,
+    patients: Sequence[str] | None = None,
+    against: str | None = None,
+    on_progress: Callable[[int, int], None] = lambda done, failed: None,
 ) -> Comparison:
     """Compare systems from their values for the same studies.
 
@@ -177,40 +243,48 @@ def compare_values(
         signatures: of the metrics, in the order of the columns.
         given: metrics that were computed elsewhere. Systems without a value are left out of them.
         resamples, permutations, seed: see `vlscore.stats.paired_sums`.
+        patients: whose each study is; whole patients are then resampled and permuted. None: every
+            study counts for itself.
+        on_progress: called with (numbers done, how many of them no study has).
+        against: the system that is tested against each other one; None: every two are tested.
+
+    Raises: InvalidSetting where no system is called as `against`.
     """
     names = list(values)
+    if against is not None and against not in names:
+        raise InvalidSetting(f"no system is called {against}; there are {', '.join(names)}")
     layout = Layout(tuple(signatures))
     numbers = np.stack([values[name].numbers for name in names])
     measured, tested = [], []
     elsewhere = {each.name for each in given}
-    for metric, is_higher, name, statistics, combine in chain(
-        _quantities(numbers, layout), _given_quantities(given, names)
-    ):
+    quantities = chain(_quantities(numbers, layout), _given_quantities(given, names))
+    for done, quantity in enumerate(quantities):
+        on_progress(done, sum(each.count == 0 for each in measured))
         whose = list(range(len(names)))
-        if metric in elsewhere:
+        statistics = quantity.statistics
+        if quantity.metric in elsewhere:
             whose = [k for k in whose if np.isfinite(statistics[k]).all(-1).any()]
             statistics = statistics[whose]
         present = np.isfinite(statistics).all(axis=(0, 2))
-        count = int(present.sum())
-        pairs = [
-            (a, b)
-            for a, b in combinations(whose, 2)
-            if not names[a].startswith(BASELINE) or not names[b].startswith(BASELINE)
+        if not present.any():
+            measured.append(_unmeasured(quantity, names))
+            continue
+        counted = statistics[:, present]
+        if patients is not None:
+            counted = sums_by_group(counted, [patients[k] for k in np.flatnonzero(present)])
+        sums = paired_sums(counted, resamples=resamples, permutations=permutations, seed=seed)
+        sums = replace(sums, count=int(present.sum()))
+        whose_names = [names[k] for k in whose]
+        # Intervals of sums over patients are those of the sums; of single studies, of the values.
+        plain = None if patients is not None else counted
+        found = _measured(quantity, sums, whose_names, plain, resamples, seed)
+        measured.append(replace(found, values=dict.fromkeys(names, _NOTHING) | found.values))
+        tested += [
+            _tested(quantity, sums, whose_names, a, b)
+            for a, b in combinations(range(len(whose)), 2)
+            if _is_tested(whose_names[a], whose_names[b], against)
         ]
-        found = dict.fromkeys(names, _NOTHING)
-        if count:
-            sums = paired_sums(
-                statistics[:, present],
-                resamples=resamples,
-                permutations=permutations,
-                seed=seed,
-            )
-            place = {k: row for row, k in enumerate(whose)}
-            found |= {names[k]: sums.value(place[k], combine) for k in whose}
-            tested += [
-                _tested(sums, name, names, (a, place[a]), (b, place[b]), combine) for a, b in pairs
-            ]
-        measured.append(Measured(name, metric, is_higher, count, found))
+    on_progress(len(measured), sum(each.count == 0 for each in measured))
     return Comparison(
         studies=numbers.shape[1],
         measured=tuple(measured),
@@ -225,21 +299,36 @@ def compare_values(
     )
 
 
+def count_numbers(metrics: Iterable[Metric], given: Sequence[GivenMetric] = ()) -> int:
+    """Return how many numbers `compare_values` computes of every system."""
+    return sum(len(m.columns) + len(m.corpus) for m in metrics) + len(given)
+
+
+def _is_tested(first: str, second: str, against: str | None) -> bool:
+    """Whether two systems are compared by a test; two baselines never are."""
+    if against is not None and against not in (first, second):
+        return False
+    return not (first.startswith(BASELINE) and second.startswith(BASELINE))
+
+
 def _quantities(numbers: NDArray[np.float64], layout: Layout) -> Iterator[_Quantity]:
     """Every number with its statistics, (systems, studies, sums); nan where there is no value."""
     for metric in layout.metrics:
         columns = numbers[:, :, layout.columns(metric)]
         for k, (name, output) in enumerate(zip(metric.columns, metric.outputs, strict=True)):
             column = np.where(np.isfinite(columns[:, :, k]), columns[:, :, k], np.nan)
-            is_higher = output.higher_is_better
-            yield str(metric), is_higher, name, mean_statistics(column), mean_of_sums
+            yield _Quantity(str(metric), output.higher_is_better, name, mean_statistics(column))
         for output in metric.corpus:
             # Statistics without a value are 0, which would count as a candidate without words.
             has_value = np.isfinite(columns[:, :, :1])
-            sums = np.where(has_value, numbers[:, :, layout.statistics(metric)], np.nan)
-            name = corpus_name(metric, output.name)
-            combine = partial(_corpus_value, metric, output.name)
-            yield str(metric), output.higher_is_better, name, sums, combine
+            yield _Quantity(
+                str(metric),
+                output.higher_is_better,
+                corpus_name(metric, output.name),
+                np.where(has_value, numbers[:, :, layout.statistics(metric)], np.nan),
+                partial(_corpus_value, metric, output.name),
+                metric,
+            )
 
 
 def _given_quantities(given: Sequence[GivenMetric], names: Sequence[str]) -> Iterator[_Quantity]:
@@ -248,26 +337,72 @@ def _given_quantities(given: Sequence[GivenMetric], names: Sequence[str]) -> Ite
         count = len(next(iter(each.values.values())))
         none = np.full(count, np.nan)
         column = np.stack([each.values.get(name, none) for name in names])
-        yield each.name, each.higher_is_better, each.name, mean_statistics(column), mean_of_sums
+        yield _Quantity(each.name, each.higher_is_better, each.name, mean_statistics(column))
 
 
 def _corpus_value(metric: Metric, name: str, sums: NDArray[np.float64]) -> NDArray[np.float64]:
     return corpus_of_sums(metric, sums)[name]
 
 
-def _tested(
+def _unmeasured(quantity: _Quantity, names: Sequence[str]) -> Measured:
+    nothing = dict.fromkeys(names, _NOTHING)
+    return Measured(quantity.name, quantity.metric, quantity.higher_is_better, 0, nothing)
+
+
+def _measured(
+    quantity: _Quantity,
     sums: PairedSums,
-    name: str,
     names: Sequence[str],
-    first: tuple[int, int],
-    second: tuple[int, int],
-    combine: Combine,
+    statistics: NDArray[np.float64] | None,
+    resamples: int,
+    seed: int,
+) -> Measured:
+    """The number of every system; intervals are those that `vlscore evaluate` prints.
+
+    Args: statistics: (systems, studies, sums) of the studies that count; None where `sums` are of
+        patients.
+    """
+    metric, combine = quantity.of_corpus, quantity.combine
+    values, support, left_out = {}, {}, {}
+    for k, name in enumerate(names):
+        if metric is None and statistics is None:
+            values[name] = sums.value(k, combine)
+            continue
+        if metric is None:
+            assert statistics is not None
+            values[name] = bootstrap_mean(statistics[k, :, 0], resamples=resamples, seed=seed)
+            continue
+        values[name] = sums.value(k, combine)
+        number = next(o.name for o in metric.corpus if corpus_name(metric, o.name) == quantity.name)
+        if (count := support_of_sums(metric, sums.totals[k]).get(number)) is not None:
+            support[name] = count
+        if share := sums.left_out(k, combine):
+            left_out[name] = share
+    return Measured(
+        quantity.name,
+        quantity.metric,
+        quantity.higher_is_better,
+        sums.count,
+        values,
+        support,
+        left_out,
+    )
+
+
+def _tested(
+    quantity: _Quantity, sums: PairedSums, names: Sequence[str], first: int, second: int
 ) -> Tested:
     """A test of two systems, each by its place in the names and in the sums."""
-    found = sums.difference(first[1], second[1], combine)
-    nan = float("nan")
+    found = sums.difference(first, second, quantity.combine)
     return Tested(
-        name, names[first[0]], names[second[0]], sums.count, found.interval, found.p_value, nan
+        quantity.name,
+        names[first],
+        names[second],
+        sums.count,
+        found.interval,
+        found.p_value,
+        float("nan"),
+        found.left_out,
     )
 
 

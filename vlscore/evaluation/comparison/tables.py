@@ -14,10 +14,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from vlscore.core import Signature, atomic_write, plain, write_json
+from vlscore.core import Signature, Stamps, atomic_write, plain, write_json
 from vlscore.data import Study
-from vlscore.errors import MissingDependency
-from vlscore.evaluation.comparison.statistics import Comparison
+from vlscore.evaluation.comparison.cautions import DISAGREEMENT
+from vlscore.evaluation.comparison.known import NUMBERS, write_numbers
+from vlscore.evaluation.comparison.statistics import Comparison, Measured, Tested
 from vlscore.evaluation.comparison.system_values import GivenMetric, Layout, SystemValues
 from vlscore.metrics import Metric
 from vlscore.stats import (
@@ -27,12 +28,19 @@ from vlscore.stats import (
     TextTable,
     dot_plots,
     interval,
+    interval_of,
+    is_demonstration,
     markdown,
     number,
     p_value,
+    with_mark,
 )
 
 _DIGITS = 4
+_SUPPORT = (
+    " support: how many times the references state what an F1 of the whole corpus is made of; an "
+    "observation that neither candidates nor references mention has no F1 (-)."
+)
 
 
 def systems_table(result: Comparison) -> TextTable:
@@ -46,12 +54,16 @@ def systems_table(result: Comparison) -> TextTable:
         for name in result.systems
     ]
     rows.append(("n", *(str(each.count) for each in result.measured)))
+    has_support = any(each.support for each in result.measured)
+    if has_support:
+        rows.append(("support", *(_support(each) for each in result.measured)))
     return TextTable(
         "Systems",
         ("system", *columns),
         tuple(rows),
         "Means over the n studies for which every system has a value, and values of the whole "
-        "corpus where the column says so, with 95 % bootstrap intervals over studies.",
+        "corpus where the column says so, with 95 % bootstrap intervals over studies."
+        + (_SUPPORT if has_support else ""),
     )
 
 
@@ -62,26 +74,37 @@ def differences_tables(result: Comparison) -> list[TextTable]:
         "studies: 95 % intervals by the paired bootstrap, p by the two-sided paired permutation "
         f"test, adjusted by Benjamini and Hochberg over all {len(result.tested)} tests."
     )
-    names = dict.fromkeys(test.name for test in result.tested)
-    return [
-        TextTable(
-            f"Differences in {name}",
-            ("systems", "difference", "p", "adjusted p", "n"),
-            tuple(
-                (
-                    f"{test.first} - {test.second}",
-                    interval(test.difference, _DIGITS),
-                    p_value(test.p_value),
-                    p_value(test.adjusted),
-                    str(test.count),
-                )
-                for test in result.tested
-                if test.name == name
-            ),
-            caption,
-        )
-        for name in names
-    ]
+    tables = []
+    for each in result.measured:
+        tests = [test for test in result.tested if test.name == each.name]
+        if not tests:
+            continue
+        columns = ["systems", "difference", "p", "adjusted p", "n"]
+        rows = [_difference(test) for test in tests]
+        if each.support:
+            columns.append("support")
+            rows = [(*row, _support(each)) for row in rows]
+        said = f"{caption} {DISAGREEMENT}" if any(test.disagrees for test in tests) else caption
+        tables.append(TextTable(f"Differences in {each.name}", tuple(columns), tuple(rows), said))
+    return tables
+
+
+def _difference(test: Tested) -> tuple[str, ...]:
+    return (
+        f"{test.first} - {test.second}",
+        interval(test.difference, _DIGITS),
+        p_value(test.p_value) + ("*" if test.disagrees else ""),
+        p_value(test.adjusted),
+        str(test.count),
+    )
+
+
+def _support(measured: Measured) -> str:
+    """One number, for systems have the same references; a range where the policy drops pairs."""
+    counts = sorted(set(measured.support.values()))
+    if len(counts) > 1:
+        return f"{counts[0]} to {counts[-1]}"
+    return str(counts[0]) if counts else ""
 
 
 def texts_table(result: Comparison) -> TextTable:
@@ -114,7 +137,11 @@ def texts_table(result: Comparison) -> TextTable:
 
 def all_tables(result: Comparison) -> list[TextTable]:
     """Those that are printed; without differences where there is one system alone."""
-    return [systems_table(result), texts_table(result), *differences_tables(result)]
+    tables = [systems_table(result), texts_table(result), *differences_tables(result)]
+    return with_mark(tables, result.signatures.values())
+
+
+_SYSTEMS = ("system", "metric", "value", "low", "high", "n", "support", "better")
 
 
 def systems_rows(result: Comparison) -> TextTable:
@@ -125,16 +152,18 @@ def systems_rows(result: Comparison) -> TextTable:
             each.name,
             *_exact(each.values[name]),
             str(each.count),
+            str(each.support.get(name, "")),
             "higher" if each.higher_is_better else "lower",
         )
         for each in result.measured
         for name in result.systems
     ]
-    return TextTable("", ("system", "metric", "value", "low", "high", "n", "better"), tuple(rows))
+    return TextTable("", _SYSTEMS, tuple(rows))
 
 
 def differences_rows(result: Comparison) -> TextTable:
     """One row a test, with all digits."""
+    supports = {each.name: _support(each) for each in result.measured}
     rows = [
         (
             test.name,
@@ -144,11 +173,12 @@ def differences_rows(result: Comparison) -> TextTable:
             _digits(test.p_value),
             _digits(test.adjusted),
             str(test.count),
+            supports[test.name],
         )
         for test in result.tested
     ]
     columns = ("metric", "first", "second", "difference", "low", "high", "p", "adjusted_p", "n")
-    return TextTable("", columns, tuple(rows))
+    return TextTable("", (*columns, "support"), tuple(rows))
 
 
 def _exact(value: Interval) -> Sequence[str]:
@@ -165,6 +195,7 @@ SYSTEMS, DIFFERENCES, TEXTS = "systems.csv", "differences.csv", "texts.csv"
 FIGURE = "systems"
 # Every file that a comparison can ever write.
 RESULTS = (
+    NUMBERS,
     *(CONTENT, VALUES, FAILURES, MARKDOWN, LATEX, SYSTEMS, DIFFERENCES, TEXTS),
     *(f"{FIGURE}.{suffix}" for suffix in FIGURE_FORMATS),
 )
@@ -207,10 +238,13 @@ def write_results(
     studies: Sequence[Study],
     signatures: Mapping[Metric, Signature],
     given: Sequence[GivenMetric] = (),
+    images: Stamps | None = None,
 ) -> None:
     """Write every result file into a folder.
 
-    Args: given: metrics that were computed elsewhere.
+    Args:
+        given: metrics that were computed elsewhere.
+        images: what the image files were like that the values were computed from.
     """
     tables = all_tables(result)
     write_json(place / CONTENT, content_of(result))
@@ -231,6 +265,7 @@ def write_results(
         with atomic_write(place / name) as stream:
             stream.write(text)
     _write_values(place / VALUES, values, studies, signatures, given)
+    write_numbers(place / NUMBERS, values, signatures, studies, images or {})
     with atomic_write(place / FAILURES) as stream:
         writer = csv.writer(stream)
         writer.writerow(["system", "id", "metric", "error"])
@@ -240,22 +275,24 @@ def write_results(
                     writer.writerow([name, studies[row].id, metric, reason])
 
 
-def draw(result: Comparison, path: Path) -> str | None:
-    """Draw every number of every system; returns why there is no figure, where there is none."""
+def draw(content: Mapping[str, Any], path: Path) -> None:
+    """Draw every number of every system.
+
+    Args: content: of comparison.json.
+    Raises: MissingDependency where matplotlib is not installed.
+    """
     panels = {
-        each.name + ("" if each.higher_is_better else " (lower is better)"): each.values
-        for each in result.measured
+        each["name"] + ("" if each["higher_is_better"] else " (lower is better)"): {
+            name: interval_of(value) for name, value in each["values"].items()
+        }
+        for each in content["measured"]
     }
-    n = {each.count for each in result.measured}
+    n = {each["count"] for each in content["measured"]}
     shown = f"n = {min(n)}" if len(n) == 1 else f"n = {min(n, default=0)} to {max(n, default=0)}"
     note = f"{shown} studies; bars: 95 % bootstrap intervals over studies."
-    if any("DEMONSTRATION" in signature for signature in result.signatures.values()):
+    if is_demonstration(content["signatures"].values()):
         note += f" {DEMONSTRATION}"
-    try:
-        dot_plots(panels, path, title="Systems", note=note)
-    except MissingDependency as error:
-        return f"no figure: {error}"
-    return None
+    dot_plots(panels, path, title="Systems", note=note)
 
 
 def content_of(result: Comparison) -> dict[str, Any]:

@@ -29,7 +29,7 @@ from vlscore.evaluation.controlled_sentences.labelled_sentences import (
 )
 from vlscore.evaluation.controlled_sentences.unmention import COMPARED, Stress, unmention_test
 from vlscore.metrics import Scorer
-from vlscore.stats import TextTable, interval, markdown, number
+from vlscore.stats import TextTable, interval, markdown, number, with_mark
 
 if TYPE_CHECKING:
     import pandas
@@ -251,7 +251,7 @@ def run_controlled(
         notes += [f"{name} is left out: {why}" for name, why in result.left_out.items()]
         notes += [f"{n} pairs have no {m}" for m, n in result.failures.items() if n]
         headlines = headline_tables(result, stress)
-        tables = [*headlines, *matrices(result)]
+        tables = with_mark([*headlines, *matrices(result)], result.signatures.values())
         content: dict[str, Any] = plain(
             {
                 "sentences": len(sentences),

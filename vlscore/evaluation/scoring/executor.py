@@ -6,15 +6,15 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from itertools import count, islice
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import pyarrow as pa
 
 from vlscore.core import ResumableFolder
 from vlscore.data import BadRow, Study
-from vlscore.embedding import ImageDecoder, StudyViews
 from vlscore.errors import InvalidSetting
 from vlscore.evaluation.scoring.results import layout_of
+from vlscore.evaluation.scoring.seen_images import stamped
 from vlscore.evaluation.scoring.summary import (
     REASONS,
     chunk_table,
@@ -23,6 +23,10 @@ from vlscore.evaluation.scoring.summary import (
     write_chunk,
 )
 from vlscore.metrics import Item, Scorer
+
+if TYPE_CHECKING:
+    from vlscore.embedding import ImageDecoder
+
 
 # Rows of a chunk where nothing is embedded.
 _TEXTS_IN_CHUNK = 1000
@@ -191,7 +195,7 @@ Prepared = tuple[Row, Item | None]
 
 
 def _decoding_ahead(
-    chunks: Iterator[list[Row]], scorer: Scorer, decoder: ImageDecoder | None
+    chunks: Iterator[list[Row]], scorer: Scorer, decoder: "ImageDecoder | None"
 ) -> Iterator[list[Prepared]]:
     """Begin decoding one chunk while the one before it is being scored."""
     ahead: deque[list[Prepared]] = deque()
@@ -202,13 +206,17 @@ def _decoding_ahead(
     yield from ahead
 
 
-def prepare(row: Row, scorer: Scorer, decoder: ImageDecoder | None) -> Item | None:
+def prepare(row: Row, scorer: Scorer, decoder: "ImageDecoder | None") -> Item | None:
     """A row on its way to a score, its images being decoded; None of a row that has no study."""
     if isinstance(row, BadRow):
         return None
-    shown = StudyViews(row.images, row.views) if decoder is not None else None
+    if decoder is None:
+        return Item(row.candidate or "", row.reference, None, row.parts)
+    from vlscore.embedding import StudyViews
+
+    shown = StudyViews(row.images, row.views)
     item = Item(row.candidate or "", row.reference, shown, row.parts)
-    return scorer.begin_decoding(item, decoder) if decoder is not None else item
+    return scorer.begin_decoding(item, decoder)
 
 
 def _scored(chunk: Sequence[Prepared], scorer: Scorer, schema: pa.Schema) -> pa.Table:
@@ -216,6 +224,7 @@ def _scored(chunk: Sequence[Prepared], scorer: Scorer, schema: pa.Schema) -> pa.
     number = count()
     studies = [row if isinstance(row, Study) else None for row, _ in chunk]
     said = [study.suspicious if study is not None else () for study in studies]
+    reads_images = scorer.plan.needs.images
     return chunk_table(
         schema,
         [row.row for row, _ in chunk],
@@ -232,4 +241,5 @@ def _scored(chunk: Sequence[Prepared], scorer: Scorer, schema: pa.Schema) -> pa.
                 for _, item in chunk
             ],
         },
+        [stamped(s.images) if reads_images and s is not None else None for s in studies],
     )

@@ -14,15 +14,18 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
 from vlscore.core import FinishedRun, Signature, split_call
 from vlscore.errors import ChecksumMismatch, InvalidSetting
+from vlscore.evaluation.scoring.own_columns import OwnColumns
 from vlscore.evaluation.scoring.summary import (
     COUNTED,
     ERROR,
     ID,
+    IMAGES,
     REASONS,
     ROW,
     Summary,
@@ -35,10 +38,14 @@ from vlscore.metrics import FLAGS, METRICS, NUMBERS, Metric, Scorer, corpus_name
 from vlscore.stats import Interval, TextTable, number
 
 _SHOWN_NUMBERS = ("area", "foot")
+_SUPPORT = (
+    "Values of the whole corpus. support: how many times the references state what the F1 is made "
+    "of. An observation that neither candidates nor references mention has no F1 (-)."
+)
 
 
 def summary_table(summary: Summary) -> TextTable:
-    """Every number with its interval and its n."""
+    """Every number with its interval and its n, without those of `support_table`."""
     rows = []
     for name, metric in summary.metrics.items():
         for column, value in metric.values.items():
@@ -47,15 +54,32 @@ def summary_table(summary: Summary) -> TextTable:
             shown = (*_cells(value.mean), number(median, 4), str(value.scored))
             rows.append((column + better, *shown))
         for which, interval in metric.corpus.items():
-            rows.append((corpus_name(name, which), *_cells(interval), "", str(metric.scored)))
+            if which not in metric.support:
+                label = corpus_name(name, which)
+                rows.append((label, *_cells(interval), "", str(metric.scored)))
     return TextTable("", ("metric", "mean", "95 % interval", "median", "n"), tuple(rows))
+
+
+def support_table(summary: Summary) -> TextTable:
+    """F1 values of the whole corpus, each with its support; without rows where there are none."""
+    rows = [
+        (corpus_name(name, which), *_cells(interval), str(metric.scored), str(support))
+        for name, metric in summary.metrics.items()
+        for which, interval in metric.corpus.items()
+        if (support := metric.support.get(which)) is not None
+    ]
+    columns = ("metric", "value", "95 % interval", "n", "support")
+    return TextTable("", columns, tuple(rows), _SUPPORT)
 
 
 def summary_text(summary: Summary, width: int = 80) -> str:
     """The table, what else to know of the run, and the signatures."""
     facts = [f"{name}: {value}" for name, value in _facts(summary).items()]
     signatures = [str(metric.signature) for metric in summary.metrics.values()]
-    return "\n".join([summary_table(summary).text(width), "", *facts, "", *signatures])
+    tables = [summary_table(summary)]
+    tables += [table for table in (support_table(summary),) if table.rows]
+    shown = [line for table in tables for line in (table.text(width), "")]
+    return "\n".join([*shown, *facts, "", *signatures])
 
 
 def scores_table(rows: Sequence[Mapping[str, Any]]) -> TextTable:
@@ -88,10 +112,22 @@ def _facts(summary: Summary) -> dict[str, str]:
         "studies whose frontal view is a guess": summary.views_guessed,
     }
     facts |= {name: str(count) for name, count in said.items() if count}
+    if left_out := _left_out(summary):
+        facts["resamples without a value, left out of the interval"] = ", ".join(left_out)
     if summary.common is not None:
         means = ", ".join(f"{name} {number(mean, 4)}" for name, mean in summary.common.items())
         facts[f"means over the {summary.scored} rows that every metric has"] = means
     return facts
+
+
+def _left_out(summary: Summary) -> list[str]:
+    """Values with an interval that some resamples are left out of, each with their share."""
+    return [
+        f"{corpus_name(name, which)} {100 * share:.0f} %"
+        for name, metric in summary.metrics.items()
+        for which, share in metric.left_out.items()
+        if not math.isnan(metric.corpus[which].low)
+    ]
 
 
 def _cells(value: Interval | None) -> tuple[str, str]:
@@ -108,7 +144,8 @@ _ROWS_IN_GROUP = 10_000
 FORMATS = ("parquet", "csv")
 DETAILS, FAILURES, SUMMARY = "details.parquet", "failures.csv", "summary.json"
 # Every file that an evaluation can ever write, so that none of an earlier one stays beside it.
-RESULTS = (*(f"scores.{format}" for format in FORMATS), DETAILS, FAILURES, SUMMARY)
+SUBGROUPS = "subgroups.csv"
+RESULTS = (*(f"scores.{format}" for format in FORMATS), DETAILS, FAILURES, SUMMARY, SUBGROUPS)
 
 
 @dataclass(frozen=True)
@@ -126,7 +163,7 @@ class Layout:
     geometry: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        taken = {ROW, ID, ERROR, REASONS, *NUMBERS, *FLAGS, *COUNTED}
+        taken = {ROW, ID, ERROR, REASONS, IMAGES, *NUMBERS, *FLAGS, *COUNTED}
         for metric, _ in self.metrics:
             if unlucky := taken & set(metric.columns):
                 raise InvalidSetting(
@@ -143,10 +180,15 @@ class Layout:
         """Of a table of rows with everything that results are made of."""
         return chunk_schema([metric for metric, _ in self.metrics], self.geometry)
 
-    def scores_schema(self) -> pa.Schema:
-        """Of the scores; each metric's signature is in the metadata."""
+    def scores_schema(self, own: Sequence[str] = ()) -> pa.Schema:
+        """Of the scores; each metric's signature is in the metadata.
+
+        Args: own: names of a user's own columns, which stand behind the id.
+        """
         metadata = {f"vlscore.signature.{metric}": str(s) for metric, s in self.metrics}
         schema = columns_schema([metric for metric, _ in self.metrics], self.geometry)
+        for place, name in enumerate(own, schema.get_field_index(ID) + 1):
+            schema = schema.insert(place, pa.field(name, pa.string()))
         return schema.with_metadata(metadata)
 
     def joined(self, more: "Layout") -> "Layout":
@@ -219,6 +261,8 @@ def read_rows_of(run: FinishedRun, layout: Layout) -> Iterator[pa.Table]:
     scores = _Rows(_score_batches(run, layout))
     for details in _Rows(_parquet_batches(run.file(DETAILS))).groups():
         part = scores.take(len(details))
+        if IMAGES not in details.column_names:
+            details = details.append_column(IMAGES, pa.nulls(len(details), pa.string()))
         arrays = [
             (details if field.name in details.column_names else part)[field.name].cast(field.type)
             for field in layout.schema()
@@ -253,13 +297,19 @@ def with_rows_replaced(
 
 
 def write_results(
-    folder: Path, tables: Callable[[], Iterable[pa.Table]], layout: Layout, format: str
+    folder: Path,
+    tables: Callable[[], Iterable[pa.Table]],
+    layout: Layout,
+    format: str,
+    own: Sequence[str] = (),
 ) -> None:
     """Write scores, details and failures.
 
-    Args: tables: the rows; called once a file, so that nothing need be kept in memory.
+    Args:
+        tables: the rows; called once a file, so that nothing need be kept in memory.
+        own: names of a user's own columns among them.
     """
-    _WRITERS[format](folder / f"scores.{format}", tables(), layout.scores_schema())
+    _WRITERS[format](folder / f"scores.{format}", tables(), layout.scores_schema(own))
     kept = {*layout.scores_schema().names} - {ROW}
     details = pa.schema([field for field in layout.schema() if field.name not in kept])
     _write_parquet(folder / DETAILS, tables(), details)
@@ -315,7 +365,8 @@ class _Rows:
 
 def _score_batches(run: FinishedRun, layout: Layout) -> Iterator[pa.Table]:
     if "scores.csv" in run.digests:
-        return _csv_batches(run.file("scores.csv"), layout.scores_schema())
+        schema = layout.scores_schema(OwnColumns.of_key(run.key).names)
+        return _csv_batches(run.file("scores.csv"), schema)
     return _parquet_batches(run.file("scores.parquet"))
 
 
@@ -349,6 +400,8 @@ def _joined_column(name: str, before: pa.Table, chunk: pa.Table) -> Any:
     if name in COUNTED:
         either = np.asarray(before[name]) | np.asarray(chunk[name])
         return pa.array(either, pa.bool_())
+    if name == IMAGES:
+        return pc.coalesce(before[name], chunk[name])
     return (before if name in before.column_names else chunk)[name]
 
 

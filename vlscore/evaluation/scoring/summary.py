@@ -5,8 +5,7 @@ What a run of many studies comes to, in a few numbers.
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from functools import partial
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +16,15 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from vlscore.core import Signature, plain
-from vlscore.metrics import FLAGS, Metric, ScoreTable, corpus_of_sums
-from vlscore.stats import Interval, bootstrap_mean, bootstrap_median, bootstrap_sums
+from vlscore.metrics import FLAGS, Metric, ScoreTable, corpus_of_sums, support_of_sums
+from vlscore.stats import (
+    Interval,
+    bootstrap_mean,
+    bootstrap_median,
+    percentiles,
+    resampled_sums,
+    share_undefined,
+)
 
 FILE = "rows.parquet"
 
@@ -31,6 +37,9 @@ COUNTED = (
 )
 ROW, ID, ERROR, REASONS = "row", "id", "error", "reasons"
 STATISTICS = "statistics."
+# Size, time of the last change and digest of the image files of a row, as json; null where the
+# metrics look at none.
+IMAGES = "images"
 
 
 def columns_schema(metrics: Iterable[Metric], geometry: Iterable[str]) -> pa.Schema:
@@ -55,6 +64,7 @@ def chunk_schema(metrics: Sequence[Metric], geometry: Iterable[str]) -> pa.Schem
             schema = schema.append(pa.field(f"{STATISTICS}{metric}", kind))
     for name in COUNTED:
         schema = schema.append(pa.field(name, pa.bool_()))
+    schema = schema.append(pa.field(IMAGES, pa.string()))
     return schema.append(pa.field(REASONS, pa.string()))
 
 
@@ -66,6 +76,7 @@ def chunk_table(
     places: Sequence[int | None],
     bad: Mapping[int, str],
     counted: Mapping[str, Sequence[bool]],
+    images: Sequence[str | None] | None = None,
 ) -> pa.Table:
     """A chunk of n rows.
 
@@ -75,6 +86,7 @@ def chunk_table(
         places: row of `scores` for each row; None for a bad one.
         bad: position -> why the row could not be read.
         counted: what the summary counts, n of each.
+        images: of each row, what `stamped` says of its image files; None where none are read.
     """
     reasons = [_reasons(scores, place, bad.get(k)) for k, place in enumerate(places)]
     have = [k for k, place in enumerate(places) if place is not None]
@@ -85,6 +97,7 @@ def chunk_table(
         ERROR: [joined_reasons(each) for each in reasons],
         REASONS: [json.dumps(each) if each else None for each in reasons],
         **counted,
+        IMAGES: images,
     }
     columns = scores.columns if scores is not None else {}
     for name, column in columns.items():
@@ -115,6 +128,8 @@ def read_chunk(folder: Path) -> pa.Table:
 
 def reasons_of(table: pa.Table) -> Iterable[tuple[int, str | None, dict[str, str]]]:
     """(row, id, {metric or "row": reason}) of every row that lacks a value."""
+    import pyarrow.compute as pc
+
     failed = table.filter(pc.is_valid(table[REASONS]))
     for row in failed.select([ROW, ID, REASONS]).to_pylist():
         yield row[ROW], row[ID], json.loads(row[REASONS])
@@ -162,6 +177,8 @@ def _geometry_type(name: str) -> pa.DataType:
 
 # Beyond these, a candidate is near the line through image and reference, but not near the latter.
 _FOOT_NEAR = (-0.5, 1.5)
+# As many as of means, and as `vlscore compare` draws: one value has one interval.
+_RESAMPLES = 2000
 
 
 @dataclass(frozen=True)
@@ -188,7 +205,12 @@ class MetricSummary:
         signature: what the numbers depend on.
         scored, failed: studies with and without a value.
         values: column -> summary; the metric's own number first.
-        corpus: name -> value of the whole corpus, where that is no mean over studies.
+        corpus: name -> value of the whole corpus, where that is no mean over studies; nan where it
+            is not defined, as the F1 of an observation that no report mentions.
+        support: name of a corpus value -> how many times the references state what it is made of;
+            of F1 values alone.
+        left_out: name of a corpus value -> share of the resamples in which it is not defined, and
+            which its interval leaves out; where that is not 0.
     """
 
     signature: Signature
@@ -196,6 +218,8 @@ class MetricSummary:
     failed: int
     values: dict[str, ValueSummary]
     corpus: dict[str, Interval]
+    support: dict[str, int] = field(default_factory=dict)
+    left_out: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -336,7 +360,15 @@ def read_summary(path: Path) -> Summary:
             if (interval := _interval(found)) is not None
         }
         signature = Signature.parse(each["signature"])
-        metrics[name] = MetricSummary(signature, each["scored"], each["failed"], values, corpus)
+        metrics[name] = MetricSummary(
+            signature,
+            each["scored"],
+            each["failed"],
+            values,
+            corpus,
+            each.get("support", {}),
+            each.get("left_out", {}),
+        )
     known = {name: content[name] for name in Summary.__dataclass_fields__}
     return Summary(**{**known, "metrics": metrics})
 
@@ -366,21 +398,27 @@ def _of_metric(
             higher_is_better=output.higher_is_better,
         )
     has_value = np.isfinite(joined[str(metric)])
-    corpus = {}
-    if metric.corpus and has_value.any():
-        sums = np.concatenate(statistics[str(metric)])[has_value]
-        corpus = {
-            output.name: bootstrap_sums(
-                sums, partial(_corpus_value, metric, output.name), seed=seed
-            )
-            for output in metric.corpus
-        }
     scored = int(has_value.sum())
-    return MetricSummary(signature, scored, len(has_value) - scored, values, corpus)
+    found = MetricSummary(signature, scored, len(has_value) - scored, values, {})
+    if metric.corpus and scored:
+        _add_corpus(found, metric, np.concatenate(statistics[str(metric)])[has_value], seed)
+    return found
 
 
-def _corpus_value(metric: Metric, name: str, sums: NDArray[np.float64]) -> NDArray[np.float64]:
-    return corpus_of_sums(metric, sums)[name]
+def _add_corpus(
+    found: MetricSummary, metric: Metric, statistics: NDArray[np.float64], seed: int
+) -> None:
+    """Add the corpus values of (n, s) statistics, with intervals as `vlscore.comparison` has."""
+    total = statistics.sum(0)
+    drawn = resampled_sums(statistics, _RESAMPLES, np.random.default_rng(seed))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        values = corpus_of_sums(metric, total[None])
+        resampled = corpus_of_sums(metric, drawn)
+    for name, value in values.items():
+        found.corpus[name] = percentiles(float(value[0]), resampled[name], 0.95, len(statistics))
+        if share := share_undefined(resampled[name]):
+            found.left_out[name] = share
+    found.support.update(support_of_sums(metric, total))
 
 
 def _common(

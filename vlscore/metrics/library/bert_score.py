@@ -11,6 +11,7 @@ import hashlib
 import io
 import json
 import math
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -58,6 +59,13 @@ BERT_SCORE = Metric(
             "baseline to subtract: a .tsv file, or library for its own of a model of the folder's "
             "name; default: not rescaled",
             kind=str,
+        ),
+        Parameter(
+            "blanks",
+            "as-given",
+            "runs of blanks: as they are given, or collapsed into one, as CXR-Report-Metric does; "
+            "RoBERTa has a piece for a second blank",
+            ("as-given", "collapsed"),
         ),
     ),
     further=(
@@ -111,7 +119,7 @@ class BertScoreProvider(Provider):
         loaded = self._loaded(metric)
         for text in references:
             known.references += 1
-            known.counts.update(set(self._pieces(loaded, text)))
+            known.counts.update(set(self._pieces(loaded, _prepared(text, metric))))
         return known
 
     def compute(self, metric: Metric, batch: Batch) -> Computed:
@@ -121,7 +129,7 @@ class BertScoreProvider(Provider):
         else:
             weights = defaultdict(lambda: 1.0)
             weights.update({loaded.tokenizer.sep_token_id: 0.0, loaded.tokenizer.cls_token_id: 0.0})
-        pairs = batch.pairs()
+        pairs = [(_prepared(g, metric), _prepared(r, metric)) for g, r in batch.pairs()]
         embedded = self._embedded(loaded, [text for pair in pairs for text in pair], weights)
         match = self._module("bert_score.utils").greedy_cos_idf
         found = np.zeros((len(pairs), 3))
@@ -304,3 +312,8 @@ def _digest(folder: Path) -> str:
 def _digest_of(files: tuple[tuple[Path, int, int], ...]) -> str:
     lines = "\n".join(f"{path.name} {file_digest(path)}" for path, _, _ in files)
     return hashlib.sha256(lines.encode()).hexdigest()[:12]
+
+
+def _prepared(text: str, metric: Metric) -> str:
+    """The text that is embedded; only blanks are collapsed, not line breaks or tabs."""
+    return re.sub(" +", " ", text) if metric.settings["blanks"] == "collapsed" else text

@@ -30,7 +30,7 @@ TOKENS = Parameter(
     "tokens",
     "13a",
     "13a: mteval-v13a words and punctuation; cxr: split at blanks and before periods, as "
-    "CXR-Report-Metric does; both in lower case",
+    "CXR-Report-Metric does, where a line break joins two words; both in lower case",
     ("13a", "cxr"),
 )
 
@@ -67,6 +67,7 @@ class SacrebleuProvider(Provider):
     def compute(self, metric: Metric, batch: Batch) -> Computed:
         bleu = self._bleu(metric)
         prepare = before_periods if metric.settings["tokens"] == "cxr" else str
+        counts_short = _counts_short(metric)
         values = np.empty(len(batch))
         statistics = np.empty((len(batch), metric.statistics))
         for row, (g, r) in enumerate(batch.pairs()):
@@ -75,25 +76,32 @@ class SacrebleuProvider(Provider):
             score = bleu.corpus_score([prepare(g)], [[prepare(r)]])
             values[row] = score.score
             statistics[row] = [*score.counts, *score.totals, score.sys_len, score.ref_len]
+            if counts_short and 0 in score.totals:
+                values[row] = self._of_sums(metric, statistics[row])
         forget_lines()
         return Computed([_as_share(values)], statistics)
 
     def corpus(self, metric: Metric, sums: Values) -> Mapping[str, Values]:
-        order = _order(metric)
-        compute = self._module("sacrebleu.metrics.bleu").BLEU.compute_bleu
-        smoothing = metric.settings["smoothing"]
-        values = [
-            compute(
-                correct=[int(count) for count in row[:order]],
-                total=[int(count) for count in row[order : 2 * order]],
-                sys_len=int(row[-2]),
-                ref_len=int(row[-1]),
-                smooth_method=smoothing,
-                max_ngram_order=order,
-            ).score
-            for row in np.round(sums)
-        ]
+        values = [self._of_sums(metric, row) for row in sums]
         return {"corpus": _as_share(np.array(values))}
+
+    def _of_sums(self, metric: Metric, sums: Values) -> float:
+        """BLEU in percent from counts and totals of every order and two lengths."""
+        order = _order(metric)
+        rounded = [int(count) for count in np.round(sums)]
+        total = rounded[order : 2 * order]
+        if _counts_short(metric):
+            total = [max(count, 1) for count in total]
+        compute = self._module("sacrebleu.metrics.bleu").BLEU.compute_bleu
+        found = compute(
+            correct=rounded[:order],
+            total=total,
+            sys_len=rounded[-2],
+            ref_len=rounded[-1],
+            smooth_method=metric.settings["smoothing"],
+            max_ngram_order=order,
+        )
+        return float(found.score)
 
     def conventions(self, metric: Metric) -> dict[str, str]:
         return {"level": "sentence", "case": "lower"}
@@ -111,6 +119,14 @@ class SacrebleuProvider(Provider):
 def _order(metric: Metric) -> int:
     # Counts and totals of every order, and two lengths.
     return (metric.statistics - 2) // 2
+
+
+def _counts_short(metric: Metric) -> bool:
+    """Whether a report that is too short for an order counts as one n-gram without a match.
+
+    So does fast_bleu, with which CXR-Report-Metric computes BLEU: "Normal" against itself is no 0.
+    """
+    return metric.settings["smoothing"] == "floor" and metric.settings["tokens"] == "cxr"
 
 
 def _as_share(percent: Values) -> Values:

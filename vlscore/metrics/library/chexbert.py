@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vlscore.metrics.batch import Batch, Computed, Values
-from vlscore.metrics.library.words import share
+from vlscore.metrics.library.words import corpus_f1, mean_of_defined, share
 from vlscore.metrics.metric import Metric, Output, Parameter
 from vlscore.metrics.provider import (
     LocalWeightsProvider,
@@ -69,6 +69,13 @@ CHEXBERT_F1 = Metric(
             "what an uncertain observation counts as; ignored: it is not compared",
             ("positive", "negative", "ignored"),
         ),
+        Parameter(
+            "absent",
+            "undefined",
+            "F1 over a corpus of an observation that no report has: undefined, and left out of "
+            "macro; or zero, as in f1chexbert",
+            ("undefined", "zero"),
+        ),
         WEIGHTS,
         VOCABULARY,
         PRECISION,
@@ -83,7 +90,7 @@ CHEXBERT_F1 = Metric(
     statistics=3 * 14,
     corpus=(
         Output("micro", "F1 of the counts of all observations together"),
-        Output("macro", "mean F1 of the fourteen; 0 for one that never occurs, as f1chexbert"),
+        Output("macro", "mean F1 of the fourteen; `absent` says what one that never occurs counts"),
         Output("micro-5", "micro over the five"),
         Output("macro-5", "macro over the five"),
     ),
@@ -137,12 +144,24 @@ class CheXbertProvider(LocalWeightsProvider):
         return _agreement(candidates, references, str(metric.settings["uncertain"]), truncated)
 
     def corpus(self, metric: Metric, sums: Values) -> Mapping[str, Values]:
-        tp, fp, fn = (sums[:, k * _OBSERVATIONS : (k + 1) * _OBSERVATIONS] for k in range(3))
+        tp, fp, fn = _counts(sums)
+        f1 = corpus_f1(tp, fp, fn)
         found = {}
-        for suffix, chosen in (("", list(range(_OBSERVATIONS))), ("-5", _five())):
-            t, p, n = (x[:, chosen] for x in (tp, fp, fn))
-            found[f"micro{suffix}"] = share(2 * t.sum(1), (2 * t + p + n).sum(1), 0.0)
-            found[f"macro{suffix}"] = share(2 * t, 2 * t + p + n, 0.0).mean(1)
+        for suffix, chosen in _groups().items():
+            t, p, n = (x[:, chosen].sum(1) for x in (tp, fp, fn))
+            found[f"micro{suffix}"] = corpus_f1(t, p, n)
+            found[f"macro{suffix}"] = mean_of_defined(f1[:, chosen])
+            if metric.settings["absent"] == "zero":
+                found[f"micro{suffix}"] = np.nan_to_num(found[f"micro{suffix}"])
+                found[f"macro{suffix}"] = np.nan_to_num(f1[:, chosen]).mean(1)
+        return found
+
+    def support(self, metric: Metric, sums: Values) -> Mapping[str, Values]:
+        tp, _, fn = _counts(sums)
+        found: dict[str, Values] = {}
+        for suffix, chosen in _groups().items():
+            stated = (tp + fn)[:, chosen].sum(1)
+            found |= dict.fromkeys((f"micro{suffix}", f"macro{suffix}"), stated)
         return found
 
     def conventions(self, metric: Metric) -> dict[str, str]:
@@ -196,6 +215,17 @@ def _cosines(
     )
     cosines = (g * r).sum(1) / (np.linalg.norm(g, axis=1) * np.linalg.norm(r, axis=1))
     return np.asarray(np.clip(cosines, -1.0, 1.0))
+
+
+def _counts(sums: Values) -> tuple[Values, Values, Values]:
+    """(k, 3 * 14) sums -> true positives, false positives, false negatives, (k, 14) each."""
+    tp, fp, fn = (sums[:, k * _OBSERVATIONS : (k + 1) * _OBSERVATIONS] for k in range(3))
+    return tp, fp, fn
+
+
+def _groups() -> dict[str, list[int]]:
+    """Suffix of a number's name -> the observations that it is made of."""
+    return {"": list(range(_OBSERVATIONS)), "-5": _five()}
 
 
 def _five() -> list[int]:

@@ -11,12 +11,18 @@ import numpy as np
 from vlscore.core import __version__
 from vlscore.findings import CHEXPERT_LABELS
 from vlscore.metrics.batch import Batch, Computed, Values
-from vlscore.metrics.library.words import share
+from vlscore.metrics.library.words import corpus_f1, mean_of_defined, share
 from vlscore.metrics.metric import Metric, Output, Parameter
 from vlscore.metrics.provider import Provider
 
 # The observations of CheXpert's competition (Irvin et al. 2019, section 5).
 COMPETITION = ("Atelectasis", "Cardiomegaly", "Consolidation", "Edema", "Pleural Effusion")
+
+
+def slug(observation: str) -> str:
+    """Name of the number that is an observation's F1, as in "pleural-effusion"."""
+    return observation.lower().replace(" ", "-")
+
 
 FINDINGS_F1 = Metric(
     name="findings-f1",
@@ -56,7 +62,7 @@ FINDINGS_F1 = Metric(
         Output("micro-5", "micro over the five observations of CheXpert's competition"),
         Output("macro-5", "macro over the five observations of CheXpert's competition"),
         *(
-            Output(name.lower().replace(" ", "-"), f"F1 of {name}; 1 where it never occurs")
+            Output(slug(name), f"F1 of {name}; undefined where no report mentions it")
             for name in COMPETITION
         ),
     ),
@@ -66,6 +72,9 @@ FINDINGS_F1 = Metric(
 # "No Finding" is the absence of the others, and is counted like them, as CheXbert's F1 does.
 _OBSERVATIONS = len(CHEXPERT_LABELS)
 _NO_FINDING = "No Finding"
+_FIVE = {name: CHEXPERT_LABELS.index(name) for name in COMPETITION}
+# Suffix of a number's name -> the observations that it is made of.
+_GROUPS = {"": list(range(_OBSERVATIONS)), "-5": list(_FIVE.values())}
 
 
 class FindingsProvider(Provider):
@@ -88,23 +97,31 @@ class FindingsProvider(Provider):
         return Computed(columns, statistics)
 
     def corpus(self, metric: Metric, sums: Values) -> Mapping[str, Values]:
-        tp, fp, fn = (sums[:, k * _OBSERVATIONS : (k + 1) * _OBSERVATIONS] for k in range(3))
-        f1 = share(2 * tp, 2 * tp + fp + fn)
-        everyone = list(range(_OBSERVATIONS))
-        five = [CHEXPERT_LABELS.index(name) for name in COMPETITION]
+        tp, fp, fn = _counts(sums)
+        f1 = corpus_f1(tp, fp, fn)
         found = {}
-        for suffix, chosen in (("", everyone), ("-5", five)):
-            t, p, n, f = (x[:, chosen] for x in (tp, fp, fn, f1))
-            occurs = (t + p + n) > 0
-            counted = occurs.sum(1)
-            found[f"micro{suffix}"] = share(2 * t.sum(1), (2 * t + p + n).sum(1))
-            mean = (f * occurs).sum(1) / np.maximum(counted, 1)
-            found[f"macro{suffix}"] = np.where(counted > 0, mean, 1.0)
-        names = (output.name for output in metric.corpus[-len(five) :])
-        return {**found, **{name: f1[:, k] for name, k in zip(names, five, strict=True)}}
+        for suffix, chosen in _GROUPS.items():
+            t, p, n = (x[:, chosen].sum(1) for x in (tp, fp, fn))
+            found[f"micro{suffix}"] = corpus_f1(t, p, n)
+            found[f"macro{suffix}"] = mean_of_defined(f1[:, chosen])
+        return {**found, **{slug(name): f1[:, k] for name, k in _FIVE.items()}}
+
+    def support(self, metric: Metric, sums: Values) -> Mapping[str, Values]:
+        tp, _, fn = _counts(sums)
+        stated = tp + fn
+        found = {}
+        for suffix, chosen in _GROUPS.items():
+            found |= dict.fromkeys((f"micro{suffix}", f"macro{suffix}"), stated[:, chosen].sum(1))
+        return {**found, **{slug(name): stated[:, k] for name, k in _FIVE.items()}}
 
     def facts(self, metric: Metric) -> dict[str, Any]:
-        return {"labels": f"vlscore.findings@{__version__}"}
+        return {"labels": f"vlscore.findings@{__version__}", "absent": "undefined"}
+
+
+def _counts(sums: Values) -> tuple[Values, Values, Values]:
+    """(k, 3 * 14) sums -> true positives, false positives, false negatives, (k, 14) each."""
+    tp, fp, fn = (sums[:, k * _OBSERVATIONS : (k + 1) * _OBSERVATIONS] for k in range(3))
+    return tp, fp, fn
 
 
 def _positives(labels: Sequence[Mapping[str, int | None]], counts_uncertain: bool) -> Any:

@@ -24,7 +24,8 @@ from vlscore.metrics.provider import Provider, one_column
 # In the order of the regressions.
 INPUTS = (
     "radgraph-f1",
-    "bert-score(layer=5,rescale=library)",
+    # Its add_bertscore_col collapses runs of blanks, its add_bleu_col does so by its words.
+    "bert-score(layer=5,rescale=library,blanks=collapsed)",
     "chexbert-similarity",
     # CXR-Report-Metric's library counts .1 of a match for an order without any.
     "bleu-2(smoothing=floor,tokens=cxr)",

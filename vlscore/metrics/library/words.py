@@ -11,21 +11,34 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from vlscore.errors import MissingDependency
 from vlscore.metrics.batch import Values
 
 # Texts that are split before sacrebleu's memories are emptied.
 _REMEMBERED = 2048
+# What `str.split` takes for white space, the blank left out, each as a letter of private use.
+_OTHER_SPACES = (
+    "\t\n\x0b\x0c\r\x1c\x1d\x1e\x1f\x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000"
+    + "".join(map(chr, range(0x2000, 0x200B)))
+)
+_AS_LETTERS = {ord(space): chr(0xF0000 + k) for k, space in enumerate(_OTHER_SPACES)}
 
 
 def before_periods(text: str) -> str:
-    """Blanks alone, and one before each period: the words of CXR-Report-Metric.
+    """Return the words of CXR-Report-Metric, joined by blanks: periods are words of their own.
+
+    Its authors split at blanks alone. So a line break joins two words, and stands here as a letter
+    at which no tokenizer splits.
 
     >>> before_periods("No effusion,  clear.")
     'No effusion, clear .'
+    >>> len(before_periods("Clear.\\nNo edema.").split())
+    4
     """
-    return " ".join(text.replace(".", " .").split())
+    words = text.replace(".", " .").translate(_AS_LETTERS).split(" ")
+    return " ".join(word for word in words if word)
 
 
 def splitter(tokens: str) -> Callable[[str], list[str]]:
@@ -97,6 +110,24 @@ def _searched_folders() -> list[str]:
     return [*named, *(os.path.join(place, "nltk_data") for place in places)]
 
 
-def share(part: Values, whole: Values, of_nothing: float = 1.0) -> Values:
-    """part / whole, and `of_nothing` where both are 0: nothing was to be said, and nothing was."""
+def share(
+    part: Values, whole: Values, of_nothing: float | NDArray[np.float64] = 1.0
+) -> NDArray[np.float64]:
+    """Return part / whole, and `of_nothing` where the whole is 0.
+
+    Of one report, nothing was to be said and nothing was: 1. Of a corpus, an observation that
+    nobody mentions has no F1: nan.
+    """
     return np.where(whole > 0, part / np.where(whole > 0, whole, 1.0), of_nothing)
+
+
+def corpus_f1(tp: Values, fp: Values, fn: Values) -> NDArray[np.float64]:
+    """F1 of counts over a corpus; nan where neither candidates nor references have any."""
+    return share(2 * tp, 2 * tp + fp + fn, np.nan)
+
+
+def mean_of_defined(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(k, m) values -> (k,) means over those that are not nan; nan where all are."""
+    is_defined = ~np.isnan(values)
+    total = np.where(is_defined, values, 0.0).sum(1)
+    return share(total, is_defined.sum(1).astype(np.float64), np.nan)

@@ -1,0 +1,34 @@
+"""Captions say where the demonstration encoder was used."""
+
+import re
+
+import pytest
+
+from vlscore.core import Signature
+from vlscore.evaluation import RetrievalResult
+from vlscore.stats import TextTable, with_mark
+
+TABLES = [
+    TextTable("One", ("a",), (("1",),)),
+    TextTable("Two", ("a",), (("1",),), "In brackets: n."),
+]
+REAL, FLAGGED = "vlscore|enc:limitr@12", "vlscore|enc:phantom@12|DEMONSTRATION-ENCODER"
+SAID = "no statement about real radiographs"
+
+
+def test_every_caption_is_marked_in_what_is_printed_and_pasted():
+    for table in with_mark(TABLES, ["bleu-1|v:1", FLAGGED]):
+        # A comment of LaTeX is not on the page: the mark is inside \caption{...}.
+        assert re.search(rf"^\\caption{{.*{SAID}.*}}$", table.latex(), re.MULTILINE)
+        assert SAID in table.markdown()
+        assert SAID in " ".join(table.text().split())
+
+
+def test_other_encoders_leave_captions_as_they_are():
+    assert with_mark(TABLES, [REAL, None]) == TABLES
+
+
+@pytest.mark.parametrize(("signature", "marked"), [(FLAGGED, True), (REAL, False)])
+def test_a_retrieval_table_is_marked(signature, marked):
+    found = RetrievalResult(Signature.parse(signature), {}, [])
+    assert (SAID in found.table().caption) is marked
