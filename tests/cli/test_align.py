@@ -217,3 +217,16 @@ def test_ratings_beside_a_manifest_and_a_table(command, tmp_path):
     assert agreement["by_pair"]["tau_b"]["estimate"] == pytest.approx(1.0)
     wrong = command("align", ratings, "--reports", "ours.json", *options)
     assert "write NAME=TABLE" in str(wrong.exception)
+
+
+def test_a_figure_is_drawn_from_finished_numbers(command, ratings, tmp_path):
+    pytest.importorskip("matplotlib")
+    options = ["-m", "bleu-1", "--resamples", 50]
+    assert command("align", ratings, *options, "-o", tmp_path / "o").exit_code == 0
+    later = command("align", ratings, *options, "-o", tmp_path / "o", "--figure", "svg")
+    assert later.exit_code == 0
+    assert "holds these results already" in later.stderr
+    at_once = command("align", ratings, *options, "-o", tmp_path / "f", "--figure", "svg")
+    assert at_once.exit_code == 0
+    drawn = [(tmp_path / each / "agreement.svg").read_bytes() for each in ("o", "f")]
+    assert drawn[0] == drawn[1]

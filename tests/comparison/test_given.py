@@ -1,11 +1,12 @@
 """Values of metrics that were computed elsewhere, beside those computed here."""
 
 import json
+import sys
 
 import pyarrow.parquet as pq
 import pytest
 
-from vlscore.errors import InvalidSetting, InvalidTable
+from vlscore.errors import InvalidSetting, InvalidTable, MissingDependency
 from vlscore.evaluation import compare
 from vlscore.metrics import Scorer
 
@@ -150,14 +151,27 @@ def test_figures_and_frames(tables, values, tmp_path):
         compare(tables, tmp_path / "x", scorer, figure="gif", **QUICK)
 
 
-def test_without_matplotlib_the_tables_are_there_and_the_reason_is_told(
+def test_a_figure_without_matplotlib_is_refused_before_anything_is_computed(
     tables, tmp_path, monkeypatch
 ):
-    import sys
-
+    scorer = Scorer(metrics="rouge-l")
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    run = compare(tables, tmp_path / "o", Scorer(metrics="rouge-l"), figure="png", **QUICK)
-    assert "vlscore[plots]" in " ".join(run.notes)
-    assert (tmp_path / "o" / "tables.md").is_file()
-    assert not (tmp_path / "o" / "systems.png").exists()
+    with pytest.raises(MissingDependency, match="pip install matplotlib"):
+        compare(tables, tmp_path / "o", scorer, figure="png", **QUICK)
+    assert not (tmp_path / "o").exists()
+    compare(tables, tmp_path / "o", scorer, **QUICK)
+    monkeypatch.undo()
+    pytest.importorskip("matplotlib")
+    # Installed meanwhile, or asked for later: drawn from the finished numbers.
+    before = (tmp_path / "o" / "comparison.json").read_bytes()
+    for suffix in ("png", "svg"):
+        assert compare(tables, tmp_path / "o", scorer, figure=suffix, **QUICK).unchanged
+    compare(tables, tmp_path / "fresh", scorer, figure="svg", **QUICK)
+    drawn = (tmp_path / "o" / "systems.svg").read_bytes()
+    assert drawn == (tmp_path / "fresh" / "systems.svg").read_bytes()
+    assert (tmp_path / "o" / "systems.png").is_file()
+    assert (tmp_path / "o" / "comparison.json").read_bytes() == before
+    # Figures of other numbers do not stay beside new ones.
+    compare(tables, tmp_path / "o", scorer, overwrite=True, **(QUICK | {"seed": 1}))
+    assert not (tmp_path / "o" / "systems.svg").exists()

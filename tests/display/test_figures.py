@@ -3,7 +3,8 @@
 import pytest
 
 from vlscore.errors import InvalidSetting
-from vlscore.stats import Interval, check_format, dot_plots, save
+from vlscore.stats import Interval, dot_plots, save
+from vlscore.stats.figures import check_format
 
 NAN = float("nan")
 PANELS = {"tau": {"a": Interval(0.5, 0.4, 0.6), "b": Interval(NAN, NAN, NAN)}}

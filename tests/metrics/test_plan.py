@@ -312,7 +312,7 @@ def test_only_free_metrics_run_unnamed():
     finally:
         METRICS.unregister("judge")
     assert "judge" not in map(str, usable)
-    assert "not free (paid); name it" in left_out["judge"]
+    assert "a service that asks for money computes it; name it" in left_out["judge"]
     assert {"vlscore", "cosine", "bleu-4", "rouge-l", "findings-f1"} <= set(map(str, usable))
 
 

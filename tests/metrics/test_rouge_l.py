@@ -1,8 +1,10 @@
 """ROUGE-L against a longest common subsequence of our own and pycocoevalcap's formula."""
 
+import json
 import re
 import tracemalloc
 from functools import cache
+from pathlib import Path
 
 import pytest
 from hypothesis import given

@@ -127,9 +127,22 @@ def test_a_finished_run_is_left_alone(run_toy, tmp_path):
 
 def test_other_settings_are_refused_and_can_replace(run_toy, tmp_path):
     run_toy(tmp_path / "out")
-    with pytest.raises(InvalidSetting, match=r"seed 0.* there, .*seed 1.* now"):
+    with pytest.raises(InvalidSetting, match=r"differs: settings seed: 0 there, 1 now\."):
         run_toy(tmp_path / "out", seed=1)
     assert not run_toy(tmp_path / "out", seed=1, overwrite=True).unchanged
+
+
+def test_more_epochs_than_a_finished_run_had_say_how_to_train_on(run_toy, tmp_path):
+    done = run_toy(tmp_path / "out")
+    had = done.record["key"]["settings"]["epochs"]
+    with pytest.raises(InvalidSetting) as refused:
+        run_toy(tmp_path / "out", epochs=had + 2)
+    told = str(refused.value)
+    assert f"was trained for {had} epochs, at whose end the learning rate had fallen to 0" in told
+    assert f"--weights {tmp_path / 'out'} --epochs 2 --out ANOTHER-FOLDER" in told
+    # Another difference beside it is another run.
+    with pytest.raises(InvalidSetting, match=r"settings epochs: .*; settings seed: 0 there, 1 now"):
+        run_toy(tmp_path / "out", epochs=had + 2, seed=1)
 
 
 def test_a_damaged_state_is_refused(run_toy, tmp_path):

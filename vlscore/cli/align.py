@@ -68,12 +68,13 @@ def align(
     ],
     out: OutOption,
     metrics: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(
             "--metrics",
             "-m",
             metavar="NAMES",
-            help="Metrics to compute, with commas between them; `vlscore metrics` lists them. "
+            help="Metrics to compute, with commas between them; repeatable. "
+            "text, image and bleu are groups; `vlscore metrics` lists all. "
             "name.value is another of a metric's numbers, as findings-f1.recall. Default: "
             "vlscore, or none with --values.",
             show_default=False,
@@ -219,8 +220,8 @@ def align(
     scorer = None
     wanted: list[str] = []
     if metrics is not None:
-        computed, wanted = split_values(split_names(metrics))
-        metrics = ",".join(computed)
+        computed, wanted = split_values(split_names(",".join(metrics)))
+        metrics = list(computed)
     if metrics is not None or values is None:
         scorer = make_scorer(
             encoder,

@@ -45,14 +45,16 @@ def bench(
         int, typer.Option("--count", "-n", min=1, metavar="N", help="Studies to measure.")
     ] = 64,
     metrics: Annotated[
-        str,
+        list[str] | None,
         typer.Option(
             "--metrics",
             "-m",
             metavar="NAMES",
-            help="Metrics with commas between them; `vlscore metrics` lists them.",
+            help="Metrics with commas between them; repeatable. "
+            "text, image and bleu are groups; `vlscore metrics` lists all.",
+            show_default="vlscore",
         ),
-    ] = "vlscore",
+    ] = None,
     image_root: ImageRootOption = None,
     id_column: IdColumnOption = "id",
     image_column: ImageColumnOption = "image",
@@ -89,9 +91,10 @@ def bench(
     from vlscore.evaluation import Stage, measure_stages
     from vlscore.metrics import Plan
 
+    wanted = metrics or ["vlscore"]
     table = open_studies(
         studies or resource_path("weights", "phantom", "demo") / "studies.jsonl",
-        needs=Plan(metrics).needs.roles,
+        needs=Plan(wanted).needs.roles,
         image_root=image_root,
         columns=column_names(
             id=id_column,
@@ -105,7 +108,7 @@ def bench(
         encoder,
         weights,
         tokenizer,
-        metrics=metrics,
+        metrics=wanted,
         device=device,
         precision=precision,
         compile=compile,

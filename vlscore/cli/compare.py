@@ -26,6 +26,7 @@ from vlscore.cli.options import (
     NoCacheOption,
     OutOption,
     OverwriteOption,
+    PatientColumnOption,
     PrecisionOption,
     QuietOption,
     ReferenceColumnOption,
@@ -70,12 +71,13 @@ def compare(
     ],
     out: OutOption,
     metrics: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(
             "--metrics",
             "-m",
             metavar="NAMES",
-            help="Metrics with commas between them; `vlscore metrics` lists them. Default: every "
+            help="Metrics with commas between them; repeatable. "
+            "text, image and bleu are groups; `vlscore metrics` lists all. Default: every "
             "free one that can run; of finished runs alone, those of the first.",
             show_default=False,
         ),
@@ -136,6 +138,26 @@ def compare(
     seed: Annotated[
         int, typer.Option(metavar="N", help="Of intervals, tests and random reports.")
     ] = 0,
+    ignore_blanks: Annotated[
+        bool,
+        typer.Option(
+            "--ignore-blanks",
+            help="Take references that differ in blanks and line breaks alone for the same: those "
+            "of the first table are used.",
+            show_default=False,
+            rich_help_panel=READING,
+        ),
+    ] = False,
+    against: Annotated[
+        str | None,
+        typer.Option(
+            "--against",
+            metavar="SYSTEM",
+            help="Test this system against each other one alone. Default: every two.",
+            show_default=False,
+        ),
+    ] = None,
+    patient_column: PatientColumnOption = None,
     image_root: ImageRootOption = None,
     id_column: IdColumnOption = "id",
     image_column: ImageColumnOption = "image",
@@ -175,7 +197,7 @@ def compare(
 
     Example: vlscore compare ours.jsonl theirs.jsonl --text-only --baselines --out compared
     """
-    from vlscore.cli.output import row_progress
+    from vlscore.cli.output import phase_progress
     from vlscore.data import open_reports
     from vlscore.evaluation import compare as run
     from vlscore.evaluation import open_sources
@@ -203,19 +225,17 @@ def compare(
         }
         paths = (encoder, weights, tokenizer)
         if metrics is None:
-            scorer = _every_metric(sources, text_only, paths, options, C, policy)
+            scorer = _every_metric(sources, text_only, paths, options, C, policy, quiet)
         else:
             if text_only:
                 _refuse_embeddings(metrics)
             scorer = make_scorer(*paths, metrics=metrics, C=C, text_policy=policy, **options)
     with (
         stopping(out),
-        row_progress(
-            None,
-            "images and studies",
+        phase_progress(
             quiet=quiet or as_json,
             also=cache_hits(scorer.embedder if scorer is not None else None),
-        ) as on_progress,
+        ) as on_phase,
     ):
         result = run(
             sources,
@@ -229,13 +249,18 @@ def compare(
             resamples=resamples,
             permutations=permutations,
             seed=seed,
+            ignore_blanks=ignore_blanks,
+            patient_column=patient_column,
+            against=against,
             figure=figure,
             workers=worker_count(workers),
             overwrite=overwrite,
-            on_progress=on_progress,
+            on_phase=on_phase,
         )
     say_of_encoder(scorer.embedder if scorer is not None else None)
     say_of_run(result.notes, out, unchanged=result.unchanged, resumed_from=result.resumed_from)
+    if result.taken_up:
+        echo(f"{result.taken_up} columns of the earlier comparison were used again", err=True)
     if as_json:
         echo(json.dumps(result.content, indent=2, ensure_ascii=False))
     elif not quiet:
@@ -259,11 +284,12 @@ def _every_metric(
     options: dict[str, Any],
     C: float | None,
     policy: Any,
+    quiet: bool,
 ) -> "Scorer":
     """A scorer of every free metric that can run, those of embeddings where there are images."""
     from vlscore.errors import InvalidSetting
     from vlscore.evaluation import has_images
-    from vlscore.metrics import EmbeddingTriples, Scorer, usable_metrics
+    from vlscore.metrics import EmbeddingTriples, Scorer, left_out_line, usable_metrics
 
     embedder = example = None
     if not text_only and any(map(has_images, sources)):
@@ -279,13 +305,13 @@ def _every_metric(
             "name the metrics of embeddings that need no image with --metrics"
         )
     found, left_out = usable_metrics(example)
-    for name, reason in left_out.items():
-        echo(f"left out {name}: {reason}", err=True)
+    if left_out and not quiet:
+        echo(f"note: {left_out_line(left_out)}", err=True)
     constant = C if embedder is not None else None
     return Scorer(embedder, metrics=found, text_policy=policy, C=constant)
 
 
-def _refuse_embeddings(metrics: str) -> None:
+def _refuse_embeddings(metrics: list[str]) -> None:
     from vlscore.errors import InvalidSetting
     from vlscore.metrics import Plan
 

@@ -47,14 +47,16 @@ def controlled(
     ],
     out: OutOption,
     metrics: Annotated[
-        str,
+        list[str] | None,
         typer.Option(
             "--metrics",
             "-m",
             metavar="NAMES",
-            help="Metrics of texts, with commas between them; `vlscore metrics` lists them.",
+            help="Metrics of texts, with commas between them; repeatable. "
+            "text, image and bleu are groups; `vlscore metrics` lists all.",
+            show_default="bleu-4,rouge-l,findings-f1",
         ),
-    ] = "bleu-4,rouge-l,findings-f1",
+    ] = None,
     labelled: Annotated[
         bool,
         typer.Option(
@@ -136,7 +138,7 @@ def controlled(
         encoder,
         weights,
         tokenizer,
-        metrics=metrics,
+        metrics=metrics or "bleu-4,rouge-l,findings-f1",
         device=device,
         precision=precision,
         compile=compile,

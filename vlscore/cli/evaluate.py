@@ -11,6 +11,7 @@ from vlscore.cli.options import (
     OUTPUT,
     TABLE_HELP,
     BatchSizeOption,
+    ByOption,
     CandidateColumnOption,
     CandidateSectionOption,
     CompileOption,
@@ -24,9 +25,11 @@ from vlscore.cli.options import (
     ImageRootOption,
     JsonOption,
     KeepGoingOption,
+    KeepOption,
     NoCacheOption,
     OutOption,
     OverwriteOption,
+    PatientColumnOption,
     PrecisionOption,
     QuietOption,
     ReferenceColumnOption,
@@ -39,6 +42,7 @@ from vlscore.cli.options import (
     WorkersOption,
     column_names,
     make_scorer,
+    names_in,
     text_policy,
     worker_count,
 )
@@ -68,16 +72,20 @@ def evaluate(
     studies: Annotated[Path, typer.Argument(help=TABLE_HELP, metavar="STUDIES")],
     out: OutOption,
     metrics: Annotated[
-        str,
+        list[str] | None,
         typer.Option(
             "--metrics",
             "--similarity",
             "-m",
             metavar="NAMES",
-            help="Metrics with commas between them, as in vlscore,cosine,bleu-4; `vlscore metrics` "
-            "lists them.",
+            help="Metrics with commas between them, as in vlscore,cosine,bleu-4; repeatable. text, "
+            "image and bleu are groups; `vlscore metrics` lists all.",
+            show_default="vlscore",
         ),
-    ] = "vlscore",
+    ] = None,
+    keep: KeepOption = None,
+    by: ByOption = None,
+    patient_column: PatientColumnOption = None,
     retry_failed: Annotated[
         bool,
         typer.Option(
@@ -163,6 +171,7 @@ def evaluate(
     from vlscore.core import Processes
     from vlscore.data import open_studies
     from vlscore.evaluation import (
+        OwnColumns,
         check_drift,
         facts_of,
         scores_table,
@@ -176,8 +185,9 @@ def evaluate(
     if engine not in ENGINES:
         raise InvalidSetting(f"engine is {' or '.join(ENGINES)}, not {engine!r}")
     processes = Processes.from_torchrun(device)
+    wanted = metrics or ["vlscore"]
     options: dict[str, Any] = {
-        "metrics": metrics,
+        "metrics": wanted,
         "C": C,
         "device": processes.device,
         "precision": precision,
@@ -193,7 +203,7 @@ def evaluate(
         # The table first: a slip in it is found before seconds go into loading an encoder.
         table = open_studies(
             studies,
-            needs=Plan(metrics).needs.roles,
+            needs=Plan(wanted).needs.roles,
             image_root=image_root,
             columns=column_names(
                 id=id_column,
@@ -235,6 +245,9 @@ def evaluate(
                     if engine == "ray"
                     else None,
                     checked=checked,
+                    own=OwnColumns(names_in(keep), names_in(by), patient_column)
+                    if keep or by or patient_column
+                    else None,
                     on_progress=on_progress,
                 )
     if not processes.leads:
@@ -248,6 +261,8 @@ def evaluate(
         if show:
             echo(scores_table(result.first_scores(show)).text(terminal_width()) + "\n")
         echo(summary_text(summary, terminal_width()))
+        for table_of_groups in result.subgroups:
+            echo("\n" + table_of_groups.text(terminal_width()))
         for name in (result.scores, result.summary_file, result.record):
             echo(f"wrote {name}")
     if summary.failed:

@@ -242,6 +242,36 @@ OverwriteOption = Annotated[
         rich_help_panel=OUTPUT,
     ),
 ]
+KeepOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--keep",
+        metavar="COLUMNS",
+        help="Columns of the table that the scores shall have, too, with commas between them.",
+        show_default=False,
+        rich_help_panel=OUTPUT,
+    ),
+]
+ByOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--by",
+        metavar="COLUMNS",
+        help="Columns of the table, such as view or sex: the numbers of each of their values, too.",
+        show_default=False,
+        rich_help_panel=OUTPUT,
+    ),
+]
+PatientColumnOption = Annotated[
+    str | None,
+    typer.Option(
+        "--patient-column",
+        metavar="NAME",
+        help="Column that says whose study a row is: intervals and tests then resample patients.",
+        show_default=False,
+        rich_help_panel=TABLE,
+    ),
+]
 KeepGoingOption = Annotated[
     bool,
     typer.Option(
@@ -276,6 +306,12 @@ JsonOption = Annotated[
         rich_help_panel=OUTPUT,
     ),
 ]
+
+
+def names_in(given: list[str] | None) -> tuple[str, ...]:
+    """Names of an option that takes several, with commas or given again."""
+    names = (name.strip() for each in given or () for name in each.split(","))
+    return tuple(dict.fromkeys(name for name in names if name))
 
 
 def column_names(**names: str) -> "ColumnNames":

@@ -86,9 +86,9 @@ def say_of_encoder(embedder: "StudyEmbedder | None") -> None:
 
 def say_of_precision(embedder: "StudyEmbedder | None") -> None:
     """Say, before the work begins, where the precision asked for is no gain on this machine."""
-    from vlscore.encoders import why_slow
-
     if embedder is not None:
+        from vlscore.encoders import why_slow
+
         reason = why_slow(embedder.engine.precision, embedder.encoder.device)
         if reason is not None:
             echo(f"note: {reason}", err=True)
@@ -165,6 +165,28 @@ def row_progress(
             yield on_progress
     else:
         yield _log(total, what, also)
+
+
+@contextlib.contextmanager
+def phase_progress(
+    quiet: bool = False, also: Callable[[], str] = str
+) -> Iterator[Callable[[str, int | None], OnProgress]]:
+    """Show the progress of work in several phases, a bar below the other.
+
+    Yields what begins a phase: (what is done, how many in all) -> what to call with (done, failed).
+    """
+    if quiet:
+        yield lambda what, total: lambda done, failed: None
+    elif sys.stderr.isatty():
+        with _bars() as add:
+
+            def begin(what: str, total: int | None) -> OnProgress:
+                update = add(what, total)
+                return lambda done, failed: update(done, _beside(failed, also))
+
+            yield begin
+    else:
+        yield lambda what, total: _log(total, what, also)
 
 
 def _log(total: int | None, what: str, also: Callable[[], str]) -> OnProgress:

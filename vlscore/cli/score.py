@@ -40,15 +40,17 @@ def score(
         str | None, typer.Option("--reference", "-r", metavar="TEXT", help="Reference report.")
     ] = None,
     metrics: Annotated[
-        str,
+        list[str] | None,
         typer.Option(
             "--metrics",
             "--similarity",
             "-m",
             metavar="NAMES",
-            help="Metrics with commas between them; `vlscore metrics` lists them.",
+            help="Metrics with commas between them; repeatable. "
+            "text, image and bleu are groups; `vlscore metrics` lists all.",
+            show_default="vlscore",
         ),
-    ] = "vlscore",
+    ] = None,
     encoder: EncoderOption = None,
     weights: WeightsOption = None,
     tokenizer: TokenizerOption = None,
@@ -72,7 +74,7 @@ def score(
         encoder,
         weights,
         tokenizer,
-        metrics=metrics,
+        metrics=metrics or "vlscore",
         C=C,
         device=device,
         precision=precision,

@@ -68,12 +68,13 @@ def sensitivity(
         ),
     ] = None,
     metrics: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(
             "--metrics",
             "-m",
             metavar="NAMES",
-            help="Metrics with commas between them; `vlscore metrics` lists them. Default: every "
+            help="Metrics with commas between them; repeatable. "
+            "text, image and bleu are groups; `vlscore metrics` lists all. Default: every "
             "free one that can run.",
             show_default=False,
         ),
@@ -127,9 +128,15 @@ def sensitivity(
     views: ViewsOption = "first-frontal",
     section: SectionOption = "all",
     figure: Annotated[
-        str,
-        typer.Option("--figure", metavar="NAME", help="png, svg or pdf.", rich_help_panel=OUTPUT),
-    ] = "png",
+        str | None,
+        typer.Option(
+            "--figure",
+            metavar="NAME",
+            help="Format of the figures: png, svg or pdf. Default: png, where matplotlib is there.",
+            show_default=False,
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
     format: FormatOption = "csv",
     overwrite: OverwriteOption = False,
     keep_going: KeepGoingOption = False,

@@ -4,6 +4,7 @@ from .arrays import triples as triples
 from .caller_warnings import warn_caller as warn_caller
 from .chunks import Chunk as Chunk
 from .chunks import Chunks as Chunks
+from .chunks import Stamps as Stamps
 from .chunks import clear_discarded as clear_discarded
 from .chunks import damaged as damaged
 from .chunks import differing as differing

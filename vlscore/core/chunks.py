@@ -213,10 +213,32 @@ def clear_discarded(out: Path) -> None:
 
 
 def key_difference(there: Mapping[str, Any], here: Mapping[str, Any]) -> str:
-    """What differs between two keys, in words."""
-    return "; ".join(
-        f"{name}: {_brief(there.get(name))} there, {_brief(here.get(name))} now"
-        for name in differing(there, here)
+    """What differs between two keys, in words, and nothing of what is equal.
+
+    >>> difference({"settings": {"epochs": 6, "seed": 0}}, {"settings": {"epochs": 8, "seed": 0}})
+    'settings epochs: 6 there, 8 now'
+    """
+    parts = []
+    for name in differing(there, here):
+        one, two = there.get(name), here.get(name)
+        if isinstance(one, dict) and isinstance(two, dict):
+            inner = key_difference(one, two)
+            parts += [f"{name} {each}" for each in inner.split("; ")]
+            continue
+        if isinstance(one, str) and isinstance(two, str):
+            one, two = _facts_that_differ(one, two)
+        parts.append(f"{name}: {_brief(one)} there, {_brief(two)} now")
+    return "; ".join(parts)
+
+
+def _facts_that_differ(one: str, two: str) -> tuple[str, str]:
+    """Return of two signatures what stands in one of them alone; other texts as they are."""
+    facts, others = one.split("|"), two.split("|")
+    if len(facts) == 1 or len(others) == 1 or facts[0] != others[0]:
+        return one, two
+    return (
+        "|".join(each for each in facts if each not in others),
+        "|".join(each for each in others if each not in facts),
     )
 
 
@@ -301,6 +323,6 @@ def _brief(value: Any) -> str:
         return ", ".join(f"{name} {_brief(item)}" for name, item in value.items()) or "nothing"
     if value is None:
         return "nothing"
-    text = str(value)
+    text = str(value) or "nothing"
     is_digest = len(text) == 64 and not set(text) - set("0123456789abcdef")
     return text[:12] if is_digest else text

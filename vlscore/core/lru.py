@@ -26,6 +26,13 @@ class Recent(Generic[Key, Value]):
         self._values: OrderedDict[Key, Value] = OrderedDict()
         self._lock = threading.Lock()
 
+    def __getstate__(self) -> int:
+        """Return the room: a copy begins empty, because its values can be made again."""
+        return self._room
+
+    def __setstate__(self, room: int) -> None:
+        self.__init__(room)  # type: ignore[misc]
+
     def known(self, keys: Iterable[Key]) -> dict[Key, Value]:
         """Key -> value of those keys whose value is still here."""
         found: dict[Key, Value] = {}

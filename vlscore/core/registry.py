@@ -168,13 +168,15 @@ class Registry(Generic[Member]):
         except VLScoreError:
             raise
         except Exception as error:
-            # A module of a user's may raise anything.
+            # A module of a user's may fail in any way while it is imported.
+            reason = f"{type(error).__name__}: {error}"
+            if isinstance(error, ImportError | AttributeError):
+                reason = str(error)
             raise UnknownName(
-                f"no {self._noun} is called {target!r}, and it cannot be imported either: "
-                f"{type(error).__name__}: {error}. Write a registered name, or "
-                '"package.module:attribute" of a module that Python finds (its folder may need to '
-                "be in PYTHONPATH)"
-            ) from error
+                f"no {self._noun} is called {target!r}, and it cannot be imported either: {reason}"
+                '. Write a registered name, or "package.module:attribute" of a module that Python '
+                "finds (its folder may need to be in PYTHONPATH)"
+            ) from None
         self._check(found)
         return found
 

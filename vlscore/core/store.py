@@ -106,6 +106,13 @@ class Store:
         self._touched: list[int] = []
         self._spaces: dict[bytes, int] = {}
 
+    def __getstate__(self) -> tuple[Path, int]:
+        """Return path and size: a copy, in this process or another, opens the file itself."""
+        return self.path, self.most_bytes
+
+    def __setstate__(self, state: tuple[Path, int]) -> None:
+        self.__init__(*state)  # type: ignore[misc]
+
     def space(self, facts: Mapping[str, Any]) -> "Space":
         """The entries that depend on these facts, and on nothing else but their content."""
         return Space(self, facts)

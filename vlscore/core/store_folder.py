@@ -12,7 +12,7 @@ import os
 import platform
 import re
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
 
@@ -43,12 +43,20 @@ class Cache:
 
     def __init__(self, folder: Path, most_bytes: int) -> None:
         self.folder = folder
+        self._most_bytes = most_bytes
         most = min(most_bytes, _room(folder))
         of_embeddings = int(_SHARE_OF_EMBEDDINGS * most)
         # The number in a name is that of the layout: another layout is another file.
         whose = _machine(folder)
         self.embeddings = Store(folder / f"embeddings-1{whose}.sqlite", of_embeddings)
         self.pixels = Store(folder / f"pixels-1{whose}.sqlite", most - of_embeddings)
+
+    def __reduce__(self) -> "tuple[Callable[[Path, int], Cache], tuple[Path, int]]":
+        """Return how a copy is made: the cache of that folder in the process that holds the copy.
+
+        Files are named anew there, because another machine may not write into those of this one.
+        """
+        return _opened, (self.folder, self._most_bytes)
 
     @property
     def stores(self) -> tuple[Store, Store]:

@@ -284,6 +284,13 @@ class Work:
     reports_from_cache: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
 
+    def __getstate__(self) -> dict[str, int]:
+        """Return the counts; a lock belongs to one process."""
+        return self.to_dict()
+
+    def __setstate__(self, state: dict[str, int]) -> None:
+        self.__init__(**state)  # type: ignore[misc]
+
     def add(self, **counts: int) -> None:
         """Add to the counts of these names."""
         with self._lock:

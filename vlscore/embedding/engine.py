@@ -97,21 +97,44 @@ class EmbeddingEngine:
         self.image_policy = image_policy or encoder.image_policy
         self.precision = precision
         self.is_compiled = compile and can_compile(encoder.device)
-        self._towers = CompiledTowers(encoder) if self.is_compiled else encoder
         self.work = Work()
         self._forward = Forward(
             encoder, precision, batch_size or default_batch_size(encoder.device)
         )
         self.cache = cache
+        self._begin()
+
+    def _begin(self) -> None:
+        """Make what belongs to this process alone, and is never sent to another."""
+        encoder = self.encoder
+        self._towers = CompiledTowers(encoder) if self.is_compiled else encoder
         self._contents = Contents()
         self._kept = None
-        if cache is not None:
+        if self.cache is not None:
             self._kept = KeptEmbeddings(
-                cache, encoder, self.image_policy, precision, is_compiled=self.is_compiled
+                self.cache,
+                encoder,
+                self.image_policy,
+                self.precision,
+                is_compiled=self.is_compiled,
             )
         self._in_flight: WeakValueDictionary[tuple[str, bytes], PendingPixels]
         self._in_flight = WeakValueDictionary()
         self._remembered: Recent[str, _Vector] = Recent(_REMEMBERED_REPORTS)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what a copy is made of: the encoder and the settings, no memory of earlier calls.
+
+        Raises: ChecksumMismatch where the checkpoint is not the one that its digest was taken of:
+            the check that runs beside the work stays in this process, so its end is awaited.
+        """
+        confirm(self.encoder)
+        own = ("_towers", "_contents", "_kept", "_in_flight", "_remembered")
+        return {name: value for name, value in vars(self).items() if name not in own}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._begin()
 
     @property
     def batch_size(self) -> int:

@@ -4,13 +4,14 @@ Nothing here imports torch before an encoder is loaded.
 """
 
 import os
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vlscore.core import Registry, registered_name, unregistered
 from vlscore.encoders.cards import EncoderCard, card_of, entry_of
-from vlscore.errors import InvalidSetting, UnknownName
+from vlscore.errors import InvalidSetting, UnknownName, VLScoreError
 
 if TYPE_CHECKING:
     from vlscore.data import ImagePolicy
@@ -41,7 +42,7 @@ ENCODERS = Registry["type[JointEncoder] | JointEncoder"](
     "encoder", group="vlscore.encoders", check=_check_member
 )
 # Names as authors and papers write them find these too: case, hyphens and underscores are alike.
-for _name, _target, _aliases in (
+_OURS = (
     ("phantom", "small:PhantomEncoder", ()),
     ("phantom-supervised", "phantom_supervised:SupervisedPhantomEncoder", ()),
     ("small", "small:SmallEncoder", ()),
@@ -58,9 +59,11 @@ for _name, _target, _aliases in (
     ("chexzero", "chexzero:ChexzeroEncoder", ()),
     ("biomedclip", "openclip:BiomedClipEncoder", ()),
     ("openclip", "openclip:OpenClipEncoder", ("open-clip",)),
-):
+)
+for _name, _target, _aliases in _OURS:
     ENCODERS.register(f"vlscore.encoders.models.{_target}", _name, aliases=_aliases)
-SHIPPED = tuple(ENCODERS.names())
+# Of ours alone: an encoder from a package of a user's own has no file in weights/cards.
+SHIPPED = tuple(name for name, _, _ in _OURS)
 
 
 def default_encoder() -> str:
@@ -90,7 +93,8 @@ def load_encoder(
     Raises:
         UnknownName: no such encoder.
         InvalidSetting: a setting has no use or value here: weights or a tokenizer without an
-            encoder, or one that the encoder does not take; a device that is not there.
+            encoder, or one that the encoder does not take; a device that is not there; `load` of
+            an encoder outside vlscore failed.
         BrokenContract: the encoder given is in training mode.
         WeightsNotFound: the checkpoint is not there; the message says how to get it.
         IncompatibleCheckpoint, UnsafeCheckpoint, ChecksumMismatch: the file cannot be trusted.
@@ -120,13 +124,44 @@ def load_encoder(
         raise InvalidSetting(
             f"tokenizer={tokenizer} was given, but {member.card.name} brings its own: leave it out"
         )
-    options: dict[str, Any] = {} if variant is None else {"variant": variant}
-    encoder: JointEncoder = member.load(  # type: ignore[attr-defined]
-        weights=weights, tokenizer=tokenizer, **options
-    )
+    encoder = _loaded(member, weights=weights, tokenizer=tokenizer, variant=variant)
     encoder.image_policy = policy
     encoder = encoder.eval().requires_grad_(False).to(place or "cpu")
     encoder.loaded_weights = weights_sample(encoder)
+    return encoder
+
+
+def _loaded(
+    member: "type[JointEncoder]",
+    *,
+    weights: str | Path | None,
+    tokenizer: str | Path | None,
+    variant: str | None,
+) -> "JointEncoder":
+    """Return the encoder that the class loads.
+
+    Raises: InvalidSetting where `load` of a class outside vlscore raises any error of its own.
+    """
+    options: dict[str, Any] = {} if variant is None else {"variant": variant}
+    try:
+        encoder: JointEncoder = member.load(  # type: ignore[attr-defined]
+            weights=weights, tokenizer=tokenizer, **options
+        )
+    except VLScoreError:
+        raise
+    except Exception as error:
+        if member.__module__.startswith("vlscore."):
+            raise
+        absent = [
+            f"{setting}=... (--{setting})"
+            for setting, value in (("weights", weights), ("tokenizer", tokenizer))
+            if value is None and (setting == "weights" or member.takes_tokenizer)
+        ]
+        advice = f". If it needs them, give {' and '.join(absent)}" if absent else ""
+        raise InvalidSetting(
+            f"{member.__module__}:{member.__qualname__}.load failed with "
+            f"{type(error).__name__}: {error}{advice}"
+        ) from error
     return encoder
 
 
@@ -149,19 +184,35 @@ def _refuse(given: dict[str, object], reason: str) -> None:
 
 
 def encoder_cards() -> Iterator[EncoderCard]:
-    """The card of every registered encoder, without loading any weights."""
-    return (encoder_card(name) for name in ENCODERS)
+    """The card of every registered encoder, without loading any weights.
+
+    An encoder of a user's own that cannot be imported, or has no card, is left out with a warning.
+    """
+    for name in ENCODERS:
+        try:
+            card = encoder_card(name)
+        except VLScoreError as error:
+            warnings.warn(f"encoder {name} is left out: {error}", stacklevel=2)
+        else:
+            yield card
 
 
 def encoder_card(name: str) -> EncoderCard:
-    """The card of one encoder or variant, without loading any weights. Raises UnknownName."""
+    """Return the card of one encoder or variant, without loading any weights.
+
+    Raises: UnknownName; InvalidSetting for an encoder of a user's own whose class has no card.
+    """
     family, variant = _split(name)
     if (known := _shipped(family)) is not None:
         if variant is not None and variant in entry_of(known).variants:
             return card_of(known, variant)
         _check_variant(known, tuple(entry_of(known).variants), variant)
         return card_of(known)
-    return find_encoder(name)[0].card
+    member = find_encoder(name)[0]
+    card = getattr(member, "card", None)
+    if not isinstance(card, EncoderCard):
+        raise InvalidSetting(f"{name} has no card: state `card = EncoderCard(...)` in its class")
+    return card
 
 
 def find_encoder(
@@ -175,7 +226,16 @@ def find_encoder(
     if not isinstance(name, str):
         return ENCODERS.find(name), None
     family, variant = _split(name)
-    member = ENCODERS.find(family)
+    try:
+        member = ENCODERS.find(family)
+    except UnknownName as error:
+        if Path(name).is_dir() or Path(name).is_file():
+            raise UnknownName(
+                f"{name} is a checkpoint, not the name of an encoder: name the encoder that it "
+                f"belongs to, and give it as weights={name}; what `vlscore train` wrote is, as a "
+                f"rule, --encoder small --weights {name}"
+            ) from error
+        raise
     _check_variant(_shipped(family) or family, member.variants, variant)
     return member, variant
 

@@ -69,6 +69,7 @@ from .labelling.run import label_table as label_table
 from .retrieval_table import RetrievalResult as RetrievalResult
 from .retrieval_table import RetrievalRun as RetrievalRun
 from .retrieval_table import retrieve as retrieve
+from .scoring.own_columns import OwnColumns as OwnColumns
 from .scoring.parallel import facts_of as facts_of
 from .scoring.parallel import serve_evaluation as serve_evaluation
 from .scoring.parallel import when_all_are_ready as when_all_are_ready

@@ -3,17 +3,20 @@
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vlscore.data import Study
-from vlscore.embedding import StudyEmbedder, StudyViews
 from vlscore.errors import InvalidSetting
 from vlscore.evaluation.scoring.executor import Row
 from vlscore.metrics import Item, Scorer, ScoreTable
 from vlscore.stats import TextTable, kendall_tau_b, number
+
+if TYPE_CHECKING:
+    from vlscore.embedding import StudyEmbedder
+
 
 _AREA = "area"
 _FEWEST = 2
@@ -124,11 +127,13 @@ def check_drift(studies: Iterable[Row], scorer: Scorer, count: int = 100) -> Pre
     )
 
 
-def _in_full(embedder: StudyEmbedder) -> StudyEmbedder:
+def _in_full(embedder: "StudyEmbedder") -> "StudyEmbedder":
     return embedder.like_this(precision="fp32", cache=embedder.engine.cache or False)
 
 
 def _items(studies: Iterable[Study]) -> list[Item]:
+    from vlscore.embedding import StudyViews
+
     return [
         Item(row.candidate or "", row.reference, StudyViews(row.images, row.views), row.parts)
         for row in studies

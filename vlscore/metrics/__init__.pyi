@@ -4,6 +4,7 @@ from .batch import EmbeddingTriples as EmbeddingTriples
 from .batch import MetricValues as MetricValues
 from .elsewhere import ValueColumns as ValueColumns
 from .elsewhere import known_metric as known_metric
+from .left_out import left_out_line as left_out_line
 from .library.composite import Composite as Composite
 from .library.composite import CompositeInput as CompositeInput
 from .library.composite import CompositeProvider as CompositeProvider

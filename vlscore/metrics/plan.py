@@ -113,6 +113,14 @@ class Plan:
         """Whether a metric depends on all references of a run, and was not fitted to them."""
         return any(metric not in self.fits for metric in self._fitted)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Return all but the providers: a copy asks for its own, which hold libraries."""
+        return {name: value for name, value in vars(self).items() if name != "_providers"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._providers = {metric: provider_of(metric) for metric in self.steps}
+
     def fit(self, references: Iterable[str]) -> "Plan":
         """The same plan, its metrics fitted to the references of a run.
 
@@ -301,7 +309,7 @@ def usable_metrics(
         except VLScoreError as error:
             reason = str(error)
         if metric.cost != "free":
-            left_out[name] = f"it is not free ({metric.cost}); name it to run it"
+            left_out[name] = f"a {_COSTS[metric.cost]}; name it to run it"
         elif reason is not None:
             left_out[name] = reason
         elif (why := lacks(metric, embeddings)) is not None:
@@ -309,6 +317,9 @@ def usable_metrics(
         else:
             usable.append(metric)
     return usable, left_out
+
+
+_COSTS = {"model": "network computes it", "paid": "service that asks for money computes it"}
 
 
 def lacks(metric: Metric, embeddings: EmbeddingTriples | None) -> str | None:

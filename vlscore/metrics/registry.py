@@ -11,6 +11,7 @@ from typing import Any
 from vlscore.core import Registry, registered_name, split_call, split_names
 from vlscore.encoders import path_from_file
 from vlscore.errors import InvalidSetting
+from vlscore.metrics.groups import members_of
 from vlscore.metrics.metric import Metric
 from vlscore.metrics.provider import provider_of
 
@@ -124,6 +125,9 @@ def metric_from_file(name: str, source: str | Path, option: str = "--metrics") -
 def find_metrics(names: Any) -> tuple[Metric, ...]:
     """Metrics from one name or Metric, or several; each once, in order.
 
+    Names may have commas between them, and "text", "image" and "bleu" stand for several metrics
+    (`vlscore.metrics.groups`).
+
     Raises: as `find_metric`; InvalidSetting for no name at all.
 
     >>> [str(metric) for metric in find_metrics("cosine,bleu-4(smoothing=exp,tokens=cxr)")]
@@ -132,10 +136,27 @@ def find_metrics(names: Any) -> tuple[Metric, ...]:
     given = split_names(names) if isinstance(names, str) else names
     if not isinstance(given, Iterable):
         given = [given]
-    found = tuple(dict.fromkeys(find_metric(name) for name in given))
+    found = tuple(dict.fromkeys(metric for name in given for metric in _named(name)))
     if not found:
         raise InvalidSetting(f"no metric is named; known: {', '.join(METRICS)}")
     return found
+
+
+def _named(given: Any) -> list[Metric]:
+    """Return the metrics of one name, of names with commas between them, or of a group."""
+    if not isinstance(given, str):
+        return [find_metric(given)]
+    found: list[Metric] = []
+    for name in split_names(given) or [given]:
+        if name not in METRICS and (members := members_of(name, METRICS, _missing)) is not None:
+            found += members
+        else:
+            found.append(find_metric(name))
+    return found
+
+
+def _missing(metric: Metric) -> str | None:
+    return provider_of(metric).missing(metric)
 
 
 def inputs_of(metric: Metric) -> dict[str | Metric, Metric]:

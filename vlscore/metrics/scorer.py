@@ -4,15 +4,13 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from typing import Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vlscore.core import Cache, Signature, confirm, open_cache, warn_caller
 from vlscore.data import ImagePolicy, TextPolicy, select, select_from_parts
-from vlscore.embedding import EmbeddedRows, ImageDecoder, StudyEmbedder, StudyViews
-from vlscore.encoders import JointEncoder, Precision
 from vlscore.errors import InvalidReport, InvalidSetting, VLScoreError
 from vlscore.metrics.batch import Batch, EmbeddingTriples, MetricValues
 from vlscore.metrics.metric import Metric
@@ -20,6 +18,11 @@ from vlscore.metrics.plan import Plan
 from vlscore.metrics.registry import find_metrics
 from vlscore.metrics.scorer_inputs import items_of
 from vlscore.metrics.scores import FLAGS, Score, ScoreTable, geometry
+
+if TYPE_CHECKING:
+    from vlscore.embedding import EmbeddedRows, ImageDecoder, StudyEmbedder, StudyViews
+    from vlscore.encoders import JointEncoder, Precision
+
 
 DEFAULT_METRIC = "vlscore"
 OnError = Literal["raise", "keep"]
@@ -39,7 +42,7 @@ class Item:
 
     candidate: str
     reference: str | None
-    shown: StudyViews | None = None
+    shown: "StudyViews | None" = None
     parts: Mapping[str, str] | None = None
 
 
@@ -86,14 +89,14 @@ class Scorer:
 
     def __init__(
         self,
-        encoder: str | JointEncoder | StudyEmbedder | None = None,
+        encoder: "str | JointEncoder | StudyEmbedder | None" = None,
         *,
         metrics: Any = None,
         similarity: str | Metric | None = None,
         C: float | None = None,
         text_policy: TextPolicy | str | None = None,
         device: str | None = None,
-        precision: Precision = "fp32",
+        precision: "Precision" = "fp32",
         batch_size: int | None = None,
         image_policy: ImagePolicy | str | None = None,
         views: str = "first-frontal",
@@ -103,7 +106,8 @@ class Scorer:
         compile: bool = False,
     ) -> None:
         self.text_policy = TextPolicy.named(text_policy)
-        known = encoder.engine.cache if isinstance(encoder, StudyEmbedder) else open_cache(cache)
+        embedder = _as_embedder(encoder)
+        known = embedder.engine.cache if embedder is not None else open_cache(cache)
         self.plan = Plan(
             _chosen(metrics, similarity, C), text=self.text_policy.signature(), cache=known
         )
@@ -120,12 +124,12 @@ class Scorer:
             "compile": compile,
         }
         self.embedder: StudyEmbedder | None = None
-        if isinstance(encoder, StudyEmbedder):
+        if embedder is not None:
             _refuse_options(options, "the StudyEmbedder was made with its own")
             if self.plan.needs.embeddings:
-                self.embedder = encoder
+                self.embedder = embedder
         elif self.plan.needs.embeddings:
-            self.embedder = StudyEmbedder(encoder, **options)
+            self.embedder = _embedder_of(encoder, options)
         else:
             of_encoder = {name: options[name] for name in ("weights", "tokenizer")}
             _refuse_options(of_encoder, "none of the metrics looks at embeddings")
@@ -209,7 +213,7 @@ class Scorer:
         if on_error not in ("raise", "keep"):
             raise InvalidSetting(f'on_error is "raise" or "keep", not {on_error!r}')
         rows, is_batch = items_of(image, candidate, reference, self.plan.needs)
-        items = [Item(g, r, None if i is None else StudyViews(i)) for i, g, r in rows]
+        items = [Item(g, r, None if i is None else _shown(i)) for i, g, r in rows]
         table = self.score_items(items)
         if guessed := sum(item.shown is not None and item.shown.guessed for item in items):
             warn_caller(
@@ -227,7 +231,7 @@ class Scorer:
             raise error
         return table if is_batch else table[0]
 
-    def begin_decoding(self, item: Item, decoder: ImageDecoder) -> Item:
+    def begin_decoding(self, item: Item, decoder: "ImageDecoder") -> Item:
         """Choose the item's views and hand them to the decoder; errors stay with the item."""
         if self.embedder is not None and item.shown is not None:
             self.embedder.begin(item.shown, decoder)
@@ -318,7 +322,7 @@ class Scorer:
         r = embedded.rows(count, 2 * count) if self.plan.needs.embedded_references else None
         i: EmbeddedRows | None = None
         if self.plan.needs.images:
-            shown = [items[row].shown or StudyViews(()) for row in texts.rows]
+            shown = [items[row].shown or _shown(()) for row in texts.rows]
             i = embedder.embed_studies(shown)
         failures: dict[int, VLScoreError] = {}
         for part in (g, r, i):
@@ -336,6 +340,27 @@ class Scorer:
         if r is not None:
             flags["reference_truncated"] = r.truncated.numpy()
         return triples, flags
+
+
+def _as_embedder(encoder: Any) -> "StudyEmbedder | None":
+    """Return what was given as the encoder, where it is a StudyEmbedder."""
+    if encoder is None or isinstance(encoder, str):
+        return None
+    from vlscore.embedding import StudyEmbedder
+
+    return encoder if isinstance(encoder, StudyEmbedder) else None
+
+
+def _embedder_of(encoder: Any, options: Mapping[str, Any]) -> "StudyEmbedder":
+    from vlscore.embedding import StudyEmbedder
+
+    return StudyEmbedder(encoder, **options)
+
+
+def _shown(images: Sequence[Any]) -> "StudyViews":
+    from vlscore.embedding import StudyViews
+
+    return StudyViews(images)
 
 
 def _chosen(metrics: Any, similarity: str | Metric | None, C: float | None) -> tuple[Metric, ...]:

@@ -8,14 +8,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from vlscore.core import Signature, frame_of_columns, plain
 from vlscore.errors import VLScoreError
 from vlscore.metrics.batch import EmbeddingTriples, MetricValues
 from vlscore.metrics.metric import Metric
-from vlscore.metrics.similarity.triangle import foot, sides, triangle_area
 
 if TYPE_CHECKING:
     import pandas
@@ -29,6 +27,10 @@ FLAGS = ("candidate_truncated", "reference_truncated")
 
 def geometry(triples: EmbeddingTriples) -> dict[str, NDArray[Any]]:
     """Name -> (n,) float64 of what the given embeddings allow; see `Score` for each."""
+    import torch
+
+    from vlscore.metrics.similarity.triangle import foot, sides, triangle_area
+
     i, g, r = (
         None if part is None else torch.as_tensor(part)
         for part in (triples.images, triples.candidates, triples.references)

@@ -1,3 +1,5 @@
+from .clusters import clustered_median as clustered_median
+from .clusters import sums_by_group as sums_by_group
 from .correlations import CORRELATIONS as CORRELATIONS
 from .correlations import correlation as correlation
 from .correlations import correlation_interval as correlation_interval
@@ -11,8 +13,9 @@ from .demonstration import DEMONSTRATION as DEMONSTRATION
 from .demonstration import is_demonstration as is_demonstration
 from .demonstration import with_mark as with_mark
 from .figures import FIGURE_FORMATS as FIGURE_FORMATS
-from .figures import check_format as check_format
+from .figures import check_drawable as check_drawable
 from .figures import dot_plots as dot_plots
+from .figures import interval_of as interval_of
 from .figures import new_figure as new_figure
 from .figures import save as save
 from .grouped import grouped_auc as grouped_auc
@@ -38,6 +41,7 @@ from .intervals import bootstrap as bootstrap
 from .intervals import bootstrap_difference as bootstrap_difference
 from .intervals import bootstrap_mean as bootstrap_mean
 from .intervals import bootstrap_median as bootstrap_median
+from .intervals import bootstrap_sums as bootstrap_sums
 from .intervals import percentiles as percentiles
 from .intervals import resampled_sums as resampled_sums
 from .intervals import share_undefined as share_undefined

@@ -13,12 +13,36 @@ from vlscore.stats.intervals import Interval
 #: Suffixes of the files that figures are written to.
 FIGURE_FORMATS = ("png", "svg", "pdf")
 _COLUMNS = 3
+_NEEDED = "figures need matplotlib: pip install matplotlib, or pip install 'vlscore[plots]'"
 
 
 def check_format(name: str) -> None:
     """Raises InvalidSetting for a format that no figure has."""
     if name not in FIGURE_FORMATS:
         raise InvalidSetting(f"figure is one of {', '.join(FIGURE_FORMATS)}, not {name!r}")
+
+
+def check_drawable(name: str) -> None:
+    """Refuse a figure that was asked for and cannot be drawn, before anything is computed.
+
+    Raises: InvalidSetting for a format that no figure has; MissingDependency without matplotlib.
+    """
+    check_format(name)
+    try:
+        import matplotlib.figure  # noqa: F401
+    except ImportError as error:
+        raise MissingDependency(_NEEDED) from error
+
+
+def interval_of(content: Mapping[str, Any] | None) -> Interval:
+    """Return an interval from the plain data that a result file holds; null is nan.
+
+    >>> interval_of({"estimate": 0.5, "low": None, "high": None})
+    Interval(estimate=0.5, low=nan, high=nan)
+    """
+    found = content or {}
+    numbers = (found.get(name) for name in ("estimate", "low", "high"))
+    return Interval(*(math.nan if number is None else float(number) for number in numbers))
 
 
 def new_figure(rows: float, columns: int = 1) -> Any:
@@ -30,7 +54,7 @@ def new_figure(rows: float, columns: int = 1) -> Any:
         import matplotlib
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise MissingDependency("figures need matplotlib: pip install 'vlscore[plots]'") from error
+        raise MissingDependency(_NEEDED) from error
     matplotlib.rcParams["svg.hashsalt"] = "vlscore"
     width = 7 if columns == 1 else 3.6 * columns
     return Figure(figsize=(width, 1.2 + 0.4 * max(rows, 1)), dpi=150)

@@ -15,6 +15,7 @@ from vlscore.encoders import JointEncoder, check_device, find_encoder
 from vlscore.errors import InvalidSetting
 from vlscore.evaluation import Calibration
 from vlscore.training.augmentation import AUGMENTATIONS
+from vlscore.training.longer import check_not_longer
 from vlscore.training.loop import (
     WAYS,
     OnStep,
@@ -154,6 +155,8 @@ def train(
     )
     run.check()
     run.opened = run.start.opened(run.settings.seed)
+    if processes.leads and not overwrite:
+        check_not_longer(Path(out), run.key(), run.start.name)
     with ExitStack() as stack:
         stack.enter_context(connected(processes, run.device))
         folder = None

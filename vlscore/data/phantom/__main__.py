@@ -1,8 +1,13 @@
 """`python -m vlscore.phantom`: write a data set of phantom studies."""
 
 import argparse
+import sys
+import time
 
 from vlscore.data.phantom.phantom_pairs import write_dataset
+
+# Between two lines that say how far it is.
+_SECONDS = 3.0
 
 
 def main() -> None:
@@ -20,6 +25,17 @@ def main() -> None:
         "--phrasings", choices=("train", "held_out"), default="train", help="of the reports"
     )
     options = parser.parse_args()
+    began = shown = time.monotonic()
+
+    def say(done: int) -> None:
+        nonlocal shown
+        now = time.monotonic()
+        if now - shown < _SECONDS:
+            return
+        shown = now
+        left = (options.studies - done) * (now - began) / done
+        print(f"wrote {done} of {options.studies} studies, {left:.0f} s left", file=sys.stderr)
+
     table = write_dataset(
         options.folder,
         seed=options.seed,
@@ -27,6 +43,7 @@ def main() -> None:
         format=options.format,
         split=options.phrasings,
         size=options.size,
+        on_progress=say,
     )
     print(table)
 

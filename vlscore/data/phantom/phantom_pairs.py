@@ -212,11 +212,14 @@ def write_dataset(
     format: ImageFormat = "png",
     split: Split = "train",
     size: int = 256,
+    on_progress: Callable[[int], None] = lambda done: None,
 ) -> Path:
     """Write `count` studies; returns the path of studies.jsonl.
 
     Columns: id, image, reference, candidate, errors (one number a ReXVal category).
     The same arguments give the same bytes.
+
+    Args: on_progress: called with how many studies are written.
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -234,6 +237,7 @@ def write_dataset(
             "errors": study.errors.to_dict(),
         }
         lines.append(json.dumps(record) + "\n")
+        on_progress(position + 1)
     table = folder / "studies.jsonl"
     with atomic_write(table) as stream:
         stream.writelines(lines)

@@ -10,10 +10,10 @@ import numpy as np
 from vlscore.core import cells, write_json
 from vlscore.data import columns_of, name_of, read_rows
 from vlscore.embedding import StudyViews
-from vlscore.errors import InvalidSetting, InvalidStudy, InvalidTable
+from vlscore.errors import InvalidSetting, InvalidStudy, InvalidTable, UnknownName
 from vlscore.evaluation.alignment.agreement import MeasuredMetric
 from vlscore.evaluation.alignment.rated_pairs import Array, RatedPairs, missing_columns
-from vlscore.metrics import Item, Metric, Scorer, ValueColumns, find_metric
+from vlscore.metrics import Item, Metric, Scorer, ValueColumns, find_metric, find_metrics
 
 _VALUES, _FAILED = "values.npy", "failed.json"
 # Row of the pairs and name of the metric -> why there is no value.
@@ -70,11 +70,24 @@ def split_values(names: Sequence[str]) -> tuple[list[str], list[str]]:
         # A setting may hold a point ("vlscore(C=2.5)"), and so does no name of a number.
         is_value = is_value and not value.endswith(")") and base.count("(") == base.count(")")
         written = base if is_value else name
-        metric = find_metric(written)
-        metrics.setdefault(metric, written)
-        columns.append(f"{metric}.{value}" if is_value else str(metric))
+        if is_value:
+            metric = find_metric(written)
+            metrics.setdefault(metric, written)
+            columns.append(f"{metric}.{value}")
+            continue
+        for metric in find_metrics([written]):
+            metrics.setdefault(metric, written if metric == _found(written) else str(metric))
+            columns.append(str(metric))
     columns_named(list(metrics), columns)
     return list(metrics.values()), list(dict.fromkeys(columns))
+
+
+def _found(name: str) -> Metric | None:
+    """Return the metric of that name; None where the name stands for a group."""
+    try:
+        return find_metric(name)
+    except UnknownName:
+        return None
 
 
 def compute_values(

@@ -36,7 +36,7 @@ from vlscore.evaluation.alignment.metric_values import (
 from vlscore.evaluation.alignment.rated_pairs import Array, RatedPairs
 from vlscore.evaluation.alignment.tables import all_tables, composite_table, draw, write_csv
 from vlscore.metrics import Composite, CompositeProvider, Metric, Scorer, write_composite
-from vlscore.stats import FIGURE_FORMATS, TextTable, check_format, markdown, with_mark
+from vlscore.stats import FIGURE_FORMATS, TextTable, check_drawable, markdown, with_mark
 
 if TYPE_CHECKING:
     import pandas
@@ -134,7 +134,8 @@ def run_alignment(
         fit: name of a rating, to fit a composite of the computed metrics to; composite.json then
             holds it.
         level, resamples, seed: of the bootstrap.
-        figure: "png", "svg" or "pdf": draw tau_b of every metric with the raters' ceilings, too.
+        figure: "png", "svg" or "pdf": draw tau_b of every metric with the raters' ceilings, too;
+            also of a run that has ended.
         overwrite: compute anew, and replace results when the new ones are complete.
         on_progress: called with (pairs done, values that are missing).
 
@@ -144,7 +145,7 @@ def run_alignment(
     if scorer is None and values is None:
         raise InvalidSetting("name metrics to compute (--metrics), or a table of values (--values)")
     if figure is not None:
-        check_format(figure)
+        check_drawable(figure)
     run = _Run(pairs, scorer, columns, values, lower_is_better, studies)
     key = {
         **run.key(),
@@ -152,11 +153,13 @@ def run_alignment(
         "resamples": resamples,
         "seed": seed,
         **({} if fit is None else {"fit": fit}),
-        **({} if figure is None else {"figure": figure}),
     }
     with ResumableFolder(out, key, results=_RESULTS, overwrite=overwrite) as folder:
         if folder.record is not None:
-            return _read(folder.out, folder.record)
+            ended = _read(folder.out, folder.record)
+            if figure is not None:
+                draw(ended.content, folder.out / f"{_FIGURE}.{figure}")
+            return ended
         done = run.compute(folder, on_progress or (lambda done, failed: None))
         metrics, failures = run.metrics(folder)
         result = align(metrics, pairs, level=level, resamples=resamples, seed=seed)
@@ -171,8 +174,6 @@ def run_alignment(
 
         def write(place: Path) -> dict[str, Any]:
             _write(place, result, run.pairs, tables, content)
-            if figure is not None and (reason := draw(result, place / f"{_FIGURE}.{figure}")):
-                run.notes.append(reason)
             if fitted is not None:
                 write_composite(place / COMPOSITE, fitted.composite)
             return run_record(
@@ -183,6 +184,8 @@ def run_alignment(
             )
 
         folder.finish(write, rows=done)
+        if figure is not None:
+            draw(content, folder.out / f"{_FIGURE}.{figure}")
         return AlignmentRun(
             folder.out,
             content,

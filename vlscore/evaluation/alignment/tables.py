@@ -2,12 +2,11 @@
 
 import csv
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from vlscore.core import flat, plain, record_cells
-from vlscore.errors import MissingDependency
 from vlscore.evaluation.alignment.agreement import Alignment, MetricAgreement
 from vlscore.evaluation.alignment.fitted import CompositeFit
 from vlscore.stats import (
@@ -16,6 +15,7 @@ from vlscore.stats import (
     TextTable,
     dot_plots,
     interval,
+    interval_of,
     is_demonstration,
     number,
     p_value,
@@ -191,32 +191,32 @@ def composite_table(fit: CompositeFit) -> TextTable:
     return TextTable(title, ("metric", "weight", "tau_b", "n"), tuple(rows), caption)
 
 
-def draw(found: Alignment, path: Path) -> str | None:
-    """Draw tau_b of every metric, a panel a rating; returns why there is no figure.
+def draw(content: Mapping[str, Any], path: Path) -> None:
+    """Draw tau_b of every metric, a panel a rating.
 
     Dashed lines are what raters reach themselves, and what values without ties can reach.
+
+    Args: content: of alignment.json.
+    Raises: MissingDependency where matplotlib is not installed.
     """
     panels: dict[str, dict[str, Interval]] = {}
     lines: dict[str, dict[str, float]] = {}
-    for rating in dict.fromkeys(each.rating for each in found.agreements):
-        mine = _sorted(found, rating)
-        title = f"{rating} (n = {max(each.n for each in mine)})"
-        panels[title] = {each.metric: each.by_study["tau_b"] for each in mine}
-        for ceiling in found.ceilings:
-            if ceiling.rating == rating:
-                own = ceiling.against_others
+    for rating in dict.fromkeys(each["rating"] for each in content["agreements"]):
+        mine = [each for each in content["agreements"] if each["rating"] == rating]
+        taus = {each["metric"]: interval_of(each["by_study"]["tau_b"]) for each in mine}
+        title = f"{rating} (n = {max(each['n'] for each in mine)})"
+        panels[title] = dict(sorted(taus.items(), key=lambda row: _place(row[1].estimate)))
+        for ceiling in content["ceilings"]:
+            if ceiling["rating"] == rating:
+                ties = ceiling["ties"]
                 lines[title] = {
-                    "one rater against the others": math.nan if own is None else own.estimate,
-                    "ceiling by ties": ceiling.ties,
+                    "one rater against the others": interval_of(ceiling["against_others"]).estimate,
+                    "ceiling by ties": math.nan if ties is None else ties,
                 }
     note = "tau_b with the raters' mean; bars: 95 % bootstrap intervals over studies."
-    if is_demonstration(metric.signature for metric in found.metrics):
+    if is_demonstration(metric["signature"] for metric in content["metrics"]):
         note += f" {DEMONSTRATION}"
-    try:
-        dot_plots(panels, path, title="Agreement with raters", lines=lines, note=note)
-    except MissingDependency as error:
-        return f"no figure: {error}"
-    return None
+    dot_plots(panels, path, title="Agreement with raters", lines=lines, note=note)
 
 
 def write_csv(path: Path, records: Iterable[Any]) -> None:
@@ -232,9 +232,8 @@ def write_csv(path: Path, records: Iterable[Any]) -> None:
 def _sorted(found: Alignment, rating: str) -> list[MetricAgreement]:
     """The metrics that agree best first; those without a tau_b last."""
     mine = [each for each in found.agreements if each.rating == rating]
+    return sorted(mine, key=lambda each: _place(each.by_study["tau_b"].estimate))
 
-    def place(each: MetricAgreement) -> float:
-        tau = each.by_study["tau_b"].estimate
-        return math.inf if math.isnan(tau) else -tau
 
-    return sorted(mine, key=place)
+def _place(tau: float) -> float:
+    return math.inf if math.isnan(tau) else -tau

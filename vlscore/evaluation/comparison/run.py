@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vlscore.core import ResumableFolder, Signature, file_digest, frame, run_record
+from vlscore.core import ResumableFolder, Signature, file_digest, frame, run_record, stamps
 from vlscore.data import (
     BadRow,
     ColumnNames,
@@ -31,14 +31,19 @@ from vlscore.evaluation.comparison.baselines import (
     random_reports,
 )
 from vlscore.evaluation.comparison.cautions import cautions
+from vlscore.evaluation.comparison.known import EXTENDS, KnownValues, check_extension, read_numbers
 from vlscore.evaluation.comparison.statistics import (
     Comparison,
     TextFacts,
     compare_values,
+    count_numbers,
+    same_text_notes,
     same_words,
     text_facts,
 )
+from vlscore.evaluation.comparison.system_patients import patients_of
 from vlscore.evaluation.comparison.system_values import (
+    Layout,
     SystemValues,
     compute_values,
     read_given,
@@ -74,7 +79,7 @@ from vlscore.evaluation.sensitivities.changed_pairs import (
 from vlscore.evaluation.sensitivities.pair_values import read_vectors, write_vectors
 from vlscore.metrics import Item, Metric, Scorer
 from vlscore.perturb import standard_normal_of
-from vlscore.stats import TextTable, check_format
+from vlscore.stats import TextTable, check_drawable
 
 if TYPE_CHECKING:
     import pandas
@@ -83,6 +88,7 @@ if TYPE_CHECKING:
 _STUDIES_IN_CHUNK = 512
 
 OnProgress = Callable[[int, int], None]
+OnPhase = Callable[[str, int | None], OnProgress]
 
 
 @dataclass(frozen=True)
@@ -97,6 +103,8 @@ class ComparisonRun:
         result: the numbers; None where the run had ended before.
         unchanged: everything was there already.
         resumed_from: rows that an earlier, stopped run had finished.
+        taken_up: how many columns of an earlier comparison in the folder were used again, a column
+            being the values of one system in one metric.
     """
 
     folder: Path
@@ -105,6 +113,7 @@ class ComparisonRun:
     result: Comparison | None = None
     unchanged: bool = False
     resumed_from: int = 0
+    taken_up: int = 0
 
     @property
     def signatures(self) -> list[str]:
@@ -155,10 +164,14 @@ def compare(
     resamples: int = 2000,
     permutations: int = 9999,
     seed: int = 0,
+    ignore_blanks: bool = False,
+    patient_column: str | None = None,
+    against: str | None = None,
     figure: str | None = None,
     workers: int = 0,
     overwrite: bool = False,
     on_progress: OnProgress | None = None,
+    on_phase: OnPhase | None = None,
 ) -> ComparisonRun:
     """Compare systems that wrote reports for the same studies, and write tables and values.
 
@@ -166,7 +179,8 @@ def compare(
     numbers are held in memory.
 
     Called again after a stop with the same arguments, a run goes on where it was. Called again
-    when it has ended, it changes nothing.
+    when it has ended, it changes nothing. Called with other metrics or systems, it computes those
+    that are new alone, and writes the tables of what was asked for.
 
     Args:
         systems: tables of studies with candidates, folders of finished evaluations, "name=path",
@@ -185,16 +199,24 @@ def compare(
             `read_given`.
         lower_is_better: columns of it of which smaller values are better.
         resamples, permutations, seed: of intervals and tests; `seed` of random reports too.
-        figure: "png", "svg" or "pdf": draw every number of every system, too.
+        ignore_blanks: take references that differ in white space alone for the same; those of the
+            first table are used. Values of finished evaluations stay as they are.
+        patient_column: of the first table that has it: whose study a row is. Intervals and tests
+            then resample and permute whole patients.
+        against: name of the system that is tested against each other one; default: every two are.
+        figure: "png", "svg" or "pdf": draw every number of every system, too; also of a run that
+            has ended.
         workers: processes that decode images.
         overwrite: compute anew, and replace results when the new ones are complete.
-        on_progress: called with (rows done, values lacking).
+        on_progress: called with (rows done, values lacking), where there is no `on_phase`.
+        on_phase: called at the beginning of each phase with (what is done, how many in all);
+            returns what is called with (done, failed).
 
     Raises: InvalidTable where studies or references differ; InvalidSetting where signatures do, or
         metrics are lacking; FolderInUse.
     """
     if figure is not None:
-        check_format(figure)
+        check_drawable(figure)
     sources = _sources(systems, columns)
     images = None
     computes = scorer is not None and (baselines or any(s.run is None for s in sources))
@@ -206,11 +228,15 @@ def compare(
             image_root=image_root,
             columns=holder.table.columns,
         )
-    joined = join(sources, images)
+    joined = join(sources, images, ignores_blanks=ignore_blanks)
     if scorer is not None and scorer.plan.needs_fit:
         scorer = scorer.fit(
             Item("", study.reference, None, study.parts) for study in joined.studies
         )
+    _check_against(against, sources, baselines)
+    patients = None
+    if patient_column is not None:
+        patients = patients_of(patient_column, sources, [study.id for study in joined.studies])
     signatures = _signatures(sources, scorer, baselines)
     given, said = read_given(
         values,
@@ -237,16 +263,36 @@ def compare(
         "resamples": resamples,
         "permutations": permutations,
         "seed": seed,
-        **({} if figure is None else {"figure": figure}),
+        **({} if patient_column is None else {"patient_column": patient_column}),
+        **({"ignore_blanks": True} if ignore_blanks else {}),
+        **({} if against is None else {"against": against}),
         **({} if values is None else {"values": [file_digest(values), sorted(lower_is_better)]}),
     }
-    with ResumableFolder(out, key, results=RESULTS, overwrite=overwrite) as folder:
+    with ResumableFolder(out, key, results=RESULTS, overwrite=overwrite, extends=EXTENDS) as folder:
         if folder.record is not None:
             content = json.loads((folder.out / CONTENT).read_text(encoding="utf-8"))
+            if figure is not None:
+                draw(content, folder.out / f"{FIGURE}.{figure}")
             return ComparisonRun(folder.out, content, _tables_of(content), unchanged=True)
-        rows = run.compute(folder, workers, on_progress or (lambda done, failed: None))
+        if folder.previous is not None:
+            check_extension(folder.out, folder.previous.key, folder.key)
+        run.take_up(read_numbers(folder.previous, key, signatures, joined.studies))
+        nothing: OnProgress = lambda done, failed: None  # noqa: E731
+        begin: OnPhase = on_phase or (lambda what, total: nothing)
+        computing = begin(*run.work()) if on_phase else on_progress or nothing
+        rows = run.compute(folder, workers, computing)
         found = run.values(folder)
         run.notes += said
+        if patients is not None:
+            run.notes.append(
+                f"intervals and tests resample and permute the {len(set(patients))} patients of "
+                f"the column {patient_column}, not the studies"
+            )
+        if against is not None:
+            run.notes.append(
+                f"{against} is tested against each other system, and p is adjusted "
+                "over these tests alone"
+            )
         result = compare_values(
             found,
             run.texts(found),
@@ -256,27 +302,31 @@ def compare(
             resamples=resamples,
             permutations=permutations,
             seed=seed,
+            patients=patients,
+            against=against,
+            on_progress=begin("intervals and tests", count_numbers(signatures, given)),
         )
 
         run.notes += cautions(result.measured, result.tested)
+        run.notes += same_text_notes(result.texts)
         result = replace(result, notes=tuple(run.notes))
 
         def write(place: Path) -> dict[str, Any]:
-            nonlocal result
-            if figure is not None and (reason := draw(result, place / f"{FIGURE}.{figure}")):
-                run.notes.append(reason)
-                result = replace(result, notes=tuple(run.notes))
-            write_results(place, result, found, run.systems.studies, signatures, given)
+            write_results(place, result, found, run.systems.studies, signatures, given, run.images)
             tables = {source.name: str(source.table.path.resolve()) for source in sources}
             return run_record(tables=tables, notes=list(run.notes))
 
         folder.finish(write, rows=rows)
+        content = content_of(result)
+        if figure is not None:
+            draw(content, folder.out / f"{FIGURE}.{figure}")
         return ComparisonRun(
             folder.out,
-            content_of(result),
+            content,
             all_tables(result),
             result,
             resumed_from=folder.resumed_from,
+            taken_up=run.taken_up,
         )
 
 
@@ -309,18 +359,49 @@ class _Run:
         }
         self._candidates: dict[str, Sequence[str | None]] = dict(self.systems.candidates)
         self._baselines: dict[str, Sequence[str | None]] = {}
+        # Before any of them is read, so that one that is replaced meanwhile is noticed later.
+        self.images = stamps(
+            path
+            for found in systems.images.values()
+            if isinstance(found, StudyImages)
+            for path in found.images
+        )
+        self._known = KnownValues()
         if baselines:
             self._add_baselines()
+
+    def take_up(self, known: KnownValues) -> None:
+        """Use what an earlier comparison computed."""
+        self._known = known
+
+    @property
+    def taken_up(self) -> int:
+        """Columns that an earlier comparison had computed, and that count in this one."""
+        systems = {*self._candidates, *self._baselines} - set(self._computed)
+        return sum(system in systems for system, _ in self._known.blocks)
+
+    def work(self) -> tuple[str, int]:
+        """What `compute` works through, and how many rows that are."""
+        shown = self._shown()
+        computes = set(self._computed) != {*self._candidates, *self._baselines}
+        studies = len(self.systems.studies) if computes else 0
+        return "images and studies" if shown else "studies", len(shown) + studies
+
+    def _shown(self) -> dict[str, StudyImages]:
+        """The images that are embedded, by study."""
+        if not self._needs_vectors():
+            return {}
+        return {
+            study.id: found
+            for study in self.systems.studies
+            if isinstance(found := self.systems.images.get(study.id), StudyImages)
+        }
 
     def compute(self, folder: ResumableFolder, workers: int, on_progress: OnProgress) -> int:
         """Compute what no chunk holds yet; returns rows of all chunks: images, then studies."""
         done, failed = folder.rows, sum(chunk.note["failed"] for chunk in folder.chunks())
         on_progress(done, failed)
-        shown = {
-            study.id: found
-            for study in self.systems.studies
-            if isinstance(found := self.systems.images.get(study.id), StudyImages)
-        }
+        shown = self._shown()
         left = dict(list(shown.items())[done:])
         if left and self._scorer is not None and self._scorer.embedder is not None:
             embedder, names = self._scorer.embedder, list(left)
@@ -373,6 +454,15 @@ class _Run:
             facts[name] = text_facts(texts, known, cut)
         return facts
 
+    def _needs_vectors(self) -> bool:
+        """Whether embeddings of images are looked at, or all that is made of them is known."""
+        return bool(self._baselines) or any(
+            metric.uses_image
+            for name in self._candidates
+            if name not in self._computed
+            for metric in self._known.missing(name, tuple(self._signatures))
+        )
+
     def _values_of(self, rows: slice, vectors: StudyVectors | None) -> dict[str, SystemValues]:
         """Of what is not computed already, system after system, so that references are met again
         while the embedder remembers them.
@@ -385,10 +475,19 @@ class _Run:
         found = {}
         for group, is_selected in ((self._candidates, False), (self._baselines, True)):
             for name, candidates in group.items():
-                if name not in self._computed:
-                    found[name] = compute_values(
-                        self._scorer, studies, candidates[rows], vectors, is_selected=is_selected
+                if name in self._computed:
+                    continue
+                computed = None
+                if missing := self._known.missing(name, self._scorer.metrics):
+                    scorer = self._scorer
+                    if len(missing) < len(scorer.metrics):
+                        scorer = scorer.of_some(missing)
+                    shown = vectors if scorer.plan.needs.images else None
+                    computed = compute_values(
+                        scorer, studies, candidates[rows], shown, is_selected=is_selected
                     )
+                layout = Layout(self._scorer.metrics)
+                found[name] = self._known.joined(name, layout, rows, computed)
         return found
 
     def _vectors(self, folder: ResumableFolder) -> StudyVectors | None:
@@ -472,6 +571,14 @@ class _Run:
         if not texts:
             raise InvalidTable(f"{table.path}: holds no report that can be used")
         return texts
+
+
+def _check_against(against: str | None, sources: Sequence[Source], baselines: bool) -> None:
+    """Refuse a name that no system has, before anything is computed; raises InvalidSetting."""
+    names = [source.name for source in sources]
+    is_baseline = baselines and against in (CONSTANT, NORMAL, RANDOM, NEAREST)
+    if against is not None and against not in names and not is_baseline:
+        raise InvalidSetting(f"no system is called {against}; there are {', '.join(names)}")
 
 
 def _sources(

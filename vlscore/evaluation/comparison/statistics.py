@@ -5,7 +5,7 @@ The numbers of a comparison: every system, every difference, over the same studi
 
 import math
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, combinations
@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vlscore.core import Signature
+from vlscore.errors import InvalidSetting
 from vlscore.evaluation.comparison.system_values import GivenMetric, Layout, SystemValues
 from vlscore.evaluation.comparison.systems import BASELINE
 from vlscore.metrics import Metric, corpus_name, corpus_of_sums, support_of_sums
@@ -26,6 +27,7 @@ from vlscore.stats import (
     mean_of_sums,
     mean_statistics,
     paired_sums,
+    sums_by_group,
 )
 
 # The end of a finished sentence; quotes and brackets may close behind it.
@@ -80,6 +82,23 @@ def text_facts(
         unfinished=sum(bool(text) and not _ENDS.search(text) for text in texts) / count,
         truncated=truncated,
     )
+
+
+def same_text_notes(facts: Mapping[str, TextFacts]) -> list[str]:
+    """Return a sentence for each system that writes the same report for all studies.
+
+    Baselines are left out: to be so is what they are for.
+
+    >>> one = text_facts(["Clear lungs."] * 3, set())
+    >>> same_text_notes({"ours": one, "baseline:constant": one})
+    ['ours has one and the same report for all 3 studies, whatever they show']
+    """
+    return [
+        f"{name} has one and the same report for all {each.count} studies, whatever they show"
+        for name, each in facts.items()
+        if each.count > 1 and round(each.distinct * each.count) == 1
+        if not name.startswith(BASELINE)
+    ]
 
 
 def same_words(report: str) -> str:
@@ -213,6 +232,9 @@ def compare_values(
     resamples: int = 2000,
     permutations: int = 9999,
     seed: int = 0,
+    patients: Sequence[str] | None = None,
+    against: str | None = None,
+    on_progress: Callable[[int, int], None] = lambda done, failed: None,
 ) -> Comparison:
     """Compare systems from their values for the same studies.
 
@@ -221,13 +243,23 @@ def compare_values(
         signatures: of the metrics, in the order of the columns.
         given: metrics that were computed elsewhere. Systems without a value are left out of them.
         resamples, permutations, seed: see `vlscore.stats.paired_sums`.
+        patients: whose each study is; whole patients are then resampled and permuted. None: every
+            study counts for itself.
+        on_progress: called with (numbers done, how many of them no study has).
+        against: the system that is tested against each other one; None: every two are tested.
+
+    Raises: InvalidSetting where no system is called as `against`.
     """
     names = list(values)
+    if against is not None and against not in names:
+        raise InvalidSetting(f"no system is called {against}; there are {', '.join(names)}")
     layout = Layout(tuple(signatures))
     numbers = np.stack([values[name].numbers for name in names])
     measured, tested = [], []
     elsewhere = {each.name for each in given}
-    for quantity in chain(_quantities(numbers, layout), _given_quantities(given, names)):
+    quantities = chain(_quantities(numbers, layout), _given_quantities(given, names))
+    for done, quantity in enumerate(quantities):
+        on_progress(done, sum(each.count == 0 for each in measured))
         whose = list(range(len(names)))
         statistics = quantity.statistics
         if quantity.metric in elsewhere:
@@ -237,17 +269,22 @@ def compare_values(
         if not present.any():
             measured.append(_unmeasured(quantity, names))
             continue
-        sums = paired_sums(
-            statistics[:, present], resamples=resamples, permutations=permutations, seed=seed
-        )
+        counted = statistics[:, present]
+        if patients is not None:
+            counted = sums_by_group(counted, [patients[k] for k in np.flatnonzero(present)])
+        sums = paired_sums(counted, resamples=resamples, permutations=permutations, seed=seed)
+        sums = replace(sums, count=int(present.sum()))
         whose_names = [names[k] for k in whose]
-        found = _measured(quantity, sums, whose_names, statistics[:, present], resamples, seed)
+        # Intervals of sums over patients are those of the sums; of single studies, of the values.
+        plain = None if patients is not None else counted
+        found = _measured(quantity, sums, whose_names, plain, resamples, seed)
         measured.append(replace(found, values=dict.fromkeys(names, _NOTHING) | found.values))
         tested += [
             _tested(quantity, sums, whose_names, a, b)
             for a, b in combinations(range(len(whose)), 2)
-            if not whose_names[a].startswith(BASELINE) or not whose_names[b].startswith(BASELINE)
+            if _is_tested(whose_names[a], whose_names[b], against)
         ]
+    on_progress(len(measured), sum(each.count == 0 for each in measured))
     return Comparison(
         studies=numbers.shape[1],
         measured=tuple(measured),
@@ -260,6 +297,18 @@ def compare_values(
         },
         notes=tuple(notes),
     )
+
+
+def count_numbers(metrics: Iterable[Metric], given: Sequence[GivenMetric] = ()) -> int:
+    """Return how many numbers `compare_values` computes of every system."""
+    return sum(len(m.columns) + len(m.corpus) for m in metrics) + len(given)
+
+
+def _is_tested(first: str, second: str, against: str | None) -> bool:
+    """Whether two systems are compared by a test; two baselines never are."""
+    if against is not None and against not in (first, second):
+        return False
+    return not (first.startswith(BASELINE) and second.startswith(BASELINE))
 
 
 def _quantities(numbers: NDArray[np.float64], layout: Layout) -> Iterator[_Quantity]:
@@ -304,18 +353,23 @@ def _measured(
     quantity: _Quantity,
     sums: PairedSums,
     names: Sequence[str],
-    statistics: NDArray[np.float64],
+    statistics: NDArray[np.float64] | None,
     resamples: int,
     seed: int,
 ) -> Measured:
     """The number of every system; intervals are those that `vlscore evaluate` prints.
 
-    Args: statistics: (systems, studies, sums) of the studies that count.
+    Args: statistics: (systems, studies, sums) of the studies that count; None where `sums` are of
+        patients.
     """
     metric, combine = quantity.of_corpus, quantity.combine
     values, support, left_out = {}, {}, {}
     for k, name in enumerate(names):
+        if metric is None and statistics is None:
+            values[name] = sums.value(k, combine)
+            continue
         if metric is None:
+            assert statistics is not None
             values[name] = bootstrap_mean(statistics[k, :, 0], resamples=resamples, seed=seed)
             continue
         values[name] = sums.value(k, combine)

@@ -165,18 +165,25 @@ def has_images(source: Source) -> bool:
     return source.table.columns.image in source.table.found
 
 
-def join(sources: Sequence[Source], images: StudyTable | None = None) -> Systems:
+def join(
+    sources: Sequence[Source], images: StudyTable | None = None, *, ignores_blanks: bool = False
+) -> Systems:
     """Read all tables and join them by study id.
 
-    Args: images: opened for images alone.
+    Args:
+        images: opened for images alone.
+        ignores_blanks: take references that differ in white space alone for the same; those of
+            the first table are used, and a note says of how many studies.
+
     Raises: InvalidTable where studies or references differ, saying in what.
     """
     read = [_Read(source) for source in sources]
     first = read[0]
     for other in read[1:]:
-        _check_same(first, other)
+        _check_same(first, other, ignores_blanks)
     notes = [note for source in sources for note in source.table.notes]
     notes += [f"{each.source.table.path}, {bad}; left out" for each in read for bad in each.bad]
+    notes += [note for other in read[1:] if (note := _note_of_blanks(first, other))]
     if not first.studies:
         raise InvalidTable(f"{first.source.table.path}: no row can be used; {first.bad[0]}")
     found: dict[str, StudyImages | BadRow] = {}
@@ -217,7 +224,28 @@ class _Read:
                 self.reasons[row.id] = row.reason
 
 
-def _check_same(first: _Read, other: _Read) -> None:
+def _same_but_blanks(first: _Read, other: _Read, name: str) -> bool:
+    texts = (each.studies[name].reference or "" for each in (first, other))
+    one, two = (" ".join(text.split()) for text in texts)
+    return one == two
+
+
+def _note_of_blanks(first: _Read, other: _Read) -> str:
+    """Return what to know where references differ in blanks alone; empty where they do not."""
+    differing = [
+        name
+        for name, study in other.studies.items()
+        if name in first.studies and study.reference != first.studies[name].reference
+    ]
+    if not differing:
+        return ""
+    return (
+        f"the references of {_ids(differing)} differ in blanks alone between "
+        f"{first.source.table.path} and {other.source.table.path}; those of the first are used"
+    )
+
+
+def _check_same(first: _Read, other: _Read, ignores_blanks: bool) -> None:
     here, there = first.source.table.path, other.source.table.path
     differences = []
     for one, two in ((first, other), (other, first)):
@@ -229,6 +257,16 @@ def _check_same(first: _Read, other: _Read) -> None:
             )
     both = [name for name in first.studies if name in other.studies]
     wrong = [n for n in both if first.studies[n].reference != other.studies[n].reference]
+    alike = [name for name in wrong if _same_but_blanks(first, other, name)]
+    if alike and ignores_blanks:
+        wrong = [name for name in wrong if name not in set(alike)]
+        alike = []
+    if alike:
+        differences.append(
+            f"the references of {_ids(alike)} differ in blanks alone; --ignore-blanks "
+            f"(ignores_blanks=True) takes those of {here} for all"
+        )
+        wrong = [name for name in wrong if name not in set(alike)]
     if wrong:
         texts = (_excerpt(first, other, wrong[0]), _excerpt(other, first, wrong[0]))
         differences.append(

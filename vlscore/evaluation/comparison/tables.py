@@ -14,10 +14,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from vlscore.core import Signature, atomic_write, cells, from_cell, plain, write_json
+from vlscore.core import (
+    Signature,
+    Stamps,
+    atomic_write,
+    cells,
+    from_cell,
+    plain,
+    write_json,
+)
 from vlscore.data import Study
-from vlscore.errors import MissingDependency
 from vlscore.evaluation.comparison.cautions import DISAGREEMENT
+from vlscore.evaluation.comparison.known import NUMBERS, write_numbers
 from vlscore.evaluation.comparison.statistics import Comparison, Measured, Tested
 from vlscore.evaluation.comparison.system_values import GivenMetric, Layout, SystemValues
 from vlscore.metrics import Metric
@@ -28,6 +36,7 @@ from vlscore.stats import (
     TextTable,
     dot_plots,
     interval,
+    interval_of,
     is_demonstration,
     markdown,
     number,
@@ -194,6 +203,7 @@ SYSTEMS, DIFFERENCES, TEXTS = "systems.csv", "differences.csv", "texts.csv"
 FIGURE = "systems"
 # Every file that a comparison can ever write.
 RESULTS = (
+    NUMBERS,
     *(CONTENT, VALUES, FAILURES, MARKDOWN, LATEX, SYSTEMS, DIFFERENCES, TEXTS),
     *(f"{FIGURE}.{suffix}" for suffix in FIGURE_FORMATS),
 )
@@ -236,10 +246,13 @@ def write_results(
     studies: Sequence[Study],
     signatures: Mapping[Metric, Signature],
     given: Sequence[GivenMetric] = (),
+    images: Stamps | None = None,
 ) -> None:
     """Write every result file into a folder.
 
-    Args: given: metrics that were computed elsewhere.
+    Args:
+        given: metrics that were computed elsewhere.
+        images: what the image files were like that the values were computed from.
     """
     tables = all_tables(result)
     write_json(place / CONTENT, content_of(result))
@@ -260,6 +273,7 @@ def write_results(
         with atomic_write(place / name) as stream:
             stream.write(text)
     _write_values(place / VALUES, values, studies, signatures, given)
+    write_numbers(place / NUMBERS, values, signatures, studies, images or {})
     with atomic_write(place / FAILURES) as stream:
         writer = csv.writer(stream)
         writer.writerow(["system", "id", "metric", "error"])
@@ -269,22 +283,24 @@ def write_results(
                     writer.writerow(cells([name, studies[row].id, metric, reason]))
 
 
-def draw(result: Comparison, path: Path) -> str | None:
-    """Draw every number of every system; returns why there is no figure, where there is none."""
+def draw(content: Mapping[str, Any], path: Path) -> None:
+    """Draw every number of every system.
+
+    Args: content: of comparison.json.
+    Raises: MissingDependency where matplotlib is not installed.
+    """
     panels = {
-        each.name + ("" if each.higher_is_better else " (lower is better)"): each.values
-        for each in result.measured
+        each["name"] + ("" if each["higher_is_better"] else " (lower is better)"): {
+            name: interval_of(value) for name, value in each["values"].items()
+        }
+        for each in content["measured"]
     }
-    n = {each.count for each in result.measured}
+    n = {each["count"] for each in content["measured"]}
     shown = f"n = {min(n)}" if len(n) == 1 else f"n = {min(n, default=0)} to {max(n, default=0)}"
     note = f"{shown} studies; bars: 95 % bootstrap intervals over studies."
-    if is_demonstration(result.signatures.values()):
+    if is_demonstration(content["signatures"].values()):
         note += f" {DEMONSTRATION}"
-    try:
-        dot_plots(panels, path, title="Systems", note=note)
-    except MissingDependency as error:
-        return f"no figure: {error}"
-    return None
+    dot_plots(panels, path, title="Systems", note=note)
 
 
 def content_of(result: Comparison) -> dict[str, Any]:

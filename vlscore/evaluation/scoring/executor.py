@@ -6,7 +6,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from itertools import count, islice
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import pyarrow as pa
 
@@ -24,6 +24,10 @@ from vlscore.evaluation.scoring.summary import (
     write_chunk,
 )
 from vlscore.metrics import Item, Scorer
+
+if TYPE_CHECKING:
+    from vlscore.embedding import ImageDecoder
+
 
 # Rows of a chunk where nothing is embedded.
 _TEXTS_IN_CHUNK = 1000
@@ -192,7 +196,7 @@ Prepared = tuple[Row, Item | None]
 
 
 def _decoding_ahead(
-    chunks: Iterator[list[Row]], scorer: Scorer, decoder: ImageDecoder | None
+    chunks: Iterator[list[Row]], scorer: Scorer, decoder: "ImageDecoder | None"
 ) -> Iterator[list[Prepared]]:
     """Begin decoding one chunk while the one before it is being scored."""
     ahead: deque[list[Prepared]] = deque()
@@ -203,13 +207,16 @@ def _decoding_ahead(
     yield from ahead
 
 
-def prepare(row: Row, scorer: Scorer, decoder: ImageDecoder | None) -> Item | None:
+def prepare(row: Row, scorer: Scorer, decoder: "ImageDecoder | None") -> Item | None:
     """A row on its way to a score, its images being decoded; None of a row that has no study."""
     if isinstance(row, BadRow):
         return None
-    shown = StudyViews(row.images, row.views) if decoder is not None else None
+    if decoder is None:
+        return Item(row.candidate or "", row.reference, None, row.parts)
+
+    shown = StudyViews(row.images, row.views)
     item = Item(row.candidate or "", row.reference, shown, row.parts)
-    return scorer.begin_decoding(item, decoder) if decoder is not None else item
+    return scorer.begin_decoding(item, decoder)
 
 
 def _scored(chunk: Sequence[Prepared], scorer: Scorer, schema: pa.Schema) -> pa.Table:

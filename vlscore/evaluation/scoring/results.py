@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 
 from vlscore.core import FinishedRun, Signature, cells, from_cell, from_table_cells, table_cells
 from vlscore.errors import ChecksumMismatch, InvalidSetting
+from vlscore.evaluation.scoring.own_columns import OwnColumns
 from vlscore.evaluation.scoring.summary import (
     COUNTED,
     ERROR,
@@ -143,7 +144,8 @@ _ROWS_IN_GROUP = 10_000
 FORMATS = ("parquet", "csv")
 DETAILS, FAILURES, SUMMARY = "details.parquet", "failures.csv", "summary.json"
 # Every file that an evaluation can ever write, so that none of an earlier one stays beside it.
-RESULTS = (*(f"scores.{format}" for format in FORMATS), DETAILS, FAILURES, SUMMARY)
+SUBGROUPS = "subgroups.csv"
+RESULTS = (*(f"scores.{format}" for format in FORMATS), DETAILS, FAILURES, SUMMARY, SUBGROUPS)
 
 
 @dataclass(frozen=True)
@@ -178,10 +180,15 @@ class Layout:
         """Of a table of rows with everything that results are made of."""
         return chunk_schema([metric for metric, _ in self.metrics], self.geometry)
 
-    def scores_schema(self) -> pa.Schema:
-        """Of the scores; each metric's signature is in the metadata."""
+    def scores_schema(self, own: Sequence[str] = ()) -> pa.Schema:
+        """Of the scores; each metric's signature is in the metadata.
+
+        Args: own: names of a user's own columns, which stand behind the id.
+        """
         metadata = {f"vlscore.signature.{metric}": str(s) for metric, s in self.metrics}
         schema = columns_schema([metric for metric, _ in self.metrics], self.geometry)
+        for place, name in enumerate(own, schema.get_field_index(ID) + 1):
+            schema = schema.insert(place, pa.field(name, pa.string()))
         return schema.with_metadata(metadata)
 
     def joined(self, more: "Layout") -> "Layout":
@@ -250,6 +257,8 @@ def read_rows_of(run: FinishedRun, layout: Layout) -> Iterator[pa.Table]:
     for details in _Rows(_parquet_batches(run.file(DETAILS))).groups():
         part = scores.take(len(details))
         details = _with_newer_columns(details)
+        if IMAGES not in details.column_names:
+            details = details.append_column(IMAGES, pa.nulls(len(details), pa.string()))
         arrays = [
             (details if field.name in details.column_names else part)[field.name].cast(field.type)
             for field in layout.schema()
@@ -294,13 +303,19 @@ def with_rows_replaced(
 
 
 def write_results(
-    folder: Path, tables: Callable[[], Iterable[pa.Table]], layout: Layout, format: str
+    folder: Path,
+    tables: Callable[[], Iterable[pa.Table]],
+    layout: Layout,
+    format: str,
+    own: Sequence[str] = (),
 ) -> None:
     """Write scores, details and failures.
 
-    Args: tables: the rows; called once a file, so that nothing need be kept in memory.
+    Args:
+        tables: the rows; called once a file, so that nothing need be kept in memory.
+        own: names of a user's own columns among them.
     """
-    _WRITERS[format](folder / f"scores.{format}", tables(), layout.scores_schema())
+    _WRITERS[format](folder / f"scores.{format}", tables(), layout.scores_schema(own))
     kept = {*layout.scores_schema().names} - {ROW}
     details = pa.schema([field for field in layout.schema() if field.name not in kept])
     _write_parquet(folder / DETAILS, tables(), details)
@@ -357,7 +372,8 @@ class _Rows:
 
 def _score_batches(run: FinishedRun, layout: Layout) -> Iterator[pa.Table]:
     if "scores.csv" in run.digests:
-        return _csv_batches(run.file("scores.csv"), layout.scores_schema())
+        schema = layout.scores_schema(OwnColumns.of_key(run.key).names)
+        return _csv_batches(run.file("scores.csv"), schema)
     return _parquet_batches(run.file("scores.parquet"))
 
 

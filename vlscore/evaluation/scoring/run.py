@@ -1,7 +1,7 @@
 """A table of studies through a scorer, row by row, into a folder of results."""
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +14,7 @@ from vlscore.core import (
     ProcessLost,
     ResumableFolder,
     difference,
+    finished_run,
     plain,
     read_frame,
     run_record,
@@ -21,7 +22,7 @@ from vlscore.core import (
 )
 from vlscore.data import ColumnNames, StudyTable, headings_note, open_studies
 from vlscore.embedding import training_notes
-from vlscore.errors import InvalidSetting
+from vlscore.errors import ChecksumMismatch, InvalidSetting
 from vlscore.evaluation.drift import PrecisionCheck
 from vlscore.evaluation.scoring.executor import (
     Computing,
@@ -31,10 +32,19 @@ from vlscore.evaluation.scoring.executor import (
     chunk_tables,
     compute_rows,
 )
+from vlscore.evaluation.scoring.own_columns import (
+    KEY,
+    OwnColumns,
+    OwnValues,
+    subgroup_tables,
+    summary_of,
+    write_subgroups,
+)
 from vlscore.evaluation.scoring.parallel import Shared, fitted
 from vlscore.evaluation.scoring.results import (
     FAILURES,
     RESULTS,
+    SUBGROUPS,
     SUMMARY,
     Layout,
     check_format,
@@ -54,9 +64,9 @@ from vlscore.evaluation.scoring.summary import (
     Summary,
     read_summary,
     reasons_of,
-    summarise,
 )
 from vlscore.metrics import DEFAULT_METRIC, Plan, Scorer
+from vlscore.stats import TextTable
 
 if TYPE_CHECKING:
     import pandas
@@ -71,8 +81,8 @@ class RunResult:
     """Where a run's files lie, and its summary.
 
     Attributes:
-        folder: with scores.parquet (or .csv), details.parquet, failures.csv, summary.json and
-            run.json.
+        folder: with scores.parquet (or .csv), details.parquet, failures.csv, summary.json,
+            run.json, and subgroups.csv where columns make subgroups.
         scores, failures, summary_file, record: paths of what was written.
         summary: the numbers.
         resumed_from: rows that an earlier, stopped run had finished.
@@ -98,6 +108,12 @@ class RunResult:
         return self.folder / SUMMARY
 
     @property
+    def subgroups(self) -> list[TextTable]:
+        """The numbers of every subgroup, a table a column and number; empty without any."""
+        path = self.folder / SUBGROUPS
+        return subgroup_tables(path) if path.is_file() else []
+
+    @property
     def record(self) -> Path:
         """Path of run.json."""
         return self.folder / "run.json"
@@ -105,7 +121,8 @@ class RunResult:
     def to_pandas(self) -> "pandas.DataFrame":
         """One row a study, the columns of the scores file; signatures in `attrs`. Needs pandas."""
         signatures = {name: each.signature for name, each in self.summary.metrics.items()}
-        return read_frame(self.scores, texts=(ID, ERROR), signatures=signatures)
+        texts = (ID, ERROR, *_own_columns_in(self.folder).names)
+        return read_frame(self.scores, texts=texts, signatures=signatures)
 
     def first_failures(self, count: int) -> list[tuple[int, str, str]]:
         """(row, id, reason) of the first failed rows."""
@@ -131,6 +148,7 @@ def evaluate(
     processes: Processes | None = None,
     elsewhere: Computing | None = None,
     checked: PrecisionCheck | None = None,
+    own: OwnColumns | None = None,
     on_progress: OnProgress | None = None,
 ) -> RunResult:
     """Compute the metrics of a scorer for every study of a table.
@@ -158,6 +176,9 @@ def evaluate(
             `serve_evaluation`. The results are those of one process, byte for byte.
         elsewhere: what computes the rows instead of this process, as `OnRay` does.
         checked: what the precision changes, as `check_drift` found it; it is noted in run.json.
+        own: columns of the table that are carried into the results, make subgroups, or say which
+            studies are of one patient; default: those of the finished run in `out`, where there is
+            one.
         on_progress: called after every chunk with (rows done, rows failed).
 
     Raises:
@@ -174,7 +195,9 @@ def evaluate(
     scorer = fitted(scorer, studies)
     wanted = layout_of(scorer)
     processes = processes or Processes()
-    run = _Run(studies, scorer, format, processes.count, checked)
+    own = own or (OwnColumns() if overwrite else _own_columns_in(out))
+    own.check(studies, scorer.metrics)
+    run = _Run(studies, scorer, format, processes.count, checked, own)
     here = Here(studies, scorer, workers)
     shared = Shared(here, processes) if processes.count > 1 else None
     computing: Computing = elsewhere or shared or here
@@ -195,7 +218,7 @@ def evaluate(
             run.key(),
             results=RESULTS,
             overwrite=overwrite,
-            extends={"metrics", "format"},
+            extends={"metrics", "format", KEY},
             retry=retry_failed,
         ) as folder:
             if folder.record is not None:
@@ -214,6 +237,22 @@ def evaluate(
     finally:
         if shared is not None:
             shared.end()
+
+
+def _own_columns_in(out: str | Path) -> OwnColumns:
+    """Return the own columns of the finished run in a folder; none where there is no run."""
+    try:
+        finished = finished_run(out)
+    except ChecksumMismatch:
+        return OwnColumns()  # Whoever opens the folder says what is damaged.
+    return OwnColumns() if finished is None else OwnColumns.of_key(finished.key)
+
+
+def _note_of_patients(record: Mapping[str, Any]) -> tuple[str, ...]:
+    count, column = record.get("patients"), OwnColumns.of_key(record["key"]).patient
+    if count is None:
+        return ()
+    return (f"intervals resample the {count} patients of the column {column}, not the studies",)
 
 
 def _opened(
@@ -245,7 +284,9 @@ class _Run:
         format: str,
         processes: int,
         checked: PrecisionCheck | None,
+        own: OwnColumns,
     ) -> None:
+        self._own = own
         self._studies, self._scorer, self._format = studies, scorer, format
         self._processes, self._checked = processes, checked
         self._began = time.monotonic()
@@ -262,6 +303,7 @@ class _Run:
             "image_root": str(root.resolve()) if root != beside else None,
             "format": self._format,
             "metrics": {name: str(s) for name, s in self._scorer.signatures.items()},
+            **self._own.to_dict(),
         }
 
     def extend(self, folder: ResumableFolder, earlier: FinishedRun, compute: Compute) -> RunResult:
@@ -284,7 +326,7 @@ class _Run:
                 joined,
                 done,
             )
-        if earlier.key["format"] == self._format:
+        if earlier.key["format"] == self._format and OwnColumns.of_key(earlier.key) == self._own:
             return self.ended(folder, earlier.record, unchanged=True)
         return self.finish(folder, lambda: read_rows_of(earlier, before), before, 0)
 
@@ -313,10 +355,15 @@ class _Run:
         """Write the results from the rows of `tables`, and forget the chunks, `rows` rows."""
 
         def write(place: Path) -> dict[str, Any]:
-            write_results(place, tables, layout, self._format)
-            summary = summarise(tables(), layout.metrics)
+            own = OwnValues.read(self._own, self._studies) if self._own.names else None
+            beside = tables if own is None else (lambda: own.beside(tables()))
+            write_results(place, beside, layout, self._format, self._own.names)
+            summary = summary_of(tables, layout.metrics, own)
             write_json(place / SUMMARY, summary.to_dict())
-            return self._record(folder, layout)
+            if own is not None and self._own.by:
+                write_subgroups(place / SUBGROUPS, tables, layout.metrics, own)
+            patients = own.count_patients() if own is not None else None
+            return {**self._record(folder, layout), "patients": patients}
 
         key = {**folder.key, "metrics": {str(m): str(s) for m, s in layout.metrics}}
         return self.ended(folder, folder.finish(write, rows=rows, key=key))
@@ -338,7 +385,7 @@ class _Run:
             summary=summary,
             resumed_from=folder.resumed_from,
             unchanged=unchanged,
-            notes=notes,
+            notes=(*notes, *_note_of_patients(record)),
         )
 
     def _record(self, folder: ResumableFolder, layout: Layout) -> dict[str, Any]:

@@ -129,6 +129,8 @@ def read_chunk(folder: Path) -> pa.Table:
 
 def reasons_of(table: pa.Table) -> Iterable[tuple[int, str | None, dict[str, str]]]:
     """(row, id, {metric or "row": reason}) of every row that lacks a value."""
+    import pyarrow.compute as pc
+
     failed = table.filter(pc.is_valid(table[REASONS]))
     for row in failed.select([ROW, ID, REASONS]).to_pylist():
         yield row[ROW], row[ID], json.loads(row[REASONS])

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -54,7 +54,7 @@ from vlscore.evaluation.sensitivities.pair_values import (
 )
 from vlscore.evaluation.sensitivities.tables import all_tables, draw_drops, draw_normal_distribution
 from vlscore.metrics import EmbeddingTriples, Fit, Metric, find_metric
-from vlscore.stats import FIGURE_FORMATS, TextTable, check_format, markdown
+from vlscore.stats import FIGURE_FORMATS, TextTable, check_drawable, markdown
 
 if TYPE_CHECKING:
     import pandas
@@ -120,7 +120,7 @@ def run_sensitivity(
     values: str | Path | None = None,
     lower_is_better: Sequence[str] = (),
     swap_images: bool = False,
-    figure: str = "png",
+    figure: str | None = None,
     format: str = "csv",
     resamples: int = 2000,
     seed: int = 0,
@@ -143,7 +143,8 @@ def run_sensitivity(
         values: table of values of metrics that were computed elsewhere; see `read_pair_values`.
         lower_is_better: metrics of it of which smaller values are better.
         swap_images: also measure whether the image counts.
-        figure: "png", "svg" or "pdf".
+        figure: "png", "svg" or "pdf", drawn of a run that has ended, too; default: "png" where
+            matplotlib is installed, else none, and a note says so.
         format: of the values, "csv" or "parquet".
         resamples, seed: of the bootstrap; `seed` of the swap too.
         workers: processes that decode images.
@@ -152,7 +153,8 @@ def run_sensitivity(
 
     Raises: InvalidTable, InvalidSetting, MissingDependency, FolderInUse.
     """
-    check_format(figure)
+    if figure is not None:
+        check_drawable(figure)
     if format not in ("csv", "parquet"):
         raise InvalidSetting(f"format is csv or parquet, not {format!r}")
     if swap_images and (studies is None or embedder is None):
@@ -176,7 +178,6 @@ def run_sensitivity(
         "resamples": resamples,
         "seed": seed,
         **({} if values is None else {"values": [file_digest(values), sorted(lower_is_better)]}),
-        "figure": figure,
         "format": format,
     }
     with ResumableFolder(out, key, results=_RESULTS, overwrite=overwrite) as folder:
@@ -185,7 +186,7 @@ def run_sensitivity(
             ended = run.results(folder)
 
             def write(place: Path) -> dict[str, Any]:
-                ended.write(place, figure, format)
+                ended.write(place, format)
                 return run_record(
                     resumed_from=folder.resumed_from,
                     perturbations=str(Path(perturbations).resolve()),
@@ -194,8 +195,20 @@ def run_sensitivity(
                 )
 
             folder.finish(write, rows=done)
-            return ended.run(folder.out, folder.resumed_from)
-        return _read(folder.out, folder.record)
+            return _with_figures(ended.run(folder.out, folder.resumed_from), figure)
+        return _with_figures(_read(folder.out, folder.record), figure)
+
+
+def _with_figures(run: SensitivityRun, figure: str | None) -> SensitivityRun:
+    """Draw the figures beside the numbers of a run that has ended."""
+    format = figure or "png"
+    try:
+        draw_drops(run.content, run.folder / f"{_DROPS}.{format}")
+        if any(metric["normal"] for metric in run.content["metrics"]):
+            draw_normal_distribution(run.content, run.folder / f"{_FIGURE}.{format}")
+    except MissingDependency as error:
+        return replace(run, notes=(*run.notes, f"no figure: {error}"))
+    return run
 
 
 @dataclass
@@ -232,18 +245,12 @@ class _Ended:
             resumed_from=resumed_from,
         )
 
-    def write(self, place: Path, figure: str, format: str) -> None:
+    def write(self, place: Path, format: str) -> None:
         write_json(place / "sensitivity.json", self.content())
         signatures = [metric.signature for metric in self.result.metrics]
         with atomic_write(place / "tables.md") as stream:
             stream.write(markdown(self.tables, signatures))
         self._write_values(place / f"values.{format}")
-        try:
-            draw_drops(self.result, place / f"{_DROPS}.{figure}")
-            if any(metric.normal for metric in self.result.metrics):
-                draw_normal_distribution(self.result, place / f"{_FIGURE}.{figure}")
-        except MissingDependency as error:
-            self.notes = (*self.notes, f"no figure: {error}")
 
     def _write_values(self, path: Path) -> None:
         """One row a pair: both values of every metric, and how much worse the second is."""

@@ -4,8 +4,9 @@ Figures, where matplotlib is installed.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from vlscore.stats import (
     TextTable,
     dot_plots,
     interval,
+    interval_of,
     is_demonstration,
     new_figure,
     number,
@@ -163,49 +165,56 @@ def _estimate(value: Interval | None) -> str:
     return "-" if value is None or math.isnan(value.estimate) else f"{value.estimate:.3f}"
 
 
-def draw_normal_distribution(result: Sensitivity, path: str | Path) -> None:
+def draw_normal_distribution(content: Mapping[str, Any], path: str | Path) -> None:
     """Figure 2: how each metric scores normal reports replaced by the standard normal report.
 
     Metrics whose values have no common scale (lower is better, or no upper bound) are left out.
 
     Args:
+        content: of sensitivity.json.
         path: of a .png, .svg or .pdf file.
 
     Raises: MissingDependency where matplotlib is not installed.
     """
-    shown = [metric for metric in result.metrics if metric.normal and metric.higher_is_better]
+    shown = [each for each in content["metrics"] if each["normal"] and each["higher_is_better"]]
     figure = new_figure(len(shown))
     axes = figure.subplots()
     if shown:
-        axes.boxplot([m.normal for m in shown], orientation="horizontal", whis=(5, 95))
-        axes.set_yticks(range(1, len(shown) + 1), [m.name for m in shown])
+        axes.boxplot([m["normal"] for m in shown], orientation="horizontal", whis=(5, 95))
+        axes.set_yticks(range(1, len(shown) + 1), [m["name"] for m in shown])
     axes.invert_yaxis()
     axes.set_xlabel("value for a standard normal report against the normal report it replaces")
     axes.set_title("Normal reports: box, quartiles; whiskers, 5 % and 95 %", loc="left")
-    if is_demonstration(metric.signature for metric in shown):
+    if is_demonstration(metric["signature"] for metric in shown):
         # Below the axis' label, which stands at the figure's border.
         figure.text(0.01, -0.06, DEMONSTRATION)
     save(figure, path)
 
 
-def draw_drops(result: Sensitivity, path: str | Path) -> None:
+def draw_drops(content: Mapping[str, Any], path: str | Path) -> None:
     """Mean drop of every metric by kind, significant kinds first; above 0 is worse.
 
     Args:
+        content: of sensitivity.json.
         path: of a .png, .svg or .pdf file.
 
     Raises: MissingDependency where matplotlib is not installed.
     """
-    panels = {
-        metric.name: {
-            f"{kind.kind} ({'should' if kind.is_significant else 'should not'} notice)": kind.drop
-            for kind in sorted(metric.kinds, key=lambda kind: not kind.is_significant)
-        }
-        for metric in result.metrics
-    }
+    panels = {metric["name"]: _drops(metric) for metric in content["metrics"]}
     note = "Above 0 is worse; bars: 95 % bootstrap intervals over studies."
-    if is_demonstration(metric.signature for metric in result.metrics):
+    if is_demonstration(metric["signature"] for metric in content["metrics"]):
         note += f" {DEMONSTRATION}"
-    lines = {metric.name: {"no change": 0.0} for metric in result.metrics}
-    title = f"Mean drop by kind ({result.pairs} pairs of {result.studies} studies)"
+    lines = {name: {"no change": 0.0} for name in panels}
+    title = f"Mean drop by kind ({content['pairs']} pairs of {content['studies']} studies)"
     dot_plots(panels, path, title=title, lines=lines, note=note)
+
+
+def _drops(metric: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the drop of every kind, significant kinds first, under the name of its row."""
+    kinds = sorted(metric["kinds"], key=lambda kind: not kind["is_significant"])
+    return {
+        f"{kind['kind']} ({'should' if kind['is_significant'] else 'should not'} notice)": (
+            interval_of(kind["drop"])
+        )
+        for kind in kinds
+    }

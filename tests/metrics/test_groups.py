@@ -1,0 +1,52 @@
+"""Names that stand for several metrics, and names given more than once."""
+
+import json
+
+import pytest
+
+from tests.cli.conftest import command  # noqa: F401
+from vlscore.errors import UnknownName
+from vlscore.metrics import METRICS, find_metrics, left_out_line
+from vlscore.metrics.groups import GROUPS
+
+
+def names(given):
+    return [str(metric) for metric in find_metrics(given)]
+
+
+def test_groups_hold_what_they_say():
+    assert names("bleu") == ["bleu-1", "bleu-2", "bleu-3", "bleu-4"]
+    text = find_metrics("text")
+    assert {"rouge-l", "findings-f1", "bleu-4"} <= {str(metric) for metric in text}
+    assert not any(metric.uses_embeddings or metric.cost != "free" for metric in text)
+    images = find_metrics(" Image ")
+    assert "vlscore" in map(str, images)
+    assert all(metric.uses_image for metric in images)
+
+
+def test_names_and_groups_are_joined_in_order_each_once():
+    assert names(["rouge-l", "bleu-2,bleu-1"]) == ["rouge-l", "bleu-2", "bleu-1"]
+    assert names("bleu-3,bleu") == ["bleu-3", "bleu-1", "bleu-2", "bleu-4"]
+    assert names(["bleu-4(smoothing=exp,tokens=cxr)"]) == ["bleu-4(smoothing=exp,tokens=cxr)"]
+    with pytest.raises(UnknownName, match="texts"):
+        find_metrics("texts")
+
+
+def test_no_group_takes_a_metrics_name():
+    assert not set(GROUPS) & set(METRICS)
+
+
+def test_an_option_given_twice_is_joined(command, tmp_path):  # noqa: F811
+    table = tmp_path / "t.csv"
+    table.write_text("id,reference,candidate\n1,No edema.,Edema.\n2,Edema.,Edema.\n")
+    done = command("evaluate", table, "-m", "rouge-l", "-m", "bleu-1", "-o", tmp_path / "o")
+    assert done.exit_code == 0, done.output
+    summary = json.loads((tmp_path / "o" / "summary.json").read_text())
+    assert list(summary["metrics"]) == ["rouge-l", "bleu-1"]
+
+
+def test_what_is_left_out_is_one_line():
+    reasons = {f"m{k}": "there are no images" for k in range(9)} | {"n": "n has no library"}
+    line = left_out_line(reasons)
+    assert "\n" not in line
+    assert "10 metrics: 9 (m0, m1, m2, m3, ...): there are no images; 1 (n): it has no lib" in line
