@@ -43,6 +43,7 @@ ROOMS = [
     "phantom",
     "findings",
     "perturb",
+    "judge",
     "labelling",
     "encoders",
     "annotators",

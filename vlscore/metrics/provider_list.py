@@ -9,6 +9,7 @@ from vlscore.metrics.library.composite import CompositeProvider
 from vlscore.metrics.library.embedded import SimilarityProvider
 from vlscore.metrics.library.findings_f1 import FindingsProvider
 from vlscore.metrics.library.green import GreenProvider
+from vlscore.metrics.library.judge_metric import JudgeProvider
 from vlscore.metrics.library.meteor import NltkProvider
 from vlscore.metrics.library.mirqi import MirqiProvider
 from vlscore.metrics.library.radcliq import RadCliQProvider
@@ -27,6 +28,7 @@ PROVIDERS: tuple[Provider, ...] = (
     RougeScoreProvider(),
     NltkProvider(),
     FindingsProvider(),
+    JudgeProvider(),
     MirqiProvider(),
     TextstatProvider(),
     CheXbertProvider(),

@@ -18,6 +18,7 @@ from vlscore.metrics.library.composite import COMPOSITE, PREFIX, composite_metri
 from vlscore.metrics.library.embedded import EMBEDDED
 from vlscore.metrics.library.findings_f1 import FINDINGS_F1
 from vlscore.metrics.library.green import GREEN
+from vlscore.metrics.library.judge_metric import JUDGE
 from vlscore.metrics.library.meteor import METEOR
 from vlscore.metrics.library.mirqi import MIRQI
 from vlscore.metrics.library.radcliq import RADCLIQ
@@ -36,7 +37,7 @@ def _check(member: Any) -> None:
 
 
 METRICS: Registry[Metric] = Registry("metric", group="vlscore.metrics", check=_check)
-for _metric in (*EMBEDDED, *BLEU, ROUGE_L, METEOR, FINDINGS_F1):
+for _metric in (*EMBEDDED, *BLEU, ROUGE_L, METEOR, FINDINGS_F1, JUDGE):
     METRICS.register(_metric)
 for _metric in (*CHRF, CIDER_D, BERT_SCORE, MIRQI, *READABILITY):
     METRICS.register(_metric)

@@ -1,0 +1,1 @@
+"""The command `judge`: the errors of every candidate of a table."""
