@@ -1,4 +1,4 @@
-"""Claim: the judge by rules follows radiologists closer than every other offline metric.
+"""Claim: the judge by rules follows radiologists at least as closely as other offline metrics.
 
 Protocol, five parts.
 

@@ -129,14 +129,15 @@ def _read(folder: Path, name: str) -> dict[str, Any]:
 
 
 def _concept(entry: Mapping[str, Any]) -> Concept:
-    grades = tuple(entry["severity"])
+    grades = list(entry["severity"])
     if len(grades) != 3 or not all(g in (1, 2, 3, 4, 5) for g in grades):
         raise InvalidLexicon(
             f"concepts.toml: {entry['name']!r} needs three severities of 1 to 5, not {grades}"
         )
+    mild, plain, severe = grades
     return Concept(
         entry["name"],
-        grades,
+        (mild, plain, severe),
         entry.get("device", False),
         entry.get("after_treatment", False),
         words_pattern(entry["old"]) if "old" in entry else None,
