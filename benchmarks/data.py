@@ -110,3 +110,42 @@ GENERATED = {
         "f11d2f74f62e5e6a122f45dbc8cf4d116686f4cb5cb763bab3058ab8de3f551d",
     ),
 }
+
+
+def _radpref(name: str, what: str, sha256: str) -> DataFile:
+    return DataFile(
+        title=what,
+        url=f"https://github.com/rajpurkarlab/CRIMSON (RadPref/, RadJudge/), as {name}",
+        licence="MIT",
+        sha256=sha256,
+        obtain="Download the repository; the committed results are of 50 of its 100 cases.",
+    )
+
+
+RADPREF = {
+    "preference_data.json": _radpref(
+        "preference_data.json",
+        "RadPref's references and two candidates each",
+        "692bd2735d773ae6cdc3308b3005adecfcc90fbe41a9d8b5a5b58e7082c8d43d",
+    ),
+    "user_1.json": _radpref(
+        "user_1.json",
+        "errors and ratings of RadPref's first radiologist",
+        "e7c8d72eb814a34ace1548bed4f42179a1fc511e34db29e47456fc8801021f45",
+    ),
+    "user_2.json": _radpref(
+        "user_2.json",
+        "errors and ratings of RadPref's second radiologist",
+        "f455e57a00ebdc68700bb785e1db60c3a13ba59ff7f3b4202b02d2fae951f694",
+    ),
+    "user_3.json": _radpref(
+        "user_3.json",
+        "errors and ratings of RadPref's third radiologist",
+        "b1fcbf541569d4b3fa9067f178ccde23579c02f18c80445042806433734bd026",
+    ),
+    "radjudge.json": _radpref(
+        "radjudge.json",
+        "RadJudge's 30 small cases with the order of their candidates",
+        "c3a33618fda4098a46a44aa14a74bf2ad8320d27fa791fc4620770a7aca0204f",
+    ),
+}

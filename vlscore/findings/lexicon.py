@@ -267,8 +267,8 @@ def _load_observations(
     }
 
 
-def _load_triggers(data: dict[str, Any], trie: PhraseTrie) -> None:
-    for entry in data["trigger"]:
+def _load_triggers(entries: Iterable[dict[str, Any]], trie: PhraseTrie) -> None:
+    for entry in entries:
         effect, direction = entry["effect"], entry.get("direction", "forward")
         if effect not in _EFFECTS or direction not in ("forward", "backward"):
             raise InvalidLexicon(
@@ -282,8 +282,6 @@ def _load_triggers(data: dict[str, Any], trie: PhraseTrie) -> None:
             entry.get("ends_scope", False),
         )
         _add(trie, layer, entry["phrases"], trigger)
-    _add(trie, "lookalike", data["lookalike"]["phrases"], "lookalike")
-    _add(trie, "unanswered", data["unanswered"]["phrases"], "unanswered")
 
 
 def _load_places(data: dict[str, Any], trie: PhraseTrie) -> None:
@@ -348,15 +346,46 @@ def _load_grammar(data: dict[str, Any]) -> dict[str, frozenset[str]]:
     return {name: frozenset(words) for name, words in data.items()}
 
 
+def _load_further(
+    path: Path, observations: dict[str, Observation], subjects: Iterable[str], trie: PhraseTrie
+) -> None:
+    """Add the findings, phrases and triggers of one more file."""
+    known = set(subjects)
+    data = _read(path.parent, path.stem)
+    _load_triggers(data.get("trigger", ()), trie)
+    for entry in data["observation"]:
+        name = entry["name"]
+        own = Observation(name, None, entry.get("midline", False))
+        observations.setdefault(name, own)
+        _add(trie, "mention", entry.get("mentions", ()), name)
+        for frame in entry.get("frames", ()):
+            if frame["subject"] not in known:
+                raise InvalidLexicon(
+                    f"{path.name}: {name!r} has an unknown subject {frame['subject']!r}"
+                )
+            _add(trie, "state", frame["states"], Frame(frame["subject"], name))
+
+
 @cache
-def load_lexicon(folder: Path | None = None) -> Lexicon:
-    """The lexicons of `folder` (ours by default). Raises InvalidLexicon naming file and entry."""
+def load_lexicon(folder: Path | None = None, further: Path | None = None) -> Lexicon:
+    """Return the lexicons of `folder` (default: ours), with those of a further file of findings.
+
+    Args:
+        folder: holds one .toml file an axis.
+        further: a .toml file with [[observation]] entries as in observations.toml: `name`,
+            `mentions`, `frames`, `midline`; and [[trigger]] entries as in context.toml. New names
+            count towards no CheXpert label.
+
+    Raises: InvalidLexicon naming file and entry.
+    """
     folder = resource_path("perturbations", "lexicons") if folder is None else folder
     trie = PhraseTrie()
     try:
         observations, normal_of = _load_observations(_read(folder, "observations"), trie)
         context = _read(folder, "context")
-        _load_triggers(context, trie)
+        _load_triggers(context["trigger"], trie)
+        for layer in ("lookalike", "unanswered"):
+            _add(trie, layer, context[layer]["phrases"], layer)
         _load_places(_read(folder, "location"), trie)
         scales = _load_scales(_read(folder, "severity"), trie)
         _load_changes(_read(folder, "change"), trie)
@@ -364,6 +393,8 @@ def load_lexicon(folder: Path | None = None) -> Lexicon:
         grammar = _load_grammar(_read(folder, "grammar"))
         statements = _read(folder, "coverage")
         coverage = load_coverage(statements, observations, normal_of["normal"])
+        if further is not None:
+            _load_further(further, observations, normal_of["normal"], trie)
         for entry in statements["statement"]:
             _add(trie, "statement", entry["phrases"], entry["scope"])
         return Lexicon(

@@ -37,6 +37,7 @@ from vlscore.metrics.metric import Bounds, Metric
 
 if TYPE_CHECKING:
     from vlscore.findings import ReportFindings
+    from vlscore.metrics.judge.statements import ReportStatements
     from vlscore.metrics.networks.model_bert import Precision
     from vlscore.metrics.networks.remembered import Annotation, RememberingAnnotator
 
@@ -226,8 +227,17 @@ def _finding_mentions(texts: Sequence[str]) -> list[tuple[Mention, ...]]:
     ]
 
 
+def _judge_statements(texts: Sequence[str]) -> "list[ReportStatements]":
+    from vlscore.metrics.judge.judge_tables import load_tables
+    from vlscore.metrics.judge.statements import statements_of
+
+    tables = load_tables()
+    return [statements_of(text, tables) for text in texts]
+
+
 ARTEFACTS.register(Artefact("chexpert-labels", _chexpert_labels))
 ARTEFACTS.register(Artefact("finding-mentions", _finding_mentions))
+ARTEFACTS.register(Artefact("judge-statements", _judge_statements))
 
 
 class ArtefactStore:

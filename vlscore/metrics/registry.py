@@ -35,6 +35,7 @@ _MEMBERS = {
     "rouge-l": "rouge_l:ROUGE_L",
     "meteor": "meteor:METEOR",
     "findings-f1": "findings_f1:FINDINGS_F1",
+    "judge": "judge_metric:JUDGE",
     "chrf": "chrf:CHRF_ALONE",
     "chrf++": "chrf:CHRF_PLUS_PLUS",
     "cider-d": "cider_d:CIDER_D",

@@ -36,7 +36,7 @@ Values = NDArray[np.float64]
 OnProgress = Callable[[int, int], None]
 
 _AT_ONCE = 2000
-_OF_FINDINGS = {"chexpert-labels", "finding-mentions"}
+_OF_FINDINGS = {"chexpert-labels", "finding-mentions", "judge-statements"}
 # Both sides of the 2 x 2 matrix, and of the areas.
 SIDES = {"absent": (UNMENTIONED, DENIED), "present": (UNCERTAIN, STATED)}
 # Task -> the references' side; None for any reference.

@@ -1,0 +1,175 @@
+"""Errors of written reports, each expectation written down from the reports alone."""
+
+import pytest
+
+from vlscore.errors import InvalidReport, InvalidSetting
+from vlscore.metrics import SCORES, Judgement, Patient, RuleJudge, rating
+
+JUDGE = RuleJudge()
+
+
+def errors(candidate, reference, patient=None):
+    """(category, finding) of each error."""
+    found = JUDGE.judge(candidate, reference, patient or Patient()).errors
+    return [(str(e.category), e.finding) for e in found]
+
+
+def severity(candidate, reference, patient=None):
+    (error,) = JUDGE.judge(candidate, reference, patient or Patient()).errors
+    return error.severity
+
+
+@pytest.mark.parametrize(
+    ("candidate", "reference", "expected"),
+    [
+        ("Clear lungs.", "Left effusion.", ("omitted_finding", "pleural effusion")),
+        ("Rib fracture.", "Clear lungs.", ("false_finding", "fracture")),
+        ("Left effusion.", "Right effusion.", ("wrong_location", "pleural effusion")),
+        ("Mild edema.", "Severe edema.", ("wrong_severity", "edema")),
+        ("8 mm nodule.", "2.0 cm nodule.", ("wrong_severity", "nodule")),
+        ("New edema.", "Edema.", ("false_comparison", "edema")),
+        ("Edema.", "Worsening edema.", ("omitted_comparison", "edema")),
+        (
+            "Endotracheal tube in the right mainstem bronchus.",
+            "Endotracheal tube 4 cm above the carina.",
+            ("wrong_location", "endotracheal tube"),
+        ),
+        (
+            "Left lower lobe consolidation.",
+            "Left upper lobe consolidation.",
+            ("wrong_location", "airspace disease"),
+        ),
+        ("Clear lungs.", "Hiatal hernia.", ("omitted_finding", "hernia")),
+        ("Normal.", "Enlarged hilar lymph nodes.", ("omitted_finding", "lymphadenopathy")),
+        ("Normal.", "Hyperinflated lungs.", ("omitted_finding", "hyperinflation")),
+        ("Normal.", "Scoliosis.", ("omitted_finding", "scoliosis")),
+        ("Normal.", "Calcified granuloma.", ("omitted_finding", "granuloma")),
+    ],
+)
+def test_each_category_is_named(candidate, reference, expected):
+    assert errors(candidate, reference) == [expected]
+
+
+@pytest.mark.parametrize(
+    ("candidate", "reference"),
+    [
+        ("Left lower lobe pneumonia.", "Left lower lobe consolidation."),
+        ("The heart is mildly enlarged.", "Mild cardiomegaly."),
+        ("Minimal edema.", "Mild edema."),
+        ("No effusion. Heart size is normal.", "Clear lungs."),
+        ("Pleural effusion.", "Left pleural effusion."),
+        ("3.3 cm mass in the right upper lobe.", "3.2 cm mass in the right upper lobe."),
+        (
+            "PICC with its tip in the SVC.",
+            "Central venous catheter tip at the cavoatrial junction.",
+        ),
+        ("Rule out pneumonia.", "Clear lungs."),
+        ("Evaluate for effusion. Clear lungs.", "Clear lungs."),
+        ("Perihilar opacities, suggestive of pulmonary edema.", "Pulmonary edema."),
+    ],
+)
+def test_the_same_in_other_words_is_no_error(candidate, reference):
+    assert errors(candidate, reference) == []
+
+
+def test_a_report_has_no_error_against_itself_and_order_does_not_matter():
+    report = (
+        "Small left effusion. Cardiomegaly. 8 mm nodule in the right apex, new. PICC in the SVC."
+    )
+    turned = (
+        "PICC in the SVC. 8 mm nodule in the right apex, new. Cardiomegaly. Small left effusion."
+    )
+    assert errors(turned, report) == []
+
+
+def test_severity_follows_the_finding_and_its_grade():
+    tension = severity("Clear lungs.", "Large pneumothorax.")
+    assert tension == 5
+    assert severity("Clear lungs.", "Small effusion.") < severity("Clear lungs.", "Large effusion.")
+    assert severity("Normal.", "Degenerative changes of the spine.") == 1
+    assert severity("Left effusion.", "Right effusion.") > severity(
+        "Left lower lobe atelectasis.", "Left mid lung atelectasis."
+    )
+
+
+def test_a_coarser_name_is_better_than_none_and_worse_than_the_exact_one():
+    reference = "Right lower lobe pneumonia."
+    exact, coarse, none = (
+        rating(JUDGE.judge(text, reference))
+        for text in (reference, "Right lower lobe opacity.", "Clear lungs.")
+    )
+    assert exact == 1.0
+    assert none < coarse < exact
+
+
+def test_age_and_indication_change_the_severity():
+    missed = ("Clear lungs.", "Aortic atherosclerosis.")
+    assert severity(*missed, Patient(25)) > severity(*missed, Patient(82))
+    air = ("Clear lungs.", "Pneumomediastinum.")
+    after = severity(*air, Patient(indication="Post open heart surgery"))
+    assert after < severity(*air, Patient(indication="Road traffic accident"))
+
+
+def test_quotes_are_the_words_of_the_reports():
+    candidate, reference = "Heart normal. Large left effusion.", "Small right pleural effusion."
+    for error in JUDGE.judge(candidate, reference).errors:
+        assert error.candidate.span.of(candidate) == error.candidate.words == "Large left effusion"
+        assert error.reference.span.of(reference) == error.reference.words
+        assert error.line.of(candidate) == "Large left effusion."
+
+
+def test_an_omission_quotes_the_denial():
+    (error,) = JUDGE.judge("No pneumothorax.", "Small pneumothorax.").errors
+    assert error.candidate.words == "pneumothorax"
+
+
+def test_scores_by_hand():
+    judgement = JUDGE.judge("Rib fracture.", "Left effusion. Degenerative changes.")
+    # A false fracture (3), a missed effusion (3), missed degenerative changes (1).
+    assert (judgement.sum, judgement.maximum, judgement.count, judgement.significant) == (
+        7,
+        3,
+        3,
+        2,
+    )
+    assert judgement.totals == {
+        "false_finding": 1,
+        "omitted_finding": 2,
+        "wrong_location": 0,
+        "wrong_severity": 0,
+        "false_comparison": 0,
+        "omitted_comparison": 0,
+    }
+    assert rating(judgement) == pytest.approx(0.5 / (0.5 + 1.0 + 1.0 + 0.25))
+    assert SCORES["sum"](judgement) == pytest.approx(1 / 8)
+    # One effusion found (3) of it and a missed edema (3).
+    half = JUDGE.judge("Left effusion.", "Left effusion. Edema.")
+    assert rating(half) == pytest.approx((0.5 + 1.0) / (0.5 + 1.0 + 1.0))
+
+
+def test_all_scores_are_1_without_an_error_and_in_bounds():
+    for score in SCORES.values():
+        assert score(Judgement(())) == 1.0
+        assert 0 < score(JUDGE.judge("Edema. Fracture. Mass.", "Free air.")) < 1
+
+
+def test_silence_is_an_error():
+    assert errors("", "Clear lungs.") == [("omitted_finding", "report")]
+    assert errors("", "") == []
+    assert ("omitted_finding", "edema") in errors("", "Edema.")
+
+
+def test_a_finding_at_two_places_is_two_findings():
+    reference = "Opacity in the left lower lobe. Opacity in the right upper lobe."
+    assert errors("Opacity in the left lower lobe.", reference) == [("omitted_finding", "opacity")]
+    assert errors("Bilateral opacities.", "Bilateral opacities, worse at the right base.") in (
+        [],
+        [("omitted_comparison", "opacity")],
+    )
+
+
+def test_wrong_input_is_refused():
+    with pytest.raises(InvalidReport, match="candidate must be a str"):
+        JUDGE.judge(None, "Clear lungs.")
+    with pytest.raises(InvalidSetting, match="0 to 130"):
+        Patient(-1)

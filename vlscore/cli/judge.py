@@ -1,0 +1,99 @@
+"""`vlscore judge`: each error of generated reports, with its severity and correction."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from vlscore.cli.options import (
+    TABLE,
+    TABLE_HELP,
+    CandidateColumnOption,
+    IdColumnOption,
+    KeepGoingOption,
+    OutOption,
+    OverwriteOption,
+    QuietOption,
+    ReferenceColumnOption,
+    SectionOption,
+)
+from vlscore.cli.output import say_of_failures, say_of_run, stopping, terminal_width
+
+
+def judge(
+    studies: Annotated[Path, typer.Argument(help=TABLE_HELP, metavar="STUDIES")],
+    out: OutOption,
+    id_column: IdColumnOption = "id",
+    reference_column: ReferenceColumnOption = "reference",
+    candidate_column: CandidateColumnOption = "candidate",
+    age_column: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="Column with the age, in years or as DICOM writes it; used where there is one.",
+            rich_help_panel=TABLE,
+        ),
+    ] = "age",
+    indication_column: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="Column with the indication; used where there is one.",
+            rich_help_panel=TABLE,
+        ),
+    ] = "indication",
+    section: SectionOption = "all",
+    overwrite: OverwriteOption = False,
+    keep_going: KeepGoingOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Name each error of generated reports: category, severity 1 to 5, correction, reason.
+
+    The judge works by rules, without a model or a network. Writes judgements.jsonl (each error of
+    each study), totals.csv (one row a study: scores, and errors by category), summary.json,
+    tables.md and failures.csv.
+
+    The same judge is the metric "judge" of `vlscore evaluate`, `compare`, `align` and
+    `sensitivity`.
+
+    Stop with Ctrl-C and start the same command again to go on where it was.
+
+    Example: vlscore judge studies.csv --out judged
+    """
+    from vlscore.cli.output import row_progress
+    from vlscore.data import ColumnNames, TextPolicy, count_rows
+    from vlscore.evaluation import judge_table
+
+    columns = ColumnNames.of_options(
+        id=id_column, reference=reference_column, candidate=candidate_column
+    )
+    with (
+        stopping(out, "finished judgements are"),
+        row_progress(count_rows(studies), "judging", quiet=quiet) as on_progress,
+    ):
+        result = judge_table(
+            studies,
+            out,
+            columns=columns,
+            age_column=age_column,
+            indication_column=indication_column,
+            text_policy=None if section == "all" else TextPolicy(section),
+            overwrite=overwrite,
+            on_progress=on_progress,
+        )
+    say_of_run(
+        result.notes,
+        out,
+        unchanged=result.unchanged,
+        resumed_from=result.resumed_from,
+        done="judged",
+    )
+    if not quiet:
+        for table in result.tables:
+            typer.echo(table.text(terminal_width()) + "\n")
+        typer.echo(f"wrote {out}")
+    count = len(result.bad_rows)
+    what = "rows could not be judged" if count > 1 else "row could not be judged"
+    say_of_failures([(r.row, str(r.id), r.reason) for r in result.bad_rows], count, what)
+    if count and not keep_going:
+        raise typer.Exit(1)

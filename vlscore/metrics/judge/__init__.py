@@ -1,0 +1,10 @@
+"""Judge by rules: each error of a candidate, with its category, its severity and a correction.
+
+    >>> from vlscore.metrics import RuleJudge
+    >>> judgement = RuleJudge().judge("Small left effusion.", "Small right effusion.")
+    >>> [(str(e.category), e.severity, e.correction) for e in judgement.errors]
+    [('wrong_location', 2, 'Small right effusion.')]
+
+Every judge answers with a `Judgement`. The judge by rules needs no model: it compares what two
+reports state by `vlscore.findings`, with the tables in the folder `data`.
+"""

@@ -1,0 +1,119 @@
+"""A candidate report with its errors corrected, and what is still wrong with it."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from vlscore.findings import Span
+from vlscore.metrics.judge.grading import UNKNOWN, Patient
+from vlscore.metrics.judge.judgement import ErrorItem, Judgement
+from vlscore.metrics.judge.rules import RuleJudge
+
+_PASSES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class CorrectedReport:
+    """A candidate after its corrections.
+
+    Attributes:
+        text: the corrected report.
+        applied: number of corrections made.
+        skipped: errors whose correction met that of another at the same words.
+        remaining: what the rule judge still finds different from the reference.
+    """
+
+    text: str
+    applied: int
+    skipped: tuple[ErrorItem, ...]
+    remaining: tuple[ErrorItem, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data, ready for json."""
+        return {
+            "text": self.text,
+            "applied": self.applied,
+            "skipped": [error.to_dict() for error in self.skipped],
+            "remaining": [error.to_dict() for error in self.remaining],
+        }
+
+
+def apply_corrections(
+    candidate: str,
+    reference: str,
+    judgement: Judgement,
+    *,
+    patient: Patient = UNKNOWN,
+    judge: RuleJudge | None = None,
+) -> CorrectedReport:
+    """Return the candidate with the corrections of any judge, and what then still differs.
+
+    Corrections of one line are merged where they change different words; else the first counts.
+    What differs after that is judged by rules, corrected, and judged again, three times at most.
+
+    Raises: InvalidReport where a report is not a str.
+
+    >>> judgement = RuleJudge().judge("Small left effusion.", "Small right effusion. Edema.")
+    >>> apply_corrections("Small left effusion.", "Small right effusion. Edema.", judgement).text
+    'Small right effusion. Edema.'
+    """
+    judge = judge or RuleJudge()
+    text, applied, skipped = _applied(candidate, judgement)
+    left = judge.judge(text, reference, patient)
+    for _ in range(_PASSES - 1):
+        if not left.errors:
+            break
+        following, more, _ = _applied(text, left)
+        after = judge.judge(following, reference, patient)
+        if after.sum >= left.sum:
+            break
+        text, applied, left = following, applied + more, after
+    return CorrectedReport(text, applied, tuple(skipped), left.errors)
+
+
+def _applied(text: str, judgement: Judgement) -> tuple[str, int, list[ErrorItem]]:
+    """The text with the corrections of one judgement, their number, and those left out."""
+    edits: list[tuple[Span, str]] = []
+    added: list[str] = []
+    skipped: list[ErrorItem] = []
+    for error in judgement.errors:
+        if error.line is None:
+            if error.correction and error.correction not in added:
+                added.append(error.correction)
+            continue
+        edit = _smallest(text, error.line, error.correction)
+        if edit in edits:
+            continue
+        if any(_meet(edit[0], other) for other, _ in edits):
+            skipped.append(error)
+        else:
+            edits.append(edit)
+    for span, words in sorted(edits, reverse=True):
+        text = text[: span.start] + words + text[span.end :]
+    parts = [" ".join(text.split()), *added]
+    return " ".join(part for part in parts if part), len(edits) + len(added), skipped
+
+
+def _smallest(text: str, line: Span, correction: str) -> tuple[Span, str]:
+    """The edit that turns the line into its correction, without what both begin or end with.
+
+    It begins and ends at words, so that two edits of one line do not meet within a word.
+    """
+    own = line.of(text)
+    if not correction:
+        return line, ""
+    first = 0
+    while first < min(len(own), len(correction)) and own[first] == correction[first]:
+        first += 1
+    while first > 0 and own[first - 1 : first] != " ":
+        first -= 1
+    last = 0
+    while last < min(len(own), len(correction)) - first and own[-1 - last] == correction[-1 - last]:
+        last += 1
+    while last > 0 and own[len(own) - last] not in " ,.;":
+        last -= 1
+    end = len(own) - last
+    return Span(line.start + first, line.start + end), correction[first : len(correction) - last]
+
+
+def _meet(one: Span, other: Span) -> bool:
+    return one.overlaps(other) or one == other

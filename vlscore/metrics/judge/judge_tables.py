@@ -1,0 +1,255 @@
+"""Tables of the rule judge, read from the files under `data/` and checked."""
+
+import hashlib
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from vlscore.errors import InvalidLexicon
+from vlscore.findings import Lexicon, load_lexicon
+
+FOLDER = Path(__file__).with_name("data")
+FILES = ("concepts.toml", "relations.toml", "patients.toml", "positions.toml", "words.toml")
+
+
+@dataclass(frozen=True, slots=True)
+class Concept:
+    """What the judge counts as one finding.
+
+    Attributes:
+        name: of the concept.
+        severity: of an error about it: mild, ungraded or moderate, severe.
+        device: whether it has a position.
+        old: words that say the finding is past; None where that makes no difference.
+        after_treatment: whether it is still there when the report speaks of the past.
+    """
+
+    name: str
+    severity: tuple[int, int, int]
+    device: bool
+    after_treatment: bool
+    old: re.Pattern[str] | None = None
+
+    @property
+    def title(self) -> str:
+        """Return the name in words."""
+        return self.name.replace("_", " ")
+
+
+@dataclass(frozen=True, slots=True)
+class Refinement:
+    """A concept for those mentions whose words match a pattern."""
+
+    pattern: re.Pattern[str]
+    concept: str
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """A place of a device's tip: its name, its level ("good", "fair", "bad"), its pattern."""
+
+    name: str
+    level: str
+    pattern: re.Pattern[str]
+
+
+@dataclass(frozen=True, slots=True)
+class PatientRule:
+    """A change of severity for some findings of some patients; see `patients.toml`."""
+
+    findings: frozenset[str]
+    from_age: float | None
+    to_age: float | None
+    indication: re.Pattern[str] | None
+    raised: int
+    because: str
+
+    def applies(self, concept: str, age: float | None, indication: str) -> bool:
+        """Whether every condition of the rule holds."""
+        if concept not in self.findings:
+            return False
+        if self.from_age is not None and (age is None or age < self.from_age):
+            return False
+        if self.to_age is not None and (age is None or age > self.to_age):
+            return False
+        return self.indication is None or self.indication.search(indication) is not None
+
+
+@dataclass(frozen=True, eq=False)
+class JudgeTables:
+    """All tables of the rule judge.
+
+    Attributes:
+        lexicon: of the findings that the judge reads.
+        concepts: by name.
+        of_observation: observation -> concept.
+        refined: observation -> refinements, tried in order.
+        coarser: (coarser concept, exact concept) -> credit in (0, 1).
+        signs: (concept, concept that it is a sign of), in one sentence; all of `coarser` too.
+        kin: pairs of concepts that are taken for each other, in both orders.
+        positions: tried in order.
+        position_severity: (level, level) -> severity, in both orders.
+        grave_devices: concept -> grades that a bad position is raised by.
+        patients: rules by age and indication.
+        digest: of the files, 12 hexadecimal digits, for signatures.
+    """
+
+    lexicon: Lexicon
+    concepts: Mapping[str, Concept]
+    of_observation: Mapping[str, str]
+    refined: Mapping[str, tuple[Refinement, ...]]
+    coarser: Mapping[tuple[str, str], float]
+    signs: frozenset[tuple[str, str]]
+    kin: frozenset[tuple[str, str]]
+    positions: tuple[Position, ...]
+    position_severity: Mapping[tuple[str, str], int]
+    grave_devices: Mapping[str, int]
+    patients: tuple[PatientRule, ...]
+    digest: str
+
+
+def words_pattern(words: Iterable[str]) -> re.Pattern[str]:
+    """Return a pattern that finds any of the words where a word begins."""
+    return re.compile(r"\b(?:" + "|".join(re.escape(word) for word in words) + ")", re.IGNORECASE)
+
+
+def _read(folder: Path, name: str) -> dict[str, Any]:
+    path = folder / name
+    try:
+        with path.open("rb") as stream:
+            return tomllib.load(stream)
+    except FileNotFoundError as error:
+        raise InvalidLexicon(f"{path}: the table is missing") from error
+    except tomllib.TOMLDecodeError as error:
+        raise InvalidLexicon(f"{path}: not valid TOML: {error}") from error
+
+
+def _concept(entry: Mapping[str, Any]) -> Concept:
+    grades = list(entry["severity"])
+    if len(grades) != 3 or not all(g in (1, 2, 3, 4, 5) for g in grades):
+        raise InvalidLexicon(
+            f"concepts.toml: {entry['name']!r} needs three severities of 1 to 5, not {grades}"
+        )
+    mild, plain, severe = grades
+    return Concept(
+        entry["name"],
+        (mild, plain, severe),
+        entry.get("device", False),
+        entry.get("after_treatment", False),
+        words_pattern(entry["old"]) if "old" in entry else None,
+    )
+
+
+def _concepts(
+    data: Mapping[str, Any], lexicon: Lexicon
+) -> tuple[dict[str, Concept], dict[str, str], dict[str, list[Refinement]]]:
+    concepts: dict[str, Concept] = {}
+    of_observation: dict[str, str] = {}
+    refined: dict[str, list[Refinement]] = {}
+    for entry in data["concept"]:
+        concepts[entry["name"]] = _concept(entry)
+        for name in entry.get("observations", [entry["name"]]):
+            if name in of_observation or name not in lexicon.observations:
+                raise InvalidLexicon(
+                    f"concepts.toml: observation {name!r} is unknown or stands in two concepts"
+                )
+            of_observation[name] = entry["name"]
+    if missing := sorted(lexicon.observations.keys() - of_observation.keys()):
+        raise InvalidLexicon(f"concepts.toml: {', '.join(missing)}: of no concept")
+    for entry in data["refined"]:
+        concepts.setdefault(entry["name"], _concept(entry))
+        for name in entry["of"]:
+            refinement = Refinement(words_pattern(entry["words"]), entry["name"])
+            refined.setdefault(name, []).append(refinement)
+    return concepts, of_observation, refined
+
+
+def _known(names: Iterable[str], concepts: Mapping[str, Concept], file: str) -> list[str]:
+    found = list(names)
+    if unknown := sorted(set(found) - concepts.keys()):
+        raise InvalidLexicon(f"{file}: no such concept: {', '.join(unknown)}")
+    return found
+
+
+def _relations(
+    data: Mapping[str, Any], concepts: Mapping[str, Concept]
+) -> tuple[dict[tuple[str, str], float], set[tuple[str, str]], frozenset[tuple[str, str]]]:
+    coarser: dict[tuple[str, str], float] = {}
+    for entry in data["coarser"]:
+        (name,) = _known([entry["name"]], concepts, "relations.toml")
+        for exact in _known(entry["of"], concepts, "relations.toml"):
+            coarser[name, exact] = float(entry["credit"])
+    signs = {
+        (entry["name"], exact)
+        for entry in data["sign"]
+        for exact in _known(entry["of"], concepts, "relations.toml")
+    }
+    kin = {
+        (one, other)
+        for entry in data["kin"]
+        for one in _known(entry["names"], concepts, "relations.toml")
+        for other in entry["names"]
+        if one != other
+    }
+    return coarser, signs, frozenset(kin)
+
+
+def _patients(data: Mapping[str, Any], concepts: Mapping[str, Concept]) -> list[PatientRule]:
+    return [
+        PatientRule(
+            frozenset(_known(entry["findings"], concepts, "patients.toml")),
+            entry.get("from_age"),
+            entry.get("to_age"),
+            words_pattern(entry["indication"]) if "indication" in entry else None,
+            int(entry["raise"]),
+            entry["because"],
+        )
+        for entry in data["rule"]
+    ]
+
+
+def _digest(folder: Path) -> str:
+    content = b"".join((folder / name).read_bytes() for name in FILES)
+    return hashlib.sha256(content).hexdigest()[:12]
+
+
+@cache
+def load_tables(folder: Path = FOLDER) -> JudgeTables:
+    """Return the tables of `folder` (ours by default).
+
+    Raises: InvalidLexicon naming file and entry.
+    """
+    lexicon = load_lexicon(further=folder / "words.toml")
+    try:
+        concepts, of_observation, refined = _concepts(_read(folder, "concepts.toml"), lexicon)
+        coarser, signs, kin = _relations(_read(folder, "relations.toml"), concepts)
+        places = _read(folder, "positions.toml")
+        levels = places["severity"]
+        grave = _known(places["grave"]["concepts"], concepts, "positions.toml")
+        return JudgeTables(
+            lexicon=lexicon,
+            concepts=concepts,
+            of_observation=of_observation,
+            refined={name: tuple(each) for name, each in refined.items()},
+            coarser=coarser,
+            signs=frozenset(signs | coarser.keys()),
+            kin=kin,
+            positions=tuple(
+                Position(entry["name"], entry["level"], words_pattern(entry["words"]))
+                for entry in places["position"]
+            ),
+            position_severity={
+                pair: int(levels[f"{one}_{other}"])
+                for one, other in (("bad", "good"), ("bad", "fair"), ("fair", "good"))
+                for pair in ((one, other), (other, one))
+            },
+            grave_devices=dict.fromkeys(grave, int(places["grave"]["raise"])),
+            patients=tuple(_patients(_read(folder, "patients.toml"), concepts)),
+            digest=_digest(folder),
+        )
+    except (KeyError, TypeError) as error:
+        raise InvalidLexicon(f"{folder}: an entry lacks or misuses {error}") from error

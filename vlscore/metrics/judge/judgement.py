@@ -1,0 +1,143 @@
+"""Judgements as plain values: one form of answer for every kind of judge."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from vlscore.errors import InvalidSetting
+from vlscore.findings import Span
+from vlscore.perturb import ErrorCategory
+
+#: Grades of an error, after FineRadScore (Huang et al. 2024), whose four grades are 2 to 5.
+SEVERITIES: Mapping[int, str] = {
+    1: "of no consequence",
+    2: "not actionable",
+    3: "actionable, not urgent",
+    4: "urgent",
+    5: "emergent",
+}
+#: The least severity of an error that a clinician would act on.
+SIGNIFICANT = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """Words of a report and where they stand.
+
+    Attributes:
+        words: as they stand in the report.
+        span: characters [start, end) of the report.
+    """
+
+    words: str
+    span: Span
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data, ready for json."""
+        return {"words": self.words, "start": self.span.start, "end": self.span.end}
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorItem:
+    """One error of a candidate report.
+
+    Attributes:
+        category: one of the six categories of ReXVal.
+        severity: 1 to 5, a key of SEVERITIES.
+        finding: what the error is about, as in "pleural effusion".
+        candidate: words of the candidate; None where it is silent.
+        reference: words of the reference; None where it is silent.
+        line: characters of the candidate that `correction` replaces; None where the correction
+            is a new sentence.
+        correction: corrected line; "" deletes the line.
+        reason: why this is an error of this severity, one sentence.
+
+    Raises: InvalidSetting where the severity is no grade, or neither report is quoted.
+    """
+
+    category: ErrorCategory
+    severity: int
+    finding: str
+    candidate: Quote | None
+    reference: Quote | None
+    line: Span | None
+    correction: str
+    reason: str
+
+    def __post_init__(self) -> None:
+        if self.severity not in SEVERITIES:
+            raise InvalidSetting(f"a severity is 1 to 5, not {self.severity!r}")
+        if self.candidate is None and self.reference is None:
+            raise InvalidSetting("an error quotes the candidate, the reference, or both")
+
+    @property
+    def is_significant(self) -> bool:
+        """Whether a clinician would act on it: severity 3 or more."""
+        return self.severity >= SIGNIFICANT
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data, ready for json."""
+        return {
+            "category": str(self.category),
+            "severity": self.severity,
+            "finding": self.finding,
+            "candidate": self.candidate and self.candidate.to_dict(),
+            "reference": self.reference and self.reference.to_dict(),
+            "line": self.line and list(self.line),
+            "correction": self.correction,
+            "reason": self.reason,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """Errors of one candidate report, and the scores made of them.
+
+    Attributes:
+        errors: in the order of the candidate, then those of which it says nothing.
+        found: severities that the rightly stated findings of the reference would have had as
+            errors: how much the candidate has right.
+    """
+
+    errors: tuple[ErrorItem, ...]
+    found: tuple[int, ...] = ()
+
+    @property
+    def totals(self) -> dict[str, int]:
+        """Number of errors of each of the six categories."""
+        totals = {str(category): 0 for category in ErrorCategory}
+        for error in self.errors:
+            totals[str(error.category)] += 1
+        return totals
+
+    @property
+    def count(self) -> int:
+        """Number of errors."""
+        return len(self.errors)
+
+    @property
+    def significant(self) -> int:
+        """Number of errors of severity 3 or more."""
+        return sum(error.is_significant for error in self.errors)
+
+    @property
+    def sum(self) -> int:
+        """Sum of the severities: FineRadScore's score by sum; 0 without an error."""
+        return sum(error.severity for error in self.errors)
+
+    @property
+    def maximum(self) -> int:
+        """Largest severity: FineRadScore's score by maximum; 0 without an error."""
+        return max((error.severity for error in self.errors), default=0)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data, ready for json."""
+        return {
+            "errors": [error.to_dict() for error in self.errors],
+            "totals": self.totals,
+            "count": self.count,
+            "significant": self.significant,
+            "sum": self.sum,
+            "maximum": self.maximum,
+            "found": list(self.found),
+        }

@@ -1,0 +1,304 @@
+"""The judge by rules: errors of a candidate report, finding by finding, without a model."""
+
+from collections.abc import Iterable
+
+from vlscore.core import __version__
+from vlscore.errors import InvalidReport
+from vlscore.findings import Category, Span
+from vlscore.metrics.judge.grading import (
+    UNKNOWN,
+    Grade,
+    Patient,
+    comparison_severity,
+    extent_severity,
+    grade_of,
+    milder,
+    place_severity,
+)
+from vlscore.metrics.judge.judge_tables import JudgeTables, load_tables
+from vlscore.metrics.judge.judgement import ErrorItem, Judgement, Quote
+from vlscore.metrics.judge.lines import LineCorrector, Part
+from vlscore.metrics.judge.matching import (
+    Matching,
+    Naming,
+    PlaceConflict,
+    StatementPair,
+    match,
+    naming_of,
+    place_conflict,
+)
+from vlscore.metrics.judge.statements import ReportStatements, Statement, statements_of
+from vlscore.perturb import ErrorCategory
+
+#: Severity of an answer without any content: it would have to be written anew.
+_SILENCE = 3
+
+
+class RuleJudge:
+    """Compares what two reports state, and names each difference.
+
+    Args: tables: significance, relations and words; default: the shipped ones.
+
+    >>> judgement = RuleJudge().judge("Small left effusion.", "Large left effusion. Edema.")
+    >>> [(str(e.category), e.severity, e.finding) for e in judgement.errors]
+    [('wrong_severity', 4, 'pleural effusion'), ('omitted_finding', 3, 'edema')]
+    """
+
+    def __init__(self, tables: JudgeTables | None = None) -> None:
+        self.tables = tables or load_tables()
+
+    @property
+    def name(self) -> str:
+        """Return what the numbers depend on: "rules", the version, the digest of the tables."""
+        return f"rules@{__version__}+{self.tables.digest}"
+
+    def judge(self, candidate: str, reference: str, patient: Patient = UNKNOWN) -> Judgement:
+        """Return the errors of a candidate report against its reference.
+
+        Raises: InvalidReport where one of them is not a str.
+        """
+        for role, text in (("candidate", candidate), ("reference", reference)):
+            if not isinstance(text, str):
+                raise InvalidReport(f"the {role} must be a str, not {type(text).__name__}")
+        stated = statements_of(candidate, self.tables)
+        true = statements_of(reference, self.tables)
+        return self.compare(stated, true, patient)
+
+    def compare(
+        self, candidate: ReportStatements, reference: ReportStatements, patient: Patient = UNKNOWN
+    ) -> Judgement:
+        """Return the errors of a candidate, where both reports have been read already."""
+        return _Comparison(candidate, reference, patient, self.tables).judgement()
+
+
+class _Comparison:
+    """One candidate and one reference."""
+
+    def __init__(
+        self,
+        candidate: ReportStatements,
+        reference: ReportStatements,
+        patient: Patient,
+        tables: JudgeTables,
+    ) -> None:
+        self._candidate, self._reference = candidate, reference
+        self._patient, self._tables = patient, tables
+        self._lines = LineCorrector(candidate, reference, tables)
+
+    def judgement(self) -> Judgement:
+        """The errors in the order of the candidate, then the omissions, and what was found."""
+        tables = self._tables
+        matching = match(self._candidate.statements, self._reference.statements, tables)
+        errors: list[ErrorItem] = []
+        found: list[int] = []
+        for pair in matching.pairs:
+            own = list(self._of_pair(pair))
+            errors += own
+            full = self._grade(pair.reference).severity
+            lost = max((e.severity for e in own), default=0)
+            if lost < full or pair.naming is Naming.SAME:
+                found.append(max(full - lost, 1))
+        errors += self._false(matching)
+        errors.sort(key=lambda e: e.candidate.span if e.candidate else Span(0, 0))
+        omitted, covered = self._omitted(matching)
+        omitted += self._silence()
+        return Judgement((*errors, *omitted), (*found, *covered))
+
+    def _grade(self, statement: Statement) -> Grade:
+        return grade_of(statement, self._patient, self._tables)
+
+    # -- pairs ----------------------------------------------------------------------------------
+
+    def _of_pair(self, pair: StatementPair) -> Iterable[ErrorItem]:
+        candidate, reference = pair.candidate, pair.reference
+        grade = self._grade(reference)
+        if pair.naming is not Naming.SAME:
+            yield self._named(pair, grade)
+        if (conflict := place_conflict(candidate, reference)) is not None:
+            yield self._place(pair, grade, conflict)
+        elif pair.naming is Naming.SAME:
+            yield from self._position(pair)
+        if pair.naming is not Naming.COARSER and not self._is_device(reference):
+            worst = max(grade.severity, self._grade(candidate).severity)
+            severity = extent_severity(candidate, reference, worst)
+            if severity is not None:
+                yield self._extent(pair, severity)
+        yield from self._comparison(pair)
+
+    def _is_device(self, statement: Statement) -> bool:
+        return self._tables.concepts[statement.concept].device
+
+    def _title(self, statement: Statement) -> str:
+        return self._tables.concepts[statement.concept].title
+
+    def _quotes(self, pair: StatementPair) -> tuple[Quote, Quote]:
+        return (
+            _quote(self._candidate.text, pair.candidate),
+            _quote(self._reference.text, pair.reference),
+        )
+
+    def _paired(
+        self, category: ErrorCategory, severity: int, pair: StatementPair, part: Part, reason: str
+    ) -> ErrorItem:
+        candidate, reference = self._quotes(pair)
+        line, correction = self._lines.corrected(pair, part)
+        return ErrorItem(
+            category,
+            severity,
+            self._title(pair.reference),
+            candidate,
+            reference,
+            line,
+            correction,
+            reason,
+        )
+
+    def _named(self, pair: StatementPair, grade: Grade) -> ErrorItem:
+        true, stated = self._title(pair.reference), self._title(pair.candidate)
+        if pair.naming is Naming.COARSER:
+            grade = milder(grade, 1, "named less exactly")
+            reason = f"calls {true} {stated} ({grade.reason})"
+            return self._paired(ErrorCategory.OMITTED_FINDING, grade.severity, pair, "name", reason)
+        grade = milder(self._grade(pair.candidate), 2, "the reference names it less exactly")
+        reason = f"calls {true} {stated} ({grade.reason})"
+        return self._paired(ErrorCategory.FALSE_FINDING, grade.severity, pair, "name", reason)
+
+    def _place(self, pair: StatementPair, grade: Grade, conflict: PlaceConflict) -> ErrorItem:
+        severity = place_severity(grade, conflict)
+        reason = f"another {conflict} than in the reference ({grade.reason})"
+        return self._paired(ErrorCategory.WRONG_LOCATION, severity, pair, "place", reason)
+
+    def _position(self, pair: StatementPair) -> Iterable[ErrorItem]:
+        stated, true = pair.candidate.position, pair.reference.position
+        if stated is None or true is None or stated.level == true.level:
+            return
+        severity = self._tables.position_severity[stated.level, true.level]
+        if "bad" in (stated.level, true.level):
+            severity = min(5, severity + self._tables.grave_devices.get(pair.reference.concept, 0))
+        reason = f"the {self._title(pair.reference)} is {true.name}, not {stated.name}"
+        yield self._paired(ErrorCategory.WRONG_LOCATION, severity, pair, "line", reason)
+
+    def _extent(self, pair: StatementPair, severity: int) -> ErrorItem:
+        candidate, reference = pair.candidate, pair.reference
+        if candidate.sizes and reference.sizes:
+            reason = f"{candidate.sizes[0]:g} mm for {reference.sizes[0]:g} mm"
+        else:
+            reason = f"{candidate.grade} for {reference.grade}"
+        return self._paired(ErrorCategory.WRONG_SEVERITY, severity, pair, "severity", reason)
+
+    def _comparison(self, pair: StatementPair) -> Iterable[ErrorItem]:
+        stated, true = pair.candidate.change, pair.reference.change
+        if stated == true:
+            return
+        severity = comparison_severity(stated, true)
+        if stated is None:
+            category, reason = ErrorCategory.OMITTED_COMPARISON, f"does not say: {true}"
+        else:
+            category = ErrorCategory.FALSE_COMPARISON
+            reason = f"says: {stated}; the reference {f'says: {true}' if true else 'does not'}"
+        yield self._paired(category, severity, pair, "change", reason)
+
+    # -- without a partner ------------------------------------------------------------------------
+
+    def _false(self, matching: Matching) -> Iterable[ErrorItem]:
+        tables = self._tables
+        for statement in matching.false:
+            grade = self._grade(statement)
+            near = [r for r in self._reference.statements if _agree(statement, r)]
+            named = [n[0] for r in near if (n := naming_of(statement, r, tables)) is not None]
+            if Naming.SAME in named or Naming.COARSER in named:
+                continue
+            if Naming.MORE_EXACT in named:
+                grade = milder(grade, 2, "the reference names it less exactly")
+            elif any((statement.concept, r.concept) in tables.kin for r in near):
+                grade = milder(grade, 1, "the reference has one that looks alike")
+            line, correction = self._lines.without(statement)
+            yield ErrorItem(
+                ErrorCategory.FALSE_FINDING,
+                grade.severity,
+                self._title(statement),
+                _quote(self._candidate.text, statement),
+                None,
+                line,
+                correction,
+                f"the reference does not state it ({grade.reason})",
+            )
+
+    def _omitted(self, matching: Matching) -> tuple[list[ErrorItem], list[int]]:
+        tables = self._tables
+        errors, covered = [], []
+        for statement in matching.omitted:
+            grade = self._grade(statement)
+            near = [c for c in self._candidate.statements if _agree(c, statement)]
+            named = [n[0] for c in near if (n := naming_of(c, statement, tables)) is not None]
+            if Naming.SAME in named or Naming.MORE_EXACT in named:
+                covered.append(grade.severity)
+                continue
+            if Naming.COARSER in named:
+                grade = milder(grade, 1, "named less exactly")
+            elif any((c.concept, statement.concept) in tables.kin for c in near):
+                grade = milder(grade, 1, "the candidate has one that looks alike")
+            if statement.doubtful:
+                grade = milder(grade, 2, "the reference doubts it")
+            errors.append(
+                ErrorItem(
+                    ErrorCategory.OMITTED_FINDING,
+                    grade.severity,
+                    self._title(statement),
+                    self._denial(statement),
+                    _quote(self._reference.text, statement),
+                    None,
+                    self._lines.stating(statement),
+                    f"the candidate does not state it ({grade.reason})",
+                )
+            )
+        return errors, covered
+
+    def _silence(self) -> list[ErrorItem]:
+        """The error of a candidate that says nothing of the chest, where the reference does."""
+        if _speaks(self._candidate) or not _speaks(self._reference):
+            return []
+        return [
+            ErrorItem(
+                ErrorCategory.OMITTED_FINDING,
+                _SILENCE,
+                "report",
+                None,
+                Quote(self._reference.text, Span(0, len(self._reference.text))),
+                None,
+                "",
+                "the candidate says nothing of the chest",
+            )
+        ]
+
+    def _denial(self, statement: Statement) -> Quote | None:
+        """Words of the candidate that deny the finding, where there are any."""
+        for finding in self._candidate.findings:
+            if finding.observation in statement.observations and not finding.is_likely:
+                return Quote(finding.span.of(self._candidate.text), finding.span)
+        for name in sorted(statement.observations):
+            for denial in self._candidate.findings.denying(name):
+                return Quote(denial.span.of(self._candidate.text), denial.span)
+        return None
+
+
+def _speaks(report: ReportStatements) -> bool:
+    """Whether any sentence is about the chest."""
+    return any(
+        s.findings or s.denials or s.category is Category.CLINICAL
+        for s in report.findings.sentences
+    )
+
+
+def _agree(candidate: Statement, reference: Statement) -> bool:
+    """Whether two statements may be about one place: equal or partly equal sides, no far level."""
+    return place_conflict(candidate, reference) in (
+        None,
+        PlaceConflict.PART_OF_SIDES,
+        PlaceConflict.NEXT_LEVEL,
+    )
+
+
+def _quote(text: str, statement: Statement) -> Quote:
+    span = statement.quote(text)
+    return Quote(span.of(text), span)

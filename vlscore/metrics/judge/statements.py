@@ -1,0 +1,273 @@
+"""What a report states, as the rule judge compares it: concepts with side, level, grade, size."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from vlscore.findings import (
+    Axis,
+    Finding,
+    Polarity,
+    ReportFindings,
+    Sentence,
+    Span,
+    Status,
+    extract,
+    severity_level,
+)
+from vlscore.metrics.judge.judge_tables import Concept, JudgeTables, Position
+
+_REMEMBERED = 4096
+#: A sentence without a finding that begins so speaks of the finding before it.
+_BACK = ("this ", "these ", "it ", "they ", "that ", "which ", "findings ", "the finding")
+_NUMBER = re.compile(r"\d{1,4}(?:\.\d{1,4})?")
+_DIMENSIONS = re.compile(
+    r"(?:\d{1,4}(?:\.\d{1,4})?\s?(?:cm|mm)?\s?(?:x|by|×)\s?){1,2}$", re.IGNORECASE
+)
+_BOTH = frozenset(("left", "right"))
+#: Heights in the lung that the names of zones stand for; other zones say nothing of the height.
+_LEVELS = {
+    "apex": "upper",
+    "upper lobe": "upper",
+    "upper zone": "upper",
+    "middle lobe": "middle",
+    "lingula": "middle",
+    "mid zone": "middle",
+    "hilum": "middle",
+    "lower lobe": "lower",
+    "lower zone": "lower",
+    "base": "lower",
+    "retrocardiac": "lower",
+    "costophrenic angle": "lower",
+    "cardiophrenic angle": "lower",
+}
+_ALL_LEVELS = frozenset(("upper", "middle", "lower"))
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One finding that a report states.
+
+    Attributes:
+        concept: a key of the tables' concepts.
+        span: of its mention in the report.
+        line: of its sentence.
+        sides: "left", "right", both, or none where no side is stated.
+        levels: "upper", "middle", "lower"; none where no height is stated.
+        rank: of the severity word on its scale, 1 to 7; None without one.
+        grade: that word's value.
+        sizes: millimetres, largest first.
+        change: against a prior examination; None where no comparison is stated.
+        doubtful: whether the report only doubts it.
+        position: of a device.
+        old: whether its words say that it is past.
+        finding: the mention in which it is stated first.
+        observations: all observations that it was named by.
+    """
+
+    concept: str
+    span: Span
+    line: Span
+    sides: frozenset[str]
+    levels: frozenset[str]
+    rank: int | None
+    grade: str | None
+    sizes: tuple[float, ...]
+    change: str | None
+    doubtful: bool
+    position: Position | None
+    old: bool
+    finding: Finding
+    observations: frozenset[str]
+
+    def words(self, text: str) -> str:
+        """Return the words of the mention with those that qualify it."""
+        return self.quote(text).of(text)
+
+    def quote(self, text: str) -> Span:
+        """Return the characters from the first to the last word about the finding."""
+        own = [a.span for a in self.finding.attributes if not a.inherited]
+        spans = [self.span, *(s for s in own if self.line.covers(s))]
+        return Span(min(s.start for s in spans), max(s.end for s in spans))
+
+
+@dataclass(frozen=True, slots=True)
+class ReportStatements:
+    """What one report states, and its findings as extracted."""
+
+    text: str
+    statements: tuple[Statement, ...]
+    findings: ReportFindings
+
+
+def statements_of(report: str, tables: JudgeTables) -> ReportStatements:
+    """Return what a report states of this patient now, each finding at each place once."""
+    return _remembered(report, tables)
+
+
+@lru_cache(_REMEMBERED)
+def _remembered(report: str, tables: JudgeTables) -> ReportStatements:
+    found = extract(report, tables.lexicon)
+    stated: list[Statement] = []
+    for sentence in found.sentences:
+        own = [
+            _statement(report, found, sentence, finding, tables)
+            for finding in sentence.findings
+            if _is_stated(finding, tables)
+        ]
+        if not sentence.findings and sentence.changes and stated:
+            _compare_before(report, found, sentence, stated)
+        for statement in _exact_ones(own, tables):
+            _add(stated, statement)
+    return ReportStatements(report, tuple(stated), found)
+
+
+def _compare_before(
+    text: str, found: ReportFindings, sentence: Sentence, stated: list[Statement]
+) -> None:
+    """Give the statement before a sentence such as "This is new" its comparison."""
+    opening = sentence.span.of(text)[:12].lower()
+    last, before = stated[-1], found.sentences[sentence.index - 1]
+    if opening.startswith(_BACK) and last.line == before.span and last.change is None:
+        stated[-1] = replace(last, change=sentence.changes[0].value)
+
+
+def _is_stated(finding: Finding, tables: JudgeTables) -> bool:
+    if finding.polarity is Polarity.NEGATIVE:
+        return False
+    if finding.status is Status.CURRENT:
+        return True
+    concept = tables.concepts[tables.of_observation[finding.observation]]
+    return finding.status is Status.HISTORICAL and concept.after_treatment
+
+
+def _statement(
+    text: str, found: ReportFindings, sentence: Sentence, finding: Finding, tables: JudgeTables
+) -> Statement:
+    concept = _concept_of(text, sentence, finding, tables)
+    level = severity_level(finding.severity, tables.lexicon) if finding.severity else None
+    position = None
+    if tables.concepts[concept].device:
+        position = _position(text, found, sentence, tables)
+    return Statement(
+        concept=concept,
+        span=finding.span,
+        line=sentence.span,
+        sides=_sides(finding),
+        levels=_levels(finding.zones),
+        rank=None if level is None else level.rank,
+        grade=finding.severity,
+        sizes=() if tables.concepts[concept].device else _sizes(text, finding),
+        change=None if finding.change is None else str(finding.change),
+        doubtful=not finding.is_likely and finding.status is Status.CURRENT,
+        position=position,
+        old=_is_old(text, sentence, tables.concepts[concept]),
+        finding=finding,
+        observations=frozenset((finding.observation,)),
+    )
+
+
+def _concept_of(text: str, sentence: Sentence, finding: Finding, tables: JudgeTables) -> str:
+    for refinement in tables.refined.get(finding.observation, ()):
+        if refinement.pattern.search(text, finding.span.start, finding.span.end):
+            return refinement.concept
+    return tables.of_observation[finding.observation]
+
+
+def _is_old(text: str, sentence: Sentence, concept: Concept) -> bool:
+    return concept.old is not None and bool(concept.old.search(text, *sentence.span))
+
+
+def _sizes(text: str, finding: Finding) -> tuple[float, ...]:
+    """Millimetres, largest first, with the first dimensions of "3.2 x 2.8 cm"."""
+    sizes = []
+    for attribute in finding.on(Axis.SIZE):
+        size = float(attribute.value)
+        sizes.append(size)
+        last = _NUMBER.match(text, attribute.span.start)
+        before = _DIMENSIONS.search(text[: attribute.span.start])
+        if last is not None and before is not None and float(last[0]) > 0:
+            factor = size / float(last[0])
+            sizes += [float(number) * factor for number in _NUMBER.findall(before[0])]
+    return tuple(sorted(sizes, reverse=True))
+
+
+def _position(
+    text: str, found: ReportFindings, sentence: Sentence, tables: JudgeTables
+) -> Position | None:
+    """The first position whose words stand in the sentence, or in the next that tells of a tip."""
+    end = sentence.span.end
+    if sentence.index + 1 < len(found.sentences):
+        following = found.sentences[sentence.index + 1].span
+        opening = text[following.start : following.start + 24].lower()
+        if "tip" in opening or opening.startswith(("it ", "this ", "withdraw", "recommend")):
+            end = following.end
+    for position in tables.positions:
+        if position.pattern.search(text, sentence.span.start, end):
+            return position
+    return None
+
+
+def _sides(finding: Finding) -> frozenset[str]:
+    side = finding.side
+    if side is None:
+        return frozenset()
+    return _BOTH if str(side) == "bilateral" else frozenset((str(side),))
+
+
+def _levels(zones: Iterable[str]) -> frozenset[str]:
+    zones = list(zones)
+    levels = frozenset(_LEVELS[zone] for zone in zones if zone in _LEVELS)
+    return _ALL_LEVELS if not levels and "diffuse" in zones else levels
+
+
+def _exact_ones(own: list[Statement], tables: JudgeTables) -> list[Statement]:
+    """The statements of a sentence, each that an exact one includes merged into that one."""
+    if len(own) < 2:
+        return own
+    kept: dict[int, Statement] = dict(enumerate(own))
+    for number, one in enumerate(own):
+        for position, other in kept.items():
+            if (
+                position != number
+                and (one.concept, other.concept) in tables.signs
+                and (other.concept, one.concept) not in tables.signs
+                and _same_place(one, other)
+            ):
+                kept[position] = _merged(other, kept.pop(number))
+                break
+    return list(kept.values())
+
+
+def _same_place(one: Statement, other: Statement) -> bool:
+    """Whether two statements of one report may be about one place."""
+    sides = not one.sides or not other.sides or one.sides == other.sides
+    levels = not one.levels or not other.levels or not one.levels.isdisjoint(other.levels)
+    return sides and levels
+
+
+def _add(stated: list[Statement], new: Statement) -> None:
+    """Add a statement, or let the one that it repeats take what it says more."""
+    for position, old in enumerate(stated):
+        if old.concept == new.concept and _same_place(old, new):
+            levels = old.levels | new.levels if old.levels and new.levels else frozenset[str]()
+            stated[position] = replace(_merged(old, new), levels=levels)
+            return
+    stated.append(new)
+
+
+def _merged(old: Statement, new: Statement) -> Statement:
+    """The first statement with what it lacks from the second."""
+    return replace(
+        old,
+        sides=old.sides or new.sides,
+        levels=old.levels or new.levels,
+        rank=new.rank if old.rank is None else old.rank,
+        grade=old.grade or new.grade,
+        sizes=old.sizes or new.sizes,
+        change=old.change or new.change,
+        doubtful=old.doubtful and new.doubtful,
+        position=old.position or new.position,
+        observations=old.observations | new.observations,
+    )
