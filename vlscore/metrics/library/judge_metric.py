@@ -65,7 +65,7 @@ JUDGE = Metric(
     uses_image=False,
     uses_reference=True,
     artefacts=("judge-statements",),
-    citation="rules of vlscore.metrics.judge; grades of errors after Huang et al. 2024, FineRadScore; "
+    citation="rules of vlscore; grades of errors after Huang et al. 2024, FineRadScore; "
     "categories of Yu et al. 2023, ReXVal",
     parameters=(
         Parameter(
