@@ -242,7 +242,7 @@ def compare_values(
         )
         whose_names = [names[k] for k in whose]
         found = _measured(quantity, sums, whose_names, statistics[:, present], resamples, seed)
-        measured.append(replace(found, values=dict.fromkeys(names, _NOTHING) | found.values))
+        measured.append(replace(found, values={**dict.fromkeys(names, _NOTHING), **found.values}))
         tested += [
             _tested(quantity, sums, whose_names, a, b)
             for a, b in combinations(range(len(whose)), 2)

@@ -109,7 +109,7 @@ class FindingsProvider(Provider):
     def support(self, metric: Metric, sums: Values) -> Mapping[str, Values]:
         tp, _, fn = _counts(sums)
         stated = tp + fn
-        found = {}
+        found: dict[str, Values] = {}
         for suffix, chosen in _GROUPS.items():
             found |= dict.fromkeys((f"micro{suffix}", f"macro{suffix}"), stated[:, chosen].sum(1))
         return {**found, **{slug(name): stated[:, k] for name, k in _FIVE.items()}}
