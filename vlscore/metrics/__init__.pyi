@@ -2,6 +2,9 @@ from .batch import Batch as Batch
 from .batch import Computed as Computed
 from .batch import EmbeddingTriples as EmbeddingTriples
 from .batch import MetricValues as MetricValues
+from .explaining import Explanation as Explanation
+from .explaining import SentenceShare as SentenceShare
+from .explaining import explain as explain
 from .library.composite import Composite as Composite
 from .library.composite import CompositeInput as CompositeInput
 from .library.composite import CompositeProvider as CompositeProvider

@@ -4,6 +4,7 @@ Scores of a validation loop, gathered batch by batch.
 """
 
 import os
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, overload
 
@@ -68,12 +69,17 @@ def score(
     Returns: a Score, or a ScoreTable for a batch.
     Raises: UnreadableImage, InvalidReport, InvalidStudy and those of `Scorer`.
     """
+    scorer = shared_scorer(options)
+    found: Score | ScoreTable = scorer.score(image, candidate, reference, on_error=on_error)
+    return found
+
+
+def shared_scorer(options: Mapping[str, Any]) -> Scorer:
+    """The scorer of these options, which stays loaded for the next call with them."""
     # A changed environment variable is another default.
     default = os.environ.get("VLSCORE_ENCODER"), os.environ.get("VLSCORE_CACHE")
     frozen = {n: tuple(v) if isinstance(v, list) else v for n, v in sorted(options.items())}
-    scorer = _shared_scorer(default, **frozen)
-    found: Score | ScoreTable = scorer.score(image, candidate, reference, on_error=on_error)
-    return found
+    return _shared_scorer(default, **frozen)
 
 
 @lru_cache(maxsize=_KEPT)
