@@ -22,7 +22,8 @@ from vlscore.training.objective import PairFeatures
 from vlscore.training.objectives.judging import Judging, insignificant_loss, significant_loss
 from vlscore.training.training_pairs import Pairs, as_radiograph
 
-BATCH = 64
+# Pairs of a step of the image stage, and reports of one of the report stage.
+BATCH, REPORTS = 64, 32
 # Copies of each report that the image stage draws from.
 DRAWS = 3
 _AT_ONCE = 64
@@ -94,7 +95,7 @@ def train_reports(encoder: SmallEncoder, pairs: Pairs, copies: ReportCopies, ste
     order = np.random.default_rng(0)
     began = time.process_time()
     for step in range(steps):
-        rows = order.choice(len(pairs), BATCH, replace=False)
+        rows = order.choice(len(pairs), REPORTS, replace=False)
         drawn = [copies.draw(int(row), order) for row in rows]
         vectors = _report_vectors(encoder, pairs, rows, drawn)
         reports, others = vectors[:, 0], vectors[:, 1:]

@@ -217,7 +217,7 @@ class _Run:
         if (rows := self.preparation.table.count()) is not None and rows < size:
             raise InvalidSetting(too_few(rows, size))
 
-    def _has_unit_length(self, encoder: type[JointEncoder]) -> bool:
+    def _has_unit_length(self, encoder: type[JointEncoder] | JointEncoder) -> bool:
         if self.start.is_small:
             return STYLES[self.start.style or SmallSettings.style].normalised
         return encoder.card.normalised
