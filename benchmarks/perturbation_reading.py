@@ -36,8 +36,7 @@ from scipy.stats import binomtest
 
 from vlscore.core import __version__, atomic_write, resource_path, write_json
 from vlscore.data import Report, read_reports, sample_studies
-from vlscore.perturb import KINDS, Perturbation, perturb
-from vlscore.perturb.run import lexicons_digest
+from vlscore.perturb import KINDS, Perturbation, lexicons_digest, perturb
 
 READING = resource_path("perturbations") / "reading.jsonl"
 PACKAGE = Path(__file__).resolve().parent.parent / "vlscore"

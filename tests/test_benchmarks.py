@@ -17,6 +17,7 @@ SHARED = (
     "data",
     "phantom_set",
     "image_use_numbers",
+    "judging_stages",
 )
 SCRIPTS = sorted(path for path in FOLDER.glob("*.py") if path.stem not in SHARED)
 # Still to be brought over; none is added.

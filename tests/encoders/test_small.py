@@ -8,9 +8,9 @@ import torch
 from torch.nn import functional
 
 from tests.encoders.goldens import row_error
-from vlscore.encoders import SmallEncoder, encoder_card, load_encoder, vocabulary_of
+from vlscore.encoders import STYLES, SmallEncoder, encoder_card, load_encoder, vocabulary_of
 from vlscore.encoders.cards import CARD
-from vlscore.encoders.models.small import MODEL, STYLES, VOCABULARY
+from vlscore.encoders.models.small import MODEL, VOCABULARY
 from vlscore.errors import ChecksumMismatch, IncompatibleCheckpoint, InvalidSetting, WeightsNotFound
 from vlscore.testing import check_encoder
 

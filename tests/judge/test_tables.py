@@ -5,8 +5,7 @@ import shutil
 import pytest
 
 from vlscore.errors import InvalidLexicon
-from vlscore.metrics import load_tables
-from vlscore.metrics import RuleJudge
+from vlscore.metrics import RuleJudge, load_tables
 from vlscore.metrics.judge.judge_tables import FILES, FOLDER
 
 

@@ -4,8 +4,7 @@ import pytest
 
 from tests.perturb.kinds.changed import changed
 from vlscore.findings import load_lexicon
-from vlscore.perturb import KINDS, Chance, ReadReport
-from vlscore.perturb.lexicons import discourse
+from vlscore.perturb import KINDS, Chance, ReadReport, discourse
 
 # Kind, report, the sentence that stands in the way.
 BELIED = [

@@ -18,12 +18,13 @@ from vlscore.perturb import (
     PerturbedTable,
     apply_edits,
     default_standard_normal,
+    lexicons_digest,
     perturb,
     perturb_table,
     standard_normal_of,
 )
 from vlscore.perturb import run as dataset
-from vlscore.perturb.run import PERTURBATIONS_FILE, RUN_FILE, SKIPPED_FILE, lexicons_digest
+from vlscore.perturb.run import PERTURBATIONS_FILE, RUN_FILE, SKIPPED_FILE
 
 FILES = (PERTURBATIONS_FILE, SKIPPED_FILE, RUN_FILE)
 NORMAL = REPORTS["normal"]

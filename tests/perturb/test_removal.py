@@ -3,8 +3,7 @@
 import pytest
 
 from tests.perturb.contract import read
-from vlscore.perturb import apply_edits
-from vlscore.perturb.kinds.removals import remove_sentences
+from vlscore.perturb import apply_edits, remove_sentences
 
 PLAIN = "Mild edema. No effusion. Clear lungs."
 SECTIONS = "FINDINGS: Mild edema.\nNo effusion.\nIMPRESSION: Clear lungs."

@@ -79,7 +79,8 @@ def train(
             "--objective",
             metavar="NAME",
             help="Loss, by the name of its paper: convirt, siglip, gloria, limitr, mgca, biovil, "
-            "medclip; with settings of its own, as in 'convirt(temperature=0.07)'.",
+            "medclip; or judging, for encoders that judge reports; with settings of its own, as in "
+            "'convirt(temperature=0.07)'.",
         ),
     ] = "convirt",
     config: Annotated[

@@ -24,7 +24,9 @@ from .devices import weights_sample as weights_sample
 from .devices import why_slow as why_slow
 from .models.in_space import SharedSpace as SharedSpace
 from .models.medclip import SwinTiny as SwinTiny
+from .models.small import STYLES as STYLES
 from .models.small import SmallEncoder as SmallEncoder
+from .models.small import SmallSettings as SmallSettings
 from .published import PublishedEncoder as PublishedEncoder
 from .published import fill as fill
 from .published import without_initialisation as without_initialisation

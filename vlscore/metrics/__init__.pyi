@@ -4,6 +4,9 @@ from .batch import EmbeddingTriples as EmbeddingTriples
 from .batch import MetricValues as MetricValues
 from .elsewhere import ValueColumns as ValueColumns
 from .elsewhere import known_metric as known_metric
+from .explaining import Explanation as Explanation
+from .explaining import SentenceShare as SentenceShare
+from .explaining import explain as explain
 from .judge.concept_files import csv_of as csv_of
 from .judge.concept_files import failed_rows as failed_rows
 from .judge.corrections import CorrectedReport as CorrectedReport

@@ -75,10 +75,15 @@ def score(
     Returns: a Score, or a ScoreTable for a batch.
     Raises: UnreadableImage, InvalidReport, InvalidStudy and those of `Scorer`.
     """
-    frozen = {n: tuple(v) if isinstance(v, list) else v for n, v in sorted(options.items())}
-    scorer = _shared_scorer((*map(os.environ.get, _VARIABLES), *_stamps_of(options)), **frozen)
+    scorer = shared_scorer(options)
     found: Score | ScoreTable = scorer.score(image, candidate, reference, on_error=on_error)
     return found
+
+
+def shared_scorer(options: Mapping[str, Any]) -> Scorer:
+    """Return the scorer of these options, which stays loaded for the next call with them."""
+    frozen = {n: tuple(v) if isinstance(v, list) else v for n, v in sorted(options.items())}
+    return _shared_scorer((*map(os.environ.get, _VARIABLES), *_stamps_of(options)), **frozen)
 
 
 def _stamps_of(options: Mapping[str, Any]) -> tuple[Any, ...]:

@@ -14,6 +14,7 @@ from vlscore.core import TrainingProcesses
 from vlscore.data import split_sentences
 from vlscore.encoders import JointEncoder, Tokens
 from vlscore.training.augmentation import AUGMENTATIONS, Augmentation
+from vlscore.training.copies import Copy, ReportCopies
 from vlscore.training.settings import TrainingSettings
 from vlscore.training.training_pairs import Grey, Pairs, as_radiograph
 
@@ -32,7 +33,9 @@ class Batch:
         pixels: (k, channels, height, width) of this process's pairs.
         lateral: pixels of the lateral images that these have, m of them.
         has_lateral: (k,) bool, which have one; None where only frontal ones are looked at.
-        tokens: of this process's k reports.
+        tokens: of this process's k reports; where there are copies, of each report and its K
+            copies behind one another.
+        copy_changes, copy_visible: (k, K) each, as of PairFeatures; None without copies.
     """
 
     rows: Rows
@@ -42,6 +45,13 @@ class Batch:
     lateral: Tensor
     has_lateral: Tensor | None
     tokens: Tokens
+    copy_changes: Tensor | None = None
+    copy_visible: Tensor | None = None
+
+    @property
+    def texts_of_a_pair(self) -> int:
+        """How many rows of `tokens` each pair has."""
+        return 1 if self.copy_changes is None else 1 + self.copy_changes.shape[1]
 
 
 class BatchSource:
@@ -51,6 +61,7 @@ class BatchSource:
         pairs: all that there are.
         rows: which of them are used.
         labels: (n, L) finding labels of all pairs, where the objective needs them.
+        copies: of the reports of all pairs, where the objective looks at them.
         lateral: whether lateral images are looked at.
         threads: that read, change and preprocess images.
     """
@@ -64,12 +75,14 @@ class BatchSource:
         *,
         processes: TrainingProcesses = TrainingProcesses(),  # noqa: B008  it holds nothing that changes
         labels: Tensor | None = None,
+        copies: ReportCopies | None = None,
         lateral: bool = False,
         threads: int = 1,
     ) -> None:
         self.pairs, self.rows = pairs, rows
         self._encoder, self._settings, self._processes = encoder, settings, processes
         self._labels, self._lateral, self._threads = labels, lateral, max(threads, 1)
+        self._copies = copies
         self._augmentation = AUGMENTATIONS.find(settings.augmentation)
 
     @property
@@ -119,6 +132,15 @@ class BatchSource:
             found = [self._lateral_pixels(pair, epoch) for pair in own[has_lateral.numpy()]]
             lateral = torch.stack(found) if found else lateral
         same = self.pairs.same(rows, duplicates_apart=self._settings.duplicates_apart)
+        copies = [self._copies_of(pair, epoch) for pair in own]
+        texts = [
+            text
+            for pair, drawn in zip(own, copies, strict=True)
+            for text in (self._text(pair, epoch), *(copy.text for copy in drawn))
+        ]
+        facts = None
+        if self._copies is not None:
+            facts = torch.tensor([[copy[1:] for copy in drawn] for drawn in copies]).float()
         return Batch(
             rows,
             torch.from_numpy(same),
@@ -126,7 +148,9 @@ class BatchSource:
             pixels,
             lateral,
             has_lateral,
-            self._encoder.tokenize([self._text(pair, epoch) for pair in own]),
+            self._encoder.tokenize(texts),
+            None if facts is None else facts[..., 0],
+            None if facts is None else facts[..., 1].bool(),
         )
 
     def _pixels(self, pair: int, epoch: int | None) -> Tensor:
@@ -142,6 +166,13 @@ class BatchSource:
             change: Augmentation = self._augmentation
             grey = change(grey, self._chance(epoch, pair, view))
         return self._encoder.preprocess(as_radiograph(grey, self.pairs.ids[pair]))
+
+    def _copies_of(self, pair: int, epoch: int | None) -> list[Copy]:
+        if self._copies is None:
+            return []
+        # Validation sees the same copies in every epoch.
+        key = [self._settings.seed, 0 if epoch is None else epoch + 1, int(pair), 3]
+        return self._copies.draw(int(pair), np.random.default_rng(key))
 
     def _text(self, pair: int, epoch: int | None) -> str:
         text = self.pairs.texts[pair]

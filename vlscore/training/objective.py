@@ -27,6 +27,11 @@ class PairFeatures:
         is_patch: (n, P) bool, False where a place is missing; None where all are there.
         patch_weights: (n, P), as `ImageFeatures.patch_weights`; None where the tower has none.
         word_weights: (n, W), as `ReportFeatures.word_weights`; None where the tower has none.
+        copies: (n, K, d) vectors of K changed copies of each report, where the objective has
+            `copies`; see `vlscore.training.copies`.
+        copy_changes: (n, K) float, how many significant changes each copy has; -1 where the report
+            allows no such copy, whose vector then does not count.
+        copy_visible: (n, K) bool, whether one film can show that the copy is changed.
     """
 
     images: Tensor
@@ -39,6 +44,9 @@ class PairFeatures:
     is_patch: Tensor | None = None
     patch_weights: Tensor | None = None
     word_weights: Tensor | None = None
+    copies: Tensor | None = None
+    copy_changes: Tensor | None = None
+    copy_visible: Tensor | None = None
 
 
 class Objective(nn.Module, ABC):
@@ -57,12 +65,17 @@ class Objective(nn.Module, ABC):
         citation: the paper, and the authors' code where it was read.
         local: whether it looks at patches and words.
         needs_labels: whether it looks at finding labels of the reports.
+        copies: whether it looks at changed copies of the reports.
+        left_out: a kind of change that these copies do not have, as in
+            `vlscore.training.copies.SIGNIFICANT`; "" for none.
     """
 
     name: ClassVar[str]
     citation: ClassVar[str]
     local: bool = False
     needs_labels: bool = False
+    copies: bool = False
+    left_out: str = ""
 
     @abstractmethod
     def forward(self, pairs: PairFeatures) -> dict[str, Tensor]:

@@ -37,6 +37,7 @@ for _name, _target in (
     ("mgca", "mgca_loss:Mgca"),
     ("biovil", "local_losses:Biovil"),
     ("medclip", "contrastive:Medclip"),
+    ("judging", "judging:Judging"),
 ):
     OBJECTIVES.register(f"vlscore.training.objectives.{_target}", _name)
 
@@ -82,8 +83,8 @@ def find_objective(
 def _no_local_vectors(name: str) -> InvalidSetting:
     return InvalidSetting(
         f"the objective {name} compares places with words, but this encoder gives one vector for "
-        "an image and one for a report: choose another encoder, or convirt, siglip, medclip or "
-        "biovil"
+        "an image and one for a report: choose another encoder, or convirt, siglip, medclip, "
+        "biovil or judging"
     )
 
 

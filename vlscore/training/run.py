@@ -11,10 +11,11 @@ import numpy as np
 import torch
 
 from vlscore.core import ResumableFolder, TrainingProcesses, connected, run_record
-from vlscore.encoders import JointEncoder, check_device, find_encoder
+from vlscore.encoders import STYLES, JointEncoder, SmallSettings, check_device, find_encoder
 from vlscore.errors import InvalidSetting
 from vlscore.evaluation import Calibration
 from vlscore.training.augmentation import AUGMENTATIONS
+from vlscore.training.copies import ReportCopies, find_copies
 from vlscore.training.longer import check_not_longer
 from vlscore.training.loop import (
     WAYS,
@@ -200,8 +201,13 @@ class _Run:
         settings, size = self.settings, self.settings.batch_size
         AUGMENTATIONS.find(settings.augmentation)
         # An objective's own settings do not depend on the lengths of vectors.
-        find_objective(settings.objective, dim=2, local_dim=2)
+        objective = find_objective(settings.objective, dim=2, local_dim=2)
         encoder, _ = find_encoder(self.start.encoder)
+        if objective.copies and self._has_unit_length(encoder):
+            raise InvalidSetting(
+                f"the objective {objective.name} trains the lengths of vectors, and this encoder's "
+                "have length 1; use style=judging (--style judging) or another encoder"
+            )
         if self.preparation.views == "frontal+lateral" and not encoder.has_lateral_tower:
             raise InvalidSetting(
                 f"{encoder.card.name} has no tower for lateral views; use views=first-frontal "
@@ -214,6 +220,11 @@ class _Run:
             )
         if (rows := self.preparation.table.count()) is not None and rows < size:
             raise InvalidSetting(too_few(rows, size))
+
+    def _has_unit_length(self, encoder: type[JointEncoder] | JointEncoder) -> bool:
+        if self.start.is_small:
+            return STYLES[self.start.style or SmallSettings.style].normalised
+        return encoder.card.normalised
 
     def key(self) -> dict[str, Any]:
         """What must be equal for a stopped run to go on."""
@@ -237,8 +248,11 @@ class _Run:
         """Train and write the result."""
         pairs, rows, held_pairs, held = self._data()
         reports = [pairs.texts[row] for row in rows]
-        seed = self.settings.seed
-        encoder = own_copy(self.opened or self.start.small(reports, seed)).to(self.device)
+        copies = self._copies(pairs)
+        held_copies = copies if held_pairs is pairs else self._copies(held_pairs)
+        words = [] if copies is None else copies.words()
+        start = self.opened or self.start.small([*reports, *words], self.settings.seed)
+        encoder = own_copy(start).to(self.device)
         check_can_be_saved(encoder)
         objective = self._objective(encoder, pairs)
 
@@ -246,8 +260,8 @@ class _Run:
         if objective.needs_labels:
             labels = labels_of(pairs.texts)
             held_labels = labels if held_pairs is pairs else labels_of(held_pairs.texts)
-        source = self._source(encoder, pairs, rows, labels)
-        held_source = self._source(encoder, held_pairs, held, held_labels)
+        source = self._source(encoder, pairs, rows, labels, copies)
+        held_source = self._source(encoder, held_pairs, held, held_labels, held_copies)
         if len(rows) < self.settings.batch_size:
             raise InvalidSetting(too_few(len(rows), self.settings.batch_size))
         training = Training(
@@ -337,7 +351,12 @@ class _Run:
         )
 
     def _source(
-        self, encoder: JointEncoder, pairs: Pairs, rows: Rows, labels: torch.Tensor | None
+        self,
+        encoder: JointEncoder,
+        pairs: Pairs,
+        rows: Rows,
+        labels: torch.Tensor | None,
+        copies: ReportCopies | None,
     ) -> BatchSource:
         return BatchSource(
             pairs,
@@ -346,9 +365,26 @@ class _Run:
             self.settings,
             processes=self.processes,
             labels=labels,
+            copies=copies,
             lateral=self.preparation.views == "frontal+lateral",
             threads=self.workers,
         )
+
+    def _copies(self, pairs: Pairs) -> ReportCopies | None:
+        """The changed copies of all reports, where the objective looks at them.
+
+        They are found by the first process, and kept beside the pairs.
+        """
+        objective = find_objective(self.settings.objective, dim=2, local_dim=2)
+        if not objective.copies:
+            return None
+        cache = pairs.folder.with_name(f"{pairs.folder.name}-copies.jsonl")
+        if not self.processes.leads:
+            self.processes.wait()
+        found = find_copies(pairs.texts, without=objective.left_out, cache=cache)
+        if self.processes.leads:
+            self.processes.wait()
+        return found
 
     def _journal(self, folder: ResumableFolder | None, pairs: Pairs, held: Pairs) -> Journal | None:
         if folder is None:

@@ -357,9 +357,13 @@ class Start:
 
     def small(self, reports: Sequence[str], seed: int) -> JointEncoder:
         """A new small encoder with the words of the training reports."""
-        from vlscore.encoders import SmallEncoder, vocabulary_of
+        from vlscore.encoders import STYLES, SmallEncoder, vocabulary_of
 
-        options: dict[str, Any] = {} if self.style is None else {"style": self.style}
+        options: dict[str, Any] = {}
+        if self.style is not None:
+            options["style"] = self.style
+            if self.style in STYLES:
+                options["dim"] = STYLES[self.style].dim
         return SmallEncoder.new(vocabulary_of(reports), seed=seed, **options).eval()
 
     @property

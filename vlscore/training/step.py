@@ -31,7 +31,7 @@ _BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm
 
 # Tensors by the names that PairFeatures has for them; row k of each belongs to pair k.
 Features = dict[str, Tensor]
-_TRAINED = ("images", "reports", "patches", "words")
+_TRAINED = ("images", "reports", "patches", "words", "copies")
 _OF_WORDS = ("words", "is_word", "word_weights")
 
 
@@ -55,13 +55,19 @@ class Towers:
         device = self.encoder.device
         with torch.autocast(device.type, torch.bfloat16, enabled=self._autocast):
             images = vars(self._image_features(batch, rows))
-            own = range(len(batch.tokens))[rows]
+            each = batch.texts_of_a_pair
+            own = range(len(batch.tokens))[(rows.start or 0) * each : rows.stop * each]
             reports = vars(self.encoder.report_features(batch.tokens.take(own).to(device)))
+            reports, copies = _apart(reports, each)
         found = {"images": _wide(images["vectors"]), "reports": _wide(reports["vectors"])}
         if self._local:
             local = {**images, **reports}
             local.pop("vectors")
             found |= {name: _wide(value) for name, value in local.items() if value is not None}
+        if batch.copy_changes is not None and batch.copy_visible is not None:
+            found["copies"] = _wide(copies)
+            found["copy_changes"] = batch.copy_changes[rows].to(device)
+            found["copy_visible"] = batch.copy_visible[rows].to(device)
         return found
 
     def train(self) -> None:
@@ -80,6 +86,13 @@ class Towers:
         before = int(batch.has_lateral[: rows.start or 0].sum())
         lateral = batch.lateral[before : before + int(there.sum())].to(device)
         return self.encoder.study_features(frontal, lateral, there.to(device))
+
+
+def _apart(reports: dict[str, Any], each: int) -> tuple[dict[str, Any], Tensor]:
+    """Features of the first of every `each` texts, and the (n, each - 1, d) vectors of the rest."""
+    vectors = reports["vectors"].unflatten(0, (-1, each))
+    own = {name: x if x is None or each == 1 else x[::each] for name, x in reports.items()}
+    return own, vectors[:, 1:]
 
 
 def joined(found: Sequence[Features], words: int = 0) -> Features:

@@ -3,7 +3,8 @@
 import pytest
 
 from tests.perturb.kinds.changed import changed
-from vlscore.perturb.lexicons import discourse, false_findings
+from vlscore.perturb import discourse
+from vlscore.perturb.lexicons import false_findings
 
 DENIED = {
     "There is a small left pleural effusion.": {"There is no left pleural effusion."},

@@ -8,7 +8,7 @@ from torch import Tensor
 from vlscore.training.objective import Objective, PairFeatures
 
 Array = NDArray[np.float64]
-DIM, LOCAL_DIM, LABELS = 6, 5, 14
+DIM, LOCAL_DIM, LABELS, COPIES = 6, 5, 14, 3
 
 
 def drawn_pairs(
@@ -50,6 +50,9 @@ def drawn_pairs(
     labels = draw.choice([-1.0, 0.0, 1.0], (count, LABELS), p=[0.1, 0.7, 0.2])
     patch_weights = draw.random((count, places)) * is_patch
     word_weights = np.pad(draw.random((count, longest)), ((0, 0), (0, padding))) * is_word
+    copies = reports[:, None] + draw.standard_normal((count, COPIES, DIM))
+    changes = draw.integers(-1, 4, (count, COPIES))
+    changes[0] = (1, 0, 2)
     return PairFeatures(
         images=torch.tensor(images, dtype=dtype),
         reports=torch.tensor(reports, dtype=dtype),
@@ -61,6 +64,9 @@ def drawn_pairs(
         is_patch=torch.tensor(is_patch) if missing_places else None,
         patch_weights=torch.tensor(patch_weights, dtype=dtype) if weights else None,
         word_weights=torch.tensor(word_weights, dtype=dtype) if weights else None,
+        copies=torch.tensor(copies, dtype=dtype),
+        copy_changes=torch.tensor(changes, dtype=dtype),
+        copy_visible=torch.tensor(draw.random((count, COPIES)) < 0.7),
     )
 
 

@@ -173,6 +173,16 @@ def add_up(states: Tensor, owner: Tensor, reports: int) -> Tensor:
     return states.new_zeros(reports, states.shape[1]).index_add(0, owner, states)
 
 
+def sentences_of_words(ids: Tensor) -> tuple[Tensor, Tensor]:
+    """Token ids (n, L) -> the sentence of each of their N words (N,), the report of each sentence.
+
+    Words come in the order of `WordReader`.
+    """
+    sentences, owner = split_sentences(ids)
+    sentence, _ = (sentences != PAD).nonzero(as_tuple=True)
+    return sentence, owner
+
+
 def one_row_a_report(states: Tensor, owner: Tensor, reports: int) -> tuple[Tensor, Tensor]:
     """(N, k) states of words -> (n, W, k) with zeros behind the last word, and which are words."""
     place = running_count(owner)

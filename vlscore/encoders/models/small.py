@@ -29,6 +29,7 @@ from vlscore.encoders.blocks.small_towers import (
     WordReader,
     add_up,
     one_row_a_report,
+    sentences_of_words,
 )
 from vlscore.encoders.blocks.tokenizers import MAX_TOKENS, WordTokenizer, read_json, read_vocabulary
 from vlscore.encoders.cards import CARD, EncoderCard, card_of, read_facts
@@ -47,14 +48,17 @@ class Style:
     """How a paper's encoder makes one vector of a report's words, and what it does to it.
 
     Attributes:
-        pooling: "mean" over the words, or their "sum" divided by 97.
+        pooling: "mean" over the words; their "sum" divided by 97; or "sentences": a vector for each
+            sentence, of the mean over its words, and their sum.
         hidden: whether both towers end in two layers rather than one.
         normalised: whether vectors have unit length.
+        dim: length of the vectors of an encoder that `vlscore train` makes.
     """
 
-    pooling: Literal["mean", "sum"]
+    pooling: Literal["mean", "sum", "sentences"]
     hidden: bool
     normalised: bool
+    dim: int = 128
 
 
 # As the published adapters of vlscore.encoders pool and scale; SigLIP has none there.
@@ -62,6 +66,8 @@ STYLES = {
     "biovil": Style("mean", hidden=True, normalised=True),
     "convirt": Style("mean", hidden=True, normalised=False),
     "gloria": Style("sum", hidden=False, normalised=False),
+    # Reports add up over their sentences, without normalisation; room for what each may state.
+    "judging": Style("sentences", hidden=True, normalised=False, dim=256),
     "limitr": Style("sum", hidden=False, normalised=False),
     "medclip": Style("mean", hidden=False, normalised=True),
     "mgca": Style("mean", hidden=True, normalised=True),
@@ -145,8 +151,10 @@ class SmallEncoder(JointEncoder):
         self.image_end = _end(width, settings.dim) if self.style.hidden else nn.Identity()
         self.patches = Patches(channels, places, settings.local_dim)
         self.word_reader = WordReader(self.tokenizer.size, settings.width)
-        self.report_head = nn.Linear(settings.width, width, bias=self.style.pooling == "mean")
-        self.report_end = _end(width, settings.dim) if self.style.hidden else nn.Identity()
+        self.report_head = nn.Linear(settings.width, width, bias=self.style.pooling != "sum")
+        self.report_end: nn.Module = nn.Identity()
+        if self.style.hidden:
+            self.report_end = _end(width, settings.dim, bias=self.style.pooling != "sentences")
         self.word_head = nn.Linear(settings.width, settings.local_dim)
         self.card = self._card({})
 
@@ -234,7 +242,7 @@ class SmallEncoder(JointEncoder):
 
     def embed_reports(self, tokens: Tokens) -> Tensor:
         states, owner = self.word_reader(tokens.ids)
-        return self._report_vectors(states, owner, len(tokens))
+        return self._report_vectors(states, owner, tokens)
 
     def image_features(self, pixels: Tensor) -> ImageFeatures:
         maps = self.image_trunk(pixels)
@@ -243,13 +251,20 @@ class SmallEncoder(JointEncoder):
     def report_features(self, tokens: Tokens) -> ReportFeatures:
         states, owner = self.word_reader(tokens.ids)
         local = self.word_head(states).float()
-        vectors = self._report_vectors(states, owner, len(tokens))
+        vectors = self._report_vectors(states, owner, tokens)
         return ReportFeatures(vectors, *one_row_a_report(local, owner, len(tokens)))
 
     def _image_vectors(self, maps: Tensor) -> Tensor:
         return self._finished(self.image_end(self.image_head(maps)))
 
-    def _report_vectors(self, states: Tensor, owner: Tensor, reports: int) -> Tensor:
+    def _report_vectors(self, states: Tensor, owner: Tensor, tokens: Tokens) -> Tensor:
+        reports = len(tokens)
+        if self.style.pooling == "sentences":
+            sentence, owner = sentences_of_words(tokens.ids)
+            count = torch.bincount(sentence, minlength=len(owner)).clamp(min=1)
+            pooled = add_up(states, sentence, len(owner)) / count[:, None]
+            stated = self.report_end(self.report_head(pooled)).float()
+            return self._finished(add_up(stated, owner, reports))
         pooled = add_up(states, owner, reports)
         if self.style.pooling == "mean":
             count = torch.bincount(owner, minlength=reports).clamp(min=1)
@@ -263,8 +278,8 @@ class SmallEncoder(JointEncoder):
         return functional.normalize(vectors, dim=1) if self.style.normalised else vectors
 
 
-def _end(width: int, dim: int) -> nn.Module:
-    return nn.Sequential(nn.ReLU(), nn.Linear(width, dim))
+def _end(width: int, dim: int, *, bias: bool = True) -> nn.Module:
+    return nn.Sequential(nn.ReLU(), nn.Linear(width, dim, bias=bias))
 
 
 def _check_folder(folder: Path) -> None:

@@ -33,21 +33,24 @@ def ideal_scenes(scenes: Scenes, *, unit: bool) -> EmbeddedScenes:
     Args: unit: scale every vector to unit length, as most contrastive encoders do.
     """
     rng = np.random.default_rng(0)
-    shown = _rows([study.scene.findings for study in scenes.studies], unit)
+    shown = ideal_vectors([study.scene.findings for study in scenes.studies], unit=unit)
     imperfect = {}
     for form, drawn in scenes.imperfect.items():
         rows = np.array([number for number, _ in drawn])
-        stated = _rows([each.stated for _, each in drawn], unit)
-        erring = _rows([each.erring for _, each in drawn], unit)
+        stated = ideal_vectors([each.stated for _, each in drawn], unit=unit)
+        erring = ideal_vectors([each.erring for _, each in drawn], unit=unit)
         imperfect[form] = Imperfect(rows, stated, shown[rows], erring, stated)
-    claimed = _rows([study.claimed for study in scenes.studies], unit)
+    claimed = ideal_vectors([study.claimed for study in scenes.studies], unit=unit)
     claimed += torch.from_numpy(_NOISE * rng.standard_normal(claimed.shape))
     black = torch.zeros(_BIAS + 1, dtype=torch.float64)
     return EmbeddedScenes(scenes, shown, claimed, shown, black, imperfect, None, "enc:ideal")
 
 
-def _rows(reports: Sequence[Iterable[PhantomFinding]], unit: bool) -> Tensor:
-    """(n, d) float64."""
+def ideal_vectors(reports: Sequence[Iterable[PhantomFinding]], *, unit: bool = False) -> Tensor:
+    """(n, d) float64 vectors of reports that state these findings; the last number is 1.
+
+    Args: unit: as in `ideal_scenes`.
+    """
     vectors = torch.zeros(len(reports), _BIAS + 1, dtype=torch.float64)
     vectors[:, _BIAS] = 1
     for row, findings in enumerate(reports):

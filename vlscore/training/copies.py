@@ -1,0 +1,395 @@
+"""Changed copies of reports: what moves a report's vector, and what must not.
+
+A copy has changes of known significance: perturbations of `vlscore.perturb`, and sentences of other
+reports that the extractor reads as the same, or as different in one respect. Changes are kept as
+edits, found once and cached; texts are made of them in every step anew.
+"""
+
+import hashlib
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from vlscore.core import atomic_write
+from vlscore.errors import InvalidSetting
+from vlscore.findings import Span
+from vlscore.perturb import (
+    KINDS,
+    Edit,
+    ErrorCategory,
+    Expected,
+    ReadReport,
+    apply_edits,
+    discourse,
+    lexicons_digest,
+    perturbations_of,
+    remove_sentences,
+)
+from vlscore.training.sentences import (
+    Content,
+    Place,
+    SentenceTable,
+    differences,
+    is_device,
+    states_one_finding,
+)
+
+# What changes can be left out of training, to see whether an encoder notices them all the same.
+OMISSION, FALSE, LOCATION, SEVERITY, COMPARISON = SIGNIFICANT = (
+    "omission", "false-finding", "location", "severity", "comparison",
+)  # fmt: skip
+INSIGNIFICANT = "insignificant"
+_CATEGORIES = {
+    ErrorCategory.OMITTED_FINDING: OMISSION,
+    ErrorCategory.FALSE_FINDING: FALSE,
+    ErrorCategory.WRONG_LOCATION: LOCATION,
+    ErrorCategory.WRONG_SEVERITY: SEVERITY,
+    ErrorCategory.FALSE_COMPARISON: COMPARISON,
+    ErrorCategory.OMITTED_COMPARISON: COMPARISON,
+}
+_OF_ATTRIBUTES = (LOCATION, SEVERITY, COMPARISON)
+# A normal report in place of the whole is a change of unknown size.
+_LEFT_OUT = ("standard-normal",)
+_PER_REPORT = 3
+_VERSION = 1
+_TRIES = 8
+# Of the unchanged sentences of a copy, the share that is said in other words, and of how many
+# copies.
+_EXCHANGED, _IN_OTHER_WORDS = 0.5, 0.3
+_MOST_CHANGES = 4
+
+
+class Copy(NamedTuple):
+    """A copy of a report.
+
+    Attributes:
+        text: of the copy.
+        changes: how many significant changes it has; -1 where the report allows no such copy.
+        visible: whether one film can show that it is changed; comparisons with earlier films it
+            cannot.
+    """
+
+    text: str
+    changes: int
+    visible: bool
+
+
+class Rewrite(NamedTuple):
+    """Edits of a report that make one change.
+
+    Attributes:
+        edits: as `vlscore.perturb.apply_edits` takes them.
+        touched: numbers of the sentences that they change.
+        categories: of SIGNIFICANT; empty where the change is insignificant.
+    """
+
+    edits: tuple[Edit, ...]
+    touched: frozenset[int]
+    categories: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Source:
+    """A report with its places, its rewrites, and what it mentions."""
+
+    text: str
+    places: Sequence[Place]
+    rewrites: Sequence[Rewrite]
+    mentioned: frozenset[str]
+
+    @cached_property
+    def by_category(self) -> dict[str, list[Rewrite]]:
+        found: dict[str, list[Rewrite]] = defaultdict(list)
+        for rewrite in self.rewrites:
+            found[rewrite.categories[0] if rewrite.categories else INSIGNIFICANT].append(rewrite)
+        return found
+
+
+class ReportCopies:
+    """The copies of the reports of a corpus; `find_copies` makes it.
+
+    Args:
+        sources: JSON of each report, as `_written` has it; read when a copy is drawn.
+        table: every sentence of the corpus, by what it states.
+        without: a member of SIGNIFICANT that no copy has; "" for none.
+    """
+
+    # One change; one or several changes; none that is significant.
+    COUNT = 3
+
+    def __init__(
+        self, reports: Sequence[str], sources: Sequence[str], table: SentenceTable, without: str
+    ) -> None:
+        self._reports, self._sources, self._table = reports, sources, table
+        self._categories = [each for each in SIGNIFICANT if each != without]
+        self._singles = [
+            number for number, content in enumerate(table.contents) if states_one_finding(content)
+        ]
+        self._alike: dict[Any, list[int]] = defaultdict(list)
+        for number, content in enumerate(table.contents):
+            if len(content[0]) == 1 and not content[1]:
+                self._alike[_topic(content)].append(number)
+
+    def words(self) -> list[str]:
+        """Texts that hold every word which copies have and reports may lack."""
+        return [
+            edit[2]
+            for source in self._sources
+            for edits, _, _ in json.loads(source)["rewrites"]
+            for edit in edits
+            if edit[2]
+        ]
+
+    def draw(self, row: int, chance: np.random.Generator) -> list[Copy]:
+        """`COUNT` copies of one report.
+
+        Args: row: of the report in the corpus.
+        """
+        source = _read(self._reports[row], self._sources[row])
+        several = int(chance.integers(1, _MOST_CHANGES + 1))
+        same = self._same(source, chance) if chance.random() < 0.7 else None
+        return [
+            self._changed(source, 1, chance),
+            self._changed(source, several, chance),
+            same if same and same.changes == 0 else self._insignificant(source, chance),
+        ]
+
+    def _changed(self, source: _Source, count: int, chance: np.random.Generator) -> Copy:
+        chosen: list[Rewrite] = []
+        left = count
+        for _ in range(_TRIES + count):
+            found = self._one(source, chance)
+            if found is None or len(found.categories) > left:
+                continue
+            if all(_go_together(found, other) for other in chosen):
+                chosen.append(found)
+                left -= len(found.categories)
+            if not left:
+                break
+        if not chosen:
+            return Copy(source.text, -1, False)
+        visible = any(name != COMPARISON for each in chosen for name in each.categories)
+        share = _EXCHANGED if chance.random() < _IN_OTHER_WORDS else 0.0
+        text = self._text(source, chosen, share, chance)
+        return Copy(text, count - left, visible)
+
+    def _one(self, source: _Source, chance: np.random.Generator) -> Rewrite | None:
+        """A significant change; each category is as likely."""
+        category = _pick(self._categories, chance)
+        from_corpus = chance.random() < 0.5
+        if from_corpus and category in _OF_ATTRIBUTES:
+            return self._differing(source, category, chance)
+        if from_corpus and category == FALSE:
+            return self._borrowed(source, chance)
+        known = source.by_category.get(category)
+        return _pick(known, chance) if known else None
+
+    def _differing(
+        self, source: _Source, category: str, chance: np.random.Generator
+    ) -> Rewrite | None:
+        """A sentence of the corpus that differs from the report's own in one respect, or two."""
+        usable = [
+            (row, place)
+            for row, place in enumerate(source.places)
+            if place.content >= 0 and states_one_finding(self._table.contents[place.content], True)
+        ]
+        if not usable:
+            return None
+        row, place = _pick(usable, chance)
+        content = self._table.contents[place.content]
+        for _ in range(_TRIES):
+            number = _pick(self._alike[_topic(content)], chance)
+            found = differences(content, self._table.contents[number])
+            if category in found and len(found) < 3 and set(found) <= set(self._categories):
+                text = _pick(self._table.texts[number], chance)
+                return Rewrite(
+                    (Edit(place.span.start, place.span.end, text),), frozenset([row]), found
+                )
+        return None
+
+    def _borrowed(self, source: _Source, chance: np.random.Generator) -> Rewrite | None:
+        """A sentence of the corpus that states a finding which the report does not mention."""
+        if not self._singles or not source.places:
+            return None
+        for _ in range(_TRIES):
+            number = _pick(self._singles, chance)
+            observation = self._table.contents[number][0][0][0]
+            if observation not in source.mentioned:
+                text = _pick(self._table.texts[number], chance)
+                place = _pick(source.places, chance).span.end
+                return Rewrite((Edit(place, place, f" {text}"),), frozenset(), (FALSE,))
+        return None
+
+    def _same(self, source: _Source, chance: np.random.Generator) -> Copy:
+        text = self._text(source, [], float(chance.uniform(0.3, 1.0)), chance)
+        return Copy(text, 0 if text != source.text else -1, False)
+
+    def _insignificant(self, source: _Source, chance: np.random.Generator) -> Copy:
+        known = source.by_category.get(INSIGNIFICANT)
+        if not known:
+            return Copy(source.text, -1, False)
+        return Copy(apply_edits(source.text, _pick(known, chance).edits), 0, False)
+
+    def _text(
+        self, source: _Source, chosen: Sequence[Rewrite], share: float, chance: np.random.Generator
+    ) -> str:
+        """The report with these changes, and a share of its other sentences in other words."""
+        edits = [edit for rewrite in chosen for edit in rewrite.edits]
+        touched = frozenset[int]().union(*(rewrite.touched for rewrite in chosen))
+        for row, place in enumerate(source.places):
+            if row in touched or place.content < 0 or chance.random() >= share:
+                continue
+            edit = Edit(
+                place.span.start, place.span.end, _pick(self._table.texts[place.content], chance)
+            )
+            if not any(_overlap(edit, other) for other in edits):
+                edits.append(edit)
+        return apply_edits(source.text, sorted(edits))
+
+
+def find_copies(
+    reports: Sequence[str], *, without: str = "", cache: Path | None = None
+) -> ReportCopies:
+    """Find every change that the reports of a corpus allow.
+
+    It takes some 5 ms a report, once: with `cache`, a file, a later call with the same reports
+    reads what was found.
+
+    Args: without: a member of SIGNIFICANT to leave out, "" for none.
+
+    Raises: InvalidSetting for an unknown `without`; OutputFailed where the file cannot be written.
+    """
+    if without and without not in SIGNIFICANT:
+        raise InvalidSetting(f"without is one of {', '.join(SIGNIFICANT)}, not {without!r}")
+    key = _key(reports)
+    lines = _cached(cache, key)
+    if lines is None:
+        lines = list(_found(reports))
+        if cache is not None:
+            cache.parent.mkdir(parents=True, exist_ok=True)
+            with atomic_write(cache) as stream:
+                stream.writelines(f"{line}\n" for line in (key, *lines))
+    table = SentenceTable.of_plain(json.loads(lines[0]))
+    return ReportCopies(reports, lines[1:], table, without)
+
+
+def _found(reports: Iterable[str]) -> list[str]:
+    """The table of sentences, then what each report allows, each a line of JSON."""
+    table = SentenceTable()
+    kinds = [kind for kind in KINDS.values() if kind.name not in _LEFT_OUT]
+    known: dict[str, str] = {}
+    lines = []
+    for text in reports:
+        if text not in known:
+            report = ReadReport.read(text)
+            places = table.add(report)
+            rewrites = list(_rewrites(report, kinds))
+            mentioned = {finding.observation for finding in report.findings}
+            families = discourse().families
+            mentioned = mentioned.union(*(families.get(each, ()) for each in mentioned))
+            known[text] = _written(places, rewrites, mentioned)
+        lines.append(known[text])
+    return [json.dumps(table.to_plain()), *lines]
+
+
+def _rewrites(report: ReadReport, kinds: Sequence[Any]) -> Iterable[Rewrite]:
+    spans = [sentence.span for sentence in report.sentences]
+    for kind in kinds:
+        is_significant = kind.expected is Expected.SIGNIFICANT
+        if is_significant and kind.category not in _CATEGORIES:
+            continue
+        categories = (_CATEGORIES[kind.category],) if is_significant else ()
+        for found in perturbations_of(report, kind, 0, _PER_REPORT, report.text):
+            yield Rewrite(found.edits, _touched(found.edits, spans), categories)
+    for sentence in report.sentences:
+        # `remove-pathology` leaves devices where they are.
+        if sentence.findings and all(map(is_device, sentence.findings)):
+            edits = remove_sentences(report, [sentence.index])
+            if edits:
+                yield Rewrite(edits, frozenset([sentence.index]), (OMISSION,))
+
+
+def _touched(edits: Sequence[Edit], spans: Sequence[Span]) -> frozenset[int]:
+    """The sentences that edits change; one that is inserted behind a sentence changes none."""
+    return frozenset(
+        row
+        for row, (start, end) in enumerate(spans)
+        for edit in edits
+        # What is inserted has no length of its own, and belongs to the character behind it.
+        if edit.start < end and max(edit.end, edit.start + 1) > start
+    )
+
+
+def _go_together(one: Rewrite, other: Rewrite) -> bool:
+    """Whether two changes can be made in one copy and stay two."""
+    if any(_overlap(a, b) for a in one.edits for b in other.edits):
+        return False
+    if one.categories == other.categories == (FALSE,):
+        # Each was made without the other, and both may state the same.
+        return False
+    if one.touched.isdisjoint(other.touched):
+        return True
+    of_attributes = {*one.categories, *other.categories} <= set(_OF_ATTRIBUTES)
+    return of_attributes and set(one.categories).isdisjoint(other.categories)
+
+
+def _overlap(one: Edit, other: Edit) -> bool:
+    if one.start == other.start:
+        return True
+    return one.start < other.end and other.start < one.end
+
+
+def _topic(content: Content) -> tuple[str, ...]:
+    """What must be equal for two sentences to be of one finding."""
+    observation, polarity, status, *_, device = content[0][0]
+    return observation, polarity, status, str(device)
+
+
+def _pick(options: Sequence[Any], chance: np.random.Generator) -> Any:
+    return options[int(chance.integers(len(options)))]
+
+
+def _written(places: Sequence[Place], rewrites: Sequence[Rewrite], mentioned: Iterable[str]) -> str:
+    return json.dumps(
+        {
+            "places": [[*place.span, place.content] for place in places],
+            "rewrites": [[each.edits, sorted(each.touched), each.categories] for each in rewrites],
+            "mentioned": sorted(mentioned),
+        },
+        ensure_ascii=False,
+        separators=(",", ":"),
+    )
+
+
+def _read(text: str, line: str) -> _Source:
+    found = json.loads(line)
+    return _Source(
+        text,
+        [Place(Span(start, end), content) for start, end, content in found["places"]],
+        [
+            Rewrite(tuple(Edit(*edit) for edit in edits), frozenset(touched), tuple(categories))
+            for edits, touched, categories in found["rewrites"]
+        ],
+        frozenset(found["mentioned"]),
+    )
+
+
+def _key(reports: Sequence[str]) -> str:
+    digest = hashlib.sha256(f"{_VERSION} {lexicons_digest()}".encode())
+    for report in reports:
+        digest.update(hashlib.sha256(report.encode("utf-8", "surrogatepass")).digest())
+    return digest.hexdigest()
+
+
+def _cached(cache: Path | None, key: str) -> list[str] | None:
+    """The lines behind the key; None where there is no such file, or one of other reports."""
+    if cache is None or not cache.is_file():
+        return None
+    found, *lines = cache.read_text(encoding="utf-8").split("\n")[:-1]
+    return lines if found == key else None
