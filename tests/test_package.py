@@ -40,6 +40,7 @@ ROOMS = [
     "reports",
     "images",
     "studies",
+    "datasets",
     "phantom",
     "findings",
     "perturb",
