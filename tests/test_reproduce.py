@@ -7,6 +7,7 @@ the published ones, whose options are parsed all the same.
 import csv
 import gzip
 import json
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from tests.alignment.samples import make_rexval
 from tests.conftest import REPOSITORY
 from tests.pages import PAGES, Block, blocks
 from vlscore.cli.app import app
+from vlscore.data import read_rows
 
 PAGE = REPOSITORY / "docs" / "reproduce.md"
 ROOT = typer.main.get_command(app)
@@ -77,6 +79,10 @@ def _made(folder: Path) -> None:
         table = csv.writer(stream)
         table.writerow(["dicom_id", "subject_id", "study_id", "ViewPosition"])
         table.writerows(rows)
+    with zipfile.ZipFile(folder / "mimic-cxr-reports.zip", "w") as archive:
+        for _, patient, study, _ in rows[::2]:
+            name = f"files/p10/p{patient}/s{study}.txt"
+            archive.writestr(name, "FINDINGS: Clear lungs.")
 
 
 def _without_weights(arguments: list[str]) -> list[str]:
@@ -95,8 +101,12 @@ def test_the_whole_page_runs_on_files_made_alike(
     _made(tmp_path)
     monkeypatch.chdir(tmp_path)
     images, shell, largest = [block for block in blocks(PAGE) if block.not_run is not None]
-    exec(compile(images.text, "images", "exec"), {})
-    assert capsys.readouterr().out == "5 of 5 studies have images\n"
+    (table,) = images.commands()
+    done = CliRunner().invoke(app, table)
+    assert done.exit_code == 0, done.output
+    assert [record["id"] for _, record in read_rows("rexval_studies.parquet")] == [
+        *("500", "501", "502", "503", "504", "999")
+    ]
     ran = []
     for arguments in shell.commands():
         # Models that are not here, and METEOR's WordNet.

@@ -7,7 +7,15 @@ import pytest
 
 from tests.alignment.samples import KINDS, make_radpref, make_rexval, write_csv
 from vlscore.errors import InvalidSetting, InvalidStudy, InvalidTable
-from vlscore.evaluation import RatingColumns, layout_of, read_ratings
+from vlscore.evaluation import (
+    MeasuredMetric,
+    RatingColumns,
+    align,
+    all_tables,
+    layout_of,
+    read_ratings,
+)
+from vlscore.evaluation.alignment.metric_values import read_values
 from vlscore.evaluation.alignment.rated_sets import severity_of
 
 
@@ -154,6 +162,134 @@ def test_radpref_has_quality_by_rater_and_no_texts(tmp_path):
     )
     assert any("1 ratings are marked needs_review" in note for note in pairs.notes)
     assert "case 9" in pairs.bad[0].reason
+
+
+def _radpref_entry(rating, false=(), missed=(), attributes=()):
+    errors = [{"error_type": "false", "clinical_significance": each} for each in false]
+    errors += [{"error_type": "attribute", "attributes": each} for each in attributes]
+    return {
+        "finding_errors": {str(k): each for k, each in enumerate(errors)},
+        "missing_findings": {str(k): {"clinical_significance": e} for k, e in enumerate(missed)},
+        "rating": rating,
+    }
+
+
+def _full_radpref(folder, flat=False):
+    """RadPref with its reports: two cases, whose generators change places; two raters."""
+    cases = [
+        {"id": "case-a", "ground_truth_report": "Edema.", "C1_report": "Edema!", "C2_report": "",
+         "C1_source": "medgemma", "C2_source": "gpt"},
+        {"id": "case-b", "ground_truth_report": "Clear.", "C1_report": "Clear?",
+         "C2_report": "Mass.", "C1_source": "gpt", "C2_source": "medgemma"},
+    ]  # fmt: skip
+    inner = folder if flat else folder / "radiologist_annotations"
+    inner.mkdir(parents=True, exist_ok=True)
+    (folder / "preference_data.json").write_text(json.dumps(cases), encoding="utf-8")
+    two = {"location": "significant", "severity": "negligible"}
+    first = {
+        "case-a": {
+            "C1": _radpref_entry(4, ["benign_expected"]),
+            "C2": _radpref_entry(1, missed=["urgent", "actionable_not_urgent"]),
+            "new_finding_indices": {"C1": [0]},
+        },
+        "case-b": {"C1": _radpref_entry(5), "C2": _radpref_entry(2, ["urgent"], (), [two])},
+    }
+    second = {
+        "case-a": {"C1": _radpref_entry(5), "C2": _radpref_entry(2, missed=["urgent"])},
+        "case-b": {"C1": _radpref_entry(4, ["who knows"]), "C2": _radpref_entry(3)},
+        "case-c": {"C1": _radpref_entry(4), "C2": _radpref_entry(3)},
+    }
+    for name, annotations in (("user_1", first), ("user_2", second)):
+        content = json.dumps({"user_id": name[-1], "annotations": annotations})
+        (inner / f"{name}.json").write_text(content, encoding="utf-8")
+    if flat:
+        (folder / "radjudge.json").write_text('{"RANKING_TESTS": []}', encoding="utf-8")
+    return folder
+
+
+@pytest.mark.parametrize("flat", [False, True])
+def test_radpref_has_reports_errors_and_ratings(tmp_path, flat):
+    folder = _full_radpref(tmp_path / "RadPref", flat)
+    assert layout_of(folder) == "radpref"
+    pairs = read_ratings(folder)
+    assert list(zip(pairs.studies, pairs.candidates, strict=True)) == [
+        ("case-a", "medgemma"),
+        ("case-a", "gpt"),
+        ("case-b", "gpt"),
+        ("case-b", "medgemma"),
+    ]
+    assert pairs.references == ("Edema.", "Edema.", "Clear.", "Clear.")
+    assert pairs.texts == ("Edema!", "", "Clear?", "Mass.")
+    # The second rater's word for a significance is unknown: that rating is left out whole.
+    expected = {
+        "rating": [[4, 1, 5, 2], [5, 2, np.nan, 3]],
+        "total errors": [[1, 2, 0, 3], [0, 1, np.nan, 0]],
+        "significant errors": [[0, 2, 0, 2], [0, 1, np.nan, 0]],
+        "false finding": [[1, 0, 0, 1], [0, 0, np.nan, 0]],
+        "missed finding": [[0, 2, 0, 0], [0, 1, np.nan, 0]],
+        "wrong attribute": [[0, 0, 0, 2], [0, 0, np.nan, 0]],
+    }
+    for name, values in expected.items():
+        np.testing.assert_array_equal(pairs.ratings[name], values, err_msg=name)
+    assert (pairs.meaning, pairs.sign_of("total errors"), pairs.sign_of("rating")) == (
+        "errors",
+        -1,
+        1,
+    )
+    assert pairs.headlines == ["total errors", "significant errors", "rating"]
+    assert [row.id for row in pairs.bad] == ["case-b", "case-c", "case-c"]
+    assert "who knows" not in "".join(row.reason for row in pairs.bad)
+
+
+def test_one_generator_alone(tmp_path):
+    pairs = read_ratings(_full_radpref(tmp_path / "RadPref")).only(["gpt"])
+    assert (pairs.studies, pairs.texts) == (("case-a", "case-b"), ("", "Clear?"))
+    np.testing.assert_array_equal(pairs.ratings["rating"], [[1, 5], [2, np.nan]])
+    assert pairs.counts["missed finding", True].tolist()[0] == [2, 0]
+    with pytest.raises(InvalidSetting, match="no candidate nobody; it has: gpt"):
+        pairs.only(["nobody"])
+
+
+def test_errors_and_qualities_of_one_set_are_turned_each_its_own_way(tmp_path):
+    """A value that rises with quality agrees with ratings and with error counts alike."""
+    pairs = read_ratings(_full_radpref(tmp_path / "RadPref"))
+    values = np.array([4.0, 1.0, 5.0, 2.0])
+    found = align([MeasuredMetric("m", values)], pairs, resamples=10)
+    tau = {each.rating: each.by_study["tau_b"].estimate for each in found.agreements}
+    assert tau["rating"] == pytest.approx(1.0)
+    # Of the six pairs of means (.5, 1.5, 0, 1.5) one is tied and the others agree: 5 / sqrt(6 * 5).
+    assert tau["total errors"] == pytest.approx(5 / np.sqrt(30))
+    assert list(dict.fromkeys(each.rating for each in found.rankings)) == list(pairs.ratings)
+    titles = [table.title for table in all_tables(found)]
+    assert "Agreement with raters: rating" in titles
+    assert "Agreement with raters: significant errors" in titles
+
+
+def test_radpref_whose_reports_are_no_list_of_cases_is_refused(tmp_path):
+    folder = _full_radpref(tmp_path / "RadPref")
+    (folder / "preference_data.json").write_text('[{"id": "case-a"}]', encoding="utf-8")
+    with pytest.raises(InvalidTable, match=r"preference_data.json, case 1: has no id, or lacks"):
+        read_ratings(folder)
+
+
+def test_radevalx_brings_values_in_a_table_of_its_own(tmp_path):
+    rows = [{"report_id": f"CXR{k}", "ground_truth": "R.", "M2Tr-Generation": "G."}
+            | {str(c): k for c in range(1, 9)} for k in range(3)]  # fmt: skip
+    for name in ("clinically_significant", "clinically_insignificant"):
+        sign = "_" if name == "clinically_significant" else "-"
+        write_csv(tmp_path / f"RadEval{sign}{name}_errors.csv", rows)
+    path = write_csv(tmp_path / "metrcis_scores_m2tr.csv", [
+        {"report_id": f"CXR{k}", "id": k, "bleu4": 1 - k / 4, "bleu_2": 0, "bertscore": 0,
+         "CheXbert": 0, "radgraph_f1": 0.5, "radcliq": k}
+        for k in range(3)
+    ])  # fmt: skip
+    metrics, failures, _ = read_values(path, read_ratings(tmp_path))
+    assert [metric.name for metric in metrics] == [
+        *("bleu4", "bleu_2", "bertscore", "CheXbert", "radgraph_f1", "radcliq")
+    ]
+    assert [metric.higher_is_better for metric in metrics] == [True] * 5 + [False]
+    assert metrics[5].values.tolist() == [0, 1, 2]
+    assert not failures
 
 
 def test_radpref_that_is_no_json_is_refused(tmp_path):

@@ -55,6 +55,44 @@ def test_tables_are_printed_and_written(command, ratings, tmp_path):
     assert "nothing was computed" in again.stderr
 
 
+def test_radpref_as_published_and_one_generator_alone(command, tmp_path):
+    cases, said = [], {}
+    for k in range(6):
+        texts = ("Left effusion.", "Left effusion.", "Mass.")
+        names = ("gpt", "medgemma") if k % 2 else ("medgemma", "gpt")
+        cases.append(
+            {"id": f"case-{k}", "ground_truth_report": texts[0], "C1_report": texts[1],
+             "C2_report": texts[2], "C1_source": names[0], "C2_source": names[1]}
+        )  # fmt: skip
+        missed = {"0": {"clinical_significance": "urgent"}}
+        said[f"case-{k}"] = {
+            "C1": {"finding_errors": {}, "missing_findings": {}, "rating": 5 - k % 2},
+            "C2": {"finding_errors": {}, "missing_findings": missed, "rating": 1},
+        }
+    folder = tmp_path / "RadPref"
+    (folder / "radiologist_annotations").mkdir(parents=True)
+    (folder / "preference_data.json").write_text(json.dumps(cases), encoding="utf-8")
+    for rater in ("user_1", "user_2"):
+        path = folder / "radiologist_annotations" / f"{rater}.json"
+        path.write_text(json.dumps({"annotations": said}), encoding="utf-8")
+    done = command("align", folder, "-m", "rouge-l", "-o", tmp_path / "both", "--resamples", 20)
+    assert done.exit_code == 0, done.output
+    for shown in ("raters: total errors", "raters: significant errors", "raters: rating"):
+        assert shown in done.stdout
+    content = json.loads((tmp_path / "both" / "alignment.json").read_text(encoding="utf-8"))
+    taus = {a["rating"]: a["by_study"]["tau_b"]["estimate"] for a in content["agreements"]}
+    # rouge-l is 1 for the copies and 0 for the others: as the errors, and as far as ties allow.
+    assert taus["significant errors"] == pytest.approx(1)
+    assert 0.8 < taus["rating"] < 1
+    alone = command(
+        *("align", folder, "-m", "rouge-l", "-o", tmp_path / "one", "--resamples", 20),
+        *("--candidates", "gpt"),
+    )
+    assert alone.exit_code == 0, alone.output
+    content = json.loads((tmp_path / "one" / "alignment.json").read_text(encoding="utf-8"))
+    assert (content["pairs"], content["studies"]) == (6, 6)
+
+
 def test_json_is_all_that_is_printed(command, ratings, tmp_path):
     done = command(
         "align", ratings, "-m", "bleu-1", "-o", tmp_path / "out", "--resamples", 50, "--json"

@@ -117,6 +117,15 @@ def align(
         ),
     ] = None,
     layout: LayoutOption = None,
+    candidates: Annotated[
+        str,
+        typer.Option(
+            "--candidates",
+            metavar="NAMES",
+            help="Candidates that are looked at, with commas, as one generator. Default: all.",
+            show_default=False,
+        ),
+    ] = "",
     resamples: ResamplesOption = 1000,
     seed: SeedOption = 0,
     study_column: StudyColumnOption = "study_id",
@@ -204,6 +213,8 @@ def align(
         image="image" if studies is not None else image_column,
     )
     pairs = read_ratings(ratings, layout, columns=columns, meaning=meaning, image_root=image_root)
+    if only := rating_options.names_of(candidates):
+        pairs = pairs.only(only)
     if reports:
         texts = column_names(id=id_column, reference=reference_column, candidate=candidate_column)
         pairs = with_reports(

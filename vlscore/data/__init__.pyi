@@ -1,3 +1,16 @@
+from .datasets.dataset import Dataset as Dataset
+from .datasets.dataset import DatasetStudy as DatasetStudy
+from .datasets.dataset import Film as Film
+from .datasets.dataset import Omission as Omission
+from .datasets.dataset import OmissionReason as OmissionReason
+from .datasets.dataset_contract import check_dataset as check_dataset
+from .datasets.dataset_files import DatasetFiles as DatasetFiles
+from .datasets.dataset_reading import DatasetReading as DatasetReading
+from .datasets.dataset_reading import read_dataset as read_dataset
+from .datasets.dataset_writing import DatasetSummary as DatasetSummary
+from .datasets.dataset_writing import write_dataset as write_dataset
+from .datasets.registry import DATASETS as DATASETS
+from .datasets.registry import find_dataset as find_dataset
 from .images.dicom_header import is_lateral as is_lateral
 from .images.dicom_header import is_plain_file as is_plain_file
 from .images.dicom_header import projection as projection

@@ -29,9 +29,6 @@ from vlscore.stats import (
 )
 
 _MAIN = "tau_b"
-# Metrics are compared, and raters looked at one by one, on so many ratings: for error counts these
-# are all errors and the significant ones.
-_HEADLINES = 2
 
 
 @dataclass(frozen=True)
@@ -138,9 +135,10 @@ class Alignment:
         metrics: that were looked at, in order.
         agreements: one a metric and rating; empty where ratings are ranks, which cannot be
             compared between studies.
-        differences, per_rater: of the first two ratings.
+        differences, per_rater: of the headlines.
         ceilings: one a rating; empty where ratings are ranks.
         rankings: agreement on which of two candidates of one study is better.
+        headlines: the ratings that have tables of their own; default: the first two.
     """
 
     metrics: Sequence[MeasuredMetric]
@@ -149,6 +147,7 @@ class Alignment:
     per_rater: Sequence[RaterAgreement]
     ceilings: Sequence[Ceiling]
     rankings: Sequence[RankingAgreement]
+    headlines: Sequence[str] = ()
 
 
 def align(
@@ -179,7 +178,7 @@ def align(
         seed=seed,
     )
     if pairs.meaning == "ranks":
-        return Alignment(metrics, (), (), (), (), rankings)
+        return Alignment(metrics, (), (), (), (), rankings, headlines(pairs))
     draws = _Draws(pairs, level, resamples, seed)
     agreements, differences = _of_means(metrics, pairs, draws)
     return Alignment(
@@ -189,12 +188,13 @@ def align(
         _per_rater(metrics, pairs, draws),
         [_ceiling(name, values, draws) for name, values in pairs.ratings.items()],
         rankings,
+        headlines(pairs),
     )
 
 
 def headlines(pairs: RatedPairs) -> list[str]:
     """The ratings that metrics are compared on, and raters looked at one by one."""
-    return list(pairs.ratings)[:_HEADLINES]
+    return pairs.headlines
 
 
 def _check(metrics: Sequence[MeasuredMetric], pairs: RatedPairs) -> None:
@@ -241,7 +241,7 @@ def _of_means(
 ) -> tuple[list[MetricAgreement], list[MetricDifference]]:
     names = list(pairs.ratings)
     xs = [metric.oriented for metric in metrics]
-    ys = [pairs.sign * pairs.means[name] for name in names]
+    ys = [pairs.sign_of(name) * pairs.means[name] for name in names]
     by_study = resampled_correlations(xs, ys, draws.by_study)
     by_pair = resampled_correlations(xs, ys, draws.by_pair)
     found = []
@@ -311,7 +311,7 @@ def _per_rater(
     xs = [metric.oriented for metric in metrics]
     found = []
     for name in headlines(pairs):
-        ys = [pairs.sign * row for row in pairs.ratings[name]]
+        ys = [pairs.sign_of(name) * row for row in pairs.ratings[name]]
         drawn = resampled_correlations(xs, ys, draws.by_study, [_MAIN])[_MAIN]
         for k, metric in enumerate(metrics):
             for j, rater in enumerate(pairs.raters):

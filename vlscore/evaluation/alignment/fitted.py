@@ -76,7 +76,7 @@ def fit_composite(
         raise InvalidSetting("a composite cannot be fitted to ranks: those of two studies differ")
     if not metrics:
         raise InvalidSetting("no metric is left to make a composite of")
-    y = pairs.sign * pairs.means[rating]
+    y = pairs.sign_of(rating) * pairs.means[rating]
     values = np.stack([y, *(metric.values for metric in metrics)])
     there = np.asarray(np.isfinite(values).all(axis=0))
     studies = [study for study, is_there in zip(pairs.studies, there, strict=True) if is_there]

@@ -16,6 +16,10 @@ from vlscore.evaluation.alignment.rated_pairs import Array, RatedPairs, missing_
 from vlscore.metrics import Item, Metric, Scorer, ValueColumns, find_metric, find_metrics
 
 _VALUES, _FAILED = "values.npy", "failed.json"
+# RadEvalX's table of published values (metrcis_scores_m2tr.csv): the column of its ids, one that is
+# no value, and one of which smaller values are better.
+_RADEVALX = frozenset({"report_id", "radgraph_f1", "radcliq"})
+_RADEVALX_ID, _RADEVALX_OTHER, _RADEVALX_LOWER = "report_id", "id", "radcliq"
 # Row of the pairs and name of the metric -> why there is no value.
 Failures = dict[tuple[int, str], str]
 
@@ -161,7 +165,8 @@ def read_values(
 ) -> tuple[list[MeasuredMetric], Failures, list[str]]:
     """Values that were computed elsewhere: one row a pair, one column a metric.
 
-    Directions and cells that are no numbers are treated as `ValueColumns` does.
+    Directions and cells that are no numbers are treated as `ValueColumns` does. RadEvalX's own
+    table of values is read as it is published.
 
     Args:
         study_column, candidate_column: whose cells are the pairs' ids; the latter may be absent
@@ -175,9 +180,13 @@ def read_values(
     """
     path = Path(path)
     found = columns_of(path)
+    ids = {study_column, candidate_column}
+    if study_column not in found and set(found) >= _RADEVALX:
+        study_column, ids = _RADEVALX_ID, {_RADEVALX_ID, _RADEVALX_OTHER}
+        lower_is_better = {*lower_is_better, _RADEVALX_LOWER}
     alone = len(set(pairs.studies)) == len(pairs)
     missing_columns(path, found, [study_column, *([] if alone else [candidate_column])])
-    names = [name for name in found if name not in (study_column, candidate_column)]
+    names = [name for name in found if name not in ids]
     if not names:
         raise InvalidTable(f"{path}: has no column of values beside those of the ids")
     columns = ValueColumns(path, names, lower_is_better)

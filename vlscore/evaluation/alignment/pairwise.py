@@ -61,7 +61,7 @@ def ranking_agreement(
     found = []
     for name, values in pairs.ratings.items():
         # (k, couples) what each rater says of each couple: 1, 0 or -1; nan where not rated.
-        said = np.sign(pairs.sign * (values[:, first] - values[:, second]))
+        said = np.sign(pairs.sign_of(name) * (values[:, first] - values[:, second]))
         names = np.array([pairs.studies[k] for k in first])
         for metric, numbers in metrics.items():
             ordered = np.sign(numbers[first] - numbers[second])

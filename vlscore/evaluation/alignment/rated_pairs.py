@@ -5,7 +5,7 @@ Gathering ratings row by row into RatedPairs; every reader of a layout ends here
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vlscore.data import BadRow, StudyImages, number_of
-from vlscore.errors import InvalidStudy, InvalidTable
+from vlscore.errors import InvalidSetting, InvalidStudy, InvalidTable
 
 Array = NDArray[np.float64]
 Meaning = Literal["errors", "quality", "ranks"]
@@ -23,6 +23,8 @@ Meaning = Literal["errors", "quality", "ranks"]
 CountKey = tuple[str, bool | None]
 MEANINGS: tuple[Meaning, ...] = ("errors", "quality", "ranks")
 
+# For error counts the first two ratings are all errors and the significant ones.
+_HEADLINES = 2
 TOTAL, SIGNIFICANT, INSIGNIFICANT = "total errors", "significant errors", "insignificant errors"
 
 
@@ -41,6 +43,7 @@ class RatedPairs:
             empty where errors were not counted by category.
         meaning: "errors" (more is worse), "quality" (more is better), or "ranks" (1 is the best
             candidate of its study; ranks of two studies cannot be compared).
+        qualities: names of ratings of which more is better although the others count errors.
         references, texts: the reports; None where the set does not bring them.
         images: of each pair's study, None where it has none; None where the set brings none.
         rows: number of each pair's first row in the table; None where the set is several files.
@@ -62,6 +65,7 @@ class RatedPairs:
     notes: tuple[str, ...] = field(default=())
     files: tuple[Path, ...] = ()
     counts: Mapping[CountKey, Array] = field(default_factory=dict)
+    qualities: frozenset[str] = frozenset()
 
     def __len__(self) -> int:
         return len(self.studies)
@@ -78,7 +82,8 @@ class RatedPairs:
             None if each is None else list(map(str, each.images)) for each in self.images or ()
         ]
         texts = [self.studies, self.candidates, self.references, self.texts, shown]
-        facts = json.dumps([*texts, self.raters, list(self.ratings), self.meaning])
+        meaning = [self.meaning, *([sorted(self.qualities)] if self.qualities else [])]
+        facts = json.dumps([*texts, self.raters, list(self.ratings), *meaning])
         digest = hashlib.sha256(facts.encode("utf-8"))
         for values in self.ratings.values():
             digest.update(np.ascontiguousarray(values, dtype="<f8").tobytes())
@@ -86,8 +91,48 @@ class RatedPairs:
 
     @property
     def sign(self) -> int:
-        """1 where a larger rating is a better report, else -1."""
+        """1 where a larger rating is a better report, else -1; `sign_of` asks for one rating."""
         return 1 if self.meaning == "quality" else -1
+
+    def sign_of(self, rating: str) -> int:
+        """1 where a larger value of this rating is a better report, else -1."""
+        return 1 if rating in self.qualities else self.sign
+
+    @property
+    def headlines(self) -> list[str]:
+        """The ratings that metrics are compared on: all errors, significant ones, the quality."""
+        others = [name for name in self.ratings if name not in self.qualities]
+        return [*others[:_HEADLINES], *(name for name in self.ratings if name in self.qualities)]
+
+    def only(self, candidates: Collection[str]) -> "RatedPairs":
+        """The pairs of some candidates, as those of one generator.
+
+        Raises: InvalidSetting for a candidate that there is not.
+        """
+        if unknown := sorted(set(candidates) - set(self.candidates)):
+            known = ", ".join(dict.fromkeys(self.candidates))
+            raise InvalidSetting(
+                f"{self.source} has no candidate {', '.join(unknown)}; it has: {known[:300]}"
+            )
+        return self.at([k for k, name in enumerate(self.candidates) if name in set(candidates)])
+
+    def at(self, places: Sequence[int]) -> "RatedPairs":
+        """The pairs at these places, in their order."""
+        rows = np.asarray(places, dtype=np.intp)
+
+        def chosen(values: tuple[Any, ...] | None) -> tuple[Any, ...] | None:
+            return None if values is None else tuple(values[k] for k in places)
+
+        return replace(
+            self,
+            studies=tuple(self.studies[k] for k in places),
+            candidates=tuple(self.candidates[k] for k in places),
+            ratings={name: values[:, rows] for name, values in self.ratings.items()},
+            counts={key: values[:, rows] for key, values in self.counts.items()},
+            references=chosen(self.references),
+            texts=chosen(self.texts),
+            images=chosen(self.images),
+        )
 
     @cached_property
     def means(self) -> dict[str, Array]:
@@ -130,6 +175,7 @@ class Builder:
     meaning: Meaning = "errors"
     notes: list[str] = field(default_factory=list)
     bad: list[BadRow] = field(default_factory=list)
+    qualities: frozenset[str] = frozenset()
     _pairs: dict[Pair, _Texts] = field(default_factory=dict)
     _rows: dict[Pair, int | None] = field(default_factory=dict)
     _raters: dict[str, None] = field(default_factory=dict)
@@ -222,6 +268,7 @@ class Builder:
             raters=tuple(raters),
             ratings={name: values[:, rated] for name, values in ratings.items()},
             meaning=self.meaning,
+            qualities=self.qualities,
             references=tuple(t.reference or "" for t in texts) if has_references else None,
             texts=tuple(t.text or "" for t in texts) if has_texts else None,
             images=tuple(t.images for t in texts) if has_images else None,

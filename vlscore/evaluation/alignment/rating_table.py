@@ -42,6 +42,7 @@ from vlscore.evaluation.alignment.rated_sets import (
     read_rexval,
 )
 from vlscore.evaluation.alignment.rated_sets import FOLDER as RADPREF_FOLDER
+from vlscore.evaluation.alignment.rated_sets import REPORTS as RADPREF_REPORTS
 from vlscore.evaluation.alignment.sheets import KEY, read_sheets
 
 ONE_RATER = "rater"
@@ -204,14 +205,24 @@ TABLE = "table"
 
 @dataclass(frozen=True)
 class _Layout:
-    """A reader, and by what its sets are known: files of a folder, or columns of a table."""
+    """A reader, and by what its sets are known: files of a folder, or columns of a table.
+
+    Attributes:
+        read: the reader.
+        files: that a folder has, all of them.
+        either: that a folder may have, one of them.
+        columns: that a table has.
+    """
 
     read: Callable[[Path], RatedPairs]
     files: frozenset[str] = frozenset()
+    either: frozenset[str] = frozenset()
     columns: frozenset[str] = frozenset()
 
     def fits(self, path: Path) -> bool:
         if path.is_dir():
+            if self.either:
+                return any((path / name).exists() for name in self.either)
             return bool(self.files) and all((path / name).exists() for name in self.files)
         return bool(self.columns) and self.columns <= set(columns_of(path))
 
@@ -219,7 +230,7 @@ class _Layout:
 LAYOUTS = {
     "rexval": _Layout(read_rexval, files=frozenset({REPORTS, COUNTS})),
     "radevalx": _Layout(read_radevalx, files=frozenset(RADEVALX)),
-    "radpref": _Layout(read_radpref, files=frozenset({RADPREF_FOLDER})),
+    "radpref": _Layout(read_radpref, either=frozenset({RADPREF_FOLDER, RADPREF_REPORTS})),
     "sheets": _Layout(read_sheets, files=frozenset({KEY})),
     "refisco-v0": _Layout(read_refisco_v0, columns=frozenset(V0.columns)),
     "refisco-v1": _Layout(read_refisco_v1, columns=frozenset(V1.columns)),
@@ -237,9 +248,9 @@ def layout_of(path: str | Path) -> str:
             return name
     if path.is_dir():
         known = "; ".join(
-            f"{name}: {', '.join(sorted(layout.files))}"
+            f"{name}: {', '.join(sorted(layout.files)) or ' or '.join(sorted(layout.either))}"
             for name, layout in LAYOUTS.items()
-            if layout.files
+            if layout.files or layout.either
         )
         raise InvalidTable(f"{path}: is a folder of no known rated set. Looked for {known}")
     return TABLE

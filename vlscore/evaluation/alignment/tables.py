@@ -51,16 +51,16 @@ _RANKINGS = (
 def all_tables(found: Alignment) -> list[TextTable]:
     """Every table that has rows."""
     ratings = list(dict.fromkeys(each.rating for each in found.agreements))
+    ranked = list(dict.fromkeys(each.rating for each in found.rankings))
+    first = list(found.headlines) or (ratings or ranked)[:_HEADLINES]
+    rated = [rating for rating in first if rating in ratings]
     tables = [
-        *(agreement_table(found, rating) for rating in ratings[:_HEADLINES]),
-        further_table(found, ratings[_HEADLINES:]),
-        *(difference_table(found, rating) for rating in ratings[:_HEADLINES]),
-        *(rater_table(found, rating) for rating in ratings[:_HEADLINES]),
+        *(agreement_table(found, rating) for rating in rated),
+        further_table(found, [rating for rating in ratings if rating not in first]),
+        *(difference_table(found, rating) for rating in rated),
+        *(rater_table(found, rating) for rating in rated),
         ceiling_table(found),
-        *(
-            ranking_table(found, rating)
-            for rating in list(dict.fromkeys(each.rating for each in found.rankings))[:_HEADLINES]
-        ),
+        *(ranking_table(found, rating) for rating in first if rating in ranked),
     ]
     return [table for table in tables if table.rows]
 

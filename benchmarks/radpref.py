@@ -1,0 +1,171 @@
+"""Claim: on RadPref, which anyone may download, one command says which metrics of texts follow
+three radiologists, by errors and by overall rating, and how much of that the generator alone
+explains.
+
+Protocol: RadPref's cases (reference, two generated candidates, three radiologists) as its
+repository publishes them, read by `vlscore.alignment`; every free metric of texts that runs here,
+no network, nothing fitted to these ratings. tau_b with the mean of the raters for all errors,
+significant errors (urgent or actionable findings, attributes marked significant) and the rating
+from 1 to 5; 95 % bootstrap intervals that resample cases (1,000 resamples); the same within each
+generator, because one generator is better than the other: any value that tells the two apart agrees
+with raters over both. The row "generator alone" is such a value: which of the two wrote the report,
+and nothing else. The raters' own agreement and the paired tests between metrics are those of
+`vlscore align`. The last columns have the same metrics on the phantom set of phantom_ratings.py
+(400 candidates, true errors). RadJudge's thirty orders follow, by `vlscore orders`' function.
+
+Run: python benchmarks/radpref.py FOLDER [--out benchmarks/results/radpref.md]
+FOLDER holds preference_data.json, radiologist_annotations/ (or its files) and radjudge.json.
+"""
+
+import argparse
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+from data import RADPREF, describe_file
+from machine import describe_machine, publish
+from phantom_set import write_rated_set
+from scipy.stats import spearmanr
+
+from vlscore.evaluation import (
+    Alignment,
+    MeasuredMetric,
+    RatedPairs,
+    align,
+    check_orders,
+    read_orders,
+    read_ratings,
+    run_alignment,
+)
+from vlscore.evaluation.alignment.tables import ceiling_table, difference_table
+from vlscore.metrics import Metric, Scorer, usable_metrics
+from vlscore.stats import TextTable, interval, markdown, number
+
+RESAMPLES = 1000
+PHANTOMS = {"seed": 501, "studies": 100, "candidates": 4}
+GENERATOR = "generator alone"
+_CAPTION = (
+    "tau_b with the mean of three radiologists, larger is more agreement; 95 % bootstrap intervals "
+    "over cases. '-': all values are equal."
+)
+
+
+def aligned(pairs: RatedPairs, metrics: Sequence[Metric], place: Path) -> Alignment:
+    """Metrics against the raters of some pairs, computed by `vlscore align`'s function."""
+    run = run_alignment(pairs, place, scorer=Scorer(metrics=list(metrics)), resamples=RESAMPLES)
+    assert run.result is not None
+    return run.result
+
+
+def generator_alone(pairs: RatedPairs) -> MeasuredMetric:
+    """1 for the reports of the generator that raters like better, 0 for the others'."""
+    means = {
+        name: float(np.mean(pairs.only([name]).means["rating"])) for name in set(pairs.candidates)
+    }
+    best = max(means, key=lambda name: means[name])
+    values = np.array([float(name == best) for name in pairs.candidates])
+    return MeasuredMetric(GENERATOR, values, True)
+
+
+def taus(found: Alignment) -> dict[tuple[str, str], str]:
+    """(metric, rating) -> tau_b with its interval, as text."""
+    return {(a.metric, a.rating): interval(a.by_study["tau_b"]) for a in found.agreements}
+
+
+def table_of(found: Mapping[str, Alignment], rating: str, order: Sequence[str]) -> TextTable:
+    """One row a metric, one column a set of pairs."""
+    cells = {name: taus(each) for name, each in found.items()}
+    rows = [
+        (metric, *(cells[name].get((metric, rating), "") for name in found)) for metric in order
+    ]
+    return TextTable(
+        f"Agreement with radiologists: {rating}", ("metric", *found), tuple(rows), _CAPTION
+    )
+
+
+def ordered(found: Alignment, rating: str) -> list[str]:
+    """Metrics, the one that agrees best first."""
+    mine = [each for each in found.agreements if each.rating == rating]
+    taus = {each.metric: each.by_study["tau_b"].estimate for each in mine}
+    return sorted(taus, key=lambda name: -np.nan_to_num(taus[name], nan=-2.0))
+
+
+def beside_phantoms(found: Alignment, phantoms: Alignment) -> TextTable:
+    """tau_b with significant errors on RadPref and on phantoms, and how alike the orders are."""
+    rating = "significant errors"
+    real, made = (
+        {a.metric: a.by_study["tau_b"].estimate for a in each.agreements if a.rating == rating}
+        for each in (found, phantoms)
+    )
+    names = [name for name in ordered(found, rating) if name in made]
+    rows = tuple((name, number(real[name]), number(made[name])) for name in names)
+    usable = [name for name in names if np.isfinite(real[name]) and np.isfinite(made[name])]
+    rho = spearmanr([real[n] for n in usable], [made[n] for n in usable]).statistic
+    caption = (
+        f"Spearman's correlation of the two columns over these {len(usable)} metrics: {rho:.2f}. "
+        "Several are relatives of each other, so that this is a description and no test."
+    )
+    return TextTable(
+        "Do phantoms predict the order?", ("metric", "RadPref", "phantoms"), rows, caption
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", type=Path, help="RadPref's files and radjudge.json")
+    parser.add_argument("--out", type=Path)
+    options = parser.parse_args()
+    source = RADPREF.check(options.folder / "preference_data.json")
+    pairs = read_ratings(options.folder, "radpref")
+    metrics, left_out = usable_metrics()
+    generators = sorted(set(pairs.candidates))
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        parts = {"both generators": pairs, **{f"{g} alone": pairs.only([g]) for g in generators}}
+        found = {
+            name: aligned(part, metrics, place / str(k))
+            for k, (name, part) in enumerate(parts.items())
+        }
+        write_rated_set(place / "phantoms", **PHANTOMS)
+        phantoms = aligned(read_ratings(place / "phantoms" / "ratings.csv"), metrics, place / "p")
+    both = found["both generators"]
+    # Beside the metrics, so that their tests stay those of metrics.
+    alone = align([generator_alone(pairs)], pairs, resamples=RESAMPLES)
+    shown = {**found, "both generators": _joined(both, alone)}
+    tables = [
+        *(table_of(shown, r, [*ordered(both, r), GENERATOR]) for r in pairs.headlines),
+        ceiling_table(both),
+        *(difference_table(both, rating) for rating in pairs.headlines),
+        beside_phantoms(both, phantoms),
+        *check_orders(read_orders(options.folder / "radjudge.json"), metrics).tables(),
+    ]
+    signatures = [f"{metric.name}: {metric.signature}" for metric in both.metrics]
+    means = ", ".join(f"{g} {np.mean(pairs.only([g]).means['rating']):.2f}" for g in generators)
+    report = [
+        "# RadPref and RadJudge",
+        f"{len(set(pairs.studies))} cases, {len(pairs)} candidates, {len(pairs.raters)} "
+        f"radiologists; mean rating: {means}. {describe_machine()}",
+        f"- {source}\n- {describe_file(options.folder / 'radjudge.json')}: RadJudge, same source",
+        "\n".join(f"- {note}" for note in pairs.notes),
+        markdown(tables, signatures),
+        "\n".join(f"- {name} is left out: {reason}" for name, reason in left_out.items()),
+    ]
+    publish("\n\n".join(report) + "\n", options.out)
+
+
+def _joined(one: Alignment, other: Alignment) -> Alignment:
+    """The agreements of both."""
+    return Alignment(
+        [*one.metrics, *other.metrics],
+        [*one.agreements, *other.agreements],
+        one.differences,
+        one.per_rater,
+        one.ceilings,
+        one.rankings,
+        one.headlines,
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,172 @@
+"""`vlscore dataset`: a published data set as a table that every command reads."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from vlscore.cli.options import OUTPUT, JsonOption, KeepGoingOption, QuietOption
+from vlscore.cli.output import say_of_run, terminal_width
+
+if TYPE_CHECKING:
+    from vlscore.data import DatasetSummary
+    from vlscore.stats import TextTable
+
+
+def dataset(
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            help="Data set, or package.module:Class. Without it, all names are listed.",
+            metavar="[NAME]",
+            show_default=False,
+        ),
+    ] = None,
+    folder: Annotated[
+        Path | None,
+        typer.Argument(
+            help="Folder with its files as they are published, or its single file.",
+            metavar="[FOLDER]",
+            show_default=False,
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="TABLE",
+            help="Table to write: .parquet, .jsonl or .csv. {split} in its name makes one table "
+            "for each part, as in iu_{split}.parquet.",
+            show_default=False,
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
+    films: Annotated[
+        Path | None,
+        typer.Option(
+            "--films",
+            metavar="FOLDER",
+            help="Folder of the films, where they lie apart.",
+            show_default=False,
+        ),
+    ] = None,
+    reports: Annotated[
+        Path | None,
+        typer.Option(
+            "--reports",
+            metavar="PATH",
+            help="Folder or .zip of the reports, where they lie apart (MIMIC-CXR).",
+            show_default=False,
+        ),
+    ] = None,
+    split: Annotated[
+        str,
+        typer.Option(
+            "--split",
+            metavar="NAMES",
+            help="Parts that are wanted, with commas: train, validate, test. Default: everything.",
+            show_default=False,
+        ),
+    ] = "",
+    proportions: Annotated[
+        Path | None,
+        typer.Option(
+            "--proportions",
+            metavar="FOLDER",
+            help="Write copies of films that were squeezed to a square, with their original "
+            "proportions, to this folder; the table names the copies.",
+            show_default=False,
+        ),
+    ] = None,
+    texts_only: Annotated[
+        bool,
+        typer.Option("--texts-only", help="Keep studies without a film.", show_default=False),
+    ] = False,
+    no_check: Annotated[
+        bool,
+        typer.Option(
+            "--no-check",
+            help="Take the films' paths as they are published, without a look at the disk.",
+            show_default=False,
+        ),
+    ] = False,
+    relative: Annotated[
+        bool,
+        typer.Option(
+            "--relative",
+            help="Write paths from the films' folder on, to be given as --image-root later.",
+            show_default=False,
+            rich_help_panel=OUTPUT,
+        ),
+    ] = False,
+    keep_going: KeepGoingOption = False,
+    quiet: QuietOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Make a table of a published data set: ids, patients, films, views, sections, parts.
+
+    What is left out stands with its reason in NAME.rows.csv beside the table, and is counted. The
+    exit status is 1 where files are absent or damaged, 0 where the data set itself lacks something.
+
+    Example: vlscore dataset iu-kaggle chest-xrays-indiana-university --out iu.parquet
+    """
+    import json
+
+    if name is None:
+        _list_datasets()
+        return
+    if folder is None or out is None:
+        raise typer.BadParameter("give NAME, FOLDER and --out TABLE")
+
+    from vlscore.cli.output import row_progress
+    from vlscore.data import write_dataset
+
+    with row_progress(None, "studies", quiet=quiet or as_json) as on_progress:
+        found = write_dataset(
+            name,
+            folder,
+            out,
+            films=films,
+            reports=reports,
+            split=[part.strip() for part in split.split(",") if part.strip()],
+            needs_films=not texts_only,
+            check_files=not no_check,
+            proportions=proportions,
+            relative=relative,
+            on_progress=on_progress,
+        )
+    say_of_run(found.notes, out, unchanged=False)
+    if as_json:
+        typer.echo(json.dumps(found.content(), indent=2, ensure_ascii=False))
+    elif not quiet:
+        for table in _tables(found):
+            typer.echo(table.text(terminal_width()) + "\n")
+        for path in (*found.tables.values(), found.rows_file):
+            typer.echo(f"wrote {path}")
+    if found.faults and not keep_going:
+        typer.echo(f"{found.faults} faults of the files: {found.rows_file}", err=True)
+        raise typer.Exit(1)
+
+
+def _tables(found: "DatasetSummary") -> "list[TextTable]":
+    from vlscore.stats import TextTable
+
+    parts = [
+        (part, str(count), str(found.films[part])) for part, count in sorted(found.studies.items())
+    ]
+    tables = [TextTable(found.dataset, ("part", "studies", "films"), tuple(parts))]
+    if found.omitted:
+        rows = [
+            (f"{what}: {why}", str(count)) for (what, why), count in found.omitted.most_common()
+        ]
+        tables.append(TextTable("Left out", ("what and why", "count"), tuple(rows)))
+    return tables
+
+
+def _list_datasets() -> None:
+    from vlscore.data import DATASETS, find_dataset
+
+    for known in DATASETS:
+        each = find_dataset(known)
+        typer.echo(f"{known}: {each.description}\n  needs {each.needs}\n  {each.source}")

@@ -1,0 +1,69 @@
+"""`vlscore orders`: which metrics order small cases as radiologists would."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from vlscore.cli.options import OUTPUT, JsonOption, QuietOption
+from vlscore.cli.output import terminal_width
+
+
+def orders(
+    cases: Annotated[
+        Path,
+        typer.Argument(help="Cases with their order: RadJudge's radjudge.json.", metavar="CASES"),
+    ],
+    metrics: Annotated[
+        str | None,
+        typer.Option(
+            "--metrics",
+            "-m",
+            metavar="NAMES",
+            help="Metrics of texts, with commas between them. Default: all free ones that can run.",
+            show_default=False,
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="PATH",
+            help="File for the tables, Markdown.",
+            show_default=False,
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
+    quiet: QuietOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Show which of some small cases each metric puts in the right order.
+
+    A case is a reference, two or three candidates, and the order that a radiologist expects,
+    such as RadJudge's thirty.
+
+    Example: vlscore orders radjudge.json --metrics bleu-4,rouge-l,findings-f1
+    """
+    import json
+
+    from vlscore.core import atomic_write
+    from vlscore.evaluation import check_orders, read_orders, usable_text_metrics
+    from vlscore.stats import markdown
+
+    found = check_orders(read_orders(cases), usable_text_metrics() if metrics is None else metrics)
+    tables = found.tables()
+    if out is not None:
+        with atomic_write(out) as stream:
+            stream.write(markdown(tables, []))
+    if as_json:
+        content = {
+            "cases": [case.id for case in found.cases],
+            "passed": found.passed,
+        }
+        typer.echo(json.dumps(content, indent=2, ensure_ascii=False))
+    elif not quiet:
+        for table in tables:
+            typer.echo(table.text(terminal_width()) + "\n")
+    if out is not None:
+        typer.echo(f"wrote {out}", err=as_json)

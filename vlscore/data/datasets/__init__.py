@@ -1,0 +1,1 @@
+"""Published data sets as tables of studies: one file a data set."""
