@@ -19,8 +19,7 @@ and reports are taken, by a linear map that is fitted to the means of single fin
 ideal encoder has them (`vlscore.meta.ideal_encoder`).
 
 With --stages the two towers start from those of the bundled encoder, which saw pairs alone (10,000
-scenes of seed 1), and learn one after the other: judging_stages.py, in a minute or two of a free
-core rather than five to ten.
+scenes of seed 1), and learn one after the other: judging_stages.py.
 
 One kind of change left out: report towers alone (the first stage), one without each kind and one
 with all. Test: 300 scenes with one error of that kind in a
