@@ -132,6 +132,9 @@ def _import(names: list[str]) -> None:
     for name in names:
         with contextlib.suppress(Exception):
             importlib.import_module(name)
+    if "vlscore.findings.lexicon" in names:
+        # Read once, as a process that labels many reports does.
+        sys.modules["vlscore.findings.lexicon"].load_lexicon()
 
 
 def main() -> None:

@@ -82,7 +82,7 @@ SCENARIOS = {
         "sensitivity", ["-p", "IN/perturbed", "-m", "bleu-1", "-o", "OUT", *QUICK]
     ),
     "align": Scenario(
-        "align", ["IN/ratings.jsonl", "-m", "bleu-1", "--fit", "rating", "-o", "OUT", *QUICK]
+        "align", ["IN/ratings.jsonl", "-m", "bleu-1", "--fit", "total errors", "-o", "OUT", *QUICK]
     ),
     "rating-sheets": Scenario(
         "rating-sheets", ["IN/oracle", "--raters", "ann,bob", "--out", "OUT"]
