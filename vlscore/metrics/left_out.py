@@ -21,7 +21,7 @@ def left_out_line(reasons: Mapping[str, str]) -> str:
     groups: dict[str, list[str]] = {}
     for name, reason in reasons.items():
         groups.setdefault(re.sub(rf"\b{re.escape(name)}\b", "it", reason), []).append(name)
-    parts = []
+    parts: list[str] = []
     rest: list[str] = []
     for reason, names in sorted(groups.items(), key=lambda group: -len(group[1])):
         if len(parts) == _SHOWN:

@@ -255,7 +255,8 @@ def compare_values(
         raise InvalidSetting(f"no system is called {against}; there are {', '.join(names)}")
     layout = Layout(tuple(signatures))
     numbers = np.stack([values[name].numbers for name in names])
-    measured, tested = [], []
+    measured: list[Measured] = []
+    tested: list[Tested] = []
     elsewhere = {each.name for each in given}
     quantities = chain(_quantities(numbers, layout), _given_quantities(given, names))
     for done, quantity in enumerate(quantities):
@@ -271,14 +272,16 @@ def compare_values(
             continue
         counted = statistics[:, present]
         if patients is not None:
-            counted = sums_by_group(counted, [patients[k] for k in np.flatnonzero(present)])
+            counted = sums_by_group(
+                counted, [patients[k] for k in np.flatnonzero(present).tolist()]
+            )
         sums = paired_sums(counted, resamples=resamples, permutations=permutations, seed=seed)
         sums = replace(sums, count=int(present.sum()))
         whose_names = [names[k] for k in whose]
         # Intervals of sums over patients are those of the sums; of single studies, of the values.
         plain = None if patients is not None else counted
         found = _measured(quantity, sums, whose_names, plain, resamples, seed)
-        measured.append(replace(found, values=dict.fromkeys(names, _NOTHING) | found.values))
+        measured.append(replace(found, values={**dict.fromkeys(names, _NOTHING), **found.values}))
         tested += [
             _tested(quantity, sums, whose_names, a, b)
             for a, b in combinations(range(len(whose)), 2)

@@ -8,6 +8,7 @@ import csv
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -240,10 +241,12 @@ def _by_patient(
         sums = sums_by_group(_sums(metric, tables)[has_value], groups[has_value].tolist())
         with np.errstate(invalid="ignore", divide="ignore"):
             for name in corpus:
-                corpus[name] = bootstrap_sums(
-                    sums, lambda total, name=name: corpus_of_sums(metric, total)[name]
-                )
+                corpus[name] = bootstrap_sums(sums, partial(_corpus_value, metric, name))
     return replace(found, values=values, corpus=corpus)
+
+
+def _corpus_value(metric: Metric, name: str, sums: Numbers) -> Numbers:
+    return corpus_of_sums(metric, sums)[name]
 
 
 def _column(name: str, tables: Tables) -> Numbers:
