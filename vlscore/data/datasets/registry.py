@@ -13,8 +13,7 @@ def _check(member: Any) -> None:
     is_class = isinstance(member, type) and issubclass(member, Dataset)
     if not is_class and not isinstance(member, Dataset):
         raise InvalidSetting(
-            f"{member!r} is no data set: it must be of a class derived from "
-            "vlscore.data.Dataset"
+            f"{member!r} is no data set: it must be of a class derived from vlscore.data.Dataset"
         )
 
 

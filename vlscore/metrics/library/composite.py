@@ -242,10 +242,11 @@ def _text(content: Mapping[str, Any], name: str) -> str:
 def _number(content: Mapping[str, Any], name: str) -> float:
     value = content.get(name)
     # A whole number of more than 308 digits is below inf, and beyond every float.
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        if -_LARGEST_NUMBER <= value <= _LARGEST_NUMBER:
-            return float(value)
-    raise ValueError(f'"{name}" is no finite number')
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError(f'"{name}" is no finite number')
+    if not -_LARGEST_NUMBER <= value <= _LARGEST_NUMBER:
+        raise ValueError(f'"{name}" is no finite number')
+    return float(value)
 
 
 def _number_or_none(content: Mapping[str, Any], name: str) -> float | None:
