@@ -63,6 +63,12 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ]
     _write_jsonl(folder / "studies.jsonl", studies)
     _write_csv(folder / "studies.csv", studies)
+    for system, candidate in (("ours", "candidate"), ("theirs", "reference")):
+        columns = {"reference": "reference", "candidate": candidate}
+        texts = [
+            {"id": row["id"]} | {name: row[key] for name, key in columns.items()} for row in rows
+        ]
+        _write_csv(folder / f"{system}.csv", texts)
     reports = [{"id": row["id"], "report": row["reference"]} for row in rows]
     _write_jsonl(folder / "test.jsonl", reports)
     _write_csv(

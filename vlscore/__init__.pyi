@@ -26,4 +26,5 @@ from .metrics import Metric as Metric
 from .metrics import Score as Score
 from .metrics import Scorer as Scorer
 from .metrics import ScoreTable as ScoreTable
+from .metrics import explain as explain
 from .metrics import score as score
