@@ -1,35 +1,30 @@
 """`vlscore train`: an encoder from images and reports."""
 
+import dataclasses
 import json
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from vlscore.cli.option_groups import PrintOptions, RunOptions, TableOptions, grouped
 from vlscore.cli.options import (
     OUTPUT,
     TABLE,
     TABLE_HELP,
     DeviceOption,
-    IdColumnOption,
-    ImageColumnOption,
     ImagePolicyOption,
-    ImageRootOption,
-    JsonOption,
-    KeepGoingOption,
     OutOption,
-    OverwriteOption,
     PrecisionOption,
-    QuietOption,
-    ReferenceColumnOption,
     SectionOption,
-    ViewColumnOption,
     WorkersOption,
-    column_names,
-    text_policy,
     worker_count,
 )
 from vlscore.cli.output import SHOWN_FAILURES, echo, say_of_failures, stopping
+
+if TYPE_CHECKING:
+    from vlscore.training import Preparation, Start, TrainingRun, TrainingSettings
 
 START, LEARNING, HELD_OUT = "What is trained", "Learning", "Validation"
 
@@ -69,7 +64,265 @@ def _held_out(name: str, help: str, metavar: str, **more: Any) -> Any:
     return typer.Option(name, metavar=metavar, help=help, rich_help_panel=HELD_OUT, **more)
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class StartOptions:
+    """What is trained, and the weights that it starts from."""
+
+    encoder: Annotated[
+        str,
+        typer.Option(
+            "--encoder",
+            "-e",
+            metavar="NAME",
+            help="Towers: small, or a published layout: limitr, gloria, convirt, mgca-vit, ...; "
+            "`vlscore encoders` lists them.",
+            rich_help_panel=START,
+        ),
+    ] = "small"
+    weights: Annotated[
+        Path | None,
+        typer.Option(
+            "--weights",
+            metavar="PATH",
+            help="Checkpoint of the whole encoder to go on from.",
+            show_default=False,
+            rich_help_panel=START,
+        ),
+    ] = None
+    image_weights: Annotated[
+        Path | None,
+        typer.Option(
+            "--image-weights",
+            metavar="PATH",
+            help="Of a published layout's image tower: ResNet-50 as torchvision has it, for "
+            "instance. Default: random.",
+            show_default=False,
+            rich_help_panel=START,
+        ),
+    ] = None
+    text_weights: Annotated[
+        Path | None,
+        typer.Option(
+            "--text-weights",
+            metavar="PATH",
+            help="Of its report tower: a BERT's folder, as of Bio_ClinicalBERT. Default: random.",
+            show_default=False,
+            rich_help_panel=START,
+        ),
+    ] = None
+    tokenizer: Annotated[
+        Path | None,
+        typer.Option(
+            "--tokenizer",
+            metavar="PATH",
+            help="Its vocabulary file or folder. Default: beside the weights.",
+            show_default=False,
+            rich_help_panel=START,
+        ),
+    ] = None
+    style: Annotated[
+        str | None,
+        typer.Option(
+            "--style",
+            metavar="NAME",
+            help="Of small towers: whose pooling and normalisation they follow, by the objective's "
+            "name. Default: siglip.",
+            show_default=False,
+            rich_help_panel=START,
+        ),
+    ] = None
+
+    def start(self) -> "Start":
+        """Return the start of the training."""
+        from vlscore.training import Start
+
+        return Start(
+            self.encoder,
+            self.weights,
+            self.tokenizer,
+            self.image_weights,
+            self.text_weights,
+            self.style,
+        )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class LearningOptions:
+    """Steps, their sizes, and what each is made of."""
+
+    epochs: Annotated[int, _learning("--epochs", "Passes over the training pairs.", "N", min=1)] = (
+        10
+    )
+    batch_size: Annotated[
+        int,
+        _learning(
+            "--batch-size",
+            "Pairs in one step, over all processes; each is a negative of all others.",
+            "N",
+            min=2,
+        ),
+    ] = 64
+    micro_batch: Annotated[
+        int,
+        _learning(
+            "--micro-batch",
+            "Most pairs in the towers at once; 0 for all. It bounds memory, at a third more time, "
+            "and takes no negatives away.",
+            "N",
+            min=0,
+        ),
+    ] = 0
+    learning_rate: Annotated[
+        float, _learning("--learning-rate", "AdamW's, at its largest.", "NUMBER")
+    ] = 1e-4
+    weight_decay: Annotated[
+        float, _learning("--weight-decay", "AdamW's, of matrices.", "NUMBER")
+    ] = 0.05
+    warm_up: Annotated[
+        float,
+        _learning("--warm-up", "Share of the steps in which the rate rises; then cosine.", "SHARE"),
+    ] = 0.05
+    clip: Annotated[float, _learning("--clip", "Longest gradient; 0 for no limit.", "NUMBER")] = 1.0
+    frozen_norms: Annotated[
+        bool,
+        typer.Option(
+            "--frozen-norms",
+            help="Batch norms keep their statistics: for small batches, and to go on from a "
+            "checkpoint.",
+            show_default=False,
+            rich_help_panel=LEARNING,
+        ),
+    ] = False
+    augmentation: Annotated[
+        str,
+        _learning(
+            "--augmentation",
+            "Of images: none, light, or the name of a paper. None mirrors: left stays left.",
+            "NAME",
+        ),
+    ] = "none"
+    sentences: Annotated[
+        str,
+        _learning("--sentences", "Of a report: all, shuffled, or one drawn anew.", "NAME"),
+    ] = "all"
+    duplicates_apart: Annotated[
+        bool,
+        typer.Option(
+            "--duplicates-apart/--duplicates-are-negatives",
+            help="Pairs of one study, or with equal reports, are no negatives of each other.",
+            rich_help_panel=LEARNING,
+        ),
+    ] = True
+    seed: Annotated[int, _learning("--seed", "Of all that is drawn.", "N", min=0)] = 0
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ComputeOptions:
+    """Where the training runs, and how it computes."""
+
+    precision: PrecisionOption = "fp32"
+    device: DeviceOption = None
+    workers: WorkersOption = None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ValidationOptions:
+    """What is held out, and which weights are the result."""
+
+    validation: Annotated[
+        Path | None,
+        _held_out(
+            "--validation",
+            "Table to validate on. Default: a share of the studies.",
+            "TABLE",
+            show_default=False,
+        ),
+    ] = None
+    validation_share: Annotated[
+        float, _held_out("--validation-share", "Of the studies, held out.", "SHARE")
+    ] = 0.05
+    group_column: Annotated[
+        str | None,
+        _held_out(
+            "--group-column",
+            "Column of what is held out whole, such as patients. Default: studies.",
+            "NAME",
+            show_default=False,
+        ),
+    ] = None
+    validate_every: Annotated[
+        int, _held_out("--validate-every", "Epochs between validations.", "N", min=1)
+    ] = 1
+    select: Annotated[
+        str,
+        _held_out(
+            "--select",
+            "Which weights are the result: best by recall (mean R@1, 5 and 10), by loss, or last.",
+            "NAME",
+        ),
+    ] = "recall"
+    patience: Annotated[
+        int,
+        _held_out(
+            "--patience", "Validations without a better one until it ends; 0: never.", "N", min=0
+        ),
+    ] = 0
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PairOptions:
+    """How images and reports of the table become pairs."""
+
+    image_policy: ImagePolicyOption = "auto"
+    views: Annotated[
+        str,
+        typer.Option(
+            "--views",
+            metavar="POLICY",
+            help="Images of one study: first-frontal, or frontal+lateral for an encoder with a "
+            "tower for lateral views.",
+            rich_help_panel=TABLE,
+        ),
+    ] = "first-frontal"
+    section: SectionOption = "all"
+    pairs: Annotated[
+        Path | None,
+        typer.Option(
+            "--pairs",
+            metavar="FOLDER",
+            help="Folder for decoded images, which runs on one table share. Default: pairs in the "
+            "results.",
+            show_default=False,
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None
+
+    def preparation(
+        self, path: Path, table: TableOptions, start: "Start", group: str | None
+    ) -> "Preparation":
+        """Return the table at `path`, and how its rows become pairs.
+
+        Args: group: column of what is held out as a whole; None for studies.
+        """
+        from vlscore.data import ImagePolicy, TextPolicy, open_studies
+        from vlscore.training import Preparation
+
+        opened = open_studies(
+            path,
+            needs={"image", "reference"},
+            image_root=table.image_root,
+            columns=table.columns("id", "image", "reference", "view"),
+            also=[group] if group is not None else [],
+            unique=False,
+        )
+        policy = ImagePolicy.named(self.image_policy)
+        text = TextPolicy(self.section)
+        return Preparation(opened, start.kept_side, policy, text, self.views, group)
+
+
+@grouped("candidate_column")
 def train(
+    *,
     context: typer.Context,
     studies: Annotated[Path, typer.Argument(help=TABLE_HELP, metavar="STUDIES")],
     out: OutOption,
@@ -95,208 +348,14 @@ def train(
             show_default=False,
         ),
     ] = None,
-    encoder: Annotated[
-        str,
-        typer.Option(
-            "--encoder",
-            "-e",
-            metavar="NAME",
-            help="Towers: small, or a published layout: limitr, gloria, convirt, mgca-vit, ...; "
-            "`vlscore encoders` lists them.",
-            rich_help_panel=START,
-        ),
-    ] = "small",
-    weights: Annotated[
-        Path | None,
-        typer.Option(
-            "--weights",
-            metavar="PATH",
-            help="Checkpoint of the whole encoder to go on from.",
-            show_default=False,
-            rich_help_panel=START,
-        ),
-    ] = None,
-    image_weights: Annotated[
-        Path | None,
-        typer.Option(
-            "--image-weights",
-            metavar="PATH",
-            help="Of a published layout's image tower: ResNet-50 as torchvision has it, for "
-            "instance. Default: random.",
-            show_default=False,
-            rich_help_panel=START,
-        ),
-    ] = None,
-    text_weights: Annotated[
-        Path | None,
-        typer.Option(
-            "--text-weights",
-            metavar="PATH",
-            help="Of its report tower: a BERT's folder, as of Bio_ClinicalBERT. Default: random.",
-            show_default=False,
-            rich_help_panel=START,
-        ),
-    ] = None,
-    tokenizer: Annotated[
-        Path | None,
-        typer.Option(
-            "--tokenizer",
-            metavar="PATH",
-            help="Its vocabulary file or folder. Default: beside the weights.",
-            show_default=False,
-            rich_help_panel=START,
-        ),
-    ] = None,
-    style: Annotated[
-        str | None,
-        typer.Option(
-            "--style",
-            metavar="NAME",
-            help="Of small towers: whose pooling and normalisation they follow, by the objective's "
-            "name. Default: siglip.",
-            show_default=False,
-            rich_help_panel=START,
-        ),
-    ] = None,
-    epochs: Annotated[
-        int, _learning("--epochs", "Passes over the training pairs.", "N", min=1)
-    ] = 10,
-    batch_size: Annotated[
-        int,
-        _learning(
-            "--batch-size",
-            "Pairs in one step, over all processes; each is a negative of all others.",
-            "N",
-            min=2,
-        ),
-    ] = 64,
-    micro_batch: Annotated[
-        int,
-        _learning(
-            "--micro-batch",
-            "Most pairs in the towers at once; 0 for all. It bounds memory, at a third more time, "
-            "and takes no negatives away.",
-            "N",
-            min=0,
-        ),
-    ] = 0,
-    learning_rate: Annotated[
-        float, _learning("--learning-rate", "AdamW's, at its largest.", "NUMBER")
-    ] = 1e-4,
-    weight_decay: Annotated[
-        float, _learning("--weight-decay", "AdamW's, of matrices.", "NUMBER")
-    ] = 0.05,
-    warm_up: Annotated[
-        float,
-        _learning("--warm-up", "Share of the steps in which the rate rises; then cosine.", "SHARE"),
-    ] = 0.05,
-    clip: Annotated[
-        float, _learning("--clip", "Longest gradient; 0 for no limit.", "NUMBER")
-    ] = 1.0,
-    frozen_norms: Annotated[
-        bool,
-        typer.Option(
-            "--frozen-norms",
-            help="Batch norms keep their statistics: for small batches, and to go on from a "
-            "checkpoint.",
-            show_default=False,
-            rich_help_panel=LEARNING,
-        ),
-    ] = False,
-    augmentation: Annotated[
-        str,
-        _learning(
-            "--augmentation",
-            "Of images: none, light, or the name of a paper. None mirrors: left stays left.",
-            "NAME",
-        ),
-    ] = "none",
-    sentences: Annotated[
-        str,
-        _learning("--sentences", "Of a report: all, shuffled, or one drawn anew.", "NAME"),
-    ] = "all",
-    duplicates_apart: Annotated[
-        bool,
-        typer.Option(
-            "--duplicates-apart/--duplicates-are-negatives",
-            help="Pairs of one study, or with equal reports, are no negatives of each other.",
-            rich_help_panel=LEARNING,
-        ),
-    ] = True,
-    seed: Annotated[int, _learning("--seed", "Of all that is drawn.", "N", min=0)] = 0,
-    precision: PrecisionOption = "fp32",
-    device: DeviceOption = None,
-    workers: WorkersOption = None,
-    validation: Annotated[
-        Path | None,
-        _held_out(
-            "--validation",
-            "Table to validate on. Default: a share of the studies.",
-            "TABLE",
-            show_default=False,
-        ),
-    ] = None,
-    validation_share: Annotated[
-        float, _held_out("--validation-share", "Of the studies, held out.", "SHARE")
-    ] = 0.05,
-    group_column: Annotated[
-        str | None,
-        _held_out(
-            "--group-column",
-            "Column of what is held out whole, such as patients. Default: studies.",
-            "NAME",
-            show_default=False,
-        ),
-    ] = None,
-    validate_every: Annotated[
-        int, _held_out("--validate-every", "Epochs between validations.", "N", min=1)
-    ] = 1,
-    select: Annotated[
-        str,
-        _held_out(
-            "--select",
-            "Which weights are the result: best by recall (mean R@1, 5 and 10), by loss, or last.",
-            "NAME",
-        ),
-    ] = "recall",
-    patience: Annotated[
-        int,
-        _held_out(
-            "--patience", "Validations without a better one until it ends; 0: never.", "N", min=0
-        ),
-    ] = 0,
-    image_root: ImageRootOption = None,
-    id_column: IdColumnOption = "id",
-    image_column: ImageColumnOption = "image",
-    reference_column: ReferenceColumnOption = "reference",
-    view_column: ViewColumnOption = "view",
-    image_policy: ImagePolicyOption = "auto",
-    views: Annotated[
-        str,
-        typer.Option(
-            "--views",
-            metavar="POLICY",
-            help="Images of one study: first-frontal, or frontal+lateral for an encoder with a "
-            "tower for lateral views.",
-            rich_help_panel=TABLE,
-        ),
-    ] = "first-frontal",
-    section: SectionOption = "all",
-    pairs: Annotated[
-        Path | None,
-        typer.Option(
-            "--pairs",
-            metavar="FOLDER",
-            help="Folder for decoded images, which runs on one table share. Default: pairs in the "
-            "results.",
-            show_default=False,
-            rich_help_panel=OUTPUT,
-        ),
-    ] = None,
-    overwrite: OverwriteOption = False,
-    keep_going: KeepGoingOption = False,
-    quiet: QuietOption = False,
-    as_json: JsonOption = False,
+    starting: StartOptions,
+    learning: LearningOptions,
+    compute: ComputeOptions,
+    held_out: ValidationOptions,
+    table: TableOptions,
+    pairing: PairOptions,
+    running: RunOptions,
+    printing: PrintOptions,
 ) -> None:
     """Train an encoder on images and their reports.
 
@@ -315,59 +374,22 @@ def train(
     """
     from vlscore.cli.output import training_progress
     from vlscore.core import Place
-    from vlscore.data import ImagePolicy, open_studies
-    from vlscore.training import Preparation, Start, TrainingSettings
     from vlscore.training import train as run
 
     _check_config(context, config)
-    settings = TrainingSettings(
-        objective=objective,
-        epochs=epochs,
-        batch_size=batch_size,
-        learning_rate=learning_rate,
-        weight_decay=weight_decay,
-        warm_up=warm_up,
-        clip=clip,
-        precision=precision,
-        frozen_norms=frozen_norms,
-        augmentation=augmentation,
-        sentences=sentences,
-        duplicates_apart=duplicates_apart,
-        validation_share=validation_share,
-        validate_every=validate_every,
-        select=select,
-        patience=patience,
-        seed=seed,
-    )
-
-    def preparation(path: Path) -> Preparation:
-        columns = column_names(
-            id=id_column, image=image_column, reference=reference_column, view=view_column
-        )
-        table = open_studies(
-            path,
-            needs={"image", "reference"},
-            image_root=image_root,
-            columns=columns,
-            also=[group_column] if group_column is not None else [],
-            unique=False,
-        )
-        return Preparation(
-            table,
-            start.kept_side,
-            ImagePolicy.named(image_policy),
-            text_policy(section),
-            views,
-            group_column,
-        )
-
-    start = Start(encoder, weights, tokenizer, image_weights, text_weights, style)
-    made = preparation(studies)
-    held = preparation(validation) if validation is not None else None
-    is_quiet = quiet or as_json or not Place.launched().leads
+    settings = _settings(objective, learning, compute, held_out)
+    start, group = starting.start(), held_out.group_column
+    made = pairing.preparation(studies, table, start, group)
+    held = None
+    if held_out.validation is not None:
+        held = pairing.preparation(held_out.validation, table, start, group)
+    leads = Place.launched().leads
     with (
         stopping(out, "finished steps are"),
-        training_progress(made.table.count(), quiet=is_quiet) as (on_progress, on_step),
+        training_progress(made.table.count(), quiet=printing.hides_progress or not leads) as (
+            on_progress,
+            on_step,
+        ),
     ):
         result = run(
             made,
@@ -375,31 +397,55 @@ def train(
             settings,
             start,
             validation=held,
-            pairs=pairs,
-            workers=worker_count(workers),
-            micro_batch=micro_batch,
-            device=device,
-            overwrite=overwrite,
-            keep_going=keep_going,
+            pairs=pairing.pairs,
+            workers=worker_count(compute.workers),
+            micro_batch=learning.micro_batch,
+            device=compute.device,
+            overwrite=running.overwrite,
+            keep_going=running.keep_going,
             on_progress=on_progress,
             on_step=on_step,
         )
-    if not Place.launched().leads:
-        return
-    for note in made.table.notes:
+    if leads:
+        _print(result, out, made.table.notes, printing)
+        if result.failed and not running.keep_going:
+            raise typer.Exit(1)
+
+
+def _settings(
+    objective: str,
+    learning: LearningOptions,
+    compute: ComputeOptions,
+    held_out: ValidationOptions,
+) -> "TrainingSettings":
+    """Return the settings that the options choose."""
+    from vlscore.training import TrainingSettings
+
+    chosen = {
+        "objective": objective,
+        **dataclasses.asdict(learning),
+        **dataclasses.asdict(compute),
+        **dataclasses.asdict(held_out),
+    }
+    return TrainingSettings(
+        **{each.name: chosen[each.name] for each in dataclasses.fields(TrainingSettings)}
+    )
+
+
+def _print(result: "TrainingRun", out: Path, notes: Iterable[str], printing: PrintOptions) -> None:
+    """Print what was trained, and the rows that gave no pair."""
+    for note in notes:
         echo(f"note: {note}", err=True)
     if result.unchanged:
         echo(f"{out} holds this encoder already; nothing was trained", err=True)
     elif result.resumed_from:
         echo(f"went on after step {result.resumed_from}", err=True)
-    if as_json:
+    if printing.as_json:
         echo(json.dumps(result.record, indent=2, ensure_ascii=False))
-    elif not quiet:
+    elif not printing.quiet:
         echo(result.summary())
         echo(f"wrote {out}: use it with --encoder {result.encoder} --weights {out}")
     if result.failed:
         what = "rows gave no pair" if len(result.failed) > 1 else "row gave no pair"
         say_of_failures(list(result.failed[:SHOWN_FAILURES]), len(result.failed), what)
         echo(f"all of them: {out / 'failures.csv'}", err=True)
-        if not keep_going:
-            raise typer.Exit(1)
