@@ -7,14 +7,14 @@ import dataclasses
 import functools
 import inspect
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vlscore.cli import options as opt
 
 if TYPE_CHECKING:
-    from vlscore.data import ColumnNames, TextPolicy
+    from vlscore.data import ColumnNames, StudyTable, TextPolicy
     from vlscore.embedding import StudyEmbedder
     from vlscore.evaluation import RatingColumns
     from vlscore.metrics import Scorer
@@ -104,6 +104,19 @@ class TableOptions:
         """Return the columns of these roles, such as "image"; of all five without roles."""
         wanted = roles or ("id", "image", "reference", "candidate", "view")
         return opt.column_names(**{role: getattr(self, f"{role}_column") for role in wanted})
+
+    def studies(self, path: Path, needs: Collection[str], *roles: str) -> "StudyTable":
+        """Return the table at `path`.
+
+        Args:
+            needs: roles that each row must have, such as "image".
+            roles: as of `columns`.
+        """
+        from vlscore.data import open_studies
+
+        return open_studies(
+            path, needs=needs, image_root=self.image_root, columns=self.columns(*roles)
+        )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -246,8 +259,8 @@ class PrintOptions:
     as_json: opt.JsonOption = False
 
     @property
-    def hides_progress(self) -> bool:
-        """Whether no progress is shown."""
+    def is_silent(self) -> bool:
+        """Whether neither progress nor tables are printed."""
         return self.quiet or self.as_json
 
 

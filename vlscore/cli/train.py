@@ -64,6 +64,30 @@ def _held_out(name: str, help: str, metavar: str, **more: Any) -> Any:
     return typer.Option(name, metavar=metavar, help=help, rich_help_panel=HELD_OUT, **more)
 
 
+ObjectiveOption = Annotated[
+    str,
+    typer.Option(
+        "--objective",
+        metavar="NAME",
+        help="Loss, by the name of its paper: convirt, siglip, gloria, limitr, mgca, biovil, "
+        "medclip; or judging, for encoders that judge reports; with settings of its own, as in "
+        "'convirt(temperature=0.07)'.",
+    ),
+]
+ConfigOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--config",
+        is_eager=True,
+        callback=_config,
+        metavar="FILE",
+        help="TOML file with any of these options, as in batch_size = 256; options given here "
+        "go before it. Every result has one, training.toml, which repeats its run.",
+        show_default=False,
+    ),
+]
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class StartOptions:
     """What is trained, and the weights that it starts from."""
@@ -326,28 +350,8 @@ def train(
     context: typer.Context,
     studies: Annotated[Path, typer.Argument(help=TABLE_HELP, metavar="STUDIES")],
     out: OutOption,
-    objective: Annotated[
-        str,
-        typer.Option(
-            "--objective",
-            metavar="NAME",
-            help="Loss, by the name of its paper: convirt, siglip, gloria, limitr, mgca, biovil, "
-            "medclip; or judging, for encoders that judge reports; with settings of its own, as in "
-            "'convirt(temperature=0.07)'.",
-        ),
-    ] = "convirt",
-    config: Annotated[
-        Path | None,
-        typer.Option(
-            "--config",
-            is_eager=True,
-            callback=_config,
-            metavar="FILE",
-            help="TOML file with any of these options, as in batch_size = 256; options given here "
-            "go before it. Every result has one, training.toml, which repeats its run.",
-            show_default=False,
-        ),
-    ] = None,
+    objective: ObjectiveOption = "convirt",
+    config: ConfigOption = None,
     starting: StartOptions,
     learning: LearningOptions,
     compute: ComputeOptions,
@@ -386,7 +390,7 @@ def train(
     leads = Place.launched().leads
     with (
         stopping(out, "finished steps are"),
-        training_progress(made.table.count(), quiet=printing.hides_progress or not leads) as (
+        training_progress(made.table.count(), quiet=printing.is_silent or not leads) as (
             on_progress,
             on_step,
         ),
