@@ -1,53 +1,38 @@
 """`vlscore align`: which metrics agree with radiologists."""
 
+import dataclasses
+import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vlscore.cli import options as rating_options
+from vlscore.cli.option_groups import (
+    BootstrapOptions,
+    EncoderOptions,
+    PrintOptions,
+    RatingOptions,
+    ReadingOptions,
+    ResourceOptions,
+    RunOptions,
+    SectionOptions,
+    grouped,
+)
 from vlscore.cli.options import (
     RATINGS_HELP,
     TABLE,
-    BatchSizeOption,
     CandidateColumnOption,
-    CandidateIdColumnOption,
-    CandidateSectionOption,
-    CategoryColumnOption,
-    CompileOption,
-    ConstantOption,
-    DeviceOption,
-    EncoderOption,
     FigureOption,
     IdColumnOption,
     ImageColumnOption,
-    ImagePolicyOption,
     ImageRootOption,
-    JsonOption,
-    KeepGoingOption,
     LayoutOption,
-    NoCacheOption,
     OutOption,
-    OverwriteOption,
-    PrecisionOption,
-    QuietOption,
-    RaterColumnOption,
-    RaterColumnsOption,
-    RatingColumnsOption,
     ReferenceColumnOption,
-    ReferenceSectionOption,
-    ResamplesOption,
-    SectionOption,
-    SeedOption,
-    SignificantColumnOption,
-    StudyColumnOption,
-    TokenizerOption,
     ViewColumnOption,
-    ViewsOption,
-    WeightsOption,
     column_names,
-    make_scorer,
-    text_policy,
+    named_path,
+    names_of,
 )
 from vlscore.cli.output import (
     SHOWN_FAILURES,
@@ -60,13 +45,45 @@ from vlscore.cli.output import (
     terminal_width,
 )
 
+if TYPE_CHECKING:
+    from vlscore.data import StudyTable
+    from vlscore.evaluation import AlignmentRun, RatedPairs
 
-def align(
-    ratings: Annotated[
-        Path,
-        typer.Argument(help=RATINGS_HELP, metavar="RATINGS"),
-    ],
-    out: OutOption,
+
+MeaningOption = Annotated[
+    str,
+    typer.Option(
+        "--ratings-are",
+        metavar="NAME",
+        help="What a table's ratings say: errors (more is worse), quality (more is better), "
+        "ranks (1 is the best candidate of its study).",
+    ),
+]
+FitOption = Annotated[
+    str | None,
+    typer.Option(
+        "--fit",
+        metavar="RATING",
+        help='Also fit a composite of the computed metrics to a rating, as in "total errors"; '
+        "--metrics composite:FOLDER/composite.json then is a metric.",
+        show_default=False,
+    ),
+]
+CandidatesOption = Annotated[
+    str,
+    typer.Option(
+        "--candidates",
+        metavar="NAMES",
+        help="Candidates that are looked at, with commas, as one generator. Default: all.",
+        show_default=False,
+    ),
+]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class AlignedOptions:
+    """Metrics that are compared with ratings: computed here, or elsewhere."""
+
     metrics: Annotated[
         list[str] | None,
         typer.Option(
@@ -79,7 +96,7 @@ def align(
             "vlscore, or none with --values.",
             show_default=False,
         ),
-    ] = None,
+    ] = None
     values: Annotated[
         Path | None,
         typer.Option(
@@ -87,7 +104,7 @@ def align(
             metavar="PATH",
             help="Table of values computed elsewhere: study_id, candidate_id, one column a metric.",
         ),
-    ] = None,
+    ] = None
     lower_is_better: Annotated[
         str,
         typer.Option(
@@ -96,49 +113,27 @@ def align(
             help="Columns of --values, with commas, of which smaller values are better.",
             show_default=False,
         ),
-    ] = "",
-    meaning: Annotated[
-        str,
-        typer.Option(
-            "--ratings-are",
-            metavar="NAME",
-            help="What a table's ratings say: errors (more is worse), quality (more is better), "
-            "ranks (1 is the best candidate of its study).",
-        ),
-    ] = "errors",
-    fit: Annotated[
-        str | None,
-        typer.Option(
-            "--fit",
-            metavar="RATING",
-            help='Also fit a composite of the computed metrics to a rating, as in "total errors"; '
-            "--metrics composite:FOLDER/composite.json then is a metric.",
-            show_default=False,
-        ),
-    ] = None,
-    layout: LayoutOption = None,
-    candidates: Annotated[
-        str,
-        typer.Option(
-            "--candidates",
-            metavar="NAMES",
-            help="Candidates that are looked at, with commas, as one generator. Default: all.",
-            show_default=False,
-        ),
-    ] = "",
-    resamples: ResamplesOption = 1000,
-    seed: SeedOption = 0,
-    study_column: StudyColumnOption = "study_id",
-    candidate_id_column: CandidateIdColumnOption = "candidate_id",
-    rater_column: RaterColumnOption = "rater",
-    rating_columns: RatingColumnsOption = "rating",
-    rater_columns: RaterColumnsOption = "",
-    category_column: CategoryColumnOption = "category",
-    significant_column: SignificantColumnOption = "significant",
-    reference_column: ReferenceColumnOption = "reference",
-    candidate_column: CandidateColumnOption = "candidate",
-    image_column: ImageColumnOption = "image",
-    image_root: ImageRootOption = None,
+    ] = ""
+
+    def wanted(self) -> tuple[list[str] | None, list[str]]:
+        """Return the metrics to compute, None for the default, and their columns."""
+        from vlscore.core import split_names
+        from vlscore.evaluation import split_values
+
+        if self.metrics is None:
+            return None, []
+        computed, columns = split_values(split_names(",".join(self.metrics)))
+        return list(computed), columns
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RatedTextOptions:
+    """Where reports and images of rated candidates are."""
+
+    reference_column: ReferenceColumnOption = "reference"
+    candidate_column: CandidateColumnOption = "candidate"
+    image_column: ImageColumnOption = "image"
+    image_root: ImageRootOption = None
     studies: Annotated[
         Path | None,
         typer.Option(
@@ -147,7 +142,7 @@ def align(
             help="Table with the studies' ids and images, where RATINGS names no images.",
             rich_help_panel=TABLE,
         ),
-    ] = None,
+    ] = None
     reports: Annotated[
         list[str] | None,
         typer.Option(
@@ -158,28 +153,70 @@ def align(
             show_default=False,
             rich_help_panel=TABLE,
         ),
-    ] = None,
-    id_column: IdColumnOption = "id",
-    view_column: ViewColumnOption = "view",
-    encoder: EncoderOption = None,
-    weights: WeightsOption = None,
-    tokenizer: TokenizerOption = None,
-    C: ConstantOption = None,
-    device: DeviceOption = None,
-    precision: PrecisionOption = "fp32",
-    compile: CompileOption = False,
-    batch_size: BatchSizeOption = None,
-    no_cache: NoCacheOption = False,
-    image_policy: ImagePolicyOption = "auto",
-    views: ViewsOption = "first-frontal",
-    section: SectionOption = "all",
-    reference_section: ReferenceSectionOption = None,
-    candidate_section: CandidateSectionOption = None,
+    ] = None
+    id_column: IdColumnOption = "id"
+    view_column: ViewColumnOption = "view"
+
+    def of_ratings(self) -> dict[str, str]:
+        """Return the columns of texts and images in the table of ratings, by role."""
+        # With tables of reports or studies the options name columns of those tables.
+        return {
+            "reference": "reference" if self.reports else self.reference_column,
+            "candidate": "candidate" if self.reports else self.candidate_column,
+            "image": "image" if self.studies is not None else self.image_column,
+        }
+
+    def with_reports(self, pairs: "RatedPairs") -> "RatedPairs":
+        """Return the pairs with the reports of --reports, where it was used."""
+        from vlscore.data import open_studies
+        from vlscore.evaluation import with_reports
+
+        if not self.reports:
+            return pairs
+        texts = column_names(
+            id=self.id_column, reference=self.reference_column, candidate=self.candidate_column
+        )
+        tables = {
+            name: open_studies(path, needs={"reference", "candidate"}, columns=texts)
+            for name, path in map(named_path, self.reports)
+        }
+        return with_reports(pairs, tables)
+
+    def table(self) -> "StudyTable | None":
+        """Return the table of --studies; None without it."""
+        from vlscore.data import open_studies
+
+        if self.studies is None:
+            return None
+        names = column_names(id=self.id_column, image=self.image_column, view=self.view_column)
+        return open_studies(
+            self.studies, needs={"image"}, image_root=self.image_root, columns=names
+        )
+
+
+@grouped("workers")
+def align(
+    *,
+    ratings: Annotated[
+        Path,
+        typer.Argument(help=RATINGS_HELP, metavar="RATINGS"),
+    ],
+    out: OutOption,
+    aligned: AlignedOptions,
+    meaning: MeaningOption = "errors",
+    fit: FitOption = None,
+    layout: LayoutOption = None,
+    candidates: CandidatesOption = "",
+    bootstrap: BootstrapOptions,
+    rating: RatingOptions,
+    texts: RatedTextOptions,
+    encoding: EncoderOptions,
+    resources: ResourceOptions,
+    reading: ReadingOptions,
+    sections: SectionOptions,
     figure: FigureOption = None,
-    overwrite: OverwriteOption = False,
-    keep_going: KeepGoingOption = False,
-    quiet: QuietOption = False,
-    as_json: JsonOption = False,
+    running: RunOptions,
+    printing: PrintOptions,
 ) -> None:
     """Compare metrics with what radiologists said of candidate reports.
 
@@ -192,70 +229,26 @@ def align(
 
     Example: vlscore align ratings.csv --metrics bleu-4,rouge-l --out aligned
     """
-    import json
-
     from vlscore.cli.output import row_progress
-    from vlscore.core import split_names
-    from vlscore.data import open_studies
-    from vlscore.evaluation import read_ratings, run_alignment, split_values, with_reports
+    from vlscore.evaluation import read_ratings, run_alignment
 
-    columns = rating_options.rating_columns(
-        rating_columns,
-        rater_columns,
-        study=study_column,
-        candidate_id=candidate_id_column,
-        rater=rater_column,
-        category=category_column,
-        significant=significant_column,
-        # With tables of reports these are columns of theirs.
-        reference="reference" if reports else reference_column,
-        candidate="candidate" if reports else candidate_column,
-        image="image" if studies is not None else image_column,
+    columns = rating.columns(**texts.of_ratings())
+    pairs = read_ratings(
+        ratings, layout, columns=columns, meaning=meaning, image_root=texts.image_root
     )
-    pairs = read_ratings(ratings, layout, columns=columns, meaning=meaning, image_root=image_root)
-    if only := rating_options.names_of(candidates):
+    if only := names_of(candidates):
         pairs = pairs.only(only)
-    if reports:
-        texts = column_names(id=id_column, reference=reference_column, candidate=candidate_column)
-        pairs = with_reports(
-            pairs,
-            {
-                name: open_studies(path, needs={"reference", "candidate"}, columns=texts)
-                for name, path in map(rating_options.named_path, reports)
-            },
-        )
-    table = None
-    if studies is not None:
-        names = column_names(id=id_column, image=image_column, view=view_column)
-        table = open_studies(studies, needs={"image"}, image_root=image_root, columns=names)
+    pairs = texts.with_reports(pairs)
+    table = texts.table()
+    metrics, wanted = aligned.wanted()
     scorer = None
-    wanted: list[str] = []
-    if metrics is not None:
-        computed, wanted = split_values(split_names(",".join(metrics)))
-        metrics = list(computed)
-    if metrics is not None or values is None:
-        scorer = make_scorer(
-            encoder,
-            weights,
-            tokenizer,
-            metrics=metrics,
-            C=C,
-            device=device,
-            precision=precision,
-            compile=compile,
-            batch_size=batch_size,
-            cache=not no_cache,
-            image_policy=image_policy,
-            text_policy=text_policy(section, reference_section, candidate_section),
-            views=views,
-        )
+    if metrics is not None or aligned.values is None:
+        scorer = encoding.scorer(metrics, resources, reading, sections)
+    embedder = scorer.embedder if scorer is not None else None
     with (
         stopping(out),
         row_progress(
-            len(pairs),
-            "pairs",
-            quiet=quiet or as_json,
-            also=cache_hits(scorer.embedder if scorer is not None else None),
+            len(pairs), "pairs", quiet=printing.is_silent, also=cache_hits(embedder)
         ) as on_progress,
     ):
         run = run_alignment(
@@ -263,21 +256,28 @@ def align(
             out,
             scorer=scorer,
             columns=wanted,
-            values=values,
-            lower_is_better=rating_options.names_of(lower_is_better),
+            values=aligned.values,
+            lower_is_better=names_of(aligned.lower_is_better),
             studies=table,
             fit=fit,
-            resamples=resamples,
-            seed=seed,
+            resamples=bootstrap.resamples,
+            seed=bootstrap.seed,
             figure=figure,
-            overwrite=overwrite,
+            overwrite=running.overwrite,
             on_progress=on_progress,
         )
-    say_of_encoder(scorer.embedder if scorer is not None else None)
+    say_of_encoder(embedder)
     say_of_run(run.notes, out, unchanged=run.unchanged, resumed_from=run.resumed_from)
-    if as_json:
+    _print(run, printing)
+    if run.content["failures"] and not running.keep_going:
+        raise typer.Exit(1)
+
+
+def _print(run: "AlignmentRun", printing: PrintOptions) -> None:
+    """Print the tables, and the rows without values."""
+    if printing.as_json:
         echo(json.dumps(run.content, indent=2, ensure_ascii=False))
-    elif not quiet:
+    elif not printing.quiet:
         for each in run.tables:
             echo(each.text(terminal_width()) + "\n")
         echo("\n".join(run.signatures))
@@ -287,5 +287,3 @@ def align(
         what = "rows or values are missing" if len(failures) > 1 else "row or value is missing"
         say_of_failures(run.first_failures(SHOWN_FAILURES), len(failures), what)
         echo(f"all of them: {run.folder / 'failures.csv'}", err=True)
-        if not keep_going:
-            raise typer.Exit(1)

@@ -1,47 +1,29 @@
 """`vlscore compare`: several systems, every metric, one table."""
 
+import dataclasses
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from vlscore.cli.option_groups import (
+    EncoderOptions,
+    PrintOptions,
+    ReadingOptions,
+    ResourceOptions,
+    RunOptions,
+    SectionOptions,
+    TableOptions,
+    grouped,
+)
 from vlscore.cli.options import (
     READING,
     TABLE,
-    BatchSizeOption,
-    CandidateColumnOption,
-    CandidateSectionOption,
-    CompileOption,
-    ConstantOption,
-    DeviceOption,
-    EncoderOption,
     FigureOption,
-    IdColumnOption,
-    ImageColumnOption,
-    ImagePolicyOption,
-    ImageRootOption,
-    JsonOption,
-    KeepGoingOption,
-    NoCacheOption,
     OutOption,
-    OverwriteOption,
     PatientColumnOption,
-    PrecisionOption,
-    QuietOption,
-    ReferenceColumnOption,
-    ReferenceSectionOption,
-    SectionOption,
-    TokenizerOption,
-    ViewColumnOption,
-    ViewsOption,
-    WeightsOption,
-    WorkersOption,
-    column_names,
-    make_embedder,
-    make_scorer,
-    text_policy,
-    worker_count,
+    names_of,
 )
 from vlscore.cli.output import (
     SHOWN_FAILURES,
@@ -56,20 +38,25 @@ from vlscore.cli.output import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from vlscore.evaluation import Source
+    from vlscore.embedding import StudyEmbedder
+    from vlscore.evaluation import ComparisonRun, Source
     from vlscore.metrics import Scorer
 
 
-def compare(
-    systems: Annotated[
-        list[str],
-        typer.Argument(
-            help="Tables of studies with candidates, one a system, or folders of finished "
-            "`vlscore evaluate` runs; name=path gives a system another name than its file's.",
-            metavar="SYSTEMS...",
-        ),
-    ],
-    out: OutOption,
+SystemsOption = Annotated[
+    list[str],
+    typer.Argument(
+        help="Tables of studies with candidates, one a system, or folders of finished "
+        "`vlscore evaluate` runs; name=path gives a system another name than its file's.",
+        metavar="SYSTEMS...",
+    ),
+]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ComparedOptions:
+    """What is compared: metrics, baselines, and values computed elsewhere."""
+
     metrics: Annotated[
         list[str] | None,
         typer.Option(
@@ -81,7 +68,7 @@ def compare(
             "free one that can run; of finished runs alone, those of the first.",
             show_default=False,
         ),
-    ] = None,
+    ] = None
     text_only: Annotated[
         bool,
         typer.Option(
@@ -90,7 +77,7 @@ def compare(
             show_default=False,
             rich_help_panel=READING,
         ),
-    ] = False,
+    ] = False
     baselines: Annotated[
         bool,
         typer.Option(
@@ -99,7 +86,7 @@ def compare(
             "the nearest images beside the systems.",
             show_default=False,
         ),
-    ] = False,
+    ] = False
     train: Annotated[
         Path | None,
         typer.Option(
@@ -110,7 +97,7 @@ def compare(
             show_default=False,
             rich_help_panel=TABLE,
         ),
-    ] = None,
+    ] = None
     values: Annotated[
         Path | None,
         typer.Option(
@@ -119,7 +106,7 @@ def compare(
             help="Table of values computed elsewhere: system, id, one column a metric.",
             show_default=False,
         ),
-    ] = None,
+    ] = None
     lower_is_better: Annotated[
         str,
         typer.Option(
@@ -128,16 +115,22 @@ def compare(
             help="Columns of --values, with commas, of which smaller values are better.",
             show_default=False,
         ),
-    ] = "",
+    ] = ""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TestOptions:
+    """Intervals, tests, and which references are equal."""
+
     resamples: Annotated[
         int, typer.Option(min=10, metavar="N", help="Resamples of the bootstrap.")
-    ] = 2000,
+    ] = 2000
     permutations: Annotated[
         int, typer.Option(min=99, metavar="N", help="Permutations of the paired tests.")
-    ] = 9999,
+    ] = 9999
     seed: Annotated[
         int, typer.Option(metavar="N", help="Of intervals, tests and random reports.")
-    ] = 0,
+    ] = 0
     ignore_blanks: Annotated[
         bool,
         typer.Option(
@@ -147,7 +140,7 @@ def compare(
             show_default=False,
             rich_help_panel=READING,
         ),
-    ] = False,
+    ] = False
     against: Annotated[
         str | None,
         typer.Option(
@@ -156,34 +149,25 @@ def compare(
             help="Test this system against each other one alone. Default: every two.",
             show_default=False,
         ),
-    ] = None,
-    patient_column: PatientColumnOption = None,
-    image_root: ImageRootOption = None,
-    id_column: IdColumnOption = "id",
-    image_column: ImageColumnOption = "image",
-    reference_column: ReferenceColumnOption = "reference",
-    candidate_column: CandidateColumnOption = "candidate",
-    view_column: ViewColumnOption = "view",
-    encoder: EncoderOption = None,
-    weights: WeightsOption = None,
-    tokenizer: TokenizerOption = None,
-    C: ConstantOption = None,
-    device: DeviceOption = None,
-    precision: PrecisionOption = "fp32",
-    compile: CompileOption = False,
-    batch_size: BatchSizeOption = None,
-    no_cache: NoCacheOption = False,
-    workers: WorkersOption = None,
-    image_policy: ImagePolicyOption = "auto",
-    views: ViewsOption = "first-frontal",
-    section: SectionOption = "all",
-    reference_section: ReferenceSectionOption = None,
-    candidate_section: CandidateSectionOption = None,
+    ] = None
+    patient_column: PatientColumnOption = None
+
+
+@grouped()
+def compare(
+    *,
+    systems: SystemsOption,
+    out: OutOption,
+    compared: ComparedOptions,
+    testing: TestOptions,
+    table: TableOptions,
+    encoding: EncoderOptions,
+    resources: ResourceOptions,
+    reading: ReadingOptions,
+    sections: SectionOptions,
     figure: FigureOption = None,
-    overwrite: OverwriteOption = False,
-    keep_going: KeepGoingOption = False,
-    quiet: QuietOption = False,
-    as_json: JsonOption = False,
+    running: RunOptions,
+    printing: PrintOptions,
 ) -> None:
     """Compare systems that wrote reports for the same studies.
 
@@ -202,68 +186,52 @@ def compare(
     from vlscore.evaluation import compare as run
     from vlscore.evaluation import open_sources
 
-    columns = column_names(
-        id=id_column,
-        image=image_column,
-        reference=reference_column,
-        candidate=candidate_column,
-        view=view_column,
-    )
-    sources = open_sources(systems, columns)
-    reports = open_reports(train) if train is not None else None
-    policy = text_policy(section, reference_section, candidate_section)
+    sources = open_sources(systems, table.columns())
+    reports = open_reports(compared.train) if compared.train is not None else None
     scorer: Scorer | None = None
-    if metrics is not None or baselines or any(source.run is None for source in sources):
-        options: dict[str, Any] = {
-            "device": device,
-            "precision": precision,
-            "compile": compile,
-            "batch_size": batch_size,
-            "cache": not no_cache,
-            "image_policy": image_policy,
-            "views": views,
-        }
-        paths = (encoder, weights, tokenizer)
-        if metrics is None:
-            scorer = _every_metric(sources, text_only, paths, options, C, policy, quiet)
-        else:
-            if text_only:
-                _refuse_embeddings(metrics)
-            scorer = make_scorer(*paths, metrics=metrics, C=C, text_policy=policy, **options)
+    if compared.metrics is not None:
+        if compared.text_only:
+            _refuse_embeddings(compared.metrics)
+        scorer = encoding.scorer(compared.metrics, resources, reading, sections)
+    elif compared.baselines or any(source.run is None for source in sources):
+        embedder = None
+        if not compared.text_only and _have_images(sources):
+            embedder = encoding.embedder(resources, reading)
+        scorer = _every_metric(embedder, encoding, sections, quiet=printing.quiet)
+    embedder = scorer.embedder if scorer is not None else None
     with (
         stopping(out),
-        phase_progress(
-            quiet=quiet or as_json,
-            also=cache_hits(scorer.embedder if scorer is not None else None),
-        ) as on_phase,
+        phase_progress(quiet=printing.is_silent, also=cache_hits(embedder)) as on_phase,
     ):
         result = run(
             sources,
             out,
             scorer,
-            image_root=image_root,
-            baselines=baselines,
+            image_root=table.image_root,
+            baselines=compared.baselines,
             train=reports,
-            values=values,
-            lower_is_better=[name.strip() for name in lower_is_better.split(",") if name.strip()],
-            resamples=resamples,
-            permutations=permutations,
-            seed=seed,
-            ignore_blanks=ignore_blanks,
-            patient_column=patient_column,
-            against=against,
+            values=compared.values,
+            lower_is_better=list(names_of(compared.lower_is_better)),
+            **dataclasses.asdict(testing),
             figure=figure,
-            workers=worker_count(workers),
-            overwrite=overwrite,
+            workers=resources.decoders(),
+            overwrite=running.overwrite,
             on_phase=on_phase,
         )
-    say_of_encoder(scorer.embedder if scorer is not None else None)
+    say_of_encoder(embedder)
+    _print(result, out, printing)
+    if result.failed and not running.keep_going:
+        raise typer.Exit(1)
+
+
+def _print(result: "ComparisonRun", out: Path, printing: PrintOptions) -> None:
+    """Print the tables, and the values that are lacking."""
     say_of_run(result.notes, out, unchanged=result.unchanged, resumed_from=result.resumed_from)
     if result.taken_up:
         echo(f"{result.taken_up} columns of the earlier comparison were used again", err=True)
-    if as_json:
+    if printing.as_json:
         echo(json.dumps(result.content, indent=2, ensure_ascii=False))
-    elif not quiet:
+    elif not printing.quiet:
         for table in result.tables:
             echo(table.text(terminal_width()) + "\n")
         echo("\n".join(result.signatures))
@@ -273,33 +241,34 @@ def compare(
         for name, study, reason in result.first_failures(SHOWN_FAILURES):
             echo(f"  {name}, {study}: {reason}", err=True)
         echo(f"all of them: {result.folder / 'failures.csv'}", err=True)
-        if not keep_going:
-            raise typer.Exit(1)
+
+
+def _have_images(sources: "Sequence[Source]") -> bool:
+    from vlscore.evaluation import has_images
+
+    return any(map(has_images, sources))
 
 
 def _every_metric(
-    sources: "Sequence[Source]",
-    text_only: bool,
-    paths: tuple[str | None, Path | None, Path | None],
-    options: dict[str, Any],
-    C: float | None,
-    policy: Any,
+    embedder: "StudyEmbedder | None",
+    encoding: EncoderOptions,
+    sections: SectionOptions,
+    *,
     quiet: bool,
 ) -> "Scorer":
-    """A scorer of every free metric that can run, those of embeddings where there are images."""
+    """Return a scorer of every free metric that can run, of texts alone without an embedder."""
     from vlscore.errors import InvalidSetting
-    from vlscore.evaluation import has_images
     from vlscore.metrics import EmbeddingTriples, Scorer, left_out_line, usable_metrics
 
-    embedder = example = None
-    if not text_only and any(map(has_images, sources)):
+    C, example = None, None
+    if embedder is not None:
         import torch
 
-        embedder = make_embedder(*paths, **options)
+        C = encoding.C
         none = torch.empty(0, embedder.dim)
         C_used = embedder.C if C is None else C
         example = EmbeddingTriples(none, none, none, embedder.signature, C_used)
-    elif any(paths):
+    elif encoding.encoder or encoding.weights or encoding.tokenizer:
         raise InvalidSetting(
             "an encoder was given, and no table has a column of images, or --text-only was given; "
             "name the metrics of embeddings that need no image with --metrics"
@@ -307,8 +276,7 @@ def _every_metric(
     found, left_out = usable_metrics(example)
     if left_out and not quiet:
         echo(f"note: {left_out_line(left_out)}", err=True)
-    constant = C if embedder is not None else None
-    return Scorer(embedder, metrics=found, text_policy=policy, C=constant)
+    return Scorer(embedder, metrics=found, text_policy=sections.policy(), C=C)
 
 
 def _refuse_embeddings(metrics: list[str]) -> None:

@@ -1,50 +1,33 @@
 """`vlscore evaluate`: a table of studies."""
 
+import dataclasses
 import json
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from vlscore.cli.option_groups import (
+    EncoderOptions,
+    PrintOptions,
+    ReadingOptions,
+    ResourceOptions,
+    RunOptions,
+    SectionOptions,
+    TableOptions,
+    grouped,
+)
 from vlscore.cli.options import (
     ENCODER,
     OUTPUT,
     TABLE_HELP,
-    BatchSizeOption,
     ByOption,
-    CandidateColumnOption,
-    CandidateSectionOption,
-    CompileOption,
-    ConstantOption,
-    DeviceOption,
-    EncoderOption,
     FormatOption,
-    IdColumnOption,
-    ImageColumnOption,
-    ImagePolicyOption,
-    ImageRootOption,
-    JsonOption,
-    KeepGoingOption,
     KeepOption,
-    NoCacheOption,
     OutOption,
-    OverwriteOption,
     PatientColumnOption,
-    PrecisionOption,
-    QuietOption,
-    ReferenceColumnOption,
-    ReferenceSectionOption,
-    SectionOption,
-    TokenizerOption,
-    ViewColumnOption,
-    ViewsOption,
-    WeightsOption,
-    WorkersOption,
-    column_names,
-    make_scorer,
     names_in,
-    text_policy,
-    worker_count,
 )
 from vlscore.cli.output import (
     SHOWN_FAILURES,
@@ -61,52 +44,87 @@ from vlscore.errors import InvalidSetting
 
 if TYPE_CHECKING:
     from vlscore.data import StudyTable
-    from vlscore.evaluation import OnRay
+    from vlscore.evaluation import OwnColumns, PrecisionCheck, RunResult
     from vlscore.metrics import Scorer
 
 
 ENGINES = ("local", "ray")
 
 
-def evaluate(
-    studies: Annotated[Path, typer.Argument(help=TABLE_HELP, metavar="STUDIES")],
-    out: OutOption,
-    metrics: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--metrics",
-            "--similarity",
-            "-m",
-            metavar="NAMES",
-            help="Metrics with commas between them, as in vlscore,cosine,bleu-4; repeatable. text, "
-            "image and bleu are groups; `vlscore metrics` lists all.",
-            show_default="vlscore",
-        ),
-    ] = None,
-    keep: KeepOption = None,
-    by: ByOption = None,
-    patient_column: PatientColumnOption = None,
-    retry_failed: Annotated[
-        bool,
-        typer.Option(
-            "--retry-failed",
-            help="Compute again the rows of a finished run that have no value.",
-            show_default=False,
-        ),
-    ] = False,
-    image_root: ImageRootOption = None,
-    id_column: IdColumnOption = "id",
-    image_column: ImageColumnOption = "image",
-    reference_column: ReferenceColumnOption = "reference",
-    candidate_column: CandidateColumnOption = "candidate",
-    view_column: ViewColumnOption = "view",
-    encoder: EncoderOption = None,
-    weights: WeightsOption = None,
-    tokenizer: TokenizerOption = None,
-    C: ConstantOption = None,
-    device: DeviceOption = None,
-    precision: PrecisionOption = "fp32",
-    compile: CompileOption = False,
+MetricsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--metrics",
+        "--similarity",
+        "-m",
+        metavar="NAMES",
+        help="Metrics with commas between them, as in vlscore,cosine,bleu-4; repeatable. text, "
+        "image and bleu are groups; `vlscore metrics` lists all.",
+        show_default="vlscore",
+    ),
+]
+RetryFailedOption = Annotated[
+    bool,
+    typer.Option(
+        "--retry-failed",
+        help="Compute again the rows of a finished run that have no value.",
+        show_default=False,
+    ),
+]
+EngineOption = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME",
+        help="What computes: local, this machine; or ray, the Ray cluster that RAY_ADDRESS "
+        "names, else one on this machine (pip install 'vlscore[ray]').",
+        rich_help_panel=ENCODER,
+    ),
+]
+ShowOption = Annotated[
+    int,
+    typer.Option(
+        min=0,
+        metavar="N",
+        help="Print the values of the first N rows.",
+        rich_help_panel=OUTPUT,
+    ),
+]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ComputedOptions:
+    """What is computed, and for which of the table's own columns."""
+
+    metrics: MetricsOption = None
+    keep: KeepOption = None
+    by: ByOption = None
+    patient_column: PatientColumnOption = None
+    retry_failed: RetryFailedOption = False
+
+    @property
+    def wanted(self) -> list[str]:
+        """Names of the metrics."""
+        return self.metrics or ["vlscore"]
+
+    def needs(self) -> set[str]:
+        """Return what the metrics look at, such as "image"."""
+        from vlscore.metrics import Plan
+
+        return Plan(self.wanted).needs.roles
+
+    def own_columns(self) -> "OwnColumns | None":
+        """Return the table's columns that the results use; None without any."""
+        from vlscore.evaluation import OwnColumns
+
+        if not (self.keep or self.by or self.patient_column):
+            return None
+        return OwnColumns(names_in(self.keep), names_in(self.by), self.patient_column)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PrecisionCheckOptions:
+    """Whether the precision is compared with fp32 first."""
+
     check_precision: Annotated[
         bool,
         typer.Option(
@@ -116,42 +134,43 @@ def evaluate(
             show_default=False,
             rich_help_panel=ENCODER,
         ),
-    ] = False,
+    ] = False
     check_studies: Annotated[
         int,
         typer.Option(min=2, metavar="N", help="Studies of that check.", rich_help_panel=ENCODER),
-    ] = 100,
-    batch_size: BatchSizeOption = None,
-    no_cache: NoCacheOption = False,
-    workers: WorkersOption = None,
-    image_policy: ImagePolicyOption = "auto",
-    views: ViewsOption = "first-frontal",
-    section: SectionOption = "all",
-    reference_section: ReferenceSectionOption = None,
-    candidate_section: CandidateSectionOption = None,
-    engine: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME",
-            help="What computes: local, this machine; or ray, the Ray cluster that RAY_ADDRESS "
-            "names, else one on this machine (pip install 'vlscore[ray]').",
-            rich_help_panel=ENCODER,
-        ),
-    ] = "local",
+    ] = 100
+
+    def check(
+        self, table: "StudyTable", scorer: "Scorer", printing: PrintOptions
+    ) -> "PrecisionCheck | None":
+        """Return, and print, what the precision changes; None without --check-precision."""
+        from vlscore.evaluation import check_drift
+
+        if not self.check_precision:
+            return None
+        checked = check_drift(table, scorer, self.check_studies)
+        if not printing.is_silent:
+            echo(checked.table().text(terminal_width()) + "\n")
+        return checked
+
+
+@grouped()
+def evaluate(
+    *,
+    studies: Annotated[Path, typer.Argument(help=TABLE_HELP, metavar="STUDIES")],
+    out: OutOption,
+    computed: ComputedOptions,
+    columns: TableOptions,
+    encoding: EncoderOptions,
+    checking: PrecisionCheckOptions,
+    resources: ResourceOptions,
+    reading: ReadingOptions,
+    sections: SectionOptions,
+    engine: EngineOption = "local",
     format: FormatOption = "parquet",
-    overwrite: OverwriteOption = False,
-    keep_going: KeepGoingOption = False,
-    show: Annotated[
-        int,
-        typer.Option(
-            min=0,
-            metavar="N",
-            help="Print the values of the first N rows.",
-            rich_help_panel=OUTPUT,
-        ),
-    ] = 0,
-    quiet: QuietOption = False,
-    as_json: JsonOption = False,
+    running: RunOptions,
+    show: ShowOption = 0,
+    printing: PrintOptions,
 ) -> None:
     """Compute metrics for every study of a table.
 
@@ -169,67 +188,32 @@ def evaluate(
     """
     from vlscore.cli.output import row_progress
     from vlscore.core import Processes
-    from vlscore.data import open_studies
-    from vlscore.evaluation import (
-        OwnColumns,
-        check_drift,
-        facts_of,
-        scores_table,
-        serve_evaluation,
-        summary_text,
-        when_all_are_ready,
-    )
+    from vlscore.evaluation import OnRay, facts_of, serve_evaluation, when_all_are_ready
     from vlscore.evaluation import evaluate as run
-    from vlscore.metrics import Plan
 
-    if engine not in ENGINES:
-        raise InvalidSetting(f"engine is {' or '.join(ENGINES)}, not {engine!r}")
-    processes = Processes.from_torchrun(device)
-    wanted = metrics or ["vlscore"]
-    options: dict[str, Any] = {
-        "metrics": wanted,
-        "C": C,
-        "device": processes.device,
-        "precision": precision,
-        "compile": compile,
-        "batch_size": batch_size,
-        "cache": not no_cache,
-        "image_policy": image_policy,
-        "text_policy": text_policy(section, reference_section, candidate_section),
-        "views": views,
-    }
+    _check_engine(engine)
+    processes = Processes.from_torchrun(encoding.device)
+    chosen = dataclasses.replace(encoding, device=processes.device)
+    scoring = computed.wanted, resources, reading, sections
 
     def prepare() -> "tuple[StudyTable, Scorer]":
         # The table first: a slip in it is found before seconds go into loading an encoder.
-        table = open_studies(
-            studies,
-            needs=Plan(wanted).needs.roles,
-            image_root=image_root,
-            columns=column_names(
-                id=id_column,
-                image=image_column,
-                reference=reference_column,
-                candidate=candidate_column,
-                view=view_column,
-            ),
-        )
-        return table, make_scorer(encoder, weights, tokenizer, quiet=not processes.leads, **options)
+        table = columns.studies(studies, computed.needs())
+        return table, chosen.scorer(*scoring, quiet=not processes.leads)
 
-    decoding = worker_count(workers, processes.on_this_machine)
+    decoding = resources.decoders(processes.on_this_machine)
     with ending_together(processes):
         prepared = when_all_are_ready(processes, prepare, lambda both: facts_of(*both))
         if prepared is not None and not processes.leads:
             serve_evaluation(*prepared, processes, workers=decoding)
-        if prepared is not None and processes.leads:
+        elif prepared is not None:
             table, scorer = prepared
-            checked = check_drift(table, scorer, check_studies) if check_precision else None
-            if checked is not None and not (quiet or as_json):
-                echo(checked.table().text(terminal_width()) + "\n")
+            checked = checking.check(table, scorer, printing)
+            recipe = partial(chosen.absolute().scorer, *scoring, quiet=True)
+            quiet, also = printing.is_silent, cache_hits(scorer.embedder)
             with (
                 stopping(out, "finished rows are"),
-                row_progress(
-                    table.count(), quiet=quiet or as_json, also=cache_hits(scorer.embedder)
-                ) as on_progress,
+                row_progress(table.count(), quiet=quiet, also=also) as on_progress,
             ):
                 result = run(
                     table,
@@ -237,61 +221,44 @@ def evaluate(
                     scorer,
                     format=format,
                     workers=decoding,
-                    overwrite=overwrite,
-                    retry_failed=retry_failed,
-                    keep_going=keep_going,
+                    overwrite=running.overwrite,
+                    retry_failed=computed.retry_failed,
+                    keep_going=running.keep_going,
                     processes=processes,
-                    elsewhere=on_ray(table, scorer, encoder, weights, tokenizer, options)
-                    if engine == "ray"
-                    else None,
+                    elsewhere=OnRay(table, scorer, recipe) if engine == "ray" else None,
                     checked=checked,
-                    own=OwnColumns(names_in(keep), names_in(by), patient_column)
-                    if keep or by or patient_column
-                    else None,
+                    own=computed.own_columns(),
                     on_progress=on_progress,
                 )
-    if not processes.leads:
-        return
-    say_of_encoder(scorer.embedder)
+    if processes.leads:
+        say_of_encoder(scorer.embedder)
+        _print(result, out, show, printing)
+        if result.summary.failed and not running.keep_going:
+            raise typer.Exit(1)
+
+
+def _check_engine(engine: str) -> None:
+    if engine not in ENGINES:
+        raise InvalidSetting(f"engine is {' or '.join(ENGINES)}, not {engine!r}")
+
+
+def _print(result: "RunResult", out: Path, show: int, printing: PrintOptions) -> None:
+    """Print the first scores, the summary, and the rows that lack a value."""
+    from vlscore.evaluation import scores_table, summary_text
+
     say_of_run(result.notes, out, unchanged=result.unchanged, resumed_from=result.resumed_from)
     summary = result.summary
-    if as_json:
+    if printing.as_json:
         echo(json.dumps(summary.to_dict(), indent=2, ensure_ascii=False))
-    elif not quiet:
+    elif not printing.quiet:
         if show:
             echo(scores_table(result.first_scores(show)).text(terminal_width()) + "\n")
         echo(summary_text(summary, terminal_width()))
-        for table_of_groups in result.subgroups:
-            echo("\n" + table_of_groups.text(terminal_width()))
+        for groups in result.subgroups:
+            echo("\n" + groups.text(terminal_width()))
         for name in (result.scores, result.summary_file, result.record):
             echo(f"wrote {name}")
     if summary.failed:
         what = "rows lack a value" if summary.failed > 1 else "row lacks a value"
         say_of_failures(result.first_failures(SHOWN_FAILURES), summary.failed, what)
         echo(f"all of them: {result.failures}; --retry-failed computes them again", err=True)
-        if not keep_going:
-            raise typer.Exit(1)
-
-
-def on_ray(
-    table: "StudyTable",
-    scorer: "Scorer",
-    encoder: str | None,
-    weights: Path | None,
-    tokenizer: Path | None,
-    options: dict[str, Any],
-) -> "OnRay":
-    """What computes on a Ray cluster, where each actor makes the scorer of these options."""
-    from functools import partial
-
-    from vlscore.evaluation import OnRay
-
-    recipe = partial(
-        make_scorer,
-        encoder,
-        None if weights is None else weights.absolute(),
-        None if tokenizer is None else tokenizer.absolute(),
-        quiet=True,
-        **options,
-    )
-    return OnRay(table, scorer, recipe)

@@ -1,37 +1,31 @@
 """`vlscore index`: corpora of reports for the oracle."""
 
 import contextlib
+import dataclasses
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from vlscore.cli.option_groups import (
+    EncoderOptions,
+    IndexEncoderOptions,
+    PrintOptions,
+    ReadingOptions,
+    ResourceOptions,
+    RunOptions,
+    SectionOptions,
+    grouped,
+)
 from vlscore.cli.options import (
     OUTPUT,
     TABLE,
     TABLE_HELP,
-    BatchSizeOption,
-    CompileOption,
-    DeviceOption,
-    EncoderOption,
     IdColumnOption,
     ImageColumnOption,
-    ImagePolicyOption,
     ImageRootOption,
-    IndexEncoderOption,
-    KeepGoingOption,
-    NoCacheOption,
     OutOption,
-    OverwriteOption,
-    PrecisionOption,
-    QuietOption,
-    SectionOption,
-    TokenizerOption,
-    WeightsOption,
-    WorkersOption,
-    make_embedder,
-    worker_count,
 )
 from vlscore.cli.output import (
     GroupedCommand,
@@ -44,7 +38,7 @@ from vlscore.cli.output import (
 
 if TYPE_CHECKING:
     from vlscore.embedding import StudyEmbedder
-    from vlscore.retrieval import BuildResult
+    from vlscore.retrieval import BuildResult, SourceSettings
 
 
 index = typer.Typer(
@@ -73,56 +67,73 @@ TextColumnOption = Annotated[
         rich_help_panel=TABLE,
     ),
 ]
+ImagesOption = Annotated[
+    bool,
+    typer.Option(
+        "--images",
+        help="Index the table's radiographs (the first of each study), not its reports; for "
+        "`vlscore oracle --metric text-to-image`.",
+        show_default=False,
+    ),
+]
+ApproximateOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FACTORY",
+        help='FAISS index for approximate search, such as "IVF1024,Flat", "IVF1024,PQ384x4fs" '
+        'or "HNSW32"; worth it beyond a million reports.',
+        show_default=False,
+    ),
+]
+FaissOption = Annotated[
+    bool,
+    typer.Option(
+        "--faiss/--no-faiss",
+        help="Also write the vectors as a flat FAISS file, for other programs; `vlscore "
+        "oracle` does not need it.",
+    ),
+]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class CorpusOptions:
+    """Where ids, texts and images of a corpus are."""
+
+    id_column: IdColumnOption = "id"
+    text_column: TextColumnOption = None
+    image_column: ImageColumnOption = "image"
+    image_root: ImageRootOption = None
+
+    def settings(self, section: str, kind: str = "report") -> "SourceSettings":
+        """Return how the corpus is read; `kind` is "report" or "image"."""
+        from vlscore.retrieval import SourceSettings
+
+        return SourceSettings(
+            kind=kind,
+            text_policy=section,
+            id_column=self.id_column,
+            text_column=self.text_column,
+            image_column=self.image_column,
+            image_root=self.image_root,
+        )
 
 
 @index.command(cls=GroupedCommand)
+@grouped("C", "views", "reference_section", "candidate_section", "as_json")
 def build(
+    *,
     corpus: TableArgument,
     out: OutOption,
-    images: Annotated[
-        bool,
-        typer.Option(
-            "--images",
-            help="Index the table's radiographs (the first of each study), not its reports; for "
-            "`vlscore oracle --metric text-to-image`.",
-            show_default=False,
-        ),
-    ] = False,
-    approximate: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FACTORY",
-            help='FAISS index for approximate search, such as "IVF1024,Flat", "IVF1024,PQ384x4fs" '
-            'or "HNSW32"; worth it beyond a million reports.',
-            show_default=False,
-        ),
-    ] = None,
-    faiss: Annotated[
-        bool,
-        typer.Option(
-            "--faiss/--no-faiss",
-            help="Also write the vectors as a flat FAISS file, for other programs; `vlscore "
-            "oracle` does not need it.",
-        ),
-    ] = True,
-    id_column: IdColumnOption = "id",
-    text_column: TextColumnOption = None,
-    image_column: ImageColumnOption = "image",
-    image_root: ImageRootOption = None,
-    encoder: EncoderOption = None,
-    weights: WeightsOption = None,
-    tokenizer: TokenizerOption = None,
-    device: DeviceOption = None,
-    precision: PrecisionOption = "fp32",
-    compile: CompileOption = False,
-    batch_size: BatchSizeOption = None,
-    no_cache: NoCacheOption = False,
-    workers: WorkersOption = None,
-    image_policy: ImagePolicyOption = "auto",
-    section: SectionOption = "all",
-    overwrite: OverwriteOption = False,
-    keep_going: KeepGoingOption = False,
-    quiet: QuietOption = False,
+    images: ImagesOption = False,
+    approximate: ApproximateOption = None,
+    faiss: FaissOption = True,
+    source: CorpusOptions,
+    encoding: EncoderOptions,
+    resources: ResourceOptions,
+    reading: ReadingOptions,
+    sections: SectionOptions,
+    running: RunOptions,
+    printing: PrintOptions,
 ) -> None:
     """Embed a corpus into an index; equal texts are embedded once and keep all their ids.
 
@@ -132,28 +143,11 @@ def build(
     Example: vlscore index build train.jsonl --encoder gloria --weights gloria.ckpt --out
     train-index
     """
-    from vlscore.retrieval import SourceSettings, build_index
+    from vlscore.retrieval import build_index
 
-    embedder = make_embedder(
-        encoder,
-        weights,
-        tokenizer,
-        device=device,
-        precision=precision,
-        compile=compile,
-        batch_size=batch_size,
-        cache=not no_cache,
-        image_policy=image_policy,
-    )
-    settings = SourceSettings(
-        kind="image" if images else "report",
-        text_policy=section,
-        id_column=id_column,
-        text_column=text_column,
-        image_column=image_column,
-        image_root=image_root,
-    )
-    with _stoppable(out, corpus, embedder, quiet) as on_progress:
+    embedder = encoding.embedder(resources, reading)
+    settings = source.settings(sections.section, "image" if images else "report")
+    with _stoppable(out, corpus, embedder, printing.quiet) as on_progress:
         result = build_index(
             corpus,
             out,
@@ -161,34 +155,26 @@ def build(
             settings,
             approximate=approximate,
             flat=faiss,
-            overwrite=overwrite,
-            workers=worker_count(workers),
+            overwrite=running.overwrite,
+            workers=resources.decoders(),
             on_progress=on_progress,
         )
-    _print_result(result, corpus, embedder, keep_going=keep_going, quiet=quiet)
+    _print_result(result, corpus, embedder, running, printing)
 
 
 @index.command(cls=GroupedCommand)
+@grouped("C", "views", "reference_section", "candidate_section", "as_json", "overwrite")
 def add(
+    *,
     corpus: TableArgument,
     path: IndexOption,
-    id_column: IdColumnOption = "id",
-    text_column: TextColumnOption = None,
-    image_column: ImageColumnOption = "image",
-    image_root: ImageRootOption = None,
-    encoder: IndexEncoderOption = None,
-    weights: WeightsOption = None,
-    tokenizer: TokenizerOption = None,
-    device: DeviceOption = None,
-    precision: PrecisionOption = "fp32",
-    compile: CompileOption = False,
-    batch_size: BatchSizeOption = None,
-    no_cache: NoCacheOption = False,
-    workers: WorkersOption = None,
-    image_policy: ImagePolicyOption = "auto",
-    section: SectionOption = "all",
-    keep_going: KeepGoingOption = False,
-    quiet: QuietOption = False,
+    source: CorpusOptions,
+    encoding: IndexEncoderOptions,
+    resources: ResourceOptions,
+    reading: ReadingOptions,
+    sections: SectionOptions,
+    running: RunOptions,
+    printing: PrintOptions,
 ) -> None:
     """Add another table to an index, with the encoder and policies it was built with.
 
@@ -197,36 +183,20 @@ def add(
 
     Example: vlscore index add more.jsonl --index train-index
     """
-    from vlscore.retrieval import SourceSettings, add_to_index, encoder_name_of, read_manifest
+    from vlscore.retrieval import add_to_index, read_manifest
 
-    embedder = make_embedder(
-        encoder or encoder_name_of(path, read_manifest(path)),
-        weights,
-        tokenizer,
-        device=device,
-        precision=precision,
-        compile=compile,
-        batch_size=batch_size,
-        cache=not no_cache,
-        image_policy=image_policy,
-    )
-    settings = SourceSettings(
-        text_policy=section,
-        id_column=id_column,
-        text_column=text_column,
-        image_column=image_column,
-        image_root=image_root,
-    )
-    with _stoppable(path, corpus, embedder, quiet) as on_progress:
+    embedder = encoding.of_index(path, read_manifest(path)).embedder(resources, reading)
+    settings = source.settings(sections.section)
+    with _stoppable(path, corpus, embedder, printing.quiet) as on_progress:
         result = add_to_index(
             corpus,
             path,
             embedder,
             settings,
-            workers=worker_count(workers),
+            workers=resources.decoders(),
             on_progress=on_progress,
         )
-    _print_result(result, corpus, embedder, keep_going=keep_going, quiet=quiet)
+    _print_result(result, corpus, embedder, running, printing)
 
 
 @index.command(cls=GroupedCommand)
@@ -323,9 +293,8 @@ def _print_result(
     result: "BuildResult",
     corpus: Path,
     embedder: "StudyEmbedder",
-    *,
-    keep_going: bool,
-    quiet: bool,
+    running: RunOptions,
+    printing: PrintOptions,
 ) -> None:
     manifest = result.index.manifest
     say_of_encoder(embedder)
@@ -337,7 +306,7 @@ def _print_result(
         )
     elif result.resumed_from:
         echo(f"went on after row {result.resumed_from}", err=True)
-    if not quiet:
+    if not printing.quiet:
         echo(
             f"{result.added_rows} distinct {manifest.kind}s added, {result.repeated} repeated; "
             f"the index holds {manifest.rows}"
@@ -350,5 +319,5 @@ def _print_result(
         shown = [(bad.row, str(bad.id), bad.reason) for bad in result.bad_rows]
         say_of_failures(shown, count, f"{rows} of {corpus} could not be used")
         echo(f"all of them: {result.index.file('bad_rows')}", err=True)
-        if not keep_going:
+        if not running.keep_going:
             raise typer.Exit(1)

@@ -1,6 +1,7 @@
 """`vlscore oracle`: the best reports of a corpus for each study."""
 
 import contextlib
+import dataclasses
 import json
 import tempfile
 from itertools import islice
@@ -9,36 +10,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vlscore.cli.options import (
-    OUTPUT,
-    TABLE_HELP,
-    BatchSizeOption,
-    CompileOption,
-    ConstantOption,
-    DeviceOption,
-    FormatOption,
-    IdColumnOption,
-    ImageColumnOption,
-    ImagePolicyOption,
-    ImageRootOption,
-    IndexEncoderOption,
-    JsonOption,
-    KeepGoingOption,
-    NoCacheOption,
-    OverwriteOption,
-    PrecisionOption,
-    QuietOption,
-    ReferenceColumnOption,
-    SectionOption,
-    TokenizerOption,
-    ViewColumnOption,
-    ViewsOption,
-    WeightsOption,
-    WorkersOption,
-    column_names,
-    make_embedder,
-    worker_count,
+from vlscore.cli.option_groups import (
+    IndexEncoderOptions,
+    PrintOptions,
+    ReadingOptions,
+    ResourceOptions,
+    RunOptions,
+    SectionOptions,
+    TableOptions,
+    grouped,
 )
+from vlscore.cli.options import OUTPUT, TABLE_HELP, FormatOption
 from vlscore.cli.output import (
     cache_hits,
     echo,
@@ -49,7 +31,8 @@ from vlscore.cli.output import (
 )
 
 if TYPE_CHECKING:
-    from vlscore.retrieval import OracleResult
+    from vlscore.embedding import StudyEmbedder
+    from vlscore.retrieval import OracleResult, OracleSettings
 
 
 SEARCH = "Search"
@@ -58,11 +41,34 @@ _SHOWN_STUDIES = 10
 _SHOWN_FAILURES = 11
 
 
-def oracle(
-    studies: Annotated[Path, typer.Argument(help=TABLE_HELP, metavar="STUDIES")],
-    index: Annotated[
-        Path, typer.Option("--index", "-i", metavar="FOLDER", help="Folder of the index.")
-    ],
+OutOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--out",
+        "-o",
+        metavar="FOLDER",
+        help="Folder for the results. Default: they are only printed.",
+        show_default=False,
+        rich_help_panel=OUTPUT,
+    ),
+]
+ShowOption = Annotated[
+    int | None,
+    typer.Option(
+        min=0,
+        metavar="N",
+        help=f"Print the hits of the first N studies. Default: {_SHOWN_STUDIES}, or none with "
+        "--out.",
+        show_default=False,
+        rich_help_panel=OUTPUT,
+    ),
+]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SearchOptions:
+    """What is searched for, and how."""
+
     metric: Annotated[
         str,
         typer.Option(
@@ -74,9 +80,9 @@ def oracle(
             "image-gain-cosine; a direction of retrieval: image-to-text, text-to-image; or a "
             "metric of texts, such as bleu-4. `vlscore metrics` describes them.",
         ),
-    ] = "vlscore",
-    k: Annotated[int, typer.Option("--k", "-k", metavar="N", help="Reports a study.")] = 10,
-    top_k: Annotated[int | None, typer.Option("--top-k", hidden=True)] = None,
+    ] = "vlscore"
+    k: Annotated[int, typer.Option("--k", "-k", metavar="N", help="Reports a study.")] = 10
+    top_k: Annotated[int | None, typer.Option("--top-k", hidden=True)] = None
     guard: Annotated[
         str,
         typer.Option(
@@ -86,7 +92,7 @@ def oracle(
             "reports whose foot lies in [0.5, 1.5]; 0 is the image, 1 the reference.",
             rich_help_panel=SEARCH,
         ),
-    ] = "none",
+    ] = "none"
     mode: Annotated[
         str,
         typer.Option(
@@ -95,7 +101,7 @@ def oracle(
             "a million reports.",
             rich_help_panel=SEARCH,
         ),
-    ] = "auto",
+    ] = "auto"
     effort: Annotated[
         int | None,
         typer.Option(
@@ -106,7 +112,7 @@ def oracle(
             show_default=False,
             rich_help_panel=SEARCH,
         ),
-    ] = None,
+    ] = None
     exclude_exact: Annotated[
         bool,
         typer.Option(
@@ -115,7 +121,7 @@ def oracle(
             show_default=False,
             rich_help_panel=SEARCH,
         ),
-    ] = False,
+    ] = False
     exclude_ids: Annotated[
         str | None,
         typer.Option(
@@ -126,7 +132,7 @@ def oracle(
             show_default=False,
             rich_help_panel=SEARCH,
         ),
-    ] = None,
+    ] = None
     candidates: Annotated[
         int,
         typer.Option(
@@ -135,7 +141,7 @@ def oracle(
             "cosine; 0 scores the whole corpus, which is exact and needs no encoder.",
             rich_help_panel=SEARCH,
         ),
-    ] = 200,
+    ] = 200
     ranks: Annotated[
         bool,
         typer.Option(
@@ -143,7 +149,7 @@ def oracle(
             help="Rank each hit by its distance to the reference.",
             rich_help_panel=SEARCH,
         ),
-    ] = True,
+    ] = True
     describe: Annotated[
         bool,
         typer.Option(
@@ -152,7 +158,7 @@ def oracle(
             "give the hits' area, foot and distance.",
             rich_help_panel=SEARCH,
         ),
-    ] = True,
+    ] = True
     check: Annotated[
         bool,
         typer.Option(
@@ -160,52 +166,47 @@ def oracle(
             help="First compare the index with its sha256s, which reads all of it.",
             rich_help_panel=SEARCH,
         ),
-    ] = True,
-    image_root: ImageRootOption = None,
-    id_column: IdColumnOption = "id",
-    image_column: ImageColumnOption = "image",
-    reference_column: ReferenceColumnOption = "reference",
-    view_column: ViewColumnOption = "view",
-    encoder: IndexEncoderOption = None,
-    weights: WeightsOption = None,
-    tokenizer: TokenizerOption = None,
-    C: ConstantOption = None,
-    device: DeviceOption = None,
-    precision: PrecisionOption = "fp32",
-    compile: CompileOption = False,
-    batch_size: BatchSizeOption = None,
-    no_cache: NoCacheOption = False,
-    workers: WorkersOption = None,
-    image_policy: ImagePolicyOption = "auto",
-    views: ViewsOption = "first-frontal",
-    section: SectionOption = "all",
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="FOLDER",
-            help="Folder for the results. Default: they are only printed.",
-            show_default=False,
-            rich_help_panel=OUTPUT,
-        ),
-    ] = None,
+    ] = True
+
+    def settings(self, C: float | None) -> "OracleSettings":
+        """Return the settings of the search.
+
+        Args: C: area that scores 0 under the metric; None for the encoder's.
+        """
+        from vlscore.retrieval import OracleSettings
+
+        return OracleSettings(
+            metric=_with_constant(self.metric, C),
+            k=self.k if self.top_k is None else self.top_k,
+            guard=self.guard,
+            mode=self.mode,
+            effort=self.effort,
+            exclude_exact=self.exclude_exact,
+            exclude_ids=self.exclude_ids,
+            candidates=self.candidates,
+            ranks=self.ranks,
+            describe=self.describe,
+        )
+
+
+@grouped("candidate_column", "reference_section", "candidate_section")
+def oracle(
+    *,
+    studies: Annotated[Path, typer.Argument(help=TABLE_HELP, metavar="STUDIES")],
+    index: Annotated[
+        Path, typer.Option("--index", "-i", metavar="FOLDER", help="Folder of the index.")
+    ],
+    search: SearchOptions,
+    table: TableOptions,
+    encoding: IndexEncoderOptions,
+    resources: ResourceOptions,
+    reading: ReadingOptions,
+    sections: SectionOptions,
+    out: OutOption = None,
     format: FormatOption = "parquet",
-    overwrite: OverwriteOption = False,
-    keep_going: KeepGoingOption = False,
-    show: Annotated[
-        int | None,
-        typer.Option(
-            min=0,
-            metavar="N",
-            help=f"Print the hits of the first N studies. Default: {_SHOWN_STUDIES}, or none with "
-            "--out.",
-            show_default=False,
-            rich_help_panel=OUTPUT,
-        ),
-    ] = None,
-    quiet: QuietOption = False,
-    as_json: JsonOption = False,
+    running: RunOptions,
+    show: ShowOption = None,
+    printing: PrintOptions,
 ) -> None:
     """Find for every study the reports of a corpus that score highest.
 
@@ -225,54 +226,27 @@ def oracle(
     """
     from vlscore.cli.output import row_progress
     from vlscore.data import count_rows
-    from vlscore.retrieval import (
-        OracleSettings,
-        Shards,
-        encoder_name_of,
-        find_oracles,
-        load_index,
-        serve_oracles,
-    )
+    from vlscore.retrieval import Shards, find_oracles, load_index, serve_oracles
 
-    settings = OracleSettings(
-        metric=_with_constant(metric, C),
-        k=k if top_k is None else top_k,
-        guard=guard,
-        mode=mode,
-        effort=effort,
-        exclude_exact=exclude_exact,
-        exclude_ids=exclude_ids,
-        candidates=candidates,
-        ranks=ranks,
-        describe=describe,
-    )
-    opened = load_index(index, check=check)
+    settings = search.settings(encoding.C)
+    opened = load_index(index, check=search.check)
     total = count_rows(studies)
-    shards = Shards.from_torchrun(device)
+    shards = Shards.from_torchrun(encoding.device)
     if shards.rank > 0:
         serve_oracles(opened, settings, shards, device=shards.device)
         shards.close()
         return
-    embedder = None
+    embedder: StudyEmbedder | None = None
     if settings.uses_embeddings:
-        embedder = make_embedder(
-            encoder or encoder_name_of(index, opened.manifest),
-            weights,
-            tokenizer,
-            device=shards.device if shards.count > 1 else device,
-            precision=precision,
-            compile=compile,
-            batch_size=batch_size,
-            cache=not no_cache,
-            image_policy=image_policy,
-            views=views,
-        )
+        device = shards.device if shards.count > 1 else encoding.device
+        chosen = dataclasses.replace(encoding.of_index(index, opened.manifest), device=device)
+        embedder = chosen.embedder(resources, reading)
     with contextlib.ExitStack() as stack:
         folder = out or Path(stack.enter_context(tempfile.TemporaryDirectory()))
         with (
             stopping(out, "finished studies are"),
             row_progress(
-                total, "searching", quiet=quiet or as_json, also=cache_hits(embedder)
+                total, "searching", quiet=printing.is_silent, also=cache_hits(embedder)
             ) as on_progress,
         ):
             result = find_oracles(
@@ -281,39 +255,20 @@ def oracle(
                 opened,
                 embedder,
                 settings,
-                text_policy=section,
-                columns=column_names(
-                    id=id_column,
-                    image=image_column,
-                    reference=reference_column,
-                    view=view_column,
-                ),
-                image_root=image_root,
+                text_policy=sections.section,
+                columns=table.columns("id", "image", "reference", "view"),
+                image_root=table.image_root,
                 format=format,
-                workers=worker_count(workers),
-                overwrite=overwrite,
+                workers=resources.decoders(),
+                overwrite=running.overwrite,
                 shards=shards,
                 device=str(embedder.encoder.device) if embedder is not None else "cpu",
                 on_progress=on_progress,
             )
         shards.close()
         say_of_encoder(embedder)
-        say_of_run(
-            result.notes,
-            out,
-            unchanged=result.unchanged,
-            resumed_from=result.resumed_from,
-            done="searched for",
-        )
-        if as_json:
-            echo(json.dumps(result.summary.to_dict(), indent=2, ensure_ascii=False))
-        elif not quiet:
-            _print(result, (_SHOWN_STUDIES if out is None else 0) if show is None else show, out)
-        failed = result.summary.failed
-        if failed:
-            what = "studies failed" if failed > 1 else "study failed"
-            say_of_failures(result.first_failures(_SHOWN_FAILURES), failed, what)
-    if failed and not keep_going:
+        _print(result, show, out, printing)
+    if result.summary.failed and not running.keep_going:
         raise typer.Exit(1)
 
 
@@ -323,7 +278,27 @@ def _with_constant(metric: str, C: float | None) -> Any:
     return metric if C is None else oracle_metric(metric).metric(C=C)
 
 
-def _print(result: "OracleResult", show: int, out: Path | None) -> None:
+def _print(
+    result: "OracleResult", show: int | None, out: Path | None, printing: PrintOptions
+) -> None:
+    """Print the hits of the first studies, the summary, and the studies that failed."""
+    say_of_run(
+        result.notes,
+        out,
+        unchanged=result.unchanged,
+        resumed_from=result.resumed_from,
+        done="searched for",
+    )
+    if printing.as_json:
+        echo(json.dumps(result.summary.to_dict(), indent=2, ensure_ascii=False))
+    elif not printing.quiet:
+        _print_hits(result, (_SHOWN_STUDIES if out is None else 0) if show is None else show, out)
+    if failed := result.summary.failed:
+        what = "studies failed" if failed > 1 else "study failed"
+        say_of_failures(result.first_failures(_SHOWN_FAILURES), failed, what)
+
+
+def _print_hits(result: "OracleResult", show: int, out: Path | None) -> None:
     from vlscore.retrieval import answer_text, oracle_text
 
     searched = (answer for answer in result.answers() if answer.error is None)

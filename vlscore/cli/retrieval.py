@@ -4,38 +4,21 @@ import contextlib
 import json
 import tempfile
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vlscore.cli.options import (
-    OUTPUT,
-    TABLE_HELP,
-    BatchSizeOption,
-    CompileOption,
-    DeviceOption,
-    EncoderOption,
-    IdColumnOption,
-    ImageColumnOption,
-    ImagePolicyOption,
-    ImageRootOption,
-    JsonOption,
-    KeepGoingOption,
-    NoCacheOption,
-    OverwriteOption,
-    PrecisionOption,
-    QuietOption,
-    ReferenceColumnOption,
-    SectionOption,
-    TokenizerOption,
-    ViewColumnOption,
-    ViewsOption,
-    WeightsOption,
-    WorkersOption,
-    column_names,
-    make_embedder,
-    worker_count,
+from vlscore.cli.option_groups import (
+    EncoderOptions,
+    PrintOptions,
+    ReadingOptions,
+    ResourceOptions,
+    RunOptions,
+    SectionOptions,
+    TableOptions,
+    grouped,
 )
+from vlscore.cli.options import OUTPUT, TABLE_HELP
 from vlscore.cli.output import (
     cache_hits,
     echo,
@@ -46,41 +29,34 @@ from vlscore.cli.output import (
     terminal_width,
 )
 
+if TYPE_CHECKING:
+    from vlscore.evaluation import RetrievalRun
 
+OutOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--out",
+        "-o",
+        metavar="FOLDER",
+        help="Folder for the results. Default: they are only printed.",
+        show_default=False,
+        rich_help_panel=OUTPUT,
+    ),
+]
+
+
+@grouped("candidate_column", "C", "reference_section", "candidate_section")
 def retrieval(
+    *,
     studies: Annotated[Path, typer.Argument(help=TABLE_HELP, metavar="STUDIES")],
-    image_root: ImageRootOption = None,
-    id_column: IdColumnOption = "id",
-    image_column: ImageColumnOption = "image",
-    reference_column: ReferenceColumnOption = "reference",
-    view_column: ViewColumnOption = "view",
-    encoder: EncoderOption = None,
-    weights: WeightsOption = None,
-    tokenizer: TokenizerOption = None,
-    device: DeviceOption = None,
-    precision: PrecisionOption = "fp32",
-    compile: CompileOption = False,
-    batch_size: BatchSizeOption = None,
-    no_cache: NoCacheOption = False,
-    workers: WorkersOption = None,
-    image_policy: ImagePolicyOption = "auto",
-    views: ViewsOption = "first-frontal",
-    section: SectionOption = "all",
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="FOLDER",
-            help="Folder for the results. Default: they are only printed.",
-            show_default=False,
-            rich_help_panel=OUTPUT,
-        ),
-    ] = None,
-    overwrite: OverwriteOption = False,
-    keep_going: KeepGoingOption = False,
-    quiet: QuietOption = False,
-    as_json: JsonOption = False,
+    table: TableOptions,
+    encoding: EncoderOptions,
+    resources: ResourceOptions,
+    reading: ReadingOptions,
+    sections: SectionOptions,
+    out: OutOption = None,
+    running: RunOptions,
+    printing: PrintOptions,
 ) -> None:
     """Evaluate an encoder: does it find each image's report among all, and each report's image?
 
@@ -97,50 +73,40 @@ def retrieval(
     from vlscore.evaluation import retrieve
 
     total = count_rows(studies)
-    embedder = make_embedder(
-        encoder,
-        weights,
-        tokenizer,
-        device=device,
-        precision=precision,
-        compile=compile,
-        batch_size=batch_size,
-        cache=not no_cache,
-        image_policy=image_policy,
-        views=views,
-    )
+    embedder = encoding.embedder(resources, reading)
+    quiet, also = printing.is_silent, cache_hits(embedder)
     with contextlib.ExitStack() as stack:
         folder = out or Path(stack.enter_context(tempfile.TemporaryDirectory()))
         with (
             stopping(out, "embedded rows are"),
-            row_progress(
-                total, "embedding", quiet=quiet or as_json, also=cache_hits(embedder)
-            ) as on_progress,
+            row_progress(total, "embedding", quiet=quiet, also=also) as on_progress,
         ):
             run = retrieve(
                 studies,
                 folder,
                 embedder,
-                text_policy=section,
-                columns=column_names(
-                    id=id_column,
-                    image=image_column,
-                    reference=reference_column,
-                    view=view_column,
-                ),
-                image_root=image_root,
-                workers=worker_count(workers),
-                overwrite=overwrite,
+                text_policy=sections.section,
+                columns=table.columns("id", "image", "reference", "view"),
+                image_root=table.image_root,
+                workers=resources.decoders(),
+                overwrite=running.overwrite,
                 on_progress=on_progress,
             )
     say_of_encoder(embedder)
+    _print(run, out, printing)
+    if run.result.failed and not running.keep_going:
+        raise typer.Exit(1)
+
+
+def _print(run: "RetrievalRun", out: Path | None, printing: PrintOptions) -> None:
+    """Print the numbers, and the rows that could not be embedded."""
     say_of_run(
         run.notes, out, unchanged=run.unchanged, resumed_from=run.resumed_from, done="embedded"
     )
     result = run.result
-    if as_json:
+    if printing.as_json:
         echo(json.dumps(result.to_dict(), indent=2, ensure_ascii=False))
-    elif not quiet:
+    elif not printing.quiet:
         echo(f"{result.table().text(terminal_width())}\n\n{result.signature}")
         if out is not None:
             for name in run.files:
@@ -149,5 +115,3 @@ def retrieval(
         count = len(result.failed)
         what = "rows could not be embedded" if count > 1 else "row could not be embedded"
         say_of_failures([(r.row, str(r.id), r.reason) for r in result.failed], count, what)
-        if not keep_going:
-            raise typer.Exit(1)

@@ -1,40 +1,23 @@
 """`vlscore sensitivity`: which changes of a report metrics notice."""
 
+import dataclasses
+import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vlscore.cli.options import (
-    OUTPUT,
-    TABLE_HELP,
-    BatchSizeOption,
-    CompileOption,
-    ConstantOption,
-    DeviceOption,
-    EncoderOption,
-    FormatOption,
-    IdColumnOption,
-    ImageColumnOption,
-    ImagePolicyOption,
-    ImageRootOption,
-    JsonOption,
-    KeepGoingOption,
-    NoCacheOption,
-    OutOption,
-    OverwriteOption,
-    PrecisionOption,
-    QuietOption,
-    SectionOption,
-    TokenizerOption,
-    ViewColumnOption,
-    ViewsOption,
-    WeightsOption,
-    WorkersOption,
-    column_names,
-    make_embedder,
-    worker_count,
+from vlscore.cli.option_groups import (
+    EncoderOptions,
+    PrintOptions,
+    ReadingOptions,
+    ResourceOptions,
+    RunOptions,
+    SectionOptions,
+    TableOptions,
+    grouped,
 )
+from vlscore.cli.options import OUTPUT, TABLE_HELP, FormatOption, OutOption, names_of
 from vlscore.cli.output import (
     cache_hits,
     echo,
@@ -44,29 +27,45 @@ from vlscore.cli.output import (
     terminal_width,
 )
 
+if TYPE_CHECKING:
+    from vlscore.evaluation import SensitivityRun
+
 _SHOWN_FAILURES = 10
 
+PerturbationsOption = Annotated[
+    Path,
+    typer.Option(
+        "--perturbations",
+        "-p",
+        metavar="FOLDER",
+        help="Folder that `vlscore perturb` wrote, or a .jsonl file like that in it.",
+    ),
+]
+StudiesOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--studies",
+        metavar="STUDIES",
+        help=f"{TABLE_HELP} With the studies' ids and images; without it, metrics that look at "
+        "the image are left out.",
+    ),
+]
+FigureOption = Annotated[
+    str | None,
+    typer.Option(
+        "--figure",
+        metavar="NAME",
+        help="Format of the figures: png, svg or pdf. Default: png, where matplotlib is there.",
+        show_default=False,
+        rich_help_panel=OUTPUT,
+    ),
+]
 
-def sensitivity(
-    perturbations: Annotated[
-        Path,
-        typer.Option(
-            "--perturbations",
-            "-p",
-            metavar="FOLDER",
-            help="Folder that `vlscore perturb` wrote, or a .jsonl file like that in it.",
-        ),
-    ],
-    out: OutOption,
-    studies: Annotated[
-        Path | None,
-        typer.Option(
-            "--studies",
-            metavar="STUDIES",
-            help=f"{TABLE_HELP} With the studies' ids and images; without it, metrics that look at "
-            "the image are left out.",
-        ),
-    ] = None,
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class NoticedOptions:
+    """Metrics that are tested: computed here, or elsewhere; and how."""
+
     metrics: Annotated[
         list[str] | None,
         typer.Option(
@@ -78,7 +77,7 @@ def sensitivity(
             "free one that can run.",
             show_default=False,
         ),
-    ] = None,
+    ] = None
     values: Annotated[
         Path | None,
         typer.Option(
@@ -88,7 +87,7 @@ def sensitivity(
             "NAME.perturbed of each metric, in the order of the perturbations.",
             show_default=False,
         ),
-    ] = None,
+    ] = None
     lower_is_better: Annotated[
         str,
         typer.Option(
@@ -97,7 +96,7 @@ def sensitivity(
             help="Metrics of --values, with commas, of which smaller values are better.",
             show_default=False,
         ),
-    ] = "",
+    ] = ""
     swap_images: Annotated[
         bool,
         typer.Option(
@@ -105,43 +104,29 @@ def sensitivity(
             help="Also measure whether the image counts.",
             show_default=False,
         ),
-    ] = False,
+    ] = False
     resamples: Annotated[
         int, typer.Option(min=10, metavar="N", help="Resamples of the bootstrap.")
-    ] = 2000,
-    seed: Annotated[int, typer.Option(metavar="N", help="Of the bootstrap and of the swap.")] = 0,
-    image_root: ImageRootOption = None,
-    id_column: IdColumnOption = "id",
-    image_column: ImageColumnOption = "image",
-    view_column: ViewColumnOption = "view",
-    encoder: EncoderOption = None,
-    weights: WeightsOption = None,
-    tokenizer: TokenizerOption = None,
-    C: ConstantOption = None,
-    device: DeviceOption = None,
-    precision: PrecisionOption = "fp32",
-    compile: CompileOption = False,
-    batch_size: BatchSizeOption = None,
-    no_cache: NoCacheOption = False,
-    workers: WorkersOption = None,
-    image_policy: ImagePolicyOption = "auto",
-    views: ViewsOption = "first-frontal",
-    section: SectionOption = "all",
-    figure: Annotated[
-        str | None,
-        typer.Option(
-            "--figure",
-            metavar="NAME",
-            help="Format of the figures: png, svg or pdf. Default: png, where matplotlib is there.",
-            show_default=False,
-            rich_help_panel=OUTPUT,
-        ),
-    ] = None,
+    ] = 2000
+    seed: Annotated[int, typer.Option(metavar="N", help="Of the bootstrap and of the swap.")] = 0
+
+
+@grouped("reference_column", "candidate_column", "reference_section", "candidate_section")
+def sensitivity(
+    *,
+    perturbations: PerturbationsOption,
+    out: OutOption,
+    studies: StudiesOption = None,
+    noticed: NoticedOptions,
+    columns: TableOptions,
+    encoding: EncoderOptions,
+    resources: ResourceOptions,
+    reading: ReadingOptions,
+    sections: SectionOptions,
+    figure: FigureOption = None,
     format: FormatOption = "csv",
-    overwrite: OverwriteOption = False,
-    keep_going: KeepGoingOption = False,
-    quiet: QuietOption = False,
-    as_json: JsonOption = False,
+    running: RunOptions,
+    printing: PrintOptions,
 ) -> None:
     """Score every original and perturbed report, and show which changes a metric notices.
 
@@ -152,60 +137,50 @@ def sensitivity(
 
     Example: vlscore sensitivity -p perturbed --studies studies.csv --swap-images -o results
     """
-    import json
-
     from vlscore.cli.output import row_progress
-    from vlscore.data import open_studies
     from vlscore.evaluation import run_sensitivity
 
-    table = None
+    table = embedder = None
     if studies is not None:
-        names = column_names(id=id_column, image=image_column, view=view_column)
-        table = open_studies(studies, needs={"image"}, image_root=image_root, columns=names)
-    embedder = None
-    if studies is not None or encoder is not None:
-        embedder = make_embedder(
-            encoder,
-            weights,
-            tokenizer,
-            device=device,
-            precision=precision,
-            compile=compile,
-            batch_size=batch_size,
-            cache=not no_cache,
-            image_policy=image_policy,
-            views=views,
-        )
+        table = columns.studies(studies, {"image"}, "id", "image", "view")
+    if studies is not None or encoding.encoder is not None:
+        embedder = encoding.embedder(resources, reading)
+    what, also = "studies and pairs", cache_hits(embedder)
     with (
         stopping(out),
-        row_progress(
-            None, "studies and pairs", quiet=quiet or as_json, also=cache_hits(embedder)
-        ) as on_progress,
+        row_progress(None, what, quiet=printing.is_silent, also=also) as on_progress,
     ):
         run = run_sensitivity(
             perturbations,
             out,
-            metrics=metrics,
+            metrics=noticed.metrics,
             embedder=embedder,
             studies=table,
-            text_policy=section,
-            C=C,
-            values=values,
-            lower_is_better=[name.strip() for name in lower_is_better.split(",") if name.strip()],
-            swap_images=swap_images,
+            text_policy=sections.section,
+            C=encoding.C,
+            values=noticed.values,
+            lower_is_better=list(names_of(noticed.lower_is_better)),
+            swap_images=noticed.swap_images,
             figure=figure,
             format=format,
-            resamples=resamples,
-            seed=seed,
-            workers=worker_count(workers),
-            overwrite=overwrite,
+            resamples=noticed.resamples,
+            seed=noticed.seed,
+            workers=resources.decoders(),
+            overwrite=running.overwrite,
             on_progress=on_progress,
         )
     say_of_encoder(embedder)
+    _print(run, out, printing)
+    if run.content["failures"] and not running.keep_going:
+        raise typer.Exit(1)
+
+
+def _print(run: "SensitivityRun", out: Path, printing: PrintOptions) -> None:
+    """Print the tables, what was left out, and the studies without values."""
     say_of_run(run.notes, out, unchanged=run.unchanged, resumed_from=run.resumed_from)
-    if as_json:
+    if printing.as_json:
         echo(json.dumps(run.content, indent=2, ensure_ascii=False))
-    elif not quiet:
+    elif not printing.quiet:
         for each in run.tables:
             echo(each.text(terminal_width()) + "\n")
         echo("\n".join(run.signatures))
@@ -219,5 +194,3 @@ def sensitivity(
         echo(f"{len(failures)} studies have pairs without values:", fg="red", err=True)
         for study, reason in list(failures.items())[:_SHOWN_FAILURES]:
             echo(f"  {study}: {reason}", err=True)
-        if not keep_going:
-            raise typer.Exit(1)

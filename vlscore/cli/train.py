@@ -1,35 +1,30 @@
 """`vlscore train`: an encoder from images and reports."""
 
+import dataclasses
 import json
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from vlscore.cli.option_groups import PrintOptions, RunOptions, TableOptions, grouped
 from vlscore.cli.options import (
     OUTPUT,
     TABLE,
     TABLE_HELP,
     DeviceOption,
-    IdColumnOption,
-    ImageColumnOption,
     ImagePolicyOption,
-    ImageRootOption,
-    JsonOption,
-    KeepGoingOption,
     OutOption,
-    OverwriteOption,
     PrecisionOption,
-    QuietOption,
-    ReferenceColumnOption,
     SectionOption,
-    ViewColumnOption,
     WorkersOption,
-    column_names,
-    text_policy,
     worker_count,
 )
 from vlscore.cli.output import SHOWN_FAILURES, echo, say_of_failures, stopping
+
+if TYPE_CHECKING:
+    from vlscore.training import Preparation, Start, TrainingRun, TrainingSettings
 
 START, LEARNING, HELD_OUT = "What is trained", "Learning", "Validation"
 
@@ -69,32 +64,34 @@ def _held_out(name: str, help: str, metavar: str, **more: Any) -> Any:
     return typer.Option(name, metavar=metavar, help=help, rich_help_panel=HELD_OUT, **more)
 
 
-def train(
-    context: typer.Context,
-    studies: Annotated[Path, typer.Argument(help=TABLE_HELP, metavar="STUDIES")],
-    out: OutOption,
-    objective: Annotated[
-        str,
-        typer.Option(
-            "--objective",
-            metavar="NAME",
-            help="Loss, by the name of its paper: convirt, siglip, gloria, limitr, mgca, biovil, "
-            "medclip; or judging, for encoders that judge reports; with settings of its own, as in "
-            "'convirt(temperature=0.07)'.",
-        ),
-    ] = "convirt",
-    config: Annotated[
-        Path | None,
-        typer.Option(
-            "--config",
-            is_eager=True,
-            callback=_config,
-            metavar="FILE",
-            help="TOML file with any of these options, as in batch_size = 256; options given here "
-            "go before it. Every result has one, training.toml, which repeats its run.",
-            show_default=False,
-        ),
-    ] = None,
+ObjectiveOption = Annotated[
+    str,
+    typer.Option(
+        "--objective",
+        metavar="NAME",
+        help="Loss, by the name of its paper: convirt, siglip, gloria, limitr, mgca, biovil, "
+        "medclip; or judging, for encoders that judge reports; with settings of its own, as in "
+        "'convirt(temperature=0.07)'.",
+    ),
+]
+ConfigOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--config",
+        is_eager=True,
+        callback=_config,
+        metavar="FILE",
+        help="TOML file with any of these options, as in batch_size = 256; options given here "
+        "go before it. Every result has one, training.toml, which repeats its run.",
+        show_default=False,
+    ),
+]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class StartOptions:
+    """What is trained, and the weights that it starts from."""
+
     encoder: Annotated[
         str,
         typer.Option(
@@ -105,7 +102,7 @@ def train(
             "`vlscore encoders` lists them.",
             rich_help_panel=START,
         ),
-    ] = "small",
+    ] = "small"
     weights: Annotated[
         Path | None,
         typer.Option(
@@ -115,7 +112,7 @@ def train(
             show_default=False,
             rich_help_panel=START,
         ),
-    ] = None,
+    ] = None
     image_weights: Annotated[
         Path | None,
         typer.Option(
@@ -126,7 +123,7 @@ def train(
             show_default=False,
             rich_help_panel=START,
         ),
-    ] = None,
+    ] = None
     text_weights: Annotated[
         Path | None,
         typer.Option(
@@ -136,7 +133,7 @@ def train(
             show_default=False,
             rich_help_panel=START,
         ),
-    ] = None,
+    ] = None
     tokenizer: Annotated[
         Path | None,
         typer.Option(
@@ -146,7 +143,7 @@ def train(
             show_default=False,
             rich_help_panel=START,
         ),
-    ] = None,
+    ] = None
     style: Annotated[
         str | None,
         typer.Option(
@@ -157,10 +154,29 @@ def train(
             show_default=False,
             rich_help_panel=START,
         ),
-    ] = None,
-    epochs: Annotated[
-        int, _learning("--epochs", "Passes over the training pairs.", "N", min=1)
-    ] = 10,
+    ] = None
+
+    def start(self) -> "Start":
+        """Return the start of the training."""
+        from vlscore.training import Start
+
+        return Start(
+            self.encoder,
+            self.weights,
+            self.tokenizer,
+            self.image_weights,
+            self.text_weights,
+            self.style,
+        )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class LearningOptions:
+    """Steps, their sizes, and what each is made of."""
+
+    epochs: Annotated[int, _learning("--epochs", "Passes over the training pairs.", "N", min=1)] = (
+        10
+    )
     batch_size: Annotated[
         int,
         _learning(
@@ -169,7 +185,7 @@ def train(
             "N",
             min=2,
         ),
-    ] = 64,
+    ] = 64
     micro_batch: Annotated[
         int,
         _learning(
@@ -179,20 +195,18 @@ def train(
             "N",
             min=0,
         ),
-    ] = 0,
+    ] = 0
     learning_rate: Annotated[
         float, _learning("--learning-rate", "AdamW's, at its largest.", "NUMBER")
-    ] = 1e-4,
+    ] = 1e-4
     weight_decay: Annotated[
         float, _learning("--weight-decay", "AdamW's, of matrices.", "NUMBER")
-    ] = 0.05,
+    ] = 0.05
     warm_up: Annotated[
         float,
         _learning("--warm-up", "Share of the steps in which the rate rises; then cosine.", "SHARE"),
-    ] = 0.05,
-    clip: Annotated[
-        float, _learning("--clip", "Longest gradient; 0 for no limit.", "NUMBER")
-    ] = 1.0,
+    ] = 0.05
+    clip: Annotated[float, _learning("--clip", "Longest gradient; 0 for no limit.", "NUMBER")] = 1.0
     frozen_norms: Annotated[
         bool,
         typer.Option(
@@ -202,7 +216,7 @@ def train(
             show_default=False,
             rich_help_panel=LEARNING,
         ),
-    ] = False,
+    ] = False
     augmentation: Annotated[
         str,
         _learning(
@@ -210,11 +224,11 @@ def train(
             "Of images: none, light, or the name of a paper. None mirrors: left stays left.",
             "NAME",
         ),
-    ] = "none",
+    ] = "none"
     sentences: Annotated[
         str,
         _learning("--sentences", "Of a report: all, shuffled, or one drawn anew.", "NAME"),
-    ] = "all",
+    ] = "all"
     duplicates_apart: Annotated[
         bool,
         typer.Option(
@@ -222,11 +236,23 @@ def train(
             help="Pairs of one study, or with equal reports, are no negatives of each other.",
             rich_help_panel=LEARNING,
         ),
-    ] = True,
-    seed: Annotated[int, _learning("--seed", "Of all that is drawn.", "N", min=0)] = 0,
-    precision: PrecisionOption = "fp32",
-    device: DeviceOption = None,
-    workers: WorkersOption = None,
+    ] = True
+    seed: Annotated[int, _learning("--seed", "Of all that is drawn.", "N", min=0)] = 0
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ComputeOptions:
+    """Where the training runs, and how it computes."""
+
+    precision: PrecisionOption = "fp32"
+    device: DeviceOption = None
+    workers: WorkersOption = None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ValidationOptions:
+    """What is held out, and which weights are the result."""
+
     validation: Annotated[
         Path | None,
         _held_out(
@@ -235,10 +261,10 @@ def train(
             "TABLE",
             show_default=False,
         ),
-    ] = None,
+    ] = None
     validation_share: Annotated[
         float, _held_out("--validation-share", "Of the studies, held out.", "SHARE")
-    ] = 0.05,
+    ] = 0.05
     group_column: Annotated[
         str | None,
         _held_out(
@@ -247,10 +273,10 @@ def train(
             "NAME",
             show_default=False,
         ),
-    ] = None,
+    ] = None
     validate_every: Annotated[
         int, _held_out("--validate-every", "Epochs between validations.", "N", min=1)
-    ] = 1,
+    ] = 1
     select: Annotated[
         str,
         _held_out(
@@ -258,19 +284,20 @@ def train(
             "Which weights are the result: best by recall (mean R@1, 5 and 10), by loss, or last.",
             "NAME",
         ),
-    ] = "recall",
+    ] = "recall"
     patience: Annotated[
         int,
         _held_out(
             "--patience", "Validations without a better one until it ends; 0: never.", "N", min=0
         ),
-    ] = 0,
-    image_root: ImageRootOption = None,
-    id_column: IdColumnOption = "id",
-    image_column: ImageColumnOption = "image",
-    reference_column: ReferenceColumnOption = "reference",
-    view_column: ViewColumnOption = "view",
-    image_policy: ImagePolicyOption = "auto",
+    ] = 0
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PairOptions:
+    """How images and reports of the table become pairs."""
+
+    image_policy: ImagePolicyOption = "auto"
     views: Annotated[
         str,
         typer.Option(
@@ -280,8 +307,8 @@ def train(
             "tower for lateral views.",
             rich_help_panel=TABLE,
         ),
-    ] = "first-frontal",
-    section: SectionOption = "all",
+    ] = "first-frontal"
+    section: SectionOption = "all"
     pairs: Annotated[
         Path | None,
         typer.Option(
@@ -292,11 +319,47 @@ def train(
             show_default=False,
             rich_help_panel=OUTPUT,
         ),
-    ] = None,
-    overwrite: OverwriteOption = False,
-    keep_going: KeepGoingOption = False,
-    quiet: QuietOption = False,
-    as_json: JsonOption = False,
+    ] = None
+
+    def preparation(
+        self, path: Path, table: TableOptions, start: "Start", group: str | None
+    ) -> "Preparation":
+        """Return the table at `path`, and how its rows become pairs.
+
+        Args: group: column of what is held out as a whole; None for studies.
+        """
+        from vlscore.data import ImagePolicy, TextPolicy, open_studies
+        from vlscore.training import Preparation
+
+        opened = open_studies(
+            path,
+            needs={"image", "reference"},
+            image_root=table.image_root,
+            columns=table.columns("id", "image", "reference", "view"),
+            also=[group] if group is not None else [],
+            unique=False,
+        )
+        policy = ImagePolicy.named(self.image_policy)
+        text = TextPolicy(self.section)
+        return Preparation(opened, start.kept_side, policy, text, self.views, group)
+
+
+@grouped("candidate_column")
+def train(
+    *,
+    context: typer.Context,
+    studies: Annotated[Path, typer.Argument(help=TABLE_HELP, metavar="STUDIES")],
+    out: OutOption,
+    objective: ObjectiveOption = "convirt",
+    config: ConfigOption = None,
+    starting: StartOptions,
+    learning: LearningOptions,
+    compute: ComputeOptions,
+    held_out: ValidationOptions,
+    table: TableOptions,
+    pairing: PairOptions,
+    running: RunOptions,
+    printing: PrintOptions,
 ) -> None:
     """Train an encoder on images and their reports.
 
@@ -315,59 +378,22 @@ def train(
     """
     from vlscore.cli.output import training_progress
     from vlscore.core import Place
-    from vlscore.data import ImagePolicy, open_studies
-    from vlscore.training import Preparation, Start, TrainingSettings
     from vlscore.training import train as run
 
     _check_config(context, config)
-    settings = TrainingSettings(
-        objective=objective,
-        epochs=epochs,
-        batch_size=batch_size,
-        learning_rate=learning_rate,
-        weight_decay=weight_decay,
-        warm_up=warm_up,
-        clip=clip,
-        precision=precision,
-        frozen_norms=frozen_norms,
-        augmentation=augmentation,
-        sentences=sentences,
-        duplicates_apart=duplicates_apart,
-        validation_share=validation_share,
-        validate_every=validate_every,
-        select=select,
-        patience=patience,
-        seed=seed,
-    )
-
-    def preparation(path: Path) -> Preparation:
-        columns = column_names(
-            id=id_column, image=image_column, reference=reference_column, view=view_column
-        )
-        table = open_studies(
-            path,
-            needs={"image", "reference"},
-            image_root=image_root,
-            columns=columns,
-            also=[group_column] if group_column is not None else [],
-            unique=False,
-        )
-        return Preparation(
-            table,
-            start.kept_side,
-            ImagePolicy.named(image_policy),
-            text_policy(section),
-            views,
-            group_column,
-        )
-
-    start = Start(encoder, weights, tokenizer, image_weights, text_weights, style)
-    made = preparation(studies)
-    held = preparation(validation) if validation is not None else None
-    is_quiet = quiet or as_json or not Place.launched().leads
+    settings = _settings(objective, learning, compute, held_out)
+    start, group = starting.start(), held_out.group_column
+    made = pairing.preparation(studies, table, start, group)
+    held = None
+    if held_out.validation is not None:
+        held = pairing.preparation(held_out.validation, table, start, group)
+    leads = Place.launched().leads
     with (
         stopping(out, "finished steps are"),
-        training_progress(made.table.count(), quiet=is_quiet) as (on_progress, on_step),
+        training_progress(made.table.count(), quiet=printing.is_silent or not leads) as (
+            on_progress,
+            on_step,
+        ),
     ):
         result = run(
             made,
@@ -375,31 +401,55 @@ def train(
             settings,
             start,
             validation=held,
-            pairs=pairs,
-            workers=worker_count(workers),
-            micro_batch=micro_batch,
-            device=device,
-            overwrite=overwrite,
-            keep_going=keep_going,
+            pairs=pairing.pairs,
+            workers=worker_count(compute.workers),
+            micro_batch=learning.micro_batch,
+            device=compute.device,
+            overwrite=running.overwrite,
+            keep_going=running.keep_going,
             on_progress=on_progress,
             on_step=on_step,
         )
-    if not Place.launched().leads:
-        return
-    for note in made.table.notes:
+    if leads:
+        _print(result, out, made.table.notes, printing)
+        if result.failed and not running.keep_going:
+            raise typer.Exit(1)
+
+
+def _settings(
+    objective: str,
+    learning: LearningOptions,
+    compute: ComputeOptions,
+    held_out: ValidationOptions,
+) -> "TrainingSettings":
+    """Return the settings that the options choose."""
+    from vlscore.training import TrainingSettings
+
+    chosen = {
+        "objective": objective,
+        **dataclasses.asdict(learning),
+        **dataclasses.asdict(compute),
+        **dataclasses.asdict(held_out),
+    }
+    return TrainingSettings(
+        **{each.name: chosen[each.name] for each in dataclasses.fields(TrainingSettings)}
+    )
+
+
+def _print(result: "TrainingRun", out: Path, notes: Iterable[str], printing: PrintOptions) -> None:
+    """Print what was trained, and the rows that gave no pair."""
+    for note in notes:
         echo(f"note: {note}", err=True)
     if result.unchanged:
         echo(f"{out} holds this encoder already; nothing was trained", err=True)
     elif result.resumed_from:
         echo(f"went on after step {result.resumed_from}", err=True)
-    if as_json:
+    if printing.as_json:
         echo(json.dumps(result.record, indent=2, ensure_ascii=False))
-    elif not quiet:
+    elif not printing.quiet:
         echo(result.summary())
         echo(f"wrote {out}: use it with --encoder {result.encoder} --weights {out}")
     if result.failed:
         what = "rows gave no pair" if len(result.failed) > 1 else "row gave no pair"
         say_of_failures(list(result.failed[:SHOWN_FAILURES]), len(result.failed), what)
         echo(f"all of them: {out / 'failures.csv'}", err=True)
-        if not keep_going:
-            raise typer.Exit(1)

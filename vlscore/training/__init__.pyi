@@ -1,4 +1,5 @@
 from .loop import Shown as Shown
+from .run import TrainingRun as TrainingRun
 from .run import train as train
 from .settings import TrainingSettings as TrainingSettings
 from .settings import check_names as check_names

@@ -1,0 +1,301 @@
+"""Groups of options: a dataclass whose fields are the options of a command.
+
+A command names a group once, and `grouped` shows each field of it as an option of its own.
+"""
+
+import dataclasses
+import functools
+import inspect
+import typing
+from collections.abc import Callable, Collection
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from vlscore.cli import options as opt
+
+if TYPE_CHECKING:
+    from vlscore.data import ColumnNames, StudyTable, TextPolicy
+    from vlscore.embedding import StudyEmbedder
+    from vlscore.evaluation import RatingColumns
+    from vlscore.metrics import Scorer
+    from vlscore.retrieval import Manifest
+
+_KEYWORD = inspect.Parameter.KEYWORD_ONLY
+
+
+def grouped(*left_out: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return a decorator that shows the fields of a command's groups as options.
+
+    A group is a parameter whose type is a dataclass. The command receives the dataclass; typer
+    sees one parameter for each field, in the order of the parameters and of the fields.
+
+    Args:
+        left_out: fields that this command does not offer. They have their defaults.
+
+    Raises:
+        TypeError: a name in `left_out` is no field, or two parameters have the same name.
+    """
+
+    def decorate(function: Callable[..., None]) -> Callable[..., None]:
+        groups: dict[str, tuple[type[Any], list[str]]] = {}
+        flat: list[inspect.Parameter] = []
+        unknown = set(left_out)
+        hints = typing.get_type_hints(function, include_extras=True)
+        for parameter in inspect.signature(function).parameters.values():
+            kind = hints[parameter.name]
+            if not (isinstance(kind, type) and dataclasses.is_dataclass(kind)):
+                flat.append(parameter.replace(annotation=kind, kind=_KEYWORD))
+                continue
+            every = _fields(kind)
+            shown = [each for each in every if each.name not in left_out]
+            unknown -= {each.name for each in every}
+            flat += shown
+            groups[parameter.name] = kind, [each.name for each in shown]
+        if unknown:
+            raise TypeError(f"{function.__name__}: no group has {', '.join(sorted(unknown))}")
+        names = [parameter.name for parameter in flat]
+        if twice := {name for name in names if names.count(name) > 1}:
+            raise TypeError(f"{function.__name__}: {', '.join(sorted(twice))} is there twice")
+
+        @functools.wraps(function)
+        def command(**values: Any) -> None:
+            made = {
+                name: kind(**{field: values.pop(field) for field in fields})
+                for name, (kind, fields) in groups.items()
+            }
+            function(**values, **made)
+
+        # What typer reads: `inspect.signature` and the annotations.
+        command.__signature__ = inspect.Signature(flat)  # type: ignore[attr-defined]
+        command.__annotations__ = {each.name: each.annotation for each in flat}
+        return command
+
+    return decorate
+
+
+def _fields(kind: type[Any]) -> list[inspect.Parameter]:
+    """Return a parameter for each field of a dataclass."""
+    hints = typing.get_type_hints(kind, include_extras=True)
+    return [
+        inspect.Parameter(
+            field.name,
+            _KEYWORD,
+            annotation=hints[field.name],
+            default=inspect.Parameter.empty
+            if field.default is dataclasses.MISSING
+            else field.default,
+        )
+        for field in dataclasses.fields(kind)
+    ]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TableOptions:
+    """Where the images of a table lie, and which columns it has."""
+
+    image_root: opt.ImageRootOption = None
+    id_column: opt.IdColumnOption = "id"
+    image_column: opt.ImageColumnOption = "image"
+    reference_column: opt.ReferenceColumnOption = "reference"
+    candidate_column: opt.CandidateColumnOption = "candidate"
+    view_column: opt.ViewColumnOption = "view"
+
+    def columns(self, *roles: str) -> "ColumnNames":
+        """Return the columns of these roles, such as "image"; of all five without roles."""
+        wanted = roles or ("id", "image", "reference", "candidate", "view")
+        return opt.column_names(**{role: getattr(self, f"{role}_column") for role in wanted})
+
+    def studies(self, path: Path, needs: Collection[str], *roles: str) -> "StudyTable":
+        """Return the table at `path`.
+
+        Args:
+            needs: roles that each row must have, such as "image".
+            roles: as of `columns`.
+        """
+        from vlscore.data import open_studies
+
+        return open_studies(
+            path, needs=needs, image_root=self.image_root, columns=self.columns(*roles)
+        )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ResourceOptions:
+    """How much of the machine a command uses."""
+
+    batch_size: opt.BatchSizeOption = None
+    no_cache: opt.NoCacheOption = False
+    workers: opt.WorkersOption = None
+
+    def decoders(self, sharing: int = 1) -> int:
+        """Return the number of processes that decode images; see `worker_count`."""
+        return opt.worker_count(self.workers, sharing)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ReadingOptions:
+    """How images are read, and which of a study count."""
+
+    image_policy: opt.ImagePolicyOption = "auto"
+    views: opt.ViewsOption = "first-frontal"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SectionOptions:
+    """Which section of a report counts."""
+
+    section: opt.SectionOption = "all"
+    reference_section: opt.ReferenceSectionOption = None
+    candidate_section: opt.CandidateSectionOption = None
+
+    def policy(self) -> "TextPolicy":
+        """Return the policy that selects these sections."""
+        from vlscore.data import TextPolicy
+
+        return TextPolicy(
+            self.section,
+            candidate_section=self.candidate_section,
+            reference_section=self.reference_section,
+        )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class EncoderOptions:
+    """An encoder, and how it computes."""
+
+    encoder: opt.EncoderOption = None
+    weights: opt.WeightsOption = None
+    tokenizer: opt.TokenizerOption = None
+    C: opt.ConstantOption = None
+    device: opt.DeviceOption = None
+    precision: opt.PrecisionOption = "fp32"
+    compile: opt.CompileOption = False
+
+    def embedder(
+        self, resources: ResourceOptions, reading: ReadingOptions | None = None
+    ) -> "StudyEmbedder":
+        """Return the embedder of these options.
+
+        Args: reading: None where the encoder reads no images, or reads them as its authors do.
+        """
+        paths = (self.encoder, self.weights, self.tokenizer)
+        return opt.make_embedder(*paths, **self._settings(resources, reading))
+
+    def scorer(
+        self,
+        metrics: Any,
+        resources: ResourceOptions,
+        reading: ReadingOptions | None = None,
+        sections: SectionOptions | None = None,
+        *,
+        quiet: bool = False,
+    ) -> "Scorer":
+        """Return the scorer of these options.
+
+        Args:
+            metrics: names of metrics, as `Scorer` takes them.
+            reading: None where the encoder reads no images.
+            sections: None for the whole report.
+            quiet: print no note on a precision that is no gain.
+        """
+        paths = (self.encoder, self.weights, self.tokenizer)
+        return opt.make_scorer(
+            *paths,
+            quiet,
+            metrics=metrics,
+            C=self.C,
+            text_policy=None if sections is None else sections.policy(),
+            **self._settings(resources, reading),
+        )
+
+    def absolute(self) -> "EncoderOptions":
+        """Return the same options with absolute paths, for processes in another folder."""
+        return dataclasses.replace(
+            self,
+            weights=None if self.weights is None else self.weights.absolute(),
+            tokenizer=None if self.tokenizer is None else self.tokenizer.absolute(),
+        )
+
+    def _settings(
+        self, resources: ResourceOptions, reading: ReadingOptions | None
+    ) -> dict[str, Any]:
+        read = {} if reading is None else dataclasses.asdict(reading)
+        return {
+            "device": self.device,
+            "precision": self.precision,
+            "compile": self.compile,
+            "batch_size": resources.batch_size,
+            "cache": not resources.no_cache,
+            **read,
+        }
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class IndexEncoderOptions(EncoderOptions):
+    """The encoder of an index."""
+
+    encoder: opt.IndexEncoderOption = None
+
+    def of_index(self, path: Path, manifest: "Manifest") -> "IndexEncoderOptions":
+        """Return the same options with the encoder that the index names, unless one was chosen."""
+        from vlscore.retrieval import encoder_name_of
+
+        return dataclasses.replace(self, encoder=self.encoder or encoder_name_of(path, manifest))
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RunOptions:
+    """Whether earlier results are replaced, and whether failed rows decide the exit status."""
+
+    overwrite: opt.OverwriteOption = False
+    keep_going: opt.KeepGoingOption = False
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PrintOptions:
+    """What a command prints."""
+
+    quiet: opt.QuietOption = False
+    as_json: opt.JsonOption = False
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether neither progress nor tables are printed."""
+        return self.quiet or self.as_json
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class BootstrapOptions:
+    """Resamples of the bootstrap, and their seed."""
+
+    resamples: opt.ResamplesOption = 1000
+    seed: opt.SeedOption = 0
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RatingOptions:
+    """Columns of a table of ratings."""
+
+    study_column: opt.StudyColumnOption = "study_id"
+    candidate_id_column: opt.CandidateIdColumnOption = "candidate_id"
+    rater_column: opt.RaterColumnOption = "rater"
+    rating_columns: opt.RatingColumnsOption = "rating"
+    rater_columns: opt.RaterColumnsOption = ""
+    category_column: opt.CategoryColumnOption = "category"
+    significant_column: opt.SignificantColumnOption = "significant"
+
+    def columns(self, **texts: str) -> "RatingColumns":
+        """Return the columns of the table.
+
+        Args: texts: columns of the reference, the candidate and the image, by role.
+        """
+        return opt.rating_columns(
+            self.rating_columns,
+            self.rater_columns,
+            study=self.study_column,
+            candidate_id=self.candidate_id_column,
+            rater=self.rater_column,
+            category=self.category_column,
+            significant=self.significant_column,
+            **texts,
+        )
