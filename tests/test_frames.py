@@ -19,6 +19,7 @@ from vlscore.evaluation import (
     calibrate,
     compare,
     evaluate,
+    judge_table,
     label_table,
     read_ratings,
     retrieve,
@@ -30,7 +31,7 @@ from vlscore.evaluation import (
 from vlscore.metrics import Scorer
 from vlscore.perturb import perturb_table
 from vlscore.retrieval import OracleSettings, build_index, find_oracles
-from vlscore.stats import Interval
+from vlscore.stats import Interval, Run
 
 STUDIES = 5
 # A trained encoder is judged by evaluate and retrieval, and its losses are a log; sheets are empty.
@@ -75,6 +76,7 @@ def results(tmp_path_factory):
         (perturbed, sum(perturbed.counts.values())),
         (run_sensitivity(perturbed.out, folder / "s", metrics=["rouge-l"], **quick), None),
         (label_table(reports, folder / "labels", **quick), len(said)),
+        (judge_table(table, folder / "judged"), STUDIES),
         (compare([table], folder / "compared", words, permutations=19, **quick), None),
         (index, len(said)),
         (calibrate(embedder, table, resamples=20), None),
@@ -99,9 +101,10 @@ def _classes():
 def test_every_class_of_results_has_a_frame(results):
     in_folders = {name for name, names, _ in _classes() if {"folder", "unchanged"} <= names}
     said = {name: found[0] for name, _, found in _classes() if found}
+    runs = {each.__name__ for each in Run.__subclasses__()}
     assert in_folders - NO_TABLE <= set(said)
     # Every frame is tried below; that of a RetrievalResult is that of its run.
-    assert set(said) == {*results, "RetrievalResult", "Index"}
+    assert {*said, *runs} - NO_TABLE == {*results, "Run", "RetrievalResult", "Index"}
     for name, text in said.items():
         assert text.startswith("One row a "), name
         assert "Needs pandas." in text, name

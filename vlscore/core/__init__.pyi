@@ -43,9 +43,11 @@ from .registry import registered_name as registered_name
 from .registry import split_call as split_call
 from .registry import split_names as split_names
 from .registry import unregistered as unregistered
+from .run_folder import OnProgress as OnProgress
 from .run_folder import ResumableFolder as ResumableFolder
 from .run_folder import end_decided_run as end_decided_run
 from .run_folder import libraries as libraries
+from .run_folder import no_progress as no_progress
 from .run_folder import run_record as run_record
 from .run_folder import sole_writer as sole_writer
 from .safe_text import cell as cell

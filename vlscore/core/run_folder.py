@@ -76,6 +76,14 @@ def sole_writer(folder: Path) -> Iterator[None]:
 
 T = TypeVar("T")
 
+# Called with the numbers of rows that are done, and of those that failed.
+OnProgress = Callable[[int, int], None]
+
+
+def no_progress(done: int, failed: int) -> None:
+    """Ignore progress: what a function calls where its caller gave nothing."""
+
+
 _EXTENDS = "continues the finished run"
 
 

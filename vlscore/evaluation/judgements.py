@@ -2,71 +2,80 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from itertools import islice
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vlscore.core import ResumableFolder, __version__, plain, read_frame
+from vlscore.core import OnProgress, ResumableFolder, __version__, no_progress, plain, read_frame
 from vlscore.data import (
     BadRow,
     ColumnNames,
     Study,
-    StudyTable,
     TextPolicy,
     columns_of,
     open_studies,
 )
 from vlscore.errors import InvalidReport, InvalidStudy, InvalidTable
-from vlscore.metrics import Judgement, RuleJudge, csv_of, failed_rows, patient_of, rating
+from vlscore.evaluation.row_files import (
+    RowFiles,
+    bad_rows_of,
+    csv_of,
+    join_failures,
+    join_parts,
+)
+from vlscore.metrics import Judgement, RuleJudge, patient_of, rating
 from vlscore.perturb import ErrorCategory
-from vlscore.stats import TextTable
+from vlscore.stats import FAILURES, Run, TextTable
 
 if TYPE_CHECKING:
     import pandas
 
 
-JUDGEMENTS, TOTALS, SUMMARY = "judgements.jsonl", "totals.csv", "summary.json"
-_FAILURES, _TABLES = "failures.csv", "tables.md"
-_RESULTS = (JUDGEMENTS, TOTALS, SUMMARY, _FAILURES, _TABLES)
-# A second of work, which is what a kill can cost.
-_ROWS_IN_CHUNK = 1000
+JUDGEMENTS, TOTALS, SUMMARY, _TABLES = (
+    "judgements.jsonl",
+    "totals.csv",
+    "summary.json",
+    "tables.md",
+)
 _NUMBERS = ("rating", "sum", "maximum", "count", "significant")
 _COLUMNS = ("study_id", *_NUMBERS, *(str(category) for category in ErrorCategory))
 
-Progress = Callable[[int, int], None]
-
 
 @dataclass(frozen=True)
-class JudgedReports:
-    """What `judge_table` wrote.
+class JudgedReports(Run):
+    """Judgements of candidates, and their files.
 
-    Attributes:
-        folder: with judgements.jsonl (each error of each study), totals.csv (one row a study),
-            summary.json, tables.md and failures.csv.
-        reports: how many were judged.
-        bad_rows: rows that could not be judged.
-        means: mean over studies of rating, sum, maximum, count and significant.
-        totals: number of errors of each category, over all studies.
-        tables: the same, for a terminal.
-        unchanged: the folder held these judgements already.
-        resumed_from: rows that an earlier, stopped call had done.
-        notes: what a user should know besides.
+    These are judgements.jsonl (each error of each study), totals.csv (one row a study),
+    summary.json, tables.md and failures.csv.
     """
 
-    folder: Path
-    reports: int
-    bad_rows: list[BadRow] = field(repr=False)
-    means: Mapping[str, float]
-    totals: Mapping[str, int]
-    tables: list[TextTable] = field(repr=False)
-    unchanged: bool = False
-    resumed_from: int = 0
-    notes: tuple[str, ...] = ()
+    results = (JUDGEMENTS, TOTALS, SUMMARY, FAILURES, _TABLES)
+
+    @property
+    def reports(self) -> int:
+        """How many were judged."""
+        return int(self.content["reports"])
+
+    @property
+    def bad_rows(self) -> list[BadRow]:
+        """Rows that could not be judged."""
+        return bad_rows_of(self)
+
+    @property
+    def means(self) -> Mapping[str, float]:
+        """Mean over studies of rating, sum, maximum, count and significant."""
+        found: Mapping[str, float] = self.content["means"]
+        return found
+
+    @property
+    def totals(self) -> Mapping[str, int]:
+        """Number of errors of each category, over all studies."""
+        found: Mapping[str, int] = self.content["totals"]
+        return found
 
     def to_pandas(self) -> "pandas.DataFrame":
-        """Return one row a study: its scores, and its errors by category. Needs pandas."""
+        """One row a study: its scores, and its errors by category. Needs pandas."""
         return read_frame(self.folder / TOTALS, texts=["study_id"])
 
 
@@ -80,7 +89,7 @@ def judge_table(
     indication_column: str = "indication",
     text_policy: TextPolicy | None = None,
     overwrite: bool = False,
-    on_progress: Progress | None = None,
+    on_progress: OnProgress | None = None,
 ) -> JudgedReports:
     """Judge every candidate of a table against its reference; resumable, in constant memory.
 
@@ -112,49 +121,19 @@ def judge_table(
             "text_policy": None if text_policy is None else str(text_policy),
         }
     )
-    with ResumableFolder(out, key, results=_RESULTS, overwrite=overwrite) as folder:
-        record = folder.record
-        if record is None:
-            run = _JudgeRun(judge, text_policy, age_column, indication_column)
-            _judge_rows(run, folder, table, on_progress or (lambda done, bad: None))
-            record = folder.finish(lambda place: run.write(folder, place), rows=run.rows)
-        return JudgedReports(
-            folder.out,
-            record["reports"],
-            failed_rows(folder.out / _FAILURES),
-            record["means"],
-            record["totals"],
-            [
-                TextTable(
-                    t["title"], tuple(t["columns"]), tuple(map(tuple, t["rows"])), t["caption"]
-                )
-                for t in record["tables"]
-            ],
-            folder.unchanged,
-            folder.resumed_from,
-            table.notes,
-        )
+
+    def compute(folder: ResumableFolder) -> None:
+        run = _JudgeRun(judge, text_policy, age_column, indication_column)
+        run.take_all(folder, table, on_progress or no_progress)
+        if run.rows == run.bad:
+            raise InvalidTable(f"{table.path}: no row could be judged")
+        folder.finish(lambda place: run.write(folder, place), rows=run.rows)
+
+    return JudgedReports.make(out, key, compute, overwrite=overwrite, notes=table.notes)
 
 
-def _judge_rows(
-    run: "_JudgeRun", folder: ResumableFolder, table: StudyTable, on_progress: Progress
-) -> None:
-    """Judge what earlier calls have left over."""
-    for chunk in folder.chunks():
-        run.count(chunk.rows, chunk.note)
-    on_progress(run.rows, run.bad)
-    rows = islice(table, folder.rows, None)
-    while some := list(islice(rows, _ROWS_IN_CHUNK)):
-        files, note = run.take(some, on_progress)
-        with folder.append(len(some), note) as place:
-            for name, content in files.items():
-                (place / name).write_bytes(content.encode("utf-8"))
-    if run.rows == run.bad:
-        raise InvalidTable(f"{table.path}: no row could be judged")
-
-
-class _JudgeRun:
-    """Judges rows, and counts what comes of them."""
+class _JudgeRun(RowFiles[Study]):
+    """Judges rows, and counts the errors."""
 
     def __init__(
         self,
@@ -163,23 +142,20 @@ class _JudgeRun:
         age_column: str,
         indication_column: str,
     ) -> None:
+        super().__init__()
         self.judge, self.text_policy = judge, text_policy
         self.age_column, self.indication_column = age_column, indication_column
-        self.rows = self.bad = 0
         self.sums: Counter[str] = Counter()
         self.severities: Counter[str] = Counter()
 
     def count(self, rows: int, note: Mapping[str, Any]) -> None:
-        """Add what a chunk of rows came to."""
-        self.rows += rows
-        self.bad += note["bad"]
+        super().count(rows, note)
         self.sums.update(note["sums"])
         self.severities.update(note["severities"])
 
     def take(
-        self, rows: Sequence[Study | BadRow], on_progress: Progress
+        self, rows: Sequence[Study | BadRow], on_progress: OnProgress
     ) -> tuple[dict[str, str], dict[str, Any]]:
-        """File -> its part for these rows, and what `count` takes."""
         lines: list[str] = []
         totals: list[Sequence[Any]] = []
         failures: list[tuple[int, str | None, str]] = []
@@ -201,10 +177,9 @@ class _JudgeRun:
         files = {
             JUDGEMENTS: "".join(lines),
             TOTALS: csv_of(totals),
-            _FAILURES: csv_of(failures),
+            FAILURES: csv_of(failures),
         }
         note = {"bad": len(failures), "sums": dict(sums), "severities": dict(severities)}
-        self.count(len(rows), note)
         return files, note
 
     def _judged(self, row: Study | BadRow) -> Judgement:
@@ -218,16 +193,9 @@ class _JudgeRun:
 
     def write(self, folder: ResumableFolder, place: Path) -> dict[str, Any]:
         """Write the results, and return what is in them."""
-        heads = {
-            JUDGEMENTS: "",
-            TOTALS: csv_of([_COLUMNS]),
-            _FAILURES: csv_of([("row", "id", "error")]),
-        }
-        for name, head in heads.items():
-            with (place / name).open("wb") as joined:
-                joined.write(head.encode("utf-8"))
-                for chunk in folder.chunks():
-                    joined.write((chunk.path / name).read_bytes())
+        join_parts(folder, JUDGEMENTS, place / JUDGEMENTS)
+        join_parts(folder, TOTALS, place / TOTALS, csv_of([_COLUMNS]))
+        join_failures(folder, place)
         reports = self.rows - self.bad
         means = {name: self.sums[name] / reports for name in _NUMBERS}
         totals = {str(category): int(self.sums[str(category)]) for category in ErrorCategory}

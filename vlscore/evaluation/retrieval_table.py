@@ -2,7 +2,6 @@
 
 import json
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,10 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vlscore.core import (
+    RECORD,
+    OnProgress,
     ResumableFolder,
     Signature,
     __version__,
     frame,
+    no_progress,
     plain,
     run_record,
     write_json,
@@ -29,18 +31,14 @@ from vlscore.retrieval import (
     evaluate_retrieval,
     read_interval,
 )
-from vlscore.stats import TextTable, interval, markdown, with_mark
+from vlscore.stats import Run, TextTable, interval, markdown, with_mark
 
 if TYPE_CHECKING:
     import pandas
 
 
-NUMBERS, TABLE = "retrieval.json", "retrieval.md"
-RESULTS = (NUMBERS, TABLE)
-
+TABLE = "retrieval.md"
 _IMAGES, _REPORTS, _ROWS = "images.npy", "reports.npy", "rows.json"
-
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
@@ -119,22 +117,26 @@ class RetrievalResult:
 
 
 @dataclass(frozen=True)
-class RetrievalRun:
-    """Where the results of a table lie, and what they are.
+class RetrievalRun(Run):
+    """The retrieval evaluation of a table: retrieval.json, retrieval.md and run.json."""
 
-    Attributes:
-        folder: with retrieval.json, retrieval.md and run.json.
-        result: the numbers.
-        resumed_from: rows that an earlier, stopped call had embedded.
-        unchanged: everything was there already; nothing was embedded.
-        notes: what a user should know besides, one sentence each.
-    """
+    content_file = "retrieval.json"
+    results = (content_file, TABLE)
 
-    folder: Path
-    result: RetrievalResult
-    resumed_from: int = 0
-    unchanged: bool = False
-    notes: tuple[str, ...] = ()
+    @property
+    def result(self) -> RetrievalResult:
+        """The numbers."""
+        return RetrievalResult.of_dict(self.content)
+
+    @property
+    def tables(self) -> list[TextTable]:
+        """One table, of both directions."""
+        return [self.result.table()]
+
+    @property
+    def signatures(self) -> list[str]:
+        """What the numbers depend on."""
+        return [self.content["signature"]]
 
     def to_pandas(self) -> "pandas.DataFrame":
         """One row a direction: R@1, R@5, R@10, median_rank with intervals. Needs pandas."""
@@ -143,7 +145,7 @@ class RetrievalRun:
     @property
     def files(self) -> list[Path]:
         """What was written."""
-        return [self.folder / name for name in (*RESULTS, "run.json")]
+        return [self.folder / name for name in (*self.results, RECORD)]
 
 
 def retrieve(
@@ -156,7 +158,7 @@ def retrieve(
     image_root: str | Path | None = None,
     workers: int = 0,
     overwrite: bool = False,
-    on_progress: Progress | None = None,
+    on_progress: OnProgress | None = None,
 ) -> RetrievalRun:
     """Embed the studies of a table and evaluate the encoder on them.
 
@@ -192,30 +194,29 @@ def retrieve(
         "image_root": str(Path(image_root).resolve()) if image_root is not None else None,
         "signature": str(signature),
     }
-    with ResumableFolder(out, key, results=RESULTS, overwrite=overwrite) as folder:
-        if folder.record is None:
-            queries = QueryTable(table, embedder, policy)
-            _embed(queries, folder, workers, on_progress or (lambda done, failed: None))
 
-            def write(place: Path) -> dict[str, Any]:
-                result = _evaluated(folder, signature)
-                write_json(place / NUMBERS, result.to_dict())
-                text = markdown([result.table()], [str(signature)])
-                (place / TABLE).write_text(text, encoding="utf-8")
-                return run_record(
-                    table=str(table.path.resolve()),
-                    signature=signature.to_dict(),
-                    encoder=embedder.encoder.card.to_dict(),
-                    device=str(embedder.encoder.device),
-                    batch_size=embedder.engine.batch_size,
-                    seconds=round(time.monotonic() - began, 3),
-                    resumed_from=folder.resumed_from,
-                )
+    def compute(folder: ResumableFolder) -> None:
+        queries = QueryTable(table, embedder, policy)
+        _embed(queries, folder, workers, on_progress or no_progress)
 
-            folder.finish(write, rows=folder.rows)
-        content = json.loads((folder.out / NUMBERS).read_text(encoding="utf-8"))
-        result = RetrievalResult.of_dict(content)
-        return RetrievalRun(folder.out, result, folder.resumed_from, folder.unchanged, table.notes)
+        def write(place: Path) -> dict[str, Any]:
+            result = _evaluated(folder, signature)
+            write_json(place / RetrievalRun.content_file, result.to_dict())
+            text = markdown([result.table()], [str(signature)])
+            (place / TABLE).write_text(text, encoding="utf-8")
+            return run_record(
+                table=str(table.path.resolve()),
+                signature=signature.to_dict(),
+                encoder=embedder.encoder.card.to_dict(),
+                device=str(embedder.encoder.device),
+                batch_size=embedder.engine.batch_size,
+                seconds=round(time.monotonic() - began, 3),
+                resumed_from=folder.resumed_from,
+            )
+
+        folder.finish(write, rows=folder.rows)
+
+    return RetrievalRun.make(out, key, compute, overwrite=overwrite, notes=table.notes)
 
 
 def _signature(embedder: StudyEmbedder, policy: TextPolicy) -> Signature:
@@ -226,7 +227,7 @@ def _signature(embedder: StudyEmbedder, policy: TextPolicy) -> Signature:
 
 
 def _embed(
-    queries: QueryTable, folder: ResumableFolder, workers: int, on_progress: Progress
+    queries: QueryTable, folder: ResumableFolder, workers: int, on_progress: OnProgress
 ) -> None:
     """Embed the rows that no chunk holds yet."""
     failed = sum(chunk.note["failed"] for chunk in folder.chunks())

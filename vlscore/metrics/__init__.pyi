@@ -7,8 +7,6 @@ from .elsewhere import known_metric as known_metric
 from .explaining import Explanation as Explanation
 from .explaining import SentenceShare as SentenceShare
 from .explaining import explain as explain
-from .judge.concept_files import csv_of as csv_of
-from .judge.concept_files import failed_rows as failed_rows
 from .judge.corrections import CorrectedReport as CorrectedReport
 from .judge.corrections import apply_corrections as apply_corrections
 from .judge.grading import Patient as Patient

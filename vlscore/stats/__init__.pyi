@@ -1,5 +1,8 @@
 from .clusters import clustered_median as clustered_median
 from .clusters import sums_by_group as sums_by_group
+from .command_run import FAILURES as FAILURES
+from .command_run import Failure as Failure
+from .command_run import Run as Run
 from .correlations import CORRELATIONS as CORRELATIONS
 from .correlations import correlation as correlation
 from .correlations import correlation_interval as correlation_interval
@@ -56,3 +59,5 @@ from .tables import interval as interval
 from .tables import markdown as markdown
 from .tables import number as number
 from .tables import p_value as p_value
+from .tables import tables_of as tables_of
+from .tables import write_tables as write_tables

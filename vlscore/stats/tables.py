@@ -7,8 +7,10 @@ import csv
 import io
 import math
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 from vlscore.core import cells, printable, without_html
 from vlscore.stats.intervals import Interval
@@ -112,11 +114,31 @@ class TextTable:
         return written.getvalue()
 
 
+def tables_of(content: Mapping[str, Any]) -> list[TextTable]:
+    """Return the tables that a result file holds under "tables", as json has them.
+
+    >>> content = {"tables": [{"title": "T", "columns": ["a"], "rows": [["1"]], "caption": ""}]}
+    >>> tables_of(content)
+    [TextTable(title='T', columns=('a',), rows=(('1',),), caption='')]
+    """
+    return [
+        TextTable(t["title"], tuple(t["columns"]), tuple(map(tuple, t["rows"])), t["caption"])
+        for t in content.get("tables", ())
+    ]
+
+
 def markdown(tables: Iterable[TextTable], notes: Iterable[str] = ()) -> str:
     """Several tables, and notes such as signatures, as one Markdown text."""
     parts = [table.markdown() for table in tables]
     listed = "\n".join(f"- `{printable(n, one_line=True).replace('`', chr(39))}`" for n in notes)
     return "\n".join([*parts, *([listed + "\n"] if listed else [])])
+
+
+def write_tables(place: Path, tables: Sequence[TextTable], notes: Iterable[str] = ()) -> None:
+    """Write tables.md, with the notes, and tables.tex into a folder."""
+    (place / "tables.md").write_text(markdown(tables, notes), encoding="utf-8")
+    latex = "\n".join(table.latex() for table in tables)
+    (place / "tables.tex").write_text(latex, encoding="utf-8")
 
 
 def _blocks(rows: Sequence[Sequence[str]], width: int) -> Iterable[list[int]]:

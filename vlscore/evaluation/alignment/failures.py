@@ -8,17 +8,16 @@ set the oracle is the candidate: ReXVal's candidates are called by the metrics t
 Failure modes of a rated set into a folder of results.
 """
 
-import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import permutations
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
-from vlscore.core import ResumableFolder, file_digest, frame, plain, run_record, write_json
+from vlscore.core import ResumableFolder, file_digest, plain, run_record, write_json
 from vlscore.errors import InvalidSetting
 from vlscore.evaluation.alignment.rated_pairs import (
     INSIGNIFICANT,
@@ -31,18 +30,15 @@ from vlscore.evaluation.alignment.rated_pairs import (
 from vlscore.evaluation.alignment.tables import write_csv
 from vlscore.stats import (
     Interval,
+    Run,
     TextTable,
     benjamini_hochberg,
     grouped_mean,
     interval,
-    markdown,
     one_sided_t_test,
     p_value,
+    write_tables,
 )
-
-if TYPE_CHECKING:
-    import pandas
-
 
 Which = Literal["all", "significant", "insignificant"]
 ANY = "any category"
@@ -220,8 +216,6 @@ def _tests(
     ]
 
 
-_CONTENT = "failure_modes.json"
-_RESULTS = (_CONTENT, "means.csv", "tests.csv", "tables.md", "tables.tex")
 _MEANS = (
     "Mean errors of a report, by the metric that chose it: fewer are better. 95 % bootstrap "
     "intervals over studies. n: rated reports."
@@ -234,33 +228,20 @@ _TESTS = (
 
 
 @dataclass(frozen=True)
-class FailureRun:
-    """Failure modes and their files.
+class FailureRun(Run):
+    """Failure modes and their files; docs/alignment.md describes them.
+
+    A row of `to_pandas` is a metric that chose, a significance and a category: mean errors, n.
 
     Attributes:
-        folder: with failure_modes.json, the tables and run.json; docs/alignment.md describes them.
-        content: of failure_modes.json.
-        tables: as they are printed.
-        notes: what a user should know besides.
         result: the numbers; None where the run had ended before.
-        unchanged: everything was there already.
     """
 
-    folder: Path
-    content: dict[str, Any]
-    tables: list[TextTable]
-    notes: tuple[str, ...]
+    content_file = "failure_modes.json"
+    results = (content_file, "means.csv", "tests.csv", "tables.md", "tables.tex")
+    rows = "means"
+
     result: FailureModes | None = None
-    unchanged: bool = False
-
-    def to_pandas(self) -> "pandas.DataFrame":
-        """One row a metric that chose, significance and category: mean errors, n. Needs pandas."""
-        return frame(self.content["means"])
-
-    def first_failures(self, count: int) -> list[tuple[int, str, str]]:
-        """(row, id, reason) of the first rows that could not be used."""
-        failures = self.content["failures"][:count]
-        return [(each["row"], each["id"] or "", each["reason"]) for each in failures]
 
 
 def run_failure_modes(
@@ -291,32 +272,27 @@ def run_failure_modes(
         "resamples": resamples,
         "seed": seed,
     }
-    with ResumableFolder(out, key, results=_RESULTS, overwrite=overwrite) as folder:
-        if folder.record is not None:
-            return _read(folder.out, folder.record)
+
+    def compute(folder: ResumableFolder) -> dict[str, Any]:
         result = failure_modes(pairs, rate=rate, resamples=resamples, seed=seed)
         tables = failure_tables(result)
-        content: dict[str, Any] = plain(
-            {
-                "pairs": len(pairs),
-                "studies": len(set(pairs.studies)),
-                "raters": pairs.raters,
-                "candidates": result.candidates,
-                "rate": rate,
-                "means": result.means,
-                "tests": result.tests,
-                "tables": tables,
-                "failures": pairs.bad,
-            }
-        )
+        content = {
+            "pairs": len(pairs),
+            "studies": len(set(pairs.studies)),
+            "raters": pairs.raters,
+            "candidates": result.candidates,
+            "rate": rate,
+            "means": result.means,
+            "tests": result.tests,
+            "tables": tables,
+            "failures": pairs.bad,
+        }
 
         def write(place: Path) -> dict[str, Any]:
-            write_json(place / _CONTENT, content)
+            write_json(place / FailureRun.content_file, plain(content))
             write_csv(place / "means.csv", result.means)
             write_csv(place / "tests.csv", result.tests)
-            (place / "tables.md").write_text(markdown(tables), encoding="utf-8")
-            latex = "\n".join(table.latex() for table in tables)
-            (place / "tables.tex").write_text(latex, encoding="utf-8")
+            write_tables(place, tables)
             return run_record(
                 files=[str(file.resolve()) for file in pairs.files],
                 notes=list(pairs.notes),
@@ -324,7 +300,9 @@ def run_failure_modes(
             )
 
         folder.finish(write, rows=0)
-        return FailureRun(folder.out, content, tables, pairs.notes, result)
+        return {"result": result}
+
+    return FailureRun.make(out, key, compute, overwrite=overwrite)
 
 
 def failure_tables(found: FailureModes) -> list[TextTable]:
@@ -368,13 +346,3 @@ def _means(which: str, candidates: Sequence[str], means: Sequence[CategoryMean])
 
 def _named(which: str) -> str:
     return f"{which} errors"
-
-
-def _read(out: Path, record: Mapping[str, Any]) -> FailureRun:
-    """A finished run, from its files."""
-    content = json.loads((out / _CONTENT).read_text(encoding="utf-8"))
-    tables = [
-        TextTable(t["title"], tuple(t["columns"]), tuple(map(tuple, t["rows"])), t["caption"])
-        for t in content["tables"]
-    ]
-    return FailureRun(out, content, tables, tuple(record["notes"]), unchanged=True)

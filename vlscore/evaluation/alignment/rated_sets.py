@@ -385,7 +385,7 @@ def _summaries(severities: list[float]) -> Iterator[tuple[str, float]]:
 
 
 FOLDER = "radiologist_annotations"
-REPORTS = "preference_data.json"
+RADPREF_REPORTS = "preference_data.json"
 RATING = "rating"
 _CANDIDATES = ("C1", "C2")
 _FALSE, _MISSED, _ATTRIBUTE = "false finding", "missed finding", "wrong attribute"
@@ -425,7 +425,7 @@ def read_radpref(folder: str | Path) -> RatedPairs:
     """
     folder = Path(folder)
     inner = folder / FOLDER
-    reports = folder / REPORTS
+    reports = folder / RADPREF_REPORTS
     place = inner if inner.is_dir() else folder
     files = [path for path in sorted(place.glob("*.json")) if _is_of_a_rater(path)]
     if not files:
@@ -454,7 +454,7 @@ def read_radpref(folder: str | Path) -> RatedPairs:
         builder.meaning = "quality"
     if cases is None:
         builder.notes.append(
-            f"RadPref has no {REPORTS} here, so there are no reports: give --values"
+            f"RadPref has no {RADPREF_REPORTS} here, so there are no reports: give --values"
         )
     return builder.build()
 
@@ -473,7 +473,7 @@ def _read_candidate(
     pair = (case, candidate if known is None else known.names[candidate])
     try:
         if cases is not None and known is None:
-            raise InvalidStudy(f"{REPORTS} has no such case")
+            raise InvalidStudy(f"{RADPREF_REPORTS} has no such case")
         entry = _entry(said, candidate)
         rating = number_of(entry.get(RATING), f"{candidate}.{RATING}")
         errors = _errors(entry)
@@ -524,7 +524,7 @@ def _known(words: Mapping[str, bool], word: Any) -> bool:
 
 def _is_of_a_rater(path: Path) -> bool:
     """Whether a file may hold a rater's annotations: the others beside it are not read."""
-    return path.name != REPORTS and not path.name.startswith("radjudge")
+    return path.name != RADPREF_REPORTS and not path.name.startswith("radjudge")
 
 
 def _json(path: Path) -> Any:

@@ -32,6 +32,7 @@ from vlscore.evaluation.alignment.rated_pairs import (
 from vlscore.evaluation.alignment.rated_sets import (
     COUNTS,
     RADEVALX,
+    RADPREF_REPORTS,
     REPORTS,
     V0,
     V1,
@@ -42,7 +43,6 @@ from vlscore.evaluation.alignment.rated_sets import (
     read_rexval,
 )
 from vlscore.evaluation.alignment.rated_sets import FOLDER as RADPREF_FOLDER
-from vlscore.evaluation.alignment.rated_sets import REPORTS as RADPREF_REPORTS
 from vlscore.evaluation.alignment.sheets import KEY, read_sheets
 
 ONE_RATER = "rater"

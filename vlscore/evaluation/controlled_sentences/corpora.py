@@ -11,13 +11,13 @@ nothing; areas take as many pairs that agree as pairs that do not, which changes
 needs fewer pairs; a cell is the mean of its pairs' values, where he has the corpus value of BLEU.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vlscore.core import Signature
+from vlscore.core import OnProgress, Signature
 from vlscore.errors import InvalidSetting
 from vlscore.evaluation.controlled_sentences.labelled_sentences import (
     DENIED,
@@ -33,7 +33,6 @@ from vlscore.stats import Interval, grouped_auc, grouped_mean
 
 Pair = tuple[int, int]
 Values = NDArray[np.float64]
-OnProgress = Callable[[int, int], None]
 
 _AT_ONCE = 2000
 _OF_FINDINGS = {"chexpert-labels", "finding-mentions", "judge-statements"}

@@ -3,21 +3,19 @@
 Controlled corpora and the stress test over a file, into a folder of results.
 """
 
-import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from vlscore.core import ResumableFolder, frame, plain, run_record, write_json
+from vlscore.core import OnProgress, ResumableFolder, plain, run_record, write_json
 from vlscore.data import BadRow, ReportTable, TextPolicy, select, select_from_parts
 from vlscore.errors import InvalidReport
 from vlscore.evaluation.controlled_sentences.corpora import (
     SIDES,
     TASKS,
     Controlled,
-    OnProgress,
     Sampling,
     controlled_corpora,
 )
@@ -29,11 +27,7 @@ from vlscore.evaluation.controlled_sentences.labelled_sentences import (
 )
 from vlscore.evaluation.controlled_sentences.unmention import COMPARED, Stress, unmention_test
 from vlscore.metrics import Scorer
-from vlscore.stats import TextTable, interval, markdown, number, with_mark
-
-if TYPE_CHECKING:
-    import pandas
-
+from vlscore.stats import Run, TextTable, interval, number, with_mark, write_tables
 
 _AREAS = (
     "Area under the ROC curve of the metric's values for whether candidate and reference agree "
@@ -143,46 +137,28 @@ def _named(metric: str, told: frozenset[str]) -> str:
     return f"{metric} ({TOLD})" if metric in told else metric
 
 
-_CONTENT = "controlled.json"
-_RESULTS = (_CONTENT, "sentences.csv", "tables.md", "tables.tex")
-
-
 @dataclass(frozen=True)
-class ControlledRun:
-    """Controlled corpora and their files.
+class ControlledRun(Run):
+    """Controlled corpora and their files; docs/controlled.md describes them.
+
+    A row of `to_pandas` is a metric, observation and task: auc with its interval, n.
 
     Attributes:
-        folder: with controlled.json, sentences.csv, the tables and run.json; docs/controlled.md
-            describes them.
-        content: of controlled.json.
-        tables: of everything; the first of them are `headlines`.
-        notes: what a user should know besides.
         result, stress: the numbers; None where the run had ended before. `stress` is also None
             where sentences were given, not reports.
-        unchanged: everything was there already.
     """
 
-    folder: Path
-    content: dict[str, Any]
-    tables: list[TextTable]
-    notes: tuple[str, ...]
+    content_file = "controlled.json"
+    results = (content_file, "sentences.csv", "tables.md", "tables.tex")
+    rows = "separations"
+
     result: Controlled | None = None
     stress: Stress | None = None
-    unchanged: bool = False
 
     @property
     def headlines(self) -> list[TextTable]:
         """The tables that are printed: all but the matrices."""
         return self.tables[: self.content["headlines"]]
-
-    @property
-    def signatures(self) -> list[str]:
-        """What the numbers of each metric depend on."""
-        return list(self.content["signatures"].values())
-
-    def to_pandas(self) -> "pandas.DataFrame":
-        """One row a metric, observation and task: auc with its interval, n. Needs pandas."""
-        return frame(self.content["separations"], self.content["signatures"])
 
 
 def run_controlled(
@@ -225,9 +201,8 @@ def run_controlled(
         "sampling": plain(sampling),
         "most_reports": most_reports,
     }
-    with ResumableFolder(out, key, results=_RESULTS, overwrite=overwrite) as folder:
-        if folder.record is not None:
-            return _read(folder.out, folder.record)
+
+    def compute(folder: ResumableFolder) -> dict[str, Any]:
         stress: Stress | None = None
         bad: list[BadRow] = []
         notes: list[str] = []
@@ -269,16 +244,15 @@ def run_controlled(
         )
 
         def write(place: Path) -> dict[str, Any]:
-            write_json(place / _CONTENT, content)
+            write_json(place / ControlledRun.content_file, content)
             write_labelled(place / "sentences.csv", sentences)
-            text = markdown(tables, content["signatures"].values())
-            (place / "tables.md").write_text(text, encoding="utf-8")
-            latex = "\n".join(table.latex() for table in tables)
-            (place / "tables.tex").write_text(latex, encoding="utf-8")
+            write_tables(place, tables, content["signatures"].values())
             return run_record(notes=notes, seconds=round(time.monotonic() - began, 3))
 
         folder.finish(write, rows=0)
-        return ControlledRun(folder.out, content, tables, tuple(notes), result, stress)
+        return {"result": result, "stress": stress}
+
+    return ControlledRun.make(out, key, compute, overwrite=overwrite)
 
 
 def _texts(table: ReportTable, policy: TextPolicy, bad: list[BadRow]) -> Iterator[tuple[str, str]]:
@@ -295,13 +269,3 @@ def _texts(table: ReportTable, policy: TextPolicy, bad: list[BadRow]) -> Iterato
             yield row.id, text
         except InvalidReport as error:
             bad.append(BadRow(row.row, row.id, str(error)))
-
-
-def _read(out: Path, record: Mapping[str, Any]) -> ControlledRun:
-    """A finished run, from its files."""
-    content = json.loads((out / _CONTENT).read_text(encoding="utf-8"))
-    tables = [
-        TextTable(t["title"], tuple(t["columns"]), tuple(map(tuple, t["rows"])), t["caption"])
-        for t in content["tables"]
-    ]
-    return ControlledRun(out, content, tables, tuple(record["notes"]), unchanged=True)

@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vlscore.core import plain
+from vlscore.core import OnProgress, plain
 from vlscore.evaluation.controlled_sentences.corpora import (
-    OnProgress,
     pair_values,
     refuse_images,
     told_the_answer,

@@ -4,13 +4,20 @@ import csv
 import io
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from itertools import islice
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vlscore.core import ResumableFolder, __version__, file_digest, from_cell, plain, read_frame
+from vlscore.core import (
+    OnProgress,
+    ResumableFolder,
+    __version__,
+    file_digest,
+    no_progress,
+    plain,
+    read_frame,
+)
 from vlscore.core import cell as safe_cell
 from vlscore.data import BadRow, Report, TextPolicy, open_reports
 from vlscore.errors import InvalidReport, InvalidSetting, InvalidTable
@@ -20,6 +27,13 @@ from vlscore.evaluation.labelling.label_agreement import (
     agreement,
     agreement_table,
     read_labels,
+)
+from vlscore.evaluation.row_files import (
+    RowFiles,
+    bad_rows_of,
+    csv_of,
+    join_failures,
+    join_parts,
 )
 from vlscore.findings import (
     CHEXPERT_LABELS,
@@ -31,22 +45,14 @@ from vlscore.findings import (
     chexpert_labels,
     extract,
 )
-from vlscore.stats import Interval, TextTable
+from vlscore.stats import FAILURES, Interval, Run, TextTable
 
 if TYPE_CHECKING:
     import pandas
 
 
 FORMATS = ("csv", "jsonl")
-_FAILURES, _AGREEMENT, _TABLES, _KEPT = "failures.csv", "agreement.csv", "tables.md", "kept.jsonl"
-_RESULTS = (
-    *(f"{name}.{suffix}" for name in ("labels", "findings") for suffix in FORMATS),
-    _FAILURES,
-    _AGREEMENT,
-    _TABLES,
-)
-# A few seconds of work, which is what a kill can cost.
-_ROWS_IN_CHUNK = 1000
+_AGREEMENT, _TABLES, _KEPT = "agreement.csv", "tables.md", "kept.jsonl"
 _FINDING_COLUMNS = (
     "study_id",
     "observation",
@@ -62,35 +68,45 @@ _FINDING_COLUMNS = (
 )
 _VALUES = {Polarity.POSITIVE: 1, Polarity.NEGATIVE: 0, Polarity.UNCERTAIN: -1}
 
-Progress = Callable[[int, int], None]
-
 
 @dataclass(frozen=True)
-class LabelledReports:
-    """What `label_table` wrote.
+class LabelledReports(Run):
+    """Labels of reports, and their files.
 
-    Attributes:
-        folder: with labels and findings (.csv or .jsonl), failures.csv, and, where labels were
-            given, agreement.csv and tables.md.
-        reports: how many were labelled.
-        bad_rows: rows without a report that can be used.
-        counts: label -> value written ("1", "0", "-1", "") -> reports.
-        agreement: with the given labels; empty where none were.
-        tables: of the counts, and of the agreement.
-        unchanged: the folder held these labels already.
-        resumed_from: rows that an earlier, stopped call had done.
-        notes: what a user should know besides.
+    These are labels and findings (.csv or .jsonl), failures.csv, tables.md, and agreement.csv where
+    labels were given.
     """
 
-    folder: Path
-    reports: int
-    bad_rows: list[BadRow] = field(repr=False)
-    counts: Mapping[str, Mapping[str, int]]
-    agreement: list[LabelAgreement]
-    tables: list[TextTable] = field(repr=False)
-    unchanged: bool = False
-    resumed_from: int = 0
-    notes: tuple[str, ...] = ()
+    results = (
+        *(f"{name}.{suffix}" for name in ("labels", "findings") for suffix in FORMATS),
+        FAILURES,
+        _AGREEMENT,
+        _TABLES,
+    )
+
+    @property
+    def reports(self) -> int:
+        """How many were labelled."""
+        return int(self.content["reports"])
+
+    @property
+    def bad_rows(self) -> list[BadRow]:
+        """Rows without a report that can be used."""
+        return bad_rows_of(self)
+
+    @property
+    def counts(self) -> Mapping[str, Mapping[str, int]]:
+        """Label -> value written ("1", "0", "-1", "") -> reports."""
+        found: Mapping[str, Mapping[str, int]] = self.content["counts"]
+        return found
+
+    @property
+    def agreement(self) -> list[LabelAgreement]:
+        """Agreement with the given labels; empty where none were given."""
+        return [
+            LabelAgreement(**{**row, "f1": Interval(**row["f1"])})
+            for row in map(_numbers, self.content["agreement"])
+        ]
 
     def to_pandas(self) -> "pandas.DataFrame":
         """One row a report, one column a label: 1, 0, -1 or <NA>. Needs pandas."""
@@ -112,7 +128,7 @@ def label_table(
     resamples: int = 1000,
     seed: int = 0,
     overwrite: bool = False,
-    on_progress: Progress | None = None,
+    on_progress: OnProgress | None = None,
 ) -> LabelledReports:
     """Label every report of a table; constant memory without `against`, and resumable.
 
@@ -148,47 +164,20 @@ def label_table(
             "intervals": [resamples, seed],
         }
     )
-    with ResumableFolder(out, key, results=_RESULTS, overwrite=overwrite) as folder:
-        record = folder.record
-        if record is None:
-            run = _Run(policy, text_policy, format, given)
-            for chunk in folder.chunks():
-                run.count(chunk.rows, chunk.note)
-            progress = on_progress or (lambda done, bad: None)
-            progress(run.rows, run.bad)
-            rows = islice(table, folder.rows, None)
-            while some := list(islice(rows, _ROWS_IN_CHUNK)):
-                files, note = run.take(some, progress)
-                with folder.append(len(some), note) as place:
-                    for name, content in files.items():
-                        (place / name).write_bytes(content.encode("utf-8"))
-            if not run.reports:
-                raise InvalidTable(f"{table.path}: holds no report")
-            source = "" if against is None else Path(against).name
 
-            def write(place: Path) -> dict[str, Any]:
-                return run.write(folder, place, source, resamples, seed)
+    def compute(folder: ResumableFolder) -> None:
+        run = _Run(policy, text_policy, format, given)
+        run.take_all(folder, table, on_progress or no_progress)
+        if not run.reports:
+            raise InvalidTable(f"{table.path}: holds no report")
+        source = "" if against is None else Path(against).name
 
-            record = folder.finish(write, rows=run.rows)
-        return LabelledReports(
-            folder.out,
-            record["reports"],
-            list(_bad_rows(folder.out / _FAILURES)),
-            record["counts"],
-            [
-                LabelAgreement(**{**row, "f1": Interval(**row["f1"])})
-                for row in map(_numbers, record["agreement"])
-            ],
-            [
-                TextTable(
-                    t["title"], tuple(t["columns"]), tuple(map(tuple, t["rows"])), t["caption"]
-                )
-                for t in record["tables"]
-            ],
-            folder.unchanged,
-            folder.resumed_from,
-            (*table.notes, *record["notes"]),
-        )
+        def write(place: Path) -> dict[str, Any]:
+            return run.write(folder, place, source, resamples, seed)
+
+        folder.finish(write, rows=run.rows)
+
+    return LabelledReports.make(out, key, compute, overwrite=overwrite, notes=table.notes)
 
 
 def _numbers(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -199,8 +188,8 @@ def _numbers(row: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-class _Run:
-    """Labels rows, and counts what comes of them."""
+class _Run(RowFiles[Report]):
+    """Labels rows, and counts their labels."""
 
     def __init__(
         self,
@@ -209,36 +198,33 @@ class _Run:
         format: str,
         given: Mapping[str, Labels] | None,
     ) -> None:
+        super().__init__()
         self.policy, self.text_policy, self.format, self.given = policy, text_policy, format, given
-        self.rows = self.reports = self.bad = 0
         self.counts = {label: Counter[str]() for label in CHEXPERT_LABELS}
 
+    @property
+    def reports(self) -> int:
+        return self.rows - self.bad
+
     def count(self, rows: int, note: Mapping[str, Any]) -> None:
-        """Take in what a chunk of an earlier call came to."""
-        self.rows += rows
-        self.bad += note["bad"]
-        self.reports += rows - note["bad"]
+        super().count(rows, note)
         for label, counts in note["counts"].items():
             self.counts[label].update(counts)
 
     def take(
-        self, rows: Sequence[Report | BadRow], on_progress: Progress
+        self, rows: Sequence[Report | BadRow], on_progress: OnProgress
     ) -> tuple[dict[str, str], dict[str, Any]]:
-        """File -> its part for these rows, and what `count` takes in again."""
         labels, findings, kept = io.StringIO(), io.StringIO(), io.StringIO()
         failures: list[tuple[int, str | None, str]] = []
         counts = {label: Counter[str]() for label in CHEXPERT_LABELS}
-        for row in rows:
-            self.rows += 1
+        for number, row in enumerate(rows, start=1):
             try:
                 if isinstance(row, BadRow):
                     raise InvalidReport(row.reason)
                 text = row.text if self.text_policy is None else row.selected(self.text_policy).text
             except InvalidReport as error:
                 failures.append((row.row, row.id, str(error)))
-                self.bad += 1
                 continue
-            self.reports += 1
             found = extract(text)
             own = chexpert_labels(found)
             written = {label: self.policy.written(value) for label, value in own.items()}
@@ -249,13 +235,11 @@ class _Run:
                 self._write(findings, _described(row.id, text, finding, self.policy))
             if self.given is not None and row.id in self.given:
                 kept.write(json.dumps([row.id, own]) + "\n")
-            on_progress(self.rows, self.bad)
-        for label, each in counts.items():
-            self.counts[label].update(each)
+            on_progress(self.rows + number, self.bad + len(failures))
         files = {
             "labels": labels.getvalue(),
             "findings": findings.getvalue(),
-            _FAILURES: _csv_of(failures),
+            FAILURES: csv_of(failures),
             _KEPT: kept.getvalue(),
         }
         return files, {"bad": len(failures), "counts": counts}
@@ -275,15 +259,9 @@ class _Run:
         """Write the results, and say what is in them."""
         heads = {"labels": ("study_id", *CHEXPERT_LABELS), "findings": _FINDING_COLUMNS}
         for name, head in heads.items():
-            with (place / f"{name}.{self.format}").open("wb") as joined:
-                if self.format == "csv":
-                    joined.write(_csv_of([head]).encode("utf-8"))
-                for chunk in folder.chunks():
-                    joined.write((chunk.path / name).read_bytes())
-        with (place / _FAILURES).open("wb") as joined:
-            joined.write(b"row,id,error\n")
-            for chunk in folder.chunks():
-                joined.write((chunk.path / _FAILURES).read_bytes())
+            first = csv_of([head]) if self.format == "csv" else ""
+            join_parts(folder, name, place / f"{name}.{self.format}", first)
+        join_failures(folder, place)
         tables = [_counts_table(self.counts, self.reports)]
         rows: list[LabelAgreement] = []
         notes = []
@@ -354,17 +332,3 @@ def _counts_table(counts: Mapping[str, Mapping[str, int]], reports: int) -> Text
             for label in CHEXPERT_LABELS
         ),
     )
-
-
-def _csv_of(rows: Sequence[Sequence[Any]]) -> str:
-    stream = io.StringIO()
-    safe = ([safe_cell(value) for value in row] for row in rows)
-    csv.writer(stream, lineterminator="\n").writerows(safe)
-    return stream.getvalue()
-
-
-def _bad_rows(path: Path) -> Iterator[BadRow]:
-    with path.open(encoding="utf-8", newline="") as stream:
-        for record in csv.DictReader(stream):
-            study, reason = from_cell(record["id"]), from_cell(record["error"])
-            yield BadRow(int(record["row"]), study or None, reason)
