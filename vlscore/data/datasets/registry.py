@@ -13,8 +13,7 @@ def _check(member: Any) -> None:
     is_class = isinstance(member, type) and issubclass(member, Dataset)
     if not is_class and not isinstance(member, Dataset):
         raise InvalidSetting(
-            f"{member!r} is no data set: it must be of a class derived from "
-            "vlscore.data.Dataset"
+            f"{member!r} is no data set: it must be of a class derived from vlscore.data.Dataset"
         )
 
 
@@ -36,9 +35,9 @@ for _name, _target, _aliases in (
 
 
 def find_dataset(name: AnyDataset) -> Dataset:
-    """The data set of that name, or the object itself; a class is made an object.
+    """Return the data set of that name, or the object itself; a class is instantiated.
 
-    Raises: UnknownName with what may have been meant; InvalidSetting for an object that is none.
+    Raises: UnknownName with similar names; InvalidSetting for an object that is no data set.
 
     >>> find_dataset("Open-I").name
     'iu-openi'
