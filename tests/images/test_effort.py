@@ -16,7 +16,7 @@ from pydicom.uid import DeflatedExplicitVRLittleEndian, JPEG2000Lossless, JPEGBa
 
 from tests.images.writing import chest, save
 from vlscore.data import ImagePolicy, is_plain_file, read_image
-from vlscore.data.images.dicom_pixels import Stated, codestream_header
+from vlscore.data.images.dicom_pixels import CodestreamHeader, codestream_header
 from vlscore.errors import UnreadableImage
 
 GREY = np.arange(64, dtype=np.uint8).reshape(8, 8) * 4
@@ -144,14 +144,14 @@ def test_a_tiff_of_several_images_is_still_read(tmp_path: Path) -> None:
 def test_components_of_a_codestream(components: int) -> None:
     size = struct.pack(">HHIIII", 41, 0, 90, 70, 0, 0) + struct.pack(">IIII", 90, 70, 0, 0)
     j2k = b"\xff\x4f\xff\x51" + size + struct.pack(">H", components)
-    assert codestream_header(j2k) == Stated(70, 90, components)
+    assert codestream_header(j2k) == CodestreamHeader(70, 90, components)
     boxes = b"\x00\x00\x00\x0cjP  \r\n\x87\n" + struct.pack(">I4s", 5008, b"uuid") + bytes(5000)
     # A codestream in a box before the picture's own is none.
     decoy = struct.pack(">I4s", 8 + len(j2k), b"uuid") + j2k.replace(b"\0\0\0\x5a", b"\0\0\0\x08")
     jp2 = boxes + decoy + struct.pack(">I4s", 0, b"jp2c") + j2k
-    assert codestream_header(jp2) == Stated(70, 90, components)
+    assert codestream_header(jp2) == CodestreamHeader(70, 90, components)
     jpeg = b"\xff\xd8\xff\xff\xe0\0\4ab\xff\xc2\0\x0b\x08" + struct.pack(">HHB", 70, 90, components)
-    assert codestream_header(jpeg) == Stated(70, 90, components)
+    assert codestream_header(jpeg) == CodestreamHeader(70, 90, components)
 
 
 @pytest.mark.parametrize(

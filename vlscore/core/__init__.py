@@ -1,4 +1,4 @@
-"""Files, resumable folders, the cache, registries, processes: nothing of radiology."""
+"""Files, resumable folders, the cache, registries, processes; nothing about radiology."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""Bringing three sets of embeddings into one shape."""
+"""Shapes of embeddings: bring three sets into one shape."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,7 +13,7 @@ ArrayLike = Tensor | NDArray[Any] | Sequence[Any]
 
 
 def as_rows(x: ArrayLike) -> Tensor:
-    """(n, d) or (d,) numbers -> floating-point (n, d)."""
+    """Convert numbers (n, d) or (d,) to floating-point (n, d). Raises: InvalidSetting."""
     rows = torch.as_tensor(x)
     if not rows.is_floating_point():
         rows = rows.double()
@@ -23,9 +23,9 @@ def as_rows(x: ArrayLike) -> Tensor:
 
 
 def triples(*points: ArrayLike) -> tuple[Tensor, ...]:
-    """All of one shape (n, d); a single row stands for n equal ones.
+    """Bring all arrays to one shape (n, d); a single row is repeated n times.
 
-    Raises InvalidSetting naming the shapes where they do not fit together.
+    Raises: InvalidSetting, with the shapes, if they do not fit together.
     """
     rows = [as_rows(x) for x in points]
     count = max(len(x) for x in rows)

@@ -1,11 +1,11 @@
-"""Warnings that point to the user's line, however deep in the package they are raised."""
+"""Warnings that point to the user's line and not to a line inside the package."""
 
 import sys
 import warnings
 
 
 def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:
-    """Warn at the nearest line outside of this package.
+    """Warn at the nearest line outside this package.
 
     Python shows a warning once for each line that it points to: a line inside the package would
     show the first user's warning and hide all later ones.

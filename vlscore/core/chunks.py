@@ -1,10 +1,11 @@
-"""Files that a chunk was made from, to notice one that is changed before the run goes on.
+"""Finished chunks of an unfinished run: after a kill each is whole or absent.
 
-The finished chunks of an unfinished run: after a kill each is whole or absent.
+`.parts/` holds `key.json`, which identifies the run, and a folder for each chunk: `part-00000000/`
+with the caller's files and `chunk.json`, which holds the number of rows and a digest of every file.
+A chunk is written into a temporary folder there and takes its name in one rename.
 
-`.parts/` holds `key.json`, which says what run the chunks belong to, and a folder a chunk:
-`part-00000000/` with the caller's files and `chunk.json`, which counts the rows and has a digest of
-every file. A chunk is written beside the others and takes its name in one rename.
+`stamps` records the files that a chunk was made from, such as images, so that a file that changed
+before the run is resumed is noticed.
 """
 
 import contextlib
@@ -23,10 +24,10 @@ Stamps = dict[str, list[Any]]
 
 
 def stamps(paths: Iterable[str | Path]) -> Stamps:
-    """Size, time of the last change, and sha256 of the content, of every file that is there.
+    """Return size, time of the last change, and sha256 of the content of every existing file.
 
     Hashing costs little where a file has just been read (about 1 ms a MB), and finds a change in
-    the middle too, such as a name that is blacked out.
+    the middle too, such as a patient's name that was blacked out.
     """
     found: Stamps = {}
     for path in dict.fromkeys(os.fspath(path) for path in paths):
@@ -34,16 +35,16 @@ def stamps(paths: Iterable[str | Path]) -> Stamps:
             status = os.stat(path)
             found[path] = [status.st_size, status.st_mtime_ns, file_digest(path)]
         except OSError:
-            # The row has failed, or will; there is nothing to compare with later.
+            # The row has failed, or will fail; there is nothing to compare with later.
             continue
     return found
 
 
 def first_replaced(recorded: Stamps) -> str | None:
-    """The first file whose content is another one now; a file that is gone replaces nothing.
+    """Return the first file whose content has changed; a missing file does not count.
 
-    A file of the same size and time of change is taken to be the same one. One of another time is
-    read in full: a copy on another disk has another time and the same content.
+    A file of the same size and time of change counts as unchanged. If only the time differs, the
+    file is read in full: a copy on another disk has another time and the same content.
     """
     for path, (size, changed, digest) in recorded.items():
         try:
@@ -69,12 +70,12 @@ Key = dict[str, Any]
 
 @dataclass(frozen=True)
 class Chunk:
-    """A finished stretch of rows.
+    """Consecutive rows that are finished.
 
     Attributes:
         path: folder with the files that the caller wrote.
-        rows: how many rows of the table they stand for.
-        note: what the caller wished to remember of them.
+        rows: number of rows of the table in the chunk.
+        note: plain data that the caller added.
     """
 
     path: Path
@@ -85,12 +86,12 @@ class Chunk:
 class Chunks:
     """The finished chunks of one run, in order. The folder's lock must be held.
 
-    Nothing is written before the first chunk is.
+    Nothing is written before the first chunk.
 
     Args:
         out: folder of the run.
-        key: what must be equal for a stopped run to go on; plain data, as json holds it.
-        anew: throw damaged chunks, and those of another key, away instead of refusing them.
+        key: settings that must match before a stopped run can be resumed; plain data for json.
+        anew: remove damaged chunks, and those of another key, instead of refusing them.
 
     Raises: InvalidSetting for chunks of another key; ChecksumMismatch for damaged or missing ones.
     """
@@ -122,11 +123,11 @@ class Chunks:
 
     @property
     def rows(self) -> int:
-        """Rows of all chunks."""
+        """Number of rows in all chunks."""
         return sum(chunk.rows for chunk in self._chunks)
 
     def begin(self) -> Path:
-        """Make `.parts/` if it is not there, or is not of this run; returns it."""
+        """Make `.parts/` if it is missing or belongs to another run; return it."""
         if not self._is_begun:
             discard_chunks(self._out)
             with writing(self._folder):
@@ -139,12 +140,12 @@ class Chunks:
     def append(
         self, rows: int, note: Any = None, inputs: Iterable[str | Path] = ()
     ) -> Iterator[Path]:
-        """An empty folder for the files of the next chunk, which counts when the block ends.
+        """Return an empty folder for the files of the next chunk, which counts when the block ends.
 
         Args:
             rows, note, inputs: as of `ResumableFolder.append`.
 
-        Raises: OutputFailed where the files cannot be written.
+        Raises: OutputFailed if the files cannot be written.
         """
         new = self.begin() / _NEW
         with writing(self._folder):
@@ -170,16 +171,16 @@ class Chunks:
         self._chunks.append(Chunk(path, rows, as_json(note)))
 
     def discard(self) -> None:
-        """Forget the chunks, if they are of this run."""
+        """Remove the chunks, if they belong to this run."""
         if self._is_begun:
             discard_chunks(self._out)
         self._chunks, self._is_begun = [], False
 
 
 def unfinished_key(out: Path) -> Key | None:
-    """The key of the run whose chunks a folder holds, None without any.
+    """Return the key of the run whose chunks a folder holds; None without chunks.
 
-    Raises: ChecksumMismatch where it cannot be read.
+    Raises: ChecksumMismatch if it cannot be read.
     """
     file = out / PARTS / _KEY
     try:
@@ -194,7 +195,7 @@ def unfinished_key(out: Path) -> Key | None:
 
 
 def discard_chunks(out: Path) -> None:
-    """Remove all chunks at once, so that a kill in the middle leaves none that count."""
+    """Remove all chunks in one step, so that after a kill none of them counts."""
     clear_discarded(out)
     with writing(out), contextlib.suppress(FileNotFoundError):
         os.rename(out / PARTS, out / _DISCARDED)
@@ -202,18 +203,18 @@ def discard_chunks(out: Path) -> None:
 
 
 def is_discarding(out: Path) -> bool:
-    """Whether a kill left chunks that were being discarded: the last run came to its end."""
+    """Return True if a kill interrupted the removal of chunks, which ends a run."""
     return (out / _DISCARDED).exists()
 
 
 def clear_discarded(out: Path) -> None:
-    """Remove what a kill left of discarded chunks."""
+    """Remove discarded chunks that a kill left."""
     with writing(out), contextlib.suppress(FileNotFoundError):
         shutil.rmtree(out / _DISCARDED)
 
 
 def key_difference(there: Mapping[str, Any], here: Mapping[str, Any]) -> str:
-    """What differs between two keys, in words, and nothing of what is equal.
+    """Return the differences between two keys, in words.
 
     >>> difference({"settings": {"epochs": 6, "seed": 0}}, {"settings": {"epochs": 8, "seed": 0}})
     'settings epochs: 6 there, 8 now'
@@ -232,7 +233,7 @@ def key_difference(there: Mapping[str, Any], here: Mapping[str, Any]) -> str:
 
 
 def _facts_that_differ(one: str, two: str) -> tuple[str, str]:
-    """Return of two signatures what stands in one of them alone; other texts as they are."""
+    """Return the facts of each signature that the other one lacks; other texts unchanged."""
     facts, others = one.split("|"), two.split("|")
     if len(facts) == 1 or len(others) == 1 or facts[0] != others[0]:
         return one, two
@@ -243,24 +244,24 @@ def _facts_that_differ(one: str, two: str) -> tuple[str, str]:
 
 
 def differing(there: Mapping[str, Any], here: Mapping[str, Any]) -> list[str]:
-    """Names of the entries that differ between two keys."""
+    """Return the names of the entries that differ between two keys."""
     return [name for name in {**there, **here} if there.get(name) != here.get(name)]
 
 
 def as_json(content: Any) -> Any:
-    """Plain data as it will be read again: tuples are lists, names of entries are text."""
+    """Return plain data as json will read it: tuples become lists, names of entries text."""
     return json.loads(json.dumps(content, allow_nan=False))
 
 
 def write_plain(path: Path, content: Any) -> None:
-    """Write json in ASCII, which also holds the undecodable bytes that a path may contain."""
+    """Write json in ASCII, which can also hold undecodable bytes of a path."""
     with atomic_write(path) as stream:
         json.dump(content, stream, indent=2, allow_nan=False)
         stream.write("\n")
 
 
 def seal(folder: Path) -> dict[str, str]:
-    """Bring all files of a folder to the disk; returns name -> sha256."""
+    """Flush all files of a folder to the disk; return name -> sha256."""
     digests = {}
     for path in sorted(folder.iterdir()):
         sync(path)
@@ -278,12 +279,12 @@ def sync(path: Path) -> None:
 
 
 def has_digest(path: Path, sha256: str) -> bool:
-    """Whether a file is there and has this content."""
+    """Return True if a file exists and has this content."""
     return path.is_file() and file_digest(path) == sha256
 
 
 def damaged(path: Path) -> ChecksumMismatch:
-    """The error for a file below `.parts/`."""
+    """Return the error for a damaged or missing file below `.parts/`."""
     return ChecksumMismatch(
         f"{path} is damaged or missing, so the unfinished run cannot go on; give --overwrite (or "
         f"remove the folder {PARTS}) to begin anew"

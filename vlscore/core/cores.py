@@ -1,4 +1,4 @@
-"""How many processor cores this process may use."""
+"""Number of processor cores that this process may use."""
 
 import math
 import os
@@ -12,8 +12,8 @@ _QUOTA = Path("/sys/fs/cgroup/cpu.max")
 def usable_cores() -> int:
     """Return the number of cores that this process may use, at least 1.
 
-    The machine may have more: `taskset`, a batch system and the limits of a container leave a
-    process some of them.
+    The machine may have more: `taskset`, a batch system and the limits of a container restrict a
+    process to some of them.
     """
     try:
         cores = len(os.sched_getaffinity(0))
@@ -23,7 +23,7 @@ def usable_cores() -> int:
 
 
 def _quota() -> int:
-    """The limit of this container in cores, rounded up; a huge number where there is none."""
+    """Return the limit of this container in cores, rounded up; a huge number without a limit."""
     try:
         used, period = map(int, _QUOTA.read_text(encoding="ascii").split())
         return math.ceil(used / period)

@@ -1,8 +1,8 @@
-"""The one place that states the version; it appears in every signature.
+"""Version of the package, paths of its data files, and atomic writing of files.
 
-Where the data files that ship beside the code lie, in a checkout or in an installed wheel.
-
-Writing files so that a reader never sees half of one.
+`__version__` appears in every signature and is set here alone. `resource_path` finds data files
+that ship with the code, in a checkout or in an installed wheel. `atomic_write` and the functions on
+top of it write files so that a reader never sees half of one.
 """
 
 import contextlib
@@ -26,9 +26,10 @@ _PACKAGE = Path(__file__).resolve().parents[1]
 
 
 def resource_path(room: str, *parts: str) -> Path:
-    """Path of a shipped data file; `room` is a top-level data folder (`weights`, `perturbations`).
+    """Return the path of a data file that ships with the code.
 
-    Raises FileNotFoundError naming both places that were searched.
+    Args: room: a top-level data folder (`weights`, `perturbations`).
+    Raises: FileNotFoundError that names both folders that were searched.
     """
     candidates = [_PACKAGE / "_bundled" / room, _PACKAGE.parent / room]
     for base in candidates:
@@ -48,7 +49,7 @@ except ImportError:  # Windows
 
 @contextlib.contextmanager
 def writing(path: str | Path) -> Iterator[None]:
-    """While `path` is written: what the operating system refuses is raised as OutputFailed."""
+    """Raise OutputFailed if the operating system refuses to write `path` inside the block."""
     try:
         yield
     except OSError as error:
@@ -57,9 +58,9 @@ def writing(path: str | Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def atomic_write(path: str | Path, mode: str = "w") -> Iterator[IO[Any]]:
-    """Open a temporary file beside `path`; it takes the name `path` only if the block succeeds.
+    """Open a temporary file in the folder of `path`, renamed to `path` if the block succeeds.
 
-    On any exception, Ctrl-C included, the temporary file is removed and `path` is untouched.
+    On any exception, Ctrl-C included, the temporary file is removed and `path` does not change.
 
     Raises: OutputFailed where the operating system refuses to write.
     """
@@ -68,7 +69,7 @@ def atomic_write(path: str | Path, mode: str = "w") -> Iterator[IO[Any]]:
         with _beside(path, mode) as stream:
             yield stream
     except OSError as error:
-        # The block may read other files, too; an error that names one of those is not of `path`.
+        # The block may read other files, too; an error that names one of those is not about `path`.
         if error.filename is not None and not _belongs_to(path, Path(os.fsdecode(error.filename))):
             raise
         raise _failed(path, error) from error
@@ -92,7 +93,7 @@ def _beside(path: Path, mode: str) -> Iterator[IO[Any]]:
     path.parent.mkdir(parents=True, exist_ok=True)
     _remove_abandoned(path)
     handle, temporary = _new_temporary(path)
-    # Keeps the lock until the file has its name, which is after the stream is closed.
+    # A second handle holds the lock until the file has its name, after the stream is closed.
     held = os.dup(handle) if fcntl is not None else None
     encoding = None if "b" in mode else "utf-8"
     newline = None if "b" in mode else ""
@@ -116,14 +117,14 @@ def _new_temporary(path: Path) -> tuple[int, str]:
     """Make the temporary file of `path` and lock it, so that others see that it is in use."""
     while True:
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
-        # Whoever removes abandoned files may have locked, and removed, this one first.
+        # Another process that removes abandoned files may have locked and removed this one.
         if _lock(handle, is_new=True) and os.fstat(handle).st_nlink > 0:
             return handle, name
         os.close(handle)
 
 
 def _remove_abandoned(path: Path) -> None:
-    """Remove temporary files of `path` that a killed process left: those that nobody has locked."""
+    """Remove temporary files of `path` that a killed process left: those without a lock."""
     if fcntl is None:
         return
     for each in path.parent.glob(f".{glob.escape(path.name)}.????????.tmp"):
@@ -137,19 +138,19 @@ def _remove_abandoned(path: Path) -> None:
 
 
 def _lock(handle: int, *, is_new: bool) -> bool:
-    """Whether the file is this process's now; the system unlocks it when the process ends."""
+    """Return True if this process got the lock; the system releases it when the process ends."""
     if fcntl is None:
         return True
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
-        # A file system without locks: a file is in use as far as anybody can tell.
+        # On a file system without locks every file may be in use.
         return is_new and not isinstance(error, BlockingIOError)
     return True
 
 
 def plain(value: Any) -> Any:
-    """The same nested data with what json lacks replaced: None for numbers that are not finite.
+    """Return the nested data as json can hold it: None for numbers that are not finite.
 
     Dataclasses become dicts, tuples lists, and numpy's numbers Python's.
 
@@ -178,7 +179,7 @@ def write_json(path: str | Path, content: Any) -> None:
 
 
 def json_line(record: Any) -> str:
-    """`plain(record)` as one line of a .jsonl file, its line break included."""
+    """Return `plain(record)` as one line of a .jsonl file, its line break included."""
     return json.dumps(plain(record), ensure_ascii=False, allow_nan=False) + "\n"
 
 
@@ -192,13 +193,13 @@ def write_jsonl(path: str | Path, records: Iterable[Any]) -> None:
 
 
 def file_digest(path: str | Path) -> str:
-    """Hexadecimal sha256 of a file's content."""
+    """Compute the hexadecimal sha256 of a file's content."""
     with open(path, "rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def _give_ordinary_permissions(path: str) -> None:
-    """mkstemp makes files private; results should follow the user's umask like any other file."""
+    """Apply the user's umask to a file: mkstemp makes it private, results should not be."""
     umask = os.umask(0)
     os.umask(umask)
     os.chmod(path, 0o666 & ~umask)

@@ -1,9 +1,10 @@
-"""The end of a run: its results take their places together, and `run.json` the last of all.
+"""End of a run: its results appear together, and `run.json` is written last.
 
-All result files are written into `.parts/final/`. Then `.parts/commit.json` is made, which says
-what they are: from here on the run is decided. The files are moved to their places, results of
-other names that an earlier run left are removed, `run.json` is replaced, and `.parts/` goes.
-Whoever opens the folder after a kill in the midst of that does what is left to do.
+All result files are written into `.parts/final/`. Then `.parts/commit.json` is made, which lists
+them: from this moment (the commit) the run can only be completed. The files are moved to their
+places, results of other names that an earlier run left are removed, `run.json` is replaced, and
+`.parts/` is removed. If a kill interrupts this, the next process that opens the folder completes
+it.
 """
 
 import contextlib
@@ -40,9 +41,9 @@ class FinishedRun:
     """The results of a run that ended.
 
     Attributes:
-        folder: where they are.
-        record: content of `run.json`: what the command noted, "key", and "results", the sha256
-            of every file by its name.
+        folder: folder of the results.
+        record: content of `run.json`: the command's entries, "key", and "results", the sha256 of
+            every file by its name.
     """
 
     folder: Path
@@ -50,7 +51,7 @@ class FinishedRun:
 
     @property
     def key(self) -> Key:
-        """What the run was made of and with."""
+        """Settings and inputs of the run."""
         return dict(self.record[_KEY])
 
     @property
@@ -59,13 +60,13 @@ class FinishedRun:
         return dict(self.record[_RESULTS])
 
     def file(self, name: str) -> Path:
-        """Path of a result file; raises ChecksumMismatch where the run wrote none of that name."""
+        """Return the path of a result file. Raises: ChecksumMismatch if there is no such result."""
         if name not in self.digests:
             raise ChecksumMismatch(f"{self.folder}: the run wrote no {name}")
         return self.folder / name
 
     def check(self) -> None:
-        """Raises ChecksumMismatch at the first result that is gone or is not what was written."""
+        """Raise ChecksumMismatch at the first result that is missing or has changed."""
         for name, sha256 in self.digests.items():
             path = self.folder / name
             if not has_digest(path, sha256):
@@ -77,11 +78,11 @@ class FinishedRun:
 
 
 def finished_run(folder: str | Path) -> FinishedRun | None:
-    """The run whose results a folder holds, None where there is no `run.json`.
+    """Return the run whose results a folder holds; None without `run.json`.
 
     The results are not compared with their digests; `check` does that.
 
-    Raises: ChecksumMismatch for a `run.json` that cannot be read, or is none of this version's.
+    Raises: ChecksumMismatch for a `run.json` that cannot be read, or is of another version.
     """
     path = Path(folder) / RECORD
     try:
@@ -100,7 +101,7 @@ def finished_run(folder: str | Path) -> FinishedRun | None:
 
 
 def staging_folder(parts: Path) -> Path:
-    """An empty folder for the result files."""
+    """Return an empty folder for the result files."""
     (parts / _COMMIT).unlink(missing_ok=True)
     final = parts / _FINAL
     with contextlib.suppress(FileNotFoundError):
@@ -112,13 +113,13 @@ def staging_folder(parts: Path) -> Path:
 def commit(
     parts: Path, key: Mapping[str, Any], record: Mapping[str, Any], known: Collection[str]
 ) -> None:
-    """Decide the run: what stands in the staging folder are its results.
+    """Commit the run: the files in the staging folder are its results.
 
     Args:
-        record: what the command wishes to note in `run.json`.
-        known: names of files that an earlier run may have left and this one has not.
+        record: the command's entries for `run.json`.
+        known: names of files that an earlier run may have left and this one has not written.
 
-    Raises: ValueError for a record with entries of names that are taken.
+    Raises: ValueError for a record with an entry "key" or "results".
     """
     if taken := {_KEY, _RESULTS} & set(record):
         raise ValueError(f"{RECORD} has entries {sorted(taken)} of its own")
@@ -132,14 +133,14 @@ def commit(
 
 
 def is_decided(folder: Path) -> bool:
-    """Whether a run was stopped after it was decided, and `roll_forward` has to end it."""
+    """Return True if a run was stopped after its commit, and `roll_forward` must complete it."""
     return (folder / PARTS / _COMMIT).exists()
 
 
 def roll_forward(folder: Path) -> bool:
-    """End a run that is decided; whether there was one.
+    """Complete a run that was committed; return True if there was one.
 
-    Raises: ChecksumMismatch where a result is neither staged nor in its place.
+    Raises: ChecksumMismatch if a result is neither staged nor in its place.
     """
     parts = folder / PARTS
     plan = _read_commit(parts / _COMMIT)
@@ -147,7 +148,7 @@ def roll_forward(folder: Path) -> bool:
         return False
     record, stale = plan
     if _is_ended(folder, record):
-        # Its results are the user's now: rating sheets may have been filled in since.
+        # The results now belong to the user: rating sheets may have been filled in since.
         discard_chunks(folder)
         return True
     with writing(folder):
@@ -161,7 +162,7 @@ def roll_forward(folder: Path) -> bool:
         for name in stale:
             (folder / name).unlink(missing_ok=True)
         sync(folder)
-        # Made inside `.parts/`, so that a kill leaves no half of it beside the results.
+        # Made inside `.parts/`, so that a kill leaves no half-written file among the results.
         write_plain(parts / RECORD, record)
         os.replace(parts / RECORD, folder / RECORD)
         sync(folder)
@@ -170,7 +171,7 @@ def roll_forward(folder: Path) -> bool:
 
 
 def _is_ended(folder: Path, record: dict[str, Any]) -> bool:
-    """Whether only the removal of `.parts/` was left to do."""
+    """Return True if only the removal of `.parts/` is left to do."""
     try:
         ended = finished_run(folder)
     except ChecksumMismatch:
@@ -193,7 +194,7 @@ def _read_commit(path: Path) -> tuple[dict[str, Any], list[str]] | None:
 
 
 def is_plain_name(name: object) -> bool:
-    """Whether a result may have this name: that of a file in the folder itself."""
+    """Return True if a result may have this name: that of a file directly in the folder."""
     return isinstance(name, str) and Path(name).name == name != "" and not name.startswith(".")
 
 

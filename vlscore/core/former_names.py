@@ -1,4 +1,4 @@
-"""Former names of rooms and modules, which still can be imported, with a DeprecationWarning.
+"""Former names of rooms and modules; importing one works and raises a DeprecationWarning.
 
 `from vlscore.scorer import Scorer` finds `vlscore.metrics.Scorer`.
 """
@@ -11,7 +11,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
-# Former name below `vlscore` -> where its names are now.
+# Former name below `vlscore` -> module that has its names now.
 FORMER_NAMES = {
     "alignment": "evaluation",
     "annotators": "metrics",
@@ -64,7 +64,7 @@ def find_former_names() -> None:
 
 
 class FormerNameFinder:
-    """Finder of modules that have another name now; asked where no other finder knows a module."""
+    """Finder of modules by former names; Python asks it last, after all other finders."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -93,7 +93,7 @@ class _FormerNameLoader:
     def exec_module(self, module: ModuleType) -> None:
         now = self._now
         warnings.warn(
-            f"{module.__name__} is now {now}; the former name goes with the next release",
+            f"{module.__name__} is now {now}; the next release removes the former name",
             DeprecationWarning,
             stacklevel=2,
         )

@@ -1,4 +1,4 @@
-"""Results as a pandas DataFrame: flat columns, one row a record. Loads pandas when one is made."""
+"""Results as a pandas DataFrame: flat columns, one row a record. Imports pandas on first use."""
 
 import csv
 import json
@@ -20,7 +20,7 @@ _INTERVAL = {"estimate", "low", "high"}
 def frame(
     records: Iterable[Any], signatures: Mapping[str, Any] | None = None
 ) -> "pandas.DataFrame":
-    """One row a record, a dataclass or mapping; an interval becomes the columns x, x.low, x.high.
+    """Return a frame with one row a record; an interval becomes the columns x, x.low, x.high.
 
     The p value of a tested difference becomes x.p_value.
 
@@ -34,17 +34,17 @@ def frame(
 def frame_of_columns(
     columns: Mapping[str, Any], signatures: Mapping[str, Any] | None = None
 ) -> "pandas.DataFrame":
-    """The same of columns of n values each."""
+    """Return a frame of columns of n values each; `signatures` as in `frame`."""
     return _signed(_pandas().DataFrame(dict(columns)), signatures)
 
 
 def read_frame(
     path: Path, texts: Iterable[str] = (), signatures: Mapping[str, Any] | None = None
 ) -> "pandas.DataFrame":
-    """The rows of a .csv, .jsonl or .parquet file of results.
+    """Read the rows of a .csv, .jsonl or .parquet file of results.
 
     Args:
-        texts: columns of a csv that hold texts, whatever they look like: an id 0012 is no number.
+        texts: columns of a csv that are read as texts: an id 0012 is not a number.
         signatures: as in `frame`.
 
     Raises: MissingDependency where pandas is absent.
@@ -58,7 +58,7 @@ def read_frame(
     with path.open(encoding="utf-8", newline="") as stream:
         known = set(next(csv.reader(stream), ()))
     types: dict[str, Any] = {name: str for name in texts if name in known}
-    # "NA" and "None" in a text are what the text says; only an empty cell is no value.
+    # "NA" and "None" are texts like any other; only an empty cell has no value.
     read = pandas.read_csv(path, dtype=types, keep_default_na=False, na_values=[""])
     for name in read.select_dtypes(include=["object", "string"]):
         read[name] = read[name].map(from_cell, na_action="ignore")
@@ -66,7 +66,7 @@ def read_frame(
 
 
 def flat(record: Mapping[str, Any], name: str = "") -> dict[str, Any]:
-    """A record without mappings in it: names of what is inside are joined by a point.
+    """Flatten a record: the names of nested entries are joined by a point.
 
     >>> flat({"metric": "bleu-4", "tau": {"estimate": 0.5, "low": 0.4, "high": 0.6}})
     {'metric': 'bleu-4', 'tau': 0.5, 'tau.low': 0.4, 'tau.high': 0.6}

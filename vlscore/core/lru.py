@@ -1,4 +1,4 @@
-"""A bounded memory of what was computed last, which several threads may share."""
+"""Bounded memory of the latest values (least recently used), shared by threads."""
 
 import threading
 from collections import OrderedDict
@@ -10,7 +10,7 @@ Value = TypeVar("Value")
 
 
 class Recent(Generic[Key, Value]):
-    """The values of the keys that were asked for or added last, at most `room` of them.
+    """The values of the keys that were used or added last, at most `room` of them.
 
     >>> recent = Recent[str, int](room=2)
     >>> recent.add({"a": 1, "b": 2})
@@ -27,14 +27,14 @@ class Recent(Generic[Key, Value]):
         self._lock = threading.Lock()
 
     def __getstate__(self) -> int:
-        """Return the room: a copy begins empty, because its values can be made again."""
+        """Return the room alone: a copy begins empty, because its values can be computed again."""
         return self._room
 
     def __setstate__(self, room: int) -> None:
         self.__init__(room)  # type: ignore[misc]
 
     def known(self, keys: Iterable[Key]) -> dict[Key, Value]:
-        """Key -> value of those keys whose value is still here."""
+        """Return key -> value of the keys that are in memory."""
         found: dict[Key, Value] = {}
         with self._lock:
             for key in keys:
@@ -44,7 +44,7 @@ class Recent(Generic[Key, Value]):
         return found
 
     def add(self, values: Mapping[Key, Value]) -> None:
-        """Keep these values, and forget the oldest beyond the room there is."""
+        """Add values; remove the oldest ones beyond `room`."""
         with self._lock:
             for key, value in values.items():
                 self._values[key] = value
@@ -55,11 +55,11 @@ class Recent(Generic[Key, Value]):
     def values_of(
         self, keys: Sequence[Key], make: Callable[[list[Key]], Iterable[Value]]
     ) -> list[Value]:
-        """The values of all keys, in order; those that are not here are made, each once.
+        """Return the values of all keys, in order; missing ones are computed, each once.
 
-        Other threads may make the same ones meanwhile: a lock around the call is the caller's.
+        Other threads may compute the same values meanwhile; the caller may lock the call.
 
-        Args: make: what gives the values of distinct keys, in their order.
+        Args: make: function that computes the values of distinct keys, in their order.
 
         >>> Recent[str, str](room=2).values_of("aba", lambda keys: map(str.upper, keys))
         ['A', 'B', 'A']
@@ -72,7 +72,7 @@ class Recent(Generic[Key, Value]):
         return [found[key] for key in keys]
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Remove all values."""
         with self._lock:
             self._values.clear()
 

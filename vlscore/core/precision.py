@@ -1,4 +1,4 @@
-"""Products of float32 numbers in float32: no TensorFloat-32 and no bfloat16 in their place."""
+"""Full precision of float32 products: neither TensorFloat-32 nor bfloat16 replaces float32."""
 
 import threading
 from collections.abc import Callable
@@ -8,9 +8,9 @@ import torch
 
 
 class FullPrecision:
-    """Switches reduced precision off while at least one thread is inside.
+    """Switch off reduced precision while at least one thread is inside the context.
 
-    PyTorch's switches belong to the whole process. They are set back when the last thread has left,
+    PyTorch's switches belong to the whole process. They are restored when the last thread has left,
     also after an exception. Use `FULL_PRECISION`, of which there must be only one.
     """
 
@@ -36,10 +36,10 @@ FULL_PRECISION = FullPrecision()
 
 
 def _switch_off() -> Callable[[], None]:
-    """Turn every switch to full precision; returns what turns them back."""
+    """Turn every switch to full precision; return the function that restores them."""
     backends = torch.backends
-    # PyTorch has two generations of these switches. The older ones cannot be read once somebody
-    # has set the newer ones to what the older ones have no word for; then they stay untouched.
+    # PyTorch has two generations of these switches. The older ones cannot be read if somebody has
+    # set the newer ones to a value that the older ones do not know; then the older ones stay.
     old: tuple[bool, bool, str] | None
     try:
         old = (
@@ -67,7 +67,7 @@ def _switch_off() -> Callable[[], None]:
 
 def _set_older(matmul: bool, cudnn: bool, precision: str) -> None:
     torch.backends.cudnn.allow_tf32 = cudnn
-    # Setting this one sets the precision as well, which has one value more: the precision is last.
+    # The precision comes last: it has one more value, and the lines above change it, too.
     torch.backends.cuda.matmul.allow_tf32 = matmul
     torch.set_float32_matmul_precision(precision)
 

@@ -1,14 +1,13 @@
-"""The processes that torchrun started: which one this is, its device, and the group of them all.
+"""Processes that torchrun started: which one this is, its device, and messages among them.
 
-Whatever is shared among processes is built on this: messages (evaluate), shards of an index
-(oracle), and the batches of a training.
+Three commands share work among processes: `evaluate` sends messages, `oracle` splits an index, and
+`train` splits batches.
 
-Messages between the processes that torchrun started.
-
-The first process leads: it reads what to do, hands it out and writes the results. The others send
-it what they computed. All messages are bytes over gloo, so that they run where no GPU is.
-
-The processes of one training run: one, or those that `torchrun` started.
+* `Place` is the rank of this process and its device; alone, if torchrun did not start it.
+* `Processes` sends messages. The first process leads: it reads the inputs, hands out the work and
+  writes the results; the others send it what they computed. All messages are bytes over gloo, so
+  that they also work without a GPU.
+* `TrainingProcesses` splits the batches of one training run and adds up the gradients.
 """
 
 import json
@@ -28,7 +27,7 @@ from torch import Tensor
 
 from vlscore.errors import InvalidSetting, VLScoreError
 
-# A process that ended is noticed at once. This is for one whose machine has gone without a word.
+# The end of a process is noticed at once. This limit is for a machine that vanished silently.
 _SILENCE = timedelta(hours=1)
 
 
@@ -38,13 +37,13 @@ class ProcessLost(VLScoreError):
 
 @dataclass(frozen=True)
 class Place:
-    """The place of this process among those of its run; the default is to be alone.
+    """Rank and device of this process among those of its run; by default it is the only one.
 
     Attributes:
         rank: number of this process, 0 for the first.
-        count: of all processes.
-        local_rank: its number among those of its machine.
-        on_this_machine: how many processes of the run share this machine.
+        count: number of all processes.
+        local_rank: its number among the processes of its machine.
+        on_this_machine: number of processes of the run on this machine.
     """
 
     rank: int = 0
@@ -54,9 +53,9 @@ class Place:
 
     @classmethod
     def launched(cls) -> Self:
-        """As the environment says that torchrun makes.
+        """Read rank and world size from torchrun's environment variables.
 
-        Raises: InvalidSetting where it is not torchrun's.
+        Raises: InvalidSetting if a variable is not as torchrun sets it.
         """
         count = _number("WORLD_SIZE", 1)
         if count <= 1:
@@ -71,12 +70,12 @@ class Place:
         return self.rank == 0
 
     def own_device(self, device: str | None) -> str | None:
-        """What this process computes on.
+        """Return the device that this process computes on.
 
-        Args: device: as the user gave it.
+        Args: device: the user's setting.
         Returns: the k-th GPU for the k-th process of a machine, which becomes its current one;
-            another device as it was given, and None where nothing was asked for and no GPU is here.
-        Raises: InvalidSetting where a GPU is named by its number, which all processes would share.
+            any other device unchanged; None without a setting and without a GPU.
+        Raises: InvalidSetting if a GPU is named by its number, which all processes would share.
         """
         if self.count == 1:
             return device
@@ -94,9 +93,9 @@ class Place:
         return device
 
     def join(self, device: str | None) -> None:
-        """Join the other processes: gloo for what lies in memory, NCCL for what is on a GPU.
+        """Join the other processes: gloo for data in memory, NCCL for data on a GPU.
 
-        Args: device: of `own_device`.
+        Args: device: the device from `own_device`.
         """
         if self.count == 1:
             return
@@ -108,7 +107,7 @@ class Place:
             dist.init_process_group(backend, timeout=_SILENCE)
 
     def leave(self) -> None:
-        """Leave the others."""
+        """Leave the other processes."""
         if self.count > 1:
             import torch.distributed as dist
 
@@ -121,25 +120,25 @@ def _number(name: str, default: int) -> int:
         return int(text) if text else default
     except ValueError:
         raise InvalidSetting(
-            f"{name} in the environment is a number that torchrun gives, not {text!r}; unset it, "
-            "or start the processes by torchrun"
+            f"{name} in the environment must be a number that torchrun sets, not {text!r}; unset "
+            "it, or start the processes by torchrun"
         ) from None
 
 
-# Messages on their way from one process: enough that none waits for another at work.
+# Messages in transit from one process: enough that no process waits for a busy one.
 _AHEAD = 2
-# Bytes that state a message's length.
+# Bytes of the number that holds a message's length.
 _SIZE = 8
 
 
 class Processes:
-    """This process among those of its run; the default is to be alone.
+    """Messages between this process and the others of its run; by default it is the only one.
 
     Attributes:
         rank: number of this process, 0 for the first.
-        count: of all processes.
-        device: what this one computes on; None where nothing was asked for and no GPU is here.
-        on_this_machine: how many processes of the run share this machine.
+        count: number of all processes.
+        device: device of this process; None without a setting and without a GPU.
+        on_this_machine: number of processes of the run on this machine.
     """
 
     def __init__(
@@ -154,7 +153,7 @@ class Processes:
     def from_torchrun(cls, device: str | None = None) -> "Processes":
         """Join the processes that torchrun started, if it did.
 
-        Args: device: as the user gave it; see `Place.own_device`.
+        Args: device: the user's setting; see `Place.own_device`.
         Raises: InvalidSetting, as `Place.own_device`.
         """
         place = Place.launched()
@@ -168,9 +167,9 @@ class Processes:
         return self.rank == 0
 
     def send(self, content: bytes, to: int = 0, *, last: bool = False) -> None:
-        """Send bytes to another process; waits where two messages are on their way already.
+        """Send bytes to another process; wait if two messages are in transit already.
 
-        Args: last: nothing is sent to that process after this.
+        Args: last: this is the last message to that process.
         Raises: ProcessLost.
         """
         import torch
@@ -188,9 +187,9 @@ class Processes:
             raise self._lost(to) from None
 
     def receive(self, source: int = 0) -> bytes:
-        """The next bytes that another process sent to this one. Raises: ProcessLost."""
+        """Return the next bytes that another process sent to this one. Raises: ProcessLost."""
         if source not in self._received:
-            # A thread waits, for this one must hear of Ctrl-C, and may compute meanwhile.
+            # A second thread waits, because this one must receive Ctrl-C and may compute meanwhile.
             self._received[source] = queue.Queue(_AHEAD)
             threading.Thread(
                 target=self._listen, args=(source,), name=f"vlscore-from-{source}", daemon=True
@@ -209,7 +208,7 @@ class Processes:
         self.send(json.dumps(content).encode("utf-8"), to, last=last)
 
     def receive_json(self, source: int = 0) -> Any:
-        """The plain data that another process sent. Raises: ProcessLost."""
+        """Return the plain data that another process sent. Raises: ProcessLost."""
         return json.loads(self.receive(source))
 
     def tell_all(self, content: Any, *, last: bool = False) -> None:
@@ -218,7 +217,7 @@ class Processes:
             self.send_json(content, other, last=last)
 
     def close(self) -> None:
-        """Leave the others, once each has sent its last message, and has this one's."""
+        """Leave the other processes, after the last message from and to each of them."""
         try:
             while self._sending:
                 self._sending.popleft()[0].wait()
@@ -241,7 +240,10 @@ class Processes:
                 if len(content):
                     dist.recv(content, source)
                 self._received[source].put(content.numpy().tobytes())
-        except (RuntimeError, ValueError) as error:  # the other has gone, or the group was left
+        except (
+            RuntimeError,
+            ValueError,
+        ) as error:  # the other process has ended, or the group was left
             self._received[source].put(error)
 
     def _lost(self, which: int) -> ProcessLost:
@@ -255,27 +257,27 @@ class Processes:
 
 @dataclass(frozen=True)
 class TrainingProcesses(Place):
-    """Which process this is, of how many; with one, nothing is sent anywhere."""
+    """Processes of one training run; a single process sends nothing."""
 
     def share(self, rows: int) -> slice:
-        """The rows of a batch that are this process's; `rows` is a multiple of `count`."""
+        """Return this process's rows of a batch; `rows` is a multiple of `count`."""
         own = rows // self.count
         return slice(self.rank * own, (self.rank + 1) * own)
 
     def gather(self, own: Tensor) -> Tensor:
-        """The rows of all processes in their order, from equal shapes. Carries no gradient."""
+        """Return the rows of all processes, by rank, from equal shapes; without gradient."""
         own = own.detach().contiguous()
         if self.count == 1:
             return own
         if own.dtype == torch.bool:
-            # Not every backend sends these.
+            # Not every backend can send booleans.
             return self.gather(own.to(torch.uint8)).bool()
         parts = [torch.empty_like(own) for _ in range(self.count)]
         dist.all_gather(parts, own)
         return torch.cat(parts)
 
     def largest(self, value: int, device: torch.device) -> int:
-        """The largest value that a process has."""
+        """Return the largest value of all processes."""
         if self.count == 1:
             return value
         found = torch.tensor(value, device=device)
@@ -283,7 +285,7 @@ class TrainingProcesses(Place):
         return int(found)
 
     def add_gradients(self, parameters: Iterable[Tensor]) -> None:
-        """Make every process's gradients their sum over all processes."""
+        """Replace the gradients in every process by their sum over all processes."""
         if self.count == 1:
             return
         listed = list(parameters)
@@ -301,20 +303,20 @@ class TrainingProcesses(Place):
                 grad.copy_(part.view_as(grad))
 
     def copy_from_first(self, tensors: Iterable[Tensor]) -> None:
-        """Give every process the first one's values."""
+        """Copy the first process's values to every process."""
         if self.count > 1:
             for tensor in tensors:
                 dist.broadcast(tensor, 0)
 
     def wait(self) -> None:
-        """Until all processes have come here."""
+        """Wait until all processes have made this call."""
         if self.count > 1:
             dist.barrier()
 
 
 @contextmanager
 def connected(processes: TrainingProcesses, device: torch.device) -> Iterator[None]:
-    """Let the processes speak with each other: by NCCL on GPUs, else by gloo."""
+    """Connect the processes inside the block: by NCCL on GPUs, else by gloo."""
     processes.join(str(device))
     try:
         yield

@@ -1,9 +1,9 @@
-"""One idiom for every family that users extend: metrics, encoders, kinds of perturbation.
+"""Registry of a family that users extend: metrics, encoders, kinds of perturbation.
 
 A member is found by name, alias, or as itself. Names are written in any case, with hyphens,
-underscores or blanks alike. A member may stand as "package.module:attribute", imported when it is
-first asked for; so may a user's own, found by exactly that text without being registered. Packages
-of users' own register members by an entry point of the family's group.
+underscores or blanks alike. A member may be registered as "package.module:attribute", which is
+imported on first use. A user's member can be named by such a text without being registered.
+Packages of users register members by an entry point of the family's group.
 """
 
 import difflib
@@ -28,9 +28,9 @@ class Registry(Generic[Member]):
     """The members of one family by name, in the order in which they were registered.
 
     Args:
-        noun: what a member is called in messages, as in "encoder".
-        group: entry points' group, as in "vlscore.encoders"; None where users add none.
-        check: raises InvalidSetting for an object that is no member of the family.
+        noun: word for a member in messages, as in "encoder".
+        group: group of entry points, as in "vlscore.encoders"; None if users cannot add members.
+        check: function that raises InvalidSetting for an object that is no member of the family.
 
     >>> fruits = Registry[int]("fruit")
     >>> _ = fruits.register(3, "red-cox", aliases=("cox",))
@@ -55,20 +55,20 @@ class Registry(Generic[Member]):
 
     @property
     def noun(self) -> str:
-        """What a member is called in messages."""
+        """Word for a member in messages."""
         return self._noun
 
     def register(
         self, member: Member | str, name: str | None = None, *, aliases: Iterable[str] = ()
     ) -> Member | str:
-        """Add a member, or where to find it as "package.module:attribute".
+        """Add a member, or the text "package.module:attribute" that says where to find it.
 
         Args:
             name: default: the member's own `name`.
             aliases: other names that find it.
 
         Returns: the member, so that a class can be registered where it is written.
-        Raises: InvalidSetting where a name is taken, or the object is no member of the family.
+        Raises: InvalidSetting if a name is taken, or the object is no member of the family.
         """
         if not isinstance(member, str):
             self._check(member)
@@ -86,15 +86,15 @@ class Registry(Generic[Member]):
         return member
 
     def unregister(self, name: str) -> None:
-        """Forget a member and its aliases; raises UnknownName."""
+        """Remove a member and its aliases. Raises: UnknownName."""
         known = self.name_of(name)
         del self._members[known]
         self._plain = {key: holder for key, holder in self._plain.items() if holder != known}
 
     def find(self, name: "str | Member") -> Member:
-        """The member of that name, or the object itself.
+        """Return the member of that name, or the object itself.
 
-        Raises: UnknownName with what may have been meant; InvalidSetting for an object, or a
+        Raises: UnknownName with similar names; InvalidSetting for an object, or a
             "package.module:attribute", that is no member of the family.
         """
         if not isinstance(name, str):
@@ -115,7 +115,7 @@ class Registry(Generic[Member]):
         return found
 
     def name_of(self, name: str) -> str:
-        """The name as it was registered, from a name or alias in any spelling; UnknownName."""
+        """Return the registered name of a name or alias in any spelling. Raises: UnknownName."""
         self._load_entry_points()
         known = self._plain.get(plain_name(name))
         if known is None:
@@ -123,7 +123,7 @@ class Registry(Generic[Member]):
         return known
 
     def names(self) -> list[str]:
-        """All names, in the order of registration; users' own come last."""
+        """Return all names, in the order of registration; users' members come last."""
         self._load_entry_points()
         return list(self._members)
 
@@ -138,18 +138,18 @@ class Registry(Generic[Member]):
         return isinstance(name, str) and plain_name(name) in self._plain
 
     def __getitem__(self, name: str) -> Member:
-        """As `find` for a name; raises KeyError's cousin UnknownName."""
+        """Return the member of a name, as `find`. Raises: UnknownName, not KeyError."""
         return self.find(name)
 
     def values(self) -> list[Member]:
-        """All members, as `items`."""
+        """Return all members, as `items`."""
         return [member for _, member in self.items()]
 
     def items(self) -> list[tuple[str, Member]]:
-        """(name, member) of all; imports those that were not imported yet.
+        """Return (name, member) of all; imports those that were not imported yet.
 
-        One that cannot be imported, or is none, is left out with a warning: a package of a user's
-        that is broken leaves the others.
+        A member that cannot be imported, or is not of the family, is left out with a warning: a
+        broken package of a user does not affect the others.
         """
         found = []
         for name in self.names():
@@ -168,7 +168,7 @@ class Registry(Generic[Member]):
         except VLScoreError:
             raise
         except Exception as error:
-            # A module of a user's may fail in any way while it is imported.
+            # A user's module may fail in any way while it is imported.
             reason = f"{type(error).__name__}: {error}"
             if isinstance(error, ImportError | AttributeError):
                 reason = str(error)
@@ -185,13 +185,13 @@ class Registry(Generic[Member]):
             return
         self._has_entry_points = True
         for point in entry_points(group=self._group):
-            # A user's package may not take the place of one of ours.
+            # A user's package may not replace a member of this package.
             if plain_name(point.name) not in self._plain:
                 self.register(point.value, point.name)
 
     def _unknown(self, name: str) -> str:
         close = difflib.get_close_matches(plain_name(name), self._plain, n=3, cutoff=0.6)
-        # "medclip" has two members that begin with it; both are worth naming.
+        # Two members begin with "medclip"; the message names both.
         starts = [
             key for key in self._plain if key.startswith(plain_name(name)) and plain_name(name)
         ]
@@ -203,14 +203,14 @@ class Registry(Generic[Member]):
 def registered_name(family: Registry[Any], name: object, source: str | Path, option: str) -> str:
     """Return the registered name of a member that a file names.
 
-    Every name that comes out of a file goes through here. A file may come from elsewhere, so it
-    must not choose code: `Registry.find` would import "package.module:attribute".
+    Every name that is read from a file goes through this function. The file may be by somebody
+    else, so it must not choose code: `Registry.find` would import "package.module:attribute".
 
     Args:
         source: the file, for the message.
-        option: with which users name a member of their own, as in "--encoder".
+        option: option by which users name a member of their own, as in "--encoder".
 
-    Raises: UnknownName where no member of that name is registered; nothing is imported.
+    Raises: UnknownName if no member of that name is registered; nothing is imported.
 
     >>> fruits = Registry[int]("fruit")
     >>> _ = fruits.register(3, "red-cox")
@@ -223,7 +223,7 @@ def registered_name(family: Registry[Any], name: object, source: str | Path, opt
 
 
 def unregistered(noun: str, name: object, source: str | Path, option: str) -> UnknownName:
-    """Return the error for a name out of a file that is not registered."""
+    """Return the error for a name in a file that is not registered."""
     return UnknownName(
         f"{source} names the {noun} {name!r}, which is not a registered name. Files can only name "
         "registered ones, because any other name could run code or download a model. If you trust "
@@ -232,7 +232,7 @@ def unregistered(noun: str, name: object, source: str | Path, option: str) -> Un
 
 
 def plain_name(name: str) -> str:
-    """A name as it is compared: small letters, hyphens for underscores and blanks.
+    """Normalize a name for comparison: lower case, hyphens for underscores and blanks.
 
     >>> plain(" Image_Centred cosine ")
     'image-centred-cosine'
@@ -241,9 +241,9 @@ def plain_name(name: str) -> str:
 
 
 def split_call(text: str) -> tuple[str, dict[str, str]]:
-    """A name and the parameters behind it in parentheses.
+    """Split a text into a name and the parameters in parentheses after it.
 
-    Raises: InvalidSetting where it is not written so.
+    Raises: InvalidSetting if the text has another form.
 
     >>> split_call("bleu-4( smoothing=exp )")
     ('bleu-4', {'smoothing': 'exp'})
@@ -261,7 +261,7 @@ def split_call(text: str) -> tuple[str, dict[str, str]]:
 
 
 def split_names(text: str) -> list[str]:
-    """Names separated by commas; commas inside parentheses separate parameters.
+    """Split names at commas; commas inside parentheses separate parameters.
 
     >>> split_names("vlscore, bleu-4(smoothing=exp,tokens=cxr)")
     ['vlscore', 'bleu-4(smoothing=exp,tokens=cxr)']

@@ -1,8 +1,9 @@
-"""One writer to a folder at a time.
+"""Output folder of a run that can be stopped at any moment and resumed.
 
-The output folder of a run that can be stopped at any moment and goes on.
-
-What is needed to repeat a run: signature, versions, command, table.
+`ResumableFolder` holds the folder's lock, so that one run at a time writes it, and stores finished
+chunks (`chunks`) until the results are written together (`finish`). `run_record` adds what is
+needed
+to repeat a run: versions, command and time.
 """
 
 import contextlib
@@ -46,10 +47,10 @@ _FILE = ".lock"
 
 @contextlib.contextmanager
 def sole_writer(folder: Path) -> Iterator[None]:
-    """Hold the folder's lock, which the system gives back when the process ends, however it ends.
+    """Hold the folder's lock, which the system releases when the process ends for any reason.
 
-    Raises: FolderInUse where another run holds it; InvalidSetting where `folder` is a file;
-    OutputFailed where nothing can be written there.
+    Raises: FolderInUse if another run holds it; InvalidSetting if `folder` is a file;
+    OutputFailed if nothing can be written there.
     """
     import filelock
 
@@ -88,10 +89,10 @@ _EXTENDS = "continues the finished run"
 
 
 def end_decided_run(out: str | Path) -> None:
-    """Put the results of a run that was killed at its very end in their places.
+    """Finish moving the results of a run that was killed while it moved them.
 
     `ResumableFolder` does this when it is entered. A command that looks at results before it enters
-    the folder calls this first. A folder without such a run is left as it is.
+    the folder calls this first. A folder without such a run is not changed.
 
     Raises: FolderInUse, ChecksumMismatch, OutputFailed as `ResumableFolder`.
     """
@@ -107,25 +108,28 @@ class ResumableFolder:
 
     Args:
         out: the folder; it is made where there is none.
-        key: what the results depend on; plain data, as json holds it. A stopped run goes on, and a
-            finished one is left alone, where the keys are equal.
+        key: what the results depend on; plain data that json can hold. If the keys are equal, a
+            stopped run is resumed, and a finished one is not changed.
         results: names of all files that this command can ever write into the folder.
-        overwrite: begin anew instead of refusing what another run left. A run of an equal key that
-            was stopped still goes on, and earlier results stay until the new ones are written.
-        extends: entries of the key in which a finished run may differ and be taken up (`previous`).
-        retry: take up a finished run even where nothing differs.
+        overwrite: replace what another run left instead of refusing it. A stopped run of an equal
+            key is still resumed, and earlier results stay until the new ones are written.
+        extends: entries of the key in which a finished run may differ and still be continued
+            (`previous`).
+        retry: continue a finished run even if nothing differs.
 
     Attributes:
-        out, key: as given; the key as json holds it.
-        record: content of `run.json` once the run has ended. Where it is there at the beginning,
+        out, key: the arguments; the key as it looks after json.
+        record: content of `run.json` once the run has ended. If it is set at the beginning,
             nothing is left to do.
         unchanged: the run had ended before, with the same key.
-        previous: the finished run that this one takes up; its results stay in place until `finish`.
-        resumed_from: rows that an earlier, stopped call had done.
+        previous: the finished run that this one continues; its results stay in place until
+            `finish`.
+        resumed_from: number of rows that an earlier, stopped call had finished.
 
     Raises (on entering):
         FolderInUse: another run is writing the folder.
-        InvalidSetting: it holds a run that differs, or files of the same names by someone else.
+        InvalidSetting: the folder holds a run that differs, or files of the same names that no run
+            wrote.
         ChecksumMismatch: chunks or results were changed or removed since they were written.
         OutputFailed: the operating system refuses to write there.
     """
@@ -168,38 +172,38 @@ class ResumableFolder:
         trace: TracebackType | None,
     ) -> None:
         with self._lock:
-            # Without a chunk nothing is worth keeping, and a corrected call would be refused; but
-            # a run that is decided has results, some of which may be in their places already.
+            # Without a chunk nothing is lost, and a corrected call would otherwise be refused. But
+            # after the commit a run has results, and some may be in their places already.
             is_empty = self._chunks is not None and not len(self._chunks) and self.record is None
             if is_empty and self._chunks is not None and not is_decided(self.out):
                 self._chunks.discard()
 
     @property
     def rows(self) -> int:
-        """Rows of the finished chunks: so many from the table's beginning need no more work."""
+        """Number of rows in finished chunks: the first rows of the table need no more work."""
         return self._open_chunks.rows
 
     def chunks(self) -> Iterator[Chunk]:
-        """The finished chunks, in order."""
+        """Return the finished chunks, in order."""
         return iter(self._open_chunks)
 
     def append(
         self, rows: int, note: Any = None, inputs: Iterable[str | Path] = ()
     ) -> contextlib.AbstractContextManager[Path]:
-        """A new folder for the files of the next chunk; the chunk counts when the block ends.
+        """Return a new folder for the next chunk's files; the chunk counts when the block ends.
 
         Do the work before and only the writing in the block: an OSError in it becomes OutputFailed.
 
         Args:
-            rows: how many rows of the table the chunk stands for.
-            note: a little plain data to remember of them.
-            inputs: files that the rows were made from beside the table, such as images. A run whose
-                inputs were replaced before it goes on is refused.
+            rows: number of rows of the table in the chunk.
+            note: a little plain data about them, which `Chunk.note` returns.
+            inputs: files that the rows were made from besides the table, such as images. A stopped
+                run is not resumed if one of them was replaced since.
         """
         return self._open_chunks.append(rows, note, inputs)
 
     def begin_anew(self) -> None:
-        """Forget the finished chunks, where what they point to is of no use any more."""
+        """Remove the finished chunks, because they can no longer be used."""
         self._open_chunks.discard()
         self.resumed_from = 0
 
@@ -210,18 +214,20 @@ class ResumableFolder:
         rows: int,
         key: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
-        """Write all results, put them in their places, and forget the chunks.
+        """Write all results, move them to their places, and remove the chunks.
 
         Args:
-            write: writes every result file into the folder it is called with, and returns what
-                `run.json` is to note beside the key and the digests: plain data without NaN.
-            rows: rows that were read from the table; the chunks must hold as many.
-            key: the key to record, where it is not the one that the run was opened with (a run
-                that took up another one may hold the results of both).
+            write: function that writes every result file into the folder it is called with, and
+                returns the further entries of `run.json`, besides the key and the digests: plain
+                data without NaN.
+            rows: number of rows that were read from the table; the chunks must hold as many.
+            key: the key to record if it is not the one that the run was opened with (a run that
+                continued another one may hold the results of both).
 
         Returns: the content of `run.json`.
-        Raises: OutputFailed where rows are missing, or the system refuses to write;
-            ChecksumMismatch where a checkpoint is not the one that it was taken for.
+        Raises: OutputFailed if rows are missing, or the system refuses to write;
+            ChecksumMismatch if a checkpoint's content is not the one that its checksum was taken
+            of.
         """
         chunks = self._open_chunks
         if chunks.rows != rows:
@@ -234,7 +240,7 @@ class ResumableFolder:
         with writing(self.out):
             final = staging_folder(parts)
             record = write(final)
-            # The results take their places only if what they were made with is what it seemed.
+            # Results may appear only after all checks in the background (checksums) have passed.
             confirm()
             unknown = {path.name for path in final.iterdir()} - self._names
             if unknown:
@@ -287,7 +293,7 @@ class ResumableFolder:
         return finished if self._retry and not ended_now else None
 
     def _unless_overwriting(self, read: Callable[[Path], T], otherwise: T) -> T:
-        """What is damaged is refused, or is as good as absent where it is to be replaced."""
+        """Refuse damaged content; treat it as absent if it is to be replaced."""
         try:
             return read(self.out)
         except ChecksumMismatch:
@@ -304,7 +310,7 @@ class ResumableFolder:
                 )
 
     def _known_names(self) -> set[str]:
-        """Names of results that may be there of an earlier run, of whatever version."""
+        """Return names of results that an earlier run, of any version, may have left."""
         try:
             finished = finished_run(self.out)
         except ChecksumMismatch:
@@ -326,7 +332,7 @@ _LIBRARIES = (
 
 
 def run_record(**facts: Any) -> dict[str, Any]:
-    """The given facts, with versions, command and time beside them."""
+    """Return the facts with versions, command and time added: what is needed to repeat a run."""
     return {
         **facts,
         "vlscore": __version__,
@@ -339,7 +345,7 @@ def run_record(**facts: Any) -> dict[str, Any]:
 
 
 def libraries() -> dict[str, str | None]:
-    """The versions of the libraries that numbers may depend on; None for one that is absent."""
+    """Return the versions of the libraries that numbers may depend on; None for an absent one."""
     return {name: _installed(name) for name in _LIBRARIES}
 
 

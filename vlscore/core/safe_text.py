@@ -1,4 +1,4 @@
-"""Text of tables where it could act: terminals, spreadsheets, LaTeX and HTML.
+"""Safe text: values of tables for terminals, spreadsheets, LaTeX and HTML.
 
 Reports, ids and names come from tables that may come from elsewhere. A terminal obeys control
 sequences (ECMA-48), a spreadsheet runs a cell that begins like a formula (CWE-1236), and a browser
@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 # Control and format characters (such as those that turn the direction of a line), halves of
-# characters, and separators of lines; of the format characters, the joiners of letters are kept.
+# characters, and separators of lines; of the format characters, joiners of letters stay.
 _ACTING = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 _JOINERS = {"\u200c", "\u200d"}
 _FORMULA = re.compile(r"'*[=+\-@\t\r]")
@@ -21,29 +21,29 @@ _TAG = re.compile(r"<(?=[A-Za-z/!?])")
 
 
 def printable(text: str, *, one_line: bool = False) -> str:
-    """Return the text with characters that a terminal would obey written out, as "\\u001b".
+    """Return the text with control characters that a terminal would obey escaped, as "\\u001b".
 
-    Line breaks and tabs are kept, unless it is to be one line. The result of text that is json is
-    the same json, because that is how json writes such characters.
+    Line breaks and tabs stay, unless `one_line` is set. Text that is json stays the same json,
+    because json escapes such characters in this way.
 
     >>> print(printable("a\\x1b[2Jb"))
     a\\u001b[2Jb
     """
-    kept = "" if one_line else "\n\t"
+    allowed = "" if one_line else "\n\t"
     if text.isprintable():
         return text
-    return "".join(c if _is_kept(c, kept) else json.dumps(c)[1:-1] for c in text)
+    return "".join(c if _is_safe(c, allowed) else json.dumps(c)[1:-1] for c in text)
 
 
-def _is_kept(letter: str, kept: str) -> bool:
-    return letter in kept or letter in _JOINERS or unicodedata.category(letter) not in _ACTING
+def _is_safe(letter: str, allowed: str) -> bool:
+    return letter in allowed or letter in _JOINERS or unicodedata.category(letter) not in _ACTING
 
 
 def cell(value: Any) -> Any:
-    """Return a value for a cell of a csv file; text that begins like a formula gets a "'" before.
+    """Return a value for a cell of a csv file; text that begins like a formula gets a "'" in front.
 
-    Numbers, also those written as text, and everything else stay as they are. `from_cell` takes the
-    "'" away again.
+    Numbers, also those written as text, and all other values do not change. `from_cell` removes
+    the "'" again.
 
     >>> cell("=1+1"), cell("- No effusion."), cell("'=1"), cell(-0.5), cell("-0.5")
     ("'=1+1", "'- No effusion.", "''=1", -0.5, '-0.5')
@@ -64,17 +64,17 @@ def from_cell(text: str) -> str:
 
 
 def cells(values: Iterable[Any]) -> list[Any]:
-    """Return a row for a csv file, each of its values as `cell` has it."""
+    """Return a row for a csv file, with each value made safe by `cell`."""
     return [cell(value) for value in values]
 
 
 def record_cells(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a row of a csv file by its columns, each of its values as `cell` has it."""
+    """Return a row of a csv file by its columns, with each value made safe by `cell`."""
     return {name: cell(value) for name, value in record.items()}
 
 
 def table_cells(table: Any) -> Any:
-    """Return a pyarrow table for a csv file: its texts as `cell` has them."""
+    """Return a pyarrow table for a csv file: its texts made safe by `cell`."""
     import pyarrow as pa
 
     for place, field in enumerate(table.schema):
@@ -85,7 +85,7 @@ def table_cells(table: Any) -> Any:
 
 
 def from_table_cells(table: Any) -> Any:
-    """Return a pyarrow table that was read from a csv file, with the texts of before."""
+    """Return a pyarrow table that was read from a csv file, with its original texts."""
     import pyarrow as pa
 
     for place, field in enumerate(table.schema):

@@ -1,4 +1,4 @@
-"""What a number depends on, in one line that a paper can print."""
+"""Signature of a number: all that it depends on, in one line that a paper can print."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ class Signature:
     Attributes:
         subject: what was computed: a metric with its parameters, or "embeddings".
         facts: name and value of everything the number depends on, in the order of printing; a
-            value of None stands for a flag such as DEMONSTRATION-ENCODER.
+            value of None marks a flag such as DEMONSTRATION-ENCODER.
 
     >>> signature = Signature("vlscore").plus(C=3.35, enc="phantom@906f").flagged("DEMONSTRATION")
     >>> print(signature)
@@ -41,37 +41,37 @@ class Signature:
     def plus(
         self, facts: "Mapping[str, Any] | Signature | None" = None, **more: Any
     ) -> "Signature":
-        """The signature with further facts behind its own; None values are left out.
+        """Return the signature with further facts at its end; None values are left out.
 
-        A fact that is there already is replaced where it stands.
+        A fact that exists already gets the new value and keeps its position.
         """
         if isinstance(facts, Signature):
             added = list(facts.facts)
         else:
-            given = {**(facts or {}), **more}
-            added = [(name, written(value)) for name, value in given.items() if value is not None]
+            further = {**(facts or {}), **more}
+            added = [(name, written(value)) for name, value in further.items() if value is not None]
         known = dict(self.facts)
         known.update(added)
         return Signature(self.subject, tuple(known.items()))
 
     def flagged(self, *flags: str) -> "Signature":
-        """The signature with flags at its end."""
+        """Return the signature with flags at its end."""
         return Signature(self.subject, tuple({**dict(self.facts), **dict.fromkeys(flags)}.items()))
 
     def without(self, *names: str) -> "Signature":
-        """The signature without some facts or flags."""
+        """Return the signature without some facts or flags."""
         return Signature(self.subject, tuple(fact for fact in self.facts if fact[0] not in names))
 
     def of(self, subject: str) -> "Signature":
-        """The same facts for another subject."""
+        """Return the same facts for another subject."""
         return Signature(subject, self.facts)
 
     def get(self, name: str) -> str | None:
-        """The value of a fact; None where it is absent or a flag."""
+        """Return the value of a fact; None if it is absent or a flag."""
         return dict(self.facts).get(name)
 
     def has(self, name: str) -> bool:
-        """Whether a fact or flag is stated."""
+        """Return True if the signature has this fact or flag."""
         return any(known == name for known, _ in self.facts)
 
     def __iter__(self) -> Iterator[tuple[str, str | None]]:
@@ -82,20 +82,20 @@ class Signature:
         return "|".join([self.subject, *shown])
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data, ready for json; flags are true."""
+        """Return plain data, ready for json; the value of a flag is true."""
         facts = {name: True if value is None else value for name, value in self.facts}
         return {"subject": self.subject, **facts, "signature": str(self)}
 
     @classmethod
     def parse(cls, text: str) -> "Signature":
-        """The signature that was printed so."""
+        """Read a printed signature."""
         subject, *parts = text.split("|")
         facts = [part.partition(":") for part in parts]
         return cls(subject, tuple((n, value if colon else None) for n, colon, value in facts))
 
 
 def difference(one: Signature, other: Signature) -> str:
-    """In which facts two signatures differ, in words; empty where they are equal.
+    """Return the facts in which two signatures differ, in words; empty if they are equal.
 
     >>> difference(Signature("a").plus(C=1), Signature("a").plus(C=2, v="3"))
     'C: 1 against 2; v: nothing against 3'
@@ -113,7 +113,7 @@ def _flags_as_yes(signature: Signature) -> dict[str, str]:
 
 
 def written(value: Any) -> str:
-    """A value as signatures and names of metrics show it; different numbers never look alike.
+    """Format a value for signatures and names of metrics; different numbers get different texts.
 
     >>> written(20.0), written(1 / 3), written(True), written("exp")
     ('20', '0.3333333333333333', 'true', 'exp')
@@ -129,9 +129,10 @@ def written(value: Any) -> str:
 def stable_name(kind: type) -> str:
     """Return the name of a class in checksums and cache keys: "module:Class".
 
-    A class of ours states it as its attribute `stable_name`, so that the class can move to another
+    A class of this package has an attribute `stable_name`, so that the class can move to another
     file, or get a better name, without changing a checksum or a cache key. A subclass does not
-    inherit it: it computes something else. Any other class has its own module and name.
+    inherit it, because it computes something else. For any other class the name is made of its
+    module and its own name.
 
     >>> stable_name(dict)
     'builtins:dict'
@@ -141,7 +142,7 @@ def stable_name(kind: type) -> str:
 
 
 def stable_class(kind: type) -> str:
-    """Return the part of `stable_name` behind the colon: the name of the class."""
+    """Return the part of `stable_name` after the colon: the name of the class."""
     return stable_name(kind).partition(":")[2]
 
 

@@ -1,11 +1,11 @@
-"""Arrays under the hash of what they were computed from, in one file of SQLite.
+"""Store of arrays in one SQLite file, found by the hash of what they were computed from.
 
 SQLite of the standard library, with a write-ahead log: it needs no further package, any language
-reads its files, several processes may read and write at once, and what a killed process had begun
-is rolled back. LMDB has to be told its greatest size beforehand and is one more package; Arrow's
-files cannot be added to by two writers.
+reads its files, several processes may read and write at once, and the unfinished work of a killed
+process is rolled back. LMDB needs its greatest size beforehand and is one more package; two writers
+cannot add to one Arrow file.
 
-Layout, for other readers: `spaces(id, digest, facts)`, where `facts` is json that says what its
+Layout, for other readers: `spaces(id, digest, facts)`, where `facts` is json of all that its
 entries depend on; `entries(space, content, shape, flag, used, digest, value)`, where `content` is
 the SHA-256 of the file or text, `value` is the array, little-endian, of the shape "224x224" and of
 the type that the facts state, `used` counts hours since 1970, and `digest` is BLAKE2b (16 bytes) of
@@ -39,11 +39,11 @@ CREATE TABLE IF NOT EXISTS entries (
 CREATE INDEX IF NOT EXISTS by_use ON entries (used);
 """
 _SECONDS_TO_WAIT = 30.0
-# Of the file; mapped pages count as memory of the process.
+# Mapped bytes of the file; mapped pages count as memory of the process.
 _MAPPED = 1 << 24
 _PAGES_OF_LOG = 8000
 _HOUR = 3600
-# A store that is full is brought to this share of what it may hold.
+# A full store is pruned to this share of its limit.
 _SHARE_KEPT = 0.9
 _ROWS_AT_ONCE = 500
 _TOUCHED_AT_ONCE = 1000
@@ -56,7 +56,7 @@ Result = TypeVar("Result")
 
 
 class UntrustedStore(InvalidSetting):
-    """A file of the cache may have been written by another user, and is not used."""
+    """A file of the cache may have been written by another user, so it is not used."""
 
 
 @dataclass(frozen=True)
@@ -65,8 +65,8 @@ class Entry:
 
     Attributes:
         value: the array, little-endian, in C order.
-        shape: of the array.
-        flag: one number more; for reports 1 where the tail was cut.
+        shape: shape of the array.
+        flag: a further number; for reports 1 if the tail was cut.
     """
 
     value: bytes
@@ -76,7 +76,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class SpaceInfo:
-    """What lies in one space of a store: its facts, and how much of it there is."""
+    """Facts of one space of a store, number and size of its entries."""
 
     facts: dict[str, Any]
     entries: int
@@ -86,14 +86,14 @@ class SpaceInfo:
 class Store:
     """A file of entries; made when the first one is written.
 
-    A store never ends a run: where its file cannot be read or written, one warning says so, and
-    from then on it knows nothing and keeps nothing. Threads and processes may share it.
+    A store never ends a run: if its file cannot be read or written, it warns once, and from then on
+    finds and stores nothing. Threads and processes may share it.
 
     Attributes:
         path: the file.
-        most_bytes: what is kept at most; the entries that were used longest ago give way. Entries
-            of the current hour stay: where they alone fill the store, it takes nothing more.
-        damaged: entries that were not what had been written, and were thrown away.
+        most_bytes: limit in bytes; beyond it the entries that were used longest ago are deleted.
+            Entries of the current hour stay: if they alone fill the store, it accepts no more.
+        damaged: number of entries that were found damaged and deleted.
     """
 
     def __init__(self, path: Path, most_bytes: int) -> None:
@@ -107,34 +107,34 @@ class Store:
         self._spaces: dict[bytes, int] = {}
 
     def __getstate__(self) -> tuple[Path, int]:
-        """Return path and size: a copy, in this process or another, opens the file itself."""
+        """Return path and limit: a copy, in this process or another, opens the file itself."""
         return self.path, self.most_bytes
 
     def __setstate__(self, state: tuple[Path, int]) -> None:
         self.__init__(*state)  # type: ignore[misc]
 
     def space(self, facts: Mapping[str, Any]) -> "Space":
-        """The entries that depend on these facts, and on nothing else but their content."""
+        """Return the space of entries that depend on these facts and on their content alone."""
         return Space(self, facts)
 
     def get(self, facts: "Facts", contents: Iterable[bytes]) -> dict[bytes, Entry]:
-        """The entries that are there, each of them verified."""
+        """Return the entries that exist, each of them verified."""
         wanted = list(contents)
         if not wanted or not self._exists():
             return {}
         return self._guarded(lambda db: self._get(db, facts, wanted), {})
 
     def put(self, facts: "Facts", entries: Mapping[bytes, Entry]) -> dict[bytes, Entry]:
-        """Keep entries, all or none; the first value that was written for a content stays.
+        """Store entries, all or none; the first value that was written for a content stays.
 
-        Returns: what stands now for each content: of another process where that was first.
+        Returns: the stored entry of each content; another process may have written it first.
         """
         if not entries:
             return {}
         return self._guarded(lambda db: self._put(db, facts, entries), dict(entries))
 
     def info(self) -> list[SpaceInfo]:
-        """What is in it, space by space."""
+        """Return the contents, space by space."""
         query = (
             "SELECT facts, count(entries.id), coalesce(sum(length(value)), 0) FROM spaces "
             "LEFT JOIN entries ON space = spaces.id GROUP BY spaces.id ORDER BY spaces.id"
@@ -146,19 +146,19 @@ class Store:
             raise sqlite3.DatabaseError(f"the facts of a space are no json: {error}") from error
 
     def used_bytes(self) -> int:
-        """Bytes of the pages in use."""
+        """Return the bytes of the pages in use."""
         return self._strictly(_used_bytes) if self._exists() else 0
 
     def verify(self) -> tuple[int, int]:
-        """Read every entry; those that are damaged are thrown away.
+        """Read every entry; delete those that are damaged.
 
-        Returns: (entries read, entries thrown away).
-        Raises: sqlite3.DatabaseError where the file as a whole is damaged.
+        Returns: (entries read, entries deleted).
+        Raises: sqlite3.DatabaseError if the file as a whole is damaged.
         """
         return self._strictly(self._verify) if self._exists() else (0, 0)
 
     def prune(self, most_bytes: int) -> int:
-        """Throw away what was used longest ago, of the current hour too; returns bytes won."""
+        """Delete the entries used longest ago, of the current hour too; return the bytes freed."""
 
         def pruned(db: sqlite3.Connection) -> int:
             before = _used_bytes(db)
@@ -171,7 +171,7 @@ class Store:
         return self._strictly(pruned) if self._exists() else 0
 
     def remove(self) -> None:
-        """Delete the files themselves, also where they are damaged."""
+        """Delete the files themselves, even if they are damaged."""
         with self._lock:
             self.close()
             for ending in _ENDINGS:
@@ -195,9 +195,9 @@ class Store:
         return self._connection is not None or self.path.is_file()
 
     def _open(self) -> sqlite3.Connection:
-        """The connection of this process; a forked process must not use its parent's."""
+        """Return the connection of this process; a forked process must not use its parent's."""
         if self._connection is None or self._process != os.getpid():
-            # It holds what patients' images and reports were turned into: for the user alone.
+            # The file is private: it holds embeddings and pixels of patients' data.
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             _check_owner(self.path)
             db = sqlite3.connect(
@@ -232,7 +232,7 @@ class Store:
                 return without
             except Exception as error:  # a damaged file raises many types, and never ends a run
                 if "locked" in str(error):
-                    # Another process is busy with it: this once there is nothing.
+                    # Another process is busy with the file: this call finds nothing.
                     return without
                 self._is_broken = True
                 warnings.warn(
@@ -303,7 +303,7 @@ class Store:
         known = self._spaces.get(facts.digest)
         if known is not None and not make:
             return known
-        # Asked again where something is written: another process may have emptied the store.
+        # Looked up again before writing: another process may have emptied the store.
         query = "SELECT id FROM spaces WHERE digest = ?"
         row = db.execute(query, (facts.digest,)).fetchone()
         if row is None and make:
@@ -337,7 +337,7 @@ class Store:
         )
 
     def _make_room(self, db: sqlite3.Connection, most_bytes: int, *, before_hour: int) -> None:
-        """Throw entries away, the longest unused first, until so many bytes are in use."""
+        """Delete entries, the longest unused first, until so many bytes are in use."""
         self._touch(db)
         while (too_many := _used_bytes(db) - max(most_bytes, 0)) > 0:
             with _transaction(db):
@@ -355,7 +355,7 @@ class Store:
                 db.executemany("DELETE FROM entries WHERE id = ?", going)
             if not going:
                 break
-        # This statement does a page a step, and `execute` takes one step.
+        # This statement frees a page a step, and `execute` takes one step.
         db.executescript("PRAGMA incremental_vacuum")
 
     def _verify(self, db: sqlite3.Connection) -> tuple[int, int]:
@@ -380,7 +380,7 @@ class Store:
 
 
 class Facts:
-    """What all entries of a space depend on, as json and as its digest."""
+    """All that the entries of a space depend on, as json and as its digest."""
 
     def __init__(self, facts: Mapping[str, Any]) -> None:
         self.text = json.dumps(dict(facts), sort_keys=True, ensure_ascii=True)
@@ -396,15 +396,15 @@ class Space:
 
     @property
     def facts(self) -> str:
-        """The facts, as json."""
+        """Facts, as json."""
         return self._facts.text
 
     def get(self, contents: Iterable[bytes]) -> dict[bytes, Entry]:
-        """As `Store.get`."""
+        """Return the entries that exist, as `Store.get`."""
         return self.store.get(self._facts, contents)
 
     def put(self, entries: Mapping[bytes, Entry]) -> dict[bytes, Entry]:
-        """As `Store.put`."""
+        """Store entries, as `Store.put`."""
         return self.store.put(self._facts, entries)
 
 
@@ -412,16 +412,16 @@ def _set_up(db: sqlite3.Connection) -> None:
     began = time.monotonic()
     while True:
         try:
-            # Must come before the first table.
+            # This setting must come before the first table.
             db.execute("PRAGMA auto_vacuum = INCREMENTAL")
             db.execute("PRAGMA journal_mode = WAL")
             break
         except sqlite3.OperationalError as error:
-            # SQLite itself does not wait here for another process that opens the file, too.
+            # SQLite itself does not wait at this point for another process that opens the file.
             if "locked" not in str(error) or time.monotonic() - began > _SECONDS_TO_WAIT:
                 raise
             time.sleep(0.01)
-    # A text that is no UTF-8 costs its entry, whose digest differs, and not the query.
+    # A text that is not UTF-8 spoils its entry alone, whose digest differs, and not the query.
     db.text_factory = lambda text: text.decode("utf-8", "replace")
     db.execute("PRAGMA synchronous = NORMAL")
     db.execute(f"PRAGMA wal_autocheckpoint = {_PAGES_OF_LOG}")
@@ -434,7 +434,7 @@ def _set_up(db: sqlite3.Connection) -> None:
 
 
 def _digest(space: bytes, content: bytes, shape: str, flag: int, value: bytes) -> bytes:
-    """Of an entry with all that identifies it: one that moved to another place is damaged, too."""
+    """Compute the digest of an entry and of its identity, so that a moved entry is found."""
     digest = hashlib.blake2b(digest_size=16)
     for part in (space, content, f"{shape} {flag}".encode()):
         digest.update(len(part).to_bytes(4, "little") + part)
@@ -445,7 +445,7 @@ def _digest(space: bytes, content: bytes, shape: str, flag: int, value: bytes) -
 def _is_whole(
     space: bytes, content: Any, shape: Any, flag: Any, used: Any, digest: Any, value: Any
 ) -> bool:
-    """Whether an entry is what was written; SQLite holds values of any type in any column."""
+    """Return True if an entry is as written; SQLite allows values of any type in any column."""
     return (
         isinstance(content, bytes)
         and isinstance(value, bytes)
@@ -458,14 +458,14 @@ def _is_whole(
 
 
 def _check_owner(path: Path) -> None:
-    """Make the file for its user alone, or check that nobody else can have written it.
+    """Make the file private, or check that nobody else can have written it.
 
-    Raises: UntrustedStore where the folder or a file belongs to another user, or others may write
-        it: whoever writes it chooses the numbers of every later run.
+    Raises: UntrustedStore if the folder or a file belongs to another user, or others may write
+        it: who writes the cache determines the numbers of every later run.
     """
     with contextlib.suppress(FileExistsError):
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-    if not hasattr(os, "geteuid"):  # Windows has rights of another kind
+    if not hasattr(os, "geteuid"):  # Windows has another kind of permissions
         return
     me = os.geteuid()
     for each in (path.parent, *(Path(f"{path}{ending}") for ending in _ENDINGS)):
@@ -505,7 +505,7 @@ def _now() -> int:
 
 @contextlib.contextmanager
 def _transaction(db: sqlite3.Connection) -> Iterator[None]:
-    """All of the block or nothing; inside another transaction it is part of that one."""
+    """Write all of the block or nothing; inside another transaction it is part of that one."""
     if db.in_transaction:
         yield
         return

@@ -1,11 +1,9 @@
-"""Where the cache lies, how large it may become, and whether there is one.
+"""Cache folder: where the cache lies, how large it may become, and whether there is one.
 
 `VLSCORE_CACHE` is a folder, or "off". `VLSCORE_CACHE_GIB` is the most that both files hold.
 
-A cache that travels: what a task may look up, and what it computed besides.
-
-Whoever sends a task to another machine looks into the cache before, and puts into it what comes
-back. So one cache serves all machines, and one process writes it.
+`CarriedCache` goes with a task to another machine. The sender looks the task's items up before, and
+stores what comes back. So one cache serves all machines, and only one process writes it.
 """
 
 import os
@@ -28,7 +26,7 @@ _FILE_SYSTEMS_OF_ONE_MACHINE = {
     *("bcachefs", "btrfs", "ext2", "ext3", "ext4", "exfat", "f2fs", "jfs", "ntfs", "ntfs3"),
     *("overlay", "ramfs", "reiserfs", "rootfs", "tmpfs", "vfat", "xfs", "zfs"),
 }
-# Vectors are small, and dearer to compute than pixels are to decode.
+# Vectors are small, and computing one costs more than decoding an image.
 _SHARE_OF_EMBEDDINGS = 0.2
 
 
@@ -36,7 +34,7 @@ class Cache:
     """The two stores of one folder.
 
     Attributes:
-        folder: where they lie.
+        folder: folder of both files.
         embeddings: vectors of images and reports.
         pixels: grey levels of images, at the size that encoders take.
     """
@@ -46,29 +44,29 @@ class Cache:
         self._most_bytes = most_bytes
         most = min(most_bytes, _room(folder))
         of_embeddings = int(_SHARE_OF_EMBEDDINGS * most)
-        # The number in a name is that of the layout: another layout is another file.
+        # The number in a name is the version of the layout: another layout needs another file.
         whose = _machine(folder)
         self.embeddings = Store(folder / f"embeddings-1{whose}.sqlite", of_embeddings)
         self.pixels = Store(folder / f"pixels-1{whose}.sqlite", most - of_embeddings)
 
     def __reduce__(self) -> "tuple[Callable[[Path, int], Cache], tuple[Path, int]]":
-        """Return how a copy is made: the cache of that folder in the process that holds the copy.
+        """Return how to make a copy: it opens the cache of the same folder in its own process.
 
-        Files are named anew there, because another machine may not write into those of this one.
+        The names of the files are computed again, because they may contain the machine's name.
         """
         return _opened, (self.folder, self._most_bytes)
 
     @property
     def stores(self) -> tuple[Store, Store]:
-        """Both stores, the embeddings first."""
+        """Return both stores, the embeddings first."""
         return self.embeddings, self.pixels
 
 
 def open_cache(setting: "Cache | bool | str | os.PathLike[str] | None" = True) -> Cache | None:
-    """The cache that a setting asks for; None where there is to be none.
+    """Return the cache that a setting asks for; None for no cache.
 
     Args:
-        setting: True or None: the user's cache, unless VLSCORE_CACHE is "off"; False: none; a
+        setting: True or None: the user's cache, unless VLSCORE_CACHE is "off"; False: no cache; a
             folder; or a cache itself.
     """
     if isinstance(setting, Cache):
@@ -88,7 +86,7 @@ def open_cache(setting: "Cache | bool | str | os.PathLike[str] | None" = True) -
 
 
 def cache_folder() -> Path:
-    """VLSCORE_CACHE, else the folder that the system keeps for caches (XDG_CACHE_HOME)."""
+    """Return VLSCORE_CACHE, else the system's folder for caches (XDG_CACHE_HOME)."""
     if named := os.environ.get(PLACE, "").strip():
         return Path(named).expanduser()
     base = os.environ.get("XDG_CACHE_HOME", "").strip()
@@ -97,7 +95,7 @@ def cache_folder() -> Path:
 
 @lru_cache(maxsize=8)
 def _opened(folder: Path, most_bytes: int) -> Cache:
-    """One cache a folder, so that all embedders of a process share its connections."""
+    """Open one cache a folder, so that all embedders of a process share its connections."""
     return Cache(folder, most_bytes)
 
 
@@ -113,7 +111,7 @@ def _most_bytes() -> int:
 
 
 def _machine(folder: Path) -> str:
-    """What stands in the names of files on a disk that several machines share: the machine's name.
+    """Return the part of file names that holds the machine's name; empty on a disk of one machine.
 
     Writers of one file must be on one machine: SQLite's log needs memory that they share.
     """
@@ -124,7 +122,7 @@ def _machine(folder: Path) -> str:
 
 
 def _file_system(folder: Path) -> str | None:
-    """The kind of file system that a folder lies on, or is going to; None where nobody tells."""
+    """Return the kind of file system of a folder, which may not exist yet; None if unknown."""
     try:
         lines = _MOUNTS.read_text(encoding="utf-8", errors="replace").splitlines()
         place = folder.resolve()
@@ -140,7 +138,7 @@ def _file_system(folder: Path) -> str | None:
 
 
 def _room(folder: Path) -> int:
-    """Half of what the disk has left, and what the cache holds already."""
+    """Return half of the free bytes of the disk, plus the bytes that the cache holds already."""
     there = folder
     while not there.exists() and there != there.parent:
         there = there.parent
@@ -160,26 +158,26 @@ class CarriedStore(Store):
     """Entries in memory.
 
     Attributes:
-        new: what was put here since the last `load`, and was not there.
+        new: entries that were added since the last `load`.
     """
 
     def __init__(self) -> None:
-        # No file is ever read or made: there is none of this name.
+        # No file is read or made under this name.
         super().__init__(Path(os.devnull), 0)
         self._given: Mapping[str, Mapping[bytes, Entry]] = {}
         self.new: Entries = {}
 
     def load(self, given: Mapping[str, Mapping[bytes, Entry]]) -> None:
-        """Hold these entries instead of those of before."""
+        """Replace all entries by these."""
         self._given, self.new = given, {}
 
     def get(self, facts: Facts, contents: Iterable[bytes]) -> dict[bytes, Entry]:
-        """The entries that are there."""
+        """Return the entries that exist."""
         there = {**self.new.get(facts.text, {}), **self._given.get(facts.text, {})}
         return {content: there[content] for content in contents if content in there}
 
     def put(self, facts: Facts, entries: Mapping[bytes, Entry]) -> dict[bytes, Entry]:
-        """Hold entries; the first value of a content stays. Returns: what stands now for each."""
+        """Add entries; an existing value stays. Returns: the value of each content afterwards."""
         there = self.get(facts, entries)
         fresh = {content: entry for content, entry in entries.items() if content not in there}
         self.new.setdefault(facts.text, {}).update(fresh)
@@ -187,7 +185,7 @@ class CarriedStore(Store):
 
 
 class CarriedCache(Cache):
-    """A cache of a task's embeddings alone; pixels are kept where images are decoded."""
+    """A cache in memory of a task's embeddings; pixels are cached where images are decoded."""
 
     def __init__(self) -> None:
         self.folder = Path(os.devnull)

@@ -1,16 +1,15 @@
-"""Threads beside the work, which are at their end before Python itself ends.
+"""Background threads, Ctrl-C, checks in the background, and memory of a process.
 
-A thread that is inside a C++ library (PyTorch, Arrow) while the interpreter is taken apart aborts
-the whole process ("terminate called without an active exception"), and with it the exit status. A
-thread of this module is told to stop, and waited for, before that happens.
-
-Ctrl-C at the moments at which an exception would do harm, or would be lost.
-
-Checks that run beside the work, and must have passed before its results count.
-
-Whoever begins one names the object whose results depend on it; it is forgotten with that object.
-
-How the C library hands out memory in the processes that are all ours: commands and workers.
+* `BackgroundThread` ends before Python itself does. A thread that is inside a C++ library (PyTorch,
+  Arrow) while the interpreter shuts down aborts the whole process ("terminate called without an
+  active exception"), and with it the exit status. So such a thread is asked to stop, and waited
+  for.
+* `watch_for_interrupts` and `end_at_interrupts` handle Ctrl-C at moments at which an exception
+  would do harm, or would be lost.
+* `assure` begins a check that runs in the background, and `confirm` waits until it has passed; only
+  then its results count. A check belongs to the object whose results depend on it, and is forgotten
+  with that object.
+* `keep_freed_memory` sets how the C library hands out memory in commands and workers.
 """
 
 import _thread
@@ -35,17 +34,17 @@ class BackgroundThread:
     """A thread that begins at once and does not outlive the program.
 
     Args:
-        work: called with what says whether it is to stop; it must ask for that some times a second,
-            and return or raise where it is.
-        name: of the thread.
+        work: function that gets a callable `stopped`; it must call that several times a second, and
+            return or raise as soon as it returns True.
+        name: name of the thread.
     """
 
     def __init__(self, work: Callable[[Stopped], None], name: str) -> None:
         self._work = work
         self._is_stopped = threading.Event()
-        # Not `join`: after a Ctrl-C in it Python 3.11 takes a running thread for an ended one.
+        # Not `join`: after a Ctrl-C in it Python 3.11 believes that a running thread has ended.
         self._has_ended = threading.Event()
-        # A daemon: Python waits for all others before it calls what stops this one.
+        # A daemon: Python waits for all other threads before it calls `_stop_all`.
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         _running.add(self)
         self._thread.start()
@@ -55,7 +54,7 @@ class BackgroundThread:
         self._has_ended.wait()
 
     def stop(self) -> None:
-        """Have the work end, and wait for that."""
+        """Ask the work to stop, and wait until it has."""
         self._is_stopped.set()
         self._has_ended.wait()
 
@@ -71,7 +70,7 @@ def _stop_all() -> None:
     for each in list(_running):
         stopped = False
         while not stopped:
-            # Ctrl-C must not leave the thread behind: it has been told, and ends at once.
+            # Ctrl-C must not leave the thread running: it was asked to stop, and ends at once.
             with contextlib.suppress(KeyboardInterrupt):
                 each.stop()
                 stopped = True
@@ -83,12 +82,12 @@ _SECONDS_UNTIL_AGAIN = 0.02
 
 
 def watch_for_interrupts() -> None:
-    """From now on Ctrl-C is a KeyboardInterrupt, or ends the process while PyTorch is imported.
+    """Make Ctrl-C a KeyboardInterrupt, or the end of the process while PyTorch is imported.
 
-    PyTorch's C++ calls Python code while it is imported. An exception in there is ignored, or
-    aborts the process. Nothing of a command has begun by then, so that it can end at once.
+    PyTorch's C++ calls Python code while it is imported. An exception in that code is ignored, or
+    aborts the process. The command has done no work by then, so the process can end at once.
 
-    Where the process was told to ignore Ctrl-C, as in the background of a shell, it still does.
+    A process that was started to ignore Ctrl-C, as in the background of a shell, still ignores it.
     """
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _interrupted)
@@ -96,14 +95,14 @@ def watch_for_interrupts() -> None:
 
 
 def end_at_interrupts() -> None:
-    """From now on Ctrl-C ends the process at once, without a word: the command is at its end."""
+    """Make Ctrl-C end the process at once and silently, because the command is at its end."""
     if signal.getsignal(signal.SIGINT) is _interrupted:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         sys.unraisablehook = sys.__unraisablehook__
 
 
 def say_stopped() -> None:
-    """Tell the user that Ctrl-C was heard."""
+    """Print that Ctrl-C was received."""
     with contextlib.suppress(OSError):
         os.write(2, b"\nstopped\n")
 
@@ -116,7 +115,7 @@ def _interrupted(number: int, frame: FrameType | None) -> None:
 
 
 def _heard_again(ignored: "sys.UnraisableHookArgs") -> None:
-    """Raise a Ctrl-C again that came while an object was taken apart: Python ignores that one."""
+    """Raise a Ctrl-C again that came while an object was deleted, because Python ignored it."""
     if ignored.exc_type is not KeyboardInterrupt:
         sys.__unraisablehook__(ignored)
         return
@@ -136,7 +135,7 @@ def _interrupt_main_thread() -> None:
 
 def _is_being_imported(name: str) -> bool:
     spec = getattr(sys.modules.get(name), "__spec__", None)
-    # What the import system itself goes by; without it Ctrl-C is an exception as ever.
+    # The import system's own mark; without it Ctrl-C is an ordinary exception.
     return bool(getattr(spec, "_initializing", False))
 
 
@@ -145,13 +144,13 @@ _lock = threading.Lock()
 
 
 def assure(owner: Any, check: Callable[[], None]) -> None:
-    """Have `check` called before results count; it waits for its end, and raises VLScoreError."""
+    """Register a check of `owner`, which `confirm` calls; it waits, and raises VLScoreError."""
     with _lock:
         _checks[owner] = check
 
 
 def confirm(owner: Any = None) -> None:
-    """Wait until the checks of one object have passed, or all there are.
+    """Wait until the checks of one object have passed; of all objects for None.
 
     Raises: VLScoreError as the check that failed.
     """
@@ -167,13 +166,13 @@ _BYTES = 1 << 30
 
 
 def keep_freed_memory() -> None:
-    """Let the process use its freed memory again instead of giving it back to the system.
+    """Make the process reuse its freed memory instead of returning it to the system.
 
     Every layer of an image tower writes its result to fresh memory, tens of megabytes at a time,
     and so does every decoder. The GNU C library takes such pieces from the system and gives them
     back one by one, and the system fills each with zeros first: a quarter of the time of a
-    ResNet-50 on a processor, a fifth of that of a full-size JPEG. Up to a gigabyte is kept. Other C
-    libraries, which have no such setting, are left as they are.
+    ResNet-50 on a processor, a fifth of that of a full-size JPEG. The process retains up to a
+    gigabyte. Nothing changes for other C libraries, which have no such setting.
     """
     if sys.platform != "linux":
         return

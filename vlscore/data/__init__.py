@@ -1,4 +1,4 @@
-"""Studies and how they are read: tables, reports, images, synthetic phantoms."""
+"""Studies: tables, reports, images, published data sets, and synthetic phantoms."""
 
 import lazy_loader
 

@@ -1,8 +1,8 @@
-"""The sections of a free-text radiology report.
+"""Sections of a free-text radiology report, and the policy of which one is scored.
 
 The rules are those of the section parser published with MIMIC-CXR (Johnson et al. 2019), whose
 counts of headers over 227,835 reports the synonyms come from, with three departures, all so that
-no text of a section is lost: a header may stand inside a line where it is unmistakable
+no text of a section is lost: a header may be inside a line if it is unmistakable
 ("FINDINGS: Clear. IMPRESSION: Normal."), main headers may be written in lower case, and a header
 of another name inside findings or impression ("LUNGS:", "CHEST:") is part of that section.
 
@@ -66,9 +66,9 @@ _NAMES = {
 }  # fmt: skip
 _NAME_OF = {header: name for name, headers in _NAMES.items() for header in headers}
 
-# A title that contains one of these words bears that name, whatever else it says.
+# A title that contains one of these words gets that name.
 _MAIN_WORDS = ("impression", "findings", "history", "comparison", "addendum")
-# A title that names the views ("CHEST, PA AND LATERAL:") heads what was seen on them.
+# A title that names the views ("CHEST, PA AND LATERAL:") is the header of findings.
 _VIEWS = re.compile(
     "chest|portable|(?:pa|ap|frontal|lateral) and|two views|one view|"
     "(?:frontal|pa|ap|lateral) view|frontal (?:semi-)?upright|bone window|ribs"
@@ -83,7 +83,7 @@ _NOT_READINGS = {
     "notification",
     "date",
 }
-# Sections that a report without headings cannot have.
+# Sections that only a report with headings can have.
 _KNOWN = frozenset(_NAMES)
 _BLANK_LINE = re.compile(r"\n[ \t\r]*\n")
 
@@ -103,16 +103,16 @@ class ReportSections:
     """The sections of one report, in its order.
 
     Attributes:
-        sections: all of them; text before the first header is called "preamble", sections of
-            unknown header bear the header in lower case.
+        sections: all sections; text before the first header is called "preamble", a section with
+            an unknown header is called by that header in lower case.
     """
 
     sections: tuple[Section, ...]
 
     def get(self, name: str) -> str | None:
-        """The text of the last section of that name that is not empty; None where there is none.
+        """Return the text of the last section of that name that is not empty, else None.
 
-        The last, as in MIMIC-CXR: an earlier one of the same name is a title or was superseded.
+        The last one counts, as in MIMIC-CXR: an earlier one is a title or was superseded.
         """
         texts = [section.text for section in self.sections if section.name == name]
         return next((text for text in reversed(texts) if text), None)
@@ -129,7 +129,7 @@ class ReportSections:
 
     @property
     def indication(self) -> str | None:
-        """Why the study was made; the clinical history where no indication is given."""
+        """Indication of the study, else the clinical history."""
         return self.get("indication") or self.get("history")
 
     @property
@@ -142,10 +142,10 @@ class ReportSections:
 
     @property
     def last_paragraph(self) -> str | None:
-        """What stands for findings and impression where neither has a header.
+        """Text that replaces findings and impression if neither has a header.
 
         Everything after the first paragraph of the last section; the first paragraph itself if it
-        is the only one and its header announces no indication, comparison or the like.
+        is the only one and its header is no indication, comparison or the like.
         """
         filled = [section for section in self.sections if section.text]
         if not filled:
@@ -157,9 +157,9 @@ class ReportSections:
 
 
 def section_name(title: str) -> str | None:
-    """The section that a title announces; None for titles inside sections ("HEART", "Lungs").
+    """Return the section that a title begins; None for titles inside sections ("HEART", "Lungs").
 
-    In lower case only the main headers announce one.
+    In lower case only the main headers begin one.
 
     >>> section_name("IMPRESSION"), section_name("Findings"), section_name("HEART")
     ('impression', 'findings', None)
@@ -171,7 +171,7 @@ def section_name(title: str) -> str | None:
 
 
 def has_headings(report: str) -> bool:
-    """Whether a report has a section of a known name, such as findings or an indication.
+    """Return True if a report has a section of a known name, such as findings or indication.
 
     >>> has_headings("INDICATION: Cough. FINDINGS: Clear."), has_headings("Clear lungs.")
     (True, False)
@@ -222,17 +222,17 @@ Role = Literal["reference", "candidate"]
 
 @dataclass(frozen=True)
 class TextPolicy:
-    """Which section of a report is scored.
+    """Choice of the section of a report that is scored.
 
-    References mostly have headers, and generated reports mostly have none, so each side can have a
-    section of its own.
+    References mostly have headers, and generated reports mostly have none, so each of them can have
+    its own section.
 
     Attributes:
-        section: "all" (default): the text as it is given. "findings" or "impression": that section;
+        section: "all" (default): the whole text. "findings" or "impression": that section;
             a report without it is an error. "findings+impression": both, whichever there are.
             "auto": MIMIC-CXR's order, the findings, else the impression, else the last paragraph.
-        candidate_section, reference_section: that of the generated reports, and of the references;
-            default: `section`.
+        candidate_section, reference_section: section of the generated reports, and of the
+            references; default: `section`.
 
     >>> TextPolicy(reference_section="findings").signature()
     'ref=findings,cand=all'
@@ -250,35 +250,34 @@ class TextPolicy:
 
     @classmethod
     def named(cls, policy: "TextPolicy | str | None") -> "TextPolicy":
-        """A TextPolicy from the name of its section; None is the default, the whole text.
+        """Return the TextPolicy of a section's name; None is the default, the whole text.
 
-        Raises: InvalidSetting where no section has that name.
+        Raises: InvalidSetting if no section has that name.
         """
         if policy is None:
             return cls()
         return policy if isinstance(policy, cls) else cls(str(policy))
 
     def section_of(self, role: Role | None) -> str:
-        """The section of references, of candidates, or of reports that are neither."""
+        """Return the section of references, of candidates, or of reports that are neither."""
         if role is None:
             return self.section
         own = self.candidate_section if role == "candidate" else self.reference_section
         return self.section if own is None else own
 
     def signature(self) -> str:
-        """Short text for a score's signature."""
+        """Return the short text for a score's signature."""
         reference, candidate = self.section_of("reference"), self.section_of("candidate")
         return reference if reference == candidate else f"ref={reference},cand={candidate}"
 
 
 def select(report: str, policy: TextPolicy, role: Role | None = None) -> str:
-    """The part of a report that the policy scores.
+    """Return the part of a report that the policy scores.
 
-    An empty candidate stays empty under every policy: it is an answer, and has nothing to select
-    from.
+    An empty candidate stays empty under every policy: it is an answer without sections.
 
     Args: role: whether the report is a reference or a candidate, which may have other sections.
-    Raises: InvalidReport where that part is absent, or the report is no text.
+    Raises: InvalidReport if that part is absent, or the report is not a text.
 
     >>> select("FINDINGS: Clear lungs. IMPRESSION: Normal.", TextPolicy("impression"))
     'Normal.'
@@ -304,10 +303,10 @@ def select(report: str, policy: TextPolicy, role: Role | None = None) -> str:
 def select_from_parts(
     parts: Mapping[str, str], policy: TextPolicy, role: Role | None = None
 ) -> str:
-    """As `select`, of a report whose findings and impression are given apart.
+    """Select, as `select`, from a report whose findings and impression are separate texts.
 
-    Args: parts: "findings" and "impression", whichever there are.
-    Raises: InvalidReport where the part that is scored is absent.
+    Args: parts: "findings" and "impression", or one of them.
+    Raises: InvalidReport if the part that is scored is absent.
 
     >>> select_from_parts({"impression": "Normal."}, TextPolicy("auto"))
     'Normal.'
@@ -333,6 +332,6 @@ def _choose(findings: str | None, impression: str | None, section: str) -> str |
     if section == "impression":
         return impression
     if section == "findings+impression":
-        # A combined section is both; dict.fromkeys keeps it from being said twice.
+        # A combined section is both; dict.fromkeys removes the repetition.
         return " ".join(dict.fromkeys(part for part in (findings, impression) if part)) or None
     return findings or impression

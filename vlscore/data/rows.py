@@ -1,18 +1,15 @@
-"""The json manifest of ReXrank (Zhang et al. 2024), as rows with the columns of any table.
+"""Rows of a table file: csv, tsv, json, jsonl, parquet, and the json manifest of ReXrank.
 
-One object: study id -> its fields. The data files (github.com/rajpurkarlab/ReXrank, folder `data`)
-have `image_path` (one or several, from the folder of images), `frontal_lateral` (their views),
-`section_findings`, `section_impression` and `context`; a model's output file (example_files/
-prediction.json) has `model_prediction` besides.
+There is one function a format; a new format is one function and one line. A row is a dict of column
+name to value, or a reason why it cannot be read. Rows are counted from 1: line numbers for jsonl,
+elements of the list for json, data rows without the header for csv, tsv and parquet. If the wanted
+columns are named, the others are not read, so nothing in them can spoil a row. pyarrow is imported
+for the first parquet file.
 
-Rows of parquet files; pyarrow is imported when the first such file is met.
-
-Rows of a table file, one format a function; a new format is one function and one line.
-
-A row is a dict of column name to value, or a reason why it cannot be read. Rows are counted as a
-person counts them: line numbers for jsonl, elements of the list for json, data rows without the
-header for csv, tsv and parquet. Where the wanted columns are named, the others are not looked at:
-nothing in them can spoil a row.
+The manifest of ReXrank (Zhang et al. 2024) is one object: study id -> its fields. The data files
+(github.com/rajpurkarlab/ReXrank, folder `data`) have `image_path` (one or several, relative to the
+folder of images), `frontal_lateral` (their views), `section_findings`, `section_impression` and
+`context`; a model's output file (example_files/prediction.json) also has `model_prediction`.
 """
 
 import contextlib
@@ -35,13 +32,13 @@ from vlscore.data.study import is_missing
 from vlscore.errors import InvalidTable
 
 _FIELDS = ("model_prediction", "section_findings", "section_impression", "image_path")
-# As ReXrank writes the reports that it compares ("Findings: ... Impression: ..."). The line's end
-# is white space to every metric, and lets a text policy find the sections.
+# ReXrank writes the reports that it compares as "Findings: ... Impression: ...". The line break is
+# white space to every metric, and a text policy needs it to find the sections.
 _SECTIONS = (("Findings", "section_findings"), ("Impression", "section_impression"))
 
 
 def is_manifest(content: Any) -> bool:
-    """Whether the content of a json file is laid out so."""
+    """Return True if the content of a json file is a manifest of ReXrank."""
     if not isinstance(content, dict):
         return False
     entries = (entry for entry in content.values() if isinstance(entry, dict))
@@ -49,7 +46,7 @@ def is_manifest(content: Any) -> bool:
 
 
 def rows_of(content: Mapping[str, Any]) -> Iterator[Any]:
-    """The studies in the order of the file; what is no object stays what it is."""
+    """Yield the studies in the order of the file; an entry that is no object stays unchanged."""
     for study, entry in content.items():
         yield _row(study, entry) if isinstance(entry, dict) else entry
 
@@ -69,12 +66,12 @@ def _row(study: str, entry: Mapping[str, Any]) -> dict[str, Any]:
         row["image"] = _from_the_root(entry["image_path"])
     if "frontal_lateral" in entry:
         row["view"] = entry["frontal_lateral"]
-    # What the file says is there under its own names, too.
+    # The file's own fields are available under their own names, too.
     return row | {name: value for name, value in entry.items() if name not in row}
 
 
 def _from_the_root(paths: Any) -> Any:
-    """Paths without the slash at their beginning: they start from the folder of images."""
+    """Remove the slash at the beginning of paths, which start from the folder of images."""
     if isinstance(paths, str):
         return paths.lstrip("/")
     if isinstance(paths, list):
@@ -88,9 +85,9 @@ _ROWS_AT_ONCE = 1024
 def read_parquet(
     path: Path, wanted: Collection[str] | None
 ) -> Iterator[tuple[int, dict[str, Any] | str]]:
-    """(row number, record or reason) for every row; only the wanted columns are read.
+    """Yield (row number, record or reason) for every row; only the wanted columns are read.
 
-    Raises: InvalidTable where the file cannot be read, or two columns have one name.
+    Raises: InvalidTable if the file cannot be read, or two columns have one name.
     """
     import pyarrow as pa
 
@@ -111,12 +108,12 @@ def read_parquet(
 
 
 def parquet_columns(path: Path) -> list[str]:
-    """Names of the columns; raises InvalidTable as `read_parquet`."""
+    """Return the names of the columns. Raises: InvalidTable, as `read_parquet`."""
     return _names(_opened_parquet(path), path)
 
 
 def count_parquet(path: Path) -> int:
-    """Number of rows; raises InvalidTable as `read_parquet`."""
+    """Return the number of rows. Raises: InvalidTable, as `read_parquet`."""
     return int(_opened_parquet(path).metadata.num_rows)
 
 
@@ -153,7 +150,7 @@ def _twice(names: list[str]) -> str | None:
 
 
 def _twice_inside(type: Any) -> str | None:
-    """A name that two fields of a nested type share, of which Python would keep the last."""
+    """Return a name that two fields of a nested type share: Python would drop the first."""
     import pyarrow as pa
 
     fields = [type.field(k) for k in range(type.num_fields)]
@@ -165,7 +162,7 @@ def _twice_inside(type: Any) -> str | None:
 def _records(batch: Any) -> list[dict[str, Any] | str]:
     try:
         return list(batch.to_pylist())
-    except Exception:  # a value that Python cannot hold, of any type there is: find its row
+    except Exception:  # some value, of any type, that Python cannot hold: find its row
         return [_record(batch.slice(row, 1)) for row in range(batch.num_rows)]
 
 
@@ -185,31 +182,31 @@ Record = dict[str, Any]
 RawRow = tuple[int, Record | str]
 Wanted = Collection[str] | None
 
-# Reports of 10,000 words fit many times over.
+# Limit of a cell; it holds a report of 10,000 words many times over.
 _LONGEST_FIELD = 16 * 1024 * 1024
 # A .json table is one value, so it is read whole.
 _LARGEST_JSON = 256 * 1024 * 1024
-# How many rows of a table without a header tell what columns it has.
+# Number of rows from which the columns of a table without a header are taken.
 _HEAD = 100
-# What Python's "surrogateescape" makes of bytes that are no UTF-8.
+# Characters that Python's "surrogateescape" makes of bytes that are not UTF-8.
 _UNDECODABLE = re.compile("[\udc80-\udcff]")
 
 
 def read_rows(path: str | Path, columns: Wanted = None) -> Iterator[RawRow]:
-    """(row number, record or reason) for every row; constant memory, but for .json.
+    """Yield (row number, record or reason) for every row; constant memory, except for .json.
 
     Args:
-        columns: those to read; default: all. A column that the table has not is not in the records.
+        columns: columns to read; default: all. The records lack columns that the table lacks.
 
-    Raises: InvalidTable where the file is absent or of no known format; also while iterating, where
-    the file cannot be read on.
+    Raises: InvalidTable if the file is absent or of no known format; also while iterating, if the
+    rest of the file cannot be read.
     """
     path = Path(path)
     return _FORMATS[format_of(path)].read(path, columns)
 
 
 def columns_of(path: str | Path) -> list[str]:
-    """Names of a table's columns; of .jsonl and .json, those that the first 100 rows have.
+    """Return the names of a table's columns; for .jsonl and .json, of its first 100 rows.
 
     Raises: InvalidTable as `read_rows`.
     """
@@ -218,7 +215,7 @@ def columns_of(path: str | Path) -> list[str]:
 
 
 def count_rows(path: str | Path) -> int | None:
-    """How many rows there are, as far as that is cheap to tell; None where it is not.
+    """Return the number of rows if it is cheap to find, else None.
 
     Raises: InvalidTable as `read_rows`.
     """
@@ -235,7 +232,7 @@ def count_rows(path: str | Path) -> int | None:
 
 
 def format_of(path: Path) -> str:
-    """The suffix by which the table's format is known; raises InvalidTable where there is none."""
+    """Return the suffix that names the table's format. Raises: InvalidTable for an unknown one."""
     name = path.name.lower().removesuffix(".gz")
     for suffix in _FORMATS:
         if name.endswith(suffix):
@@ -263,18 +260,18 @@ def _opened(path: Path, mode: str, **options: Any) -> IO[Any]:
 
 
 def _open_text(path: Path) -> IO[str]:
-    # Undecodable bytes become lone surrogates, so that they spoil their own row only.
+    # Undecodable bytes become lone surrogates, so that they spoil their own row alone.
     return _opened(path, "rt", encoding="utf-8-sig", errors="surrogateescape", newline="")
 
 
-class _Object(dict[str, Any]):
-    """A json object that remembers names that it holds twice, of which Python keeps the last."""
+class _JsonObject(dict[str, Any]):
+    """A json object with the names that it holds twice: Python keeps the last value alone."""
 
     twice: frozenset[str] = frozenset()
 
 
-def _object(pairs: list[tuple[str, Any]]) -> _Object:
-    made = _Object(pairs)
+def _object(pairs: list[tuple[str, Any]]) -> _JsonObject:
+    made = _JsonObject(pairs)
     if len(made) < len(pairs):
         names = [name for name, _ in pairs]
         made.twice = frozenset(name for name in made if names.count(name) > 1)
@@ -283,7 +280,7 @@ def _object(pairs: list[tuple[str, Any]]) -> _Object:
 
 def _read_jsonl(path: Path, wanted: Wanted) -> Iterator[RawRow]:
     for number, line in _filled_lines(path):
-        # Where columns are named, whoever reads a cell checks the cell.
+        # If columns are named, the code that reads a cell checks it.
         if wanted is None and _has_undecodable(line):
             yield number, "the line is not valid UTF-8"
             continue
@@ -311,7 +308,7 @@ def _jsonl_columns(path: Path) -> list[str]:
 
 
 def _record_of(record: Any, place: str, wanted: Wanted) -> Record | str:
-    if not isinstance(record, _Object):
+    if not isinstance(record, _JsonObject):
         return f"the {place} holds a {type(record).__name__}, not an object"
     twice = [name for name in record.twice if wanted is None or name in wanted]
     if twice:
@@ -350,17 +347,17 @@ def _json_list(path: Path) -> list[Any]:
     return content
 
 
-def _manifest(content: _Object) -> Iterator[Any]:
+def _manifest(content: _JsonObject) -> Iterator[Any]:
     for entry, row in zip(content.values(), rexrank.rows_of(content), strict=True):
         made = row
-        if isinstance(entry, _Object):
-            made = _Object(row)
+        if isinstance(entry, _JsonObject):
+            made = _JsonObject(row)
             made.twice = entry.twice
         yield made
 
 
 def _names_of(records: Sequence[Any]) -> list[str]:
-    """The rows need not be alike: one without a column may just be a bad one."""
+    """Return the names of all records' columns, because a bad row may lack some."""
     objects = [record for record in records if isinstance(record, dict)]
     return list(dict.fromkeys(name for record in objects for name in record))
 
@@ -390,7 +387,7 @@ def _csv_columns(path: Path) -> list[str]:
 
 
 def _csv_reader(stream: IO[str], path: Path) -> tuple[list[str], Any]:
-    """The column names, and a reader that stands at the first row."""
+    """Return the column names, and a reader whose next row is the first data row."""
     csv.field_size_limit(max(_LONGEST_FIELD, csv.field_size_limit()))
     lines = _lines(stream, path)
     first = next(lines, "")
@@ -411,7 +408,7 @@ def _csv_reader(stream: IO[str], path: Path) -> tuple[list[str], Any]:
 
 
 def _delimiter(header: str, path: Path) -> str:
-    """Tab in a .tsv; else whichever of comma, semicolon, tab cuts the header into most names."""
+    """Return tab for a .tsv; else the one of comma, semicolon, tab that gives most names."""
     if format_of(path) == ".tsv":
         return "\t"
 
@@ -428,13 +425,13 @@ def _csv_record(
     names: list[str], values: list[str], begins: int, ends: int, wanted: Wanted
 ) -> Record | str:
     if len(values) != len(names):
-        # One quote too many swallows the rows up to the next: the lines tell which.
+        # A surplus quote joins the rows up to the next quote: the message names the lines.
         lines = f"line {begins}" if begins == ends else f"lines {begins} to {ends}"
         return f"the row ({lines}) has {len(values)} fields, the header {len(names)}"
     if wanted is None and any(_has_undecodable(value) for value in values):
         return "the row is not valid UTF-8"
     cells = zip(names, values, strict=True)
-    # Tables that we write have a "'" before what a spreadsheet would take for a formula.
+    # Tables of this package have a "'" before a text that a spreadsheet would run as a formula.
     return {name: from_cell(value) for name, value in cells if wanted is None or name in wanted}
 
 

@@ -1,8 +1,8 @@
-"""What to tell a user whose references are scored with their headings."""
+"""Advice to a user whose references are scored with their headings."""
 
 
 def headings_note(count: int, total: int) -> tuple[str, ...]:
-    """Return a sentence where some of the references have headings and are scored whole."""
+    """Return a note if some references have headings and are scored whole; else nothing."""
     if not count:
         return ()
     have = "has" if count == 1 else "have"

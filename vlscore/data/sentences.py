@@ -1,10 +1,10 @@
-"""Splitting a report into sentences, with the place of each in the text.
+"""Sentences of a report with their positions in the text, and cleaning for encoders.
 
-The cleaning of reports that encoders' authors trained with, reproduced to the last quirk.
-
-GLoRIA's code (Huang et al. 2021), and LIMITR's, MGCA's and the ConVIRT in MGCA's repository after
-it: a number and the period after it vanish ("4.2 cm" becomes "2 cm"), punctuation goes, letters
-beyond ASCII are dropped, not folded ("naïve" becomes "nave"). Changing any of it changes scores.
+`split_sentences` divides a report. The functions `clean_*` reproduce, with every quirk, the
+cleaning that encoders' authors trained with: GLoRIA's code (Huang et al. 2021), and after it
+LIMITR's, MGCA's and the ConVIRT in MGCA's repository. A number and the period after it vanish ("4.2
+cm" becomes "2 cm"), punctuation is removed, letters beyond ASCII are dropped, not folded ("naïve"
+becomes "nave"). Any change here changes scores.
 """
 
 import re
@@ -30,7 +30,7 @@ _CAPITALISED = re.compile(r"[A-Z][a-z]|A ")
 # After these a period ends no sentence if a number follows ("No. 3", "T. 12").
 _BEFORE_NUMBER = frozenset(("no", "nos", "t", "l", "c", "vol", "p", "pp", "ser"))
 
-# A period (run), question or exclamation mark, with closing quotes, at a place where text may end.
+# Periods, question or exclamation mark, with closing quotes, where a sentence may end.
 _STOP = re.compile(r"[.!?]+[\"')\]]*(?=\s|$|[A-Z_])|;(?=\s)")
 _LAST_WORD = re.compile(r"[^\s(\[\"']+$")
 # The number or bullet of a list item, at the beginning of a line or of a sentence.
@@ -40,7 +40,7 @@ _NUMBER = re.compile(rf"\s*(?:\(?Q?\d{{1,2}}[.)](?=\s|[A-Za-z])|{_BULLET}(?=\s))
 _BOX = r"(?:\[[ \t]{0,3}[xX✓✔]?[ \t]{0,3}\]|\([ \t]{0,3}[xX✓✔]?[ \t]{0,3}\)|[☐☑☒□■▢✓✔])"
 _BOXED = re.compile(rf"\s*+(?:{_BULLET}\s++)?{_BOX}")
 _NEXT_BOX = re.compile(rf"\s(?={_BOX})")
-# A title and a colon; that of a section is no part of a sentence, one inside a section is.
+# A title and a colon; a section's title is no part of a sentence, a title inside a section is.
 _HEADER = re.compile(r"[ \t\n]*([A-Za-z][A-Za-z /&,()\-]{2,40}?)[ \t]*:(?!\d)")
 # A title in capitals inside a line begins a new sentence.
 _TITLE = re.compile(r"(?<=[.!?\s])(?<![A-Z,] )(?=[A-Z][A-Z /&,]{3,40}:)")
@@ -79,7 +79,7 @@ class SentenceSpan:
 
 
 def split_sentences(report: str) -> list[SentenceSpan]:
-    """The sentences of a report, in order, without list numbers and section headers.
+    """Return the sentences of a report, in order, without list numbers and section headers.
 
     Decimals ("2.5 cm"), abbreviations ("Dr.", "e.g."), times, masks ("XXXX", "___") and wrapped
     lines do not end a sentence; the end of a list item, header or paragraph does. Capitals are not
@@ -95,7 +95,7 @@ def split_sentences(report: str) -> list[SentenceSpan]:
 
 
 def _blocks(report: str) -> list[tuple[int, int]]:
-    """Paragraphs, list items, rows and what follows headers."""
+    """Return (start, end) of paragraphs, list items, rows and texts after headers."""
     cuts = {0, *_line_cuts(report), len(report)}
     if ":" in report:
         cuts.update(title.end() for title in _TITLE.finditer(report))
@@ -103,7 +103,7 @@ def _blocks(report: str) -> list[tuple[int, int]]:
 
 
 def _line_cuts(report: str) -> list[int]:
-    """The starts of the lines that begin a new sentence."""
+    """Return the starts of the lines that begin a new sentence."""
     cuts: list[int] = []
     end = report.find("\n")
     before = _LINE.match(report, 0, end) if end >= 0 else None
@@ -119,7 +119,7 @@ def _line_cuts(report: str) -> list[int]:
         if line is not None or _is_row(before) or _BLANK.match(report, start):
             cuts.append(start)
         before = line
-    # A label that ends its line takes what stands below it along.
+    # A label that ends its line belongs to the line below it.
     return [cut for cut in cuts if not _is_open(report, cut)]
 
 
@@ -128,7 +128,7 @@ def _is_row(line: re.Match[str] | None) -> bool:
 
 
 def _is_open(report: str, cut: int) -> bool:
-    """Whether the text before a cut ends in a label that has said nothing yet."""
+    """Return True if the text before a cut ends in a label without a value."""
     return report[max(0, cut - 80) : cut].rstrip().endswith(":")
 
 
@@ -181,7 +181,7 @@ def _ends_sentence(report: str, begin: int, stop: re.Match[str]) -> bool:
 
 
 def _is_item_number(report: str, begin: int, number: re.Match[str] | None, after: str) -> bool:
-    """Whether the digits before a period number a list item rather than end a sentence."""
+    """Return True if the digits before a period number a list item and end no sentence."""
     return number is not None and not report[begin : number.start()].strip() and bool(after)
 
 
@@ -204,7 +204,7 @@ _WORD = regex.compile(r"\w+")
 
 
 def clean_limitr(report: str) -> str:
-    """LIMITR's cleaning: sentences that hold no ASCII word are dropped.
+    """Clean a report as LIMITR does: drop sentences without an ASCII word.
 
     >>> clean_limitr("1. Nodule of 4.2 cm.\\nNormal.")
     'nodule of 2 cm normal'
@@ -213,7 +213,7 @@ def clean_limitr(report: str) -> str:
 
 
 def clean_gloria(report: str) -> str:
-    """GLoRIA's cleaning: sentences of a single word are dropped too.
+    """Clean a report as GLoRIA does: drop sentences of a single word, too.
 
     >>> clean_gloria("Normal. Heart size is normal.")
     'heart size is normal'
@@ -222,7 +222,7 @@ def clean_gloria(report: str) -> str:
 
 
 def clean_mgca(report: str) -> str:
-    """MGCA's cleaning, the same as GLoRIA's.
+    """Clean a report as MGCA does, which is the same as GLoRIA's cleaning.
 
     MGCA leaves reports of fewer than three words out of its training; nothing is left out here.
     """

@@ -1,11 +1,9 @@
-"""What a cell of a table means: an id, a report, paths of images, views.
+"""Studies and reports as plain data, and the meaning of a table's cells.
 
-Every function takes the cell and the name of its column, and raises InvalidStudy with what was
-found and what to give.
-
-Which ids stood above, in 40 bytes an id however long they are.
-
-Studies and reports as plain data, and rows that hold none.
+`Study`, `Report`, `StudyImages` and `BadRow` are what a row becomes. The functions `*_of` read a
+cell: an id, a report, paths of images, views. Each takes the cell and the name of its column, and
+raises InvalidStudy with what was found and what to give. `SeenIds` finds repeated ids in 40 bytes
+an id, however long the ids are.
 """
 
 import ast
@@ -24,20 +22,20 @@ from typing import Any
 from vlscore.data.reports import TextPolicy, select, select_from_parts
 from vlscore.errors import InvalidStudy, UnreadableImage
 
-# What `str(None)` and the exports of pandas, R and spreadsheets leave of a cell without a value.
+# Texts that `str(None)` and the exports of pandas, R and spreadsheets write for a missing value.
 _WRITTEN_FOR_MISSING = {"none", "nan", "na", "n/a", "#n/a", "null", "<na>", "nat"}
-# Beyond this, a float no longer tells an integer from the next.
+# Beyond this, a float cannot distinguish an integer from the next one.
 _LARGEST_EXACT_INTEGER = 2.0**53
 _ITEM = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|None|nan"""
-# Python's own way to print a list of texts, which pandas leaves in a csv. Commas are required:
-# numpy prints none, and Python would join two texts that only a blank parts.
+# A list of texts as Python prints it, which pandas writes into a csv. Commas are required: numpy
+# prints none, and Python would join two texts that are separated by a blank alone.
 _PYTHON_LIST = re.compile(rf"\[\s*(?:(?:{_ITEM})\s*(?:,\s*(?:{_ITEM})\s*)*,?\s*)?\]", re.DOTALL)
-# A name of this form is taken for a file's without asking the disk.
+# A name of this form counts as a file's without a look at the disk.
 _HAS_SUFFIX = re.compile(r"\.[A-Za-z]\w{0,7}$")
 
 
 def is_encodable(text: str) -> bool:
-    """Whether a file can hold the text; half a surrogate pair stands for bytes that were none."""
+    """Return True if the text can be encoded as UTF-8, which half a surrogate pair cannot."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
@@ -46,14 +44,14 @@ def is_encodable(text: str) -> bool:
 
 
 def is_missing(value: Any) -> bool:
-    """None, nan, or blank text."""
+    """Return True for None, nan, or blank text."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return True
     return isinstance(value, str) and not value.strip()
 
 
 def looks_missing(text: str) -> bool:
-    """Whether a text is what software writes for a missing value: "None", "nan", "NA", "null".
+    """Return True for a text that software writes for a missing value: "None", "nan", "NA", "null".
 
     >>> looks_missing(" NaN "), looks_missing("None."), looks_missing("")
     (True, False, False)
@@ -62,7 +60,7 @@ def looks_missing(text: str) -> bool:
 
 
 def id_of(value: Any, column: str) -> str | None:
-    """An id as text, an integer without a decimal point; None where the cell is empty."""
+    """Return an id as text, an integer without a decimal point; None if the cell is empty."""
     value = _decoded(value, column)
     if is_missing(value):
         return None
@@ -84,7 +82,7 @@ def name_of(value: Any, column: str) -> str:
 
 
 def number_of(value: Any, column: str) -> float | None:
-    """Return a finite number; None where the cell is empty."""
+    """Return a finite number; None if the cell is empty."""
     if is_missing(value):
         return None
     try:
@@ -101,7 +99,7 @@ def number_of(value: Any, column: str) -> float | None:
 
 
 def text_of(value: Any, column: str) -> str | None:
-    """A report as it stands; None where the cell is empty or blank."""
+    """Return a report unchanged; None if the cell is empty or blank."""
     value = _decoded(value, column)
     if is_missing(value):
         return None
@@ -111,9 +109,9 @@ def text_of(value: Any, column: str) -> str | None:
 
 
 def paths_of(value: Any, column: str, root: Path) -> tuple[Path, ...]:
-    """Paths of one image or several, from `root` on; at least one.
+    """Return the paths of one or several images, relative to `root`; at least one.
 
-    A folder stands for the images in it, in the order of their names.
+    A folder is replaced by the images in it, in the order of their names.
     """
     names = [name for name in _texts_of(value, column) if name]
     if not names:
@@ -124,7 +122,7 @@ def paths_of(value: Any, column: str, root: Path) -> tuple[Path, ...]:
 
 
 def views_of(value: Any, count: int, column: str) -> tuple[str | None, ...] | None:
-    """As many views as there are images, None for each that is blank; None where all are."""
+    """Return a view for each image, None for a blank one; None if all are blank."""
     views = _texts_of(value, column)
     if not any(views):
         return None
@@ -134,7 +132,7 @@ def views_of(value: Any, count: int, column: str) -> tuple[str | None, ...] | No
 
 
 def check_encodable(values: Sequence[Any], column: str) -> None:
-    """Raise InvalidStudy where a text, in lists too, is none that a file could hold."""
+    """Raise InvalidStudy if a text (or a text in a list) cannot be encoded as UTF-8."""
     for value in values:
         if isinstance(value, str) and not is_encodable(value):
             raise InvalidStudy(
@@ -145,7 +143,7 @@ def check_encodable(values: Sequence[Any], column: str) -> None:
 
 
 def _decoded(value: Any, column: str) -> Any:
-    """Parquet files of some programs hold their texts as bytes."""
+    """Decode bytes, because parquet files of some programs hold their texts as bytes."""
     if not isinstance(value, bytes):
         return value
     try:
@@ -162,7 +160,7 @@ def _images_of(name: str, root: Path, column: str) -> tuple[Path, ...]:
     path = root / name
     if _HAS_SUFFIX.search(name) or not os.path.isdir(path):
         return (path,)
-    # Few tables name folders, and this brings numpy.
+    # Imported here: few tables name folders, and this import loads numpy.
     from vlscore.data.images.file_formats import images_in
 
     try:
@@ -172,7 +170,7 @@ def _images_of(name: str, root: Path, column: str) -> tuple[Path, ...]:
 
 
 def _texts_of(value: Any, column: str) -> list[str]:
-    """One text, a list of texts, a list written in a text, or texts separated by ";" or "|"."""
+    """Read one text, a list of texts, a list written as text, or texts separated by ";" or "|"."""
     value = _decoded(value, column)
     if is_missing(value):
         return []
@@ -208,11 +206,12 @@ _FIRST_SLOTS = 1024
 
 
 class SeenIds:
-    """Ids and the row each stood in first.
+    """Ids and the row in which each appeared first.
 
-    An id is known by 128 bits of its digest: two of a billion ids are mistaken for each other with
-    a chance of 1 in 10^21. The digests lie in an open hash table of plain numbers, for a set of
-    Python texts would take several times the memory, and tables have millions of rows.
+    An id is compared by 128 bits of its digest: among a billion ids, the chance that two are
+        confused
+    is 1 in 10^21. The digests lie in an open hash table of plain numbers, because a set of Python
+    texts would take several times the memory, and tables have millions of rows.
     """
 
     def __init__(self) -> None:
@@ -220,7 +219,7 @@ class SeenIds:
         self._make_room(_FIRST_SLOTS)
 
     def first_row(self, id: str, row: int) -> int:
-        """The row in which the id stood first: an earlier one, or `row` itself."""
+        """Return the row in which the id appeared first: an earlier one, or `row` itself."""
         digest = blake2b(id.encode("utf-8", "surrogatepass"), digest_size=16).digest()
         high, low = int.from_bytes(digest[:8]), int.from_bytes(digest[8:])
         slot = self._slot(high, low)
@@ -233,7 +232,7 @@ class SeenIds:
         return row
 
     def _slot(self, high: int, low: int) -> int:
-        """Where the digest lies, or the free place where it belongs."""
+        """Return the slot that holds the digest, or the free slot where it belongs."""
         mask = len(self._rows) - 1
         slot = low & mask
         while self._rows[slot] and (self._high[slot], self._low[slot]) != (high, low):
@@ -251,7 +250,7 @@ class SeenIds:
                 self._put(self._slot(high, low), high, low, row)
 
     def _make_room(self, slots: int) -> None:
-        """Empty places; row 0, which no table has, marks a free one."""
+        """Make empty slots; row 0, which no table has, marks a free one."""
         self._high, self._low = array("Q", bytes(8 * slots)), array("Q", bytes(8 * slots))
         self._rows = array("Q", bytes(8 * slots))
 
@@ -261,16 +260,16 @@ class Study:
     """One row of a table of studies.
 
     Attributes:
-        id: of the study; the row number where the table has no ids.
-        images: paths of its images, at least one; () where no image was asked for.
-        reference: reference report; None where none was asked for.
-        candidate: generated report, "" where the generator said nothing; None where none was asked
-            for.
-        row: number of the row, as a person counts.
-        views: view position of each image, where the table states them.
-        parts: "findings" and "impression" of the reference, where they are columns of their own;
+        id: id of the study; the row number if the table has no ids.
+        images: paths of its images, at least one; () if images were not requested.
+        reference: reference report; None if it was not requested.
+        candidate: generated report, "" if the generator returned nothing; None if it was not
+            requested.
+        row: number of the row, counted from 1.
+        views: view position of each image, if the table has them.
+        parts: "findings" and "impression" of the reference, if they are separate columns;
             `reference` is then both, joined by a blank.
-        extra: further columns that were asked for, as they stand.
+        extra: further columns that were requested, unchanged.
     """
 
     id: str
@@ -284,14 +283,14 @@ class Study:
 
     @property
     def suspicious(self) -> tuple[str, ...]:
-        """Which of "reference" and "candidate" is a word for a missing value, such as "nan"."""
+        """Names of the reports ("reference", "candidate") that are words like "nan" or "None"."""
         texts = {"reference": self.reference, "candidate": self.candidate}
         return tuple(role for role, text in texts.items() if text and looks_missing(text))
 
     def selected(self, policy: TextPolicy) -> "Study":
-        """The study with what the policy scores of its reports; to be done once.
+        """Return the study with the parts of its reports that the policy scores; apply it once.
 
-        Raises: InvalidReport where a report lacks the section.
+        Raises: InvalidReport if a report lacks the section.
         """
         reference, candidate = self.reference, self.candidate
         if self.parts is not None:
@@ -308,11 +307,11 @@ class Report:
     """One row of a table of reports.
 
     Attributes:
-        id: of the report; the row number where the table has no ids.
+        id: id of the report; the row number if the table has no ids.
         text: the report.
         row: number of the row.
-        parts: its "findings" and "impression", where they are columns of their own; `text` is then
-            both, joined by a blank.
+        parts: its "findings" and "impression", if they are separate columns; `text` is then both,
+            joined by a blank.
     """
 
     id: str
@@ -321,9 +320,9 @@ class Report:
     parts: Mapping[str, str] | None = field(default=None, hash=False)
 
     def selected(self, policy: TextPolicy) -> "Report":
-        """The report with what the policy scores of it; to be done once.
+        """Return the report with the part that the policy scores; apply it once.
 
-        Raises: InvalidReport where it lacks the section.
+        Raises: InvalidReport if it lacks the section.
         """
         if self.parts is not None:
             return replace(self, text=select_from_parts(self.parts, policy), parts=None)
@@ -335,9 +334,9 @@ class StudyImages:
     """The images of one study, without its reports.
 
     Attributes:
-        id: of the study.
-        images: paths, or anything else that a Scorer takes for an image; at least one.
-        views: view position of each image, where known.
+        id: id of the study.
+        images: paths, or anything else that a Scorer accepts as an image; at least one.
+        views: view position of each image, if known.
     """
 
     id: str
@@ -351,8 +350,8 @@ class BadRow:
 
     Attributes:
         row: number of the row.
-        id: where it could be read.
-        reason: what is wrong, and where it helps, what to do.
+        id: id, if it could be read.
+        reason: what is wrong, and what to do about it.
     """
 
     row: int
@@ -362,12 +361,12 @@ class BadRow:
 
 @dataclass(frozen=True)
 class ColumnNames:
-    """What the columns of a table of studies are called.
+    """Names of the columns of a table of studies.
 
     Attributes:
         id, image, reference, candidate, view: names of the columns. A table need not have the
-            columns "id" and "view"; one that is called otherwise here must be there.
-        options: how the caller lets a user name each column, for messages, as in
+            columns "id" and "view"; a column with another name here must exist.
+        options: option by which a user names each column, for messages, as in
             {"image": "--image-column"}.
     """
 
@@ -380,7 +379,7 @@ class ColumnNames:
 
     @classmethod
     def of_options(cls, **names: str) -> "ColumnNames":
-        """The columns that a command lets its user name, as --image-column for the image.
+        """Return names with the options of a command for messages, as --image-column.
 
         >>> ColumnNames.of_options(image="path").options
         {'image': '--image-column'}
@@ -388,7 +387,7 @@ class ColumnNames:
         return cls(**names, options={role: f"--{role}-column" for role in names})
 
     def to_dict(self) -> dict[str, str]:
-        """Role -> name of the column."""
+        """Return role -> name of the column."""
         return {
             role: getattr(self, role) for role in ("id", "image", "reference", "candidate", "view")
         }

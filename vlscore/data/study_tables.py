@@ -1,7 +1,7 @@
-"""Tables of studies and of reports: the one place that decides what a row is.
+"""Tables of studies and of reports: every command reads its rows through this module.
 
-Ids, duplicates, missing values, undecodable text and columns are the same for every command,
-because every command reads through `open_studies` or `open_reports`.
+`open_studies` and `open_reports` treat ids, duplicates, missing values, undecodable text and
+columns in the same way for every command.
 """
 
 import contextlib
@@ -32,7 +32,7 @@ from vlscore.errors import InvalidSetting, InvalidStudy, InvalidTable
 
 ROLES = ("image", "reference", "candidate")
 
-# A report's column, the first that a table has; and those that make one where it has none.
+# Names of a report's column, of which the first that exists counts; else the columns to join.
 REPORT_COLUMNS = ("report", "text", "reference")
 REPORT_SECTIONS = ("findings", "impression")
 
@@ -43,16 +43,16 @@ Row = TypeVar("Row", Study, Report)
 
 @dataclass(frozen=True)
 class Table(ABC, Generic[Row]):
-    """A table that has the columns asked for and at least one row; iterating reads it.
+    """A table that has the wanted columns and at least one row; iterating reads it.
 
-    It can be iterated over as often as one likes, in constant memory but for 40 bytes an id.
+    It can be iterated over again and again, in constant memory except for 40 bytes an id.
 
     Attributes:
-        path: of the file.
-        found: names of its columns; of .jsonl and .json, those that the first 100 rows have.
-        id_column: that of the ids, whether it is there or not.
-        unique: whether a row whose id stands above is a bad row.
-        options: how the caller names columns, for messages.
+        path: path of the file.
+        found: names of its columns; for .jsonl and .json, those of the first 100 rows.
+        id_column: name of the column of ids, which may be absent.
+        unique: whether a row that repeats an earlier id is a bad row.
+        options: option by which a user names each column, for messages.
     """
 
     path: Path
@@ -63,12 +63,12 @@ class Table(ABC, Generic[Row]):
 
     @property
     def has_ids(self) -> bool:
-        """Whether there is a column of ids; else a row's id is its number."""
+        """Return True if there is a column of ids; else a row's id is its number."""
         return self.id_column in self.found
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a user should be told before the results, one sentence each."""
+        """Return notes for the user before the results, one sentence each."""
         if self.has_ids or not self.found:
             return ()
         hint = f". Name the ids' column with {self.options['id']}" if "id" in self.options else ""
@@ -79,11 +79,11 @@ class Table(ABC, Generic[Row]):
 
     @cached_property
     def sha256(self) -> str:
-        """Of the file's content, hexadecimal."""
+        """Return the sha256 of the file's content, hexadecimal."""
         return file_digest(self.path)
 
     def count(self) -> int | None:
-        """Number of rows, where that is cheap to tell."""
+        """Return the number of rows if it is cheap to find, else None."""
         return count_rows(self.path)
 
     def __iter__(self) -> Iterator[Row | BadRow]:
@@ -100,11 +100,11 @@ class Table(ABC, Generic[Row]):
 
     @abstractmethod
     def _wanted(self) -> set[str]:
-        """Names of the columns that are read."""
+        """Return the names of the columns that are read."""
 
     @abstractmethod
     def _made(self, id: str, number: int, record: Record) -> Row:
-        """The row; raises InvalidStudy where it holds none."""
+        """Make the row of a record. Raises: InvalidStudy if the record is not usable."""
 
     def _row(self, number: int, record: Record | str) -> Row | BadRow:
         if isinstance(record, str):
@@ -123,12 +123,12 @@ class StudyTable(Table[Study]):
     """A table of studies; see `open_studies`.
 
     Attributes:
-        columns: what they are called.
-        needs: which of image, reference and candidate every row must have.
-        wants: which of the others are read where a row has them.
+        columns: names of the columns.
+        needs: those of image, reference and candidate that every row must have.
+        wants: the others that are read if a row has them.
         root: folder that image paths start from.
         also: further columns that are read.
-        parts: columns that make the reference where it has none of its own.
+        parts: columns that are joined to the reference if it has no column.
     """
 
     columns: ColumnNames
@@ -140,7 +140,7 @@ class StudyTable(Table[Study]):
 
     @property
     def roles(self) -> frozenset[str]:
-        """Which of image, reference and candidate are read."""
+        """Those of image, reference and candidate that are read."""
         return self.needs | self.wants
 
     def _wanted(self) -> set[str]:
@@ -170,7 +170,7 @@ class StudyTable(Table[Study]):
                 elif (reference := _text(record, names.reference)) is None:
                     raise InvalidStudy(f'column "{names.reference}" is empty')
         if "candidate" in roles:
-            # Silence is an answer of the generator and counts; a lost row would not.
+            # An empty report is an answer of the generator and is scored.
             candidate = _text(record, names.candidate) or ""
         extra = {name: record[name] for name in self.also if name in record}
         for name, value in extra.items():
@@ -183,7 +183,7 @@ class ReportTable(Table[Report]):
     """A table of reports; see `open_reports`.
 
     Attributes:
-        sources: the columns that make a report.
+        sources: columns that are joined to a report.
         by_section: whether they are its findings and its impression.
     """
 
@@ -212,17 +212,17 @@ def open_studies(
     """Open a .jsonl, .json, .csv, .tsv or .parquet table of studies; docs/tables.md has the rules.
 
     Args:
-        needs: which of "image", "reference" and "candidate" are read and must be there.
-        wants: which of the others are read where they are there; a row without is no bad row.
+        needs: those of "image", "reference" and "candidate" that every row must have.
+        wants: the others that are read if present; a row without them is not a bad row.
         image_root: folder that image paths start from; default: the table's.
         columns: other column names.
         also: further columns to read, into `Study.extra`.
-        unique: make a bad row of one whose id stands above.
+        unique: treat a row that repeats an earlier id as a bad row.
 
-    Returns: what yields a Study or a BadRow for every row, in order.
+    Returns: an iterable of a Study or a BadRow for every row, in order.
 
     Raises:
-        InvalidTable: the file cannot be read, holds no row, or has not the columns.
+        InvalidTable: the file cannot be read, holds no row, or lacks a column.
         InvalidSetting: `image_root` is no folder.
     """
     path = Path(path)
@@ -237,7 +237,7 @@ def open_studies(
     missing = {role: getattr(names, role) for role in ROLES if role in needs}
     if parts:
         missing.pop("reference", None)
-    # A user who names these columns wants them; under their own names they may be absent.
+    # A column that the user names must exist; under its default name it may be absent.
     roles = {*needs, *wants}
     named = ("id", *sorted(wants), *(("view",) if "image" in roles else ()))
     missing |= {
@@ -280,14 +280,14 @@ def open_reports(
     """Open a table of reports, of the same formats and by the same rules as `open_studies`.
 
     Args:
-        text_column: default: "report", "text" or "reference", whichever the table has; else its
-            "findings" and "impression" joined by a blank.
-        unique: make a bad row of one whose id stands above.
-        options: what messages call the two column arguments, "id" and "text".
+        text_column: column of the reports; default: "report", "text" or "reference", the first that
+            exists; else "findings" and "impression" joined by a blank.
+        unique: treat a row that repeats an earlier id as a bad row.
+        options: names of the two column arguments, "id" and "text", in messages.
 
-    Returns: what yields a Report or a BadRow for every row, in order.
+    Returns: an iterable of a Report or a BadRow for every row, in order.
 
-    Raises: InvalidTable where the file cannot be read, holds no row, or has none of the columns.
+    Raises: InvalidTable if the file cannot be read, holds no row, or has none of the columns.
     """
     path = Path(path)
     options = {**_REPORT_OPTIONS, **(options or {})}
@@ -308,7 +308,7 @@ def read_studies(
     columns: ColumnNames | None = None,
     unique: bool = True,
 ) -> Iterator[Study | BadRow]:
-    """The studies of a table with all their columns, in order; see `open_studies`."""
+    """Yield the studies of a table with all their columns, in order; see `open_studies`."""
     return iter(open_studies(path, image_root=image_root, columns=columns, unique=unique))
 
 
@@ -319,7 +319,7 @@ def read_study_images(
     columns: ColumnNames | None = None,
     unique: bool = True,
 ) -> Iterator[StudyImages | BadRow]:
-    """The images of the studies of a table, in order; see `open_studies`."""
+    """Yield the images of the studies of a table, in order; see `open_studies`."""
     table = open_studies(
         path, needs={"image"}, image_root=image_root, columns=columns, unique=unique
     )
@@ -336,14 +336,14 @@ def read_reports(
     text_column: str | None = None,
     unique: bool = True,
 ) -> Iterator[Report | BadRow]:
-    """The reports of a table, in order; see `open_reports`."""
+    """Yield the reports of a table, in order; see `open_reports`."""
     return iter(open_reports(path, id_column=id_column, text_column=text_column, unique=unique))
 
 
 def _columns_found(path: Path) -> list[str]:
-    """The columns of a table that has rows to read."""
+    """Return the columns of a table. Raises: InvalidTable if it has no rows."""
     found = columns_of(path)
-    # Nothing is looked at but whether there is a row, so that no column can spoil the answer.
+    # No column is read, so that none can spoil the answer to whether there is a row.
     number, record = next(read_rows(path, ()), (0, ""))
     if not number:
         raise InvalidTable(f"{path}: holds no rows")
@@ -358,7 +358,7 @@ def _columns_found(path: Path) -> list[str]:
 def _check_columns(
     path: Path, found: Sequence[str], needed: Mapping[str, str], options: Mapping[str, str]
 ) -> None:
-    """Raise InvalidTable where a column, named by what it is for, is not there."""
+    """Raise InvalidTable if a column is absent; `missing` names columns by their purpose."""
     missing = {role: name for role, name in needed.items() if name not in found}
     if not missing:
         return
@@ -391,7 +391,7 @@ def _text(record: Record, column: str) -> str | None:
 
 
 def _parts(record: Record, columns: Sequence[str]) -> dict[str, str]:
-    """Texts of the columns that have one, without blanks around them."""
+    """Return the texts of the columns that have one, without blanks around them."""
     texts = {name: _text(record, name) for name in columns if name in record}
     parts = {name: text.strip() for name, text in texts.items() if text is not None}
     if not parts:
@@ -404,5 +404,5 @@ def _listed(names: Collection[str]) -> str:
 
 
 def _printable(text: str) -> str:
-    """The text with half surrogate pairs written out, so that any file can hold it."""
+    """Return the text with half surrogate pairs escaped, so that any file can hold it."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8")

@@ -40,8 +40,8 @@ _COLUMNS = {
 
 
 @dataclass
-class _Listed:
-    """The rows of one study."""
+class _CheXpertStudy:
+    """Rows of one study."""
 
     first: dict[str, str]
     number: int
@@ -65,7 +65,7 @@ class CheXpertPlus(Dataset):
         """Yield the studies in the order of their first film."""
         path = files.file or files.needed_table(TABLE)
         where = relative_name(path, files.folder)
-        found: dict[str, _Listed] = {}
+        found: dict[str, _CheXpertStudy] = {}
         for number, row in table_rows(path, ("path_to_image", *_COLUMNS.values())):
             if row is None:
                 yield Omission(where, number, None, "film", DAMAGED)
@@ -75,18 +75,18 @@ class CheXpertPlus(Dataset):
                 yield Omission(where, number, None, "film", INCOMPLETE)
                 continue
             id = f"{parts[-3]}_{parts[-2]}"
-            study = found.setdefault(id, _Listed(row, number))
+            study = found.setdefault(id, _CheXpertStudy(row, number))
             study.films.append(Film("/".join(parts), _view(row)))
         for id, study in found.items():
             yield _study(id, study, where)
 
 
-def _study(id: str, listed: _Listed, where: str) -> DatasetStudy:
+def _study(id: str, listed: _CheXpertStudy, where: str) -> DatasetStudy:
     row = listed.first
     sections = sections_present({name: row.get(column) for name, column in _COLUMNS.items()})
     from_last = False
     if "findings" not in sections and "impression" not in sections:
-        # Some reports have headings that the published division does not know.
+        # Some reports have headings that the published sections miss.
         found, from_last = sections_of(row.get("report", ""))
         sections = sections_present({**found, **sections})
     return DatasetStudy(

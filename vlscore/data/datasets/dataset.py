@@ -1,8 +1,8 @@
-"""A data set: how its files become studies, as plain data.
+"""Base class of a data set, and its studies as plain data.
 
-A member is one file with a subclass of `Dataset`. It says which films and texts a study has; that
-the films are there, that the texts are enough and that no id comes twice is checked for all members
-in `vlscore.data.datasets.dataset_reading`.
+A data set is one file with a subclass of `Dataset`. It yields the films and texts of each study.
+`vlscore.data.datasets.dataset_reading` checks for all data sets that the films exist, that the
+texts suffice and that no id is repeated.
 """
 
 from abc import ABC, abstractmethod
@@ -17,7 +17,7 @@ from vlscore.errors import InvalidSetting
 # The sections of a report that a table may have as columns, in their order.
 SECTIONS = ("indication", "history", "technique", "comparison", "findings", "impression")
 TRAIN, VALIDATE, TEST = "train", "validate", "test"
-# What the published files call their parts -> what they are called here.
+# Name of a part in the published files -> name of the part in this package.
 _SPLITS = {
     "train": TRAIN,
     "training": TRAIN,
@@ -34,11 +34,11 @@ _SPLITS = {
 
 @dataclass(frozen=True)
 class OmissionReason:
-    """Why a study or a film is left out.
+    """Reason why a study or a film is left out.
 
     Attributes:
         text: the reason, the same for all rows that have it, so that they can be counted.
-        is_fault: whether something is wrong with the files; False where the data set is so.
+        is_fault: True if something is wrong with the files; False for a property of the data set.
     """
 
     text: str
@@ -61,12 +61,12 @@ class Omission:
     """A study or a film that is not in the table.
 
     Attributes:
-        file: name of the file that names it, from the data set's folder.
-        row: number of the row there, as a person counts; 0 where the file has no rows.
-        id: of the study, where it could be read.
+        file: file that lists it, relative to the data set's folder.
+        row: number of the row there, counted from 1; 0 if the file has no rows.
+        id: id of the study, if it could be read.
         what: "study" or "film".
-        reason: why.
-        detail: what tells more, as the name of an absent file; no text of a report.
+        reason: why it is left out.
+        detail: further detail, such as the name of an absent file; never text of a report.
     """
 
     file: str
@@ -82,10 +82,10 @@ class Film:
     """One film of a study.
 
     Attributes:
-        path: of its file, from the folder of films, with "/" between folders. The suffix may differ
-            on the disk: people convert JPEG to PNG.
-        view: view position ("PA", "LATERAL", "frontal"), None where nothing states it.
-        rows, columns: pixels of the original film, None where nothing states them.
+        path: path of its file, from the folder of films, with "/" between folders. The suffix may
+            differ on the disk: people convert JPEG to PNG.
+        view: view position ("PA", "LATERAL", "frontal"), None if not published.
+        rows, columns: pixels of the original film, None if not published.
     """
 
     path: str
@@ -99,15 +99,16 @@ class DatasetStudy:
     """One study as a data set publishes it.
 
     Attributes:
-        id: of the study, as text.
-        patient: id of the patient, None where it is not published.
-        films: in the published order.
+        id: id of the study, as text.
+        patient: id of the patient, None if not published.
+        films: films in the published order.
         sections: name of SECTIONS -> text; only those that have one.
-        report: the whole text where it is published whole.
-        split: "train", "validate" or "test", None where no split is published.
-        extra: what else the data set states, by the names of `Dataset.extra`.
-        file, row: where it stands, for what must be said of it.
-        from_last_paragraph: the findings are the last paragraph of a report without headings.
+        report: the whole text, if it is published whole.
+        split: "train", "validate" or "test", None if no split is published.
+        extra: further facts of the data set, by the names of `Dataset.extra`.
+        file, row: where the study is listed, for messages.
+        from_last_paragraph: True if the findings are the last paragraph of a report without
+            headings.
     """
 
     id: str
@@ -126,19 +127,19 @@ class Dataset(ABC):
     """A published data set, in one of the layouts that people have.
 
     Attributes:
-        name: by which it is found.
-        description: one line of what it is.
-        source: where it comes from and where its layout is described.
-        licence: as its owners state it.
+        name: name in the registry.
+        description: one line that describes it.
+        source: where it is published and where its layout is described.
+        licence: licence, in its owners' words.
         needs: files or folders that its folder must have, in words, for messages.
-        sections: which of SECTIONS its tables have as columns.
+        sections: those of SECTIONS that its tables have as columns.
         has_report: whether the whole report is a column, too.
         extra: further columns.
-        has_sizes: whether it states the original size of its films.
-        takes_reports: whether reports may lie in a folder or archive of their own.
-        film_folders: folders below the films' folder in which films are looked for; "" is itself.
-        film_suffixes: suffixes that films may have, in the order in which they are preferred; ()
-            takes the file as it is named.
+        has_sizes: whether the original size of its films is published.
+        takes_reports: whether reports may be in a separate folder or archive.
+        film_folders: folders below the films' folder in which films may be; "" is that folder.
+        film_suffixes: suffixes that films may have, in order of preference; () uses the published
+            name alone.
     """
 
     name: ClassVar[str]
@@ -156,23 +157,23 @@ class Dataset(ABC):
 
     @abstractmethod
     def studies(self, files: DatasetFiles) -> Iterator[DatasetStudy | Omission]:
-        """Yield the studies in the published order, and what cannot be one.
+        """Yield the studies in the published order, and omissions.
 
-        A row that cannot be used is an Omission and costs no other row.
+        A row that cannot be used is an Omission and does not affect other rows.
 
-        Raises: InvalidTable where the files that name the studies are absent or cannot be read.
+        Raises: InvalidTable if the files that list the studies are absent or cannot be read.
         """
 
 
 @dataclass(frozen=True)
 class DatasetChoice:
-    """What of a data set is wanted.
+    """Choice of the studies of a data set.
 
     Attributes:
         splits: parts, "train", "validate" or "test"; empty: all, also studies without one.
         needs_films: whether a study without a film on the disk is left out.
 
-    Raises: InvalidSetting for a part that there is not.
+    Raises: InvalidSetting for an unknown part.
     """
 
     splits: frozenset[str] = frozenset()
@@ -187,7 +188,7 @@ class DatasetChoice:
 
 
 def split_named(text: str | None) -> str | None:
-    """The part that a published file names; its own word where it is none of the usual ones.
+    """Return this package's name of a published part; unknown names stay unchanged.
 
     >>> split_named("Valid"), split_named("development-test"), split_named(" "), split_named("3")
     ('validate', 'validate', None, '3')
@@ -197,7 +198,7 @@ def split_named(text: str | None) -> str | None:
 
 
 def sections_present(named: Mapping[str, str | None]) -> dict[str, str]:
-    """The sections that have a text, without blanks around it, in the order of SECTIONS.
+    """Return the sections that have a text, without blanks around it, in the order of SECTIONS.
 
     >>> sections_present({"impression": " Normal. ", "findings": None})
     {'impression': 'Normal.'}
@@ -207,7 +208,7 @@ def sections_present(named: Mapping[str, str | None]) -> dict[str, str]:
 
 
 def relative_name(path: Path, folder: Path) -> str:
-    """A file's name from a folder, with "/"; its own name where it lies elsewhere."""
+    """Return a file's path relative to a folder, with "/"; its name if it lies elsewhere."""
     try:
         return path.relative_to(folder).as_posix()
     except ValueError:

@@ -1,6 +1,6 @@
-"""What every data set must keep, as checks that run on any of them, one of ours or a user's own.
+"""Checks that every data set must pass, of this package or of a user.
 
-The checks need files: a small folder in the data set's layout, as its test makes one.
+The checks need files: a small folder in the data set's layout, which a test makes.
 """
 
 from collections.abc import Callable
@@ -42,7 +42,7 @@ def check_dataset(
 
 
 def dataset_checks() -> tuple[Check, ...]:
-    """The checks one by one, for test parameters."""
+    """Return the checks, for test parameters."""
     return (
         check_facts,
         check_studies,
@@ -55,7 +55,7 @@ def dataset_checks() -> tuple[Check, ...]:
 
 
 def check_facts(reading: DatasetReading) -> None:
-    """It is described, and its name finds it where it is registered."""
+    """Check that the data set is described, and that its registered name finds it."""
     dataset = reading.dataset
     for fact in ("description", "source", "licence", "needs"):
         text = getattr(dataset, fact, "")
@@ -68,7 +68,7 @@ def check_facts(reading: DatasetReading) -> None:
 
 
 def check_studies(reading: DatasetReading) -> None:
-    """Ids and patients are text, ids come once, parts are named as everywhere."""
+    """Check that ids and patients are text, that ids are unique, and the names of parts."""
     studies = _studies(reading)
     _require(bool(studies), "no study of the folder can be used")
     ids = [study.id for study in studies]
@@ -81,7 +81,7 @@ def check_studies(reading: DatasetReading) -> None:
 
 
 def check_columns(reading: DatasetReading) -> None:
-    """A study has no section, size or fact that its data set does not state."""
+    """Check that a study has no section, size or fact that its data set does not declare."""
     dataset = reading.dataset
     for study in _studies(reading):
         _require(set(study.sections) <= set(dataset.sections), "a section is no column")
@@ -93,7 +93,7 @@ def check_columns(reading: DatasetReading) -> None:
 
 
 def check_films(reading: DatasetReading) -> None:
-    """The films' paths start from the folder of films, and are there."""
+    """Check that the films' paths start from the folder of films, and that the files exist."""
     for study in _studies(reading):
         for film in study.films:
             _require(not Path(film.path).is_absolute(), "a film's path is absolute")
@@ -102,12 +102,12 @@ def check_films(reading: DatasetReading) -> None:
 
 
 def check_repeats(reading: DatasetReading) -> None:
-    """The same files give the same studies in the same order."""
+    """Check that the same files give the same studies in the same order."""
     _require(list(reading) == list(reading), "the studies differ when they are read again")
 
 
 def check_omissions(reading: DatasetReading) -> None:
-    """What is left out names its file and reason, and no text of a report."""
+    """Check that an omission names its file and reason, and quotes no report."""
     texts = [text for study in _studies(reading) for text in study.sections.values()]
     for each in reading:
         if isinstance(each, Omission):
@@ -117,7 +117,7 @@ def check_omissions(reading: DatasetReading) -> None:
 
 
 def check_wrong_folder(reading: DatasetReading) -> None:
-    """A folder without its files is refused in words, whatever else is in it."""
+    """Check that a folder without the data set's files is refused with a message."""
     empty = Path(__file__).parent
     try:
         list(read_dataset(reading.dataset, empty))

@@ -1,4 +1,4 @@
-"""The files of a data set: found in folders, in zip and tar archives, with one listing a folder."""
+"""Files of a data set, in folders, zip and tar archives; each folder is listed once."""
 
 import json
 import os
@@ -13,7 +13,7 @@ from vlscore.data.rows import columns_of, read_rows
 from vlscore.data.study import is_missing
 from vlscore.errors import InvalidSetting, InvalidTable
 
-# A report is a few kilobytes; more than this is none, or a bomb in an archive.
+# A report is a few kilobytes; a larger file is no report, or a decompression bomb.
 _LARGEST_TEXT = 16 * 1024 * 1024
 
 
@@ -21,11 +21,11 @@ class DatasetFiles:
     """The folders of one data set on this machine.
 
     Args:
-        folder: of the data set, or its single file.
+        folder: folder of the data set, or its single file.
         films: folder that the films' paths start from; default: `folder`.
-        reports: folder or .zip of the reports, where they lie apart.
+        reports: folder or .zip of the reports, if they are not in `folder`.
 
-    Raises: InvalidSetting where one of them is not there.
+    Raises: InvalidSetting if one of them does not exist.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class DatasetFiles:
         self._listings: dict[Path, frozenset[str]] = {}
 
     def table(self, *names: str) -> Path | None:
-        """The first of these files that there is, packed (.gz) or not."""
+        """Return the first of these files that exists, packed (.gz) or not; else None."""
         for name in names:
             for path in (self.folder / name, self.folder / f"{name}.gz"):
                 if path.is_file():
@@ -56,7 +56,7 @@ class DatasetFiles:
         return None
 
     def needed_table(self, *names: str) -> Path:
-        """As `table`; raises InvalidTable where there is none."""
+        """Return the first existing file, as `table`. Raises: InvalidTable if none exists."""
         found = self.table(*names)
         if found is None:
             raise InvalidTable(
@@ -66,7 +66,7 @@ class DatasetFiles:
         return found
 
     def has(self, path: Path) -> bool:
-        """Whether a file is there; each folder is listed once, however many files are asked for."""
+        """Return True if a file exists; each folder is listed once for all its files."""
         listing = self._listings.get(path.parent)
         if listing is None:
             try:
@@ -74,14 +74,15 @@ class DatasetFiles:
                     listing = frozenset(entry.name for entry in entries)
             except OSError:
                 listing = frozenset()
-            # A folder a study: memory would fill with listings that nobody needs again.
+            # With a folder for each study, memory would fill with listings that are not needed
+            # again.
             if len(self._listings) > 512:
                 self._listings.clear()
             self._listings[path.parent] = listing
         return path.name in listing
 
     def film(self, name: str, folders: Sequence[str], suffixes: Sequence[str]) -> Path | None:
-        """The file of a film, in the first folder that has it under a suffix that it may have."""
+        """Return the file of a film, from the first folder that has it under an allowed suffix."""
         plain = PurePosixPath(name.replace("\\", "/").lstrip("/"))
         if ".." in plain.parts or not plain.parts:
             return None
@@ -97,12 +98,12 @@ class DatasetFiles:
 
 
 class ReportTexts:
-    """Texts of reports by their path, from a folder or from a .zip that is not unpacked.
+    """Texts of reports by their path, from a folder or directly from a .zip.
 
     Args:
         place: folder or archive.
 
-    Raises: InvalidTable where the archive cannot be read.
+    Raises: InvalidTable if the archive cannot be read.
     """
 
     def __init__(self, place: Path) -> None:
@@ -119,15 +120,15 @@ class ReportTexts:
 
     @cached_property
     def _names(self) -> dict[str, str]:
-        """Path from the folder "files" on -> name in the archive."""
+        """Return path from the folder "files" on -> name in the archive."""
         assert self._archive is not None
         return {_from_files(name): name for name in self._archive.namelist()}
 
     def read(self, name: str) -> str | None:
-        """The text of a report, None where there is no such file.
+        """Return the text of a report, None if there is no such file.
 
-        Args: name: path as the data set writes it, as in "files/p10/p10000032/s50414267.txt".
-        Raises: OSError, ValueError where it is there and cannot be read.
+        Args: name: path in the data set, as in "files/p10/p10000032/s50414267.txt".
+        Raises: OSError, ValueError if it exists and cannot be read.
         """
         content = self._packed(name) if self._archive is not None else self._unpacked(name)
         return None if content is None else content.decode("utf-8")
@@ -154,7 +155,7 @@ class ReportTexts:
 
 
 def _from_files(name: str) -> str:
-    """A path without what stands before its folder "files", and without that folder.
+    """Return the part of a path after its folder "files".
 
     >>> _from_files("mimic-cxr-reports/files/p10/p10000032/s50414267.txt")
     'p10/p10000032/s50414267.txt'
@@ -168,7 +169,7 @@ def _from_files(name: str) -> str:
 def packed_members(path: Path, suffix: str) -> Iterator[tuple[str, bytes]]:
     """Yield (name, content) of the files of a .tgz or .tar that have a suffix, in its order.
 
-    Raises: InvalidTable where the archive cannot be read on.
+    Raises: InvalidTable if the rest of the archive cannot be read.
     """
     try:
         with tarfile.open(path) as archive:
@@ -186,7 +187,7 @@ def table_rows(path: Path, needed: Sequence[str]) -> Iterator[tuple[int, dict[st
 
     Ids that a program has stored as floats lose their ".0". Missing cells are absent.
 
-    Raises: InvalidTable where the file cannot be read or a needed column is not there.
+    Raises: InvalidTable if the file cannot be read or a needed column is absent.
     """
     found = columns_of(path)
     missing = [name for name in needed if name not in found]
@@ -208,7 +209,7 @@ def _texts(record: dict[str, Any]) -> dict[str, str]:
 
 
 def read_json(path: Path) -> Any:
-    """The content of a json file; raises InvalidTable where there is none, or it is no json."""
+    """Read the content of a json file. Raises: InvalidTable if it is absent or not json."""
     try:
         return json.loads(path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
@@ -218,7 +219,7 @@ def read_json(path: Path) -> Any:
 
 
 def whole_number(text: str | None) -> int | None:
-    """A positive whole number, None where the text is none.
+    """Read a positive whole number; None for any other text.
 
     >>> whole_number("2991"), whole_number("2991.0"), whole_number("x"), whole_number(None)
     (2991, 2991, None, None)

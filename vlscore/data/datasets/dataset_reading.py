@@ -1,4 +1,4 @@
-"""From a data set's folder to studies that can be used, and what is left out, with the reason."""
+"""Read a data set's folder: studies that can be used, and what is left out, with the reason."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -25,13 +25,13 @@ _TEXTS = ("findings", "impression")
 
 @dataclass(frozen=True)
 class DatasetReading:
-    """The studies of one data set; iterating reads its files, again and again if one likes.
+    """The studies of one data set; each iteration reads its files again.
 
     Attributes:
-        dataset: whose layout the files have.
-        files: the folders.
-        choice: what of it is wanted.
-        check_files: whether films are looked for on the disk.
+        dataset: data set whose layout the files have.
+        files: its folders.
+        choice: parts of it that are wanted.
+        check_files: whether each film's file must exist on the disk.
     """
 
     dataset: Dataset
@@ -45,9 +45,9 @@ class DatasetReading:
         return self.files.films
 
     def __iter__(self) -> Iterator[DatasetStudy | Omission]:
-        """Yield usable studies, their films' paths as they are on the disk, and what is left out.
+        """Yield usable studies, with their films' paths on the disk, and what is left out.
 
-        Raises: InvalidTable where the files that name the studies are absent or cannot be read.
+        Raises: InvalidTable if the files that list the studies are absent or cannot be read.
         """
         seen: set[str] = set()
         for each in self.dataset.studies(self.files):
@@ -99,18 +99,18 @@ def read_dataset(
     """Open a published data set; docs/datasets.md lists the names and the layouts.
 
     Args:
-        name: of the data set, or a `Dataset`.
-        folder: that holds its files, or its single file.
+        name: name of the data set, or a `Dataset`.
+        folder: folder of its files, or its single file.
         films: folder that the films' paths start from; default: `folder`.
-        reports: folder or .zip of the reports, where they lie apart from it (MIMIC-CXR).
+        reports: folder or .zip of the reports, if they are not in `folder` (MIMIC-CXR).
         split: "train", "validate" or "test", or several of them; default: everything.
-        needs_films: leave out studies without a film on the disk; False is for work on texts.
-        check_files: look for every film; False takes the paths as they are published.
+        needs_films: leave out studies without a film on the disk; False for work on texts alone.
+        check_files: look for every film on the disk; False uses the published paths.
 
-    Returns: what yields a DatasetStudy or an Omission, again each time.
+    Returns: an iterable of DatasetStudy and Omission, which can be repeated.
 
-    Raises: UnknownName; InvalidSetting for a folder or part that there is not; InvalidTable, mostly
-        while iterating, where the files are not those of the data set.
+    Raises: UnknownName; InvalidSetting for a folder or part that does not exist; InvalidTable,
+        mostly while iterating, if the files are not those of the data set.
     """
     dataset = find_dataset(name)
     if reports is not None and not dataset.takes_reports:

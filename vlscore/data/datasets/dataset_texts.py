@@ -1,21 +1,21 @@
-"""Reports that are published whole, divided into the sections of a table."""
+"""Sections of reports that are published as one text."""
 
 from vlscore.data.datasets.dataset import SECTIONS, sections_present
 from vlscore.data.reports import split_sections
 
 
 def sections_of(report: str) -> tuple[dict[str, str], bool]:
-    """The sections of a whole report, and whether its findings are its last paragraph.
+    """Return the sections of a whole report, and whether its findings are its last paragraph.
 
-    They are where neither findings nor an impression has a heading, as in MIMIC-CXR's own order of
-    sections (Johnson et al. 2019).
+    The last paragraph counts as the findings if neither findings nor impression has a heading, as
+    in MIMIC-CXR's own order of sections (Johnson et al. 2019).
 
     >>> sections_of("INDICATION: Cough.\\nIMPRESSION: Normal.")
     ({'indication': 'Cough.', 'impression': 'Normal.'}, False)
     """
     found = split_sections(report)
     named = {name: found.get(name) for name in SECTIONS}
-    # A combined section is both; one column holds it, so that it does not count twice.
+    # A combined section goes into one column alone, so that it does not count twice.
     named["findings"] = found.findings
     if found.get("findings") is not None:
         named["impression"] = found.impression

@@ -1,4 +1,4 @@
-"""From studies to a table that every command reads: parquet, jsonl or csv, whole or not at all."""
+"""Write a data set as a table for every command: parquet, jsonl or csv, whole or not at all."""
 
 import csv
 import json
@@ -23,17 +23,17 @@ _ROWS_AT_ONCE = 1024
 
 @dataclass
 class DatasetSummary:
-    """What a data set gave.
+    """Summary of a data set that was written.
 
     Attributes:
-        dataset: name.
-        tables: files that were written, by part; "" where there is one table.
+        dataset: name of the data set.
+        tables: files that were written, by part; "" for a single table.
         studies, films: numbers by part ("train", ...; "none" for studies without one).
         omitted: (what, reason) -> number of the studies and films that are left out.
-        faults: how many of these are faults of the files.
+        faults: number of these that are faults of the files.
         rows_file: table of what is left out.
         from_last_paragraph: studies whose findings are the last paragraph of their report.
-        proportions: of the films, where they were looked at.
+        proportions: counts of restored films, if films were checked.
     """
 
     dataset: str
@@ -48,7 +48,7 @@ class DatasetSummary:
 
     @property
     def notes(self) -> list[str]:
-        """What a user should know besides the numbers, one sentence each."""
+        """Return notes for the user besides the numbers, one sentence each."""
         found = []
         if self.from_last_paragraph:
             found.append(
@@ -64,7 +64,7 @@ class DatasetSummary:
         return found
 
     def content(self) -> dict[str, Any]:
-        """The same as plain data, for json."""
+        """Return the summary as plain data, for json."""
         return {
             "dataset": self.dataset,
             "tables": {part: path.name for part, path in self.tables.items()},
@@ -93,20 +93,21 @@ def write_dataset(
     relative: bool = False,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> DatasetSummary:
-    """Write the studies of a data set as a table, and what is left out beside it.
+    """Write the studies of a data set as a table, and a second table of what is left out.
 
     Args:
         name, folder, films, reports, split, needs_films, check_files: as in `read_dataset`.
-        out: the table, .parquet, .jsonl or .csv; "{split}" in its name makes one table a part.
-            Beside it stand NAME.rows.csv, with what is left out, and NAME.json, with the numbers.
+        out: the table, .parquet, .jsonl or .csv; with "{split}" in its name there is a table for
+            each part. The same folder gets NAME.rows.csv, which lists what is left out, and
+            NAME.json, with the numbers.
         proportions: folder for copies of squeezed films with their original proportions; the table
-            names these.
-        relative: write paths from the films' folder on, to be given as `--image-root` later;
-            default: paths that are found from the table's own folder.
+            then names the copies.
+        relative: write paths from the films' folder on, which later is `--image-root`; default:
+            paths from the table's own folder.
         on_progress: called with (studies, studies and films left out).
 
-    Raises: as `read_dataset`; InvalidSetting for a format that there is not; InvalidTable where no
-        study is left; OutputFailed.
+    Raises: as `read_dataset`; InvalidSetting for an unknown format; InvalidTable if no study is
+        left; OutputFailed.
     """
     reading = read_dataset(
         name,
@@ -126,7 +127,7 @@ def write_dataset(
 
 
 class _Writing:
-    """One run: the tables that are open, and the counts."""
+    """Open tables and counts of one call of `write_dataset`."""
 
     def __init__(
         self, reading: DatasetReading, out: Path, proportions: str | Path | None, relative: bool
@@ -166,7 +167,7 @@ class _Writing:
         return summary
 
     def _stem(self) -> Path:
-        """The table's name without suffix and field; its folder."""
+        """Return the table's path without suffix and "{split}"."""
         plain = self._out.name.removesuffix(self._out.suffix).replace(SPLIT_FIELD, "")
         return self._out.with_name(plain.strip("-_.") or self._reading.dataset.name)
 
@@ -187,7 +188,7 @@ class _Writing:
         summary.from_last_paragraph += study.from_last_paragraph
         key = part if SPLIT_FIELD in self._out.name else ""
         if key not in self._writers:
-            # A part's own word goes into a file's name, so that it may hold no separator.
+            # The name of a part becomes a file's name, so it may hold no separator.
             name = self._out.name.replace(
                 SPLIT_FIELD, "".join(c if c.isalnum() else "-" for c in key)
             )
@@ -213,7 +214,7 @@ class _Writing:
         return {name: row[name] for name in self._columns}
 
     def _path(self, path: str) -> str:
-        """A film's path as a command finds it: from the table's folder where it lies below."""
+        """Return a film's path for commands: relative to the table's folder if it lies below."""
         if self._relative:
             return path
         whole = Path(os.path.abspath(self._reading.film_root / path))
@@ -222,7 +223,7 @@ class _Writing:
 
 
 class _TableWriter:
-    """Writes rows to an open file as json lines."""
+    """Writer of rows to an open file as json lines."""
 
     mode = "w"
 
@@ -234,11 +235,11 @@ class _TableWriter:
         self._stream.write(json_line({name: row[name] for name in self._columns}))
 
     def close(self) -> None:
-        """Write what is still in memory."""
+        """Write the rows that are still in memory."""
 
 
 class _CsvWriter(_TableWriter):
-    """Writes rows as csv; lists are json in their cells."""
+    """Writer of rows as csv; lists are json in their cells."""
 
     def __init__(self, stream: IO[Any], columns: Sequence[str]) -> None:
         super().__init__(stream, columns)
@@ -254,7 +255,7 @@ class _CsvWriter(_TableWriter):
 
 
 class _ParquetWriter(_TableWriter):
-    """Writes rows as parquet, some thousand at a time."""
+    """Writer of rows as parquet, some thousand at a time."""
 
     mode = "wb"
 
@@ -307,7 +308,7 @@ def _columns_of(dataset: Dataset) -> list[str]:
 
 
 def _nothing(reading: DatasetReading, summary: DatasetSummary) -> str:
-    """Why no study is left, for an error."""
+    """Return why no study is left, for an error message."""
     reasons = "; ".join(
         f"{count} times ({what}): {reason}"
         for (what, reason), count in summary.omitted.most_common(3)

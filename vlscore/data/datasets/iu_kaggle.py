@@ -1,4 +1,4 @@
-"""The Indiana University collection as it is published on Kaggle: two csv tables and PNG films.
+"""Indiana University collection as published on Kaggle: two csv tables and PNG films.
 
 Described on https://www.kaggle.com/datasets/raddar/chest-xrays-indiana-university:
 `indiana_reports.csv` (`uid`, `MeSH`, `Problems`, `image`, `indication`, `comparison`, `findings`,

@@ -1,11 +1,11 @@
-"""The Indiana University collection as Open-i publishes it: XML reports and PNG films.
+"""Indiana University collection as Open-i publishes it: XML reports and PNG films.
 
 Described in Demner-Fushman et al. 2016 (doi 10.1093/jamia/ocv080) and on
 https://openi.nlm.nih.gov/faq ("Collection of chest x-rays"): `NLMCXR_reports.tgz` unpacks to
 `ecgen-radiology/NUMBER.xml`, `NLMCXR_png.tgz` to PNG files. A report's XML has `<uId id="CXR1"/>`,
 `<AbstractText Label="FINDINGS">`, `<parentImage id="CXR1_1_IM-0001-3001">` for each film, and its
-manual coding as `<MeSH><major>`. No file states the view of a film; where the Kaggle edition's
-`indiana_projections.csv` lies in the folder, it does.
+manual coding as `<MeSH><major>`. No file has the view of a film; if the Kaggle edition's
+`indiana_projections.csv` is in the folder, it is used.
 """
 
 import re
@@ -89,7 +89,7 @@ def _study(name: str, content: bytes | OSError, views: dict[str, str]) -> Datase
     try:
         if isinstance(content, OSError):
             raise content
-        # Entities can blow a small file up to gigabytes, and no report has one of its own.
+        # Entities can expand a small file to gigabytes, and no report defines one.
         if b"<!ENTITY" in content:
             raise ValueError("entities")
         root = ElementTree.fromstring(content)
@@ -136,7 +136,7 @@ def _views(files: DatasetFiles) -> dict[str, str]:
 
 
 def _film_key(name: str) -> str:
-    """A film's name as both editions can write it.
+    """Return a film's name in a form that is equal for both editions.
 
     >>> _film_key("CXR1_1_IM-0001-3001"), _film_key("1_IM-0001-3001.dcm.png")
     ('1_IM-0001-3001', '1_IM-0001-3001')

@@ -4,7 +4,7 @@ The layout is described on PhysioNet (mimic-cxr 2.0.0 and 2.1.0, Johnson et al. 
 `files/p10/p10000032/s50414267/DICOM_ID.dcm`, reports as `files/p10/p10000032/s50414267.txt` in
 `mimic-cxr-reports.zip`, and the list of films `cxr-record-list.csv.gz` (`subject_id`, `study_id`,
 `dicom_id`, `path`). The official split and the view positions are published with MIMIC-CXR-JPG
-alone; where its two tables lie in the folder, they are used.
+alone; if its two tables are in the folder, they are used.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -42,9 +42,9 @@ class MimicStudy:
 
     Attributes:
         patient: subject_id.
-        row: of its first film.
-        films: in the order of the table.
-        split: of its first film.
+        row: row of its first film.
+        films: films in the order of the table.
+        split: split of its first film.
     """
 
     patient: str
@@ -81,12 +81,12 @@ class MimicCxr(Dataset):
 
 
 def film_path(row: Mapping[str, str], suffix: str) -> str:
-    """Where MIMIC-CXR's layout has a film."""
+    """Return the path of a film in MIMIC-CXR's layout."""
     return f"{study_path(row['subject_id'], row['study_id'])}/{row['dicom_id']}{suffix}"
 
 
 def study_path(patient: str, study: str) -> str:
-    """Where MIMIC-CXR's layout has a study.
+    """Return the path of a study in MIMIC-CXR's layout.
 
     >>> study_path("10000032", "50414267")
     'files/p10/p10000032/s50414267'
@@ -100,11 +100,11 @@ def studies_of(
     """Yield the studies whose films a table lists, with their reports.
 
     Args:
-        table: has one row a film.
-        needed: its columns.
-        path_of: makes a film's path from its row.
+        table: table with one row a film.
+        needed: columns that it must have.
+        path_of: function that returns a film's path from its row.
 
-    Raises: InvalidTable where a table, or the reports, are not there.
+    Raises: InvalidTable if a table, or the reports, are absent.
     """
     texts = _report_texts(files)
     facts = _facts(files)
@@ -157,7 +157,7 @@ def _with_report(
 
 
 def _facts(files: DatasetFiles) -> dict[str, dict[str, str]]:
-    """Film -> view, size and split, as far as MIMIC-CXR-JPG's tables lie in the folder."""
+    """Return film -> view, size and split, as far as MIMIC-CXR-JPG's tables are in the folder."""
     facts: dict[str, dict[str, str]] = {}
     for name, columns in ((METADATA, ("ViewPosition", "Rows", "Columns")), (SPLIT, ("split",))):
         table = files.table(name)

@@ -31,13 +31,13 @@ TABLES = (
     "PADCHEST_chest_x_ray_images_labels_160K.csv",
 )
 _NOT_CHEST = {"COSTAL", "EXCLUDE"}
-# As the command's own words for views have them; "AP_horizontal" is a film taken lying down.
+# View names as in the rest of the package; "AP_horizontal" is a film of a patient lying down.
 _VIEWS = {"L": "LATERAL", "AP_horizontal": "AP", "UNK": None}
 
 
 @dataclass
-class _Shown:
-    """The rows of one study."""
+class _PadChestStudy:
+    """Rows of one study."""
 
     first: dict[str, str]
     number: int
@@ -62,7 +62,7 @@ class PadChest(Dataset):
         """Yield the studies in the order of their first film."""
         path = files.file or files.needed_table(*TABLES)
         where = relative_name(path, files.folder)
-        found: dict[str, _Shown] = {}
+        found: dict[str, _PadChestStudy] = {}
         for number, row in table_rows(path, ("ImageID", "ImageDir", "StudyID", "Report")):
             if row is None:
                 yield Omission(where, number, None, "film", DAMAGED)
@@ -72,7 +72,7 @@ class PadChest(Dataset):
                 detail = row["Projection"].strip()
                 yield Omission(where, number, row["StudyID"], "film", OTHER_PROJECTION, detail)
             else:
-                study = found.setdefault(row["StudyID"], _Shown(row, number))
+                study = found.setdefault(row["StudyID"], _PadChestStudy(row, number))
                 study.films.append(_film(row, files))
         for id, study in found.items():
             yield DatasetStudy(
@@ -90,7 +90,7 @@ def _film(row: dict[str, str], files: DatasetFiles) -> Film:
     name, folder = row["ImageID"], row.get("ImageDir", "").removesuffix(".0")
     path = f"{folder}/{name}" if folder else name
     if folder and files.film(path, PadChest.film_folders, PadChest.film_suffixes) is None:
-        # Resized copies are mostly kept in one folder.
+        # Resized copies are mostly in one folder.
         path = name
     projection = row.get("Projection", "").strip()
     return Film(

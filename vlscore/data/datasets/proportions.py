@@ -1,8 +1,8 @@
-"""Films that were squeezed to a square, stretched back to the proportions of the original.
+"""Restore films that were squeezed to a square to the proportions of the original.
 
-A model that sees a squeezed film sees a wider heart or a longer lung than there is. Where a data
-set states the original's rows and columns, the shorter side keeps its pixels and the other is
-stretched, so that nothing is lost.
+In a squeezed film the heart is wider, or the lung longer, than in the patient. If a data set has
+the original's rows and columns, the shorter side keeps its pixels and the other is stretched, so
+that nothing is lost.
 """
 
 import os
@@ -14,19 +14,19 @@ from vlscore.core import atomic_write
 from vlscore.data.datasets.dataset import DAMAGED, DatasetStudy, Film, Omission
 from vlscore.errors import UnreadableImage
 
-# A rounding of a side by a pixel is no squeezing.
+# A side that was rounded by a pixel does not count as squeezed.
 _SAME = 0.01
 _MOST_ELONGATED = 4.0
 
 
 @dataclass
 class ProportionCounts:
-    """What became of the films.
+    """Counts of films by their proportions.
 
     Attributes:
-        restored: were squeezed and are stretched back.
-        right: had their proportions already.
-        unknown: nothing states the original's size, so they stay as they are.
+        restored: films that were squeezed and now are restored.
+        right: films that had the right proportions already.
+        unknown: films whose original size is not published; they do not change.
     """
 
     restored: int = 0
@@ -37,13 +37,13 @@ class ProportionCounts:
 def with_proportions(
     study: DatasetStudy, root: Path, out: Path, counts: ProportionCounts
 ) -> Iterator[DatasetStudy | Omission]:
-    """Yield the study with its squeezed films' restored copies, and films that cannot be read.
+    """Yield the study with restored copies of its squeezed films, and films that cannot be read.
 
     Args:
-        study: its films' paths start from `root`.
-        out: folder of the copies, PNG of 8 bits under the films' own names. A copy that is there
-            and newer than its film is used.
-        counts: is added to.
+        study: study whose films' paths start from `root`.
+        out: folder of the copies, PNG of 8 bits under the films' own names. An existing copy that
+            is newer than its film is used again.
+        counts: counts to which the films are added.
     """
     films = []
     for film in study.films:
@@ -62,7 +62,7 @@ def with_proportions(
 
 
 def restored_size(height: int, width: int, rows: int, columns: int) -> tuple[int, int] | None:
-    """(height, width) with the proportions of rows and columns; None where they are right already.
+    """Return (height, width) with the proportions of rows and columns; None if no change is needed.
 
     >>> restored_size(256, 256, 2828, 2320), restored_size(1414, 1160, 2828, 2320)
     ((312, 256), None)

@@ -2,9 +2,9 @@
 
 Described in https://github.com/cuhksz-nlp/R2Gen (Chen et al. 2020): one json object with the lists
 `train`, `val` and `test`; an entry has `id`, `report`, `image_path` (several, from the folder
-`images`) and `split`; MIMIC-CXR's has `study_id` and `subject_id`, too. The report is the findings
-alone. Nothing states the view of a film: for the Indiana collection, `0.png` and `1.png` are two
-views.
+`images`) and `split`; for MIMIC-CXR also `study_id` and `subject_id`. The report is the findings
+alone. The view of a film is not published: for the Indiana collection, `0.png` and `1.png` are
+two views.
 """
 
 import re

@@ -35,9 +35,9 @@ for _name, _target, _aliases in (
 
 
 def find_dataset(name: AnyDataset) -> Dataset:
-    """The data set of that name, or the object itself; a class is made an object.
+    """Return the data set of that name, or the object itself; a class is instantiated.
 
-    Raises: UnknownName with what may have been meant; InvalidSetting for an object that is none.
+    Raises: UnknownName with similar names; InvalidSetting for an object that is no data set.
 
     >>> find_dataset("Open-I").name
     'iu-openi'

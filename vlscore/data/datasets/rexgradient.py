@@ -95,7 +95,7 @@ def _study(id: str, entry: Any, part: str, where: str, number: int) -> DatasetSt
 
 
 def _path(path: Any) -> str:
-    """A path from the folder deid_png on; the files write it from the folder metadata."""
+    """Return a path from the folder deid_png on; the files write it from the folder metadata."""
     return str(path).removeprefix("../").removeprefix("deid_png/")
 
 
@@ -105,5 +105,5 @@ def _view(view: Any) -> str | None:
 
 
 def _text(value: Any) -> str | None:
-    """A section; the files write "None" where there is none."""
+    """Return a section's text; the files write "None" for an absent one."""
     return value if isinstance(value, str) and not looks_missing(value) else None

@@ -2,8 +2,8 @@
 
 Described in Zhang et al. 2024 (arXiv 2411.15122) and https://github.com/rajpurkarlab/ReXrank,
 folder `data`: one json object, study -> `image_path`, `frontal_lateral`, `section_findings`,
-`section_impression`, `context`, `split`, `subject_id`; `vlscore.studies` reads the same files as
-they are. The data set is the file itself; the films' folder is named apart.
+`section_impression`, `context`, `split`, `subject_id`; `open_studies` reads the same files
+directly. The data set is the file itself; the films' folder is a separate argument.
 """
 
 import re

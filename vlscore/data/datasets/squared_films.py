@@ -1,10 +1,9 @@
-"""A folder of films that were squeezed to a square, with their original size: `studies.jsonl`.
+"""Films that were squeezed to a square, with their original size, in `studies.jsonl`.
 
 One json object a line: `id`, `images` (a list of objects with `file`, `view`, and the original
 film's `rows` and `columns`, null where unknown), `findings`, `impression`, `indication`, further
 sections, and `part` or `split` ("training", "development-test", ...). Copies of public collections
-that models were trained on are kept so; docs/datasets.md says how the films get their proportions
-back.
+for training often have this form; docs/datasets.md says how to restore the films' proportions.
 """
 
 import json

@@ -1,12 +1,10 @@
-"""From stored DICOM values to grey levels: modality LUT, window, polarity, padding (PS3.3 C.11).
+"""DICOM files as radiographs: modality LUT, window, polarity, padding (PS3.3 C.11).
 
-All of it acts on one value at a time, so it is computed once for each value a pixel can hold, in
-float64, and pixels are looked up: exact, and without a float64 copy of the image.
+All of these act on one value at a time, so they are computed in float64 once for each value that a
+pixel can hold, and pixels are looked up: exact, and without a float64 copy of the image.
 
-DICOM files as radiographs.
-
-Nothing of a header but what `Provenance` lists leaves this room: messages name the file, the
-transfer syntax, the modality and the body part, never a value that could identify a patient.
+Of a header only what `Provenance` lists leaves this module. Messages name the file, the transfer
+syntax, the modality and the body part, never a value that could identify a patient.
 """
 
 import math
@@ -45,7 +43,7 @@ from vlscore.data.images.radiograph import Provenance, Radiograph, to_grey
 from vlscore.errors import UnreadableImage
 
 _BLOCK = 1 << 20
-# Empty elements are as good as absent ones.
+# Empty elements count as absent.
 _OPTIONAL = (
     "WindowCenter",
     "WindowWidth",
@@ -62,7 +60,7 @@ _OPTIONAL = (
 def grey_levels(
     dataset: Dataset, stored: NDArray[Any], window: str, name: str
 ) -> tuple[NDArray[np.float32], str]:
-    """[0, 1] pixels of (rows, columns) stored values, and in words which window was applied."""
+    """Convert stored values (rows, columns) to [0, 1]; also return the applied window, in words."""
     for keyword in _OPTIONAL:
         if keyword in dataset and dataset[keyword].is_empty:
             del dataset[keyword]
@@ -81,7 +79,7 @@ def grey_levels(
 
 
 def _levels(stored: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Every value a pixel can hold, and for each pixel which of them it holds."""
+    """Return every value that a pixel can hold, and the index of its value for each pixel."""
     if stored.dtype.itemsize > 2:
         levels, index = np.unique(stored, return_inverse=True)
         return levels, index.reshape(stored.shape)
@@ -101,19 +99,19 @@ def _occurring(levels: NDArray[Any], index: NDArray[Any]) -> NDArray[np.bool_]:
 def _look_up(table: NDArray[np.float32], index: NDArray[Any]) -> NDArray[np.float32]:
     pixels = np.empty(index.shape, np.float32)
     for block, out in zip(_blocks(index), _blocks(pixels), strict=True):
-        # Indices are in range; "clip" lets numpy write without a buffer.
+        # Indices are in range; with "clip" numpy writes without a buffer.
         np.take(table, block, out=out, mode="clip")
     return pixels
 
 
 def _blocks(array: NDArray[Any]) -> list[NDArray[Any]]:
-    """Views of a contiguous array: numpy widens indices to 64 bits, a block at a time is cheap."""
+    """Cut a contiguous array into views: numpy widens indices to 64 bits, which a block bounds."""
     flat = array.reshape(-1)
     return [flat[start : start + _BLOCK] for start in range(0, flat.size, _BLOCK)]
 
 
 def _padding(dataset: Dataset, levels: NDArray[Any]) -> NDArray[np.bool_]:
-    """Which levels are padding: around the picture, not of it (PS3.3 C.7.5.1.1.2)."""
+    """Return a mask of the levels that are padding around the picture (PS3.3 C.7.5.1.1.2)."""
     if "PixelPaddingValue" not in dataset:
         return np.zeros(levels.shape, np.bool_)
     first = int(dataset.PixelPaddingValue)
@@ -129,21 +127,21 @@ def _tones(
     window: str,
     name: str,
 ) -> tuple[NDArray[np.float64], str]:
-    """What each level becomes, 0 to 1, before polarity; and which window that is, in words."""
+    """Return the grey value of each level, 0 to 1, before polarity, and the window, in words."""
     values = _modality_values(dataset, levels, shown, name)
     if window in ("auto", "header"):
         tones, words = _by_header(dataset, values)
         if tones is not None and _spread(tones[shown]) > 0:
             return tones, words
         if tones is not None:
-            # It says more of the header than of the film.
+            # The window is a fault of the header, not of the film.
             low, high, words = limits(values[shown], "minmax", stored=(0, 1), bits=16)
             return _linear(values, low, high), f"{words} (the header's window shows nothing)"
         if window == "header":
             raise UnreadableImage(
                 f'{name}: the header has no VOI LUT or window; use window="auto" or "minmax"'
             )
-    # Percentiles count pixels, the other windows look at levels.
+    # Percentiles count pixels, the other windows need levels alone.
     sample = values[index][shown[index]] if window == "percentile" else values[shown]
     low, high, words = limits(
         sample, window, stored=_modality_range(dataset), bits=bits_stored(dataset)
@@ -154,9 +152,9 @@ def _tones(
 def _modality_values(
     dataset: Dataset, levels: NDArray[Any], shown: NDArray[np.bool_], name: str
 ) -> NDArray[Any]:
-    """Modality values of the levels; UnreadableImage where different levels have no different ones.
+    """Return modality values of the levels. Raises: UnreadableImage if all levels get one value.
 
-    A rescale slope of 0, or values beyond what a float can hold, turn every film into a black one.
+    A rescale slope of 0, or values beyond the range of a float, would make every film black.
     """
     with np.errstate(all="ignore"):
         values = np.asarray(apply_modality_lut(levels, dataset))
@@ -165,14 +163,14 @@ def _modality_values(
     if not np.isfinite(spread) or (spread == 0 and np.ptp(levels[shown]) > 0):
         raise UnreadableImage(
             f"{name}: the header's rescale slope and intercept, or its modality lookup table, make "
-            "no picture: they turn all stored values into one, or into none that is finite. Mend "
-            "the header, or leave this file out"
+            "no picture: they turn all stored values into one value, or into values that are not "
+            "finite. Mend the header, or leave this file out"
         )
     return values
 
 
 def _by_header(dataset: Dataset, values: NDArray[Any]) -> tuple[NDArray[np.float64] | None, str]:
-    """The header's first VOI LUT, else its first window; None where it has none of use."""
+    """Apply the header's first VOI LUT, else its first window; None without a usable one."""
     if "VOILUTSequence" in dataset:
         bits = int(dataset.VOILUTSequence[0].LUTDescriptor[2])
         return _linear(apply_voi(values, dataset, index=0), 0, 2.0**bits - 1), "VOI LUT"
@@ -186,7 +184,7 @@ def _by_header(dataset: Dataset, values: NDArray[Any]) -> tuple[NDArray[np.float
 def _windowed(
     values: NDArray[np.float64], center: float, width: float, function: str
 ) -> NDArray[np.float64]:
-    """PS3.3 C.11.2.1.2 and C.11.2.1.3, with an output range of [0, 1]."""
+    """Apply a window with an output range of [0, 1] (PS3.3 C.11.2.1.2 and C.11.2.1.3)."""
     if function == "SIGMOID":
         exponent = np.clip(-4 * (values - center) / width, -700, 700)
         return 1 / (1 + np.exp(exponent))
@@ -202,7 +200,7 @@ def _linear(values: NDArray[Any], low: float, high: float) -> NDArray[np.float64
 
 
 def _modality_range(dataset: Dataset) -> tuple[float, float]:
-    """The smallest and largest value that the stored bits can stand for."""
+    """Return the smallest and largest modality value that the stored bits can represent."""
     if "ModalityLUTSequence" in dataset:
         return 0.0, 2.0 ** int(dataset.ModalityLUTSequence[0].LUTDescriptor[2]) - 1
     bits = bits_stored(dataset)
@@ -233,7 +231,7 @@ def read_dicom(stream: BinaryIO, policy: ImagePolicy, name: str) -> Radiograph:
     """Read one frame of a DICOM file.
 
     Stored values pass the modality LUT or rescale, then the window of the policy, and are inverted
-    where the file stores MONOCHROME1, so that dense is bright. Padding is black.
+    if the file stores MONOCHROME1, so that dense tissue is bright. Padding is black.
 
     Raises: UnreadableImage naming the file and the reason.
     """
@@ -241,7 +239,7 @@ def read_dicom(stream: BinaryIO, policy: ImagePolicy, name: str) -> Radiograph:
 
 
 def radiograph_from_dataset(dataset: Dataset, policy: ImagePolicy, name: str) -> Radiograph:
-    """The same from a data set in memory, which stays as it is."""
+    """Read one frame of a data set in memory, which does not change; else as `read_dicom`."""
     return _guarded(lambda: _copied(dataset), policy, name)
 
 
@@ -253,7 +251,7 @@ def _guarded(header: Callable[[], Dataset], policy: ImagePolicy, name: str) -> R
         return _radiograph(dataset, policy, name)
     except UnreadableImage:
         raise
-    except Exception as error:  # a header is untrusted bytes: whatever it breaks is its damage
+    except Exception as error:  # a header is untrusted bytes and may raise any error
         raise UnreadableImage(
             f"{name}: the DICOM data is damaged or truncated ({type(error).__name__}); "
             "fetch or export the file again"
@@ -261,7 +259,7 @@ def _guarded(header: Callable[[], Dataset], policy: ImagePolicy, name: str) -> R
 
 
 def _copied(dataset: Dataset) -> Dataset:
-    """A data set of the same elements; reading removes empty ones and adds a transfer syntax."""
+    """Copy a data set, because reading removes empty elements and adds a transfer syntax."""
     elements: dict[BaseTag, DataElement | RawDataElement] = {
         tag: dataset.get_item(tag)
         for tag in dataset.keys()  # noqa: SIM118  to iterate over it decodes every value
@@ -281,7 +279,7 @@ def _radiograph(dataset: Dataset, policy: ImagePolicy, name: str) -> Radiograph:
     if photometric(dataset) in COLOUR:
         if policy.other_modalities == "refuse":
             require_no_photograph(stored, name)
-        # Decoders scale palettes and chroma to all bits of the type they return.
+        # Decoders scale palettes and chroma to the full range of the type that they return.
         depth = stored.dtype.itemsize * 8 if photometric(dataset) == "PALETTE COLOR" else bits
         pixels, window = full_range(to_grey(stored, name), 0, 2.0**depth - 1), "full range"
     else:

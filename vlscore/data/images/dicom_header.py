@@ -1,8 +1,7 @@
-"""Headers of DICOM files: whether they describe a chest radiograph, and what is kept of them.
+"""Headers of DICOM files: whether they describe a chest radiograph, and which view.
 
-Which files are safe to decode in the process that must not end.
-
-Which view of the chest an image shows, as far as its file or table says.
+Also which files are safe to decode in this process (`is_plain_file`), and which view of the chest
+an image shows as far as its file or table says (`stored_view`, `projection`).
 """
 
 import io
@@ -42,11 +41,11 @@ from vlscore.errors import UnreadableImage
 GREY = ("MONOCHROME1", "MONOCHROME2")
 COLOUR = ("RGB", "YBR_FULL", "YBR_FULL_422", "YBR_RCT", "YBR_ICT", "PALETTE COLOR")
 
-# Projection radiography; OT and SC are what scanned films and secondary captures are called.
+# Projection radiography; OT and SC are the codes of scanned films and secondary captures.
 _RADIOGRAPHS = {"CR", "DX", "DR", "RG", "RF", "XA", "OT", "SC", ""}
 
-# Body parts that are certainly not the chest (terms of PS3.16 Annex L and common variants). Words
-# not listed, in other languages for instance, are no reason to refuse.
+# Body parts that are certainly not the chest (terms of PS3.16 Annex L and common variants). Other
+# words, in other languages for instance, are no reason to refuse.
 _CHEST = ("CHEST", "THORAX", "LUNG", "RIB", "HEART", "STERNUM", "TORSO", "TRUNK")
 # fmt: off
 _NOT_CHEST = (
@@ -61,30 +60,30 @@ _NOT_CHEST = (
 )
 # fmt: on
 
-# What the elements beside the picture may take up in a deflated data set.
+# Limit in bytes for the elements other than the picture in a deflated data set.
 _HEADER_ALLOWANCE = 64 * 1024 * 1024
 _DEFLATED_STEP, _INFLATED_STEP = 16 * 1024, 1024 * 1024
 
 
 def read_header(stream: BinaryIO, policy: ImagePolicy, name: str, **how: Any) -> Dataset:
-    """The data set of a file, its pixel data still encoded.
+    """Read the data set of a file, its pixel data still encoded.
 
     Args:
         how: further arguments of `pydicom.dcmread`.
-    Raises: UnreadableImage where it would inflate to more than the policy admits; whatever pydicom
-        raises otherwise.
+    Raises: UnreadableImage if it would inflate to more than the policy admits; also any error of
+        pydicom.
     """
     most = 8 * policy.max_pixels + _HEADER_ALLOWANCE
-    # pydicom takes any object with these methods for a file.
-    measured = cast(BinaryIO, _Measured(stream, most, name))
+    # pydicom accepts any object with these methods as a file.
+    measured = cast(BinaryIO, _MeasuredStream(stream, most, name))
     return dcmread(measured, force=True, **how)
 
 
-class _Measured:
-    """A DICOM file whose deflated part is measured before pydicom inflates it whole.
+class _MeasuredStream:
+    """A DICOM file whose deflated part is measured before pydicom inflates all of it.
 
-    pydicom reads to the end, without stating a size, only what it is about to inflate: so this
-    begins to measure where pydicom does, whatever the header says of its own length.
+    pydicom calls `read` without a size only for data that it will inflate. So the measurement
+    begins at the same byte as pydicom, whatever length the header gives.
     """
 
     def __init__(self, stream: BinaryIO, most: int, name: str) -> None:
@@ -108,7 +107,7 @@ class _Measured:
 
 
 def _inflates_beyond(deflated: bytes, most: int) -> bool:
-    """Whether more than `most` bytes come of it; in constant memory."""
+    """Return True if the data inflates to more than `most` bytes; constant memory."""
     inflater = zlib.decompressobj(-zlib.MAX_WBITS)
     inflated = 0
     for start in range(0, len(deflated), _DEFLATED_STEP):
@@ -122,7 +121,7 @@ def _inflates_beyond(deflated: bytes, most: int) -> bool:
 
 
 def require_radiograph(dataset: Dataset, policy: ImagePolicy, name: str) -> None:
-    """Refuse what its own header calls no chest radiograph, unless the policy accepts it."""
+    """Refuse an image whose header says that it is no chest radiograph, unless accepted."""
     if policy.other_modalities == "accept":
         return
     modality = (short_code(dataset, "Modality") or "").upper()
@@ -137,13 +136,13 @@ def require_radiograph(dataset: Dataset, policy: ImagePolicy, name: str) -> None
 
 
 def _other_part(part: str) -> str | None:
-    """The word of our own lists that says so, never the header's: that may name a person."""
+    """Return the listed word for another body part; the header's text may name a person."""
     part = "".join(character for character in part.upper() if character.isalpha())
     if "SPINE" in part:
         return "SPINE"
     if any(word in part for word in _CHEST):
         return None
-    # The longest, so that "CARPAL FOREARM" is no ARM.
+    # The longest match, so that "CARPAL FOREARM" is not read as ARM.
     return max((word for word in _NOT_CHEST if word in part), key=len, default=None)
 
 
@@ -156,14 +155,14 @@ def _body_part(dataset: Dataset) -> str | None:
 
 
 def require_pixels(dataset: Dataset, policy: ImagePolicy, name: str) -> None:
-    """Refuse files without a picture, of a kind of picture not understood, or too large."""
+    """Refuse files without a picture, with an unknown kind of picture, or too large."""
     if _is_directory(dataset):
         raise UnreadableImage(f"{name}: is a DICOMDIR, an index of other files; give one of those")
     rows, columns = int(dataset.get("Rows") or 0), int(dataset.get("Columns") or 0)
     if "PixelData" not in dataset:
         if rows and columns:
             raise UnreadableImage(
-                f"{name}: the DICOM header announces {columns} x {rows} pixels, but they are "
+                f"{name}: the DICOM header says {columns} x {rows} pixels, but they are "
                 "missing: the file is truncated or stripped; fetch or export it again"
             )
         raise UnreadableImage(
@@ -177,7 +176,7 @@ def require_pixels(dataset: Dataset, policy: ImagePolicy, name: str) -> None:
             "convert the file to MONOCHROME2"
         )
     if not (rows and columns):
-        raise UnreadableImage(f"{name}: the DICOM header states no rows or columns")
+        raise UnreadableImage(f"{name}: the DICOM header has no rows or columns")
     check_size((rows, columns), policy, name)
 
 
@@ -187,7 +186,7 @@ def _is_directory(dataset: Dataset) -> bool:
 
 
 def chosen_frame(dataset: Dataset, policy: ImagePolicy, name: str) -> int:
-    """The index of the frame to read; raises UnreadableImage where the policy must name one."""
+    """Return the index of the frame to read. Raises: UnreadableImage if the policy must name it."""
     count = frames(dataset)
     if count == 1:
         return 0
@@ -202,22 +201,22 @@ def chosen_frame(dataset: Dataset, policy: ImagePolicy, name: str) -> int:
 
 
 def frames(dataset: Dataset) -> int:
-    """How many frames the file holds."""
+    """Return the number of frames in the file."""
     return max(1, int(dataset.get("NumberOfFrames") or 1))
 
 
 def photometric(dataset: Dataset) -> str | None:
-    """The photometric interpretation as stored, e.g. "MONOCHROME2"."""
+    """Return the photometric interpretation as stored, e.g. "MONOCHROME2"."""
     return short_code(dataset, "PhotometricInterpretation")
 
 
 def bits_stored(dataset: Dataset) -> int:
-    """How many bits of a stored value carry the picture."""
+    """Return the number of bits of a stored value that belong to the picture."""
     return int(dataset.get("BitsStored") or dataset.get("BitsAllocated") or 8)
 
 
 def pixel_spacing(dataset: Dataset) -> tuple[float, float] | None:
-    """(row, column) spacing in millimetres, of the body or else of the detector."""
+    """Return (row, column) spacing in millimetres, of the body or else of the detector."""
     for keyword in ("PixelSpacing", "ImagerPixelSpacing"):
         try:
             row, column = (float(value) for value in dataset.get(keyword) or ())
@@ -233,10 +232,10 @@ _UNCOMPRESSED = ("1.2.840.10008.1.2", "1.2.840.10008.1.2.1", "1.2.840.10008.1.2.
 
 
 def is_plain_file(path: str | os.PathLike[str]) -> bool:
-    """Whether a file is of a format whose decoders no damage is known to crash, or keep busy.
+    """Return True if a file has a format whose decoders neither crash nor hang on known damage.
 
-    These are PNG, JPEG of few scans, and DICOM without compression; and what is no file at all,
-    which costs nothing to refuse. Never raises.
+    These are PNG, JPEG of few scans, and DICOM without compression. True also for a path that is
+    no file, which is refused at no cost. Never raises.
     """
     name = str(path)
     try:
@@ -257,7 +256,7 @@ def _is_plain(stream: BinaryIO, first: bytes, name: str) -> bool:
             return header.file_meta.get("TransferSyntaxUID", "") in _UNCOMPRESSED
         require_bounded_effort(stream, first, name)
         return first.startswith((PNG, JPEG))
-    except Exception:  # a header is untrusted bytes: pydicom raises whatever it likes
+    except Exception:  # a header is untrusted bytes: pydicom may raise any error
         return False
 
 
@@ -269,7 +268,7 @@ _LATERAL_WORDS = {"LL", "RL", "LAT", "LATERAL"}
 
 
 def projection(view: str | None) -> Projection:
-    """What a view position says: "frontal", "lateral", or "unknown" where it says neither.
+    """Return the projection of a view position: "frontal", "lateral" or "unknown".
 
     >>> projection("PA"), projection("Cross-table lateral"), projection(None), projection("other")
     ('frontal', 'lateral', 'unknown', 'unknown')
@@ -283,7 +282,7 @@ def projection(view: str | None) -> Projection:
 
 
 def is_lateral(view: str | None) -> bool:
-    """Whether a view position names a lateral view; unknown views count as frontal.
+    """Return True if a view position is a lateral view; unknown views count as frontal.
 
     >>> is_lateral("LL"), is_lateral("PA"), is_lateral(None)
     (True, False, False)
@@ -292,13 +291,13 @@ def is_lateral(view: str | None) -> bool:
 
 
 def stored_view(image: Any) -> str | None:
-    """The view position in a DICOM header, read without its pixels; None where there is none.
+    """Read the view position in a DICOM header, without the pixels; None if absent.
 
-    Files that cannot be read have none, and neither have headers with anything but a known code:
-    reading the image says what is wrong with it. Costs about a millisecond.
+    None also for files that cannot be read, and for a value that is not a known code; a later read
+    of the image reports the fault. Takes about a millisecond.
 
     Args:
-        image: whatever `as_radiograph` takes; an open file is not looked into.
+        image: anything that `as_radiograph` takes; an open file gives None.
     """
     provenance = getattr(image, "provenance", None)
     if provenance is not None:
@@ -315,7 +314,7 @@ def stored_view(image: Any) -> str | None:
                 return _view_in(stream, str(image))
     except UnreadableImage:
         return None
-    except Exception:  # a header is untrusted bytes: pydicom raises whatever it likes
+    except Exception:  # a header is untrusted bytes: pydicom may raise any error
         return None
     return None
 

@@ -1,11 +1,9 @@
-"""What a compressed picture says of itself, read without decoding it.
+"""Decode one frame of a DICOM file's pixel data.
 
-JPEG lossless and JPEG of 12 bits: GDCM alone decodes them, and is kept at arm's length.
-
-GDCM ends the process it runs in when such a frame is damaged, so it runs in one of its own. Of the
-12-bit frames pydicom says that GDCM cannot decode them; it does.
-
-Decoding one frame of a DICOM file's pixel data.
+The header of the compressed picture is read first, without decoding (`codestream_header`), and
+compared with the DICOM header. JPEG lossless and JPEG of 12 bits are decoded by GDCM alone. GDCM
+ends its process when such a frame is damaged, so it runs in a process of its own. pydicom says that
+GDCM cannot decode 12-bit frames, but it can.
 """
 
 import importlib.util
@@ -44,7 +42,7 @@ _J2K_START = b"\xff\x4f\xff\x51"
 _JP2_START = b"\x00\x00\x00\x0cjP  "
 
 
-class Stated(NamedTuple):
+class CodestreamHeader(NamedTuple):
     """Size of a compressed picture and number of its components, by its own header."""
 
     height: int
@@ -52,8 +50,8 @@ class Stated(NamedTuple):
     components: int
 
 
-def codestream_header(data: bytes) -> Stated | None:
-    """What a JPEG, JPEG-LS or JPEG 2000 picture states; None where it is none, or damaged."""
+def codestream_header(data: bytes) -> CodestreamHeader | None:
+    """Read the header of a JPEG, JPEG-LS or JPEG 2000 picture; None for others and damaged ones."""
     try:
         if data[:2] == b"\xff\xd8":
             return _of_jpeg(data)
@@ -62,7 +60,7 @@ def codestream_header(data: bytes) -> Stated | None:
         return None
 
 
-def _of_jpeg(data: bytes) -> Stated | None:
+def _of_jpeg(data: bytes) -> CodestreamHeader | None:
     position = 2
     while data[position] == 0xFF:
         marker = data[position + 1]
@@ -70,22 +68,22 @@ def _of_jpeg(data: bytes) -> Stated | None:
             position += 1
             continue
         if marker in _START_OF_FRAME:
-            return Stated(*struct.unpack_from(">HHB", data, position + 5))
+            return CodestreamHeader(*struct.unpack_from(">HHB", data, position + 5))
         position += 2 + struct.unpack_from(">H", data, position + 2)[0]
     return None
 
 
-def _of_j2k(data: bytes) -> Stated | None:
+def _of_j2k(data: bytes) -> CodestreamHeader | None:
     start = _codestream_of_jp2(data) if data.startswith(_JP2_START) else 0
     if not data.startswith(_J2K_START, start):
         return None
     right, bottom, left, top = struct.unpack_from(">IIII", data, start + 8)
     (components,) = struct.unpack_from(">H", data, start + 40)
-    return Stated(bottom - top, right - left, components)
+    return CodestreamHeader(bottom - top, right - left, components)
 
 
 def _codestream_of_jp2(data: bytes) -> int:
-    """Where the codestream begins in the boxes of a JP2 file (ISO 15444-1, Annex I)."""
+    """Return the offset of the codestream in the boxes of a JP2 file (ISO 15444-1, Annex I)."""
     position = 0
     while True:
         length, kind = struct.unpack_from(">I4s", data, position)
@@ -101,12 +99,12 @@ def _codestream_of_jp2(data: bytes) -> int:
 
 
 _CHILD = Path(__file__).with_name("gdcm_child.py")
-# Less than an image may take altogether, so that the message is about the frame.
+# Less than the limit for a whole image, so that the message is about the frame.
 _TIMEOUT = 90
 
 
 def needs_gdcm(dataset: Dataset, syntax: UID) -> bool:
-    """Whether GDCM is the only decoder for these grey pixels."""
+    """Return True if GDCM is the only decoder for these grey pixels."""
     if int(dataset.get("SamplesPerPixel") or 1) != 1:
         return False
     if syntax == JPEGExtended12Bit:
@@ -115,14 +113,14 @@ def needs_gdcm(dataset: Dataset, syntax: UID) -> bool:
 
 
 def has_gdcm() -> bool:
-    """Whether GDCM is installed."""
+    """Return True if GDCM is installed."""
     return importlib.util.find_spec("gdcm") is not None
 
 
 def decode_with_gdcm(frame: bytes, dataset: Dataset, syntax: UID) -> NDArray[Any]:
-    """(rows, columns) stored values of one grey frame, sign-extended.
+    """Decode one grey frame to stored values (rows, columns), sign-extended.
 
-    Raises: ValueError where GDCM cannot decode the frame, however that ends.
+    Raises: ValueError if GDCM cannot decode the frame, even if its process crashed.
     """
     rows, columns = int(dataset.Rows), int(dataset.Columns)
     allocated, signed = int(dataset.BitsAllocated), int(dataset.get("PixelRepresentation") or 0)
@@ -151,16 +149,16 @@ def decode_with_gdcm(frame: bytes, dataset: Dataset, syntax: UID) -> NDArray[Any
     return extended.reshape(rows, columns)
 
 
-# Fastest first; they return the same values. GDCM comes last, and only where nothing else decodes:
-# damaged frames make it end the process.
+# Fastest first; they return the same values. GDCM comes last, and only if nothing else decodes,
+# because damaged frames make it end the process.
 _PLUGINS = ("pylibjpeg", "pillow", "pyjpegls", "pydicom")
 
 
 def decode(dataset: Dataset, frame: int, name: str) -> NDArray[Any]:
-    """(rows, columns) grey or (rows, columns, 3) colour values of one frame, overlays masked.
+    """Decode one frame to (rows, columns) grey or (rows, columns, 3) colour, overlays masked.
 
-    Raises: UnreadableImage where the transfer syntax cannot be decoded; whatever decoders raise on
-    damaged data otherwise.
+    Raises: UnreadableImage if the transfer syntax cannot be decoded; also any error that decoders
+    raise on damaged data.
     """
     syntax = _transfer_syntax(dataset, name)
     decoder = _decoder(syntax, name)
@@ -196,7 +194,7 @@ def _syntax_as_parsed(dataset: Dataset) -> UID:
     implicit, little = dataset.original_encoding
     if implicit:
         return ImplicitVRLittleEndian
-    # A data set made in memory was never parsed; its values are those of most machines.
+    # A data set made in memory was never parsed; its byte order is that of most machines.
     return ExplicitVRBigEndian if little is False else ExplicitVRLittleEndian
 
 
@@ -218,13 +216,13 @@ def _decoder(syntax: UID, name: str) -> Decoder:
 
 
 def _encoded_frame(dataset: Dataset, frame: int, syntax: UID, name: str) -> bytes:
-    """The compressed frame, where it is of the size that the header states.
+    """Return the compressed frame if its size agrees with the header.
 
-    A small header over a huge picture is how a decompression bomb passes the check of the header.
+    A decompression bomb may have a small size in the header and a huge compressed picture.
     """
     encoded = get_frame(dataset.PixelData, frame, number_of_frames=frames(dataset))
     if syntax == RLELossless:
-        return encoded  # it fills the size of the header and no more
+        return encoded  # uncompressed data fills the size of the header exactly
     found = codestream_header(encoded)
     if found is None:
         raise UnreadableImage(
@@ -248,9 +246,9 @@ def _encoded_frame(dataset: Dataset, frame: int, syntax: UID, name: str) -> byte
 
 
 def _decoded(decoder: Decoder, dataset: Dataset, frame: int) -> NDArray[Any]:
-    """pydicom clears bits above those stored (older files keep overlays there)."""
+    """Decode with pydicom, which clears the bits above the stored ones (older files' overlays)."""
     shifted = _shift(dataset) > 0
-    # Raw pixels need no plug-in, which is what an empty name says.
+    # Raw pixels need no plug-in, which an empty name means.
     plugins = [plugin for plugin in _PLUGINS if plugin in _available(decoder)] or [""]
     for plugin in plugins:
         try:
@@ -263,8 +261,8 @@ def _decoded(decoder: Decoder, dataset: Dataset, frame: int) -> NDArray[Any]:
             return _aligned(values, dataset) if shifted else values
         except (KeyboardInterrupt, SystemExit):
             raise
-        except BaseException as error:  # the panics of plug-ins written in Rust are no Exceptions
-            # No plug-in reads every file of its syntaxes: the next one may.
+        except BaseException as error:  # panics of plug-ins in Rust are not Exceptions
+            # No plug-in reads every file of its syntaxes; the next one may succeed.
             failure = type(error).__name__
     raise ValueError(f"no plug-in decodes the frame ({failure})")
 
@@ -274,14 +272,14 @@ def _available(decoder: Decoder) -> tuple[str, ...]:
 
 
 def _shift(dataset: Dataset) -> int:
-    """By how many bits stored values are shifted up in their words; 0 for all files of today."""
+    """Return by how many bits stored values are shifted up in their words; 0 in modern files."""
     bits = bits_stored(dataset)
     high = dataset.get("HighBit")
     return int(high) + 1 - bits if high is not None and dataset.BitsAllocated > bits else 0
 
 
 def _aligned(values: NDArray[Any], dataset: Dataset) -> NDArray[Any]:
-    """Stored bits moved down to bit 0, the sign kept, all others cleared."""
+    """Shift the stored bits down to bit 0, extend the sign, and clear all others."""
     size, bits = values.dtype.itemsize * 8, bits_stored(dataset)
     above = max(0, size - bits - _shift(dataset))
     aligned: NDArray[Any] = np.right_shift(np.left_shift(values, above), size - bits)

@@ -1,6 +1,7 @@
-"""Opening image files, and telling from their first bytes what they are.
+"""Image files: opening them, recognizing their format by their first bytes, and limits.
 
-Limits on the work that a small file can make its decoder do, checked before it begins.
+The limits bound the work that a small file can make its decoder do; they are checked before it
+begins.
 """
 
 import contextlib
@@ -24,7 +25,7 @@ _HEAD = 4096
 
 @contextlib.contextmanager
 def opened(path: Path) -> Iterator[BinaryIO]:
-    """The file, open for reading; raises UnreadableImage where it cannot be, or is no file."""
+    """Open a file for reading. Raises: UnreadableImage if it cannot be opened or is no file."""
     try:
         if path.is_dir():
             raise UnreadableImage(_is_folder(path))
@@ -44,7 +45,7 @@ def opened(path: Path) -> Iterator[BinaryIO]:
 
 
 def head(stream: BinaryIO, name: str) -> bytes:
-    """The first bytes, the stream rewound; raises UnreadableImage where there are none."""
+    """Read the first bytes and rewind the stream. Raises: UnreadableImage if there are none."""
     try:
         stream.seek(0)
         found = stream.read(_HEAD)
@@ -57,7 +58,7 @@ def head(stream: BinaryIO, name: str) -> bytes:
 
 
 def format_name(path: str | os.PathLike[str]) -> str:
-    """What a file's first bytes say it is: "JPEG", "PNG", "DICOM", "TIFF" or "other"."""
+    """Return the format by a file's first bytes: "JPEG", "PNG", "DICOM", "TIFF" or "other"."""
     try:
         with opened(Path(path)) as stream:
             first = head(stream, str(path))
@@ -70,17 +71,17 @@ def format_name(path: str | os.PathLike[str]) -> str:
 
 
 def images_in(folder: str | os.PathLike[str]) -> tuple[Path, ...]:
-    """The image files in a folder, sorted by name: DICOM, PNG, JPEG and TIFF, told by content.
+    """List the image files of a folder by name: DICOM, PNG, JPEG and TIFF, by content.
 
     Folders in it, hidden files and files of other kinds (a report, a table) are left out.
 
-    Raises: UnreadableImage where it holds no image, or cannot be looked into.
+    Raises: UnreadableImage if it holds no image, or cannot be listed.
     """
     folder = Path(folder)
     try:
         entries = sorted(entry.name for entry in os.scandir(folder) if entry.is_file())
     except OSError as error:
-        raise UnreadableImage(f"{folder}: cannot be looked into ({error.strerror})") from None
+        raise UnreadableImage(f"{folder}: cannot be listed ({error.strerror})") from None
     paths = (folder / name for name in entries if not name.startswith("."))
     found = tuple(path for path in paths if format_name(path) != "other")
     if not found:
@@ -92,7 +93,7 @@ def images_in(folder: str | os.PathLike[str]) -> tuple[Path, ...]:
 
 
 def is_dicom(head: bytes) -> bool:
-    """Whether a file begins like a DICOM file, with preamble or (older writers) without."""
+    """Return True if a file begins like a DICOM file, with preamble or (older writers) without."""
     if head[128:132] == b"DICM":
         return True
     # Without preamble the first element is one of group 0002 or 0008, in either byte order.
@@ -104,7 +105,7 @@ def is_dicom(head: bytes) -> bool:
 
 
 def is_dataset(image: Any) -> "TypeGuard[Dataset]":
-    """Whether it is a pydicom Dataset; asked without importing pydicom, which takes long."""
+    """Return True for a pydicom Dataset, without importing pydicom, which takes long."""
     return any(base.__module__ == "pydicom.dataset" for base in type(image).__mro__)
 
 
@@ -123,15 +124,15 @@ def _is_folder(path: Path) -> str:
 # Encoders write about ten; each one is a pass over all pixels.
 _MOST_SCANS = 100
 _MARKER, _START_OF_SCAN = 0xFF, 0xDA
-# Pillow compares every directory with all before it, and reads every entry of each.
+# Pillow compares every directory with all earlier ones, and reads every entry of each.
 _MOST_DIRECTORIES = 1000
 _MOST_ENTRIES = 100_000
 _STEP = 1 << 20
 
 
 def require_few_scans(data: bytes, name: str) -> None:
-    """Refuse a JPEG of many scans; raises UnreadableImage."""
-    # Compressed data never holds the marker's bytes, so that this counts no fewer than there are.
+    """Refuse a JPEG of many scans. Raises: UnreadableImage."""
+    # Compressed data never holds the marker's bytes, so this never counts too few.
     _require_few(_scans(data), name)
 
 
@@ -152,8 +153,8 @@ def require_bounded_effort(stream: BinaryIO, head: bytes, name: str) -> None:
 
 
 def _scans(data: bytes) -> int:
-    """How often the marker stands in it; a seventh of the time of `data.count`, which looks closer
-    at every 0xFF, and compressed data is full of them."""
+    """Count the marker; a seventh of the time of `data.count`, which stops at every 0xFF, and
+    compressed data is full of them."""
     values = np.frombuffer(data, np.uint8)
     return int(np.count_nonzero((values[:-1] == _MARKER) & (values[1:] == _START_OF_SCAN)))
 
@@ -187,7 +188,7 @@ def _require_few_directories(stream: BinaryIO, head: bytes, name: str) -> None:
             stream.seek(offset + struct.calcsize(order + count) + here * entry)
             (offset,) = _unpacked(stream, order + number)
     except (struct.error, OSError, ValueError, OverflowError):
-        return  # damaged: Pillow finds out, and stops there
+        return  # damaged: Pillow reports it
 
 
 def _unpacked(stream: BinaryIO, form: str) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""Decodes one grey frame with GDCM in a process of its own; run by `gdcm_frames`, never imported.
+"""Decode one grey frame with GDCM in a separate process; run by `dicom_pixels`, never imported.
 
 Reads one line of json (rows, columns, allocated, stored, signed, syntax, seconds) and the frame
 from standard input, and writes the decoded values to standard output.
@@ -15,7 +15,7 @@ def main() -> None:
     """Decode standard input to standard output."""
     stated = json.loads(sys.stdin.buffer.readline())
     if hasattr(signal, "alarm"):
-        # Whoever started this process may have ended since.
+        # The parent process may have ended since.
         signal.alarm(stated["seconds"])
     fragment = gdcm.Fragment()
     fragment.SetByteStringValue(sys.stdin.buffer.read())
@@ -34,7 +34,7 @@ def main() -> None:
     image.SetTransferSyntax(gdcm.TransferSyntax(syntax))
     allocated, stored = stated["allocated"], stated["stored"]
     image.SetPixelFormat(gdcm.PixelFormat(1, allocated, stored, stored - 1, stated["signed"]))
-    # GDCM's wrapper hands bytes out as text.
+    # GDCM's wrapper returns bytes as text.
     sys.stdout.buffer.write(image.GetBuffer().encode("utf-8", "surrogateescape"))
 
 

@@ -1,19 +1,11 @@
-"""How stored pixel values become grey levels: the choices that change a score, by name.
+"""Image policy: how stored pixel values become grey levels, and which images are refused.
 
-Mapping stored pixel values to [0, 1].
+`ImagePolicy` names the choices that change a score. `limits` and `full_range` map stored values to
+[0, 1]; `require_no_photograph` tells a colour photograph from a radiograph.
 
-Telling a colour photograph from a radiograph.
-
-Codes of DICOM headers that may be repeated in messages and results.
-
-Whatever stands in a header beside these could be a name that was typed into the wrong field: it is
-never repeated.
-
-Silence around decoders.
-
-Decoders of medical files warn and log about damaged headers, and quote the values they stumble
-over: a patient's name among them. Nothing of a header may reach a log, so both are switched off
-while a file is read.
+`known_code` returns a code of a DICOM header only if it is a defined term, because any other value
+could be a patient's name in the wrong field, which no message or result may repeat. `hushed`
+silences decoders, which warn about damaged headers and quote their values, names among them.
 """
 
 import contextlib
@@ -42,18 +34,18 @@ class ImagePolicy:
 
     Attributes:
         window: how values map to [0, 1]. "auto" (default): the DICOM header's VOI LUT or window
-            where there is one; else the full stored range for 8-bit images and the image's own
+            if there is one; else the full stored range for 8-bit images and the image's own
             minimum to maximum for deeper ones. "header": as "auto", but a DICOM without a window
             is refused. "minmax": the image's minimum to maximum. "percentile": its 0.5th to
             99.5th percentile. "full": the full stored range.
         frame: which frame of a multi-frame file to take, counted from 0; None refuses such files.
             Files of one frame ignore it.
         max_pixels: larger images are refused as decompression bombs.
-        other_modalities: "refuse" (default) images that show that they are no chest radiograph:
-            by their DICOM header (CT, ultrasound, a hand), by many colours (a photograph), or by
-            pixels that are all equal, be it a file or an array; or "accept" them.
+        other_modalities: "refuse" (default) images that are evidently no chest radiograph: by
+            their DICOM header (CT, ultrasound, a hand), by many colours (a photograph), or because
+            all pixels are equal, in files and arrays; or "accept" them.
         as_authors: read files exactly as the encoder's authors' code does, quirks included; all
-            other fields are then without effect.
+            other fields then have no effect.
     """
 
     window: str = "auto"
@@ -78,9 +70,9 @@ class ImagePolicy:
 
     @classmethod
     def named(cls, policy: "ImagePolicy | str | None") -> "ImagePolicy":
-        """An ImagePolicy from its short text: a window's name or "authors", and further fields.
+        """Read an ImagePolicy from its short text: a window's name or "authors", then fields.
 
-        Raises: InvalidSetting naming what is not understood.
+        Raises: InvalidSetting that names the part that is not understood.
 
         >>> ImagePolicy.named("percentile,frame=2").frame
         2
@@ -108,7 +100,7 @@ class ImagePolicy:
         return cls(window=name, **_fields(rest))
 
     def signature(self) -> str:
-        """Short text for a score's signature."""
+        """Return the short text for a score's signature."""
         if self.as_authors:
             return "authors"
         parts = [self.window]
@@ -120,7 +112,7 @@ class ImagePolicy:
 
 
 def how_to_set(field: str, value: str) -> str:
-    """How a user sets a field, in Python and in a command.
+    """Return how a user sets a field, in Python and in a command.
 
     >>> how_to_set("frame", "NUMBER")
     'ImagePolicy(frame=NUMBER), or --image-policy frame=NUMBER'
@@ -160,7 +152,7 @@ def _number(field: str, value: str) -> int:
 
 
 def full_range(values: NDArray[Any], low: float, high: float) -> NDArray[np.float32]:
-    """`low` to 0 and `high` to 1; values beyond are clipped."""
+    """Map `low` to 0 and `high` to 1; values beyond are clipped."""
     # float32 holds integers of 24 bits; deeper values lose digits only after the subtraction.
     wide = values.dtype.itemsize > 2 and values.dtype != np.float32
     scaled = np.subtract(values, low, dtype=np.float64 if wide else np.float32)
@@ -173,16 +165,16 @@ def full_range(values: NDArray[Any], low: float, high: float) -> NDArray[np.floa
 def limits(
     values: NDArray[Any], window: str, *, stored: tuple[float, float], bits: int
 ) -> tuple[float, float, str]:
-    """The values that become 0 and 1 under a policy's window, and in words how they were found.
+    """Return the values that become 0 and 1 under a policy's window, and how they were found.
 
     Args:
         values: (height, width) stored values.
         window: "auto", "header", "minmax", "percentile" or "full"; without a header, "auto" and
-            "header" take the full range of images of 8 bits and the own range of deeper ones.
+            "header" take the full range for images of 8 bits and the image's range for deeper ones.
         stored: smallest and largest value the format can hold.
-        bits: of a stored value.
+        bits: number of bits of a stored value.
 
-    An image of one value has no range of its own: it takes the full range.
+    An image of one value has no range, so it takes the full range.
     """
     if window == "percentile":
         low, high = np.percentile(values, (0.5, 99.5))
@@ -197,17 +189,17 @@ def limits(
 
 _SAMPLES = 256
 _TONES = 64
-# Mean distance, of 1, between a pixel's colour and the mean colour of pixels as bright as it.
+# Mean distance, from 0 to 1, between a pixel's colour and the mean colour of equally bright pixels.
 # Tinted films stay below 0.005 and films with coloured marks at 0.01; photographs exceed 0.03.
 _MOST_COLOUR = 0.025
 
 
 def require_no_photograph(colours: NDArray[Any], name: str) -> None:
-    """Refuse pictures whose colours tell more than their brightness does.
+    """Refuse pictures whose colours carry information beyond their brightness.
 
-    A radiograph may be stored in colour, tinted as film is, or carry a coloured mark; its colours
-    still follow from its brightness. Those of photographs, screenshots and false-colour pictures
-    do not.
+    A radiograph may be stored in colour, tinted as film is, or have a coloured mark; its colours
+    still follow from its brightness. The colours of photographs, screenshots and false-colour
+    pictures do not.
 
     Args:
         colours: (height, width, 3 or more), integers of 8 or 16 bits, or floats in [0, 1].
@@ -221,14 +213,14 @@ def require_no_photograph(colours: NDArray[Any], name: str) -> None:
 
 
 def colour_beyond_brightness(colours: NDArray[Any]) -> float:
-    """How far, of 1, pixels lie on average from the mean colour of the pixels as bright as they."""
+    """Return the mean distance, 0 to 1, of pixels from the mean colour of equally bright ones."""
     height, width = colours.shape[:2]
     rows, columns = max(1, height // _SAMPLES), max(1, width // _SAMPLES)
     sample = colours[::rows, ::columns, :3].reshape(-1, 3)
     whole = np.issubdtype(colours.dtype, np.integer)
     scaled = sample.astype(np.float64) / (np.iinfo(colours.dtype).max if whole else 1)
     tone = np.minimum((scaled.mean(axis=1) * _TONES).astype(np.intp), _TONES - 1)
-    # What a tint adds is the same at one brightness: remove it, keeping each pixel's chroma.
+    # A tint adds the same at one brightness: remove it, so that each pixel's chroma remains.
     chroma = scaled - scaled.mean(axis=1, keepdims=True)
     counts = np.maximum(np.bincount(tone, minlength=_TONES), 1)
     means = np.stack(
@@ -265,9 +257,9 @@ VIEWS = frozenset((
 
 
 def short_code(dataset: "Dataset", keyword: str) -> str | None:
-    """A code of the header, of at most 16 letters, digits, blanks and underscores: no free text.
+    """Return a code of the header: at most 16 letters, digits, blanks and underscores.
 
-    It may still be a name, and is not to be repeated.
+    It may still be a name, so no message may repeat it.
     """
     value = str(dataset.get(keyword) or "").strip()
     if not value or len(value) > 16:
@@ -276,7 +268,7 @@ def short_code(dataset: "Dataset", keyword: str) -> str | None:
 
 
 def known_code(dataset: "Dataset", keyword: str, known: frozenset[str]) -> str | None:
-    """A code of the header in capital letters, where it is one of the known ones."""
+    """Return a code of the header in capital letters if it is a known one, else None."""
     value = " ".join((short_code(dataset, keyword) or "").upper().split())
     return value if value in known else None
 
@@ -291,15 +283,15 @@ _restore = contextlib.ExitStack()
 
 @contextlib.contextmanager
 def hushed() -> Iterator[None]:
-    """No warnings, and no logging by decoders, inside the block; as before after the last one.
+    """Switch off warnings and the decoders' logging inside the block.
 
-    Threads may overlap: the first to enter silences, the last to leave restores.
+    Threads may overlap: the first to enter switches off, the last to leave restores.
     """
     global _readers
     with _lock:
         if _readers == 0:
             _remember()
-        # Again for each: a library that is imported meanwhile sets the level of its own logger.
+        # For each entry again: a library that is imported meanwhile sets the level of its logger.
         for name in _LOGGERS:
             logging.getLogger(name).setLevel(logging.CRITICAL + 1)
         _readers += 1

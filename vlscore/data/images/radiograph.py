@@ -1,7 +1,4 @@
-"""One radiograph in memory, and where its pixels come from.
-
-Radiographs from arrays.
-"""
+"""One radiograph in memory with its provenance, and radiographs from arrays."""
 
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -21,17 +18,17 @@ from vlscore.errors import UnreadableImage
 
 @dataclass(frozen=True)
 class Provenance:
-    """What is known of an image's origin. Holds nothing that identifies a patient.
+    """Origin of an image: its format and acquisition. Holds nothing that identifies a patient.
 
     Attributes:
         format: container: "dicom", "png", "jpeg", "tiff", "array", ...
         bits: stored bits of one pixel, before any window was applied.
-        modality: DICOM modality ("CR", "DX", ...), None where it is unknown or no known code.
-        view: view position ("PA", "AP", "LL", "LATERAL", ...), None where it is unknown or no
+        modality: DICOM modality ("CR", "DX", ...), None if absent or not a known code.
+        view: view position ("PA", "AP", "LL", "LATERAL", ...), None if absent or not a
             known code.
         photometric_interpretation: as stored ("MONOCHROME1", "MONOCHROME2", "RGB", ...).
-        pixel_spacing: (row, column) in millimetres, None where unknown.
-        window: what mapped stored values to [0, 1], in words.
+        pixel_spacing: (row, column) in millimetres, None if unknown.
+        window: how stored values were mapped to [0, 1], in words.
         frame: the frame taken from a multi-frame file, None for a single frame.
     """
 
@@ -54,7 +51,7 @@ class Radiograph:
     Attributes:
         pixels: float32 (height, width) in [0, 1].
         provenance: where the pixels come from.
-        name: how messages call it: the file's path, or "array 3".
+        name: name for messages: the file's path, or "array 3".
     """
 
     def __init__(
@@ -69,10 +66,10 @@ class Radiograph:
     def of_levels(
         cls, levels: NDArray[np.uint8], provenance: Provenance, name: str = "image"
     ) -> "Radiograph":
-        """A radiograph stored in 8 bits, 0 black and 255 white; levels are (height, width).
+        """Make a radiograph of 8-bit levels (height, width), 0 black and 255 white.
 
-        Its float pixels are made when they are first asked for: encoders that take levels do
-        without them, which is half of the time of reading a large file.
+        Its float pixels are computed on first use: encoders that take levels do not need them,
+        which saves half of the time of reading a large file.
         """
         radiograph = cls.__new__(cls)
         radiograph._pixels, radiograph._levels = None, levels
@@ -81,7 +78,7 @@ class Radiograph:
 
     @property
     def pixels(self) -> NDArray[np.float32]:
-        """float32 (height, width) in [0, 1]."""
+        """Grey values, float32 (height, width) in [0, 1]."""
         if self._pixels is None:
             assert self._levels is not None
             self._pixels = full_range(self._levels, 0, 255)
@@ -95,14 +92,14 @@ class Radiograph:
 
     @property
     def is_blank(self) -> bool:
-        """Whether every pixel has the same value."""
+        """Return True if every pixel has the same value."""
         values = self.pixels if self._levels is None else self._levels
         return bool(values.min() == values.max())
 
     def to_uint8(self) -> NDArray[np.uint8]:
-        """(height, width) grey levels 0 to 255, rounded; exact for images stored in 8 bits.
+        """Return grey levels 0 to 255 (height, width), rounded; exact for images stored in 8 bits.
 
-        Raises: UnreadableImage where a pixel is not finite, which would become black.
+        Raises: UnreadableImage if a pixel is not finite, because it would become black.
         """
         if self._levels is not None:
             return self._levels.copy()
@@ -117,31 +114,31 @@ class Radiograph:
 
 # ITU-R 601 luma as Pillow's mode "L" rounds it: weights of 65536.
 _LUMA = (19595, 38470, 7471)
-# Resizing and arithmetic overshoot by rounding errors; more than those is another scale.
+# Resizing and arithmetic may exceed [0, 1] by rounding errors; more than this is another scale.
 _ROUNDING = 1e-5
-# Mean distance of two channels, of the range of their values. Two radiographs lie above 0.1, two
-# phantoms above 0.019, the channels of a grey JPEG stored in colour below 0.008.
+# Mean distance of two channels, as a share of the range of their values. Two radiographs lie above
+# 0.1, two phantoms above 0.019, the channels of a grey JPEG stored in colour below 0.008.
 _CHANNELS_APART = 0.01
-# Genuine films are at most three times as long as wide. Several encoders pad to a square, which of
-# a long strip is a huge one.
+# Genuine films are at most three times as long as wide. Several encoders pad to a square, and a
+# long strip would become a huge one.
 _LONG_SIDE, _MOST_ELONGATED = 4096, 4
 
 
 def radiograph_from_array(
     array: NDArray[Any], policy: ImagePolicy, *, name: str, format: str = "array"
 ) -> Radiograph:
-    """A radiograph from grey or colour values.
+    """Make a radiograph from grey or colour values.
 
     Args:
         array: (height, width), (height, width, 1|3|4), or (1|3|4, height, width) of equal
-            channels: others may be several patients in a batch. Integers of 8 and 16 bits are
-            stored values of their type's range; wider ones, which no detector stores, are taken for
-            the narrowest of the two that holds them. Floats must lie in [0, 1]. A fourth channel is
-            ignored.
+            channels: unequal ones may be several patients in a batch. Integers of 8 and 16 bits are
+            stored values of their type's range. No detector stores wider ones: they are treated as
+            8 bits if their values fit, else as 16 bits. Floats must lie in [0, 1]. A fourth channel
+            is ignored.
         policy: how integers deeper than 8 bits become grey levels.
-        name: for messages.
+        name: name for messages.
 
-    Raises: UnreadableImage where shape or values cannot be those of a radiograph.
+    Raises: UnreadableImage if shape or values cannot be those of a radiograph.
     """
     values = to_grey(np.asarray(array), name)
     check_size(values.shape, policy, name)
@@ -157,14 +154,14 @@ def radiograph_from_array(
     low, high, window = limits(values, policy.window, stored=(kind.min, kind.max), bits=kind.bits)
     provenance = Provenance(format=format, bits=kind.bits, window=window)
     if values.dtype == np.uint8 and (low, high) == (kind.min, kind.max):
-        # The caller's array may change before the pixels are asked for.
+        # Copied, because the caller's array may change before the pixels are used.
         values = values.copy() if format == "array" else np.ascontiguousarray(values)
         return Radiograph.of_levels(values, provenance, name)
     return Radiograph(full_range(values, low, high), provenance, name)
 
 
 def _narrowed(values: NDArray[Any]) -> NDArray[Any]:
-    """8-bit values that arithmetic has widened stay 8-bit values."""
+    """Convert wider integers back to 8 or 16 bits, because arithmetic may have widened them."""
     if values.dtype.itemsize > 2:
         low, high = int(values.min()), int(values.max())
         for narrow in (np.uint8, np.uint16):
@@ -174,7 +171,7 @@ def _narrowed(values: NDArray[Any]) -> NDArray[Any]:
 
 
 def to_grey(values: NDArray[Any], name: str) -> NDArray[Any]:
-    """(height, width) from grey or colour; equal channels keep their exact values."""
+    """Convert grey or colour to (height, width); equal channels give their exact values."""
     colours = _channels_last(values, name)
     if colours.ndim == 2:
         return colours
@@ -187,14 +184,14 @@ def to_grey(values: NDArray[Any], name: str) -> NDArray[Any]:
 
 
 def require_no_colour_noise(values: NDArray[Any], name: str) -> None:
-    """Refuse colour arrays that no radiograph is, as `require_no_photograph` does with files."""
+    """Refuse colour arrays that are photographs, as `require_no_photograph` does for files."""
     colours = _channels_last(values, name)
     if colours.ndim == 3 and colours.shape[2] >= 3 and colours.dtype.kind in "uif":
         require_no_photograph(colours, name)
 
 
 def _channels_last(values: NDArray[Any], name: str) -> NDArray[Any]:
-    """(height, width) as it is, and (height, width, 1|3|4) from either order of axes."""
+    """Return (height, width) unchanged, else (height, width, 1|3|4) from either order of axes."""
     if values.size == 0:
         raise UnreadableImage(f"{name}: has no pixels (shape {values.shape})")
     if values.ndim == 2:
@@ -216,10 +213,10 @@ def _channels_last(values: NDArray[Any], name: str) -> NDArray[Any]:
 
 
 def _require_one_image(values: NDArray[Any], name: str) -> None:
-    """Refuse (3|4, height, width) whose channels are different pictures: of several patients.
+    """Refuse (3|4, height, width) whose channels are different pictures, of several patients.
 
-    Radiographs are grey, so that the channels of one are equal, but for the rounding of a JPEG
-    stored in colour. The fourth may be transparency, of one value.
+    Radiographs are grey, so the channels of one are equal, except for the rounding of a JPEG
+    stored in colour. The fourth channel may be transparency, with one value everywhere.
     """
     count = values.shape[0]
     if values.dtype.kind not in "uif":
@@ -231,14 +228,14 @@ def _require_one_image(values: NDArray[Any], name: str) -> None:
     ]
     if any(distance > _CHANNELS_APART * span for distance in apart):
         raise UnreadableImage(
-            f"{name}: shape {values.shape} with channels that differ is taken neither for one "
-            f"image nor for {count}: if it is a batch of {count} images, give list(batch); if it "
+            f"{name}: shape {values.shape} with channels that differ is neither clearly one "
+            f"image nor {count}: if it is a batch of {count} images, give list(batch); if it "
             "is one picture in colour, give (height, width, 3)"
         )
 
 
 def _luma(colours: NDArray[Any]) -> NDArray[Any]:
-    """Grey of the colours' type; integers of 8 bits as Pillow converts them."""
+    """Convert colours to grey of the same type; integers of 8 bits exactly as Pillow does."""
     exact = colours.dtype in (np.uint8, np.uint16)
     grey = np.full(colours.shape[:2], 32768 if exact else 0, np.uint32 if exact else np.float64)
     for channel, weight in enumerate(_LUMA):
@@ -249,7 +246,7 @@ def _luma(colours: NDArray[Any]) -> NDArray[Any]:
 
 
 def too_elongated(height: int, width: int) -> bool:
-    """Whether an image is so long and narrow that padding it to a square costs gigabytes.
+    """Return True if an image is so elongated that padding it to a square would need gigabytes.
 
     >>> too_elongated(3000, 2500), too_elongated(40_000, 1)
     (False, True)
@@ -259,7 +256,7 @@ def too_elongated(height: int, width: int) -> bool:
 
 
 def check_size(shape: tuple[int, ...], policy: ImagePolicy, name: str) -> None:
-    """Raises UnreadableImage for images larger than the policy admits, and for endless strips."""
+    """Raise UnreadableImage for images larger than the policy admits, or too elongated."""
     height, width = int(shape[0]), int(shape[1])
     if height * width > policy.max_pixels:
         raise UnreadableImage(

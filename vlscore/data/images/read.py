@@ -1,6 +1,7 @@
-"""PNG, JPEG, TIFF and other files that Pillow reads, and Pillow's images in memory.
+"""Read a radiograph from a file, an array or a picture in memory.
 
-From a file, an array or a picture in memory to a radiograph.
+Pillow reads PNG, JPEG, TIFF and other files (`read_raster`), and its images in memory are accepted,
+too (`radiograph_from_pil`). DICOM files go to `dicom`.
 """
 
 import io
@@ -48,7 +49,7 @@ def read_raster(stream: BinaryIO, head: bytes, policy: ImagePolicy, name: str) -
     """Read a file with Pillow.
 
     The EXIF orientation is applied, transparency is laid on black, colour becomes ITU-R 601 luma.
-    Raises: UnreadableImage naming the file and the reason.
+    Raises: UnreadableImage that names the file and the reason.
     """
     try:
         require_bounded_effort(stream, head, name)
@@ -62,12 +63,12 @@ def read_raster(stream: BinaryIO, head: bytes, policy: ImagePolicy, name: str) -
         ) from None
     except UnreadableImage:
         raise
-    except Exception as error:  # decoders of untrusted bytes raise whatever they like
+    except Exception as error:  # decoders of untrusted bytes may raise any error
         raise _damaged(name, error) from None
 
 
 def radiograph_from_pil(image: Image.Image, policy: ImagePolicy, *, name: str) -> Radiograph:
-    """A radiograph from a PIL image of any mode, upright; photographs are refused."""
+    """Make an upright radiograph from a PIL image of any mode; refuse photographs."""
     check_size((image.height, image.width), policy, name)
     try:
         if image.mode in _COLOUR_MODES and policy.other_modalities == "refuse":
@@ -81,7 +82,7 @@ def radiograph_from_pil(image: Image.Image, policy: ImagePolicy, *, name: str) -
 
 
 def _open(stream: Any) -> Image.Image:
-    """An image whose size may be anything: check_size replaces Pillow's own check."""
+    """Open an image of any size: `check_size` replaces Pillow's own check."""
     Image.init()
     with _opening:
         most, Image.MAX_IMAGE_PIXELS = Image.MAX_IMAGE_PIXELS, None
@@ -92,7 +93,7 @@ def _open(stream: Any) -> Image.Image:
 
 
 def _choose_frame(image: Image.Image, frame: int | None, name: str) -> None:
-    # The further pictures of an MPO are thumbnails or the other eye of a stereo camera.
+    # The other pictures of an MPO are thumbnails or the other eye of a stereo camera.
     frames = 1 if image.format == "MPO" else getattr(image, "n_frames", 1)
     if frames == 1:
         return
@@ -107,9 +108,9 @@ def _choose_frame(image: Image.Image, frame: int | None, name: str) -> None:
 
 
 def _stored_values(image: Image.Image, name: str) -> NDArray[Any]:
-    """Grey or RGB values as stored, dense bright."""
+    """Return grey or RGB values as stored, dense tissue bright."""
     white_is_zero = _is_deep_white_is_zero(image)
-    # Pillow copies images that are upright, too.
+    # Only if needed: Pillow would also copy images that are upright.
     if image.getexif().get(_ORIENTATION, _UPRIGHT) != _UPRIGHT:
         image = ImageOps.exif_transpose(image)
     if image.mode in ("P", "PA", "CMYK", "YCbCr", "LAB", "HSV"):
@@ -129,14 +130,14 @@ def _stored_values(image: Image.Image, name: str) -> NDArray[Any]:
 
 
 def _is_deep_white_is_zero(image: Image.Image) -> bool:
-    """Whether a TIFF stores dense as dark; Pillow inverts those of 8 bits and fewer itself."""
+    """Return True if a TIFF above 8 bits stores dense as dark; Pillow itself inverts the others."""
     tags = getattr(image, "tag_v2", None)
     deep = image.mode.startswith(("I", "F"))
     return deep and tags is not None and tags.get(_TIFF_PHOTOMETRIC) == _WHITE_IS_ZERO
 
 
 def _floats_to_unit_range(values: NDArray[Any], name: str) -> NDArray[Any]:
-    """Float TIFFs state no range: [0, 1] is kept, any other is brought there by its own limits."""
+    """Scale floats beyond [0, 1] by their own limits, because a float TIFF has no stated range."""
     if not np.isfinite(values).all():
         raise UnreadableImage(f"{name}: holds values that are not finite")
     low, high = float(values.min()), float(values.max())
@@ -162,12 +163,12 @@ def _damaged(name: str, error: Exception) -> UnreadableImage:
     )
 
 
-# What is read of an open file; no image that max_pixels admits by default is larger.
+# Limit for an open file; no image that max_pixels admits by default is larger.
 _MOST_BYTES = 1 << 31
 
 
 def read_image(path: str | os.PathLike[str], policy: ImagePolicy | None = None) -> Radiograph:
-    """Read a radiograph from a DICOM, PNG, JPEG or TIFF file, told apart by content.
+    """Read a radiograph from a DICOM, PNG, JPEG or TIFF file, recognized by content.
 
     Args:
         path: the file.
@@ -182,14 +183,14 @@ def read_image(path: str | os.PathLike[str], policy: ImagePolicy | None = None) 
 
 
 def as_radiograph(image: Any, policy: ImagePolicy | None = None) -> Radiograph:
-    """A radiograph from anything that holds one image; from a Radiograph as it is.
+    """Make a radiograph from anything that holds one image; return a Radiograph unchanged.
 
     Args:
         image: a path; the content of a file as bytes, or the file opened in binary mode; a PIL
-            image; an array or tensor; a pydicom Dataset, which stays as it is.
+            image; an array or tensor; a pydicom Dataset, which does not change.
         policy: how stored values become grey levels; default: `ImagePolicy()`.
 
-    Raises: UnreadableImage naming what was given and the reason.
+    Raises: UnreadableImage that names the image and the reason.
     """
     policy = policy or ImagePolicy()
     if isinstance(image, Radiograph):
@@ -220,8 +221,8 @@ def as_radiograph(image: Any, policy: ImagePolicy | None = None) -> Radiograph:
 def _read(stream: BinaryIO, policy: ImagePolicy, name: str) -> Radiograph:
     first = head(stream, name)
     if is_dicom(first):
-        # Importing pydicom takes a third of a second, which a folder of PNG can do without. The
-        # import sets the level of its logger, and must come before that is silenced.
+        # Importing pydicom takes a third of a second, which a folder of PNG does not need. The
+        # import sets the level of its logger, so it must come before `hushed`.
         from vlscore.data.images.dicom import read_dicom
 
         with hushed():
@@ -260,7 +261,7 @@ def _numpy(tensor: Any) -> NDArray[Any]:
 
 
 def _picture(radiograph: Radiograph, policy: ImagePolicy) -> Radiograph:
-    """The radiograph itself, where it shows something."""
+    """Return the radiograph, unless every pixel is equal and the policy refuses that."""
     if policy.other_modalities == "refuse" and radiograph.is_blank:
         raise UnreadableImage(
             f"{radiograph.name}: every pixel has the same value, it shows nothing; "

@@ -6,7 +6,7 @@ import time
 
 from vlscore.data.phantom.phantom_pairs import write_dataset
 
-# Between two lines that say how far it is.
+# Seconds between two lines of progress.
 _SECONDS = 3.0
 
 

@@ -1,12 +1,13 @@
-"""Many scenes at once: scene k of a seed is the same whatever else is drawn.
+"""Synthetic studies: scenes of a seed, imperfect references with candidates, and files.
 
-References that are wrong about the picture, and candidates that part with them in two ways.
+Scene k of a seed is the same whatever else is drawn.
 
-The scene is the truth. A reference differs from it by one error; one candidate differs from the
-reference where the picture does, the other by an error of the same category that the picture does
+`imperfect_studies` makes references that are wrong about the picture. A reference differs from the
+scene, which is the truth, by one error. One candidate corrects that error, so it differs from the
+reference where the picture does. The other adds an error of the same category that the picture does
 not show. Against the reference both have one error; against the picture none and two.
 
-Phantom studies as files: radiographs in DICOM or PNG, and a table of reports and errors.
+`write_dataset` writes radiographs in DICOM or PNG, and a table of reports and errors:
 
 python -m vlscore.phantom FOLDER --studies 100 --seed 7 --format dicom
 """
@@ -37,12 +38,12 @@ from vlscore.data.phantom.scene import (
 
 
 def scene_at(seed: int, position: int) -> Scene:
-    """Scene number `position` of the endless corpus of that seed."""
+    """Return scene number `position` of the endless corpus of that seed."""
     return sample_scene(np.random.default_rng([seed, position]))
 
 
 def thumbnail(scene: Scene, side: int) -> NDArray[np.uint8]:
-    """(side, side) grey levels: the picture at twice that size, averaged two by two."""
+    """Render (side, side) grey levels: the picture at twice that size, averaged two by two."""
     picture = render(scene, 2 * side).astype(np.float32)
     means = picture.reshape(side, 2, side, 2).mean(axis=(1, 3))
     levels: NDArray[np.float32] = np.rint(means * np.float32(255 / 4095))
@@ -50,7 +51,7 @@ def thumbnail(scene: Scene, side: int) -> NDArray[np.uint8]:
 
 
 Findings = tuple[PhantomFinding, ...]
-# The stream of random numbers of a study that these reports are drawn from.
+# Number of the random stream of a study from which these reports are drawn.
 _STREAM = 11
 
 
@@ -59,14 +60,14 @@ class ImperfectStudy:
     """A scene, a reference that is wrong about it, and candidates.
 
     Attributes:
-        form: how the reference is wrong, a key of FORMS.
-        position: of the scene in its corpus.
-        stated: what the reference states.
+        form: kind of the reference's error, a key of FORMS.
+        position: number of the scene in its corpus.
+        stated: findings of the reference.
         reference: the imperfect report.
-        true: a candidate that states what the picture shows: the error of the reference mended.
+        true: a candidate with the findings of the picture: the reference's error is corrected.
         false: a candidate with the reference's error, and one more of the same category.
-        copied: a candidate that states what the reference states, in other words.
-        erring: what `false` states.
+        copied: a candidate with the findings of the reference, in other words.
+        erring: findings of `false`.
     """
 
     form: str
@@ -83,7 +84,7 @@ class ImperfectStudy:
 def imperfect_studies(
     seed: int, count: int, form: str, *, split: Split = "train"
 ) -> Iterator[ImperfectStudy]:
-    """The studies among the first `count` scenes of a seed that can have such a reference.
+    """Yield the studies among the first `count` scenes of a seed that can have such a reference.
 
     Study k of a seed and a form is the same whatever `count` is.
     """
@@ -104,20 +105,20 @@ def imperfect_studies(
 
 
 def omit(rng: np.random.Generator, shown: Findings) -> tuple[Findings, Findings] | None:
-    """What a reference states that leaves out a shown finding, and that with a false addition.
+    """Return findings of a reference that omits one, and the same with a false addition.
 
-    None where nothing is shown, or no other finding can be added.
+    None if the picture shows nothing, or no other finding can be added.
     """
     if not shown:
         return None
     stated = _without(shown, int(rng.integers(len(shown))))
-    # Added to what is shown, so that the addition is of a kind that the picture does not show.
+    # Added to the shown findings, so that the addition is of a kind that the picture lacks.
     added = tuple(finding for finding in add_finding(rng, shown) if finding not in shown)
     return (stated, _sorted(stated + added)) if added else None
 
 
 def state(rng: np.random.Generator, shown: Findings) -> tuple[Findings, Findings] | None:
-    """What a reference states that has a false finding, and that without a shown one."""
+    """Return findings of a reference with a false one, and the same without a shown one."""
     if not shown:
         return None
     stated = add_finding(rng, shown)
@@ -127,9 +128,9 @@ def state(rng: np.random.Generator, shown: Findings) -> tuple[Findings, Findings
 
 
 def move(rng: np.random.Generator, shown: Findings) -> tuple[Findings, Findings] | None:
-    """What a reference states that has a finding on the wrong side, and that with another moved.
+    """Return findings of a reference with one on the wrong side, and the same with another moved.
 
-    None where the picture shows less than two findings that have a side.
+    None if the picture shows fewer than two findings that have a side.
     """
     sided = [finding for finding in shown if finding.side is not None]
     flippable = [finding for finding in sided if finding.side in SIDES]
@@ -143,7 +144,7 @@ def move(rng: np.random.Generator, shown: Findings) -> tuple[Findings, Findings]
     return stated, _replaced(stated, moved, sides[int(rng.integers(len(sides)))])
 
 
-# How a reference is wrong -> what it states, and what the candidate states that errs with it.
+# Kind of a reference's error -> function for its findings and those of the erring candidate.
 FORMS: dict[str, Callable[[np.random.Generator, Findings], tuple[Findings, Findings] | None]] = {
     "omits": omit,
     "states": state,
@@ -173,8 +174,8 @@ class PhantomStudy:
     """A scene with a reference report, and a candidate report whose errors are known.
 
     Attributes:
-        claimed: what the candidate states.
-        errors: of the candidate, against the scene.
+        claimed: findings of the candidate.
+        errors: errors of the candidate, against the scene.
     """
 
     scene: Scene
@@ -187,7 +188,7 @@ class PhantomStudy:
 def sample_studies(
     seed: int, count: int, *, split: Split = "train", most_errors: int = 6
 ) -> Iterator[PhantomStudy]:
-    """`count` studies whose candidates hold 0 to `most_errors` errors, drawn uniformly.
+    """Draw `count` studies whose candidates have 0 to `most_errors` errors, drawn uniformly.
 
     Study k of a seed is the same whatever `count` is.
     """
@@ -214,12 +215,12 @@ def write_dataset(
     size: int = 256,
     on_progress: Callable[[int], None] = lambda done: None,
 ) -> Path:
-    """Write `count` studies; returns the path of studies.jsonl.
+    """Write `count` studies; return the path of studies.jsonl.
 
     Columns: id, image, reference, candidate, errors (one number a ReXVal category).
     The same arguments give the same bytes.
 
-    Args: on_progress: called with how many studies are written.
+    Args: on_progress: function called with the number of written studies.
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -245,13 +246,13 @@ def write_dataset(
 
 
 def write_png(path: Path, picture: NDArray[np.uint16]) -> None:
-    """A 12-bit picture as a 16-bit PNG, its values in the high bits."""
+    """Write a 12-bit picture as a 16-bit PNG, its values in the high bits."""
     with atomic_write(path, "wb") as stream:
         Image.fromarray(picture << 4).save(stream, format="PNG")
 
 
 def write_dicom(path: Path, picture: NDArray[np.uint16]) -> None:
-    """A 12-bit picture as a CR image; its identifiers follow from its pixels."""
+    """Write a 12-bit picture as a CR image; its identifiers follow from its pixels."""
     from pydicom.dataset import Dataset, FileMetaDataset
     from pydicom.uid import UID, ComputedRadiographyImageStorage, ExplicitVRLittleEndian
 

@@ -1,4 +1,4 @@
-"""A frontal radiograph of a scene: soft shapes added to an attenuation map.
+"""Render a scene as a frontal radiograph: soft shapes added to an attenuation map.
 
 Coordinates run from -1 to 1, x to the right of the picture and y downwards. The patient faces the
 viewer: the patient's right side lies on the left of the picture.
@@ -19,7 +19,7 @@ _ZONE_HEIGHT = {"upper": -0.38, "middle": -0.02, "lower": 0.32}
 
 
 def render(scene: Scene, size: int = 256) -> NDArray[np.uint16]:
-    """The scene as a (size, size) image of 12 bits, bright where the body is dense.
+    """Render the scene as a (size, size) image of 12 bits, bright where the body is dense.
 
     The same scene gives the same picture.
     """
@@ -31,13 +31,13 @@ def render(scene: Scene, size: int = 256) -> NDArray[np.uint16]:
 
 
 def _smooth_step(signed_distance: Field, softness: float) -> Field:
-    """1 inside (negative distance), 0 outside, with an edge of that softness."""
+    """Return 1 inside (negative distance), 0 outside, with an edge of that softness."""
     edge: Field = np.tanh(signed_distance * np.float32(0.5 / softness))
     return np.float32(0.5) - np.float32(0.5) * edge
 
 
 class _Canvas:
-    """The attenuation map while it is being drawn, and where the organs lie in it."""
+    """The attenuation map while it is drawn, and the positions of the organs in it."""
 
     def __init__(
         self, acquisition: Acquisition, size: int, findings: dict[str, PhantomFinding]
@@ -60,11 +60,11 @@ class _Canvas:
         self._lungs: dict[str, Field] = {}
 
     def sign(self, side: str | None) -> int:
-        """Direction of a side in the picture: the patient's left is at positive x."""
+        """Return the direction of a side in the picture: the patient's left is at positive x."""
         return 1 if side == "left" else -1
 
     def lung(self, side: str) -> Field:
-        """Mask of one lung in [0, 1]."""
+        """Return the mask of one lung in [0, 1]."""
         if side not in self._lungs:
             self._lungs[side] = self._lung(side)
         return self._lungs[side]
@@ -79,7 +79,7 @@ class _Canvas:
         return _smooth_step(inside, 0.05) * _smooth_step(floor, 0.02)
 
     def point(self, side: str, zone: str) -> tuple[float, float]:
-        """A point in that zone of a lung, jittered."""
+        """Return a random point in that zone of a lung."""
         x = self.sign(side) * (0.44 + self.rng.uniform(-0.08, 0.08)) + self.shift
         return x, _ZONE_HEIGHT[zone] + self.rng.uniform(-0.06, 0.06)
 
@@ -91,7 +91,7 @@ class _Canvas:
         return _smooth_step(distance, softness)
 
     def stroke(self, points: list[tuple[float, float]], width: float) -> Field:
-        """A line through the points."""
+        """Return a line through the points."""
         nearest = np.full_like(self.x, np.inf)
         for (x0, y0), (x1, y1) in pairwise(points):
             dx, dy = x1 - x0, y1 - y0
@@ -102,7 +102,7 @@ class _Canvas:
         return _smooth_step(nearest - width, 0.005)
 
     def texture(self, grain: float) -> Field:
-        """Smooth random field of mean 0 and deviation 1."""
+        """Return a smooth random field of mean 0 and standard deviation 1."""
         noise: Field = gaussian_filter(
             self.rng.standard_normal(self.x.shape, dtype=np.float32), grain, truncate=2.5
         )
@@ -258,7 +258,7 @@ def _draw_chest_tube(canvas: _Canvas, finding: PhantomFinding) -> None:
 
 
 def _is_in_the_anatomy(canvas: _Canvas, finding: PhantomFinding) -> None:
-    """Cardiomegaly and hyperinflation shape the heart and lungs themselves."""
+    """Draw nothing: cardiomegaly and hyperinflation change the heart and lungs themselves."""
 
 
 _DRAW = {

@@ -1,18 +1,16 @@
-"""The exact errors between what two reports state, in ReXVal's six categories.
+"""Exact errors between the findings of two reports, in ReXVal's six categories.
 
 Source of the categories: Yu et al. 2023, "Evaluating progress in automatic chest X-ray radiology
 report generation", the error scheme of the ReXVal study.
 
-Which errors of a phantom report matter, by a rule.
+Radiologists judge whether an error changes the treatment of the patient. Nobody treats a phantom,
+so `split_errors` uses a convention for which errors are significant:
 
-Radiologists judge whether an error changes what is done for the patient. Nobody treats a phantom,
-so the rule is a convention, made once and stated here:
-
-- A false or omitted finding is significant unless it is mild, of severity 1.
-- A wrong location is significant where the side differs, insignificant where the zone alone does.
-- A wrong severity is significant where it is two steps off, as mild for severe.
-- A false or omitted comparison is significant where either report calls the finding new or
-  increased, for that is what would be acted on.
+- A false or omitted finding is significant unless it is mild (severity 1).
+- A wrong location is significant if the side differs, insignificant if only the zone differs.
+- A wrong severity is significant if it is two steps off, as mild for severe.
+- A false or omitted comparison is significant if either report calls the finding new or increased,
+  because a clinician would act on that.
 """
 
 from collections.abc import Iterable, Sequence
@@ -34,15 +32,15 @@ from vlscore.data.phantom.scene import (
 
 @dataclass(frozen=True)
 class ErrorCounts:
-    """How often a candidate errs in each category, against a reference.
+    """Number of a candidate's errors in each category, against a reference.
 
     Attributes:
-        false_finding: states a finding that the reference does not.
-        omitted_finding: leaves out a finding that the reference states.
+        false_finding: a finding that the reference does not have.
+        omitted_finding: a finding of the reference that the candidate leaves out.
         wrong_location: same finding on another side or in another zone.
         wrong_severity: same finding of another severity.
-        false_comparison: states a change that the reference does not state so.
-        omitted_comparison: leaves out a change that the reference states.
+        false_comparison: a change that the reference does not have, or has otherwise.
+        omitted_comparison: a change of the reference that the candidate leaves out.
     """
 
     false_finding: int = 0
@@ -63,9 +61,9 @@ class ErrorCounts:
 def count_errors(
     candidate: Iterable[PhantomFinding], reference: Iterable[PhantomFinding]
 ) -> ErrorCounts:
-    """Errors of the findings a candidate states against those the reference states.
+    """Count the errors of a candidate's findings against those of the reference.
 
-    A finding that only one of them states is one error, whatever attributes it has.
+    A finding that only one of them has is one error, whatever its attributes.
 
     >>> left = PhantomFinding("effusion", "left", None, 1)
     >>> right = PhantomFinding("effusion", "right", None, 3)
@@ -86,7 +84,7 @@ def count_errors(
 
 
 def pair_errors(stated: Sequence[Iterable[PhantomFinding]]) -> NDArray[np.float32]:
-    """Total errors between every two of n sets of findings, (n, n), candidate by row."""
+    """Count all errors between every two of n sets of findings, (n, n), candidate by row."""
     table = np.stack([_codes(findings) for findings in stated])
     candidate, reference = table[:, None], table[None]
     there, true = candidate[..., 0] > 0, reference[..., 0] > 0
@@ -101,7 +99,7 @@ def pair_errors(stated: Sequence[Iterable[PhantomFinding]]) -> NDArray[np.float3
 
 
 def _codes(findings: Iterable[PhantomFinding]) -> NDArray[np.int8]:
-    """(kinds, 5) numbers: presence, side, zone, severity, change; 0 where there is none."""
+    """Encode findings as (kinds, 5): presence, side, zone, severity, change; 0 for absent."""
     codes = np.zeros((len(KINDS), 5), dtype=np.int8)
     for f in findings:
         codes[_POSITION[f.kind]] = (
@@ -124,9 +122,9 @@ _POSITION = {kind: position for position, kind in enumerate(KINDS)}
 def corrupt(
     rng: np.random.Generator, reference: Iterable[PhantomFinding], errors: int
 ) -> tuple[PhantomFinding, ...]:
-    """Findings that differ from the reference by exactly `errors` errors, of random categories.
+    """Return findings that differ from the reference by exactly `errors` random errors.
 
-    Raises ValueError if the reference is too small for that many errors.
+    Raises: ValueError if the reference is too small for that many errors.
     """
     true = tuple(reference)
     for _ in range(1000):
@@ -144,7 +142,7 @@ def corrupt(
 def _edit(
     rng: np.random.Generator, findings: tuple[PhantomFinding, ...]
 ) -> tuple[PhantomFinding, ...]:
-    """One random change of a set of findings: add, drop, or alter an attribute of one."""
+    """Make one random change to a set of findings: add, drop, or alter an attribute of one."""
     action = rng.choice(["add", "drop", "location", "severity", "change"])
     if action == "add" or not findings:
         return add_finding(rng, findings)
@@ -158,7 +156,7 @@ def _edit(
 def add_finding(
     rng: np.random.Generator, findings: tuple[PhantomFinding, ...]
 ) -> tuple[PhantomFinding, ...]:
-    """The findings and one of another kind; the same where one film can show no more."""
+    """Add a finding of another kind; return the same findings if one film can show no more."""
     present = {finding.kind for finding in findings}
     absent = [kind for kind in KINDS if kind not in present and compatible(present | {kind})]
     if not absent:
@@ -187,7 +185,7 @@ _ACTED_ON = {"new", "increased"}
 def split_errors(
     candidate: Iterable[PhantomFinding], reference: Iterable[PhantomFinding]
 ) -> dict[bool, ErrorCounts]:
-    """The errors of `count_errors`, the significant ones under True, the others under False.
+    """Split the errors of `count_errors`: significant ones under True, the others under False.
 
     >>> mild, severe = (PhantomFinding("edema", severity=level) for level in (1, 3))
     >>> found = split_errors([severe], [mild])

@@ -1,6 +1,6 @@
-"""What is in a synthetic chest: the findings a report may state, and how the film was taken.
+"""Synthetic chest: its findings, how the film was taken, and reports of it.
 
-Reports of a scene, in radiologists' words: many phrasings, any order, exact content.
+Reports are written in radiologists' words: many phrasings, any order, exact content.
 """
 
 import re
@@ -23,10 +23,10 @@ CHANGES = ("new", "increased", "decreased", "unchanged")
 
 @dataclass(frozen=True)
 class Kind:
-    """Which attributes a kind of finding has, and how common it is.
+    """Attributes and frequency of a kind of finding.
 
     Attributes:
-        sides, zones, severities: the values it can take; empty where it has no such attribute.
+        sides, zones, severities: possible values; empty if it has no such attribute.
         weight: relative frequency among findings.
         device: whether it is a support device.
     """
@@ -57,21 +57,21 @@ KINDS: dict[str, Kind] = {
     "chest_tube": Kind(SIDES, weight=0.5, device=True),
 }
 
-# Pairs that one film cannot show, or shows as one thing: they never occur together.
+# Pairs that one film cannot show, or shows in the same way: they never occur together.
 _EXCLUSIVE = ({"cardiomegaly", "hyperinflation"}, {"edema", "hyperinflation"})
 
 
 @dataclass(frozen=True, order=True)
 class PhantomFinding:
-    """One finding, as a report states it.
+    """One finding with its attributes.
 
     Attributes:
         kind: a key of KINDS.
-        side: "left", "right", "bilateral"; None where the kind has no side.
-        zone: "upper", "middle", "lower"; None where the kind has none.
-        severity: 1 (least) to 3; None where the kind has none.
-        change: against a prior film: "new", "increased", "decreased", "unchanged"; None where no
-            comparison is stated.
+        side: "left", "right", "bilateral"; None if the kind has no side.
+        zone: "upper", "middle", "lower"; None if the kind has none.
+        severity: 1 (least) to 3; None if the kind has none.
+        change: change since a prior film: "new", "increased", "decreased", "unchanged"; None
+            without a comparison.
     """
 
     kind: str
@@ -83,7 +83,7 @@ class PhantomFinding:
 
 @dataclass(frozen=True)
 class Acquisition:
-    """How the film was taken and of whom; changes the picture, not the report.
+    """Body and exposure of the film; they change the picture, not the report.
 
     Attributes:
         habitus: width of the chest, around 1.
@@ -91,7 +91,7 @@ class Acquisition:
         inspiration: depth of the breath, in [-1, 1].
         exposure: overall darkness, around 1.
         noise: standard deviation of the quantum noise, in grey levels of [0, 1].
-        seed: of everything random in the picture.
+        seed: seed of everything random in the picture.
     """
 
     habitus: float
@@ -116,7 +116,7 @@ class Scene:
 def sample_finding(
     rng: np.random.Generator, kind: str, *, compared: bool = False
 ) -> PhantomFinding:
-    """A finding of that kind with random attributes; `compared` states a change half the time."""
+    """Draw a finding of that kind; with `compared` it has a change half of the time."""
     spec = KINDS[kind]
     change = None
     if compared and not spec.device and rng.random() < 0.5:
@@ -131,7 +131,7 @@ def sample_finding(
 
 
 def sample_scene(rng: np.random.Generator, *, normal: float = 0.15) -> Scene:
-    """A random scene; a share `normal` of them has no finding, the rest one to six."""
+    """Draw a random scene; a share `normal` of them has no finding, the rest one to six."""
     findings: list[PhantomFinding] = []
     if rng.random() >= normal:
         compared = rng.random() < 0.4
@@ -149,7 +149,7 @@ def sample_scene(rng: np.random.Generator, *, normal: float = 0.15) -> Scene:
 
 
 def compatible(kinds: set[str]) -> bool:
-    """Whether one film can show all these kinds."""
+    """Return True if one film can show all these kinds."""
     return not any(pair <= kinds for pair in _EXCLUSIVE)
 
 
@@ -173,7 +173,7 @@ Split = Literal["train", "held_out"]
 
 @cache
 def phrasings() -> dict[str, Any]:
-    """The table of phrasings, as in phrasings.toml."""
+    """Return the table of phrasings, as in phrasings.toml."""
     with Path(__file__).with_name("phrasings.toml").open("rb") as stream:
         return tomllib.load(stream)
 
@@ -186,13 +186,13 @@ def write_report(
     negatives: float = 0.35,
     others: float = 0.15,
 ) -> str:
-    """A report that states exactly these findings, each once, in random order and words.
+    """Write a report with exactly these findings, each once, in random order and words.
 
     Args:
-        findings: what to state.
+        findings: findings of the report.
         split: "train" or "held_out" phrasings; no sentence pattern is in both.
-        negatives: chance of each true negative statement; a report is never empty.
-        others: chance of each non-clinical sentence.
+        negatives: probability of each true negative statement; a report is never empty.
+        others: probability of each non-clinical sentence.
     """
     stated = list(findings)
     sentences = [sentence_for(rng, finding, split) for finding in stated]
@@ -204,7 +204,7 @@ def write_report(
 
 
 def sentence_for(rng: np.random.Generator, finding: PhantomFinding, split: Split = "train") -> str:
-    """One sentence that states the finding with all its attributes."""
+    """Write one sentence about the finding with all its attributes."""
     table = phrasings()
     entry = table[finding.kind]
     severity, scale = str(finding.severity), entry["scale"]
@@ -248,7 +248,7 @@ _PLURALS = (
 
 
 def _tidy(sentence: str, *, plural: bool) -> str:
-    """Agreement and capitals."""
+    """Correct agreement in number, and capitals."""
     if plural:
         for pattern, replacement in _PLURALS:
             sentence = re.sub(pattern, replacement, sentence)
