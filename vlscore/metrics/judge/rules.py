@@ -255,7 +255,7 @@ class _ReportComparison:
         return errors, covered
 
     def _silence(self) -> list[ErrorItem]:
-        """Return the error of a candidate without a word about the chest, if the reference has one."""
+        """Return the error of a candidate silent about the chest, if the reference is not."""
         if _speaks(self._candidate) or not _speaks(self._reference):
             return []
         return [

@@ -156,7 +156,7 @@ def _cosines(
 
 
 def _counts(sums: Values) -> tuple[Values, Values, Values]:
-    """Split (k, 3 * 14) sums into true positives, false positives, false negatives, (k, 14) each."""
+    """Split (k, 3 * 14) sums into true positives, false positives, false negatives: (k, 14)."""
     tp, fp, fn = (sums[:, k * _OBSERVATIONS : (k + 1) * _OBSERVATIONS] for k in range(3))
     return tp, fp, fn
 

@@ -50,7 +50,7 @@ _Pair = tuple[str, str]
 
 
 class GreenProvider(LocalWeightsProvider):
-    """Provider of GREEN; it judges each distinct pair once, and an unreadable answer is a failure."""
+    """Provider of GREEN; it judges each distinct pair once; an unreadable answer is a failure."""
 
     library = "transformers"
 

@@ -23,8 +23,8 @@ NER_VARIABLE = "VLSCORE_RATESCORE_NER"
 SYNONYMS_VARIABLE = "VLSCORE_RATESCORE_SYNONYMS"
 
 # Weights of a matched pair of entities by their types. "neg_weight" multiplies the similarity if
-# one of the two types denies what the other affirms. The authors found the weights by a search against
-# ratings of whole reports ("long") and of sentences ("short"); RaTEScore 0.6.0, scorer.py,
+# one of the two types denies what the other affirms. The authors found the weights by a search
+# against ratings of whole reports ("long") and of sentences ("short"); RaTEScore 0.6.0, scorer.py,
 # DEFAULT_MATRIX_LONG and DEFAULT_MATRIX_SHORT. Rows are the types of the entities that are matched,
 # columns the types of the entities to which they are matched, in this order.
 TYPES = ("ABNORMALITY", "ANATOMY", "DISEASE", "NON-ABNORMALITY", "NON-DISEASE")
@@ -67,7 +67,7 @@ _OPPOSITES = {
 
 
 class RaTEScoreProvider(LocalWeightsProvider):
-    """Provider of RaTEScore; it reads each distinct report and encodes each distinct entity once."""
+    """Provider of RaTEScore; it reads each distinct report, and encodes each entity, once."""
 
     library = "transformers"
 

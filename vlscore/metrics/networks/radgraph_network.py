@@ -209,7 +209,7 @@ def _behind_zero(scores: Tensor) -> Tensor:
 
 
 def _layers(tensors: Mapping[str, Tensor], name: str) -> list[tuple[Tensor, Tensor]]:
-    """Return the layers of AllenNLP's Sequential(FeedForward, Linear), wrapped in TimeDistributed."""
+    """Return the layers of AllenNLP's Sequential(FeedForward, Linear) in TimeDistributed."""
     return [
         *_stack(tensors, f"{name.format(0)}._module"),
         _linear(tensors, f"{name.format(1)}._module"),
