@@ -32,7 +32,7 @@ from vlscore.metrics import find_metric, triangle_area
 from vlscore.stats import auc
 
 TEST_SEEDS, VALIDATION_SEED = (101, 102, 103), 2
-SUPERVISED = "phantom-supervised (upper bound, told the answer)"
+SUPERVISED = "phantom-supervised (in-sample upper bound)"
 SPACES = {"": None, " in the shared space": 1.0}
 METRICS = (
     "vlscore",

@@ -105,7 +105,7 @@ def judge(
 
 
 _TOLD = (
-    "Upper bound, told the answer: its report tower was regressed onto these error counts. "
+    "In-sample upper bound: its report tower was regressed onto these error counts. "
     "Encoders that were not: [phantom_image_use.md](phantom_image_use.md)."
 )
 _NOT_TOLD = "The bundled default; it learned from pairs of images and reports alone."

@@ -74,7 +74,7 @@ def pairs_of(reports: dict[str, str]) -> list[Pair]:
 
 
 _TOLD = (
-    "Upper bound, told the answer: it was taught that fillers and [UNK] are harmless and errors "
+    "In-sample upper bound: it was taught that fillers and [UNK] are harmless and errors "
     "count. More encoders that were not: [phantom_image_use.md](phantom_image_use.md)."
 )
 _NOT_TOLD = "It learned from pairs of images and reports alone."

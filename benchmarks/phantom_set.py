@@ -11,7 +11,7 @@ from vlscore.data import PhantomFinding, corrupt, render, split_errors, write_re
 from vlscore.data.phantom.phantom_pairs import scene_at, write_png
 
 # The encoder phantom-supervised was trained on the numbers of errors between phantom reports.
-TOLD = "upper bound, told the answer"
+TOLD = "in-sample upper bound"
 
 
 def rows_of_errors(

@@ -159,7 +159,7 @@ def test_a_fitted_composite_is_a_metric_and_is_named_where_it_was_told_the_answe
     use = Scorer(metrics=f"composite:{file},bleu-1")
     told = run_alignment(pairs, tmp_path / "told", scorer=use, resamples=30)
     name = told.result.agreements[0].metric
-    assert name == f"composite(file={file}) (upper bound, told the answer)"
+    assert name == f"composite(file={file}) (in-sample upper bound)"
     assert any("36 of these 36 pairs" in note for note in told.notes)
     agreement = told.result.agreements[0].by_study["tau_b"].estimate
     assert agreement == pytest.approx(first.fit.told.estimate, abs=1e-12)

@@ -212,7 +212,7 @@ def test_a_composite_is_fitted_and_then_named_like_any_metric(command, ratings, 
     judged = ("align", ratings, "-o", tmp_path / "judged", "-m", f"composite:{file}")
     done = command(*judged, "--resamples", 20)
     assert done.exit_code == 0, done.output
-    assert "upper bound, told the answer" in done.stdout
+    assert "in-sample upper bound" in done.stdout
     assert "20 of these 20 pairs" in done.stderr
     studies = write_csv(
         tmp_path / "studies.csv", [{"id": 1, "reference": "No edema.", "candidate": "Edema."}]

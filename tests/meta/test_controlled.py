@@ -171,7 +171,7 @@ def test_a_run_writes_tables_and_is_not_done_twice(tmp_path):
     assert [row["id"] for row in content["failures"]] == ["r6"]
     titles = [table.title for table in run.headlines]
     assert titles == ["Do sentences agree? Pleural Effusion", "Unmentioned against negative"]
-    assert "findings-f1 (upper bound, told the answer)" in run.headlines[0].text()
+    assert "findings-f1 (in-sample upper bound)" in run.headlines[0].text()
     assert "bleu-1: Pleural Effusion" in (run.folder / "tables.md").read_text(encoding="utf-8")
     again = run_controlled(open_reports(table), tmp_path / "out", scorer, **options)
     assert again.unchanged

@@ -1,6 +1,7 @@
-"""The embedded triples that image-aware metrics are computed from.
+"""Inputs and results of a metric: embeddings, batches of studies, computed columns.
 
-What a metric is given, and what it gives.
+`EmbeddingTriples` holds the embeddings of image, candidate and reference. `Batch` is the input of a
+provider, `Computed` what it returns, and `MetricValues` the checked result of a plan.
 """
 
 import math
@@ -26,7 +27,7 @@ class EmbeddingTriples:
             where no metric looks at them.
         signature: what the embeddings depend on (encoder, checksum, policies): a Signature, or
             the same as printed.
-        C: the encoder's constant of VLScore, a positive number; None where nobody stated one.
+        C: the encoder's constant of VLScore, a positive number; None if it is unknown.
         failures: row -> why it has no embeddings; such rows hold nan.
 
     Raises: InvalidSetting where shapes differ, or C is not a positive number.
@@ -54,12 +55,12 @@ class EmbeddingTriples:
 
     @property
     def facts(self) -> Signature:
-        """The signature as a value."""
+        """Return the signature as a `Signature`, parsed if it was printed."""
         assert isinstance(self.signature, Signature)
         return self.signature
 
     def take(self, rows: Sequence[int]) -> "EmbeddingTriples":
-        """The triples of some rows."""
+        """Return the triples of the rows named."""
         chosen = list(rows)
         parts: dict[str, Any] = {
             name: None if getattr(self, name) is None else getattr(self, name)[chosen]
@@ -70,7 +71,7 @@ class EmbeddingTriples:
 
 
 def check_constant(C: Any) -> None:
-    """Raises InvalidSetting unless C is None or a finite positive number."""
+    """Raise InvalidSetting unless C is None or a finite positive number."""
     if C is None:
         return
     if isinstance(C, bool) or not isinstance(C, int | float) or not (C > 0 and math.isfinite(C)):
@@ -82,7 +83,7 @@ Values = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """n studies as metrics see them; one text policy has been applied to all texts already.
+    """Batch of n studies, to all texts of which the text policy has been applied.
 
     Attributes:
         candidates: n generated reports; an empty one is scored, not refused.
@@ -90,9 +91,9 @@ class Batch:
         embeddings: of the same studies; None where no metric looks at them.
         artefacts: name -> one value for each candidate and one for each reference.
         values: for a metric that is computed from others, the values of each of its `inputs`,
-            under what stands there.
-        annotations: where what networks read in reports is kept between runs.
-        fitted: what the metric at hand was fitted to, as its provider's `fit` returned it; None
+            under the key that `inputs` has for it.
+        annotations: cache of what networks read in reports, shared by several runs.
+        fitted: what the current metric was fitted to, as its provider's `fit` returned it; None
             for a metric that is not fitted.
 
     Raises: InvalidSetting where lengths differ.
@@ -120,7 +121,7 @@ class Batch:
         return len(self.candidates)
 
     def pairs(self) -> list[tuple[str, str]]:
-        """(candidate, reference) of each study; raises InvalidSetting where there are none."""
+        """Return (candidate, reference) of each study; raise InvalidSetting without references."""
         if self.references is None:
             raise InvalidSetting(
                 "this metric looks at references, and there are none; its definition must say so: "
@@ -131,7 +132,7 @@ class Batch:
 
 @dataclass(frozen=True, eq=False)
 class Computed:
-    """What a provider computed for n candidates.
+    """Result of a provider for n candidates, not yet checked.
 
     Attributes:
         columns: one (n,) array for each output of the metric, in their order.
@@ -166,7 +167,7 @@ class MetricValues:
 
     @property
     def headline(self) -> Values:
-        """(n,) the metric's first number."""
+        """Return (n,) the metric's first number."""
         return self.columns[str(self.metric)]
 
     def __len__(self) -> int:
@@ -174,9 +175,9 @@ class MetricValues:
 
 
 def as_texts(name: str, texts: Any) -> list[str]:
-    """A list of texts from a list, tuple, numpy array or pandas Series of them.
+    """Return a list of texts from a list, tuple, numpy array or pandas Series of them.
 
-    Raises: InvalidReport where it is one text, or holds something else than texts.
+    Raises: InvalidReport if it is one text, or holds anything but texts.
     """
     if isinstance(texts, str | bytes):
         raise InvalidReport(f"{name} is a list of reports, not one text")

@@ -1,8 +1,8 @@
-"""Values of metrics that were computed elsewhere, as every command reads them.
+"""Metric values that were computed outside vlscore, read from a table.
 
-`align`, `compare` and `sensitivity` take a table of values. They differ in what a row is.
-They agree in the rest: a cell that is no number costs its own value, rows of nothing that is looked
-at are counted, and a note names the metrics whose direction was guessed.
+`align`, `compare` and `sensitivity` take such a table. What a row describes differs between them;
+the rest is the same: a cell that is not a number only loses its own value, rows that belong to no
+study or pair of the run are counted, and a note names the metrics whose direction was guessed.
 """
 
 import math
@@ -18,17 +18,17 @@ from vlscore.metrics.registry import metric_from_file
 
 
 class ValueColumns:
-    """The metrics of a table of values.
+    """Metric columns of a table of values.
 
-    A metric that has the name of one of vlscore, also with parameters, has its direction. Of others
-    larger values are better unless they are named.
+    A column named like a metric of vlscore, also with parameters, has that metric's direction. For
+    any other column larger values are better, unless `lower_is_better` names it.
 
     Args:
-        path: of the table.
-        names: its metrics.
-        lower_is_better: metrics of which smaller values are better.
+        path: path of the table.
+        names: its metric columns.
+        lower_is_better: metrics for which smaller values are better.
 
-    Raises: InvalidSetting where a name in `lower_is_better` is no metric of the table.
+    Raises: InvalidSetting if a name in `lower_is_better` is not a column of the table.
     """
 
     def __init__(
@@ -44,17 +44,17 @@ class ValueColumns:
 
     @property
     def signature(self) -> Signature:
-        """What the values depend on: the file's name and the first digits of its sha256."""
+        """Return what the values depend on: the file's name and first digits of its sha256."""
         name = self.path.name.replace("|", "/").replace("\n", " ")
         return Signature("values").plus(file=name, sha256=file_digest(self.path)[:8])
 
     def is_higher_better(self, name: str) -> bool:
-        """The direction of a metric: as named, as vlscore knows it, else larger is better."""
+        """Return the direction of a metric: as set, else as vlscore defines it, else True."""
         known = known_metric(name)
         return name not in self._lower and (known is None or known.higher_is_better)
 
     def value(self, row: int, cell: Any, column: str) -> tuple[float, str | None]:
-        """A number and None, or nan and why there is no number.
+        """Return (number, None), or (nan, the reason why there is no number).
 
         Args:
             row: number in the table, for messages.
@@ -69,17 +69,17 @@ class ValueColumns:
 
     @property
     def lacking(self) -> str:
-        """Why something has no value of which the table has no cell."""
+        """Return why a study or pair that the table does not contain has no value."""
         return f"{self.path} has no value"
 
     def pass_over(self) -> None:
-        """Count a row of something that is not looked at."""
+        """Count a row that belongs to no study or pair of this run."""
         self._others += 1
 
     def notes(self, looked_at: str) -> list[str]:
-        """What a user should know of the table, after its last row.
+        """Return what a user should know about the table, after its last row was read.
 
-        Args: looked_at: what rows are of, as in "rated pair".
+        Args: looked_at: what a row describes, as in "rated pair".
         """
         found = []
         if self._others:
@@ -98,7 +98,7 @@ class ValueColumns:
 
 
 def known_metric(name: str) -> Metric | None:
-    """The metric of vlscore that a header names, None where it names none.
+    """Return the metric of vlscore that a column header names, or None.
 
     A header must not name modules to be imported, nor files to be opened.
     """

@@ -1,4 +1,4 @@
-"""Which sentences a score is made of: what each sentence costs, and what nothing answers."""
+"""Explanations of a score: how much each sentence of candidate and reference costs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from vlscore.metrics.scorer_inputs import items_of
 
 Values = NDArray[np.float64]
 
-# A report counts as the sum of its sentences where the difference is below this share of it.
+# A report vector counts as the sum of its sentences if the difference is below this share of it.
 _ADDITIVE = 1e-4
 # Points of Gauss and Legendre on the way from the reference to the candidate, and the step of the
 # derivatives as a share of its length: exact for scores that are quadratic in the candidate.
@@ -30,16 +30,16 @@ _STEP = 1e-4
 
 @dataclass(frozen=True)
 class SentenceShare:
-    """What one sentence does to a score.
+    """Contribution of one sentence to a score.
 
     Attributes:
-        text: of the sentence.
-        start, end: its characters in the text that was scored.
+        text: the sentence.
+        start, end: its character positions in the text that was scored.
         share: what the sentence costs, in the units of the metric, positive where it makes the
             score worse. With the method "additive" all shares of a study add up to the difference
             between the score of the reference, taken as a candidate, and that of the candidate.
         deletion: of a candidate's sentence, how much better the score is without it; of a
-            reference's sentence, how much better it is where the candidate states it too.
+            reference's sentence, how much better the score is if the candidate states it too.
     """
 
     text: str
@@ -51,15 +51,15 @@ class SentenceShare:
 
 @dataclass(frozen=True)
 class Explanation:
-    """A score taken apart.
+    """Explanation of one study's score, sentence by sentence.
 
     Attributes:
-        metric: whose score it is.
-        score: of the candidate.
+        metric: name of the metric.
+        score: score of the candidate.
         best: the score of a candidate that is the reference, word for word.
-        candidate: its sentences in order; a large share is an error.
-        reference: its sentences in order; a large share is one that nothing in the candidate
-            answers.
+        candidate: sentences of the candidate in order; a large share marks an error.
+        reference: sentences of the reference in order; a large share marks a sentence to which
+            nothing in the candidate corresponds.
         method: "additive" where both reports are the sums of their sentences; else "deletion",
             and each share is what deletion gives.
         signature: what the score depends on.
@@ -81,7 +81,7 @@ class Explanation:
         return "\n".join([*lines, f"shares by {self.method}", self.signature])
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data, ready for json."""
+        """Return plain data that json can write."""
         sides = {"candidate": self.candidate, "reference": self.reference}
         return {
             **{name: getattr(self, name) for name in ("metric", "score", "best", "method")},
@@ -91,14 +91,14 @@ class Explanation:
 
 
 def explain(image: Any, candidate: str, reference: str, **options: Any) -> Explanation:
-    """Take the score of one study apart into its sentences.
+    """Explain the score of one study by its sentences.
 
     Where report vectors are the sums of their sentences' (encoders of the style "judging", "gloria"
     or "limitr"), a sentence's share is its part of the way from the reference to the candidate:
     integrated gradients (Sundararajan, Taly and Yan, ICML 2017) along the line between both, so
     that the shares of the candidate's and the reference's sentences add up to what the candidate
-    loses. For other encoders, and for metrics of texts, it is what deletion gives: the score
-    without the sentence, or with the reference's sentence added, less the score.
+    loses. For other encoders, and for metrics of texts, the share is measured by deletion: the
+    score without the sentence, or with the reference's sentence added, minus the score.
 
     Args:
         image: as in `score`; None for metrics that look at no image.
@@ -112,7 +112,7 @@ def explain(image: Any, candidate: str, reference: str, **options: Any) -> Expla
 
 
 def explain_with(scorer: Scorer, image: Any, candidate: str, reference: str) -> Explanation:
-    """As `explain`, with a scorer that is there."""
+    """Explain as `explain` does, with a scorer that is already loaded."""
     metric = scorer.metrics[0]
     if not metric.uses_reference:
         raise InvalidSetting(f"{metric} looks at no reference, so that nothing can be compared")
@@ -127,16 +127,16 @@ def explain_with(scorer: Scorer, image: Any, candidate: str, reference: str) -> 
     )
     if scorer.embedder is not None and metric.uses_embeddings:
         shown = None if rows[0][0] is None else StudyViews(rows[0][0])
-        parts: _Parts = _EmbeddedParts(scorer, scorer.embedder, metric, texts, shown)
+        parts: _SentenceCosts = _EmbeddedCosts(scorer, scorer.embedder, metric, texts, shown)
     else:
-        parts = _TextParts(scorer, metric, texts)
+        parts = _TextCosts(scorer, metric, texts)
     return parts.explanation(str(scorer.signatures[str(metric)]))
 
 
-class _Parts:
-    """The sentences of two reports, and how much worse other candidates are than a perfect one.
+class _SentenceCosts:
+    """Sentences of two reports, and how much worse other candidates are than the reference.
 
-    Args: texts: of the candidate and of the reference.
+    Args: texts: those of the candidate and of the reference.
     """
 
     method = "deletion"
@@ -146,11 +146,11 @@ class _Parts:
         self.sentences = [split_sentences(text) for text in texts]
 
     def losses(self, candidates: Sequence[str]) -> Values:
-        """(n,) scores of candidates against the reference, turned so that more is worse."""
+        """Return (n,) scores of candidates against the reference; the sign makes more worse."""
         raise NotImplementedError
 
     def shares(self) -> tuple[Values, Values] | None:
-        """What each sentence of the candidate and of the reference costs; None by deletion."""
+        """Return the cost of each sentence of both reports; None if only deletion works."""
         return None
 
     def explanation(self, signature: str) -> Explanation:
@@ -174,8 +174,8 @@ class _Parts:
         return Explanation(str(self.metric), score, best, both[0], both[1], self.method, signature)
 
 
-class _TextParts(_Parts):
-    """Of a metric that looks at texts alone."""
+class _TextCosts(_SentenceCosts):
+    """Sentence costs of a metric that looks at texts alone."""
 
     def losses(self, candidates: Sequence[str]) -> Values:
         batch = Batch(list(candidates), [self.texts[1]] * len(candidates), None)
@@ -184,8 +184,8 @@ class _TextParts(_Parts):
         return losses
 
 
-class _EmbeddedParts(_Parts):
-    """Of a metric that looks at embeddings."""
+class _EmbeddedCosts(_SentenceCosts):
+    """Sentence costs of a metric that looks at embeddings."""
 
     def __init__(
         self,
@@ -237,7 +237,7 @@ class _EmbeddedParts(_Parts):
         return losses
 
     def _integrated(self, start: Tensor, end: Tensor, parts: Tensor) -> Values:
-        """(k,) of k vectors that add up to end - start, what each adds to the loss on the way."""
+        """Return (k,): what each of k vectors, whose sum is end - start, adds to the loss."""
         way = float(torch.linalg.vector_norm(end - start))
         lengths = torch.linalg.vector_norm(parts, dim=1, keepdim=True)
         if way == 0 or not len(parts):
@@ -258,13 +258,13 @@ class _EmbeddedParts(_Parts):
 
 
 def _adds_up(sentences: Tensor, whole: Tensor) -> bool:
-    """Whether a report is the sum of its sentences."""
+    """Return whether a report's vector is the sum of its sentences' vectors."""
     apart = torch.linalg.vector_norm(sentences.sum(0) - whole)
     return bool(apart <= _ADDITIVE * torch.linalg.vector_norm(whole))
 
 
 def _vectors(embedded: Any) -> Tensor:
-    """(n, d) float64; raises the error of the first that could not be embedded."""
+    """Return (n, d) float64; raise the error of the first text that could not be embedded."""
     failures: Mapping[int, Exception] = embedded.failures
     for error in failures.values():
         raise error

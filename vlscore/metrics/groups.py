@@ -6,7 +6,7 @@ from vlscore.core import Registry, plain_name
 from vlscore.errors import VLScoreError
 from vlscore.metrics.metric import Metric
 
-# Whether a metric of these settings belongs to the group.
+# Function that decides whether a metric belongs to the group.
 _Belongs = Callable[[Metric], bool]
 
 GROUPS: dict[str, tuple[str, _Belongs]] = {
@@ -25,14 +25,14 @@ GROUPS: dict[str, tuple[str, _Belongs]] = {
 def members_of(
     name: str, metrics: Registry[Metric], missing: Callable[[Metric], str | None]
 ) -> list[Metric] | None:
-    """Return the metrics of a group, in the registry's order; None where no group has the name.
+    """Return the metrics of a group, in the registry's order; None if no group has the name.
 
-    A group holds free metrics alone, and those alone whose library is there.
+    A group holds only free metrics whose library is installed.
 
     Args:
-        name: in any spelling.
-        metrics: all there are.
-        missing: why a metric cannot run here; None where it can.
+        name: name of the group, in any spelling.
+        metrics: all registered metrics.
+        missing: function that returns why a metric cannot run here, or None if it can.
     """
     group = GROUPS.get(plain_name(name))
     if group is None:

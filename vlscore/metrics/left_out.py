@@ -1,4 +1,4 @@
-"""Metrics that a run of every free metric leaves out, in one line."""
+"""One line about the metrics that a run of every free metric leaves out."""
 
 import re
 from collections.abc import Mapping
@@ -7,7 +7,7 @@ _SHOWN = 4
 
 
 def left_out_line(reasons: Mapping[str, str]) -> str:
-    """Return one sentence about the metrics that are left out; equal reasons are grouped.
+    """Return one sentence that names the metrics left out, grouped by reason.
 
     Args: reasons: metric -> why, as `usable_metrics` returns them.
 

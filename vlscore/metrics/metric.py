@@ -1,4 +1,4 @@
-"""What a metric is, apart from the library that computes it."""
+"""Definition of a metric, apart from the library that computes it."""
 
 import math
 from dataclasses import dataclass, field, replace
@@ -19,11 +19,11 @@ class Parameter:
 
     Attributes:
         name: as written in "bleu-4(smoothing=exp)".
-        default: the value where none is given.
+        default: the value if the user sets none.
         description: what it changes.
-        choices: the values it can take; empty where any value of the type will do.
-        kind: type of the values; default: that of `default`.
-        above: values must be finite and greater than this; None where any will do.
+        choices: the values it can take; empty if any value of the type is allowed.
+        kind: type of the values; default: the type of `default`.
+        above: values must be finite and greater than this; None if there is no limit.
     """
 
     name: str
@@ -34,7 +34,7 @@ class Parameter:
     above: float | None = None
 
     def parse(self, value: Any) -> Any:
-        """A value of the parameter's type; raises InvalidSetting for any other."""
+        """Convert a value to the parameter's type; raise InvalidSetting if that fails."""
         kind = self.kind or type(self.default)
         if value is None and self.default is None:
             return None
@@ -54,13 +54,13 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Output:
-    """One number that a metric gives.
+    """One number that a metric computes for a candidate.
 
     Attributes:
         name: as in "precision"; the column is then "findings-f1.precision".
         description: one sentence.
         higher_is_better: direction.
-        bounds: smallest and largest possible value, None where there is no bound.
+        bounds: smallest and largest possible value, None if there is no bound.
     """
 
     name: str
@@ -74,31 +74,31 @@ _TUPLES = ("bounds", "artefacts", "inputs", "parameters", "further", "corpus", "
 
 @dataclass(frozen=True)
 class Metric:
-    """One number, or several, for a candidate report.
+    """Definition of a metric: one number, or several, for a candidate report.
 
-    A metric is a value: equal ones print alike, and it can be the key of a dict.
+    Metrics are values: equal ones print alike, and a metric can be the key of a dict.
 
     Attributes:
-        name: what the registry calls it; its first number stands under that name.
+        name: name in the registry, and of the column with its first number.
         description: one sentence.
         higher_is_better: direction of the first number.
-        bounds: its smallest and largest possible value, None where there is no bound.
+        bounds: its smallest and largest possible value, None if there is no bound.
         uses_image, uses_reference: what the value depends on besides the candidate.
         citation: where it was published.
-        artefacts: what is made of texts or images before it, each once: "embeddings", or a name in
-            `vlscore.metrics.artefacts`.
+        artefacts: what must be made of texts or images first, once for all metrics: "embeddings",
+            or the name of an `Artefact` (`vlscore.metrics.provider`).
         inputs: other metrics whose values it is computed from, by name or as objects.
-        passed: (input, its parameter, parameter of this metric): what is chosen for this metric's
-            parameter is chosen for the input's.
+        passed: (input, its parameter, parameter of this metric): the value of this metric's
+            parameter is also the value of the input's parameter.
         parameters: what can be set; `chosen` holds the values that differ from the defaults.
         further: numbers for a candidate besides the first.
         statistics: how many sums over candidates the corpus values are computed from; 0 for none.
-        corpus: values of a whole corpus that are no mean over candidates, such as corpus BLEU.
-        reference_scores_best: whether a candidate that equals its reference scores better than any
+        corpus: values of a whole corpus that are not a mean over candidates, such as corpus BLEU.
+        reference_scores_best: whether a candidate equal to its reference scores better than any
             about something else; the contract then tests it.
-        cost: "free", "model" where a neural network runs, "paid" where a service asks for money.
-            Only free metrics run without being named.
-        provider: what computes it, for a metric of a user's own; None for one of ours.
+        cost: "free", "model" if a neural network runs, "paid" if a service charges money.
+            Metrics that are not free run only if the user names them.
+        provider: the `Provider` of a user's own metric; None for a metric of vlscore.
     """
 
     name: str
@@ -134,7 +134,7 @@ class Metric:
             )
 
     def __call__(self, **values: Any) -> "Metric":
-        """The same metric with other parameters; raises InvalidSetting for unknown ones."""
+        """Return the metric with other parameters; raise InvalidSetting for unknown ones."""
         known = {parameter.name: parameter for parameter in self.parameters}
         for name in values:
             if name not in known:
@@ -146,33 +146,33 @@ class Metric:
 
     @property
     def settings(self) -> dict[str, Setting]:
-        """The value of every parameter."""
+        """Return the value of every parameter."""
         chosen = dict(self.chosen)
         return {p.name: chosen.get(p.name, p.default) for p in self.parameters}
 
     @property
     def outputs(self) -> tuple[Output, ...]:
-        """Every number for a candidate, the first first."""
+        """Return the description of every number for a candidate, the main one first."""
         first = Output(self.name, self.description, self.higher_is_better, self.bounds)
         return (first, *self.further)
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Names of the columns that hold the outputs: "bleu-4", "findings-f1.precision"."""
+        """Return the columns' names, one for each output: "bleu-4", "findings-f1.precision"."""
         return (str(self), *(f"{self}.{output.name}" for output in self.further))
 
     @property
     def uses_embeddings(self) -> bool:
-        """Whether it needs an encoder's embeddings."""
+        """Return whether it needs an encoder's embeddings."""
         return EMBEDDINGS in self.artefacts
 
     @property
     def sign(self) -> int:
-        """1 where higher is better, else -1."""
+        """Return 1 if higher is better, else -1."""
         return 1 if self.higher_is_better else -1
 
     def __str__(self) -> str:
-        """The name that finds it again: "bleu-4(smoothing=exp)"."""
+        """Return the name by which the registry finds it: "bleu-4(smoothing=exp)"."""
         if not self.chosen:
             return self.name
         values = ",".join(f"{name}={written(value)}" for name, value in self.chosen)
@@ -185,7 +185,7 @@ class Metric:
 
 def _number_or_text(kind: type, value: Any) -> Any:
     if isinstance(value, bool):
-        # True would become 1.0 without a word.
+        # A bool is refused, because float(True) would silently be 1.0.
         raise ValueError(value)
     return kind(value)
 

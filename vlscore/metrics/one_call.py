@@ -1,6 +1,7 @@
-"""One call: reports in, scores out, the encoder kept for the next call.
+"""Scores in one call, and scores of a validation loop.
 
-Scores of a validation loop, gathered batch by batch.
+`score` scores one study or a batch, and leaves the encoder loaded for the next call.
+`RunningScores` gathers the scores of a loop, batch by batch.
 """
 
 import os
@@ -18,9 +19,9 @@ from vlscore.metrics.networks.remembered import stamps
 from vlscore.metrics.scorer import OnError, Scorer
 from vlscore.metrics.scores import Score, ScoreTable
 
-# Options whose scorers stay loaded; each may hold an encoder.
+# Number of scorers that stay loaded; small, because each may hold an encoder.
 _KEPT = 4
-# A changed variable is another default.
+# Environment variables that set defaults: if one changes, a new scorer is loaded.
 _VARIABLES = ("VLSCORE_ENCODER", "VLSCORE_CACHE", "VLSCORE_CACHE_GIB", "VLSCORE_WEIGHTS")
 # Options that name files.
 _FILES = ("weights", "tokenizer")
@@ -81,15 +82,15 @@ def score(
 
 
 def shared_scorer(options: Mapping[str, Any]) -> Scorer:
-    """Return the scorer of these options, which stays loaded for the next call with them."""
+    """Return the scorer for these options; it stays loaded for the next call with them."""
     frozen = {n: tuple(v) if isinstance(v, list) else v for n, v in sorted(options.items())}
     return _shared_scorer((*map(os.environ.get, _VARIABLES), *_stamps_of(options)), **frozen)
 
 
 def _stamps_of(options: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Path, time and size of each file that a scorer is loaded from, as far as it is named.
+    """Return path, time and size of each file that the options name for a scorer.
 
-    A checkpoint that was replaced is loaded again.
+    So a checkpoint that was replaced on disk is loaded again.
     """
     named = [options.get(name) for name in _FILES] + [os.environ.get("VLSCORE_WEIGHTS")]
     return tuple(stamps(Path(each)) for each in named if isinstance(each, str | Path) and each)
@@ -101,19 +102,19 @@ def _shared_scorer(loaded_from: tuple[Any, ...], **options: Any) -> Scorer:
 
 
 def corpus_name(metric: Metric | str, name: str) -> str:
-    """What tables call a value of the whole corpus."""
+    """Return the name that tables use for a value of the whole corpus."""
     return f"{metric} {name}" if name == "corpus" else f"{metric} {name} (corpus)"
 
 
 class RunningScores:
-    """Scores batch after batch; the numbers so far are there at any time.
+    """Scores of a loop, gathered batch by batch; results so far can be read at any time.
 
-    It is used as the metrics of torchmetrics are: `update` with each batch, `compute` at the end of
-    the loop, `reset` before the next. What is kept of a study is its numbers.
+    Use it like the metrics of torchmetrics: `update` with each batch, `compute` at the end of
+    the loop, `reset` before the next. Only the numbers of a study are stored.
 
-    Args: scorer: of the metrics wanted; default: `Scorer()`. Where a metric weighs words by how
-        many references hold them (CIDEr-D), give `scorer.fit(references)` of all references: what
-        is fitted to each batch cannot be put together.
+    Args: scorer: scorer of the metrics; default: `Scorer()`. For a metric that weighs words by the
+        number of references that contain them (CIDEr-D), pass `scorer.fit(references)` with all
+        references, because values fitted to single batches cannot be combined.
 
     Raises: InvalidSetting for such a metric that is not fitted.
     """
@@ -133,9 +134,9 @@ class RunningScores:
     def update(
         self, image: Any, candidate: Any, reference: Any = None, *, on_error: OnError = "raise"
     ) -> ScoreTable:
-        """Score a batch, or one study, and keep its numbers; arguments are those of `Scorer.score`.
+        """Score a batch, or one study, and store its numbers; arguments as in `Scorer.score`.
 
-        A batch that raises leaves nothing behind.
+        If a batch raises an error, none of its numbers are stored.
         """
         if isinstance(candidate, str) and not isinstance(image, list):
             image, candidate = None if image is None else [image], [candidate]
@@ -145,9 +146,9 @@ class RunningScores:
         return table
 
     def compute(self) -> dict[str, float]:
-        """Column -> mean over the studies that have a value; and values of the whole corpus.
+        """Return column -> mean over the studies that have a value, and values of the corpus.
 
-        These are called as in tables, "bleu-4 corpus", "findings-f1 micro (corpus)".
+        Corpus values are named as in tables: "bleu-4 corpus", "findings-f1 micro (corpus)".
         Empty before the first batch; nan where no study has a value, and for the F1 of an
         observation that neither candidates nor references mention.
         """
@@ -165,7 +166,7 @@ class RunningScores:
         return found
 
     def table(self) -> ScoreTable:
-        """All studies so far, in order: for intervals, frames, and single scores.
+        """Return a table of all studies so far, in order: for intervals, frames, single scores.
 
         Raises: InvalidSetting before the first batch.
         """
@@ -195,5 +196,5 @@ class RunningScores:
         return ScoreTable(values, geometry)
 
     def reset(self) -> None:
-        """Forget all scores; the encoder stays loaded."""
+        """Discard all scores; the encoder stays loaded."""
         self._tables.clear()

@@ -1,9 +1,8 @@
-"""The way from studies to values: what the chosen metrics need, and in which order they run.
+"""Plan of the chosen metrics: what they need, and in which order they run.
 
-A plan resolves names, adds the metrics that others are computed from, says before anything is
-computed what is missing, makes each artefact of a text once, and gives every metric the same rows.
-
-Computing metrics over reports that are in memory.
+A `Plan` resolves names, adds the metrics that others are computed from, reports what is missing
+before anything is computed, makes each artefact of a text once, and passes the same rows to every
+metric. `compute` and `compute_values` make such a plan for reports that are in memory.
 """
 
 import hashlib
@@ -25,18 +24,18 @@ from vlscore.metrics.networks.model_files import KeptAnnotations
 from vlscore.metrics.provider import ARTEFACTS, ArtefactStore, Provider, provider_of
 from vlscore.metrics.registry import METRICS, find_metrics, inputs_of
 
-# References that a metric is fitted to at a time.
+# Number of references to which a metric is fitted in one call.
 _FITTED_AT_ONCE = 1000
 
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """What a metric was fitted to.
+    """References to which a metric was fitted.
 
     Attributes:
         state: as its provider's `fit` returned it.
-        references: how many.
-        digest: of the references, equal in whatever order they come.
+        references: number of references.
+        digest: digest of the references, which does not depend on their order.
     """
 
     state: Any
@@ -49,7 +48,7 @@ class Fit:
 
 @dataclass(frozen=True)
 class Needs:
-    """What studies must bring for a plan.
+    """Inputs that every study must have for a plan.
 
     Attributes:
         images, references, embeddings: whether any metric looks at them.
@@ -63,7 +62,7 @@ class Needs:
 
     @property
     def roles(self) -> set[str]:
-        """What every row of a table of studies must have, as `open_studies` takes it."""
+        """Return the columns that every row of a table must have, for `open_studies`."""
         images = {"image"} if self.images else set()
         references = {"reference"} if self.references else set()
         return {"candidate"} | images | references
@@ -74,19 +73,19 @@ class Plan:
 
     Args:
         metrics: names, as in "bleu-4(smoothing=exp)", separated by commas or in a list; or Metrics.
-        text: how the text policy that was applied to all texts is printed in signatures; None
-            where texts are taken as they come.
-        cache: where what networks read in reports is kept between runs; None keeps nothing.
+        text: the text policy that was applied to all texts, as printed in signatures; None if
+            texts are unchanged.
+        cache: cache on disk for what networks read in reports; None: no cache.
 
     Attributes:
-        annotations: that cache, and how many reports were read anew.
-        metrics: those asked for, in order.
-        steps: those and their inputs, each behind what it is computed from.
-        needs: what studies must bring.
-        fits: what the metrics that need it were fitted to.
+        annotations: that cache, and the number of reports that were not in it.
+        metrics: the requested metrics, in order.
+        steps: requested metrics and their inputs, each after the metrics it is computed from.
+        needs: inputs that every study must have.
+        fits: references to which metrics were fitted, for metrics that need it.
 
-    Raises: UnknownName, InvalidSetting for metrics that are not there, depend on themselves, or
-        have columns of one name.
+    Raises: UnknownName, InvalidSetting for metrics that do not exist, depend on themselves, or
+        have columns of the same name.
     """
 
     def __init__(
@@ -110,11 +109,11 @@ class Plan:
 
     @property
     def needs_fit(self) -> bool:
-        """Whether a metric depends on all references of a run, and was not fitted to them."""
+        """Return whether a metric must be fitted to all references of a run, and was not."""
         return any(metric not in self.fits for metric in self._fitted)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return all but the providers: a copy asks for its own, which hold libraries."""
+        """Return all attributes but the providers: a copy creates its own, which hold libraries."""
         return {name: value for name, value in vars(self).items() if name != "_providers"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -122,10 +121,10 @@ class Plan:
         self._providers = {metric: provider_of(metric) for metric in self.steps}
 
     def fit(self, references: Iterable[str]) -> "Plan":
-        """The same plan, its metrics fitted to the references of a run.
+        """Return the plan with its metrics fitted to the references of a run.
 
-        Args: references: of every study, the text policy applied; read once, a part at a time.
-        Raises: InvalidReport naming the position of what is no text.
+        Args: references: those of every study, after the text policy; read once, in chunks.
+        Raises: InvalidReport that names the position of an entry that is not a text.
         """
         if isinstance(references, str | bytes):
             raise InvalidReport("references is a list of reports, not one text")
@@ -140,14 +139,14 @@ class Plan:
         return self.fitted_as({m: Fit(state, seen, digest) for m, state in states.items()})
 
     def fitted_as(self, fits: Mapping[Metric, Fit]) -> "Plan":
-        """The same plan with what its metrics were fitted to elsewhere."""
+        """Return the plan with fits that were made earlier or in another process."""
         fitted = copy(self)
         fitted.fits = {metric: fits[metric] for metric in self._fitted if metric in fits}
         return fitted
 
     def require(self) -> None:
-        """Raises MissingDependency where metrics cannot run here, with what each of them needs."""
-        # What a metric is made of is told with it, in the words of its own parameters.
+        """Raise MissingDependency if metrics cannot run here; the message says what each needs."""
+        # The inputs of a metric are reported under its name, with its own parameters.
         for metrics in (self.metrics, self.steps):
             lacking = {metric: self._providers[metric].missing(metric) for metric in metrics}
             if said := [f"{metric}: {reason}" for metric, reason in lacking.items() if reason]:
@@ -156,13 +155,13 @@ class Plan:
     def signature(
         self, metric: Metric, embeddings: Signature | None = None, C: float | None = None
     ) -> Signature:
-        """What a metric's numbers depend on.
+        """Return what a metric's numbers depend on.
 
         Args:
-            embeddings: what the embeddings depend on, for a metric that looks at them.
+            embeddings: signature of the embeddings, for a metric that looks at them.
             C: the encoder's constant.
 
-        Raises: InvalidSetting for embeddings without a constant that the metric needs.
+        Raises: InvalidSetting if the metric needs a constant C that the embeddings do not have.
         """
         inputs = [self.signature(m, embeddings, C) for m in inputs_of(metric).values()]
         settings = dict(metric.settings)
@@ -180,15 +179,15 @@ class Plan:
             signature = signature.plus(of=" + ".join(str(s).replace("|", ",") for s in inputs))
         signature = signature.plus(txt=self._text)
         signature = signature.plus(Signature("", tuple(f for f in facts if f[1] is not None)))
-        # A flag such as DEMONSTRATION-ENCODER holds for what is computed from others as well.
+        # A flag such as DEMONSTRATION-ENCODER also applies to metrics computed from others.
         every = [*facts, *(fact for each in inputs for fact in each)]
         flags = [name for name, value in every if value is None]
         return signature.plus(v=__version__).flagged(*flags)
 
     def values(self, batch: Batch) -> dict[Metric, MetricValues]:
-        """Values of every metric asked for, in order; all cover the same rows.
+        """Compute the values of every requested metric, in order, for the same rows.
 
-        Metrics that are fitted to references, and were not, are fitted to those of the batch.
+        A metric that must be fitted, and was not, is fitted to the references of the batch.
         """
         self._check(batch)
         if self.needs_fit:
@@ -205,7 +204,7 @@ class Plan:
         return {metric: found[str(metric)] for metric in self.metrics}
 
     def corpus(self, values: MetricValues, weights: Values | None = None) -> dict[str, Values]:
-        """Corpus values of one metric.
+        """Compute the corpus values of one metric.
 
         Args:
             weights: (k, n) how often each candidate counts in each of k resamples; default: every
@@ -240,7 +239,7 @@ class Plan:
         }
 
     def _finished(self, metric: Metric, computed: Computed, batch: Batch) -> MetricValues:
-        """Checked columns; nan, and no statistics, where a candidate has no value."""
+        """Check the columns; set nan, and no statistics, where a candidate has no value."""
         columns = [np.array(column, dtype=np.float64) for column in computed.columns]
         if len(columns) != len(metric.columns) or any(len(c) != len(batch) for c in columns):
             raise InvalidSetting(
@@ -273,7 +272,7 @@ class Plan:
 
 
 def corpus_of_sums(metric: Metric, sums: Values) -> dict[str, Values]:
-    """Corpus values from statistics summed over candidates, (k, s) -> name -> (k,)."""
+    """Compute corpus values from statistics summed over candidates, (k, s) -> name -> (k,)."""
     if not metric.corpus:
         return {}
     found = provider_of(metric).corpus(metric, sums)
@@ -281,7 +280,7 @@ def corpus_of_sums(metric: Metric, sums: Values) -> dict[str, Values]:
 
 
 def support_of_sums(metric: Metric, sums: Values) -> dict[str, int]:
-    """How many times the references state what each corpus value is made of.
+    """Return the support of each corpus value: its number of occurrences in the references.
 
     Args: sums: (s,) statistics summed over the candidates of one corpus.
     Returns: name of a corpus value -> count; values without a support are left out.
@@ -296,10 +295,10 @@ def support_of_sums(metric: Metric, sums: Values) -> dict[str, int]:
 def usable_metrics(
     embeddings: EmbeddingTriples | None = None,
 ) -> tuple[list[Metric], dict[str, str]]:
-    """The free metrics that can run here without further settings, and why others cannot.
+    """Return the free metrics that can run here without settings, and why others cannot.
 
-    Args: embeddings: where there are some, of any length; metrics of embeddings can run then.
-    Returns: metrics, and name -> reason of those that are left out.
+    Args: embeddings: embeddings of any length; None if metrics of embeddings cannot run.
+    Returns: metrics, and name -> reason for each metric that is left out.
     """
     usable: list[Metric] = []
     left_out: dict[str, str] = {}
@@ -323,7 +322,7 @@ _COSTS = {"model": "network computes it", "paid": "service that asks for money c
 
 
 def lacks(metric: Metric, embeddings: EmbeddingTriples | None) -> str | None:
-    """What a metric of embeddings lacks, in words; None where it lacks nothing."""
+    """Return what a metric of embeddings lacks, as a message; None if it lacks nothing."""
     if not metric.uses_embeddings:
         return None
     if embeddings is None:
@@ -367,7 +366,7 @@ def _number_of(text: str, position: int) -> int:
 
 
 def _check_names(metrics: Sequence[Metric]) -> None:
-    """Two metrics of one name would overwrite each other's columns."""
+    """Raise InvalidSetting for two metrics of one name: one would overwrite the other's column."""
     holders: dict[str, Metric] = {}
     for metric in metrics:
         for column in metric.columns:
@@ -392,7 +391,7 @@ def compute(
     *,
     embeddings: EmbeddingTriples | None = None,
 ) -> dict[str, NDArray[np.float64]]:
-    """Values of each metric for each candidate.
+    """Compute each metric for each candidate.
 
     Args:
         metrics: names, as in "bleu-4" or "bleu-4(smoothing=exp)", or Metrics; one or several.
@@ -402,8 +401,8 @@ def compute(
 
     Returns: column -> (n,) float64, in the order of `metrics`; a metric of several numbers has
         several columns, the first under its own name.
-    Raises: UnknownName, InvalidSetting, InvalidReport naming the position of what is no text,
-        MissingDependency with what to install.
+    Raises: UnknownName, InvalidSetting, InvalidReport that names the position of an entry that is
+        not a text, MissingDependency that says what to install.
 
     >>> compute(["bleu-1"], ["No effusion ."], ["no effusion."])["bleu-1"].tolist()
     [1.0]
@@ -419,7 +418,7 @@ def compute_values(
     *,
     embeddings: EmbeddingTriples | None = None,
 ) -> dict[Metric, MetricValues]:
-    """As `compute`, with signatures, failures and what corpus values are computed from."""
+    """Compute as `compute` does; return signatures, failures and statistics as well."""
     plan = Plan(metrics)
     plan.require()
     texts = None if references is None else as_texts("references", references)
@@ -427,7 +426,7 @@ def compute_values(
 
 
 def signature(metric: str | Metric, embeddings: EmbeddingTriples | None = None) -> Signature:
-    """What a metric's numbers depend on: parameters, conventions, library and version.
+    """Return what a metric's numbers depend on: parameters, conventions, library and version.
 
     >>> str(signature("bleu-4")).split("|")[:4]
     ['bleu-4', 'smoothing:none', 'tokens:13a', 'level:sentence']

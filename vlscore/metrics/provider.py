@@ -1,13 +1,12 @@
-"""What a provider is: a library that computes metrics.
+"""Providers: the libraries and networks that compute metrics.
 
-What is made of a text once, for every metric that needs it.
-
-An artefact is a name and a function from texts to one value each. A new one is a function and one
-line. Embeddings, which need images as well, come from the embedder instead.
-
-Where the weights of a metric's network lie on this machine, and which they are.
-
-A metric of one's own from a function of two texts.
+- `Provider` is the base class: it computes a metric, and says what is missing on this machine.
+- `LocalWeightsProvider` is the base of metrics whose network runs from files on this machine; it
+  finds these files and computes their digest for the signature.
+- `Artefact` is a name and a function from texts to one value each, for instance the findings of a
+  report. `ArtefactStore` makes it once for every metric that needs it. A new artefact is a function
+  and one line in this file. Embeddings, which need images too, come from the embedder instead.
+- `text_metric` makes a metric from a user's function of two texts.
 """
 
 import hashlib
@@ -43,15 +42,15 @@ if TYPE_CHECKING:
 
 
 class Provider(ABC):
-    """Computes metrics, mostly by a library that it wraps.
+    """Base class of what computes metrics, mostly by a library that it wraps.
 
-    A pair of reports gets the same number whatever its neighbours are; what a metric knows of a
-    whole run's references comes to it in `Batch.fitted`. A provider keeps no state of a run.
+    The number of a pair of reports must not depend on other pairs of the batch; statistics over
+    the references of a whole run come in `Batch.fitted`. A provider holds no state of a run.
 
     Attributes:
-        library: the distribution whose version the signature states.
-        module: what is imported of it; default: its name.
-        extra: the extra of vlscore that brings it; None where vlscore itself does.
+        library: the distribution whose version is part of the signature.
+        module: the module to import; default: the distribution's name.
+        extra: the extra of vlscore that installs it; None if vlscore itself does.
     """
 
     library: ClassVar[str]
@@ -59,7 +58,7 @@ class Provider(ABC):
     extra: ClassVar[str | None] = None
 
     def __eq__(self, other: object) -> bool:
-        # A metric that was sent to another process equals the one that stayed.
+        # A metric must equal its copy in another process.
         return type(self) is type(other) and vars(self) == vars(other)
 
     def __hash__(self) -> int:
@@ -67,37 +66,37 @@ class Provider(ABC):
 
     @abstractmethod
     def compute(self, metric: Metric, batch: Batch) -> Computed:
-        """Values for every study of a batch.
+        """Compute the values for every study of a batch.
 
-        Raises: MissingDependency where the library, or data that it needs, is absent. What is
-            wrong with one study alone is no exception: it stands in `Computed.failures`.
+        Raises: MissingDependency if the library, or data that it needs, is absent. An error of a
+            single study is not raised: it belongs into `Computed.failures`.
         """
 
     def is_fitted(self, metric: Metric) -> bool:
-        """Whether the metric's numbers depend on statistics over all references of a run."""
+        """Return whether the numbers depend on statistics over all references of a run."""
         return False
 
     def fit(self, metric: Metric, references: Iterable[str], state: Any = None) -> Any:
-        """The statistics over some references, added to those over earlier ones.
+        """Add statistics over some references to those over earlier ones, and return them.
 
-        Args: state: what an earlier call returned, or None; it may be changed in place.
+        Args: state: the result of an earlier call, or None; it may be changed in place.
         """
         raise NotImplementedError(f"{metric.name} is not fitted on references")
 
     def missing(self, metric: Metric) -> str | None:
-        """What is absent on this machine and how to get it; None where the metric can run.
+        """Return what is absent on this machine and how to get it; None if the metric can run.
 
-        Loads no library.
+        This must not import the library.
         """
         name = self.module or self.library.replace("-", "_")
         return None if _is_importable(name) else self._how_to_install()
 
     def conventions(self, metric: Metric) -> dict[str, str]:
-        """What else the number depends on, besides the metric's parameters."""
+        """Return what the number depends on besides the metric's parameters."""
         return {}
 
     def corpus(self, metric: Metric, sums: Values) -> Mapping[str, Values]:
-        """Corpus values from statistics summed over candidates.
+        """Compute corpus values from statistics summed over candidates.
 
         Args: sums: (k, s), one row for each corpus or resample of it.
         Returns: name of each of `metric.corpus` -> (k,); nan where a value is not defined.
@@ -105,7 +104,7 @@ class Provider(ABC):
         raise NotImplementedError(f"{metric.name} has no corpus value")
 
     def support(self, metric: Metric, sums: Values) -> Mapping[str, Values]:
-        """How many times the references state what a corpus value is made of.
+        """Return the support of corpus values: the number of occurrences in the references.
 
         Args: sums: as for `corpus`.
         Returns: name -> (k,), of those of `metric.corpus` that have a support; F1 has one, corpus
@@ -114,14 +113,14 @@ class Provider(ABC):
         return {}
 
     def version(self) -> str:
-        """Version of the library; raises MissingDependency where it is absent."""
+        """Return the version of the library; raise MissingDependency if it is absent."""
         try:
             return version(self.library)
         except PackageNotFoundError:
             raise MissingDependency(self._how_to_install()) from None
 
     def facts(self, metric: Metric) -> dict[str, Any]:
-        """What the signature says of the metric beside its parameters."""
+        """Return what the signature holds about the metric besides its parameters."""
         return {**self.conventions(metric), self.library: self.version()}
 
     def _module(self, name: str) -> Any:
@@ -136,9 +135,9 @@ class Provider(ABC):
 
 
 def provider_of(metric: Metric) -> Provider:
-    """Return what computes a metric.
+    """Return the provider of a metric.
 
-    Raises: InvalidSetting where a metric has no provider, or one that is no Provider.
+    Raises: InvalidSetting if a metric has no provider, or one that is not a Provider.
     """
     if metric.provider is None:
         raise UnknownName(
@@ -152,7 +151,7 @@ def provider_of(metric: Metric) -> Provider:
 
 
 def one_column(values: Any) -> Computed:
-    """The result of a metric with one number a candidate."""
+    """Return the result of a metric with one number per candidate."""
     return Computed([np.asarray(values, dtype=np.float64)])
 
 
@@ -163,7 +162,7 @@ def _is_importable(module: str) -> bool:
         return False
 
 
-# Distinct texts whose artefacts are kept from batch to batch; references repeat across generators.
+# Distinct texts whose artefacts stay in memory: references repeat across generators.
 _REMEMBERED = 10_000
 # Candidates and references of one chunk of an evaluation.
 _TEXTS_OF_A_CHUNK = 2048
@@ -171,11 +170,11 @@ _TEXTS_OF_A_CHUNK = 2048
 
 @dataclass(frozen=True)
 class Artefact:
-    """What is made of a text.
+    """Value that is computed from a text once, for all metrics that need it.
 
     Attributes:
-        name: as metrics name it.
-        make: n texts -> n values, in order; the value of a text does not depend on its neighbours.
+        name: name under which metrics ask for it.
+        make: n texts -> n values, in order; the value of a text does not depend on other texts.
     """
 
     name: str
@@ -186,9 +185,10 @@ ARTEFACTS: Registry[Artefact] = Registry("artefact", group="vlscore.artefacts")
 
 
 class Mention(NamedTuple):
-    """One mention of a finding: its CheXpert label, or its own name where it has none.
+    """One mention of a finding: its CheXpert label, or its own name if it has none.
 
-    `denied` is false for what is stated or doubted; `attributes` are side, place, severity, ...
+    `denied` is False for a finding that is affirmed or uncertain; `attributes` are side, place,
+    severity and others.
     """
 
     category: str
@@ -198,7 +198,7 @@ class Mention(NamedTuple):
 
 @lru_cache(maxsize=_TEXTS_OF_A_CHUNK)
 def _findings(text: str) -> "ReportFindings":
-    """What a report says, read once for all artefacts that are made of it."""
+    """Extract the findings of a report, once for all artefacts that are made from them."""
     from vlscore.findings import extract
 
     return extract(text)
@@ -241,10 +241,10 @@ ARTEFACTS.register(Artefact("judge-statements", _judge_statements))
 
 
 class ArtefactStore:
-    """Makes each artefact of each distinct text once, while it is among the latest used.
+    """Cache that makes each artefact of each distinct text once, and drops the least recently used.
 
     Attributes:
-        made: how many artefacts were made so far.
+        made: number of artefacts made so far.
     """
 
     def __init__(self) -> None:
@@ -252,7 +252,7 @@ class ArtefactStore:
         self.made = 0
 
     def of(self, name: str, texts: Sequence[str]) -> list[Any]:
-        """The artefact of each text, in order."""
+        """Return the artefact of each text, in order."""
         found = self._recent.known(dict.fromkeys((name, text) for text in texts))
         new = [text for text in dict.fromkeys(texts) if (name, text) not in found]
         if new:
@@ -268,16 +268,16 @@ _Stamp = tuple[tuple[str, int, int], ...]
 
 
 class LocalWeightsProvider(Provider):
-    """Computes metrics by a network that we run, whose files lie on this machine."""
+    """Provider of metrics that run a network from files on this machine."""
 
     library = "vlscore"
 
     @abstractmethod
     def files(self, metric: Metric) -> tuple[Path, ...]:
-        """Weights and vocabulary, or folders; raises MissingDependency or WeightsNotFound."""
+        """Return weights and vocabulary, or folders; raise MissingDependency or WeightsNotFound."""
 
     def present_files(self, metric: Metric) -> tuple[Path, ...]:
-        """As `files`; whatever is absent raises MissingDependency."""
+        """Return the same as `files`, but raise MissingDependency for any absent file."""
         try:
             return self.files(metric)
         except WeightsNotFound as error:
@@ -296,9 +296,9 @@ class LocalWeightsProvider(Provider):
     def annotated(
         self, annotator: "RememberingAnnotator[Annotation]", metric: Metric, batch: Batch
     ) -> "list[Annotation]":
-        """What an annotator reads in the candidates, then in the references.
+        """Annotate the candidates, then the references.
 
-        What lies in the cache is taken from there.
+        Annotations that the cache holds are taken from there.
         """
 
         def files() -> dict[str, str]:
@@ -315,9 +315,9 @@ class LocalWeightsProvider(Provider):
 
 
 def weights_place(metric: Metric, variable: str, what: str, parameter: str = "weights") -> Path:
-    """What the metric's parameter names, else what an environment variable names.
+    """Return the path in the metric's parameter, else in the environment variable.
 
-    Raises: MissingDependency, saying what to give, where neither is set.
+    Raises: MissingDependency if neither is set; the message names both.
     """
     named = metric.settings[parameter] or os.environ.get(variable)
     if not named:
@@ -328,20 +328,20 @@ def weights_place(metric: Metric, variable: str, what: str, parameter: str = "we
 
 
 def vocabulary_place(metric: Metric) -> Path | None:
-    """The metric's `vocabulary`; None where it is to be found beside the weights."""
+    """Return the metric's `vocabulary`; None if it lies in the folder of the weights."""
     named = metric.settings["vocabulary"]
     return None if named is None else Path(str(named)).expanduser()
 
 
 def precision_of(metric: Metric) -> "Precision":
-    """The metric's `precision`."""
+    """Return the metric's `precision`."""
     return cast("Precision", metric.settings["precision"])
 
 
 def name_and_digest(
     place: Path, files: Sequence[Path] | None = None, *, beside: tuple[str, ...] = ()
 ) -> str:
-    """ "name@digest", as `content_digest`, of which twelve digits are shown."""
+    """Return "name@digest", with the first twelve digits of `content_digest`."""
     digest = content_digest(place, files, beside=beside)
     return f"{place.name.replace('|', '_')}@{digest[:12]}"
 
@@ -349,11 +349,11 @@ def name_and_digest(
 def content_digest(
     place: Path, files: Sequence[Path] | None = None, *, beside: tuple[str, ...] = ()
 ) -> str:
-    """SHA-256 of a file, or of the files of a folder; read again only where one changed.
+    """Return the SHA-256 of a file, or of the files of a folder; read again only after a change.
 
     Args:
-        files: those of the folder that count; default: all of them.
-        beside: names of files of a folder that do not belong to it.
+        files: the files of the folder that count; default: all of them.
+        beside: names of files in the folder that do not belong to the weights.
     """
     if files is None:
         files = [place]
@@ -383,18 +383,18 @@ def text_metric(
     version: str = "1",
     citation: str = "",
 ) -> Callable[[TextFunction], Metric]:
-    """Make a metric of a function (candidate, reference) -> number.
+    """Make a metric from a function (candidate, reference) -> number.
 
     Args:
-        name: what tables and signatures call it.
+        name: name in tables and signatures.
         description: one sentence.
         bounds: smallest and largest possible value.
         higher_is_better: direction.
-        version: to be changed whenever the function gives other numbers; signatures show it.
+        version: change it whenever the function returns other numbers; signatures contain it.
         citation: where it was published.
 
-    Returns: what turns the function into the metric. A candidate for which the function raises has
-        no value, and the others keep theirs.
+    Returns: a decorator that turns the function into the metric. If the function raises for a
+        candidate, this candidate has no value; the others are not affected.
 
     >>> @text_metric("length-ratio", "words of the candidate for each of the reference")
     ... def length_ratio(candidate, reference):

@@ -1,7 +1,8 @@
-"""Metrics by name. A new metric is one file under `library` and one line here.
+"""Registry of metrics. A new metric is one file under `library` and one line here.
 
-A metric of a user's own carries its provider: `register(metric)` finds it by name in Python, an
-entry point of the group "vlscore.metrics" everywhere, and "package.module:METRIC" without either.
+A user's own metric has its provider as an attribute. `register(metric)` makes it known by name in
+this process, an entry point of the group "vlscore.metrics" makes it known everywhere, and
+"package.module:METRIC" names it without either.
 """
 
 from collections.abc import Iterable
@@ -15,7 +16,7 @@ from vlscore.metrics.groups import members_of
 from vlscore.metrics.metric import Metric
 from vlscore.metrics.provider import provider_of
 
-# Name -> file and object below vlscore.metrics.library. Files are imported when asked for.
+# Name -> file and object below vlscore.metrics.library. A file is imported on first use.
 _MEMBERS = {
     "vlscore": "embedded:VLSCORE",
     "cosine": "embedded:COSINE",
@@ -71,9 +72,9 @@ for _name, _target in _MEMBERS.items():
 
 
 def register(metric: Metric, *, aliases: tuple[str, ...] = ()) -> Metric:
-    """Let a metric of one's own be found by its name, in this process.
+    """Register a user's metric under its name, in this process.
 
-    Raises: InvalidSetting where the name is taken, or nothing computes the metric.
+    Raises: InvalidSetting if the name is taken, or the metric has no provider.
     """
     _check(metric)
     provider_of(metric)
@@ -82,9 +83,9 @@ def register(metric: Metric, *, aliases: tuple[str, ...] = ()) -> Metric:
 
 
 def find_metric(name: str | Metric) -> Metric:
-    """The metric of that name, with the parameters written behind it; or composite:FILE.
+    """Return the metric of a name such as "bleu-4(smoothing=exp)" or composite:FILE.
 
-    Raises: UnknownName with what may have been meant; InvalidSetting for a wrong parameter.
+    Raises: UnknownName with similar names; InvalidSetting for a wrong parameter.
 
     >>> str(find_metric("BLEU_4( smoothing=exp )")), str(find_metric("rouge-l(beta=1.0)"))
     ('bleu-4(smoothing=exp)', 'rouge-l')
@@ -101,17 +102,17 @@ def find_metric(name: str | Metric) -> Metric:
 
 
 def _composite(file: str) -> Metric:
-    # A composite looks its inputs up here, so its file is imported only when one is asked for.
+    # The composite's file imports this one, so it is imported only when a composite is needed.
     made: Metric = METRICS.find("composite").provider.metric_of(file)
     return made
 
 
 def metric_from_file(name: str, source: str | Path, option: str = "--metrics") -> Metric:
-    """Return the metric that a file, or a header of a table, names.
+    """Return the metric that a file, or a column header of a table, names.
 
     Args:
         source: the file, for the message.
-        option: with which users name a metric of their own.
+        option: the command-line option that names a user's own metric, for the message.
 
     Raises: UnknownName for a name that is not registered, and for a parameter that may name a
         hub's repository; InvalidSetting for a wrong parameter.
@@ -124,12 +125,12 @@ def metric_from_file(name: str, source: str | Path, option: str = "--metrics") -
 
 
 def find_metrics(names: Any) -> tuple[Metric, ...]:
-    """Metrics from one name or Metric, or several; each once, in order.
+    """Return metrics from one name or Metric, or several; each once, in order.
 
-    Names may have commas between them, and "text", "image" and "bleu" stand for several metrics
+    Names may be separated by commas; "text", "image" and "bleu" are groups of several metrics
     (`vlscore.metrics.groups`).
 
-    Raises: as `find_metric`; InvalidSetting for no name at all.
+    Raises: those of `find_metric`; InvalidSetting if there is no name.
 
     >>> [str(metric) for metric in find_metrics("cosine,bleu-4(smoothing=exp,tokens=cxr)")]
     ['cosine', 'bleu-4(smoothing=exp,tokens=cxr)']
@@ -144,7 +145,7 @@ def find_metrics(names: Any) -> tuple[Metric, ...]:
 
 
 def _named(given: Any) -> list[Metric]:
-    """Return the metrics of one name, of names with commas between them, or of a group."""
+    """Return the metrics of one name, of names separated by commas, or of a group."""
     if not isinstance(given, str):
         return [find_metric(given)]
     found: list[Metric] = []
@@ -161,7 +162,7 @@ def _missing(metric: Metric) -> str | None:
 
 
 def inputs_of(metric: Metric) -> dict[str | Metric, Metric]:
-    """The metrics that one is computed from, by the names under which it lists them."""
+    """Return the metrics from which a metric is computed, by their keys in its `inputs`."""
     found: dict[str | Metric, Metric] = {}
     for name in metric.inputs:
         given = {

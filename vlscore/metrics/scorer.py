@@ -1,4 +1,4 @@
-"""Studies in, scores out."""
+"""Scorer of studies: applies the text policy, embeds, computes metrics, returns scores."""
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -32,12 +32,12 @@ _DEFAULTS = {"precision": "fp32", "views": "first-frontal", "cache": True, "comp
 
 @dataclass(eq=False)
 class Item:
-    """One study on its way to a score.
+    """One study to be scored.
 
     Attributes:
-        candidate, reference: reports; a reference may be None where no metric looks at it.
-        shown: its images; None where no metric looks at them.
-        parts: findings and impression of the reference, where they are known apart.
+        candidate, reference: reports; the reference may be None if no metric looks at it.
+        shown: its images; None if no metric looks at them.
+        parts: findings and impression of the reference, if they are known separately.
     """
 
     candidate: str
@@ -47,13 +47,13 @@ class Item:
 
 
 @dataclass(frozen=True)
-class _Texts:
-    """What the text policy takes of a batch.
+class _SelectedTexts:
+    """Texts of a batch after the text policy.
 
     Attributes:
-        rows: items whose reports can be taken.
-        candidates, references: of these rows; None where no metric looks at references.
-        failures: row -> why nothing can be taken of it.
+        rows: items whose reports can be used.
+        candidates, references: texts of these rows; None if no metric looks at references.
+        failures: row -> why its report cannot be used.
     """
 
     rows: list[int]
@@ -63,15 +63,15 @@ class _Texts:
 
 
 class Scorer:
-    """Scores candidates against image and reference; keeps the encoder between calls.
+    """Scorer of candidates against image and reference; the encoder stays loaded between calls.
 
     Args:
         encoder: name, or a loaded JointEncoder or StudyEmbedder; default: VLSCORE_ENCODER, else
-            the bundled demonstration encoder, which warns. None is loaded where no metric looks at
-            embeddings.
+            the bundled demonstration encoder, which warns. No encoder is loaded if no metric looks
+            at embeddings.
         metrics: one metric or several, as in "vlscore" (Eq. 2) or "vlscore,cosine,bleu-4"; the
             first is the score.
-        similarity: the same for one metric of embeddings, under its older name.
+        similarity: older name of `metrics`, for one metric of embeddings.
         C: constant of Eq. 2, for the metric vlscore; default: the encoder's published one.
         text_policy: which section of a report is scored; see TextPolicy.
         device, precision, batch_size, image_policy, views, weights, tokenizer, cache, compile: see
@@ -79,7 +79,7 @@ class Scorer:
 
     Attributes:
         plan: the metrics and what they need.
-        embedder: what embeds studies; None where no metric looks at embeddings.
+        embedder: the StudyEmbedder; None if no metric looks at embeddings.
 
     Raises:
         UnknownName, InvalidSetting: a name or value that cannot be honoured.
@@ -137,27 +137,27 @@ class Scorer:
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
-        """The metrics, the first first."""
+        """Return the metrics in order; the first is the score."""
         return self.plan.metrics
 
     @property
     def signature(self) -> Signature:
-        """What the first metric's values depend on."""
+        """Return what the first metric's values depend on."""
         return next(iter(self.signatures.values()))
 
     def of_some(self, metrics: Sequence[Metric]) -> "Scorer":
-        """A scorer of some of these metrics, with the same encoder and policies."""
+        """Return a scorer of some of these metrics, with the same encoder and policies."""
         other = Scorer(self.embedder, metrics=metrics, text_policy=self.text_policy)
         other.plan.annotations = self.plan.annotations
         return other._with_plan(other.plan.fitted_as(self.plan.fits))
 
     def fit(self, references: Iterable[str | Item]) -> "Scorer":
-        """The same scorer, its metrics fitted to the references of a whole run.
+        """Return the scorer with its metrics fitted to the references of a whole run.
 
-        Metrics such as CIDEr-D weigh words by how many references hold them; without this they
-        are fitted to each batch by itself. The text policy is applied here.
+        Metrics such as CIDEr-D weigh words by the number of references that contain them; without
+        `fit` they are fitted to each batch separately. The text policy is applied here.
 
-        Args: references: of every study, read once; those that cannot be read are left out.
+        Args: references: those of every study, read once; unreadable ones are left out.
         Raises: InvalidReport for one text instead of several.
         """
         if isinstance(references, str | bytes):
@@ -198,17 +198,17 @@ class Scorer:
 
         Args:
             image: path, PIL image, array, tensor or Radiograph; a tuple of them is one study of
-                several views, and so is a folder with images in it; a list is a batch, and so is
-                an array (n, height, width) beside n texts. None where no metric looks at images.
+                several views, and so is a folder of images; a list is a batch, and so is an array
+                (n, height, width) if there are n texts. None if no metric looks at images.
             candidate: generated report, or several: a list, tuple, array or Series.
             reference: reference report, or several.
             on_error: in a batch, "raise" the first error, or "keep" going: the table then lists
                 the failures and holds nan in their place.
 
-        Returns: a Score for a single study, a ScoreTable for a batch. A single value beside lists
-            holds for every entry.
-        Raises: UnreadableImage, InvalidReport, InvalidStudy, InvalidSetting; ChecksumMismatch where
-            the checkpoint is not the one that its digest was taken of.
+        Returns: a Score for a single study, a ScoreTable for a batch. If some arguments are lists,
+            a single value applies to every entry.
+        Raises: UnreadableImage, InvalidReport, InvalidStudy, InvalidSetting; ChecksumMismatch if
+            the checkpoint changed since its digest was computed.
         """
         if on_error not in ("raise", "keep"):
             raise InvalidSetting(f'on_error is "raise" or "keep", not {on_error!r}')
@@ -232,7 +232,7 @@ class Scorer:
         return table if is_batch else table[0]
 
     def begin_decoding(self, item: Item, decoder: "ImageDecoder") -> Item:
-        """Choose the item's views and hand them to the decoder; errors stay with the item."""
+        """Choose the item's views and start to decode them; errors are stored in the item."""
         if self.embedder is not None and item.shown is not None:
             self.embedder.begin(item.shown, decoder)
         return item
@@ -249,12 +249,12 @@ class Scorer:
         return _spread(values, {**numbers, **flags}, texts.rows, texts.failures, len(items))
 
     def embed_items(self, items: Sequence[Item]) -> None:
-        """Embed what `score_items` embeds, in the same batches, for whoever keeps embeddings."""
+        """Embed what `score_items` embeds, in the same batches, to fill the cache of embeddings."""
         if self.plan.needs.embeddings:
             self._embed(items, self._select(items))
 
     def texts_of(self, items: Sequence[Item]) -> tuple[list[int], list[str]]:
-        """The items whose reports `score_items` can take, and the texts that it embeds."""
+        """Return the items whose reports `score_items` can use, and the texts that it embeds."""
         texts = self._select(items)
         return texts.rows, self._embedded(texts) if self.plan.needs.embeddings else []
 
@@ -281,8 +281,8 @@ class Scorer:
             return self.plan.signature(metric)
         return self.plan.signature(metric, embedder.signature, embedder.C)
 
-    def _select(self, items: Sequence[Item]) -> "_Texts":
-        """What the text policy takes of each report, once for all metrics."""
+    def _select(self, items: Sequence[Item]) -> "_SelectedTexts":
+        """Apply the text policy to each report, once for all metrics."""
         rows: list[int] = []
         candidates: list[str] = []
         references: list[str] = []
@@ -297,12 +297,12 @@ class Scorer:
             else:
                 rows.append(row)
                 candidates.append(candidate)
-        return _Texts(
+        return _SelectedTexts(
             rows, candidates, references if self.plan.needs.references else None, failures
         )
 
-    def _embedded(self, texts: "_Texts") -> list[str]:
-        # In one list, so that texts of like length meet, whichever side they are of.
+    def _embedded(self, texts: "_SelectedTexts") -> list[str]:
+        # One list for candidates and references, so that batches hold texts of similar length.
         references = texts.references if self.plan.needs.embedded_references else None
         return [*texts.candidates, *(references or ())]
 
@@ -312,7 +312,7 @@ class Scorer:
         return select(item.reference, self.text_policy, "reference")  # type: ignore[arg-type]
 
     def _embed(
-        self, items: Sequence[Item], texts: "_Texts"
+        self, items: Sequence[Item], texts: "_SelectedTexts"
     ) -> tuple[EmbeddingTriples, dict[str, NDArray[Any]]]:
         embedder = self.embedder
         assert embedder is not None
@@ -343,7 +343,7 @@ class Scorer:
 
 
 def _as_embedder(encoder: Any) -> "StudyEmbedder | None":
-    """Return what was given as the encoder, where it is a StudyEmbedder."""
+    """Return the encoder if it is a StudyEmbedder, else None."""
     if encoder is None or isinstance(encoder, str):
         return None
     from vlscore.embedding import StudyEmbedder
@@ -370,7 +370,7 @@ def _chosen(metrics: Any, similarity: str | Metric | None, C: float | None) -> t
     found = find_metrics(DEFAULT_METRIC if named is None else named)
     if C is None:
         return found
-    # What a metric states itself, as in "vlscore(C=20)", stays.
+    # A constant in the metric's own name, as in "vlscore(C=20)", takes precedence.
     undecided = [metric for metric in found if metric.settings.get("C", C) is None]
     if not undecided:
         names = ", ".join(map(str, found))
@@ -391,7 +391,7 @@ def _spread(
     failures: Mapping[int, VLScoreError],
     count: int,
 ) -> ScoreTable:
-    """The table of all rows from the values of those whose texts could be taken."""
+    """Expand the values of the rows with usable texts to a table of all rows."""
     if len(rows) == count:
         return ScoreTable(values, extra)
 

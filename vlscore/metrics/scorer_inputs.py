@@ -1,4 +1,4 @@
-"""What a caller may give for images and reports, as rows of one study each."""
+"""Conversion of a caller's images and reports into rows, one for each study."""
 
 import os
 from typing import Any
@@ -13,10 +13,10 @@ Row = tuple[tuple[Any, ...] | None, str, str | None]
 
 
 def items_of(image: Any, candidate: Any, reference: Any, needs: Needs) -> tuple[list[Row], bool]:
-    """(images, candidate, reference) of each study, and whether several were asked for.
+    """Return (images, candidate, reference) of each study, and whether the call was a batch.
 
-    Raises: InvalidStudy where lengths differ, something that is needed is absent, or it cannot be
-        told whether an array is one image or several.
+    Raises: InvalidStudy if lengths differ, a needed input is absent, or an array could be one
+        image as well as several.
     """
     candidates = as_texts("candidates", candidate) if _is_many(candidate) else None
     references = as_texts("references", reference) if _is_many(reference) else None
@@ -78,17 +78,17 @@ def _views(image: Any) -> tuple[Any, ...] | None:
 
 
 def _images_of(image: Any) -> tuple[Any, ...]:
-    """The image itself; of a folder, the images in it, which are views of one study."""
+    """Return the image itself, or the images of a folder, which are views of one study."""
     if isinstance(image, str | os.PathLike) and os.path.isdir(image):
         return images_in(image)
     return (image,)
 
 
 def _images(image: Any, texts: set[int]) -> list[Any] | None:
-    """Several images, one a study; None where it is one study's.
+    """Return several images, one for each study; None if the argument is one study's image.
 
-    An array (n, height, width) beside n texts is a batch, never one picture of n channels, and so
-    is one of four axes, in which each image has its channels. A column of a table holds paths.
+    With n texts an array (n, height, width) is a batch, never one image of n channels. So is an
+    array of four axes, in which each image has its channels. A column of a table holds paths.
     """
     if isinstance(image, list):
         return image

@@ -1,6 +1,6 @@
-"""Where image, candidate and reference lie: numbers that help to judge a score.
+"""Scores of one study (`Score`) or of several (`ScoreTable`), with the geometry of their triangle.
 
-Scores: one, or a table of them.
+The geometry (area, distances, foot) of image, candidate and reference helps to judge a score.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,7 +26,7 @@ FLAGS = ("candidate_truncated", "reference_truncated")
 
 
 def geometry(triples: EmbeddingTriples) -> dict[str, NDArray[Any]]:
-    """Name -> (n,) float64 of what the given embeddings allow; see `Score` for each."""
+    """Compute name -> (n,) float64, as far as the embeddings allow; see `Score` for each."""
     import torch
 
     from vlscore.metrics.similarity.triangle import foot, sides, triangle_area
@@ -60,12 +60,12 @@ _SHORT = {"image_candidate": "|i-g|", "image_reference": "|i-r|", "candidate_ref
 
 @dataclass(frozen=True)
 class Score:
-    """How well one candidate report does.
+    """Score of one candidate report.
 
     Attributes:
         values: column -> value of each metric's numbers; the first is `score`.
-        geometry: of the triangle image, candidate, reference, as far as it is embedded; see
-            `vlscore.scorer.geometry`.
+        geometry: numbers of the triangle image, candidate, reference, as far as these are
+            embedded; see `geometry`.
         signatures: metric -> what its value depends on.
         error: why the first metric has no value; None where it has one.
     """
@@ -82,7 +82,7 @@ class Score:
 
     @property
     def signature(self) -> Signature:
-        """What the first metric's value depends on."""
+        """Return what the first metric's value depends on."""
         return next(iter(self.signatures.values()))
 
     @property
@@ -107,7 +107,7 @@ class Score:
 
     @property
     def foot(self) -> float:
-        """Where the candidate projects onto the line from image (0) to reference (1).
+        """Return where the candidate projects onto the line from image (0) to reference (1).
 
         Far outside [0, 1], a high score means little; nan where image and reference coincide.
         """
@@ -115,12 +115,12 @@ class Score:
 
     @property
     def candidate_truncated(self) -> bool:
-        """Whether the encoder did not see the candidate's tail."""
+        """Return whether the encoder did not see the candidate's tail."""
         return bool(self.geometry.get("candidate_truncated", False))
 
     @property
     def reference_truncated(self) -> bool:
-        """Whether the encoder did not see the reference's tail."""
+        """Return whether the encoder did not see the reference's tail."""
         return bool(self.geometry.get("reference_truncated", False))
 
     def _number(self, name: str) -> float:
@@ -177,7 +177,7 @@ class ScoreTable(Sequence[Score]):
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
-        """The metrics, the first first."""
+        """Return the metrics in order; the first is the score."""
         return tuple(self.values)
 
     @property
@@ -187,7 +187,7 @@ class ScoreTable(Sequence[Score]):
 
     @property
     def failures(self) -> dict[int, VLScoreError]:
-        """Row -> why the first metric that has no value there has none; others may have one."""
+        """Return row -> error of the first metric without a value; other metrics may have one."""
         found: dict[int, VLScoreError] = {}
         for each in self.values.values():
             for row, error in each.failures.items():
@@ -196,7 +196,7 @@ class ScoreTable(Sequence[Score]):
 
     @property
     def columns(self) -> dict[str, NDArray[Any]]:
-        """Column -> (n,) array: every metric's numbers, then the geometry; nan where none is."""
+        """Return column -> (n,) array: every metric's numbers, then the geometry; nan if absent."""
         numbers = {
             name: column for each in self.values.values() for name, column in each.columns.items()
         }
@@ -204,17 +204,17 @@ class ScoreTable(Sequence[Score]):
 
     @property
     def scores(self) -> NDArray[np.float64]:
-        """(n,) float64, of the first metric."""
+        """Return the values of the first metric, (n,) float64."""
         return self.first.headline
 
     @property
     def signature(self) -> Signature:
-        """What the first metric's values depend on."""
+        """Return what the first metric's values depend on."""
         return self.first.signature
 
     @property
     def signatures(self) -> dict[str, Signature]:
-        """Metric -> what its values depend on."""
+        """Return metric -> what its values depend on."""
         return {str(metric): each.signature for metric, each in self.values.items()}
 
     def mean(self) -> float:
@@ -263,7 +263,7 @@ class ScoreTable(Sequence[Score]):
         )
 
     def to_pandas(self) -> "pandas.DataFrame":
-        """One row a study; signatures are in the frame's `attrs`. Needs pandas."""
+        """Return a frame with one row per study; its `attrs` hold the signatures. Needs pandas."""
         failures = self.failures
         errors = [str(failures[k]) if k in failures else None for k in range(len(self))]
         return frame_of_columns({**self.columns, "error": errors}, self.signatures)

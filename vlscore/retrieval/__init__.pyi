@@ -49,4 +49,4 @@ from .vector_search.objectives import ImageCentredCosine as ImageCentredCosine
 from .vector_search.objectives import Line as Line
 from .vector_search.objectives import Objective as Objective
 from .vector_search.targets import OBJECTIVES as OBJECTIVES
-from .vector_search.targets import Sought as Sought
+from .vector_search.targets import SearchTarget as SearchTarget

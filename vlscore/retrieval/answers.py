@@ -1,7 +1,4 @@
-"""What an oracle found for a study, and how files hold it.
-
-What the answers of an oracle come to, in a few numbers.
-"""
+"""Answers of an oracle search for each study, their files, and their summary."""
 
 import json
 import math
@@ -17,7 +14,7 @@ from vlscore.core import Signature, plain
 from vlscore.retrieval.vector_search.array_oracle import Found
 from vlscore.stats import Interval, bootstrap_mean, bootstrap_median
 
-# One row a hit. `row` is that of the corpus, `place` 1 the best.
+# One table row for each hit. `row` is the row of the corpus, `place` is 1 for the best hit.
 HITS_SCHEMA = pa.schema(
     [
         ("study_row", pa.int64()),
@@ -40,13 +37,13 @@ _NUMBERS = tuple(each.name for each in fields(Found))
 
 @dataclass(frozen=True)
 class Hit:
-    """A report that was found.
+    """Report (or image) that was found.
 
     Attributes:
         found: its row and numbers.
-        ids: of all reports that read like it.
-        text: the report; the path, of an image.
-        verbatim: whether it equals the reference, line breaks aside; None where that says nothing.
+        ids: ids of all reports with the same text.
+        text: the report; for an image, its path.
+        verbatim: whether it equals the reference except for line breaks; None if not applicable.
     """
 
     found: Found
@@ -57,7 +54,7 @@ class Hit:
 
 @dataclass(frozen=True)
 class Answer:
-    """One study's hits, best first, or why there are none."""
+    """Hits of one study, best first, or the reason why there are none."""
 
     row: int
     id: str | None
@@ -65,7 +62,7 @@ class Answer:
     error: str | None = None
 
     def to_dict(self, signature: str) -> dict[str, Any]:
-        """Plain data, ready for json: None stands for numbers that are not defined.
+        """Return plain data that json can write, with None for undefined numbers.
 
         Args: signature: what the hits depend on.
         """
@@ -90,7 +87,7 @@ class Answer:
 
     @classmethod
     def of_dict(cls, content: dict[str, Any]) -> "Answer":
-        """The answer that `to_dict` became."""
+        """Return the answer from the data of `to_dict`."""
         hits = []
         for hit in content["hits"]:
             numbers = {name: hit[name] for name in _NUMBERS}
@@ -102,21 +99,21 @@ class Answer:
 
 
 def write_answers(path: Path, answers: Iterable[Answer], signature: str) -> None:
-    """Write one study a line (jsonl)."""
+    """Write the answers as jsonl, one line for each study."""
     with path.open("w", encoding="utf-8", newline="") as stream:
         for answer in answers:
             stream.write(json.dumps(answer.to_dict(signature), ensure_ascii=False) + "\n")
 
 
 def read_answers(path: Path, count: int | None = None) -> Iterator[Answer]:
-    """The answers of a file, the first `count` of them."""
+    """Yield the first `count` answers of a file."""
     with path.open(encoding="utf-8", newline="") as stream:
         for line in islice(stream, count):
             yield Answer.of_dict(json.loads(line))
 
 
 def hits_table(answers: Iterable[Answer]) -> pa.Table:
-    """One row a hit, as HITS_SCHEMA has it; ids are joined by semicolons."""
+    """Return a table with the columns of HITS_SCHEMA, one row per hit; ids joined by semicolons."""
     rows = [
         plain(
             {
@@ -137,15 +134,15 @@ def hits_table(answers: Iterable[Answer]) -> pa.Table:
 
 @dataclass(frozen=True)
 class OracleSummary:
-    """Numbers of one search; intervals are 95 % bootstrap intervals over studies.
+    """Summary of one search; intervals are 95 % bootstrap intervals over studies.
 
     Attributes:
         signature: what the hits depend on.
-        studies: rows of the table; `searched` and `failed` of them.
-        without_hits: studies for which nothing qualified.
+        studies: rows of the table; `searched` and `failed` are parts of this number.
+        without_hits: studies for which no row qualified.
         mean, median: of the best hits' scores; None without any.
         compared, verbatim: best hits that were compared with their reference, and those that equal
-            it, line breaks aside.
+            it except for line breaks.
         recall: approximate search: k -> share of the true hits found, on a sample of the studies.
     """
 
@@ -161,21 +158,21 @@ class OracleSummary:
     recall: dict[int, float] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data, ready for json."""
+        """Return plain data that json can write."""
         content = {name: getattr(self, name) for name in self.__dataclass_fields__}
         found: dict[str, Any] = plain({**content, "signature": str(self.signature)})
         return found
 
 
 class Tally:
-    """Counts answers as they come; eight bytes a study."""
+    """Counter of answers as they come; it needs eight bytes for each study."""
 
     def __init__(self) -> None:
         self.studies = self.failed = self.without_hits = self.compared = self.verbatim = 0
         self._best: list[float] = []
 
     def add(self, answers: Iterable[Answer]) -> None:
-        """Count some more."""
+        """Count further answers."""
         for answer in answers:
             self.studies += 1
             self.failed += answer.error is not None
@@ -186,7 +183,7 @@ class Tally:
                 self.verbatim += bool(hit.verbatim)
 
     def summary(self, signature: Signature, recall: Mapping[int, float]) -> OracleSummary:
-        """The numbers of all that were counted."""
+        """Return the summary of all counted answers."""
         return OracleSummary(
             signature=signature,
             studies=self.studies,
@@ -202,12 +199,12 @@ class Tally:
 
 
 def read_interval(found: Mapping[str, float | None]) -> Interval:
-    """An interval from json, which has no nan: a bound that is not defined was written as null."""
+    """Return an interval from json, which writes an undefined bound as null."""
     return Interval(**{name: math.nan if v is None else v for name, v in found.items()})
 
 
 def read_summary(path: Path) -> OracleSummary:
-    """The summary that `to_dict` became in a file."""
+    """Read a summary that was written from `to_dict`."""
     content = json.loads(path.read_text(encoding="utf-8"))
     for name in ("mean", "median"):
         content[name] = None if content[name] is None else read_interval(content[name])

@@ -1,7 +1,7 @@
-"""Building an index from a table, and adding to one; a build that was killed goes on.
+"""Builder of an index from a table, which can also add to an index and resume a killed build.
 
-Rows are embedded and kept a part at a time. From all parts the files of the index's next generation
-are written, and its manifest last: that one replacement makes the new index.
+Rows are embedded and stored in parts. When all parts are finished, the files of the index's next
+generation are written, and its manifest last: this one replacement makes the new index current.
 """
 
 import contextlib
@@ -34,9 +34,9 @@ from vlscore.retrieval.index_folder import (
 )
 from vlscore.retrieval.index_parts import (
     BuildKey,
+    IndexParts,
+    IndexSource,
     KnownTexts,
-    Parts,
-    Source,
     SourceSettings,
     index_signature,
     open_source,
@@ -53,15 +53,15 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class BuildResult:
-    """An index just built, and how it went.
+    """Result of building an index.
 
     Attributes:
         index: the index.
-        added_rows: distinct texts that this table brought.
-        repeated: reports whose text was there already.
+        added_rows: distinct texts that this table added.
+        repeated: reports whose text was already in the index.
         bad_rows: rows of this table that could not be used.
-        resumed_from: rows of the table that an earlier, killed build had done.
-        unchanged: the index was there already, made of the same table in the same way.
+        resumed_from: rows of the table that an earlier, killed build had finished.
+        unchanged: the index existed already, made from the same table with the same settings.
     """
 
     index: Index
@@ -72,7 +72,7 @@ class BuildResult:
     unchanged: bool = False
 
     def to_pandas(self) -> "pandas.DataFrame":
-        """One row a distinct text: row in the index, ids (";" between), text. Needs pandas."""
+        """Return a frame, one row per distinct text: row, ids (with ";"), text. Needs pandas."""
         return self.index.to_pandas()
 
 
@@ -90,15 +90,15 @@ def build_index(
 ) -> BuildResult:
     """Embed the reports (or images) of a table into an index.
 
-    Equal texts become one row with all their ids. Called again after a kill with the same
-    arguments, it goes on where it was; called again when all is done, it changes nothing.
+    Equal texts become one row with all their ids. A call with the same arguments resumes a killed
+    build; after the end of a build it changes nothing.
 
     Args:
-        settings: what of the table is embedded; default: its reports, whole.
+        settings: which column and section of the table is embedded; default: whole reports.
         approximate: FAISS factory string ("IVF1024,Flat", "HNSW32", ...) for an approximate index
-            beside the exact one.
-        flat: write a flat FAISS file of the vectors where there is no approximate one.
-        overwrite: replace the index in `out`, or forget an unfinished build.
+            in addition to exact search.
+        flat: write a flat FAISS file of the vectors if there is no approximate one.
+        overwrite: replace the index in `out`, or discard an unfinished build.
         workers: processes that decode images; 0 decodes in this one.
         on_progress: called with (rows done, rows failed).
 
@@ -116,7 +116,7 @@ def build_index(
     with sole_writer(out):
         was_ending = is_discarding(out)
         clear_discarded(out)
-        job = _Job(
+        job = _IndexBuild(
             table, out, embedder, settings, on_progress, workers=workers, flat=flat, anew=overwrite
         )
         current = None
@@ -124,7 +124,7 @@ def build_index(
             current = _current(out, overwrite)
             if current is not None and (done := job.finish_committed(current)) is not None:
                 return done
-            # A build that was killed while it cleared up is not made a second time.
+            # A build that was killed while it removed its parts is complete; do not repeat it.
             is_asked_for = current is not None and was_ending and job.has_made(current, approximate)
             if not overwrite or is_asked_for:
                 assert current is not None
@@ -144,11 +144,11 @@ def add_to_index(
 ) -> BuildResult:
     """Add the rows of another table to an index; the same encoder and policies are required.
 
-    A text that is there already gets the new ids and is not embedded again; an id that a text has
-    already is not repeated. After a kill, called again with the same arguments, it goes on.
+    A text that the index holds already gets the new ids and is not embedded again; an id that a
+    text has already is not repeated. A call with the same arguments resumes after a kill.
 
     Args: workers: processes that decode images; 0 decodes in this one.
-    Raises: InvalidIndex where encoder or policies differ, or the index is damaged; InvalidTable;
+    Raises: InvalidIndex if encoder or policies differ, or the index is damaged; InvalidTable;
     FolderInUse.
     """
     table, path = Path(table), Path(path)
@@ -162,14 +162,14 @@ def add_to_index(
         signature = index_signature(embedder, settings.kind, settings.policy)
         index.check_made_with(embedder.encoder.card.name, embedder.encoder.checksum, signature)
         flat = "flat" in index.manifest.files
-        job = _Job(
+        job = _IndexBuild(
             table, path, embedder, settings, on_progress, workers=workers, flat=flat, anew=False
         )
         return job.finish_committed(index.manifest) or job.extend(index.manifest, index)
 
 
 def _current(out: Path, overwrite: bool) -> Manifest | None:
-    """The manifest of the index that is there; None for a damaged one that is to be replaced."""
+    """Return the manifest of an existing index; None for a damaged one that will be replaced."""
     try:
         return read_manifest(out)
     except InvalidIndex:
@@ -178,8 +178,8 @@ def _current(out: Path, overwrite: bool) -> Manifest | None:
         return None
 
 
-class _Job:
-    """One table on its way into one index."""
+class _IndexBuild:
+    """Build that adds one table to one index."""
 
     def __init__(
         self,
@@ -200,7 +200,7 @@ class _Job:
         self._signature = index_signature(embedder, settings.kind, settings.policy)
 
     def empty_manifest(self, approximate: str | None, generation: int) -> Manifest:
-        """What a new index starts from; file names of the one it replaces are not used again."""
+        """Return a manifest without rows; its file names differ from those of a replaced index."""
         card = self._embedder.encoder.card
         return Manifest(
             kind=self._settings.kind,
@@ -219,11 +219,11 @@ class _Job:
         )
 
     def extend(self, base: Manifest, index: Index | None) -> BuildResult:
-        """Embed what is not embedded yet, and replace the index."""
+        """Embed the remaining rows, and replace the index."""
         source = open_source(self._table, self._embedder, self._settings, self._workers)
         key = self._key(base)
         known = KnownTexts(index.iter_texts() if index is not None else ())
-        parts = Parts(self._out, key, base.dim, known, anew=self._anew)
+        parts = IndexParts(self._out, key, base.dim, known, anew=self._anew)
         resumed_from = parts.done
         self._on_progress(parts.done, parts.failed)
         self._embed(source, parts)
@@ -242,9 +242,9 @@ class _Job:
         return self._finish(parts, resumed_from)
 
     def finish_committed(self, manifest: Manifest) -> BuildResult | None:
-        """Clear up behind a build that was killed after its index had become the current one.
+        """Remove the parts of a build that was killed after its index had become the current one.
 
-        Returns: its result where it is the build that is asked for now.
+        Returns: its result if it is the build that is requested now, else None.
         """
         try:
             found = unfinished_key(self._out)
@@ -255,16 +255,16 @@ class _Job:
         if found is None or not _is_committed(found, manifest):
             return None
         if manifest.request == self._key(manifest).request:
-            # Damaged parts matter no more: the index has all that they held.
+            # Damaged parts do no harm: the index holds everything in them.
             with contextlib.suppress(ChecksumMismatch):
-                parts = Parts(self._out, found, manifest.dim, KnownTexts())
+                parts = IndexParts(self._out, found, manifest.dim, KnownTexts())
                 return self._finish(parts, parts.done)
         remove_other_generations(self._out, manifest)
         discard_chunks(self._out)
         return None
 
     def unchanged(self, manifest: Manifest, approximate: str | None) -> BuildResult:
-        """The index that is there, if it is the one asked for; raises InvalidSetting if not."""
+        """Return the existing index if it is the requested one, else raise InvalidSetting."""
         if not self.has_made(manifest, approximate):
             raise InvalidSetting(
                 f"{self._out} holds another index: `vlscore index add` extends it, --overwrite "
@@ -275,7 +275,7 @@ class _Job:
         return BuildResult(index, 0, 0, index.bad_rows(), unchanged=True)
 
     def has_made(self, manifest: Manifest, approximate: str | None) -> bool:
-        """Whether the index is what this build would make."""
+        """Return whether this build would make the existing index."""
         has_same_files = manifest.approximate == approximate and ("flat" in manifest.files) == (
             self._flat and approximate is None
         )
@@ -292,14 +292,14 @@ class _Job:
             generation=base.generation,
         )
 
-    def _embed(self, source: Source, parts: Parts) -> None:
+    def _embed(self, source: IndexSource, parts: IndexParts) -> None:
         rest = islice(source.rows, parts.done, None)
         with source.embedding as embed:
             while chunk := list(islice(rest, source.at_once)):
                 parts.append(chunk, embed, are_paths=source.texts_are_paths)
                 self._on_progress(parts.done, parts.failed)
 
-    def _check_any_good(self, parts: Parts) -> None:
+    def _check_any_good(self, parts: IndexParts) -> None:
         if parts.failed < parts.done:
             return
         reason = "the table has no rows"
@@ -310,7 +310,9 @@ class _Job:
         parts.remove()
         raise InvalidTable(f"{self._table}: {reason}")
 
-    def _finish(self, parts: Parts, resumed_from: int, *, unchanged: bool = False) -> BuildResult:
+    def _finish(
+        self, parts: IndexParts, resumed_from: int, *, unchanged: bool = False
+    ) -> BuildResult:
         index = load_index(self._out, check=False)
         bad = [BadRow(*row) for part in parts for row in part.bad]
         added = sum(len(part.texts) for part in parts)
@@ -321,12 +323,12 @@ class _Job:
 
 
 def _is_committed(key: dict[str, Any], manifest: Manifest) -> bool:
-    """Whether the index is what the build of this key has made."""
+    """Return whether the build with this key made the index."""
     return request_of(key) == manifest.request and key.get("generation") == manifest.generation - 1
 
 
-def _brings_nothing(parts: Parts, index: Index, origin: dict[str, str]) -> bool:
-    """Whether the same table was added before, and its bad rows are still bad for that reason."""
+def _brings_nothing(parts: IndexParts, index: Index, origin: dict[str, str]) -> bool:
+    """Return whether the same table was added before, and its bad rows have the same reasons."""
     number = source_number(index.manifest, origin)
     if number == len(index.manifest.sources):
         return False
@@ -340,6 +342,6 @@ def _brings_nothing(parts: Parts, index: Index, origin: dict[str, str]) -> bool:
 
 
 def _readable(name: str) -> str:
-    """A file's name as text that every file can hold and a terminal shows."""
+    """Return a file's name as printable text that can be encoded as UTF-8."""
     text = name.encode("utf-8", "replace").decode("utf-8")
     return "".join(letter if letter.isprintable() else "?" for letter in text)

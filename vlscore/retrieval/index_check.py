@@ -1,6 +1,7 @@
-"""Writing an index's next generation of files, none of which count before its manifest is there.
+"""Writer and check of an index's files.
 
-Reading an index in full: are its files whole, and do they agree with each other?
+`write_generation` writes the next generation of files; it becomes valid only when its manifest is
+written. `verify_index` reads an index completely, and checks that its files are whole and agree.
 """
 
 import json
@@ -23,7 +24,7 @@ from vlscore.retrieval.index_folder import (
     load_index,
     record_file,
 )
-from vlscore.retrieval.index_parts import KnownTexts, Parts
+from vlscore.retrieval.index_parts import IndexParts, KnownTexts
 from vlscore.retrieval.vector_search.approximate import (
     FLAT,
     ApproximateIndex,
@@ -41,28 +42,28 @@ _PATTERNS = (
     "approximate-*.faiss",
     "flat-*.faiss",
 )
-# What a kill in the middle of writing one of them, or the manifest, leaves.
+# Temporary files that remain if a process is killed while it writes one of them or the manifest.
 _STRAYS = (*(f".{pattern}.*.tmp" for pattern in _PATTERNS), f".{MANIFEST}.*.tmp")
 
 
 def write_generation(
     out: Path,
-    parts: Parts,
+    parts: IndexParts,
     base: Manifest,
     index: Index | None,
     source: dict[str, str],
     *,
     flat: bool,
 ) -> Manifest:
-    """Write all files anew: the rows of `index`, where there is one, then those of the parts.
+    """Write all files of a new generation: the rows of `index`, if given, then those of the parts.
 
     Args:
         base: manifest of `index`, or one without rows.
-        source: the table, as the manifest has it; where it was added before in the same way, its
-            bad rows are replaced.
-        flat: with a flat FAISS file, where there is no approximate one.
+        source: entry of the table in the manifest; if the same table was added before in the same
+            way, its bad rows are replaced.
+        flat: also write a flat FAISS file, if there is no approximate one.
 
-    Returns: the manifest to commit. Raises: InvalidSetting where FAISS cannot build its file.
+    Returns: the manifest to commit. Raises: InvalidSetting if FAISS cannot build its file.
     """
     generation = base.generation + 1
     ids = _ids(parts, index)
@@ -95,14 +96,14 @@ def write_generation(
 
 
 def source_number(manifest: Manifest, source: dict[str, str]) -> int:
-    """The place of a table in `sources`, the next one for a table that is new or read otherwise."""
+    """Return a table's number in `sources`; the next one for a new table or other settings."""
     requests = [known.get("request") for known in manifest.sources]
     request = source["request"]
     return requests.index(request) if request in requests else len(requests)
 
 
 def remove_other_generations(out: Path, manifest: Manifest) -> None:
-    """Remove what other generations left; a reader that has such a file mapped keeps it."""
+    """Remove files of other generations; a reader that has mapped one can still use it."""
     current = {record.name for record in manifest.files.values()}
     for pattern in (*_PATTERNS, *_STRAYS):
         for path in out.glob(pattern):
@@ -110,8 +111,8 @@ def remove_other_generations(out: Path, manifest: Manifest) -> None:
                 path.unlink()
 
 
-def _ids(parts: Parts, index: Index | None) -> list[list[str]]:
-    """Ids of every row; an id that a row has already is not repeated."""
+def _ids(parts: IndexParts, index: Index | None) -> list[list[str]]:
+    """Return the ids of every row, each id of a row once."""
     ids = index.all_ids() if index is not None else []
     for part in parts:
         ids.extend([] for _ in part.texts)
@@ -120,14 +121,14 @@ def _ids(parts: Parts, index: Index | None) -> list[list[str]]:
     return [list(dict.fromkeys(row)) for row in ids]
 
 
-def _texts(parts: Parts, index: Index | None) -> Iterator[str]:
+def _texts(parts: IndexParts, index: Index | None) -> Iterator[str]:
     if index is not None:
         yield from index.iter_texts()
     for part in parts:
         yield from part.texts
 
 
-def _write_vectors(path: Path, rows: int, dim: int, parts: Parts, index: Index | None) -> None:
+def _write_vectors(path: Path, rows: int, dim: int, parts: IndexParts, index: Index | None) -> None:
     header = {"descr": "<f4", "fortran_order": False, "shape": (rows, dim)}
     with atomic_write(path, "wb") as stream:
         np.lib.format.write_array_header_1_0(stream, header)
@@ -147,7 +148,7 @@ def _write_table(path: Path, texts: Iterator[str], ids: list[list[str]]) -> None
 
 
 def _write_bad_rows(
-    path: Path, kept: list[dict[str, Any]], parts: Parts, table: str, number: int
+    path: Path, kept: list[dict[str, Any]], parts: IndexParts, table: str, number: int
 ) -> int:
     new = (
         {"table": table, "source": number, "row": row, "id": id, "reason": reason}
@@ -172,10 +173,11 @@ FAISS_ROLES = ("flat", "approximate")
 def verify_index(path: str | Path) -> Index:
     """Open an index and check all of it.
 
-    Every file against its recorded size and sha256; every vector finite; every text once and with
-    an id; the counts of the manifest; the FAISS file's rows against the vectors.
+    Every file must have its recorded size and sha256. Every vector must be finite, and every text
+    must occur once and have an id. The counts of the manifest must be right, and the rows of the
+    FAISS file must equal the vectors.
 
-    Raises: InvalidIndex at the first thing that is wrong.
+    Raises: InvalidIndex at the first error.
     """
     index = load_index(path)
     check_vectors(index)
@@ -206,7 +208,7 @@ def _check_table(index: Index) -> None:
 
 
 def check_vectors(index: Index) -> None:
-    """Raises InvalidIndex at the first vector that is not finite."""
+    """Raise InvalidIndex at the first vector that is not finite."""
     for start in range(0, len(index), _ROWS):
         finite = np.isfinite(index.vectors[start : start + _ROWS]).all(axis=1)
         if not finite.all():
@@ -217,12 +219,12 @@ def check_vectors(index: Index) -> None:
 def measure_recall(
     index: Index, sample: int, seed: int, effort: int | None = None
 ) -> dict[int, float]:
-    """recall@1 and @10 of the line search in the approximate index, against exact search.
+    """Measure recall@1 and @10 of the approximate index's line search against exact search.
 
-    Queries are made of the corpus itself: references are sampled rows, images lie half-way between
-    the reference and another sampled row.
+    Queries are made from the corpus: references are sampled rows, and an image is the midpoint of
+    its reference and another sampled row.
 
-    Raises: InvalidIndex where the index has no approximate part.
+    Raises: InvalidIndex if the index has no approximate part.
     """
     path = index.file("approximate")
     corpus = Corpus(index.vectors)

@@ -1,12 +1,10 @@
-"""The manifest of an index: `index.json`, which says what the index is and what its files are.
+"""Index on disk: a folder with mapped vectors, texts with their ids, and a manifest.
 
-An index may come from elsewhere, so nothing that stands in it is taken on trust.
+The manifest `index.json` describes the index, and names the files of the current generation with
+their sizes and sha256. It is replaced last, atomically, so that readers see either the old index or
+the new one, never a mix.
 
-An index on disk: vectors that are mapped, texts with their ids, and what they were made with.
-
-An index is a folder. `index.json` names the files of the current generation with their sizes and
-sha256, and is replaced last, atomically; readers see the old index or the new one, never a mix.
-No file is ever unpickled.
+An index may come from an untrusted source: everything in it is checked, and no file is unpickled.
 """
 
 import json
@@ -47,7 +45,7 @@ _LARGEST = 2**62
 
 @dataclass(frozen=True)
 class FileRecord:
-    """A file of the index: its name in the folder, size in bytes and sha256."""
+    """File of the index: its name in the folder, size in bytes and sha256."""
 
     name: str
     size: int
@@ -56,7 +54,7 @@ class FileRecord:
 
 @dataclass(frozen=True)
 class Manifest:
-    """What `index.json` says.
+    """Content of `index.json`.
 
     Attributes:
         kind: what the vectors embed: "report" or "image".
@@ -64,15 +62,15 @@ class Manifest:
         demonstration: the encoder is the bundled one, trained on synthetic phantoms.
         signature: encoder, text or image policy and precision in one line.
         rows: distinct texts (or images), each with one vector.
-        items: reports (or images) that they stand for, repeated ones counted.
+        items: number of reports (or images), repeated ones counted.
         bad_rows: rows of the source that could not be used.
-        sources: each table, in the order they were added: "name", "path" as it was given, "sha256",
-            and "request", the digest of the build or add that brought it.
-        files: "vectors", "table", "bad_rows", and a FAISS file, "flat" or "approximate", where
-            there is one.
-        approximate: the FAISS factory string, where there is an approximate index.
+        sources: each table, in the order they were added: "name", "path" as the user wrote it,
+            "sha256", and "request", the digest of the call that added it.
+        files: "vectors", "table", "bad_rows", and a FAISS file, "flat" or "approximate", if there
+            is one.
+        approximate: the FAISS factory string of an approximate index, or None.
         generation: grows by one with every change.
-        request: digest of the build that made it, to know one that was killed at its very end.
+        request: digest of the build that made it, to recognise a build killed at its very end.
     """
 
     kind: str
@@ -94,24 +92,24 @@ class Manifest:
 
     @property
     def facts(self) -> Signature:
-        """The signature as a value."""
+        """Return the signature as a `Signature`."""
         has_subject = self.signature.startswith("index|")
         # Indexes of earlier versions were printed without what the signature is of.
         return Signature.parse(self.signature if has_subject else f"index|{self.signature}")
 
 
 def encoder_name_of(path: Path, manifest: Manifest, option: str = "--encoder") -> str:
-    """Return the name of the index's encoder, to load it; UnknownName where it is not registered.
+    """Return the name of the index's encoder, to load it; raise UnknownName if not registered.
 
     Args:
         path: folder of the index.
-        option: with which users name an encoder of their own.
+        option: the command-line option that names a user's own encoder, for the message.
     """
     return encoder_from_file(manifest.encoder, path / MANIFEST, option)
 
 
 def read_manifest(path: Path) -> Manifest:
-    """The manifest of an index; raises InvalidIndex."""
+    """Read the manifest of an index; raise InvalidIndex if it cannot be read."""
     source = path / MANIFEST
     try:
         raw = json.loads(source.read_text(encoding="utf-8"))
@@ -175,7 +173,7 @@ def _is_count(value: object) -> bool:
 
 
 def _is_text(value: object) -> bool:
-    """Text of one line that a terminal shows as it is."""
+    """Return whether a value is a text of one line without control characters."""
     return isinstance(value, str) and value.isprintable()
 
 
@@ -184,11 +182,11 @@ TABLE_SCHEMA = pa.schema([("text", pa.large_string()), ("ids", pa.list_(pa.strin
 
 
 class Index:
-    """Vectors of a corpus, mapped from disk, with its texts and ids.
+    """Index: vectors of a corpus, mapped from disk, with its texts and ids.
 
     Attributes:
         path: the folder.
-        manifest: what it was made of and with.
+        manifest: description of its sources, encoder and files.
         vectors: (n, d) float32, a memory map.
     """
 
@@ -199,56 +197,56 @@ class Index:
 
     @cached_property
     def _table(self) -> pa.Table:
-        # Only when it is asked for, because it is read in full to be checked.
+        # Read on first use only, because it is read completely for its check.
         return _map_table(self.path, self.manifest)
 
     def __len__(self) -> int:
         return self.manifest.rows
 
     def text(self, row: int) -> str:
-        """The report of a row; the path, in an index of images."""
+        """Return the report of a row; in an index of images, the path."""
         text: str = self._table.column("text")[row].as_py()
         return text
 
     def texts(self) -> list[str]:
-        """The reports of all rows, in the order of the corpus."""
+        """Return the reports of all rows, in the order of the corpus."""
         texts: list[str] = self._table.column("text").to_pylist()
         return texts
 
     def iter_texts(self) -> Iterator[str]:
-        """The same, a few at a time."""
+        """Yield the reports of all rows, loading a few at a time."""
         for start in range(0, len(self), _ROWS):
             yield from self._table.column("text").slice(start, _ROWS).to_pylist()
 
     def ids(self, row: int) -> list[str]:
-        """Ids of all reports that read like this row."""
+        """Return the ids of all reports with the text of this row."""
         ids: list[str] = self._table.column("ids")[row].as_py()
         return ids
 
     def all_ids(self) -> list[list[str]]:
-        """Ids of every row."""
+        """Return the ids of every row."""
         ids: list[list[str]] = self._table.column("ids").to_pylist()
         return ids
 
     def to_pandas(self) -> "pandas.DataFrame":
-        """One row a distinct text: row in the index, ids (";" between), text. Needs pandas."""
+        """Return a frame, one row per distinct text: row, ids (with ";"), text. Needs pandas."""
         ids = [";".join(each) for each in self.all_ids()]
         columns = {"row": range(len(self)), "ids": ids, "text": self.texts()}
         return frame_of_columns(columns)
 
     def file(self, role: str) -> Path:
-        """Path of the file with that role; raises InvalidIndex where there is none."""
+        """Return the path of the file with that role; raise InvalidIndex if there is none."""
         record = self.manifest.files.get(role)
         if record is None:
             raise InvalidIndex(f"{self.path}: the index has no {role} file")
         return self.path / record.name
 
     def bad_rows(self) -> list[BadRow]:
-        """Rows of the tables that could not be used."""
+        """Return the rows of the tables that could not be used."""
         return [BadRow(r["row"], r["id"], r["reason"]) for r in self.bad_row_records()]
 
     def bad_row_records(self) -> list[dict[str, Any]]:
-        """The same, as the file has them: table, its place in `sources`, row, id, reason."""
+        """Return them as in the file: table (its number in `sources`), row, id, reason."""
         path = self.file("bad_rows")
         try:
             records = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
@@ -259,17 +257,17 @@ class Index:
         return records
 
     def check_text_policy(self, printed: str) -> None:
-        """Raises InvalidIndex unless its reports were selected by the policy that is printed so."""
+        """Raise InvalidIndex unless the printed policy is the one that selected its reports."""
         there = self.manifest.facts.get("txt")
         if there != printed:
             raise self._made_otherwise(f"txt: {there} against {printed}")
 
     def check_made_with(self, name: str, checksum: str, signature: Signature | None = None) -> None:
-        """Raises InvalidIndex unless the index was made with this encoder, in this way.
+        """Raise InvalidIndex unless the index was made with this encoder and these settings.
 
         Args:
             name, checksum: of the encoder.
-            signature: as `index_signature` makes it; None to compare the encoder alone.
+            signature: from `index_signature`; None to compare the encoder alone.
         """
         if checksum != self.manifest.checksum:
             raise InvalidIndex(
@@ -294,7 +292,7 @@ def load_index(path: str | Path, *, check: bool = True) -> Index:
     Args:
         check: compare the files' content with their recorded sha256, which reads them once.
 
-    Raises: InvalidIndex for what is no index, damaged, or of a format yet unknown.
+    Raises: InvalidIndex if it is not an index, is damaged, or has an unknown format.
     """
     path = Path(path)
     manifest = read_manifest(path)
@@ -304,7 +302,7 @@ def load_index(path: str | Path, *, check: bool = True) -> Index:
                 _check_file(path / record.name, record, check)
             return Index(path, manifest)
         except InvalidIndex:
-            # Another process may just have replaced the index, and removed the files of this one.
+            # Another process may have replaced the index meanwhile, and removed these files.
             current = read_manifest(path)
             if current.generation == manifest.generation:
                 raise
@@ -312,12 +310,12 @@ def load_index(path: str | Path, *, check: bool = True) -> Index:
 
 
 def write_manifest(path: Path, manifest: Manifest) -> None:
-    """Replace `index.json`: from here on the index is the new one."""
+    """Replace `index.json`, which makes the new generation the current one."""
     write_json(path / MANIFEST, asdict(manifest))
 
 
 def record_file(path: Path) -> FileRecord:
-    """Name, size and digest of a file just written."""
+    """Return the record of a file just written: name, size and digest."""
     return FileRecord(path.name, path.stat().st_size, file_digest(path))
 
 
@@ -344,7 +342,7 @@ def _digest(path: Path) -> str:
 
 
 def _map_vectors(path: Path, manifest: Manifest) -> NDArray[Any]:
-    """The vectors of a file whose header is, to the letter, the one that was written."""
+    """Map the vectors of a file; its header must equal, byte for byte, the expected one."""
     file = path / manifest.files["vectors"].name
     shape = (manifest.rows, manifest.dim)
     header = str({"descr": "<f4", "fortran_order": False, "shape": shape})
@@ -361,14 +359,14 @@ def _map_vectors(path: Path, manifest: Manifest) -> NDArray[Any]:
             raise wrong
         if not manifest.rows:
             return np.empty(shape, np.float32)
-        # Copy-on-write: torch takes only writable arrays, and the file stays as it is.
+        # Copy-on-write, because torch accepts only writable arrays; the file does not change.
         return np.memmap(file, "<f4", mode="c", offset=10 + length, shape=shape)
     except (OSError, ValueError) as error:
         raise InvalidIndex(f"{file} is damaged: {error}") from None
 
 
 def _map_table(path: Path, manifest: Manifest) -> pa.Table:
-    """The texts and ids, all of them checked: Arrow trusts offsets and lengths that it reads."""
+    """Map texts and ids, and check all of them, because Arrow does not check what it reads."""
     file = path / manifest.files["table"].name
     try:
         reader = pa.ipc.open_file(pa.memory_map(str(file)))
@@ -384,7 +382,7 @@ def _map_table(path: Path, manifest: Manifest) -> pa.Table:
 
 
 def _is_complete(table: pa.Table) -> bool:
-    """Whether no text, no list of ids and no id is absent."""
+    """Return whether no text, no list of ids and no id is null."""
     return not any(
         chunk.null_count or (isinstance(chunk, pa.ListArray) and chunk.flatten().null_count)
         for column in table.columns

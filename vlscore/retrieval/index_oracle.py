@@ -1,4 +1,4 @@
-"""The oracle over a table of studies."""
+"""Oracle search for the studies of a table, in one process or several."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -19,21 +19,21 @@ from vlscore.retrieval.vector_search.approximate import ApproximateIndex
 from vlscore.retrieval.vector_search.array_oracle import EXACT_UP_TO, Found, Oracle, Shards, recall
 from vlscore.retrieval.vector_search.corpus import Array, Corpus
 
-# Where every study is compared with a whole corpus of texts, seconds a study.
+# Batch size for searches that compare every study with a whole corpus of texts: seconds a study.
 _SLOW_AT_ONCE = 16
 
 
 @dataclass(frozen=True)
 class Answered:
-    """The answers to a stretch of the table, one a row, and the images that were read for them."""
+    """Answers to a batch of table rows, one for each, and the images that were read for them."""
 
     answers: list[Answer]
     inputs: list[Path]
 
 
 @dataclass(frozen=True)
-class _Batch:
-    """Studies ready to be searched for; travels from the first process to the others."""
+class _SearchBatch:
+    """Batch of studies ready to be searched for; the first process sends it to the others."""
 
     queries: list[Query]
     images: Array | None
@@ -42,22 +42,22 @@ class _Batch:
 
 
 class OracleRun:
-    """Searches an index for every study of a table.
+    """Search of an index for every study of a table.
 
     Args:
         index: the corpus.
         embedder: embeds the studies, with the encoder and policies that made the index; None in
-            other processes than the first, and where nothing is embedded.
-        settings: what is searched for.
-        text_policy: which section of a reference counts, as of the index's reports.
-        shards: this process's place, where several share the corpus.
-        device: where exact search multiplies.
+            processes other than the first, and if nothing is embedded.
+        settings: settings of the search.
+        text_policy: which section of a reference is used, the same as for the index's reports.
+        shards: rank of this process, if several share the corpus.
+        device: device of the matrix products of exact search.
 
     Attributes:
-        recall: approximate mode, once the first studies are searched: k -> recall@k on a sample of
-            them, for 1 and the k of the settings.
+        recall: in approximate mode, after the search of the first studies: k -> recall@k on a
+            sample of them, for 1 and the k of the settings.
 
-    Raises: InvalidIndex where the index was made with another encoder or other policies;
+    Raises: InvalidIndex if the index was made with another encoder or other policies;
     InvalidSetting.
     """
 
@@ -87,7 +87,7 @@ class OracleRun:
 
     @property
     def signature(self) -> Signature:
-        """What the hits depend on; the first process knows it."""
+        """Return what the hits depend on; only the first process knows it."""
         settings = self.settings
         signature = settings.target.signature(self._embedder, self.text_policy)
         flags = [name for name, value in signature if value is None]
@@ -106,7 +106,7 @@ class OracleRun:
 
     @property
     def batch_size(self) -> int:
-        """Studies that are searched for at a time."""
+        """Return the number of studies that are searched for at a time."""
         is_slow = self.settings.target.is_of_texts and not self.settings.candidates
         return _SLOW_AT_ONCE if is_slow else STUDIES_AT_ONCE
 
@@ -117,7 +117,7 @@ class OracleRun:
         columns: ColumnNames | None = None,
         image_root: str | Path | None = None,
     ) -> QueryTable:
-        """The table, with the columns that the settings ask for; raises InvalidTable."""
+        """Open the table with the columns that the settings need; raise InvalidTable."""
         exclude = self.settings.exclude_ids
         studies = open_studies(
             table,
@@ -137,7 +137,7 @@ class OracleRun:
         image_root: str | Path | None = None,
         workers: int = 0,
     ) -> Iterator[Answer]:
-        """One answer a row of the table, in order. Sets `recall` in approximate mode.
+        """Yield one answer for each row of the table, in order; set `recall` in approximate mode.
 
         Args:
             columns: other column names.
@@ -150,7 +150,7 @@ class OracleRun:
     def batches(
         self, queries: QueryTable, *, skip: int = 0, workers: int = 0
     ) -> Iterator[Answered]:
-        """The same, a stretch of the table at a time, from the row behind `skip` rows on."""
+        """Yield the answers in batches of table rows, after the first `skip` rows."""
         for embedded in queries.batches(skip=skip, size=self.batch_size, workers=workers):
             errors = [Answer(row.row, row.id, error=row.reason) for row in embedded.failed]
             batch = self._prepare(embedded, errors)
@@ -160,17 +160,17 @@ class OracleRun:
         self.release()
 
     def release(self) -> None:
-        """Tell the other processes that there is nothing more to search for."""
+        """Signal to the other processes that the search has ended."""
         self.shards.broadcast(None)
 
     def serve(self) -> None:
-        """In other processes than the first: search this part of the corpus for what that asks."""
+        """Search this process's shard for the queries that the first process sends."""
         while (batch := self.shards.broadcast(None)) is not None:
             self._found(batch)
 
     @cached_property
     def oracle(self) -> Oracle:
-        """The search by embeddings; made when it is first needed, for it reads the corpus."""
+        """Return the search by embeddings; made on first use, because it reads the corpus."""
         part = self.shards.range(len(self.index))
         corpus = Corpus(self.index.vectors[part], device=self._device, start=part.start)
         approximate = None
@@ -194,7 +194,7 @@ class OracleRun:
 
     @cached_property
     def _texts(self) -> TextSearch:
-        return TextSearch(self.settings.target.metric, _Texts(self.index))
+        return TextSearch(self.settings.target.metric, _IndexTexts(self.index))
 
     def _check_index(self) -> None:
         target, kind = self.settings.target, self.index.manifest.kind
@@ -235,8 +235,8 @@ class OracleRun:
             )
         return approximately
 
-    def _prepare(self, batch: QueryBatch, errors: list[Answer]) -> _Batch:
-        """The studies that can be searched for; the others are added to the errors."""
+    def _prepare(self, batch: QueryBatch, errors: list[Answer]) -> _SearchBatch:
+        """Return the studies that can be searched for, and add the others to the errors."""
         excluded: dict[int, list[int]] = {}
         good: list[int] = []
         for position, query in enumerate(batch.queries):
@@ -245,15 +245,15 @@ class OracleRun:
                 good.append(position)
             except VLScoreError as error:
                 errors.append(Answer(query.row, query.id, error=str(error)))
-        return _Batch(
-            # A row's other columns stay here.
+        return _SearchBatch(
+            # A row's other columns are not sent to the other processes.
             [replace(batch.queries[position], record=None) for position in good],
             None if batch.images is None else batch.images[good],
             None if batch.references is None else batch.references[good],
             excluded,
         )
 
-    def _search(self, batch: _Batch) -> list[Answer]:
+    def _search(self, batch: _SearchBatch) -> list[Answer]:
         found = self._found(batch)
         if self.is_approximate and batch.queries and not self.recall:
             self.recall = self._measure_recall(batch)
@@ -264,7 +264,7 @@ class OracleRun:
             for query, hits in zip(batch.queries, found, strict=True)
         ]
 
-    def _found(self, batch: _Batch) -> Sequence[list[Found] | VLScoreError]:
+    def _found(self, batch: _SearchBatch) -> Sequence[list[Found] | VLScoreError]:
         if not batch.queries:
             return []
         if self.settings.target.is_of_texts:
@@ -277,12 +277,12 @@ class OracleRun:
             ranks=self.settings.ranks and self.index.manifest.kind == "report",
         )
 
-    def _measure_recall(self, batch: _Batch) -> dict[int, float]:
+    def _measure_recall(self, batch: _SearchBatch) -> dict[int, float]:
         part = slice(0, self.settings.sample)
         sample = [x if x is None else x[part] for x in (batch.images, batch.references)]
         return {k: recall(self.oracle, *sample, k=k) for k in sorted({1, self.settings.k})}
 
-    def _search_texts(self, batch: _Batch) -> list[list[Found] | VLScoreError]:
+    def _search_texts(self, batch: _SearchBatch) -> list[list[Found] | VLScoreError]:
         settings = self.settings
         rows: list[Sequence[int]] | None = None
         if settings.candidates:
@@ -305,8 +305,8 @@ class OracleRun:
         return Hit(found, self.index.ids(found.row), text, verbatim)
 
 
-class _Texts(Sequence[str]):
-    """The texts of an index, fetched as they are asked for."""
+class _IndexTexts(Sequence[str]):
+    """Sequence of an index's texts, each read on access."""
 
     def __init__(self, index: Index) -> None:
         self._index = index

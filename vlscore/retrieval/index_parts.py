@@ -1,6 +1,7 @@
-"""What an index is made of: reports or radiographs of a table, and how they are embedded.
+"""IndexItems of an index (reports or radiographs), and the finished parts of its build.
 
-What an unfinished build has embedded so far, in chunks that each are whole after a kill.
+`open_source` reads the items of a table. `IndexParts` stores what a build has embedded so far, in chunks
+that are complete even if the process is killed.
 """
 
 import hashlib
@@ -28,18 +29,18 @@ from vlscore.data import (
 from vlscore.embedding import Embedded, StudyEmbedder
 from vlscore.errors import InvalidReport, InvalidSetting
 
-# Rows that are embedded and kept at a time: so much work at most is lost by a kill.
+# Rows that are embedded and stored at a time: a kill loses at most this much work.
 _REPORTS_AT_ONCE, _IMAGES_AT_ONCE = 500, 100
 
 
 @dataclass(frozen=True)
 class SourceSettings:
-    """How a table is read.
+    """Settings for reading a table.
 
     Attributes:
         kind: "report", or "image" for an index of radiographs.
         text_policy: which section of a report is embedded.
-        id_column, text_column, image_column: names of columns; text None for the reader's choice.
+        id_column, text_column, image_column: names of columns; if text is None, the reader chooses.
         image_root: folder that image paths start from; default: the table's.
     """
 
@@ -52,11 +53,11 @@ class SourceSettings:
 
     @property
     def policy(self) -> TextPolicy:
-        """The text policy as an object."""
+        """Return the text policy as an object."""
         return TextPolicy.named(self.text_policy)
 
     def to_list(self) -> list[str | None]:
-        """What must be equal for an unfinished build to be gone on with."""
+        """Return the settings that must match before an unfinished build can be resumed."""
         root = str(self.image_root) if self.image_root is not None else None
         return [self.id_column, self.text_column, self.image_column, root]
 
@@ -65,13 +66,13 @@ Embed = Callable[[Sequence[str]], Embedded]
 
 
 @dataclass
-class Source:
-    """Items to embed, each a text or the path of an image, and how they are embedded.
+class IndexSource:
+    """Items to embed, each a text or the path of an image, and the way to embed them.
 
     Attributes:
-        rows: of the table.
-        embedding: gives what embeds items, for as long as it is entered.
-        at_once: rows that are embedded and kept at a time.
+        rows: rows of the table.
+        embedding: context manager that returns the function which embeds items.
+        at_once: rows that are embedded and stored at a time.
         texts_are_paths: whether the items are paths of images.
     """
 
@@ -83,13 +84,13 @@ class Source:
 
 def open_source(
     table: Path, embedder: StudyEmbedder, settings: SourceSettings, workers: int = 0
-) -> Source:
-    """The items of a table; raises InvalidSetting for a kind that no index holds."""
+) -> IndexSource:
+    """Open the items of a table; raise InvalidSetting for a kind other than report or image."""
     if settings.kind == "report":
         embedding = nullcontext(embedder.engine.embed_reports)
-        return Source(_reports(table, settings), embedding, _REPORTS_AT_ONCE)
+        return IndexSource(_reports(table, settings), embedding, _REPORTS_AT_ONCE)
     if settings.kind == "image":
-        return Source(
+        return IndexSource(
             _images(table, settings),
             _embedding_images(embedder, workers),
             _IMAGES_AT_ONCE,
@@ -99,7 +100,7 @@ def open_source(
 
 
 def index_signature(embedder: StudyEmbedder, kind: str, text_policy: TextPolicy) -> Signature:
-    """What the vectors of an index depend on: encoder, text or image policy, precision."""
+    """Return what an index's vectors depend on: encoder, text or image policy, precision."""
     facts = embedder.signature
     if kind == "report":
         input = {"txt": text_policy.signature()}
@@ -153,16 +154,16 @@ _ITEMS, _VECTORS = "items.json", "vectors.npy"
 
 @dataclass(frozen=True)
 class BuildKey:
-    """What must be equal for an unfinished build to be gone on with.
+    """Settings that must match before an unfinished build can be resumed.
 
     Attributes:
         table, sha256: name and content of the table.
         checksum: of the encoder's weights.
         signature: of the index.
-        settings: how the table is read.
-        base: sha256s of the index that the table is added to; empty for a new one.
-        generation: of the index that is replaced, 0 where there is none. A build that was killed
-            when it had become the next generation is told by it from one that is to replace that.
+        settings: settings for reading the table.
+        base: sha256s of the index to which the table is added; empty for a new one.
+        generation: of the index that is replaced, 0 if there is none. It distinguishes a build
+            that was killed after it had become the next generation from one that replaces that.
     """
 
     table: str
@@ -175,35 +176,35 @@ class BuildKey:
 
     @property
     def request(self) -> str:
-        """Digest of what was asked for, whatever it was added to."""
+        """Return the digest of the request, which does not depend on the index it is added to."""
         return request_of(asdict(self))
 
 
 def request_of(key: dict[str, Any]) -> str:
-    """The same, of a key as an unfinished build has it."""
+    """Return the digest of the request from the key of an unfinished build."""
     asked = {name: value for name, value in key.items() if name not in ("base", "generation")}
     return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
 
 
 def short_digest(text: str) -> bytes:
-    """Return sixteen bytes that stand for a text, also for a file name that is no UTF-8."""
+    """Return a digest of sixteen bytes of a text, also of a file name that is not UTF-8."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:16]
 
 
 class KnownTexts:
-    """Row number by text, kept as digests: a corpus of long reports need not fit in memory."""
+    """Row number by text, as digests, so that a corpus of long reports need not fit in RAM."""
 
     def __init__(self, texts: Iterable[str] = ()) -> None:
         self._rows: dict[bytes, int] = {}
         self.extend(texts)
 
     def extend(self, texts: Iterable[str]) -> None:
-        """Number further texts on."""
+        """Add further texts, with the next numbers."""
         for text in texts:
             self._rows[short_digest(text)] = len(self._rows)
 
     def get(self, text: str) -> int | None:
-        """The row of a text, None for a new one."""
+        """Return the row of a text, None for a new one."""
         return self._rows.get(short_digest(text))
 
     def __len__(self) -> int:
@@ -211,11 +212,11 @@ class KnownTexts:
 
 
 @dataclass(frozen=True)
-class Part:
-    """What a stretch of the table brought.
+class IndexPart:
+    """Result of one part of the table.
 
     Attributes:
-        texts: new ones, in the order of their vectors.
+        texts: new texts, in the order of their vectors.
         owners: (row in the index, id) of every usable item.
         bad: (row of the table, id, reason) of the others.
     """
@@ -225,14 +226,14 @@ class Part:
     bad: list[tuple[int, str | None, str]]
 
 
-class Parts:
-    """The finished parts of one build, in the table's order.
+class IndexParts:
+    """Finished parts of one build, in the table's order.
 
     Args:
         out: folder of the index.
-        key: which build they must belong to.
+        key: key of the build to which they must belong.
         known: the texts of the index so far; those of the parts are added.
-        anew: for a new index; throw damaged parts, or those of another build, away.
+        anew: for a new index: discard damaged parts, or those of another build.
 
     Attributes:
         done, failed: rows of the table so far, and how many of them were bad.
@@ -255,19 +256,19 @@ class Parts:
         for part in self:
             self._count(part)
 
-    def __iter__(self) -> Iterator[Part]:
+    def __iter__(self) -> Iterator[IndexPart]:
         return map(_read, self._chunks)
 
     def vectors(self) -> Iterator[NDArray[Any]]:
-        """(n, d) float32 of each part."""
+        """Yield the vectors (n, d) float32 of each part."""
         return map(self._vectors, self._chunks)
 
     def append(
         self, chunk: Sequence[Report | BadRow], embed: Embed, *, are_paths: bool = False
     ) -> None:
-        """Embed a stretch of the table and keep it.
+        """Embed a part of the table and store it.
 
-        Args: are_paths: the texts are paths of images, whose replacement is to be noticed.
+        Args: are_paths: whether the texts are paths of images, whose replacement is detected.
         """
         bad = [(row.row, row.id, row.reason) for row in chunk if isinstance(row, BadRow)]
         reports = [row for row in chunk if isinstance(row, Report)]
@@ -294,7 +295,7 @@ class Parts:
             else:
                 owners.append((row, report.id))
         bad.sort(key=lambda row: row[0])
-        part = Part(texts, owners, bad)
+        part = IndexPart(texts, owners, bad)
         kept = np.ascontiguousarray(vectors[good], np.float32)
         files = [report.text for report in reports] if are_paths else ()
         with self._chunks.append(len(chunk), inputs=files) as folder:
@@ -304,10 +305,10 @@ class Parts:
         self._count(part)
 
     def remove(self) -> None:
-        """Forget the parts, now that the index holds them."""
+        """Remove the parts, after the index holds them."""
         self._chunks.discard()
 
-    def _count(self, part: Part) -> None:
+    def _count(self, part: IndexPart) -> None:
         self._known.extend(part.texts)
         self.failed += len(part.bad)
 
@@ -322,12 +323,12 @@ class Parts:
         return vectors
 
 
-def _read(chunk: Chunk) -> Part:
+def _read(chunk: Chunk) -> IndexPart:
     path = chunk.path / _ITEMS
     try:
         raw = json.loads(path.read_text(encoding="utf-8"))
         owners = [(int(row), str(id)) for row, id in raw["owners"]]
         bad = [(int(row), id, str(reason)) for row, id, reason in raw["bad"]]
-        return Part(raw["texts"], owners, bad)
+        return IndexPart(raw["texts"], owners, bad)
     except (OSError, ValueError, KeyError, TypeError):
         raise damaged(path) from None

@@ -1,7 +1,7 @@
-"""Studies on their way into a search: read from a table, embedded as far as a metric looks at them.
+"""Queries of a search: studies read from a table, and embedded as far as a metric needs them.
 
-What the metric does not look at may be wanted all the same, to describe the hits. A study without
-it, or whose image cannot be read, is searched for like any other and has nan in its place.
+Image or reference may also be optional, only to describe the hits. If a study lacks an optional
+input, or its image cannot be read, it is searched for like any other, with nan for that input.
 """
 
 from collections import deque
@@ -31,9 +31,9 @@ class Query:
     """One study that is searched for.
 
     Attributes:
-        row, id: of the table.
-        reference: the part of it that is embedded; None where none is read.
-        record: further columns that were asked for.
+        row, id: row number and id in the table.
+        reference: the section of the reference that is embedded; None if none is read.
+        record: the requested further columns.
     """
 
     row: int
@@ -44,12 +44,12 @@ class Query:
 
 @dataclass(frozen=True)
 class QueryBatch:
-    """A stretch of the table: studies that are embedded, and rows that could not be.
+    """Batch of table rows: embedded studies, and rows that could not be embedded.
 
     Attributes:
         queries: q studies.
-        images, references: (q, d) float32; None where they are not read, nan where a study lacks
-            what is only wanted.
+        images, references: (q, d) float32; None if they are not read, nan for a study that lacks
+            an optional input.
         failed: rows that cannot be searched for.
         inputs: images that were read.
     """
@@ -62,18 +62,18 @@ class QueryBatch:
 
     @property
     def rows(self) -> int:
-        """Rows of the table."""
+        """Return the number of table rows."""
         return len(self.queries) + len(self.failed)
 
 
 @dataclass(frozen=True)
 class QueryTable:
-    """A table of studies to search for.
+    """Table of studies to search for.
 
     Attributes:
-        studies: as `open_studies` opened it, with what studies must have and may have.
-        embedder: None where nothing is embedded.
-        policy: which section of a reference counts.
+        studies: table from `open_studies`, with its required and optional inputs.
+        embedder: None if nothing is embedded.
+        policy: which section of a reference is used.
     """
 
     studies: StudyTable
@@ -83,20 +83,20 @@ class QueryTable:
     def batches(
         self, *, skip: int = 0, size: int = STUDIES_AT_ONCE, workers: int = 0
     ) -> Iterator[QueryBatch]:
-        """The rows in order, embedded `size` at a time.
+        """Yield the rows in order, embedded `size` at a time.
 
-        The embeddings of a batch do not depend on the batches before it, so that a run which goes
-        on at a batch finds the same bits.
+        The embeddings of a batch do not depend on earlier batches, so that a run resumed at a
+        batch gets the same bits.
 
         Args:
-            skip: rows that are left out at the beginning.
+            skip: number of rows to leave out at the beginning.
             workers: processes that decode images; 0 decodes in this one.
         """
         rows = islice(self.studies, skip, None)
         reads_images = self.embedder is not None and "image" in self.studies.roles
         decoder = self.embedder.decoder(workers) if self.embedder and reads_images else None
         ahead: deque[Begun] = deque()
-        # One batch is decoded while the one before it is searched for.
+        # The next batch is decoded while the current one is searched for.
         with decoder if decoder is not None else nullcontext():
             while chunk := list(islice(rows, size)):
                 ahead.append([self._begin(row, decoder) for row in chunk])
@@ -162,7 +162,7 @@ def _some(
     embed: Callable[[Sequence[Any]], EmbeddedRows],
     dim: int,
 ) -> EmbeddedRows:
-    """Embed the items that are there; the others have nan."""
+    """Embed the items that are not None; the others get nan."""
     there = [position for position, item in enumerate(items) if item is not None]
     vectors = torch.full((count, dim), torch.nan)
     truncated = torch.zeros(count, dtype=torch.bool)

@@ -1,7 +1,7 @@
-"""How well an encoder finds a study's report among others, and its image: R@k, median rank.
+"""Retrieval by an encoder, from image to report and back: R@k and median rank.
 
-Ties are broken by chance in expectation, so an encoder that maps everything to one point scores
-k/n, not 1. Reports with the same text are one report: finding another study's copy of it is right.
+Ties count as in random order, in expectation: an encoder that maps everything to one point has R@k
+= k/n, not 1. Reports with the same text are one report: another study's copy of it is a right hit.
 """
 
 from collections.abc import Sequence
@@ -15,16 +15,16 @@ from vlscore.stats import Interval, bootstrap_mean, bootstrap_median
 
 CUTS = (1, 5, 10)
 
-# Bounds the memory that similarities take; the gallery may be as long as the table.
+# Limits the memory of similarities, because the gallery may be as long as the table.
 _QUERIES_AT_ONCE = 256
 
-# Wrong answers above the best right one, wrong ones level with it, right ones level with it.
+# Numbers of wrong answers above the best right one, of wrong ones tied with it, of right ones tied.
 Counts = tuple[int, int, int]
 
 
 @dataclass(frozen=True)
 class Retrieval:
-    """One direction of a retrieval evaluation; intervals are 95 % bootstrap ones over queries.
+    """Result for one direction of retrieval; intervals are 95 % bootstrap ones over queries.
 
     Attributes:
         recall: k -> expected share of queries with a right answer among the first k.
@@ -41,7 +41,7 @@ class Retrieval:
 def evaluate_retrieval(
     images: Array, reports: Array, texts: Sequence[str], *, seed: int = 0
 ) -> tuple[Retrieval, Retrieval]:
-    """Image to text and text to image, by cosine in float64.
+    """Evaluate retrieval from image to text and from text to image, by cosine in float64.
 
     Args:
         images, reports: (n, d) embeddings of the same n studies.
@@ -67,11 +67,11 @@ def evaluate_retrieval(
 
 
 def _ranked(queries: Array, wanted: Array, gallery: Array, owners: Array) -> list[Counts]:
-    """Counts for each query, whose right answers are those of the gallery with its owner."""
+    """Return counts for each query; right answers are those of the gallery with its owner."""
     counts = []
     for start in range(0, len(queries), _QUERIES_AT_ONCE):
         block = slice(start, start + _QUERIES_AT_ONCE)
-        # Equal vectors may differ in a product's last bits; those are ties, not an order.
+        # Products of equal vectors may differ in the last bits; these are ties, not an order.
         similarity = np.round(queries[block] @ gallery.T, 12)
         counts += [
             _counts(scores, owners == own)
@@ -95,7 +95,7 @@ def _summary(counts: list[Counts], gallery: int, seed: int) -> Retrieval:
 
 
 def _chance(k: int, above: int, wrong: int, right: int) -> float:
-    """That a right answer is among the first k, ties in random order."""
+    """Return the probability of a right answer among the first k, with ties in random order."""
     places = min(max(k - above, 0), wrong + right)
     missed = 1.0
     for place in range(places):

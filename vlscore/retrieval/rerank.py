@@ -1,4 +1,4 @@
-"""Oracles of metrics that compare texts: re-ranked candidates, or the whole corpus."""
+"""Search by text metrics: it re-ranks candidates, or scores the whole corpus."""
 
 from collections.abc import Collection, Mapping, Sequence
 
@@ -8,22 +8,22 @@ from numpy.typing import NDArray
 from vlscore.errors import InvalidSetting, VLScoreError
 from vlscore.metrics import Batch, Metric, Plan, find_metric
 
-# Texts scored in one call: fewer than a plan remembers the artefacts of, so that those of a
-# stretch of the corpus are made once for all references that are compared with it.
+# Texts scored in one call. A plan caches the artefacts of more texts than this, so that those of a
+# part of the corpus are made once for all references that are compared with it.
 _AT_ONCE = 5_000
 
 Ranked = list[tuple[int, float]]
 
 
 class TextSearch:
-    """The best texts of a corpus under a metric of texts.
+    """Search for the best texts of a corpus under a text metric.
 
-    What a metric makes of a text (labels, say) is made once for the references of one call, and
-    once for a text of the corpus that several references are compared with. A metric that is
+    Artefacts of a text (labels, for example) are made once for the references of one call, and
+    once for a text of the corpus that is compared with several references. A metric that is
     fitted to references, such as CIDEr-D, is fitted to the corpus.
 
     Args:
-        metric: name, or Metric, of a metric of texts alone.
+        metric: name, or Metric, of a metric that uses texts alone.
         texts: the whole corpus.
 
     Raises: UnknownName; InvalidSetting for a metric that looks at images or embeddings;
@@ -39,7 +39,7 @@ class TextSearch:
             )
         self._plan.require()
         if self._plan.needs_fit:
-            # References come one at a time; it is the corpus that tells which words are rare.
+            # References come one at a time, so the corpus must supply the document frequencies.
             self._plan = self._plan.fit(texts)
 
     def search(
@@ -50,15 +50,15 @@ class TextSearch:
         rows: Sequence[Sequence[int]] | None = None,
         excluded: Mapping[int, Collection[int]] | None = None,
     ) -> list[Ranked | VLScoreError]:
-        """For each of q references the k best rows as (row, score), best first.
+        """Return for each of q references the k best rows as (row, score), best first.
 
         Args:
             rows: q lists of candidates, found by another search; default: the whole corpus, which
                 is exact.
             excluded: reference -> rows that must not be found.
 
-        Returns: an error in the place of a reference that the metric has no value for. Equal scores
-            keep the order of the corpus; a text without a value is not found.
+        Returns: one entry for each reference; an error if the metric has no value for it. Rows of
+            equal score are in the order of the corpus; a text without a value is not found.
         """
         barred = excluded or {}
         found = [_Best(k, self._metric.sign) for _ in references]
@@ -92,7 +92,7 @@ class TextSearch:
 
 
 class _Best:
-    """The best rows so far of one reference."""
+    """Best rows so far for one reference."""
 
     def __init__(self, k: int, sign: int) -> None:
         self._k, self._sign = k, sign
@@ -129,7 +129,7 @@ def best_texts(
     rows: Sequence[int] | None = None,
     excluded: Collection[int] = (),
 ) -> Ranked:
-    """The k texts that score best against one reference; see `TextSearch`.
+    """Return the k texts that score best against one reference; see `TextSearch`.
 
     >>> best_texts("bleu-1", "no effusion", ["clear lungs", "no effusion", "effusion"], k=1)
     [(1, 1.0)]

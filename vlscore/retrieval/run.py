@@ -1,7 +1,4 @@
-"""What an oracle found, as text to read.
-
-The oracle over a table of studies, into a folder of results; after a stop it goes on.
-"""
+"""Oracle search for a table of studies, into a folder of results; a stopped run can be resumed."""
 
 import math
 import time
@@ -45,7 +42,7 @@ _IDS = 30
 
 
 def answer_text(answer: Answer) -> str:
-    """One study's hits, best first, each with what the score cannot see."""
+    """Format one study's hits, best first, each with the numbers that the score does not show."""
     lines = [f"\n{answer.id}"]
     if not answer.hits:
         lines.append("  nothing qualifies")
@@ -70,7 +67,7 @@ def answer_text(answer: Answer) -> str:
 
 
 def oracle_text(summary: OracleSummary) -> str:
-    """The numbers of a search, and the signature."""
+    """Format the numbers of a search, and the signature."""
     lines = [f"{summary.searched} studies searched, {summary.failed} failed"]
     if summary.without_hits:
         lines.append(f"nothing qualifies for {summary.without_hits} of them")
@@ -94,11 +91,11 @@ def _shortened(text: str, width: int) -> str:
 
 FORMATS = ("parquet", "csv")
 ANSWERS, SUMMARY = "hits.jsonl", "summary.json"
-# Every file that this can ever write, so that none of an earlier run stays beside it.
+# Every file that a run can write, so that none of an earlier run remains.
 RESULTS = (ANSWERS, *(f"hits.{format}" for format in FORMATS), SUMMARY)
 
 _RECALL = "recall"
-# Answers that are made one table of hits at a time.
+# Number of answers that are converted to a table of hits at a time.
 _AT_ONCE = 256
 
 Progress = Callable[[int, int], None]
@@ -106,15 +103,15 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class OracleResult:
-    """Where the hits lie, and what they come to.
+    """Result of an oracle search: its folder, and the summary.
 
     Attributes:
         folder: with hits.jsonl, hits.parquet (or .csv), summary.json and run.json.
-        format: of the table of hits.
+        format: format of the table of hits.
         summary: the numbers.
-        resumed_from: rows that an earlier, stopped call had done.
-        unchanged: everything was there already; nothing was searched for.
-        notes: what a user should know besides, one sentence each.
+        resumed_from: rows that an earlier, stopped call had finished.
+        unchanged: all results existed already; nothing was searched for.
+        notes: further remarks for the user, one sentence each.
     """
 
     folder: Path
@@ -145,16 +142,16 @@ class OracleResult:
         return self.folder / "run.json"
 
     def answers(self, count: int | None = None) -> Iterator[Answer]:
-        """The answers in the order of the table, the first `count` of them."""
+        """Yield the first `count` answers in the order of the table."""
         return read_answers(self.answers_file, count)
 
     def to_pandas(self) -> "pandas.DataFrame":
-        """One row a hit: study_id, place (1 the best), score, text, ... Needs pandas."""
+        """Return a frame, one row per hit: study_id, place (1 is best), score... Needs pandas."""
         texts = ("study_id", "ids", "text")
         return read_frame(self.hits_file, texts, {"score": self.summary.signature})
 
     def first_failures(self, count: int) -> list[tuple[int, str, str]]:
-        """(row, id, reason) of the first studies that could not be searched for."""
+        """Return (row, id, reason) of the first studies that could not be searched for."""
         failed = ((a.row, str(a.id), a.error) for a in self.answers() if a.error is not None)
         return list(islice(failed, count))
 
@@ -178,31 +175,30 @@ def find_oracles(
 ) -> OracleResult:
     """Find for every study of a table the rows of an index that score highest.
 
-    Called again after a stop with the same arguments, it goes on where it was; called again when it
-    has ended, it changes nothing.
+    A call with the same arguments resumes a stopped run; after the end of a run it changes nothing.
 
     Args:
-        studies: table with columns id, image, reference, as far as the metric looks at them.
+        studies: table with columns id, image, reference, as far as the metric uses them.
         out: folder for the results.
         index: as `build_index` made it.
         embedder: with the encoder and policies that made the index; default: the index's encoder.
-        settings: what is searched for.
-        text_policy: which section of a reference counts, as of the index's reports.
+        settings: settings of the search.
+        text_policy: which section of a reference is used, the same as for the index's reports.
         columns: other column names.
         image_root: folder that image paths start from; default: the table's.
         format: "parquet" or "csv", of the table of hits.
         workers: processes that decode images; 0 decodes in this one.
-        overwrite: search anew; earlier results stay until the new ones are complete.
-        shards: this process's place, the first of several; the others call `serve_oracles`.
-        device: where exact search multiplies.
+        overwrite: search again; earlier results remain until the new ones are complete.
+        shards: rank of this process, the first of several; the others call `serve_oracles`.
+        device: device of the matrix products of exact search.
         on_progress: called with (rows done, rows failed).
 
     Raises:
         InvalidTable: the table cannot be read at all.
         InvalidIndex: the index was made with another encoder or other policies, or is damaged.
-        InvalidSetting: a setting cannot be honoured; `out` holds another run's results.
+        InvalidSetting: a setting is not possible here; `out` holds another run's results.
         FolderInUse: another run is writing there.
-        A study that cannot be searched for raises nothing: its line of hits.jsonl says why.
+        A study that cannot be searched for raises nothing: its line of hits.jsonl has the reason.
     """
     if format not in FORMATS:
         raise InvalidSetting(f"format is {' or '.join(FORMATS)}, not {format!r}")
@@ -247,7 +243,7 @@ def serve_oracles(
 def _key(
     run: OracleRun, queries: QueryTable, format: str, image_root: str | Path | None
 ) -> dict[str, Any]:
-    """What must be equal for a stopped run to go on."""
+    """Return the settings that must match before a stopped run can be resumed."""
     settings, files = run.settings, run.index.manifest.files
     searched = ("vectors", "table", *(("approximate",) if run.is_approximate else ()))
     return {

@@ -1,8 +1,9 @@
-"""What an oracle maximises, by the names that metrics have everywhere.
+"""Target of an oracle search: the metric to maximise, the settings, and the excluded rows.
 
-What an oracle searches for, and what it may not find.
-
-Reports that a study must not find, because they make its oracle trivially perfect.
+- `OracleMetric` is a metric, or a direction of retrieval, that an oracle can maximise.
+- `OracleSettings` holds all settings of a search.
+- `Exclusions` finds the rows that a study must not find, such as copies of its own reference,
+  because they would make its oracle trivially perfect.
 """
 
 from collections.abc import Iterable
@@ -18,82 +19,82 @@ from vlscore.retrieval.index_folder import Index
 from vlscore.retrieval.index_parts import short_digest
 from vlscore.retrieval.queries import Query
 from vlscore.retrieval.vector_search.objectives import GUARDS
-from vlscore.retrieval.vector_search.targets import OBJECTIVES, Sought
+from vlscore.retrieval.vector_search.targets import OBJECTIVES, SearchTarget
 
-# The search by embeddings that finds candidates for a metric of texts.
+# Search by embeddings that finds the candidates for a text metric.
 NEAREST = "cosine"
 
 
 @dataclass(frozen=True)
 class OracleMetric:
-    """A metric, or a direction of retrieval, that an oracle can maximise.
+    """Metric, or direction of retrieval, that an oracle can maximise.
 
     Attributes:
-        name: as it is printed and found again: "vlscore(C=20)", "bleu-4", "image-to-text".
-        metric: what describes the scores in signatures; of a direction, the metric that is the
-            same cosine.
-        sought: what a search of embeddings minimises; None for a metric of texts.
+        name: as printed and as accepted by `oracle_metric`: "vlscore(C=20)", "image-to-text".
+        metric: metric that describes the scores in signatures; for a direction of retrieval, the
+            metric that is the same cosine.
+        target: target of the search by embeddings; None for a text metric.
     """
 
     name: str
     metric: Metric
-    sought: Sought | None
+    target: SearchTarget | None
 
     @property
     def is_of_texts(self) -> bool:
-        """Whether texts are compared, not embeddings."""
-        return self.sought is None
+        """Return whether it compares texts rather than embeddings."""
+        return self.target is None
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """What a study must have: "image", "reference" or both."""
-        return ("reference",) if self.sought is None else self.sought.needs
+        """Return what a study must have: "image", "reference" or both."""
+        return ("reference",) if self.target is None else self.target.needs
 
     @property
     def searched_by(self) -> str:
-        """The name in OBJECTIVES by which the index is searched."""
-        return NEAREST if self.sought is None else self.sought.name
+        """Return the name in OBJECTIVES of the search that the index runs."""
+        return NEAREST if self.target is None else self.target.name
 
     @property
     def rows(self) -> str:
-        """What the index must hold: "report" or "image"."""
-        return "report" if self.sought is None else self.sought.rows
+        """Return what the index must hold: "report" or "image"."""
+        return "report" if self.target is None else self.target.rows
 
     @property
     def image(self) -> float:
-        """Weight of the image; 1 where the metric has none to choose."""
+        """Return the weight of the image; 1 if the metric has no such parameter."""
         return float(self.metric.settings.get("image") or 1.0)
 
     def constant(self, embedder: StudyEmbedder | None) -> float | None:
-        """C of the search; None where it has none.
+        """Return C of the search; None if the metric has none.
 
-        Raises: InvalidSetting where VLScore is sought and nobody stated C.
+        Raises: InvalidSetting if the metric is VLScore and C is unknown.
         """
-        if self.sought is None or "C" not in self.metric.settings:
+        if self.target is None or "C" not in self.metric.settings:
             return None
         return constant_of(self.metric, None if embedder is None else embedder.C)
 
     def signature(self, embedder: StudyEmbedder | None, policy: TextPolicy) -> Signature:
-        """What the scores depend on."""
+        """Return what the scores depend on."""
         plan = Plan([self.metric], text=policy.signature())
-        # The corpus is named by its index; `TextSearch` fits to it.
+        # The index names the corpus to which `TextSearch` fits the metric.
         fit = "corpus" if plan.needs_fit else None
         if embedder is None:
             return plan.signature(self.metric).plus(fit=fit)
         signature = plan.signature(self.metric, embedder.signature, embedder.C).plus(fit=fit)
-        if self.sought is None:
-            # Which candidates are scored depends on the encoder that found them.
+        if self.target is None:
+            # The candidates that are scored depend on the encoder that found them.
             return _with_encoder(signature, embedder.signature)
-        if self.sought.is_metric:
+        if self.target.is_metric:
             return signature
-        signature = signature.of(self.sought.name)
+        signature = signature.of(self.target.name)
         return signature.plus(views="first") if self.rows == "image" else signature
 
 
 def oracle_metric(metric: Any) -> OracleMetric:
-    """The metric of that name in any spelling, with its parameters; or of a Metric.
+    """Return the oracle metric for a name in any spelling, with parameters, or for a Metric.
 
-    Raises: UnknownName; InvalidSetting for a metric that no oracle can maximise.
+    Raises: UnknownName; InvalidSetting for a metric that an oracle cannot maximise.
 
     >>> oracle_metric("image_centred_cosine").name, oracle_metric("Text-to-Text").name
     ('image-centred-cosine', 'cosine')
@@ -103,28 +104,28 @@ def oracle_metric(metric: Any) -> OracleMetric:
     if not isinstance(metric, str):
         metric = METRICS.find(metric)
     name = metric.name if isinstance(metric, Metric) else split_call(metric)[0]
-    sought = OBJECTIVES.find(name) if name in OBJECTIVES else None
-    if sought is not None and not sought.is_metric:
+    target = OBJECTIVES.find(name) if name in OBJECTIVES else None
+    if target is not None and not target.is_metric:
         if plain_name(str(metric)) != plain_name(name):
-            raise InvalidSetting(f"{sought.name} has no parameters")
-        return OracleMetric(sought.name, find_metric("clipscore"), sought)
-    found = _known(metric, sought)
-    if sought is None:
+            raise InvalidSetting(f"{target.name} has no parameters")
+        return OracleMetric(target.name, find_metric("clipscore"), target)
+    found = _known(metric, target)
+    if target is None:
         needs = Plan([found]).needs
         if needs.embeddings or needs.images:
             searched = ", ".join(OBJECTIVES)
             raise InvalidSetting(
                 f"no oracle searches by {found}; choose {searched}, or a metric of texts"
             )
-    return OracleMetric(str(found), found, sought)
+    return OracleMetric(str(found), found, target)
 
 
-def _known(metric: Any, sought: Sought | None) -> Metric:
+def _known(metric: Any, target: SearchTarget | None) -> Metric:
     if isinstance(metric, Metric):
         return metric
-    if sought is not None:
-        # An alias of the search, such as text-to-text, is none of the metrics'.
-        return find_metric(sought.name)(**split_call(metric)[1])
+    if target is not None:
+        # The registry of metrics does not know aliases of the search, such as text-to-text.
+        return find_metric(target.name)(**split_call(metric)[1])
     try:
         return find_metric(metric)
     except UnknownName as error:
@@ -148,22 +149,22 @@ _LEAST = {"k": 1, "candidates": 0, "effort": 1, "sample": 1}
 
 @dataclass(frozen=True)
 class OracleSettings:
-    """What is searched for, and what may not be found.
+    """Settings of an oracle search.
 
     Attributes:
-        metric: name of a metric, with its parameters, or a Metric: one that a search minimises
-            (see `search.OBJECTIVES`), or any metric of texts such as "bleu-4".
+        metric: name of a metric, with its parameters, or a Metric: one of `OBJECTIVES`, or any
+            text metric such as "bleu-4".
         k: hits per study.
         guard: for vlscore, see `Line`.
         mode: "exact", "approximate", or "auto": exact up to a million rows.
         exclude_exact: never find a report that equals the reference, line breaks aside.
         exclude_ids: column that lists the ids a study must not find, its own or its patient's;
-            a report goes when all studies that hold it are listed.
-        candidates: metrics of texts: so many nearest by cosine are re-ranked; 0 for the whole
-            corpus, for which no encoder is needed.
+            a report is excluded if all studies with this report are listed.
+        candidates: text metrics: number of nearest reports by cosine that are re-ranked; 0 scores
+            the whole corpus, which needs no encoder.
         ranks: rank each hit by its distance to the reference.
-        describe: read also what the metric does not look at, image or reference, where a study has
-            it, to give the hits' other numbers. Metrics of texts read no images.
+        describe: also read an image or reference that the metric does not use, if a study has it,
+            to compute the hits' other numbers. Text metrics read no images.
         effort: approximate mode: see `ApproximateIndex`; default: chosen for recall.
         sample: approximate mode: studies on which recall is measured.
         target: the metric itself.
@@ -203,24 +204,24 @@ class OracleSettings:
 
     @property
     def needs(self) -> frozenset[str]:
-        """What a study must have: "image", "reference" or both."""
+        """Return what a study must have: "image", "reference" or both."""
         return frozenset(self.target.needs) | ({"reference"} if self.exclude_exact else set())
 
     @property
     def wants(self) -> frozenset[str]:
-        """What is read besides, where a study has it."""
+        """Return the optional inputs, which are read if a study has them."""
         if not self.describe or self.target.is_of_texts or self.target.rows != "report":
             return frozenset()
         return frozenset({"image", "reference"}) - self.needs
 
     @property
     def uses_embeddings(self) -> bool:
-        """Whether studies are embedded at all."""
+        """Return whether studies are embedded at all."""
         return not self.target.is_of_texts or self.candidates > 0
 
     @property
     def excluded(self) -> str | None:
-        """What may not be found, as signatures print it; None for nothing."""
+        """Return the exclusions as printed in signatures; None if there are none."""
         ids = [f"ids({self.exclude_ids})"] if self.exclude_ids is not None else []
         return "+".join([*(["exact"] if self.exclude_exact else []), *ids]) or None
 
@@ -236,12 +237,12 @@ Name = TypeVar("Name", str, bytes)
 
 
 class Exclusions:
-    """Rows of an index that a study must not find.
+    """Rules for the rows of an index that a study must not find.
 
     Args:
-        exact: rows that equal its reference, word for word.
-        ids_column: column that lists ids, the study's own or its patient's; a row goes when all the
-            studies that hold it are listed, for then nobody else wrote that text.
+        exact: exclude rows that equal its reference, word for word.
+        ids_column: column that lists ids, the study's own or its patient's; a row is excluded if
+            all the studies with this text are listed, because then no other study has it.
     """
 
     def __init__(self, index: Index, *, exact: bool = False, ids_column: str | None = None) -> None:
@@ -254,7 +255,7 @@ class Exclusions:
         self._rows_of_id = _inverted(index.all_ids()) if ids_column is not None else {}
 
     def of(self, query: Query) -> list[int]:
-        """Rows, ascending. Raises InvalidStudy where the study has nothing to exclude by."""
+        """Return excluded rows, ascending; raise InvalidStudy if the study lacks what is needed."""
         barred: set[int] = set()
         if self._exact:
             if query.reference is None:
@@ -268,7 +269,7 @@ class Exclusions:
 
 
 def words(text: str) -> str:
-    """A text with single blanks: copies of a report differ in their line breaks."""
+    """Return a text with single blanks, because copies of a report differ in line breaks."""
     return " ".join(text.split())
 
 
@@ -285,7 +286,7 @@ def _inverted(names_of_rows: Iterable[Iterable[Name]]) -> dict[Name, list[int]]:
 
 
 def _listed(record: Any, column: str) -> set[str]:
-    """Ids in a column: one, a list, or several separated by semicolons."""
+    """Return the ids in a column: one, a list, or several separated by semicolons."""
     if column not in record:
         raise InvalidStudy(f'no column "{column}" to exclude ids by')
     value = record[column]

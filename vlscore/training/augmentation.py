@@ -1,9 +1,9 @@
-"""Changes of a training image under which its report stays true.
+"""Augmentations: random changes of a training image that do not make its report wrong.
 
 No recipe mirrors an image: a report that says "left" would become wrong, and a heart on the other
-side is a finding. Papers that mirror (ConVIRT, half of the time) are followed in all but that.
-Everything is drawn from the generator given, so that a pair's image in an epoch depends on the seed
-alone: not on threads, processes or an interruption.
+side is a finding. Recipes of papers that mirror (ConVIRT, half of the time) leave out only that.
+All random numbers come from one generator argument, so that a pair's image in an epoch depends on
+the seed alone: not on threads, processes or an interruption.
 """
 
 from dataclasses import dataclass
@@ -16,12 +16,12 @@ from vlscore.training.training_pairs import Grey
 
 @dataclass(frozen=True)
 class Augmentation:
-    """One recipe; every value is drawn anew for every image.
+    """Recipe of an augmentation; new values are drawn for every image.
 
     Attributes:
-        name: by which `--augmentation` finds it.
+        name: its name for `--augmentation`.
         source: where the numbers come from.
-        crop: least share of the area that is kept, of the image's own proportions, anywhere in it.
+        crop: least share of the area in a crop, which has the image's proportions, at any position.
         rotation: largest angle in degrees, either way.
         shift: largest shift as a share of the longer side, along either axis.
         zoom: smallest and largest change of scale.
@@ -40,7 +40,7 @@ class Augmentation:
     blur: float = 0.0
 
     def __call__(self, grey: Grey, generator: np.random.Generator) -> Grey:
-        """(height, width) grey levels -> the same shape, changed."""
+        """Change (height, width) grey levels; the result has the same shape."""
         import cv2
 
         drawn = generator.uniform(-1, 1, 8)
@@ -59,7 +59,7 @@ class Augmentation:
         return grey
 
     def _map(self, height: int, width: int, drawn: "np.ndarray[tuple[int], np.dtype[np.float64]]"):  # type: ignore[no-untyped-def]
-        """The (2, 3) affine map of pixel coordinates, x first, from the image to its change."""
+        """Return the (2, 3) affine map of pixel coordinates, x first, from image to result."""
         share = self.crop + (1 - self.crop) * (drawn[0] + 1) / 2
         room = (1 - share**0.5) / 2
         smallest, largest = self.zoom
@@ -73,7 +73,7 @@ class Augmentation:
         return np.column_stack([turn, centre - turn @ seen])
 
 
-# Of 256 pixels a crop of 224 is kept, anywhere; an encoder's own crop is in the middle.
+# A crop has 224 of 256 pixels, at any position; an encoder's own crop is in the middle.
 _CROP_224_OF_256 = 16 / 256
 
 AUGMENTATIONS: Registry[Augmentation] = Registry("augmentation")

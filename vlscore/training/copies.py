@@ -1,8 +1,8 @@
-"""Changed copies of reports: what moves a report's vector, and what must not.
+"""Changed copies of reports, for an objective that compares a report with its copies.
 
 A copy has changes of known significance: perturbations of `vlscore.perturb`, and sentences of other
-reports that the extractor reads as the same, or as different in one respect. Changes are kept as
-edits, found once and cached; texts are made of them in every step anew.
+reports that the extractor reads as the same, or as different in one respect. Changes are stored as
+edits, found once and cached; new texts are made from them in every step.
 """
 
 import hashlib
@@ -40,7 +40,7 @@ from vlscore.training.sentences import (
     states_one_finding,
 )
 
-# What changes can be left out of training, to see whether an encoder notices them all the same.
+# Changes that can be left out of training, to test whether an encoder notices them all the same.
 OMISSION, FALSE, LOCATION, SEVERITY, COMPARISON = SIGNIFICANT = (
     "omission", "false-finding", "location", "severity", "comparison",
 )  # fmt: skip
@@ -54,25 +54,24 @@ _CATEGORIES = {
     ErrorCategory.OMITTED_COMPARISON: COMPARISON,
 }
 _OF_ATTRIBUTES = (LOCATION, SEVERITY, COMPARISON)
-# A normal report in place of the whole is a change of unknown size.
+# Left out, because replacing the whole by a normal report is a change of unknown size.
 _LEFT_OUT = ("standard-normal",)
 _PER_REPORT = 3
 _VERSION = 1
 _TRIES = 8
-# Of the unchanged sentences of a copy, the share that is said in other words, and of how many
-# copies.
+# Share of a copy's unchanged sentences that are reworded, and the share of such copies.
 _EXCHANGED, _IN_OTHER_WORDS = 0.5, 0.3
 _MOST_CHANGES = 4
 
 
 class Copy(NamedTuple):
-    """A copy of a report.
+    """Changed copy of a report.
 
     Attributes:
-        text: of the copy.
-        changes: how many significant changes it has; -1 where the report allows no such copy.
-        visible: whether one film can show that it is changed; comparisons with earlier films it
-            cannot.
+        text: text of the copy.
+        changes: number of significant changes; -1 if the report allows no such copy.
+        visible: whether one image can show the change; one image cannot show a comparison with
+            earlier images.
     """
 
     text: str
@@ -81,10 +80,10 @@ class Copy(NamedTuple):
 
 
 class Rewrite(NamedTuple):
-    """Edits of a report that make one change.
+    """Edits of a report that together make one change.
 
     Attributes:
-        edits: as `vlscore.perturb.apply_edits` takes them.
+        edits: edits for `vlscore.perturb.apply_edits`.
         touched: numbers of the sentences that they change.
         categories: of SIGNIFICANT; empty where the change is insignificant.
     """
@@ -95,8 +94,8 @@ class Rewrite(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _Source:
-    """A report with its places, its rewrites, and what it mentions."""
+class _ReportSource:
+    """Report with the places of its sentences, its rewrites, and the findings it mentions."""
 
     text: str
     places: Sequence[Place]
@@ -112,11 +111,11 @@ class _Source:
 
 
 class ReportCopies:
-    """The copies of the reports of a corpus; `find_copies` makes it.
+    """Copies of the reports of a corpus; `find_copies` makes it.
 
     Args:
-        sources: JSON of each report, as `_written` has it; read when a copy is drawn.
-        table: every sentence of the corpus, by what it states.
+        sources: JSON of each report, from `_written`; parsed when a copy is drawn.
+        table: every sentence of the corpus, by its content.
         without: a member of SIGNIFICANT that no copy has; "" for none.
     """
 
@@ -137,7 +136,7 @@ class ReportCopies:
                 self._alike[_topic(content)].append(number)
 
     def words(self) -> list[str]:
-        """Texts that hold every word which copies have and reports may lack."""
+        """Return texts with every word that copies may contain and reports may lack."""
         return [
             edit[2]
             for source in self._sources
@@ -147,9 +146,9 @@ class ReportCopies:
         ]
 
     def draw(self, row: int, chance: np.random.Generator) -> list[Copy]:
-        """`COUNT` copies of one report.
+        """Draw `COUNT` copies of one report.
 
-        Args: row: of the report in the corpus.
+        Args: row: number of the report in the corpus.
         """
         source = _read(self._reports[row], self._sources[row])
         several = int(chance.integers(1, _MOST_CHANGES + 1))
@@ -160,7 +159,7 @@ class ReportCopies:
             same if same and same.changes == 0 else self._insignificant(source, chance),
         ]
 
-    def _changed(self, source: _Source, count: int, chance: np.random.Generator) -> Copy:
+    def _changed(self, source: _ReportSource, count: int, chance: np.random.Generator) -> Copy:
         chosen: list[Rewrite] = []
         left = count
         for _ in range(_TRIES + count):
@@ -179,8 +178,8 @@ class ReportCopies:
         text = self._text(source, chosen, share, chance)
         return Copy(text, count - left, visible)
 
-    def _one(self, source: _Source, chance: np.random.Generator) -> Rewrite | None:
-        """A significant change; each category is as likely."""
+    def _one(self, source: _ReportSource, chance: np.random.Generator) -> Rewrite | None:
+        """Return a significant change; all categories have the same probability."""
         category = _pick(self._categories, chance)
         from_corpus = chance.random() < 0.5
         if from_corpus and category in _OF_ATTRIBUTES:
@@ -191,9 +190,9 @@ class ReportCopies:
         return _pick(known, chance) if known else None
 
     def _differing(
-        self, source: _Source, category: str, chance: np.random.Generator
+        self, source: _ReportSource, category: str, chance: np.random.Generator
     ) -> Rewrite | None:
-        """A sentence of the corpus that differs from the report's own in one respect, or two."""
+        """Return a change to a corpus sentence that differs in one respect or two."""
         usable = [
             (row, place)
             for row, place in enumerate(source.places)
@@ -213,8 +212,8 @@ class ReportCopies:
                 )
         return None
 
-    def _borrowed(self, source: _Source, chance: np.random.Generator) -> Rewrite | None:
-        """A sentence of the corpus that states a finding which the report does not mention."""
+    def _borrowed(self, source: _ReportSource, chance: np.random.Generator) -> Rewrite | None:
+        """Return a corpus sentence with a finding that the report does not mention."""
         if not self._singles or not source.places:
             return None
         for _ in range(_TRIES):
@@ -226,20 +225,24 @@ class ReportCopies:
                 return Rewrite((Edit(place, place, f" {text}"),), frozenset(), (FALSE,))
         return None
 
-    def _same(self, source: _Source, chance: np.random.Generator) -> Copy:
+    def _same(self, source: _ReportSource, chance: np.random.Generator) -> Copy:
         text = self._text(source, [], float(chance.uniform(0.3, 1.0)), chance)
         return Copy(text, 0 if text != source.text else -1, False)
 
-    def _insignificant(self, source: _Source, chance: np.random.Generator) -> Copy:
+    def _insignificant(self, source: _ReportSource, chance: np.random.Generator) -> Copy:
         known = source.by_category.get(INSIGNIFICANT)
         if not known:
             return Copy(source.text, -1, False)
         return Copy(apply_edits(source.text, _pick(known, chance).edits), 0, False)
 
     def _text(
-        self, source: _Source, chosen: Sequence[Rewrite], share: float, chance: np.random.Generator
+        self,
+        source: _ReportSource,
+        chosen: Sequence[Rewrite],
+        share: float,
+        chance: np.random.Generator,
     ) -> str:
-        """The report with these changes, and a share of its other sentences in other words."""
+        """Return the report with these changes, and a share of its other sentences reworded."""
         edits = [edit for rewrite in chosen for edit in rewrite.edits]
         touched = frozenset[int]().union(*(rewrite.touched for rewrite in chosen))
         for row, place in enumerate(source.places):
@@ -259,11 +262,11 @@ def find_copies(
     """Find every change that the reports of a corpus allow.
 
     It takes some 5 ms a report, once: with `cache`, a file, a later call with the same reports
-    reads what was found.
+    reads the stored changes.
 
     Args: without: a member of SIGNIFICANT to leave out, "" for none.
 
-    Raises: InvalidSetting for an unknown `without`; OutputFailed where the file cannot be written.
+    Raises: InvalidSetting for an unknown `without`; OutputFailed if the file cannot be written.
     """
     if without and without not in SIGNIFICANT:
         raise InvalidSetting(f"without is one of {', '.join(SIGNIFICANT)}, not {without!r}")
@@ -280,7 +283,7 @@ def find_copies(
 
 
 def _found(reports: Iterable[str]) -> list[str]:
-    """The table of sentences, then what each report allows, each a line of JSON."""
+    """Return lines of JSON: the table of sentences, then the changes that each report allows."""
     table = SentenceTable()
     kinds = [kind for kind in KINDS.values() if kind.name not in _LEFT_OUT]
     known: dict[str, str] = {}
@@ -308,7 +311,7 @@ def _rewrites(report: ReadReport, kinds: Sequence[Any]) -> Iterable[Rewrite]:
         for found in perturbations_of(report, kind, 0, _PER_REPORT, report.text):
             yield Rewrite(found.edits, _touched(found.edits, spans), categories)
     for sentence in report.sentences:
-        # `remove-pathology` leaves devices where they are.
+        # `remove-pathology` does not remove devices.
         if sentence.findings and all(map(is_device, sentence.findings)):
             edits = remove_sentences(report, [sentence.index])
             if edits:
@@ -316,22 +319,22 @@ def _rewrites(report: ReadReport, kinds: Sequence[Any]) -> Iterable[Rewrite]:
 
 
 def _touched(edits: Sequence[Edit], spans: Sequence[Span]) -> frozenset[int]:
-    """The sentences that edits change; one that is inserted behind a sentence changes none."""
+    """Return the sentences that edits change; an insertion after a sentence changes none."""
     return frozenset(
         row
         for row, (start, end) in enumerate(spans)
         for edit in edits
-        # What is inserted has no length of its own, and belongs to the character behind it.
+        # An insertion has length 0, and counts as part of the character after it.
         if edit.start < end and max(edit.end, edit.start + 1) > start
     )
 
 
 def _go_together(one: Rewrite, other: Rewrite) -> bool:
-    """Whether two changes can be made in one copy and stay two."""
+    """Return whether two changes can be combined in one copy and still count as two."""
     if any(_overlap(a, b) for a in one.edits for b in other.edits):
         return False
     if one.categories == other.categories == (FALSE,):
-        # Each was made without the other, and both may state the same.
+        # They were found independently, so both may state the same finding.
         return False
     if one.touched.isdisjoint(other.touched):
         return True
@@ -346,7 +349,7 @@ def _overlap(one: Edit, other: Edit) -> bool:
 
 
 def _topic(content: Content) -> tuple[str, ...]:
-    """What must be equal for two sentences to be of one finding."""
+    """Return the values that two sentences about the same finding share."""
     observation, polarity, status, *_, device = content[0][0]
     return observation, polarity, status, str(device)
 
@@ -367,9 +370,9 @@ def _written(places: Sequence[Place], rewrites: Sequence[Rewrite], mentioned: It
     )
 
 
-def _read(text: str, line: str) -> _Source:
+def _read(text: str, line: str) -> _ReportSource:
     found = json.loads(line)
-    return _Source(
+    return _ReportSource(
         text,
         [Place(Span(start, end), content) for start, end, content in found["places"]],
         [
@@ -388,7 +391,7 @@ def _key(reports: Sequence[str]) -> str:
 
 
 def _cached(cache: Path | None, key: str) -> list[str] | None:
-    """The lines behind the key; None where there is no such file, or one of other reports."""
+    """Return the lines after the key; None if the file is absent or belongs to other reports."""
     if cache is None or not cache.is_file():
         return None
     found, *lines = cache.read_text(encoding="utf-8").split("\n")[:-1]

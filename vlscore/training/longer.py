@@ -1,4 +1,4 @@
-"""How a training that has ended is made longer."""
+"""Check for a training that has ended and is started again with more epochs."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,21 +11,21 @@ _SETTINGS, _EPOCHS = "settings", "epochs"
 
 
 def check_not_longer(out: Path, key: Mapping[str, Any], encoder: str) -> None:
-    """Refuse more epochs than a run in this folder had, and say how to add them.
+    """Refuse more epochs than the run in this folder had; the message explains how to add them.
 
-    The learning rate of a run falls to 0 at its end, so a run of 8 epochs is not one of 6 with 2
-    behind it: further epochs are a run of their own, from the weights of the first.
+    The learning rate of a run falls to 0 at its end, so a run of 8 epochs is not a run of 6 plus 2
+    more. Further epochs must be a new run, from the weights of the first.
 
     Args:
-        key: of the run that is asked for.
-        encoder: its name.
+        key: key of the requested run.
+        encoder: name of its encoder.
 
-    Raises: InvalidSetting where the folder holds the same run with fewer epochs.
+    Raises: InvalidSetting if the folder holds the same run with fewer epochs.
     """
     try:
         finished = finished_run(out)
     except ChecksumMismatch:
-        return  # Whoever opens the folder says what is damaged.
+        return  # The code that opens the folder reports the damage.
     if finished is None:
         return
     before, now = dict(finished.key.get(_SETTINGS) or {}), dict(key[_SETTINGS])

@@ -1,10 +1,9 @@
-"""Stopping between two steps when Ctrl-C is pressed, or a cluster takes its machine back.
+"""Loop of a training run: steps of the optimiser, validation, stored states, and the end.
 
-How well a model in training does on pairs that it does not learn from.
-
-C of an encoder that has just been trained, from pairs that it did not learn from.
-
-The steps of training: gradients, optimiser, validation, what is kept, and when it ends.
+- `Training` runs the steps, and decides when training ends and which weights are the result.
+- `Validation` measures loss and retrieval on held-out pairs.
+- `measure_constant` measures C of VLScore on held-out pairs after training.
+- `asked_to_stop` ends a run between two steps on Ctrl-C, or if a cluster stops the process.
 """
 
 import math
@@ -44,9 +43,9 @@ from vlscore.training.training_pairs import Pairs, Preparation
 
 @contextmanager
 def asked_to_stop() -> Iterator[Callable[[], bool]]:
-    """Whether Ctrl-C or the cluster asked to stop: the step at hand is finished and kept first.
+    """Provide a function that returns whether Ctrl-C or the cluster has requested a stop.
 
-    A second Ctrl-C stops at once.
+    The current step is finished, and the state stored, before. A second Ctrl-C stops at once.
     """
     if threading.current_thread() is not threading.main_thread():
         yield lambda: False
@@ -73,9 +72,10 @@ _VECTORS = ("images", "reports")
 
 
 def split(pairs: Pairs, share: float, seed: int) -> tuple[Rows, Rows]:
-    """Rows to train on and rows to validate on; groups (studies, patients) stay together.
+    """Split rows into those for training and for validation; no group (study, patient) is split.
 
-    Returns: the first as many groups as come closest to `1 - share`, in the table's order.
+    Returns: rows for training, from the number of groups closest to `1 - share`, and rows for
+        validation; both in the table's order.
     """
     groups = sorted(set(pairs.groups))
     order = np.random.default_rng([seed, len(groups)]).permutation(len(groups))
@@ -86,11 +86,11 @@ def split(pairs: Pairs, share: float, seed: int) -> tuple[Rows, Rows]:
 
 @dataclass(frozen=True)
 class Validated:
-    """One validation.
+    """Result of one validation.
 
     Attributes:
-        step: steps done before it.
-        loss: mean over whole batches; nan where there are fewer pairs than one batch.
+        step: number of steps before it.
+        loss: mean over whole batches; nan if there are fewer pairs than one batch.
         recall: "image to text R@1" and so on -> share.
         median_rank: of images among reports, and of reports among images.
     """
@@ -102,21 +102,21 @@ class Validated:
 
     @property
     def mean_recall(self) -> float:
-        """Mean of R@1, R@5 and R@10 in both directions."""
+        """Return the mean of R@1, R@5 and R@10 in both directions."""
         return sum(self.recall.values()) / len(self.recall)
 
     def row(self) -> dict[str, float]:
-        """One row of a table."""
+        """Return the result as one row of a table."""
         ranks = dict(zip((f"{way} median rank" for way in WAYS), self.median_rank, strict=True))
         recall = {"mean recall": self.mean_recall, **self.recall}
         return {"step": self.step, "loss": self.loss, **recall, **ranks}
 
 
 class Validation:
-    """The held-out pairs, and the one way to look at them.
+    """Validation on the held-out pairs.
 
     Args:
-        source: of the held-out pairs.
+        source: source of the held-out pairs.
         batch_size: pairs of one loss, as many as in training.
         micro_batch: pairs that go through the towers at once.
     """
@@ -127,7 +127,7 @@ class Validation:
         self._micro_batch = micro_batch or batch_size
 
     def __call__(self, towers: Towers, objective: Objective, step: int) -> Validated:
-        """Evaluate the model as it is; it is in training mode again afterwards."""
+        """Evaluate the model in evaluation mode, then set training mode again."""
         encoder = towers.encoder
         encoder.eval()
         objective.eval()
@@ -139,7 +139,7 @@ class Validation:
             objective.train()
 
     def vectors(self, towers: Towers, rows: Rows) -> tuple[torch.Tensor, torch.Tensor]:
-        """(n, d) of the images and of the reports of some pairs, by an encoder that is ready."""
+        """Return (n, d) vectors of images and reports of some pairs, in evaluation mode."""
         found = []
         with torch.no_grad():
             for start in range(0, len(rows), self._micro_batch):
@@ -176,7 +176,7 @@ class Validation:
         return Validated(step, float(np.mean(losses)) if losses else float("nan"), recall, ranks)
 
 
-# References of other studies that stand for candidates of each study, and how many studies.
+# Number of other studies' references that serve as candidates of each study, and of studies.
 _OTHERS = 4
 _MOST_STUDIES = 2000
 
@@ -184,16 +184,16 @@ _MOST_STUDIES = 2000
 def measure_constant(
     validation: Validation, towers: Towers, preparation: Preparation, seed: int
 ) -> Calibration | None:
-    """The largest area of triangles of validation images, their reports, and other reports.
+    """Measure C: the largest area of triangles of validation images, their reports, and others.
 
-    Images are those that training kept, shrunk and in 8 bits; `vlscore calibrate` measures C on
-    files of one's own, and on what a generator writes.
+    Images are those stored for training, downscaled and in 8 bits. `vlscore calibrate` measures C
+    on original files, and on generated reports.
 
     Args:
-        preparation: of the table that the validation pairs come from.
-        seed: of what is drawn: up to 2000 studies, and four other reports for each.
+        preparation: preparation of the table with the validation pairs.
+        seed: seed of the sample: up to 2000 studies, and four other reports for each.
 
-    Returns: None where the reports are all equal, or every area is 0.
+    Returns: None if the reports are all equal, or every area is 0.
     """
     rows = validation.rows
     if len(rows) > _MOST_STUDIES:
@@ -218,11 +218,11 @@ def measure_constant(
 
 @dataclass(frozen=True)
 class Shown:
-    """What a progress display may tell after a step.
+    """Numbers for a progress display after a step.
 
     Attributes:
-        step, steps: done, and in all.
-        loss: of the step; nan before the first.
+        step, steps: number of finished steps, and of all steps.
+        loss: loss of the step; nan before the first.
         validated: the last validation.
     """
 
@@ -237,18 +237,19 @@ OnStep = Callable[[Shown], None]
 
 @dataclass(eq=False)
 class Training:
-    """One run: what is trained, on what, and where it is kept.
+    """Training run: the encoder and objective, the batches, and the folder of its states.
 
     Attributes:
         encoder, objective: on their device.
-        source: of batches.
-        validation: None where no pairs are held out.
-        out: folder of the run; every process sees it.
-        journal: of the first process; None elsewhere.
+        source: source of batches.
+        validation: None if no pairs are held out.
+        out: folder of the run; every process can read it.
+        journal: the journal in the first process; None in others.
         micro_batch: most pairs of a process in its towers at once; 0 for no limit.
-        keep_seconds: time between two states that are kept.
+        keep_seconds: time between two stored states.
         on_step: called after every step.
-        is_stopped: asked after every step; where it is, the state is kept and training stops.
+        is_stopped: called after every step; if it returns True, the state is stored and training
+            stops.
     """
 
     encoder: JointEncoder
@@ -265,10 +266,10 @@ class Training:
     is_stopped: Callable[[], bool] = lambda: False
 
     def run(self) -> Progress:
-        """Train to the end, from where an earlier call stopped; the encoder is the result then.
+        """Train to the end, from the stored state if there is one; the encoder is then the result.
 
-        Raises: TrainingDiverged where a loss or a gradient is not finite; KeyboardInterrupt where
-            it was stopped.
+        Raises: TrainingDiverged if a loss or a gradient is not finite; KeyboardInterrupt if the
+            run was stopped.
         """
         self._optimizer = make_optimizer(self.encoder, self.objective, self.settings)
         self._trained = Trained(self.encoder, self.objective, self._optimizer)
@@ -284,7 +285,7 @@ class Training:
 
     @property
     def steps(self) -> int:
-        """Of the whole run, unless it ends early."""
+        """Return the number of steps of the whole run, unless it ends early."""
         return self.settings.epochs * self.source.steps_in_epoch
 
     def _resumed(self) -> Progress:
@@ -347,7 +348,7 @@ class Training:
         return progress
 
     def _update(self, rate: float, number: int, ids: list[str]) -> float:
-        """One step of the optimiser; returns the length of the gradient before it is clipped."""
+        """Run one step of the optimiser; return the gradient's norm before clipping."""
         parameters = list(_parameters(self.encoder, self.objective))
         limit = self.settings.clip or math.inf
         norm = float(nn.utils.clip_grad_norm_(parameters, limit))
@@ -375,7 +376,7 @@ class Training:
     def _judged(self, progress: Progress, validated: Validated) -> Progress:
         value = validated.mean_recall if self.settings.select == "recall" else -validated.loss
         score = torch.tensor(value, dtype=torch.float64, device=self.encoder.device)
-        # Should processes differ in a last digit, they still decide alike.
+        # The first process decides, because values may differ in the last digit between processes.
         self.processes.copy_from_first([score])
         after = progress.validated(float(score), validated.row())
         if after.best_step == progress.step and self.journal is not None:
@@ -394,7 +395,7 @@ class Training:
 def make_optimizer(
     encoder: nn.Module, objective: nn.Module, settings: TrainingSettings
 ) -> torch.optim.Optimizer:
-    """AdamW; what is no matrix has no weight decay."""
+    """Return AdamW, with weight decay for matrices only."""
     found = list(_parameters(encoder, objective))
     groups = [
         {"params": [p for p in found if p.ndim > 1], "weight_decay": settings.weight_decay},

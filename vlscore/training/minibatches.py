@@ -1,4 +1,4 @@
-"""Batches of pairs in an order that the seed alone decides, prepared ahead of their step."""
+"""Batches of pairs, in an order that depends on the seed alone, prepared before their step."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -24,17 +24,17 @@ _BATCHES_AHEAD = 2
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """The pairs of one step.
+    """Batch: the pairs of one training step.
 
     Attributes:
-        rows: (m,) which pairs, of all processes.
+        rows: (m,) numbers of the pairs, of all processes.
         same: (m, m) bool, as of PairFeatures.
         labels: (m, L), or None where the objective needs none.
         pixels: (k, channels, height, width) of this process's pairs.
-        lateral: pixels of the lateral images that these have, m of them.
-        has_lateral: (k,) bool, which have one; None where only frontal ones are looked at.
-        tokens: of this process's k reports; where there are copies, of each report and its K
-            copies behind one another.
+        lateral: pixels of the lateral images of these pairs, m of them.
+        has_lateral: (k,) bool, which pairs have one; None if only frontal images are used.
+        tokens: tokens of this process's k reports; with copies, each report is followed by its K
+            copies.
         copy_changes, copy_visible: (k, K) each, as of PairFeatures; None without copies.
     """
 
@@ -50,20 +50,20 @@ class Batch:
 
     @property
     def texts_of_a_pair(self) -> int:
-        """How many rows of `tokens` each pair has."""
+        """Return the number of rows of `tokens` for each pair."""
         return 1 if self.copy_changes is None else 1 + self.copy_changes.shape[1]
 
 
 class BatchSource:
-    """Makes batches of pairs for one encoder.
+    """Source of batches of pairs for one encoder.
 
     Args:
-        pairs: all that there are.
-        rows: which of them are used.
-        labels: (n, L) finding labels of all pairs, where the objective needs them.
-        copies: of the reports of all pairs, where the objective looks at them.
-        lateral: whether lateral images are looked at.
-        threads: that read, change and preprocess images.
+        pairs: all pairs.
+        rows: numbers of the pairs to use.
+        labels: (n, L) finding labels of all pairs, if the objective needs them.
+        copies: copies of the reports of all pairs, if the objective needs them.
+        lateral: whether lateral images are used.
+        threads: threads that read, augment and preprocess images.
     """
 
     def __init__(
@@ -87,11 +87,11 @@ class BatchSource:
 
     @property
     def steps_in_epoch(self) -> int:
-        """Whole batches; the pairs left over are others in every epoch."""
+        """Return the number of whole batches; the pairs left over differ in every epoch."""
         return len(self.rows) // self._settings.batch_size
 
     def training(self, first: int, steps: int) -> Iterator[Batch]:
-        """The batches of the steps `first` to `steps`, each made while those before are used."""
+        """Yield batches of the steps `first` to `steps`, each prepared while earlier ones run."""
         with (
             ThreadPoolExecutor(1, "vlscore-batches") as ahead,
             ThreadPoolExecutor(self._threads, "vlscore-images") as pool,
@@ -112,7 +112,7 @@ class BatchSource:
                     each.cancel()
 
     def plain(self, rows: Rows) -> Batch:
-        """A batch of pairs as they are, for validation; all of it is this process's."""
+        """Return a batch without augmentation, for validation, all of it for this process."""
         with ThreadPoolExecutor(self._threads) as pool:
             return self._made(rows, slice(None), None, pool)
 
@@ -170,7 +170,7 @@ class BatchSource:
     def _copies_of(self, pair: int, epoch: int | None) -> list[Copy]:
         if self._copies is None:
             return []
-        # Validation sees the same copies in every epoch.
+        # Validation uses the same copies in every epoch.
         key = [self._settings.seed, 0 if epoch is None else epoch + 1, int(pair), 3]
         return self._copies.draw(int(pair), np.random.default_rng(key))
 
@@ -185,7 +185,7 @@ class BatchSource:
 
 
 def reworded(text: str, how: str, generator: np.random.Generator) -> str:
-    """The sentences of a report in any order ("shuffled"), or "one" of them.
+    """Return the sentences of a report in random order ("shuffled"), or "one" of them.
 
     >>> reworded("Clear lungs. No effusion.", "one", np.random.default_rng(0))
     'No effusion.'

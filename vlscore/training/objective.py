@@ -1,4 +1,4 @@
-"""What an objective is: a loss over the features of one batch of image-report pairs."""
+"""Objective: base class of losses over the features of one batch of image-report pairs."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 @dataclass(frozen=True, eq=False)
 class PairFeatures:
-    """The features of n pairs; row k of each tensor belongs to pair k.
+    """Features of n pairs; row k of each tensor belongs to pair k.
 
     With several processes these are the pairs of all of them, gathered, so that an objective
     need not know how many there are.
@@ -50,22 +50,22 @@ class PairFeatures:
 
 
 class Objective(nn.Module, ABC):
-    """A training loss; what it learns itself (a temperature, a projection) are its parameters.
+    """Base class of training losses; a learned temperature or projection is a module parameter.
 
-    Its settings are keywords of the constructor, with the values of its paper as defaults. A
-    constructor that needs the length of the vectors takes the keyword `dim` (of global ones) or
-    `local_dim` (of places and words); `find_objective` gives both to those that ask.
+    Settings are keywords of the constructor, with the values of the paper as defaults. A
+    constructor that needs the length of the vectors has a keyword `dim` (of global vectors) or
+    `local_dim` (of places and words); `find_objective` passes both if they exist.
 
-    It is called outside of autocast, on float32 or float64: similarities times a temperature of
-    ten do not bear half precision. One objective may draw random numbers in training mode
-    (LIMITR's dropout); processes that are to find the same loss need the same seed for it.
+    It is called outside of autocast, on float32 or float64, because half precision is too coarse
+    for similarities times ten. An objective may draw random numbers in training mode (LIMITR's
+    dropout); processes need the same seed to compute the same loss.
 
     Attributes:
-        name: by which `vlscore train --objective` finds it.
-        citation: the paper, and the authors' code where it was read.
-        local: whether it looks at patches and words.
-        needs_labels: whether it looks at finding labels of the reports.
-        copies: whether it looks at changed copies of the reports.
+        name: its name for `vlscore train --objective`.
+        citation: the paper, and the authors' code if it was consulted.
+        local: whether it uses vectors of patches and words.
+        needs_labels: whether it uses finding labels of the reports.
+        copies: whether it uses changed copies of the reports.
         left_out: a kind of change that these copies do not have, as in
             `vlscore.training.copies.SIGNIFICANT`; "" for none.
     """
@@ -79,7 +79,7 @@ class Objective(nn.Module, ABC):
 
     @abstractmethod
     def forward(self, pairs: PairFeatures) -> dict[str, Tensor]:
-        """The parts of the loss by name, each a scalar; their sum is what training lowers.
+        """Return the parts of the loss by name, each a scalar; training minimises their sum.
 
-        Raises: InvalidSetting where the pairs lack what the objective looks at.
+        Raises: InvalidSetting if the pairs lack features that the objective needs.
         """

@@ -1,6 +1,6 @@
-"""Objectives by name. A new objective is one file under `objectives` and one line here.
+"""Registry of objectives. A new objective is one file under `objectives` and one line here.
 
-Nothing here imports torch before an objective is found.
+This file imports torch only when an objective is used.
 """
 
 import inspect
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from vlscore.training.objective import Objective
 
 
-# Given by the encoder, and no settings of the user's.
+# Set by the encoder, so they are not settings of the user.
 _DIMENSIONS = ("dim", "local_dim")
 
 
@@ -45,17 +45,17 @@ for _name, _target in (
 def find_objective(
     name: "str | Objective", *, dim: int, local_dim: int | None = None, **settings: Any
 ) -> "Objective":
-    """An objective of that name, made for vectors of these lengths; or the objective itself.
+    """Return an objective by name, made for vectors of these lengths; or the objective itself.
 
     Args:
-        name: as in `OBJECTIVES`, "package.module:Class" of one's own, or either with settings in
-            parentheses: "convirt(temperature=0.07)".
+        name: a name in `OBJECTIVES`, "package.module:Class" for a user's own, or either with
+            settings in parentheses: "convirt(temperature=0.07)".
         dim: length of the encoder's global vectors.
-        local_dim: length of its vectors of places and words; None where it has none.
+        local_dim: length of its vectors of places and words; None if it has none.
         settings: keywords of the objective, instead of parentheses.
 
-    Raises: UnknownName; InvalidSetting for a setting that the objective does not have or a value
-        that it cannot take, and where it is local but the encoder has no local vectors.
+    Raises: UnknownName; InvalidSetting for an unknown setting or an invalid value, and for a local
+        objective if the encoder has no local vectors.
     """
     if not isinstance(name, str):
         if settings:
@@ -97,7 +97,7 @@ def _known(name: str, keywords: Any, key: str) -> inspect.Parameter:
 
 
 def _value(name: str, keywords: Any, key: str, text: str) -> Any:
-    """A setting as its default's type, from how it is written."""
+    """Convert a setting from its text to the type of its default."""
     default = _known(name, keywords, key).default
     try:
         if isinstance(default, bool):

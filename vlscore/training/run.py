@@ -1,4 +1,4 @@
-"""From a table of images and reports to an encoder's checkpoint."""
+"""Training of an encoder from a table of images and reports to a checkpoint."""
 
 import time
 from contextlib import ExitStack
@@ -59,13 +59,13 @@ PAIRS_FOLDER = "pairs"
 
 @dataclass(frozen=True)
 class TrainingRun:
-    """A finished run.
+    """Result of a finished training run.
 
     Attributes:
-        folder: what `load_encoder` reads, with the logs and run.json.
+        folder: folder that `load_encoder` reads, with the logs and run.json.
         record: content of run.json.
-        unchanged: it had ended before; nothing was trained.
-        resumed_from: steps that an earlier, stopped call had done.
+        unchanged: whether the run had ended before, and nothing was trained.
+        resumed_from: number of steps that an earlier, stopped call had finished.
         failed: (row, id, reason) of the rows that gave no pair.
     """
 
@@ -77,11 +77,11 @@ class TrainingRun:
 
     @property
     def encoder(self) -> str:
-        """The name by which `load_encoder` reads the folder."""
+        """Return the name of the encoder for `load_encoder`."""
         return str(self.record["start"]["encoder"])
 
     def summary(self) -> str:
-        """A line on what was trained, and one on how well it does."""
+        """Return one line about the trained encoder, and one with its validation results."""
         facts = self.record
         first = f"{facts['pairs']} pairs, {facts['steps']} steps of {facts['objective']}"
         best = facts["best_validation"]
@@ -110,31 +110,31 @@ def train(
 ) -> TrainingRun:
     """Train an encoder on the images and reports of a table.
 
-    Called again after a stop with the same arguments, a run goes on from the last state it kept,
-    and ends with the same weights as if it had never stopped (on the same machine and with as many
-    processes). Called again when it has ended, it changes nothing.
+    A call with the same arguments resumes a stopped run from its last stored state, and ends with
+    the same weights as a run without a stop (on the same machine and with the same number of
+    processes). After the end of a run such a call changes nothing.
 
-    Several processes, as `torchrun` starts them, share each batch; all must see the folders.
+    Several processes that `torchrun` started share each batch; all must have access to the folders.
 
     Args:
         preparation: the training table, and how images and reports are read.
         out: folder of the result; docs/training.md describes it.
         settings: default: those of TrainingSettings.
-        start: what is trained; default: a new small encoder.
-        validation: a table of its own to validate on; default: a share of the training studies.
+        start: encoder to train; default: a new small encoder.
+        validation: a separate table for validation; default: a share of the training studies.
         pairs: folder for the decoded images, which runs may share; default: "pairs" in `out`.
         workers: processes that decode images, then threads that preprocess them.
         micro_batch: most pairs that go through the towers at once; 0 for no limit. It bounds
             memory, and changes the result by rounding alone.
-        device: default: a GPU where there is one.
-        overwrite: begin anew; an earlier result stays until the new one is complete.
-        keep_going: go on even where the first hundred rows all fail for one reason.
-        keep_seconds: time between two states that are kept.
+        device: default: a GPU if there is one.
+        overwrite: start again; an earlier result remains until the new one is complete.
+        keep_going: continue even if the first hundred rows all fail for the same reason.
+        keep_seconds: time between two stored states.
         on_progress: called with (rows done, rows failed) while images are decoded.
         on_step: called after every step of training.
 
     Raises:
-        InvalidSetting: settings that cannot be honoured; `out` holds another run's results.
+        InvalidSetting: settings that are not possible here; `out` holds another run's results.
         TrainingDiverged: the loss or gradient of a step is not finite.
         FolderInUse, OutputFailed, ChecksumMismatch: as of every resumable run.
         A row that gives no pair raises nothing: it is listed in failures.csv.
@@ -179,7 +179,7 @@ def train(
 
 @dataclass(eq=False)
 class _Run:
-    """One table on its way to a checkpoint."""
+    """Training run on one table."""
 
     preparation: Preparation
     out: Path
@@ -197,7 +197,7 @@ class _Run:
     began: float = field(default_factory=time.monotonic)
 
     def check(self) -> None:
-        """Raises what can be known to be wrong before hours go into decoding images."""
+        """Raise errors of the settings before hours are spent on decoding images."""
         settings, size = self.settings, self.settings.batch_size
         AUGMENTATIONS.find(settings.augmentation)
         # An objective's own settings do not depend on the lengths of vectors.
@@ -227,7 +227,7 @@ class _Run:
         return encoder.card.normalised
 
     def key(self) -> dict[str, Any]:
-        """What must be equal for a stopped run to go on."""
+        """Return the settings that must match before a stopped run can be resumed."""
         return {
             "data": self.preparation.key(),
             "validation": None if self.validation is None else self.validation.key(),
@@ -237,7 +237,7 @@ class _Run:
 
     @cached_property
     def _start(self) -> dict[str, Any]:
-        """What the first weights depend on, beside seed and training reports."""
+        """Return what the start weights depend on, besides seed and training reports."""
         digest = None if self.opened is None else self.opened.weights_digest
         style = self.start.style if self.opened is None else None
         return {"encoder": self.start.name, "weights_digest": digest, "style": style}
@@ -276,7 +276,7 @@ class _Run:
             micro_batch=micro_batch,
             **options,
         )
-        # Before, a stop costs a few images, and needs no step to be finished first.
+        # Only from here on, because a stop during decoding needs no step to be finished first.
         with asked_to_stop() as training.is_stopped:
             progress = training.run()
         record: dict[str, Any] = {}
@@ -315,7 +315,7 @@ class _Run:
         return self._result(record, folder, pairs)
 
     def ended(self, folder: ResumableFolder | None) -> TrainingRun:
-        """What stands in the folder of a run that had ended."""
+        """Return the result in the folder of a run that had ended."""
         failed: list[tuple[int, str, str]] = []
         if folder is not None:
             forget(self.out)
@@ -330,7 +330,7 @@ class _Run:
         return TrainingRun(self.out, record, resumed_from=resumed, failed=tuple(pairs.failed))
 
     def _data(self) -> tuple[Pairs, Rows, Pairs, Rows]:
-        """The training pairs and their rows, the validation pairs and theirs."""
+        """Return the training pairs and their rows, and the validation pairs and their rows."""
         pairs = self._pairs(self.preparation, self.folder_of_pairs)
         if self.validation is None:
             rows, held = split(pairs, self.settings.validation_share, self.settings.seed)
@@ -371,9 +371,9 @@ class _Run:
         )
 
     def _copies(self, pairs: Pairs) -> ReportCopies | None:
-        """The changed copies of all reports, where the objective looks at them.
+        """Return the changed copies of all reports if the objective needs them, else None.
 
-        They are found by the first process, and kept beside the pairs.
+        The first process finds them, and stores them in the folder of the pairs.
         """
         objective = find_objective(self.settings.objective, dim=2, local_dim=2)
         if not objective.copies:
@@ -425,7 +425,7 @@ class _Run:
 
 
 def too_few(pairs: int, size: int) -> str:
-    """The message for a table that does not fill a batch."""
+    """Return the message for a table with fewer pairs than a batch."""
     return (
         f"there are {pairs} training pairs, fewer than batch_size={size}; give a smaller one "
         "(--batch-size)"

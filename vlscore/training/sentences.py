@@ -1,4 +1,4 @@
-"""What single sentences state, so that one can take the place of another that states the same."""
+"""Content of single sentences, so that one can replace another with the same content."""
 
 from typing import Any, NamedTuple
 
@@ -16,31 +16,31 @@ from vlscore.findings import (
 )
 from vlscore.perturb import ReadReport
 
-# Zones of one height that reports use for one another.
+# Zones at the same height, which reports use as synonyms.
 _HEIGHTS = {
     **dict.fromkeys(("apex", "upper lobe", "upper zone"), "upper"),
     **dict.fromkeys(("base", "lower lobe", "lower zone", "costophrenic angle"), "lower"),
 }
 _DEVICES = "Support Devices"
-# Scale -> the rank of its middle rung.
+# Scale of severity -> rank of its middle level.
 _MODERATE = {"degree": 4, "amount": 4}
 _SIDE_WORDS = frozenset(("left", "right", "bilateral", "sided"))
-# Of one content so many sentences are enough.
+# Largest number of sentences that are stored for one content.
 _MOST_ALIKE = 200
 
-# What one finding is: observation, polarity, status, side, heights, grade, change, device.
+# Facts of one finding: observation, polarity, status, side, heights, grade, change, device.
 Fact = tuple[str, str, str, str, tuple[str, ...], str, str, str]
-# The facts of a sentence, and the regions that it says are normal.
+# Content of a sentence: the facts of its findings, and the regions that it describes as normal.
 Content = tuple[tuple[Fact, ...], tuple[str, ...]]
 _OPTIONAL = (3, 4, 5, 6)
 
 
 class Place(NamedTuple):
-    """A sentence of a report.
+    """Sentence of a report.
 
     Attributes:
         span: its characters.
-        content: number of its content in a `SentenceTable`; -1 where no other may take its place.
+        content: number of its content in a `SentenceTable`; -1 if no other may replace it.
     """
 
     span: Span
@@ -48,10 +48,10 @@ class Place(NamedTuple):
 
 
 def content_of(sentence: Sentence, text: str) -> Content | None:
-    """What a sentence states, as the extractor reads it; None where it states nothing clinical.
+    """Return the content of a sentence as extracted; None if it states nothing clinical.
 
-    Severities count as below, at or above moderate, and zones by their height: a reader takes
-    "small" for "tiny" and "left base" for "left lower lobe". Devices keep their names.
+    Severities count as below, at or above moderate, and zones by their height, because readers use
+    "small" like "tiny" and "left base" like "left lower lobe". Devices count by their names.
 
     >>> one, other = (
     ...     content_of(extract(text).sentences[0], text)
@@ -69,7 +69,7 @@ def content_of(sentence: Sentence, text: str) -> Content | None:
 
 
 def states_one_finding(content: Content, with_change: bool = False) -> bool:
-    """Whether a sentence states one finding that the patient has now.
+    """Return whether a sentence states exactly one finding that the patient has now.
 
     Args: with_change: whether it may compare the finding with an earlier film.
     """
@@ -82,7 +82,7 @@ def states_one_finding(content: Content, with_change: bool = False) -> bool:
 
 
 def differences(one: Content, other: Content) -> tuple[str, ...]:
-    """In what two statements of one finding differ: location, severity, comparison."""
+    """Return in what two statements of one finding differ: location, severity, comparison."""
     (mine, *_), (theirs, *_) = one[0], other[0]
     found = {"location": mine[3:5] != theirs[3:5], "severity": mine[5] != theirs[5]}
     found["comparison"] = mine[6] != theirs[6]
@@ -90,16 +90,16 @@ def differences(one: Content, other: Content) -> tuple[str, ...]:
 
 
 def is_device(finding: Finding) -> bool:
-    """Whether a mention is of a tube, a line, a pacemaker and the like that is there."""
+    """Return whether a mention is of a present device: a tube, line, pacemaker or similar."""
     return finding.chexpert == _DEVICES and finding.is_present
 
 
 class SentenceTable:
-    """The sentences of a corpus by what they state.
+    """Sentences of a corpus by their content.
 
     Attributes:
-        contents: each distinct one.
-        texts: the sentences of each, every one once, in the order of the corpus.
+        contents: the distinct contents.
+        texts: for each content its distinct sentences, in the order of the corpus.
     """
 
     def __init__(self) -> None:
@@ -109,7 +109,7 @@ class SentenceTable:
         self._known: dict[str, Content | None] = {}
 
     def add(self, report: ReadReport) -> list[Place]:
-        """Take the sentences of a report; returns the place of each."""
+        """Add the sentences of a report; return the place of each."""
         places = []
         for sentence in report.sentences:
             content = content_of(sentence, report.text)
@@ -129,7 +129,7 @@ class SentenceTable:
 
     @classmethod
     def of_plain(cls, rows: list[Any]) -> "SentenceTable":
-        """The table that `to_plain` gave."""
+        """Return the table from the data of `to_plain`."""
         table = cls()
         for (facts, scopes), texts in rows:
             content = tuple((*fact[:4], tuple(fact[4]), *fact[5:]) for fact in facts), tuple(scopes)
@@ -144,7 +144,7 @@ class SentenceTable:
         return number
 
     def _alone(self, text: str) -> Content | None:
-        """What the sentence states without its report; "It is unchanged." then states nothing."""
+        """Return a sentence's content without its report; "It is unchanged." then has none."""
         if text not in self._known:
             found = extract(text).sentences
             alone = content_of(found[0], text) if len(found) == 1 else None
@@ -171,7 +171,7 @@ def _fact(finding: Finding, text: str) -> Fact:
 
 
 def _grade(finding: Finding) -> str:
-    """Below, at or above moderate; the word itself where its scale has no moderate."""
+    """Return below, at or above moderate; the word itself if its scale has no moderate."""
     found = next((each for each in finding.on(Axis.SEVERITY)), None)
     if found is None:
         return ""
@@ -183,7 +183,7 @@ def _grade(finding: Finding) -> str:
 
 
 def _says_more(one: Fact, other: Fact) -> bool:
-    """Whether one mention of an observation has all that the other has, and more."""
+    """Return whether one mention of an observation has all attributes of the other, and more."""
     if one == other:
         return False
     return all(

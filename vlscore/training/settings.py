@@ -1,10 +1,9 @@
-"""Finding labels of reports, for objectives that compare what two reports state.
+"""Settings of a training run, and the TOML file with them.
 
-How an encoder is trained: every number that its weights depend on, beside data and towers.
-
-Settings of a training run in a TOML file: read for a run, written by every run.
-
-The names are those of the options of `vlscore train`, with underscores for hyphens.
+- `TrainingSettings` holds every number on which the weights depend, except data and towers.
+- `read_config` and `write_config` read and write a TOML file of settings, which every run writes.
+  The names are those of the options of `vlscore train`, with underscores for hyphens.
+- `labels_of` computes finding labels of reports, for objectives that need them.
 """
 
 import difflib
@@ -32,10 +31,10 @@ LABELS = CHEXPERT_LABELS
 
 
 def labels_of(reports: Sequence[str]) -> Tensor:
-    """(n, 14) float32: 1 stated, -1 uncertain, 0 denied or not mentioned, in the order of LABELS.
+    """Return (n, 14) float32 in the order of LABELS: 1 present, -1 uncertain, 0 denied or absent.
 
-    They are read by `vlscore.findings`, which needs no network; MedCLIP's authors take CheXpert's
-    labels, in the same code.
+    Absent means not mentioned. `vlscore.findings` extracts them, which needs no network; MedCLIP's
+    authors use CheXpert's labels, with the same coding.
 
     >>> labels_of(["Possible pneumonia. No effusion."])[0, LABELS.index("Pneumonia")]
     tensor(-1.)
@@ -51,33 +50,33 @@ SELECTIONS = ("recall", "loss", "last")
 
 @dataclass(frozen=True)
 class TrainingSettings:
-    """What is set once and recorded with the result.
+    """Settings of a training run, which are recorded with its result.
 
     Attributes:
         objective: name of an objective, with settings of its own in parentheses, as in
             "convirt(temperature=0.07)".
         epochs: passes over the training pairs.
         batch_size: pairs in one step, of all processes together; each is a negative of the others.
-        learning_rate: the largest one, at the end of the warm-up.
+        learning_rate: largest learning rate, at the end of the warm-up.
         weight_decay: AdamW's, of weights that are matrices; biases, norms and temperatures have
             none.
         warm_up: share of all steps in which the rate grows from 0; after it, the rate falls to 0
             along a cosine.
         clip: longest gradient over all parameters, 0 for no limit.
         precision: of the towers: "fp32" or "bf16" (autocast). Objectives are computed in fp32.
-        frozen_norms: batch norms keep the statistics that they start with. Without it, a pair's
-            vector depends on its micro-batch, as in the authors' code of the published layouts.
+        frozen_norms: whether the statistics of batch norms stay fixed. If not, a pair's vector
+            depends on its micro-batch, as in the authors' code of the published layouts.
         augmentation: name of a recipe; see `vlscore.training.augmentation`.
         sentences: "all" of a report in their order, "shuffled" in any order, or "one" of them.
         duplicates_apart: pairs of one study, or with equal reports, are not negatives.
-        validation_share: of the training studies, held out where there is no validation table.
+        validation_share: share of the training studies held out if there is no validation table.
         validate_every: epochs between two validations.
         select: which weights are the result: those with the best "recall" or "loss" on the
             validation pairs, or the "last".
         patience: validations without improvement after which training ends; 0 for never.
-        seed: of everything that is drawn.
+        seed: seed of all random numbers.
 
-    Raises: InvalidSetting naming the first that cannot be honoured.
+    Raises: InvalidSetting that names the first invalid setting.
     """
 
     objective: str = "convirt"
@@ -113,11 +112,11 @@ class TrainingSettings:
             raise InvalidSetting(f"validation_share is below 1, not {self.validation_share}")
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data, ready for json and TOML."""
+        """Return plain data that json and TOML can write."""
         return asdict(self)
 
     def rate_at(self, step: int, steps: int) -> float:
-        """The learning rate of step `step` (from 0) of `steps`.
+        """Return the learning rate of step `step` (from 0) of `steps`.
 
         >>> settings = TrainingSettings(learning_rate=1.0, warm_up=0.5)
         >>> [round(settings.rate_at(step, 4), 3) for step in range(4)]
@@ -146,16 +145,16 @@ def _one_of(settings: TrainingSettings, known: tuple[str, ...], name: str) -> No
         )
 
 
-# A file may come from elsewhere: it must not choose what is written or replaced on this machine.
+# A file may be untrusted: it must not choose which files are written or replaced.
 _OF_COMMAND_LINE = {"out", "overwrite", "pairs"}
 _PATHS = {"weights", "tokenizer", "image_weights", "text_weights"}
 
 
 def read_config(path: Path, known: Collection[str]) -> dict[str, Any]:
-    """Settings by name.
+    """Read settings by name from a TOML file.
 
-    Args: known: the names that there are.
-    Raises: InvalidSetting where the file cannot be read, or has a name or value that is none.
+    Args: known: the valid names.
+    Raises: InvalidSetting if the file cannot be read, or has an unknown name or an invalid value.
     """
     try:
         with path.open("rb") as stream:
@@ -181,9 +180,9 @@ def read_config(path: Path, known: Collection[str]) -> dict[str, Any]:
 
 
 def check_names(path: Path, values: Mapping[str, Any]) -> None:
-    """Check that values of a file name registered members and local paths alone.
+    """Check that values of a file name only registered members and local paths.
 
-    Args: values: those of `read_config` that are used; what a command line says is not among them.
+    Args: values: values of `read_config` that are used, without those of the command line.
     Raises: UnknownName, InvalidSetting.
     """
     if "encoder" in values:
@@ -197,7 +196,7 @@ def check_names(path: Path, values: Mapping[str, Any]) -> None:
 
 
 def write_config(path: Path, values: Mapping[str, Any]) -> None:
-    """Write settings so that `read_config` finds them again; those that are None are left out.
+    """Write settings in the form that `read_config` reads; leave out those that are None.
 
     Raises: OutputFailed.
     """
@@ -213,7 +212,7 @@ def config_of(
     start: Start,
     settings: TrainingSettings,
 ) -> dict[str, Any]:
-    """Every setting of a run by the name of its option."""
+    """Return every setting of a run by the name of its option."""
     columns = preparation.table.columns.to_dict()
     paths = {
         "studies": preparation.table.path,

@@ -1,4 +1,7 @@
-"""Starting a published encoder's layout for training, from local weights of its parts or none.
+"""Start of a training: random weights, weights of an encoder's parts, or a checkpoint.
+
+`Start` is the setting of a training run. `new_encoder` makes a published encoder's layout, with
+local weights for its parts or random ones:
 
     encoder = new_encoder(
         "limitr", tokenizer="Bio_ClinicalBERT", image_weights="resnet50.pth",
@@ -8,13 +11,11 @@
     encoder.save("FOLDER", {"C": 20.5, "C_source": "..."})
     load_encoder("limitr", weights="FOLDER")
 
-Image weights are a file, or a folder with one: ResNet-50 as torchvision names its tensors,
-ViT-B/16 as timm does, Swin-T as timm or transformers do. Text weights are a folder of Hugging Face
-or its file: BERT-base. Files may be safetensors or torch's, and hold the part inside a larger
-model; they are read as tensors alone, and nothing in them is run. Whatever else a layout has
-(projections, local heads) starts from random numbers.
-
-What training starts from: random weights, weights of a layout's parts, or a checkpoint.
+Image weights are a file, or a folder with one: ResNet-50 with the tensor names of torchvision,
+ViT-B/16 with those of timm, Swin-T with those of timm or transformers. Text weights are BERT-base:
+a folder of Hugging Face or its file. Files may be safetensors or torch's, and may hold the part
+inside a larger model. Only tensors are read, and no code in them is run. All other modules of a
+layout (projections, local heads) start from random numbers.
 """
 
 import re
@@ -45,20 +46,20 @@ from vlscore.errors import IncompatibleCheckpoint, InvalidSetting
 
 _FILES = ("model.safetensors", "pytorch_model.bin")
 _OLD_NAMES = (("LayerNorm.gamma", "LayerNorm.weight"), ("LayerNorm.beta", "LayerNorm.bias"))
-# The places of torchvision's layers in a list of them, as ConVIRT's layout has them.
+# Index of torchvision's layers in the list of layers of ConVIRT's layout.
 _LISTED = {"0": "conv1", "1": "bn1", "4": "layer1", "5": "layer2", "6": "layer3", "7": "layer4"}
 
 
 @dataclass(frozen=True)
 class Trunk:
-    """A network that others publish weights of.
+    """Network with published weights, which can be the trunk of a layout.
 
     Attributes:
-        title: what messages call it.
-        landmarks: ends of keys by which it is known, wherever it stands in a checkpoint; the
-            tensors of the key's beginning are the network's.
-        left_out: patterns (fnmatch) of tensors for which a layout has no use, such as classifiers.
-        converted: from the names of one landmark to those of our module.
+        title: its name in messages.
+        landmarks: endings of tensor names that identify it at any position in a checkpoint; the
+            part before such an ending is the prefix of all the network's tensors.
+        left_out: patterns (fnmatch) of tensors that a layout does not use, such as classifiers.
+        converted: function from the names of one landmark to those of our module.
     """
 
     title: str
@@ -67,9 +68,9 @@ class Trunk:
     converted: Callable[[dict[str, Tensor]], dict[str, Tensor]] = dict
 
     def find(self, tensors: Mapping[str, Tensor], source: Path) -> dict[str, Tensor]:
-        """The network's tensors, without what stands before their names.
+        """Return the network's tensors, without the prefix of their names.
 
-        Raises: IncompatibleCheckpoint where there is none, or where there are several.
+        Raises: IncompatibleCheckpoint if the file holds no such network, or several.
         """
         for landmark in self.landmarks:
             found = [key for key in tensors if _ends_with(key, landmark)]
@@ -134,13 +135,13 @@ BERT = Trunk(
 
 @dataclass(frozen=True)
 class Layout:
-    """Where a published encoder keeps what others publish weights of.
+    """Modules of a published encoder that can start from published weights.
 
     Attributes:
-        images: modules that image weights fill, each.
-        trunk: what they are.
-        text: the module that text weights fill.
-        own: patterns of names in those modules that keep what a new encoder has.
+        images: modules that the image weights fill.
+        trunk: network of these modules.
+        text: module that the text weights fill.
+        own: patterns of names in those modules whose random start values stay.
         name_of: a name in the image module -> the trunk's.
     """
 
@@ -181,25 +182,25 @@ def new_encoder(
     text_weights: str | Path | None = None,
     seed: int = 0,
 ) -> PublishedEncoder:
-    """A published layout, ready to be trained; `save` writes what `load_encoder` reads.
+    """Make a published layout, ready for training; `save` writes what `load_encoder` reads.
 
     Args:
         name: one of LAYOUTS in any spelling, and its variant ("mgca-vit:raw").
-        tokenizer: vocabulary file or its folder; default: beside the text weights.
-        image_weights: of the image trunk; default: random numbers. Where a layout has two image
-            towers, both start from them.
-        text_weights: of the report tower; default: random numbers. Of a BERT with more layers than
-            the layout, the first are taken.
-        seed: of the random numbers; the process's own are left as they are.
+        tokenizer: vocabulary file or its folder; default: in the folder of the text weights.
+        image_weights: weights of the image trunk; default: random numbers. If a layout has two
+            image towers, both start from them.
+        text_weights: weights of the report tower; default: random numbers. Of a BERT with more
+            layers than the layout, the first layers are used.
+        seed: seed of the random numbers; the process's random state does not change.
 
-    Returns: the encoder, in evaluation mode, its parameters to be learned; its card says that it
-        is the user's own and has no C yet.
+    Returns: the encoder, in evaluation mode, with trainable parameters; its card marks it as
+        the user's own, without C.
 
     Raises:
         UnknownName: no such encoder.
-        InvalidSetting: it cannot be started so, or there is no vocabulary.
+        InvalidSetting: it cannot be started from parts, or there is no vocabulary.
         WeightsNotFound: there is no such file.
-        IncompatibleCheckpoint, UnsafeCheckpoint: a file does not fit; the message lists what of it.
+        IncompatibleCheckpoint, UnsafeCheckpoint: a file does not fit; the message lists why.
     """
     member, variant = find_encoder(name)
     layout = LAYOUTS.get(member.card.name)
@@ -213,7 +214,7 @@ def new_encoder(
             f"{member.name} needs a vocabulary: tokenizer=PATH of the vocab.txt of "
             f"{entry_of(member.name).weights.vocabulary}"
         )
-    # Files first: that one is wrong is known before a large model is built.
+    # Files are read first, so that an error in one is reported before a large model is built.
     image = None if image_weights is None else _read(image_weights, layout.trunk)
     text = None if text_weights is None else _read(text_weights, BERT)
     pieces = member.read_tokenizer(tokenizer, Path(text_weights or "."))
@@ -233,21 +234,21 @@ def new_encoder(
 
 
 @dataclass(frozen=True, eq=False)
-class _Source:
+class _WeightsFile:
     path: Path
     trunk: Trunk
     tensors: dict[str, Tensor]
 
 
-def _read(given: str | Path, trunk: Trunk) -> _Source:
+def _read(given: str | Path, trunk: Trunk) -> _WeightsFile:
     path = checkpoint_in(Path(given), _FILES)
-    return _Source(path, trunk, trunk.find(load_checkpoint(path), path))
+    return _WeightsFile(path, trunk, trunk.find(load_checkpoint(path), path))
 
 
 def _fill(
-    module: nn.Module, source: _Source, layout: Layout, name_of: Callable[[str], str] = str
+    module: nn.Module, source: _WeightsFile, layout: Layout, name_of: Callable[[str], str] = str
 ) -> None:
-    """Give a module the tensors of the network that it is; some stay its own."""
+    """Copy a network's tensors into a module, except those that the layout lists as `own`."""
     own = {
         name_of(name): value
         for name, value in module.state_dict().items()
@@ -268,31 +269,31 @@ _LAYER = re.compile(r"encoder\.layer\.(\d+)\.")
 
 
 def _layers(module: nn.Module) -> int:
-    """How many layers a BERT has; 0 for other networks."""
+    """Return the number of layers of a BERT; 0 for other networks."""
     if not isinstance(module, Bert):
         return 0
     layers: Any = module.encoder.layer
     return len(layers)
 
 
-# Images are kept a little larger than towers take them, so that a crop has room to move in.
+# Stored images are a little larger than the towers' input, so that crops can vary in position.
 _KEPT = 8 / 7
 _LEAST_KEPT = 256
 
 
 @dataclass(frozen=True, eq=False)
 class Start:
-    """Which encoder is trained, and from which weights.
+    """Encoder to train, and its start weights.
 
     Attributes:
-        encoder: "small", the name of a published layout or of any encoder whose checkpoint is
-            given; or an encoder that is loaded already, which training changes.
-        weights: a checkpoint to go on from, as in `load_encoder`.
+        encoder: "small", the name of a published layout, or of any encoder with a checkpoint in
+            `weights`; or a loaded encoder, which training changes.
+        weights: a checkpoint to start from, as in `load_encoder`.
         tokenizer: vocabulary of a published layout, or of the checkpoint.
         image_weights, text_weights: of the parts of a published layout; see `new_encoder`.
-        style: of a new small encoder: whose way of pooling and normalising it follows.
+        style: for a new small encoder: the model whose pooling and normalisation it uses.
 
-    Raises: InvalidSetting where settings do not go together.
+    Raises: InvalidSetting if settings contradict each other.
     """
 
     encoder: str | JointEncoder = "small"
@@ -318,27 +319,27 @@ class Start:
 
     @property
     def name(self) -> str:
-        """Of the encoder."""
+        """Return the name of the encoder."""
         return self.encoder.card.name if isinstance(self.encoder, JointEncoder) else self.encoder
 
     @property
     def is_small(self) -> bool:
-        """Whether a small encoder is made, whose vocabulary the reports give."""
+        """Return whether a small encoder is made, with a vocabulary from the reports."""
         return self.encoder == "small" and self.weights is None
 
     @property
     def is_layout(self) -> bool:
-        """Whether a published encoder is made anew."""
+        """Return whether a new encoder of a published layout is made."""
         if isinstance(self.encoder, JointEncoder) or self.weights is not None:
             return False
         return encoder_card(self.encoder).name.partition(":")[0] in LAYOUTS
 
     def opened(self, seed: int) -> JointEncoder | None:
-        """The encoder before the first step; None for a small one, which needs the reports.
+        """Return the encoder before the first step; None for a small one, which needs reports.
 
-        Args: seed: of random weights.
-        Raises: those of `load_encoder` and `new_encoder`; BrokenContract for an encoder that is in
-            training mode already.
+        Args: seed: seed of random weights.
+        Raises: those of `load_encoder` and `new_encoder`; BrokenContract for an encoder that is
+            already in training mode.
         """
         if isinstance(self.encoder, JointEncoder):
             check_ready(self.encoder)
@@ -356,7 +357,7 @@ class Start:
         return load_encoder(self.encoder, weights=self.weights, tokenizer=self.tokenizer)
 
     def small(self, reports: Sequence[str], seed: int) -> JointEncoder:
-        """A new small encoder with the words of the training reports."""
+        """Return a new small encoder with the words of the training reports."""
         from vlscore.encoders import STYLES, SmallEncoder, vocabulary_of
 
         options: dict[str, Any] = {}
@@ -368,20 +369,20 @@ class Start:
 
     @property
     def kept_side(self) -> int:
-        """Pixels of the shorter side that images are kept with; raises UnknownName."""
+        """Return the shorter side of stored images in pixels; raise UnknownName."""
         known = self.encoder
         card = known.card if isinstance(known, JointEncoder) else encoder_card(known)
         return max(_LEAST_KEPT, round(card.image_size * _KEPT))
 
 
 def own_copy(encoder: JointEncoder) -> JointEncoder:
-    """The encoder itself, its tensors in memory of their own and its digests forgotten.
+    """Return the encoder itself, with its tensors copied to new memory and its digests cleared.
 
     The tensors of a checkpoint may lie in the mapped file, which training must not write to.
     """
     for tensor in (*encoder.parameters(), *encoder.buffers()):
         tensor.data = tensor.data.clone()
-    # Those of the weights that training is about to change.
+    # These digests describe the weights that training is about to change.
     for name in ("weights_digest", "checksum"):
         vars(encoder).pop(name, None)
     return encoder

@@ -1,10 +1,11 @@
-"""What a run in training has done so far, kept so that a kill costs minutes and changes nothing.
+"""State of a training run, from which a killed run is resumed, and the folder of its result.
 
-The weights, the optimiser and where the run stands lie in `.state/` of the output folder, as
-safetensors: nothing of it can run code. Each time they are written, the log of the steps since is
-appended as a chunk of the run, which names the file and has its digest.
+The weights, the optimiser's state and the progress are in `.state/` of the output folder, as
+safetensors, which cannot run code. A kill costs only the minutes since the last state, and does not
+change the result. Each time a state is written, the log of the steps since the last one is appended
+as a chunk of the run, with the name and digest of the state file.
 
-The result of a training run: a folder that `load_encoder` reads, and what it was made from.
+`save_result` writes the folder of the result, which `load_encoder` reads, with its card.
 """
 
 import csv
@@ -41,14 +42,14 @@ LOG, VALIDATIONS = LOGS = ("log", "validation")
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a run stands.
+    """Progress of a run.
 
     Attributes:
-        step: steps done.
-        score: of the best validation, larger is better; None before the first.
+        step: number of finished steps.
+        score: score of the best validation, larger is better; None before the first.
         best: that validation.
-        best_step: steps done at that validation.
-        waited: validations since.
+        best_step: number of steps before that validation.
+        waited: number of validations since.
         ended: training has ended, early or not.
     """
 
@@ -60,14 +61,14 @@ class Progress:
     ended: bool = False
 
     def validated(self, score: float, found: dict[str, float]) -> "Progress":
-        """After one more validation; a score that is no number is none."""
+        """Return the progress after one more validation; a score of nan does not count."""
         if score == score and (self.score is None or score > self.score):
             return replace(self, score=score, best=plain(found), best_step=self.step, waited=0)
         return replace(self, waited=self.waited + 1)
 
 
 class Trained:
-    """All that training changes, as one flat set of tensors."""
+    """Everything that training changes, as one flat set of tensors."""
 
     def __init__(
         self, encoder: nn.Module, objective: nn.Module, optimizer: torch.optim.Optimizer
@@ -75,7 +76,7 @@ class Trained:
         self.encoder, self.objective, self.optimizer = encoder, objective, optimizer
 
     def tensors(self) -> dict[str, Tensor]:
-        """By name; they share memory with what is trained."""
+        """Return the tensors by name; they share memory with the modules in training."""
         found = {f"encoder.{name}": value for name, value in self.encoder.state_dict().items()}
         found |= {f"objective.{name}": t for name, t in self.objective.state_dict().items()}
         for number, values in self.optimizer.state_dict()["state"].items():
@@ -83,7 +84,7 @@ class Trained:
         return found
 
     def restore(self, tensors: Mapping[str, Tensor]) -> None:
-        """Take over what `tensors` gave."""
+        """Restore the tensors that `tensors` returned."""
         self.encoder.load_state_dict(_below("encoder", tensors))
         self.objective.load_state_dict(_below("objective", tensors))
         values: dict[int, dict[str, Tensor]] = {}
@@ -95,12 +96,12 @@ class Trained:
 
 
 class Journal:
-    """The unfinished run of an output folder; only the first process has one.
+    """Journal of the unfinished run of an output folder; only the first process has one.
 
     Args:
-        run: the folder, entered and without an end.
-        data: digest of what is trained on.
-        anew: begin anew where the run cannot go on, instead of refusing it.
+        run: the resumable folder, entered, of an unfinished run.
+        data: digest of the training data.
+        anew: restart a run that cannot be resumed, instead of refusing it.
     """
 
     def __init__(self, run: ResumableFolder, data: str, *, anew: bool = False) -> None:
@@ -111,9 +112,9 @@ class Journal:
             forget(run.out)
 
     def progress(self) -> Progress:
-        """Where the run stands.
+        """Read the progress of the run.
 
-        Raises: ChecksumMismatch where its files are damaged, or it began with other data.
+        Raises: ChecksumMismatch if its files are damaged, or it was started with other data.
         """
         try:
             return self._progress()
@@ -145,15 +146,15 @@ class Journal:
         return Progress(**note["progress"])
 
     def log(self, name: str, row: Mapping[str, Any]) -> None:
-        """One row of a log, to be kept with the next `keep`."""
+        """Add one row to a log, which the next `keep` stores."""
         self._lines[name].append(json_line(row))
 
     def keep_best(self, progress: Progress, encoder: nn.Module) -> None:
-        """Keep the weights of the best validation."""
+        """Store the weights of the best validation."""
         self._write(best_file(progress), encoder.state_dict())
 
     def keep(self, progress: Progress, trained: Trained) -> None:
-        """Keep where the run stands; from here it goes on after a kill."""
+        """Store the state of the run, from which it is resumed after a kill."""
         self._write(state_file(progress), trained.tensors(), progress)
         names = [state_file(progress)]
         if progress.score is not None:
@@ -169,7 +170,7 @@ class Journal:
                 path.unlink()
 
     def write_logs(self, place: Path) -> None:
-        """Write every log that has a row as a table, rows of stopped calls included."""
+        """Write every log with rows as a table, including the rows of stopped calls."""
         for name in LOGS:
             rows = list(self._rows(name))
             if rows:
@@ -193,7 +194,7 @@ class Journal:
         with writing(self._folder):
             self._folder.mkdir(exist_ok=True)
             new = self._folder / f"new-{name}"
-            # Tensors that share memory are written each in full.
+            # Each of several tensors that share memory is written completely.
             held = {k: v.detach().cpu().clone() for k, v in tensors.items()}
             try:
                 save_file(held, new, metadata=told)
@@ -205,7 +206,7 @@ class Journal:
 
 
 def read_state(out: Path, step: int) -> tuple[Progress, dict[str, Tensor]]:
-    """Where a run stands and all that it trains, as the first process kept it at a step."""
+    """Read the progress and the tensors that the first process stored at a step."""
     from safetensors import safe_open
 
     path = out / FOLDER / state_file(Progress(step))
@@ -215,25 +216,25 @@ def read_state(out: Path, step: int) -> tuple[Progress, dict[str, Tensor]]:
 
 
 def read_best(out: Path, progress: Progress) -> dict[str, Tensor]:
-    """The encoder's tensors at its best validation."""
+    """Read the encoder's tensors at its best validation."""
     from safetensors.torch import load_file
 
     return load_file(out / FOLDER / best_file(progress))
 
 
 def forget(out: Path) -> None:
-    """Remove the state of a run that has ended, or was thrown away."""
+    """Remove the state of a run that has ended, or is discarded."""
     with writing(out):
         shutil.rmtree(out / FOLDER, ignore_errors=True)
 
 
 def state_file(progress: Progress) -> str:
-    """Name of the file with the state after `progress.step` steps."""
+    """Return the name of the file with the state after `progress.step` steps."""
     return f"step-{progress.step:08d}.safetensors"
 
 
 def best_file(progress: Progress) -> str:
-    """Name of the file with the best weights."""
+    """Return the name of the file with the best weights."""
     return f"best-{progress.best_step:08d}.safetensors"
 
 
@@ -251,12 +252,12 @@ _MODEL_FILES = (
     "vocab.txt",
     "card.json",
 )
-# Every file that training can ever write, beside the folder of the pairs.
+# Every file that training can write, except the folder of the pairs.
 RESULTS = (*_MODEL_FILES, *(f"{name}.csv" for name in LOGS), CONFIG, FAILURES)
 
 
 def check_can_be_saved(encoder: JointEncoder) -> None:
-    """Raises InvalidSetting for an encoder that has no way to write itself."""
+    """Raise InvalidSetting for an encoder that cannot be saved."""
     if not callable(getattr(encoder, "save", None)):
         raise InvalidSetting(
             f"{encoder.card.name} cannot be trained: it has no method save(folder, card), which "
@@ -275,7 +276,7 @@ def facts_of(
     settings: TrainingSettings,
     progress: Progress,
 ) -> dict[str, Any]:
-    """What an encoder was trained by, for its card and run.json."""
+    """Return the facts of a training run, for the encoder's card and run.json."""
     return {
         "objective": settings.objective,
         "seed": settings.seed,
@@ -292,7 +293,7 @@ def facts_of(
 def card_of_run(
     encoder: JointEncoder, facts: Mapping[str, Any], calibration: Calibration | None
 ) -> dict[str, Any]:
-    """What the card of a trained encoder says beside what its layout fixes."""
+    """Return the entries of a trained encoder's card that its layout does not determine."""
     measured: dict[str, Any] = {"C_source": "not measured: vlscore calibrate"}
     if calibration is not None:
         measured = {
@@ -309,7 +310,7 @@ def card_of_run(
 
 
 def write_failures(place: Path, pairs: Pairs) -> None:
-    """The rows that gave no pair, as evaluations list theirs."""
+    """Write the rows that gave no pair, in the format of evaluations."""
     with atomic_write(place / FAILURES) as stream:
         table = csv.writer(stream)
         table.writerow(["row", "id", "error"])
@@ -317,7 +318,7 @@ def write_failures(place: Path, pairs: Pairs) -> None:
 
 
 def read_failures(folder: Path) -> list[tuple[int, str, str]]:
-    """(row, id, reason) of every row that gave no pair."""
+    """Read (row, id, reason) of every row that gave no pair."""
     with (folder / FAILURES).open(encoding="utf-8", newline="") as stream:
         rows = list(csv.reader(stream))[1:]
     return [(int(row), from_cell(study), from_cell(reason)) for row, study, reason in rows]

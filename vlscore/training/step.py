@@ -1,13 +1,13 @@
-"""The gradient of one batch, however large, and however many processes share it.
+"""Training step: the gradient of one batch of any size, shared by any number of processes.
 
-The loss of a contrastive objective needs the features of all pairs at once, but the towers' memory
-is needed for a few pairs at a time: gradients of the loss are taken with respect to the features,
-and then carried into the towers micro-batch by micro-batch, which are run a second time for it.
-(GradCache: Gao et al., RepL4NLP 2021.) The result is the gradient of the whole batch, where mere
-accumulation of gradients would leave each micro-batch only its own negatives.
+The loss of a contrastive objective needs the features of all pairs at once, but the memory suffices
+to run the towers only for a few pairs at a time. So gradients of the loss are computed with respect
+to the features, and then propagated through the towers in micro-batches, which run a second time
+for this (GradCache: Gao et al., RepL4NLP 2021). The result is the gradient of the whole batch;
+plain accumulation of gradients would give each micro-batch only its own negatives.
 
-Between processes the same holds: features are gathered, every process computes the loss of all of
-them, and keeps the gradients of its own. The towers' gradients are then added up.
+Processes share a batch in the same way: features are gathered, every process computes the loss of
+all of them, and uses the gradients of its own. Then the towers' gradients are added up.
 """
 
 from collections.abc import Iterator, Sequence
@@ -29,19 +29,19 @@ _IDS_SHOWN = 8
 _BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
 
 
-# Tensors by the names that PairFeatures has for them; row k of each belongs to pair k.
+# Field of PairFeatures -> tensor; row k of each belongs to pair k.
 Features = dict[str, Tensor]
 _TRAINED = ("images", "reports", "patches", "words", "copies")
 _OF_WORDS = ("words", "is_word", "word_weights")
 
 
 class Towers:
-    """The towers of an encoder as an objective looks at them.
+    """Towers of an encoder, which compute the features that an objective needs.
 
     Args:
-        local: whether the objective looks at places and words.
+        local: whether the objective uses vectors of places and words.
         precision: "fp32" or "bf16".
-        frozen_norms: whether batch norms keep their statistics.
+        frozen_norms: whether the statistics of batch norms stay fixed.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class Towers:
         self._autocast = precision == "bf16"
 
     def __call__(self, batch: Batch, rows: slice) -> Features:
-        """Features of some of this process's pairs, in float32 or wider."""
+        """Compute features of some of this process's pairs, in float32 or wider."""
         device = self.encoder.device
         with torch.autocast(device.type, torch.bfloat16, enabled=self._autocast):
             images = vars(self._image_features(batch, rows))
@@ -71,7 +71,7 @@ class Towers:
         return found
 
     def train(self) -> None:
-        """Into training mode, all but frozen norms."""
+        """Set training mode for all modules but frozen norms."""
         self.encoder.train()
         if self._frozen_norms:
             for module in _batch_norms(self.encoder):
@@ -89,14 +89,14 @@ class Towers:
 
 
 def _apart(reports: dict[str, Any], each: int) -> tuple[dict[str, Any], Tensor]:
-    """Features of the first of every `each` texts, and the (n, each - 1, d) vectors of the rest."""
+    """Split off every `each`-th text's features; return (n, each - 1, d) vectors of the others."""
     vectors = reports["vectors"].unflatten(0, (-1, each))
     own = {name: x if x is None or each == 1 else x[::each] for name, x in reports.items()}
     return own, vectors[:, 1:]
 
 
 def joined(found: Sequence[Features], words: int = 0) -> Features:
-    """The features of several micro-batches as one, with room for at least so many words."""
+    """Join the features of several micro-batches, padded to at least this number of words."""
     words = max(words, widest(found))
     return {
         name: torch.cat([_widened(each[name], words, name) for each in found]) for name in found[0]
@@ -104,12 +104,12 @@ def joined(found: Sequence[Features], words: int = 0) -> Features:
 
 
 def widest(found: Sequence[Features]) -> int:
-    """The most words that a report has room for."""
+    """Return the largest padded number of words."""
     return max((each["words"].shape[1] for each in found if "words" in each), default=0)
 
 
 def loss_of(objective: Objective, features: Features, batch: Batch) -> dict[str, Tensor]:
-    """The parts of the loss of a whole batch."""
+    """Compute the parts of the loss of a whole batch."""
     device = features["images"].device
     labels = batch.labels.to(device) if batch.labels is not None else None
     pairs = PairFeatures(**features, same=batch.same.to(device), labels=labels)
@@ -118,7 +118,7 @@ def loss_of(objective: Objective, features: Features, batch: Batch) -> dict[str,
 
 
 def diverged(what: str, number: int, values: dict[str, float], ids: Sequence[str]) -> str:
-    """The message for a loss or gradient that is not finite, of a step counted from 0."""
+    """Return the message for a loss or gradient that is not finite, in a step counted from 0."""
     shown = ", ".join(ids[:_IDS_SHOWN]) + (", ..." if len(ids) > _IDS_SHOWN else "")
     found = ", ".join(f"{name} {value}" for name, value in values.items())
     return (
@@ -128,11 +128,11 @@ def diverged(what: str, number: int, values: dict[str, float], ids: Sequence[str
 
 
 class Step:
-    """Computes the gradients of one batch into the parameters.
+    """Function that computes the gradients of one batch into the parameters.
 
     Args:
         micro_batch: most pairs that go through the towers at once; 0 for no limit.
-        seed: of what towers draw (dropout).
+        seed: seed of the towers' random numbers (dropout).
     """
 
     def __init__(
@@ -148,13 +148,13 @@ class Step:
         self._micro_batch, self._seed = micro_batch, seed
 
     def __call__(self, batch: Batch, number: int, ids: list[str]) -> dict[str, float]:
-        """Set the gradients of towers and objective; returns the parts of the loss.
+        """Set the gradients of towers and objective; return the parts of the loss.
 
         Args:
-            number: of the step, for what is drawn.
-            ids: of the studies in `batch.rows`, for messages.
+            number: number of the step, which seeds its random numbers.
+            ids: ids of the studies in `batch.rows`, for messages.
 
-        Raises: TrainingDiverged where the loss is not finite; no gradient is set then.
+        Raises: TrainingDiverged if the loss is not finite; then no gradient is set.
         """
         slices = list(self._slices(len(batch.pixels)))
         once = len(slices) == 1
@@ -187,11 +187,11 @@ class Step:
         return (slice(start, min(start + size, pairs)) for start in range(0, pairs, size))
 
     def _fix_chance(self, *words: int) -> None:
-        """The same draws in both passes, and in a run that was interrupted."""
+        """Seed random numbers, so that both passes, and a resumed run, draw the same ones."""
         torch.manual_seed(int(np.random.SeedSequence([self._seed, *words]).generate_state(1)[0]))
 
     def _gathered(self, found: list[Features]) -> Features:
-        """The features of all processes' pairs, as leaves that gradients end in."""
+        """Gather the features of all processes' pairs, as leaves that collect gradients."""
         words = self._processes.largest(widest(found), found[0]["images"].device)
         return {
             name: self._processes.gather(tensor).requires_grad_(name in _TRAINED)
@@ -199,7 +199,7 @@ class Step:
         }
 
     def _own_gradients(self, leaves: Features) -> Features:
-        """Of this process's features; zeros where the objective did not look at them."""
+        """Return the gradients of this process's features; zeros if the objective ignored them."""
         return {
             name: (torch.zeros_like(leaf) if leaf.grad is None else leaf.grad)[
                 self._processes.share(len(leaf))
@@ -210,7 +210,7 @@ class Step:
 
 
 def _carry(features: Features, gradients: Features) -> None:
-    """Carry gradients of features into the towers."""
+    """Propagate gradients of features through the towers."""
     moved = [name for name in gradients if features[name].requires_grad]
     torch.autograd.backward(
         [features[name] for name in moved],
@@ -230,7 +230,7 @@ def _widened(features: Tensor, words: int, name: str) -> Tensor:
 
 @contextmanager
 def _without_traces(encoder: nn.Module) -> Iterator[None]:
-    """A pass that leaves neither gradients nor a second update of batch statistics."""
+    """Run a pass without gradients, and without a second update of batch statistics."""
     norms = list(_batch_norms(encoder))
     momenta = [module.momentum for module in norms]
     for module in norms:
@@ -248,5 +248,5 @@ def _batch_norms(encoder: nn.Module) -> Iterator[Any]:
 
 
 def _wide(features: Tensor) -> Tensor:
-    """Half precision as single precision; everything else as it is."""
+    """Convert half precision to single precision; return other tensors unchanged."""
     return features.float() if features.dtype in (torch.bfloat16, torch.float16) else features

@@ -1,9 +1,11 @@
-"""The training pairs on disk: small grey images behind one another in one file, and their reports.
+"""Training pairs on disk: small grey images in one file, and their reports.
 
-A chest radiograph takes a second to decode and a network 2 ms to look at, so every image is decoded
-once, shrunk, and kept in 8 bits. Runs with other objectives or seeds share the folder.
+Decoding a chest radiograph takes a second, and a network needs 2 ms for it. So every image is
+decoded once, downscaled, and stored in 8 bits. Runs with other objectives or seeds share
+the folder.
 
-From a table of studies to pairs on disk: decoded once, resumable, failing row by row.
+`prepare` makes the pairs from a table of studies. It can be resumed, and a row that fails is listed
+and does not stop the others.
 """
 
 import csv
@@ -45,14 +47,14 @@ Grey = NDArray[np.uint8]
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """n images with their reports.
+    """Pairs: n images with their reports.
 
     Attributes:
-        folder: where they lie.
+        folder: their folder.
         sha256: hexadecimal digest of pixels and reports.
-        ids: of the studies; several pairs may be of one.
-        texts: what is trained on of each report.
-        groups: what must not be parted by a split, such as patients; by default the studies.
+        ids: ids of the studies; several pairs may belong to one study.
+        texts: the section of each report that is used for training.
+        groups: groups that a split must not divide, such as patients; by default the studies.
         failed: (row, id, reason) of the rows that gave no pair.
         pixels: all images, flat.
         places: (n, 2, 3) int64: offset, height and width of the frontal and of the lateral image;
@@ -72,21 +74,21 @@ class Pairs:
         return len(self.ids)
 
     def frontal(self, pair: int) -> Grey:
-        """(height, width) grey levels 0 to 255."""
+        """Return the frontal image, (height, width) grey levels 0 to 255."""
         return self._image(pair, 0)
 
     def lateral(self, pair: int) -> Grey | None:
-        """As `frontal`; None where the study has no lateral view."""
+        """Return the lateral image, as `frontal`; None if the study has no lateral view."""
         return self._image(pair, 1) if self.has_lateral[pair] else None
 
     @property
     def has_lateral(self) -> NDArray[np.bool_]:
-        """(n,) whether the pair has a lateral image."""
+        """Return (n,) bool, whether the pair has a lateral image."""
         there: NDArray[np.bool_] = self.places[:, 1, 1] > 0
         return there
 
     def same(self, pairs: NDArray[np.int64], *, duplicates_apart: bool = True) -> NDArray[np.bool_]:
-        """(m, m) where two of m pairs are of one study or have equal reports; the diagonal is."""
+        """Return (m, m) bool: same study or equal reports; the diagonal is True."""
         if not duplicates_apart:
             return np.eye(len(pairs), dtype=bool)
         studies, texts = (numbers[pairs] for numbers in self._numbers)
@@ -95,7 +97,7 @@ class Pairs:
 
     @cached_property
     def _numbers(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """(n,) each: equal where the studies are equal, and where the reports are."""
+        """Return two (n,) arrays of numbers, equal for equal studies, and for equal reports."""
         return _numbered(self.ids), _numbered(self.texts)
 
     def _image(self, pair: int, view: int) -> Grey:
@@ -104,7 +106,7 @@ class Pairs:
 
 
 def read_pairs(folder: Path, sha256: str) -> Pairs:
-    """The pairs that `prepare` wrote into a folder."""
+    """Read the pairs that `prepare` wrote into a folder."""
     ids, texts, groups, places, failed = [], [], [], [], []
     offset = 0
     with (folder / PAIRS).open(encoding="utf-8") as stream:
@@ -133,7 +135,7 @@ def _numbered(names: Sequence[str]) -> NDArray[np.int64]:
 
 
 def as_radiograph(grey: Grey, name: str) -> Radiograph:
-    """Stored or augmented grey levels as every encoder's preprocessing takes them."""
+    """Convert stored or augmented grey levels to a radiograph, the input of preprocessing."""
     levels = grey.astype(np.float32) / np.float32(255)
     return Radiograph(levels, Provenance(format="array", bits=8, window="as given"), name)
 
@@ -141,7 +143,8 @@ def as_radiograph(grey: Grey, name: str) -> Radiograph:
 VIEWS = ("first-frontal", "frontal+lateral")
 _ROWS_IN_CHUNK = 256
 _ALL_ALIKE = 100
-# Beyond this an image is no radiograph, and some encoders' preprocessing leaves nothing of it.
+# Largest ratio of the sides: a more elongated image is not a radiograph, and some encoders'
+# preprocessing would leave nothing of it.
 _MOST_ELONGATED = 6
 _SECONDS_BETWEEN_LOOKS = 0.5
 
@@ -149,7 +152,7 @@ OnProgress = Callable[[int, int], None]
 
 
 class KeptPixels(ImagePipeline):
-    """uint8 (1, height, width), shrunk by area until the shorter side has `side` pixels."""
+    """Pipeline to uint8 (1, height, width), downscaled by area to a shorter side of `side` pixels."""
 
     stable_name = "vlscore.training.preparing:KeptPixels"
 
@@ -174,16 +177,16 @@ class KeptPixels(ImagePipeline):
 
 @dataclass(frozen=True)
 class Preparation:
-    """What pairs are made of, and how.
+    """Settings for making pairs from a table.
 
     Attributes:
-        table: with images and references.
-        side: pixels of the shorter side that are kept.
+        table: table with images and references.
+        side: shorter side of the stored images, in pixels.
         image_policy, text_policy: as in an evaluation.
         views: "first-frontal" or "frontal+lateral".
-        group_column: of what must not be parted by a split, such as patients.
+        group_column: column of groups that a split must not divide, such as patients.
 
-    Raises: InvalidSetting for views or an image policy that training has no use for.
+    Raises: InvalidSetting for views or an image policy that training cannot use.
     """
 
     table: StudyTable
@@ -203,7 +206,7 @@ class Preparation:
             )
 
     def key(self) -> dict[str, Any]:
-        """What must be equal for kept pairs to serve."""
+        """Return the settings that must match before stored pairs can be used."""
         return {
             "table_sha256": self.table.sha256,
             "columns": self.table.columns.to_dict(),
@@ -224,18 +227,18 @@ def prepare(
     keep_going: bool = False,
     on_progress: OnProgress = lambda done, failed: None,
 ) -> Pairs:
-    """Decode every study of a table once; what is there already is used as it is.
+    """Decode every study of a table once; studies that were decoded before are not read again.
 
-    A row without a frontal image that can be read, or without a report, is listed in failures.csv.
+    A row without a readable frontal image, or without a report, is listed in failures.csv.
 
     Args:
-        folder: of the pairs; another table's are refused.
-        keep_going: go on even where the first hundred rows all fail for one reason.
+        folder: folder of the pairs; pairs of another table are refused.
+        keep_going: continue even if the first hundred rows all fail for the same reason.
 
-    Raises: InvalidSetting where no pair is left, and where the folder holds other pairs;
+    Raises: InvalidSetting if no pair is left, or the folder holds other pairs;
         FolderInUse; OutputFailed.
     """
-    # A run that was killed at its very end leaves a second copy of all pixels.
+    # Remove the second copy of all pixels that a run killed at its very end leaves.
     end_decided_run(folder)
     if (found := prepared(preparation, folder)) is not None:
         return found
@@ -249,9 +252,9 @@ def prepare(
 
 
 def prepared(preparation: Preparation, folder: Path) -> Pairs | None:
-    """The pairs in a folder, None where they are not there, not complete, or of another kind.
+    """Return the pairs in a folder; None if they are absent, incomplete, or of other settings.
 
-    Raises: ChecksumMismatch where they were changed since; InvalidSetting where there is no pair.
+    Raises: ChecksumMismatch if they were changed since; InvalidSetting if there is no pair.
     """
     run = finished_run(folder)
     if run is None or run.key != preparation.key():
@@ -269,7 +272,7 @@ def prepared(preparation: Preparation, folder: Path) -> Pairs | None:
 
 
 def wait_for(preparation: Preparation, folder: Path) -> Pairs:
-    """The pairs that another process prepares; that process ends this one where it fails."""
+    """Wait for the pairs that another process prepares; if that fails, it ends this process."""
     while True:
         found = prepared(preparation, folder)
         if found is not None:
@@ -279,7 +282,7 @@ def wait_for(preparation: Preparation, folder: Path) -> Pairs:
 
 @dataclass(eq=False)
 class _Row:
-    """One row on its way: images that are being decoded, or why there are none."""
+    """Table row in preparation: images that are being decoded, or the reason why there are none."""
 
     row: int
     id: str | None
@@ -322,7 +325,7 @@ def _decode(
 
 
 def _ahead(rows: Iterator[_Row]) -> Iterator[list[_Row]]:
-    """Chunks of rows; the images of the next chunk are decoding while one is collected."""
+    """Yield chunks of rows; the next chunk's images are decoded while one is collected."""
     waiting: deque[list[_Row]] = deque()
     while chunk := list(itertools.islice(rows, _ROWS_IN_CHUNK)):
         waiting.append(chunk)
@@ -347,7 +350,7 @@ def _begin(row: Study | BadRow, preparation: Preparation, decoder: ImageDecoder)
         return found
     found.report = report
     group = row.extra.get(preparation.group_column or "")
-    # A study whose patient nothing tells is by itself.
+    # A study without a known patient is a group of its own.
     found.group = f"study {row.id}" if group in (None, "") else f"group {group}"
     found.files = (*chosen.frontal, *chosen.lateral)
     found.images = tuple(decoder.submit(image) for image in found.files)

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 # Pairs of one chunk where nothing is embedded; else batches.
 _TEXTS_IN_CHUNK = 1000
 _CONTENT, COMPOSITE, _FIGURE = "alignment.json", "composite.json", "agreement"
-TOLD = "upper bound, told the answer"
+TOLD = "in-sample upper bound"
 _RESULTS = (
     _CONTENT,
     COMPOSITE,

@@ -181,7 +181,7 @@ def composite_table(fit: CompositeFit) -> TextTable:
         for each in sorted(composite.inputs, key=lambda each: -each.weight)
     ]
     rows.append(("composite, cross-validated", "", interval(fit.cross_validated), count))
-    rows.append(("composite (upper bound, told the answer)", "", interval(fit.told), count))
+    rows.append(("composite (in-sample upper bound)", "", interval(fit.told), count))
     caption = (
         f"tau_b with the raters' mean on the {composite.pairs} pairs of {composite.studies} "
         "studies that have all values, 95 % bootstrap intervals over studies. Cross-validated: for "

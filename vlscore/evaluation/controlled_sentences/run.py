@@ -50,7 +50,7 @@ _STRESS = (
 )
 
 
-TOLD = "upper bound, told the answer"
+TOLD = "in-sample upper bound"
 
 
 def headline_tables(found: Controlled, stress: Stress | None) -> list[TextTable]:

@@ -5,6 +5,6 @@
     >>> [(str(e.category), e.severity, e.correction) for e in judgement.errors]
     [('wrong_location', 2, 'Small right effusion.')]
 
-Every judge answers with a `Judgement`. The judge by rules needs no model: it compares what two
-reports state by `vlscore.findings`, with the tables in the folder `data`.
+Every judge returns a `Judgement`. The rule judge needs no model: it compares the statements that
+`vlscore.findings` extracts from two reports, with the tables in the folder `data`.
 """

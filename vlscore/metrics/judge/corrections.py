@@ -1,4 +1,4 @@
-"""A candidate report with its errors corrected, and what is still wrong with it."""
+"""Correction of a candidate report, and a check of the errors that remain."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +18,7 @@ class CorrectedReport:
     Attributes:
         text: the corrected report.
         applied: number of corrections made.
-        skipped: errors whose correction met that of another at the same words.
+        skipped: errors whose correction overlaps that of another error.
         remaining: what the rule judge still finds different from the reference.
     """
 
@@ -71,7 +71,7 @@ def apply_corrections(
 
 
 def _applied(text: str, judgement: Judgement) -> tuple[str, int, list[ErrorItem]]:
-    """The text with the corrections of one judgement, their number, and those left out."""
+    """Return the text with the corrections of one judgement, their number, and those skipped."""
     edits: list[tuple[Span, str]] = []
     added: list[str] = []
     skipped: list[ErrorItem] = []
@@ -94,7 +94,7 @@ def _applied(text: str, judgement: Judgement) -> tuple[str, int, list[ErrorItem]
 
 
 def _smallest(text: str, line: Span, correction: str) -> tuple[Span, str]:
-    """The edit that turns the line into its correction, without what both begin or end with.
+    """Return the edit from the line to its correction, without their common begin and end.
 
     It begins and ends at words, so that two edits of one line do not meet within a word.
     """

@@ -1,4 +1,4 @@
-"""How much an error matters: severity 1 to 5, with the reason."""
+"""Severity of an error, 1 to 5, with the reason."""
 
 from dataclasses import dataclass
 
@@ -17,11 +17,11 @@ _SAME_SIZE, _OTHER_SIZE, _FAR_SIZE = 1.25, 1.5, 2.0
 
 @dataclass(frozen=True, slots=True)
 class Patient:
-    """What is known of the patient.
+    """Age of the patient and indication of the examination.
 
     Attributes:
-        age: years; None where unknown.
-        indication: why the examination was asked for; "" where unknown.
+        age: years; None if unknown.
+        indication: reason for the examination; "" if unknown.
 
     Raises: InvalidSetting for an age below 0 or above 130.
     """
@@ -39,7 +39,7 @@ UNKNOWN = Patient()
 
 @dataclass(frozen=True, slots=True)
 class Grade:
-    """A severity 1 to 5 and what it follows from."""
+    """Severity 1 to 5, with its reasons."""
 
     severity: int
     reason: str

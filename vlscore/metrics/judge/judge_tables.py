@@ -18,14 +18,14 @@ FILES = ("concepts.toml", "relations.toml", "patients.toml", "positions.toml", "
 
 @dataclass(frozen=True, slots=True)
 class Concept:
-    """What the judge counts as one finding.
+    """Concept: what the judge counts as one finding.
 
     Attributes:
-        name: of the concept.
-        severity: of an error about it: mild, ungraded or moderate, severe.
-        device: whether it has a position.
-        old: words that say the finding is past; None where that makes no difference.
-        after_treatment: whether it is still there when the report speaks of the past.
+        name: name of the concept.
+        severity: severities of an error about it: mild, ungraded or moderate, severe.
+        device: whether it is a device, which has a position.
+        old: words that mark the finding as old; None if that makes no difference.
+        after_treatment: whether it is still present if the report describes it as past.
     """
 
     name: str
@@ -42,7 +42,7 @@ class Concept:
 
 @dataclass(frozen=True, slots=True)
 class Refinement:
-    """A concept for those mentions whose words match a pattern."""
+    """Concept for those mentions whose words match a pattern."""
 
     pattern: re.Pattern[str]
     concept: str
@@ -69,7 +69,7 @@ class PatientRule:
     because: str
 
     def applies(self, concept: str, age: float | None, indication: str) -> bool:
-        """Whether every condition of the rule holds."""
+        """Return whether every condition of the rule holds."""
         if concept not in self.findings:
             return False
         if self.from_age is not None and (age is None or age < self.from_age):

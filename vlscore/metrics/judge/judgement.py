@@ -1,4 +1,4 @@
-"""Judgements as plain values: one form of answer for every kind of judge."""
+"""Judgements: the common result of every kind of judge, as plain values."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,10 +22,10 @@ SIGNIFICANT = 3
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """Words of a report and where they stand.
+    """Words of a report and their position.
 
     Attributes:
-        words: as they stand in the report.
+        words: as written in the report.
         span: characters [start, end) of the report.
     """
 
@@ -72,7 +72,7 @@ class ErrorItem:
 
     @property
     def is_significant(self) -> bool:
-        """Whether a clinician would act on it: severity 3 or more."""
+        """Return whether a clinician would act on the error: severity 3 or more."""
         return self.severity >= SIGNIFICANT
 
     def to_dict(self) -> dict[str, Any]:
@@ -91,12 +91,12 @@ class ErrorItem:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """Errors of one candidate report, and the scores made of them.
+    """Errors of one candidate report, and the scores computed from them.
 
     Attributes:
-        errors: in the order of the candidate, then those of which it says nothing.
-        found: severities that the rightly stated findings of the reference would have had as
-            errors: how much the candidate has right.
+        errors: in the order of the candidate; findings that it omits come last.
+        found: for each finding of the reference that the candidate states correctly, the severity
+            that its omission would have.
     """
 
     errors: tuple[ErrorItem, ...]

@@ -1,4 +1,4 @@
-"""Corrected lines: what a line of the candidate should say instead."""
+"""Corrected lines of a candidate."""
 
 from collections.abc import Iterable
 from typing import Literal
@@ -21,7 +21,7 @@ _CHANGES = {
 
 
 class LineCorrector:
-    """Writes corrections of single lines of one candidate."""
+    """Writer of corrections of single lines of one candidate."""
 
     def __init__(
         self, candidate: ReportStatements, reference: ReportStatements, tables: JudgeTables
@@ -29,7 +29,7 @@ class LineCorrector:
         self._candidate, self._reference, self._tables = candidate, reference, tables
 
     def corrected(self, pair: StatementPair, part: Part) -> tuple[Span, str]:
-        """Return the candidate's line, and the line with one part as the reference has it."""
+        """Return the candidate's line, and the line with one part changed as in the reference."""
         line = pair.candidate.line
         edits = self._edits(pair, part)
         if edits is None:
@@ -37,11 +37,11 @@ class LineCorrector:
         return line, _edited(self._candidate.text, line, edits)
 
     def without(self, statement: Statement) -> tuple[Span, str]:
-        """Return the candidate's line, and what is left of it without the statement."""
+        """Return the candidate's line, and the line without the statement."""
         return statement.line, self._rewritten(statement, None)
 
     def stating(self, statement: Statement) -> str:
-        """Return a sentence that states a finding of the reference, and nothing else of it."""
+        """Return a sentence that states only this finding of the reference."""
         others = [s for s in self._reference.statements if s.line == statement.line]
         if len(others) == 1 and not _denied_in(self._reference, statement.line):
             return _sentence(statement.line.of(self._reference.text))
@@ -50,7 +50,7 @@ class LineCorrector:
     # -- small edits ------------------------------------------------------------------------------
 
     def _edits(self, pair: StatementPair, part: Part) -> list[tuple[Span, str]] | None:
-        """Replacements within the line; None where the line must be written anew."""
+        """Return replacements within the line; None if the line must be rewritten."""
         stated, true = pair.candidate.finding, pair.reference.finding
         if part == "severity":
             return self._severity_edits(stated, true)
@@ -93,10 +93,10 @@ class LineCorrector:
         start = pair.candidate.quote(self._candidate.text).start
         return [(Span(start, start), f"{words} ")]
 
-    # -- a line written anew ----------------------------------------------------------------------
+    # -- rewritten lines --------------------------------------------------------------------------
 
     def _rewritten(self, wrong: Statement, right: Statement | None) -> str:
-        """The line's statements in plain words, one of them corrected or left out."""
+        """Return the line's statements in plain words, one of them corrected or left out."""
         described = []
         for statement in self._candidate.statements:
             if statement.line == wrong.line:
@@ -108,7 +108,7 @@ class LineCorrector:
         return " ".join([*described, *(f"No {name}." for name in names)])
 
     def _described(self, statement: Statement) -> str:
-        """One plain sentence with everything that is compared."""
+        """Return one plain sentence with everything that the judge compares."""
         concept = self._tables.concepts[statement.concept]
         text = (
             self._reference.text
@@ -133,12 +133,12 @@ class LineCorrector:
 
 
 def _first(finding: Finding, axis: Axis) -> Attribute | None:
-    """The first attribute of an axis whose words stand at the finding itself."""
+    """Return the first attribute of an axis whose words belong to the finding itself."""
     return next((a for a in finding.on(axis) if not a.inherited), None)
 
 
 def _in_class_of(own: str, other: str, lexicon: Lexicon) -> str:
-    """A severity word in the word class of the one it replaces: "mildly" for "severely"."""
+    """Return a severity word in the word class of the one it replaces: "mildly" for "severely"."""
     stated, true = severity_level(own, lexicon), severity_level(other, lexicon)
     if stated is None or true is None:
         return other
@@ -148,7 +148,7 @@ def _in_class_of(own: str, other: str, lexicon: Lexicon) -> str:
 
 
 def _denied_in(report: ReportStatements, line: Span) -> list[Finding]:
-    """Findings that a line denies by name."""
+    """Return the findings that a line denies by name."""
     return [
         finding
         for sentence in report.findings.sentences

@@ -1,4 +1,4 @@
-"""Which statement of the candidate speaks of which statement of the reference."""
+"""Matching of the candidate's statements to the reference's."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -8,7 +8,7 @@ from vlscore.metrics.judge.statements import Statement
 
 
 class Naming(StrEnum):
-    """How the candidate names a finding of the reference."""
+    """Kind of name that the candidate has for a finding of the reference."""
 
     SAME = "same"
     COARSER = "coarser"
@@ -16,7 +16,7 @@ class Naming(StrEnum):
 
 
 class PlaceConflict(StrEnum):
-    """How two places differ."""
+    """Kind of difference between two places."""
 
     SIDE = "side"
     PART_OF_SIDES = "part of the sides"
@@ -26,7 +26,7 @@ class PlaceConflict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class StatementPair:
-    """A statement of the candidate and the one of the reference that it speaks of."""
+    """Pair of a candidate's and a reference's statement about the same finding."""
 
     candidate: Statement
     reference: Statement
@@ -36,10 +36,10 @@ class StatementPair:
 
 @dataclass(frozen=True, slots=True)
 class Matching:
-    """What speaks of what.
+    """Result of the matching.
 
     Attributes:
-        pairs: each statement stands in one pair at most.
+        pairs: each statement is in one pair at most.
         false: statements of the candidate without a partner.
         omitted: statements of the reference without a partner.
     """
@@ -63,7 +63,7 @@ def naming_of(
 
 
 def place_conflict(candidate: Statement, reference: Statement) -> PlaceConflict | None:
-    """Return how two stated places differ; None where they agree, or one of them is not stated."""
+    """Return how two places differ; None if they agree, or if a report does not state one."""
     if candidate.sides and reference.sides and candidate.sides != reference.sides:
         if candidate.sides.isdisjoint(reference.sides):
             return PlaceConflict.SIDE
@@ -84,7 +84,7 @@ _COST = {
 
 
 def _closeness(candidate: Statement, reference: Statement, credit: float) -> float:
-    """Larger for statements that agree more."""
+    """Return a number that is larger for statements that agree more."""
     closeness = credit - _COST[place_conflict(candidate, reference)]
     if candidate.rank is not None and reference.rank is not None:
         closeness -= 0.01 * abs(candidate.rank - reference.rank)
@@ -99,7 +99,7 @@ def match(
 ) -> Matching:
     """Return the pairs of statements that agree best, taken greedily, best first.
 
-    Ties go to what stands first in the candidate, then in the reference.
+    Ties go to the statement that is first in the candidate, then in the reference.
     """
     possible = []
     for i, one in enumerate(candidate):

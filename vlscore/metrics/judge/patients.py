@@ -1,4 +1,4 @@
-"""What a table says of a patient."""
+"""Reader of a patient's age and indication from a table."""
 
 import math
 import re

@@ -1,4 +1,4 @@
-"""The judge by rules: errors of a candidate report, finding by finding, without a model."""
+"""Rule judge: errors of a candidate report, finding by finding, without a model."""
 
 from collections.abc import Iterable
 
@@ -35,7 +35,7 @@ _SILENCE = 3
 
 
 class RuleJudge:
-    """Compares what two reports state, and names each difference.
+    """Judge that compares the statements of two reports by rules, and names each difference.
 
     Args: tables: significance, relations and words; default: the shipped ones.
 
@@ -67,12 +67,12 @@ class RuleJudge:
     def compare(
         self, candidate: ReportStatements, reference: ReportStatements, patient: Patient = UNKNOWN
     ) -> Judgement:
-        """Return the errors of a candidate, where both reports have been read already."""
-        return _Comparison(candidate, reference, patient, self.tables).judgement()
+        """Return the errors of a candidate from the statements of both reports."""
+        return _ReportComparison(candidate, reference, patient, self.tables).judgement()
 
 
-class _Comparison:
-    """One candidate and one reference."""
+class _ReportComparison:
+    """Comparison of one candidate with one reference."""
 
     def __init__(
         self,
@@ -86,7 +86,7 @@ class _Comparison:
         self._lines = LineCorrector(candidate, reference, tables)
 
     def judgement(self) -> Judgement:
-        """The errors in the order of the candidate, then the omissions, and what was found."""
+        """Return errors in the order of the candidate, then omissions, and correct findings."""
         tables = self._tables
         matching = match(self._candidate.statements, self._reference.statements, tables)
         errors: list[ErrorItem] = []
@@ -255,7 +255,7 @@ class _Comparison:
         return errors, covered
 
     def _silence(self) -> list[ErrorItem]:
-        """The error of a candidate that says nothing of the chest, where the reference does."""
+        """Return the error of a candidate silent about the chest, if the reference is not."""
         if _speaks(self._candidate) or not _speaks(self._reference):
             return []
         return [
@@ -272,7 +272,7 @@ class _Comparison:
         ]
 
     def _denial(self, statement: Statement) -> Quote | None:
-        """Words of the candidate that deny the finding, where there are any."""
+        """Return the words of the candidate that deny the finding, or None."""
         for finding in self._candidate.findings:
             if finding.observation in statement.observations and not finding.is_likely:
                 return Quote(finding.span.of(self._candidate.text), finding.span)
@@ -283,7 +283,7 @@ class _Comparison:
 
 
 def _speaks(report: ReportStatements) -> bool:
-    """Whether any sentence is about the chest."""
+    """Return whether any sentence is about the chest."""
     return any(
         s.findings or s.denials or s.category is Category.CLINICAL
         for s in report.findings.sentences
@@ -291,7 +291,7 @@ def _speaks(report: ReportStatements) -> bool:
 
 
 def _agree(candidate: Statement, reference: Statement) -> bool:
-    """Whether two statements may be about one place: equal or partly equal sides, no far level."""
+    """Return whether two statements may share a place: sides overlap, levels are not far apart."""
     return place_conflict(candidate, reference) in (
         None,
         PlaceConflict.PART_OF_SIDES,

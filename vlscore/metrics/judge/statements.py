@@ -1,4 +1,4 @@
-"""What a report states, as the rule judge compares it: concepts with side, level, grade, size."""
+"""Statements of a report for the rule judge: concepts with side, level, grade and size."""
 
 import re
 from collections.abc import Iterable
@@ -19,14 +19,14 @@ from vlscore.findings import (
 from vlscore.metrics.judge.judge_tables import Concept, JudgeTables, Position
 
 _REMEMBERED = 4096
-#: A sentence without a finding that begins so speaks of the finding before it.
+#: A sentence without a finding that begins like this refers to the finding before it.
 _BACK = ("this ", "these ", "it ", "they ", "that ", "which ", "findings ", "the finding")
 _NUMBER = re.compile(r"\d{1,4}(?:\.\d{1,4})?")
 _DIMENSIONS = re.compile(
     r"(?:\d{1,4}(?:\.\d{1,4})?\s?(?:cm|mm)?\s?(?:x|by|×)\s?){1,2}$", re.IGNORECASE
 )
 _BOTH = frozenset(("left", "right"))
-#: Heights in the lung that the names of zones stand for; other zones say nothing of the height.
+#: Levels of the lung for names of zones; other zones have no level.
 _LEVELS = {
     "apex": "upper",
     "upper lobe": "upper",
@@ -47,23 +47,23 @@ _ALL_LEVELS = frozenset(("upper", "middle", "lower"))
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One finding that a report states.
+    """Statement of one finding in a report.
 
     Attributes:
         concept: a key of the tables' concepts.
-        span: of its mention in the report.
-        line: of its sentence.
-        sides: "left", "right", both, or none where no side is stated.
-        levels: "upper", "middle", "lower"; none where no height is stated.
-        rank: of the severity word on its scale, 1 to 7; None without one.
+        span: characters of its mention in the report.
+        line: characters of its sentence.
+        sides: "left", "right", both, or empty if the report names no side.
+        levels: "upper", "middle", "lower"; empty if the report names no level.
+        rank: rank of the severity word on its scale, 1 to 7; None without such a word.
         grade: that word's value.
         sizes: millimetres, largest first.
-        change: against a prior examination; None where no comparison is stated.
-        doubtful: whether the report only doubts it.
-        position: of a device.
-        old: whether its words say that it is past.
-        finding: the mention in which it is stated first.
-        observations: all observations that it was named by.
+        change: change since a prior examination; None without a comparison.
+        doubtful: whether the report states it as uncertain.
+        position: position of a device.
+        old: whether its words mark it as old.
+        finding: its first mention.
+        observations: all observations by which the report names it.
     """
 
     concept: str
@@ -94,7 +94,7 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class ReportStatements:
-    """What one report states, and its findings as extracted."""
+    """Statements of one report, and its findings as extracted."""
 
     text: str
     statements: tuple[Statement, ...]
@@ -102,7 +102,7 @@ class ReportStatements:
 
 
 def statements_of(report: str, tables: JudgeTables) -> ReportStatements:
-    """Return what a report states of this patient now, each finding at each place once."""
+    """Return the statements of a report about this patient now, each finding and place once."""
     return _remembered(report, tables)
 
 
@@ -126,7 +126,7 @@ def _remembered(report: str, tables: JudgeTables) -> ReportStatements:
 def _compare_before(
     text: str, found: ReportFindings, sentence: Sentence, stated: list[Statement]
 ) -> None:
-    """Give the statement before a sentence such as "This is new" its comparison."""
+    """Set the comparison of the statement before a sentence such as "This is new"."""
     opening = sentence.span.of(text)[:12].lower()
     last, before = stated[-1], found.sentences[sentence.index - 1]
     if opening.startswith(_BACK) and last.line == before.span and last.change is None:
@@ -180,7 +180,7 @@ def _is_old(text: str, sentence: Sentence, concept: Concept) -> bool:
 
 
 def _sizes(text: str, finding: Finding) -> tuple[float, ...]:
-    """Millimetres, largest first, with the first dimensions of "3.2 x 2.8 cm"."""
+    """Return sizes in millimetres, largest first, with the first dimensions of "3.2 x 2.8 cm"."""
     sizes = []
     for attribute in finding.on(Axis.SIZE):
         size = float(attribute.value)
@@ -196,7 +196,7 @@ def _sizes(text: str, finding: Finding) -> tuple[float, ...]:
 def _position(
     text: str, found: ReportFindings, sentence: Sentence, tables: JudgeTables
 ) -> Position | None:
-    """The first position whose words stand in the sentence, or in the next that tells of a tip."""
+    """Return the first position named in the sentence, or in the next one about a tip."""
     end = sentence.span.end
     if sentence.index + 1 < len(found.sentences):
         following = found.sentences[sentence.index + 1].span
@@ -223,7 +223,7 @@ def _levels(zones: Iterable[str]) -> frozenset[str]:
 
 
 def _exact_ones(own: list[Statement], tables: JudgeTables) -> list[Statement]:
-    """The statements of a sentence, each that an exact one includes merged into that one."""
+    """Return a sentence's statements; one that a more exact one includes is merged into it."""
     if len(own) < 2:
         return own
     kept: dict[int, Statement] = dict(enumerate(own))
@@ -241,14 +241,14 @@ def _exact_ones(own: list[Statement], tables: JudgeTables) -> list[Statement]:
 
 
 def _same_place(one: Statement, other: Statement) -> bool:
-    """Whether two statements of one report may be about one place."""
+    """Return whether two statements of one report may be about the same place."""
     sides = not one.sides or not other.sides or one.sides == other.sides
     levels = not one.levels or not other.levels or not one.levels.isdisjoint(other.levels)
     return sides and levels
 
 
 def _add(stated: list[Statement], new: Statement) -> None:
-    """Add a statement, or let the one that it repeats take what it says more."""
+    """Add a statement, or merge it into the one that it repeats."""
     for position, old in enumerate(stated):
         if old.concept == new.concept and _same_place(old, new):
             levels = old.levels | new.levels if old.levels and new.levels else frozenset[str]()
@@ -258,7 +258,7 @@ def _add(stated: list[Statement], new: Statement) -> None:
 
 
 def _merged(old: Statement, new: Statement) -> Statement:
-    """The first statement with what it lacks from the second."""
+    """Return the first statement, with missing values taken from the second."""
     return replace(
         old,
         sides=old.sides or new.sides,

@@ -1,1 +1,1 @@
-"""One file a metric or family of metrics."""
+"""Metrics of vlscore, one file for each metric or family of metrics."""

@@ -1,9 +1,8 @@
-"""BERTScore: each word piece matched to the most similar one of the other report.
+"""BERTScore: matches each word piece to the most similar one of the other report.
 
-BERTScore by the library bert-score over a model folder on this machine.
-
-The library's functions embed and match. They are called one pair at a time where it matches: the
-library pads a batch with zero similarities, so that a pair's number would depend on its neighbours.
+It is computed by the library bert-score from a model folder on this machine. The library's own
+functions embed and match. Matching is called for one pair at a time: the library pads a batch with
+zero similarities, so that a pair's number would depend on the other pairs of the batch.
 """
 
 import contextlib
@@ -29,19 +28,20 @@ from vlscore.metrics.provider import Provider
 
 _BATCH = 32
 _WEIGHTS = "*.safetensors"
-# Models that read a text's first word as in the middle only if told so; bert-score tells them.
+# Tokenizers that need `add_prefix_space` to treat a text's first word like one in the middle, as
+# bert-score sets it.
 _BYTE_PAIR_MODELS = ("roberta", "gpt2")
 
 
 @dataclass
 class PieceCounts:
-    """In how many references each word piece occurs."""
+    """Number of references in which each word piece occurs."""
 
     references: int = 0
     counts: Counter[int] = field(default_factory=Counter)
 
     def weights(self) -> Any:
-        """Inverse document frequencies as bert-score takes them, one of unseen pieces included."""
+        """Return inverse document frequencies for bert-score, also of unknown pieces."""
         top = self.references + 1
         known: defaultdict[int, float] = defaultdict(lambda: math.log(top))
         known.update({piece: math.log(top / (n + 1)) for piece, n in self.counts.items()})
@@ -56,7 +56,7 @@ class _Loaded:
 
 
 class BertScoreProvider(Provider):
-    """F1, precision and recall; an empty report has 0 of each, before rescaling."""
+    """Provider of F1, precision and recall; an empty report has 0 of each, before rescaling."""
 
     library = "bert-score"
     extra = "bertscore"
@@ -126,7 +126,7 @@ class BertScoreProvider(Provider):
         stated = {
             "model": f"{folder.name}@{_digest(folder)}",
             "layer": str(self._layer(metric)),
-            # Word pieces that are read of a text; bert-score cuts the rest off.
+            # Number of word pieces of a text that are used; bert-score cuts off the rest.
             "longest": str(self._loaded(metric).tokenizer.model_max_length),
         }
         path = self._baseline_path(metric)
@@ -225,7 +225,7 @@ def _config(folder: Path) -> dict[str, Any]:
 
 @lru_cache(maxsize=2)
 def _load(folder: Path, layer: int, digest: str) -> _Loaded:
-    """The model up to a layer; loaded again where the digest of its files has changed."""
+    """Load the model up to a layer; load it again if the digest of its files has changed."""
     import torch
     from bert_score.utils import get_model
     from transformers import AutoTokenizer
@@ -246,14 +246,14 @@ def _load(folder: Path, layer: int, digest: str) -> _Loaded:
         raise InvalidSetting(f"{folder} cannot be loaded as a model: {error}") from None
     positions = _config(folder).get("max_position_embeddings")
     if isinstance(positions, int):
-        # RoBERTa counts positions from behind its padding index.
+        # RoBERTa's positions begin after its padding index.
         limit = positions - 2 if kind == "roberta" else positions
         tokenizer.model_max_length = min(tokenizer.model_max_length, limit)
     return _Loaded(model.to(device), tokenizer, device)
 
 
 def _digest(folder: Path) -> str:
-    """Of the model's weights, settings and tokenizer; read again only where a file has changed."""
+    """Return the digest of weights, settings and tokenizer; read again only after a change."""
     files = sorted({*folder.glob(_WEIGHTS), *folder.glob("*.json"), *folder.glob("*.txt")})
     return _digest_of(tuple((f, f.stat().st_mtime_ns, f.stat().st_size) for f in files))
 
@@ -265,7 +265,7 @@ def _digest_of(files: tuple[tuple[Path, int, int], ...]) -> str:
 
 
 def _prepared(text: str, metric: Metric) -> str:
-    """The text that is embedded; only blanks are collapsed, not line breaks or tabs."""
+    """Return the text that is embedded; only blanks are collapsed, not line breaks or tabs."""
     return re.sub(" +", " ", text) if metric.settings["blanks"] == "collapsed" else text
 
 

@@ -1,12 +1,11 @@
-"""BLEU-n: brevity penalty times the geometric mean of n-gram precisions.
+"""BLEU-n by sacrebleu: brevity penalty times the geometric mean of n-gram precisions.
 
-Of each report by itself, and of a corpus, whose counts are pooled before they are divided.
-
-BLEU and chrF by sacrebleu.
+It is computed for each report by itself, and for a corpus, whose counts are pooled before the
+division; the corpus value is sacrebleu's corpus_score.
 
 Without smoothing the score of a report equals NLTK's sentence_bleu and pycocoevalcap's sentence
-scores on the same tokens wherever every order up to n has a match, and is 0 elsewhere, where those
-print a tiny number that stands for it. The corpus value is sacrebleu's corpus_score.
+scores on the same tokens if every order up to n has a match. Otherwise it is 0, where those two
+print a tiny number.
 """
 
 from collections.abc import Mapping
@@ -36,10 +35,10 @@ TOKENS = Parameter(
 
 
 class SacrebleuProvider(Provider):
-    """BLEU in [0, 1] rather than sacrebleu's percent.
+    """Provider of BLEU in [0, 1] rather than sacrebleu's percent.
 
-    The corpus value with tokens=cxr is pycocoevalcap's for texts whose words it finds between
-    blanks, as long as every order has a match.
+    With tokens=cxr the corpus value equals that of pycocoevalcap, which splits words at blanks, if
+    every order has a match.
     """
 
     library = "sacrebleu"
@@ -66,7 +65,7 @@ class SacrebleuProvider(Provider):
         return {"corpus": _as_share(np.array(values))}
 
     def _of_sums(self, metric: Metric, sums: Values) -> float:
-        """BLEU in percent from counts and totals of every order and two lengths."""
+        """Compute BLEU in percent from counts and totals of every order and two lengths."""
         order = _order(metric)
         rounded = [int(count) for count in np.round(sums)]
         total = rounded[order : 2 * order]
@@ -102,9 +101,9 @@ def _order(metric: Metric) -> int:
 
 
 def _counts_short(metric: Metric) -> bool:
-    """Whether a report that is too short for an order counts as one n-gram without a match.
+    """Return whether a report too short for an order counts as one n-gram without a match.
 
-    So does fast_bleu, with which CXR-Report-Metric computes BLEU: "Normal" against itself is no 0.
+    fast_bleu, which CXR-Report-Metric uses, does so: "Normal" against itself is not 0.
     """
     return metric.settings["smoothing"] == "floor" and metric.settings["tokens"] == "cxr"
 

@@ -1,6 +1,6 @@
-"""Agreement of what CheXbert reads in two reports.
+"""CheXbert metrics: F1 of the labels, and cosine of the vectors, of two reports.
 
-CheXbert's labels and vectors, by our own inference over the published checkpoint.
+vlscore runs the published checkpoint with its own inference code.
 """
 
 from collections.abc import Mapping, Sequence
@@ -59,7 +59,7 @@ Flags = NDArray[np.bool_]
 
 
 class CheXbertProvider(LocalWeightsProvider):
-    """Every distinct report is read once, whichever of the metrics asks."""
+    """Provider of both CheXbert metrics; it reads every distinct report once for both."""
 
     def compute(self, metric: Metric, batch: Batch) -> Computed:
         if not len(batch):
@@ -156,13 +156,13 @@ def _cosines(
 
 
 def _counts(sums: Values) -> tuple[Values, Values, Values]:
-    """(k, 3 * 14) sums -> true positives, false positives, false negatives, (k, 14) each."""
+    """Split (k, 3 * 14) sums into true positives, false positives, false negatives: (k, 14)."""
     tp, fp, fn = (sums[:, k * _OBSERVATIONS : (k + 1) * _OBSERVATIONS] for k in range(3))
     return tp, fp, fn
 
 
 def _groups() -> dict[str, list[int]]:
-    """Suffix of a number's name -> the observations that it is made of."""
+    """Return suffix of a number's name -> the observations from which it is computed."""
     return {"": list(range(_OBSERVATIONS)), "-5": _five()}
 
 

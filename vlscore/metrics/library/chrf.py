@@ -1,6 +1,6 @@
 """chrF: F measure of character n-grams; chrF++ adds words and pairs of words.
 
-chrF and chrF++ by sacrebleu, in [0, 1] rather than its percent.
+Both are computed by sacrebleu, and returned in [0, 1] rather than in its percent.
 """
 
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ _OVER = {"chrf": "characters", "chrf++": "characters, words and pairs of words"}
 
 
 class ChrfProvider(Provider):
-    """A report's own value is that of a corpus of one report, as sacrebleu's sentence score."""
+    """Provider of chrF; a report's value is that of a corpus of one, sacrebleu's sentence score."""
 
     library = "sacrebleu"
     extra = "metrics"

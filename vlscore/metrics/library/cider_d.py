@@ -1,9 +1,9 @@
-"""CIDEr-D: cosine of n-gram counts, each n-gram weighted by how few references hold it.
+"""CIDEr-D: cosine of n-gram counts weighted by inverse document frequency.
 
-CIDEr-D as pycocoevalcap defines it (its `cider` package, which is named so), of one reference.
+The definition is that of pycocoevalcap (its package `cider`), with one reference per study.
 
-pycocoevalcap takes the document frequencies of whatever is in one call. Here they come from all
-references of a run, so that a batch, a resumed run and a single report get the same numbers.
+pycocoevalcap takes the document frequencies from the references of one call. Here they come from
+all references of a run, so that a batch, a resumed run and a single report get the same numbers.
 """
 
 import math
@@ -28,14 +28,14 @@ _REMEMBERED = 4096
 
 @dataclass
 class DocumentFrequencies:
-    """In how many of the references each n-gram occurs; an n-gram is its words with blanks."""
+    """Number of references in which each n-gram occurs; an n-gram is words joined by blanks."""
 
     references: int = 0
     counts: Counter[str] = field(default_factory=Counter)
 
     @property
     def can_weigh(self) -> bool:
-        """Whether any n-gram is rarer than another; where none is, all weights are 0."""
+        """Return whether any n-gram is rarer than another; if none is, all weights are 0."""
         return any(count < self.references for count in self.counts.values())
 
 
@@ -49,7 +49,7 @@ class _Vector:
 
 
 class CiderProvider(Provider):
-    """n = 4, counts clipped, times 10; words are those of sacrebleu, or blanks alone."""
+    """Provider of CIDEr-D with n = 4, clipped counts, times 10; words by sacrebleu or at blanks."""
 
     library = "sacrebleu"
     extra = "metrics"
@@ -119,7 +119,7 @@ def _similarity(candidate: _Vector, reference: _Vector, sigma: float) -> float:
             shared = sum(min(w, theirs[n]) * theirs[n] for n, w in ours.items() if n in theirs)
             total += shared / (norm * other)
     apart = candidate.length - reference.length
-    # Rounding may end just above the cosine's 1.
+    # Rounding may give slightly more than the cosine's maximum of 1.
     return min(10.0 * total / _ORDER * math.exp(-(apart**2) / (2 * sigma**2)), 10.0)
 
 

@@ -1,11 +1,9 @@
-"""A weighted sum of metrics that was fitted to raters, in the manner of RadCliQ.
+"""Composites: weighted sums of metrics, fitted to raters in the manner of RadCliQ.
 
-Composites of metrics as files: small, readable, checked, and free of code.
-
-A file is json and says which metrics are summed up, by which weights, and what they were fitted to.
-`vlscore.alignment.fit_composite` makes one; "composite:FILE" is a metric like any other.
-
-Composites from their inputs' values.
+A composite is a json file that lists the metrics, their weights, and the ratings to which it was
+fitted. The file is checked when it is read, and contains no code. `fit_composite` of
+`vlscore.evaluation` makes one; "composite:FILE" is then a metric like any other, computed from the
+values of its inputs.
 """
 
 import hashlib
@@ -31,8 +29,8 @@ _LARGEST_FILE = 4 << 20
 _MOST_INPUTS = 100
 _SUM = 1e-6
 _LARGEST_NUMBER = sys.float_info.max
-# Facts of a signature that may differ between fitting and use: the version of the toolkit, and what
-# is looked at, which whoever scores decides.
+# Facts of a signature that may differ between fitting and use: the version of the toolkit, and the
+# choice of texts and images, which the user makes for each run.
 _MAY_DIFFER = ("v", "txt", "img", "views", "prec", "fit")
 
 
@@ -42,8 +40,8 @@ class CompositeInput:
 
     Attributes:
         metric: its name, with parameters.
-        signature: what its values depended on.
-        mean, deviation: of its values over the pairs that the composite was fitted to.
+        signature: what its values depended on when the composite was fitted.
+        mean, deviation: of its values over the pairs to which the composite was fitted.
         weight: of the normalised value, turned so that larger is better; at least 0.
     """
 
@@ -60,12 +58,12 @@ class Composite:
 
     Attributes:
         inputs: the metrics; their weights sum to 1.
-        rating: that it was fitted to, as in "total errors".
-        pairs, studies: how many.
+        rating: the rating to which it was fitted, as in "total errors".
+        pairs, studies: number of pairs and studies in the fit.
         ridge: strength of the pull towards equal weights, chosen by cross-validation.
         tau_b, low, high: cross-validated agreement with the raters' mean, by study; None where it
             is not defined.
-        seen: digests of the pairs that it was fitted to; see `digests_of`.
+        seen: digests of the pairs to which it was fitted; see `digests_of`.
     """
 
     inputs: tuple[CompositeInput, ...]
@@ -79,7 +77,7 @@ class Composite:
     seen: frozenset[str] = field(default=frozenset(), repr=False)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data, ready for json."""
+        """Return plain data that json can write."""
         return {
             "format": FORMAT,
             "what": f"weighted sum of normalised metrics, fitted to {self.rating}",
@@ -100,12 +98,12 @@ class Composite:
 
     @property
     def digest(self) -> str:
-        """Of everything that its values depend on, twelve hexadecimal digits."""
+        """Return the digest of all that its values depend on, twelve hexadecimal digits."""
         facts = json.dumps([vars(each) for each in self.inputs], sort_keys=True)
         return hashlib.sha256(facts.encode("utf-8")).hexdigest()[:12]
 
     def has_seen(self, studies: Sequence[str], pairs: Iterable["Texts"]) -> int:
-        """How many of these pairs it was fitted to."""
+        """Return how many of these pairs belong to those of the fit."""
         return sum(
             not self.seen.isdisjoint(digests_of(study, *texts))
             for study, texts in zip(studies, pairs, strict=True)
@@ -116,7 +114,7 @@ Texts = tuple[str | None, str | None]
 
 
 def digests_of(study: str, reference: str | None, candidate: str | None) -> set[str]:
-    """What tells a pair again: its study, and its two texts where there are such."""
+    """Return digests that identify a pair: of its study, and of its two texts if there are any."""
     found = {_digest("study", study, reference or "")}
     if reference is not None and candidate is not None:
         found.add(_digest("texts", reference, candidate))
@@ -124,14 +122,14 @@ def digests_of(study: str, reference: str | None, candidate: str | None) -> set[
 
 
 def write_composite(path: str | Path, composite: Composite) -> None:
-    """Write the file; raises OutputFailed."""
+    """Write the composite to a file; raise OutputFailed if that fails."""
     write_json(path, composite.to_dict())
 
 
 def read_composite(path: str | Path) -> Composite:
-    """The composite of a file; nothing in it is run, and no module that it names is imported.
+    """Read a composite from a file; run no code of it, and import no module that it names.
 
-    Raises: InvalidSetting where the file is absent or is no composite, with the reason.
+    Raises: InvalidSetting if the file is absent or not a composite, with the reason.
     """
     path = Path(path)
     try:
@@ -148,10 +146,10 @@ def read_composite(path: str | Path) -> Composite:
 
 
 def composite_metric(path: str | Path) -> Metric:
-    """The metric that a file describes; it finds itself again as "composite(file=PATH)".
+    """Return the metric that a file describes; its name is "composite(file=PATH)".
 
-    Raises: InvalidSetting as `read_composite`, or for a path that a name cannot hold; UnknownName
-        for a metric that there is not.
+    Raises: InvalidSetting as `read_composite`, or for a path that a metric's name cannot contain;
+        UnknownName for a metric that does not exist.
     """
     if set(str(path)) & set("(),|\n"):
         raise InvalidSetting(
@@ -171,7 +169,7 @@ def composite_metric(path: str | Path) -> Metric:
 
 
 def differing_facts(fitted: str, now: Signature) -> list[str]:
-    """Names of the facts in which an input differs from when the composite was fitted.
+    """Return the names of the facts in which an input differs from the time of the fit.
 
     Args: fitted: the input's signature then.
     """
@@ -241,7 +239,7 @@ def _text(content: Mapping[str, Any], name: str) -> str:
 
 def _number(content: Mapping[str, Any], name: str) -> float:
     value = content.get(name)
-    # A whole number of more than 308 digits is below inf, and beyond every float.
+    # An int of more than 308 digits overflows a float, but compares as less than inf.
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError(f'"{name}" is no finite number')
     if not -_LARGEST_NUMBER <= value <= _LARGEST_NUMBER:
@@ -271,10 +269,10 @@ def _digest(*parts: str) -> str:
 
 @dataclass(frozen=True)
 class CompositeProvider(Provider):
-    """Of each pair by itself, by the weights of a file.
+    """Provider of composites: it sums the inputs of each pair by the weights of a file.
 
     Attributes:
-        composite: what the file holds; None for the metric without a file, which cannot run.
+        composite: the content of the file; None for the metric without a file, which cannot run.
     """
 
     library = "vlscore"
@@ -320,7 +318,7 @@ class CompositeProvider(Provider):
 
     def facts(self, metric: Metric) -> dict[str, Any]:
         composite = self._composite(metric)
-        # Where the file lies says nothing; which composite it is does.
+        # The signature holds the composite's digest, because the file's path says nothing.
         fitted = f"{composite.rating.replace('|', ' ')}, {composite.pairs} pairs"
         return {"file": f"given@{composite.digest}", "fitted": fitted}
 

@@ -1,8 +1,6 @@
-"""VLScore, its ablations, CLIPScore and distances of our own, on embedded triples.
+"""VLScore, its ablations, CLIPScore and vlscore's own distances, on embedded triples.
 
-The mathematics is in `vlscore.similarity`.
-
-Metrics of embedded triples, by the similarity room.
+The mathematics is in `vlscore.metrics.similarity`.
 """
 
 from collections.abc import Callable
@@ -26,7 +24,7 @@ _OURS = "none; docs/which_score.md"
 _IMAGE_WEIGHT = Parameter("image", 1.0, "weight of the image; the reference's is 1", above=0.0)
 
 
-# Names of functions of `vlscore.similarity`, and which embeddings each takes, in their order.
+# Functions of `vlscore.metrics.similarity`, and which embeddings each takes, in their order.
 FUNCTIONS: dict[str, tuple[str, str]] = {
     "vlscore": ("vlscore", "igr"),
     "cosine": ("cosine", "gr"),
@@ -43,7 +41,7 @@ FUNCTIONS: dict[str, tuple[str, str]] = {
 
 
 class SimilarityProvider(Provider):
-    """In float64, whatever the embeddings' precision."""
+    """Provider of these metrics; it computes in float64 for embeddings of any precision."""
 
     library = "vlscore"
 
@@ -75,7 +73,7 @@ class SimilarityProvider(Provider):
 
 
 def constant_of(metric: Metric, published: float | None) -> float:
-    """C as the metric states it, else the encoder's; raises InvalidSetting where none is known."""
+    """Return C of the metric, else of the encoder; raise InvalidSetting if neither is known."""
     chosen = metric.settings["C"]
     C = published if chosen is None else float(chosen)
     if C is None:

@@ -1,7 +1,4 @@
-"""Agreement of the findings that two reports state, by the rules of `vlscore.findings`.
-
-Agreement of findings, by our own rules.
-"""
+"""F1 of the findings of two reports, extracted by the rules of `vlscore.findings`."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -20,7 +17,7 @@ COMPETITION = ("Atelectasis", "Cardiomegaly", "Consolidation", "Edema", "Pleural
 
 
 def slug(observation: str) -> str:
-    """Name of the number that is an observation's F1, as in "pleural-effusion"."""
+    """Return the name of an observation's F1, as in "pleural-effusion"."""
     return observation.lower().replace(" ", "-")
 
 
@@ -28,7 +25,7 @@ def slug(observation: str) -> str:
 _OBSERVATIONS = len(CHEXPERT_LABELS)
 _NO_FINDING = "No Finding"
 _FIVE = {name: CHEXPERT_LABELS.index(name) for name in COMPETITION}
-# Suffix of a number's name -> the observations that it is made of.
+# Suffix of a number's name -> the observations from which it is computed.
 _GROUPS = {"": list(range(_OBSERVATIONS)), "-5": list(_FIVE.values())}
 
 
@@ -73,7 +70,7 @@ class FindingsProvider(Provider):
 
 
 def _counts(sums: Values) -> tuple[Values, Values, Values]:
-    """(k, 3 * 14) sums -> true positives, false positives, false negatives, (k, 14) each."""
+    """Split (k, 3 * 14) sums into true positives, false positives, false negatives: (k, 14)."""
     tp, fp, fn = (sums[:, k * _OBSERVATIONS : (k + 1) * _OBSERVATIONS] for k in range(3))
     return tp, fp, fn
 

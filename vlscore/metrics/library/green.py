@@ -1,6 +1,6 @@
-"""GREEN: findings that match, of those and the significant errors, as a language model has them.
+"""GREEN: matched findings / (matched findings + significant errors), by a language model.
 
-GREEN by a language model on this machine, or from answers that one gave elsewhere.
+The model runs on this machine, or a table supplies answers that it gave elsewhere.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 MODEL_VARIABLE = "VLSCORE_GREEN"
-# As vlscore.annotators.green_answers has them, in the order of its answer's (a) to (f).
+# The categories of vlscore.metrics.networks.green_model, in the order of the answer's (a) to (f).
 _CATEGORIES = (
     ("false-finding", "findings that the reference does not have"),
     ("missing-finding", "findings of the reference that are missing"),
@@ -50,7 +50,7 @@ _Pair = tuple[str, str]
 
 
 class GreenProvider(LocalWeightsProvider):
-    """Every distinct pair of reports is judged once; an answer that cannot be read is a failure."""
+    """Provider of GREEN; it judges each distinct pair once; an unreadable answer is a failure."""
 
     library = "transformers"
 
@@ -137,7 +137,7 @@ def _table(metric: Metric) -> Path | None:
 
 
 def _numbers(answer: "GreenAnswer") -> list[float]:
-    """In the order of the metric's columns."""
+    """Return the numbers of an answer in the order of the metric's columns."""
     found = [answer.score, float(answer.matched)]
     for counts in (answer.significant, answer.insignificant):
         found += [np.nan] * 7 if counts is None else [float(sum(counts)), *map(float, counts)]
@@ -150,9 +150,9 @@ def _key(candidate: str, reference: str) -> _Pair:
 
 @lru_cache(maxsize=2)
 def _read_answers(path: Path, time: int, size: int) -> Mapping[_Pair, str | VLScoreError]:
-    """The answers of a table; read again where it has changed.
+    """Read the answers of a table; read them again if the file has changed.
 
-    Raises: InvalidTable naming a column that is not there, or the row of a second answer.
+    Raises: InvalidTable that names a missing column, or the row of a second answer.
     """
     from vlscore.data import columns_of, read_rows
     from vlscore.metrics.networks.green_model import explanation_removed

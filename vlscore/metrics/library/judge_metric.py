@@ -1,6 +1,6 @@
-"""The judge by rules as a metric: each error of a candidate, weighed by how much it matters.
+"""Metric by the rule judge: each error of a candidate, weighted by its clinical significance.
 
-The judge by rules, as a metric. It knows the two reports alone: no age, no indication.
+It uses the two reports alone: neither the patient's age nor the indication.
 """
 
 from functools import cached_property
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from vlscore.metrics.judge.rules import RuleJudge
 
 
-# Keys of vlscore.metrics.judge.SCORES; the judge itself is loaded when it is first used.
+# Keys of vlscore.metrics.judge.SCORES, repeated here so that the judge is loaded on first use only.
 _SCORES = ("rating", "sum", "maximum", "count", "significant")
 
 

@@ -1,6 +1,6 @@
-"""METEOR of one report: unigram alignment over words, stems and synonyms.
+"""METEOR of one report by NLTK: unigram alignment over words, stems and synonyms.
 
-METEOR by NLTK, which needs the WordNet corpus on this machine; nothing is fetched.
+It needs the WordNet corpus on this machine; nothing is downloaded.
 """
 
 import re
@@ -33,7 +33,7 @@ class NltkProvider(Provider):
         )
 
     def missing(self, metric: Metric) -> str | None:
-        # NLTK takes seconds to import; whether its corpus is there can be told without.
+        # NLTK takes seconds to import, and finding its corpus does not need it.
         return super().missing(metric) or (None if has_corpus("wordnet") else _HOW_TO_GET_WORDNET)
 
     def conventions(self, metric: Metric) -> dict[str, str]:

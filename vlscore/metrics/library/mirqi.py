@@ -1,16 +1,15 @@
-"""MIRQI: mentions of findings, their polarity and their attributes; with the faults it has.
+"""MIRQI: agreement in mentions of findings, their polarity and attributes, with its known faults.
 
 The published code counts as an error only what contradicts the reference. A finding of the
-candidate that the reference never mentions is no false positive, and one of the reference that the
-candidate never mentions is no false negative: a candidate with one right finding of ten has recall
-1. Every mention is compared with the reference's first mention of its category alone, so a report
-that denies a finding on one side and states it on the other does not even agree with itself. A
-mention that is repeated counts again. All this is kept here, for it is what the name stands for.
+candidate that the reference never mentions is not a false positive, and one of the reference that
+the candidate never mentions is not a false negative: a candidate with one right finding of ten has
+recall 1. Every mention is compared only with the reference's first mention of its category, so a
+report that denies a finding on one side and affirms it on the other does not agree with itself. A
+repeated mention counts again. vlscore reproduces all this, so that the number is the published one.
 
-MIRQI over mentions found by our own rules, counted as its authors' code counts them.
-
-Their code is that of github.com/xiaosongwang/MIRQI, evaluate.py; the 1e-6 that it adds to
-denominators is left out, and 0 of 0 is 0 as it is there.
+Mentions are found by the rules of `vlscore.findings`, and counted as in the authors' code
+(github.com/xiaosongwang/MIRQI, evaluate.py). The 1e-6 that it adds to denominators is left out;
+0 / 0 is 0, as there.
 """
 
 from collections.abc import Sequence
@@ -26,7 +25,7 @@ from vlscore.metrics.provider import Mention, Provider
 
 
 class MirqiProvider(Provider):
-    """F, precision and recall; 1 where neither report states a finding and no denial meets one."""
+    """Provider of F, precision and recall; 1 if neither report affirms or contradicts a finding."""
 
     library = "vlscore"
 
@@ -61,7 +60,7 @@ def _weight(metric: Metric, name: str) -> float:
 def _scores(
     candidate: Sequence[Mention], reference: Sequence[Mention], positive: float, attributes: float
 ) -> tuple[float, float]:
-    """Precision and recall of one report."""
+    """Compute precision and recall of one report."""
     first: dict[str, Mention] = {}
     for mention in reference:
         first.setdefault(mention.category, mention)

@@ -4,9 +4,8 @@ The numbers are those of github.com/rajpurkarlab/CXR-Report-Metric at commit 9c9
 StandardScaler in CXRMetric/normalizer.pkl (sha256 84a7179c...) and the LinearRegression in
 CXRMetric/composite_metric_model.pkl (18c3c345...), of v1 both in CXRMetric/radcliq-v1.pkl
 (ddc38dc9...). They were read out of those files as bytes; nothing was unpickled. RadEval 2.2.1
-prints those of v1 to eight digits, and they agree.
-
-RadCliQ from its inputs' values.
+prints those of v1 to eight digits, and they agree. vlscore computes RadCliQ from the values of its
+inputs, which are metrics of their own.
 """
 
 from dataclasses import dataclass
@@ -35,12 +34,12 @@ INPUTS = (
 
 @dataclass(frozen=True)
 class Regression:
-    """A linear regression on normalised inputs, in the order of `INPUTS`.
+    """Linear regression on normalised inputs, in the order of `INPUTS`.
 
     Attributes:
-        means, scales: of the inputs over the reports that it was fitted to.
-        weights: of the normalised inputs.
-        intercept: what all inputs at their means give.
+        means, scales: of the inputs over the reports to which it was fitted.
+        weights: weights of the normalised inputs.
+        intercept: the value if all inputs are at their means.
     """
 
     means: tuple[float, ...]
@@ -83,7 +82,7 @@ _DESCRIPTIONS = {
 
 
 class RadCliQProvider(Provider):
-    """Of each pair by itself, as CXR-Report-Metric computes it without idf weights."""
+    """Provider of RadCliQ for each pair by itself, as CXR-Report-Metric without idf weights."""
 
     library = "vlscore"
 
@@ -111,7 +110,7 @@ class RadCliQProvider(Provider):
     def conventions(self, metric: Metric) -> dict[str, str]:
         if (reason := self.missing(metric)) is not None:
             raise MissingDependency(reason)
-        # Where the models lie says nothing; which they are stands in the inputs' signatures.
+        # Paths of models are left out, because the inputs' signatures hold the models' digests.
         named = {name: "given" for name in _places(metric) if metric.settings[name] is not None}
         return {**named, "regression": f"CXR-Report-Metric@9c9ecad,vlscore@{__version__}"}
 
@@ -120,7 +119,7 @@ class RadCliQProvider(Provider):
 
 
 def _places(metric: Metric) -> list[str]:
-    """Names of the parameters that say where a model lies."""
+    """Return the names of the parameters that are paths of models."""
     return [parameter.name for parameter in metric.parameters if not parameter.choices]
 
 

@@ -1,12 +1,9 @@
-"""Agreement of two RadGraph annotations.
+"""RadGraph F1: agreement of the entities and relations that RadGraph reads in two reports.
 
-`reward` equals compute_reward of the package radgraph 0.1.18, its case included: a report's tokens
-are compared as they are written, except the tokens of relations in "complete". `combined` equals
-evaluate_radgraph of CXR-Report-Metric (Yu et al. 2023).
-
-Agreement of the entities and relations that RadGraph reads in two reports.
-
-Agreement of RadGraph annotations, by our own inference over a published archive.
+vlscore runs a published archive with its own inference code. `reward` equals compute_reward of the
+package radgraph 0.1.18, upper and lower case included: tokens are compared as written, except the
+tokens of relations in "complete". `combined` equals evaluate_radgraph of CXR-Report-Metric
+(Yu et al. 2023).
 """
 
 from collections.abc import Hashable
@@ -32,7 +29,7 @@ Level = Literal["simple", "partial", "complete"]
 
 
 def reward(candidate: RadGraphAnnotation, reference: RadGraphAnnotation, level: Level) -> float:
-    """F1 of what two reports state; 0 where either states no entity.
+    """Compute the F1 of two annotations; 0 if either has no entity.
 
     Args:
         level: "simple": entities by tokens and label; "partial": also by whether they begin a
@@ -46,10 +43,10 @@ def reward(candidate: RadGraphAnnotation, reference: RadGraphAnnotation, level: 
 def combined(
     candidate: RadGraphAnnotation, reference: RadGraphAnnotation
 ) -> tuple[float, float, float]:
-    """Mean of the F1 of entities and the F1 of relations, and both.
+    """Compute the mean of the F1 of entities and the F1 of relations, and both.
 
-    Where neither report has relations their F1 is 0, so that a report without relations reaches .5
-    at most, also against itself.
+    If neither report has relations their F1 is 0, so that a report without relations reaches .5
+    at most, even against itself.
     """
     entities = f1(_facts(candidate, "simple"), _facts(reference, "simple"))
     relations = f1(_relations(candidate), _relations(reference))
@@ -57,7 +54,7 @@ def combined(
 
 
 def f1(candidate: set[Hashable], reference: set[Hashable]) -> float:
-    """Harmonic mean of precision and recall; 0 where nothing is shared.
+    """Compute the harmonic mean of precision and recall of two sets; 0 if they share nothing.
 
     >>> f1({"a", "b"}, {"a"}), f1(set(), set())
     (0.6666666666666666, 0.0)
@@ -117,7 +114,7 @@ _PARAMETERS = (
 
 
 class RadGraphProvider(LocalWeightsProvider):
-    """Every distinct report is read once, whichever of the metrics asks."""
+    """Provider of all RadGraph metrics; it reads every distinct report once for all of them."""
 
     def compute(self, metric: Metric, batch: Batch) -> Computed:
         if not len(batch):

@@ -1,6 +1,6 @@
-"""RaTEScore: each entity matched to the most similar one of the other report.
+"""RaTEScore: matches each entity to the most similar one of the other report.
 
-RaTEScore by our own inference over the two published checkpoints.
+vlscore runs the two published checkpoints with its own inference code.
 """
 
 from collections.abc import Sequence
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 NER_VARIABLE = "VLSCORE_RATESCORE_NER"
 SYNONYMS_VARIABLE = "VLSCORE_RATESCORE_SYNONYMS"
 
-# How much an entity of one type counts that is matched to one of another, and, under "neg_weight",
-# by what a similarity is multiplied where one of the two types denies what the other states. Found
-# by the authors by search against ratings of whole reports ("long") and of sentences ("short");
-# RaTEScore 0.6.0, scorer.py, DEFAULT_MATRIX_LONG and DEFAULT_MATRIX_SHORT. The rows are the types
-# of the entities that are matched, the columns those of what they are matched to, in this order.
+# Weights of a matched pair of entities by their types. "neg_weight" multiplies the similarity if
+# one of the two types denies what the other affirms. The authors found the weights by a search
+# against ratings of whole reports ("long") and of sentences ("short"); RaTEScore 0.6.0, scorer.py,
+# DEFAULT_MATRIX_LONG and DEFAULT_MATRIX_SHORT. Rows are the types of the entities that are matched,
+# columns the types of the entities to which they are matched, in this order.
 TYPES = ("ABNORMALITY", "ANATOMY", "DISEASE", "NON-ABNORMALITY", "NON-DISEASE")
 MATRICES = {
     "long": (
@@ -57,7 +57,7 @@ MATRICES = {
 DENIED = {"long": 0.8716553966489615, "short": 0.3611577852354489}
 
 
-# The released code's value for a pair of which one report has no entities.
+# The released code's value for a pair in which one report has no entities.
 _WITHOUT_ENTITIES = 0.5
 _OPPOSITES = {
     frozenset((denied, stated))
@@ -67,7 +67,7 @@ _OPPOSITES = {
 
 
 class RaTEScoreProvider(LocalWeightsProvider):
-    """Each distinct report is read once, and each distinct entity encoded once."""
+    """Provider of RaTEScore; it reads each distinct report, and encodes each entity, once."""
 
     library = "transformers"
 
@@ -123,7 +123,7 @@ def agreement(
     of_entities: "Tensor",
     affinity: str,
 ) -> float:
-    """Weighted mean over `entities` of the cosine to the nearest of the others (paper, eq. 3).
+    """Compute the weighted mean of each entity's cosine to the nearest other (paper, eq. 3).
 
     Args:
         of_others, of_entities: (n, d) and (m, d) unit vectors.
@@ -138,7 +138,7 @@ def agreement(
         other = others[int(positions[0])].type
         weight = matrix[TYPES.index(entity.type)][TYPES.index(other)]
         is_denied = frozenset((entity.type, other)) in _OPPOSITES
-        # Rounding of float32 may end just above 1.
+        # Rounding of float32 may give slightly more than 1.
         total += min(float(values[0]), 1.0) * weight * (DENIED[affinity] if is_denied else 1)
         weighed += weight
     return total / weighed if weighed else 0.0

@@ -1,12 +1,11 @@
-"""How hard a report is to read, as school grades: whatever the image or the reference says.
+"""Readability of a report as a school grade; it does not depend on image or reference.
 
-No direction is better in itself. `higher_is_better` is false by convention: lower is easier. An
-empty report has the grade 0; one of a word or two has a grade like any other, of one sentence.
+No direction is better in itself. `higher_is_better` is False by convention: lower is easier. An
+empty report has the grade 0; a report of one or two words counts as one sentence.
 
-Readability by textstat, which needs NLTK's cmudict for syllables; nothing is fetched.
-
-textstat asks for syllables even where Dale-Chall does not need them, and fetches cmudict where it
-is absent. So Dale-Chall is put together here from textstat's words, sentences and word list.
+Grades are computed by textstat, which needs NLTK's cmudict for syllables; nothing is downloaded.
+textstat counts syllables even for Dale-Chall, which does not need them, and downloads cmudict if it
+is absent. So this file computes Dale-Chall from textstat's words, sentences and word list.
 """
 
 from collections import Counter
@@ -30,19 +29,19 @@ _CLINICAL = "dale-chall-clinical"
 
 @dataclass
 class WordCounts:
-    """In how many references each word occurs."""
+    """Number of references in which each word occurs."""
 
     references: int = 0
     counts: Counter[str] = field(default_factory=Counter)
 
     def frequent(self, share: float) -> frozenset[str]:
-        """The words that more than this share of the references hold."""
+        """Return the words that occur in more than this share of the references."""
         least = share * self.references
         return frozenset(word for word, count in self.counts.items() if count > least)
 
 
 class TextstatProvider(Provider):
-    """Words without punctuation marks; a sentence of one or two words is not counted as one."""
+    """Provider of grades; words have no punctuation, sentences of one or two words do not count."""
 
     library = "textstat"
     extra = "readability"
@@ -78,7 +77,7 @@ class TextstatProvider(Provider):
     def _grade(self, metric: Metric, fitted: Any) -> Callable[[str], float]:
         if metric.name in _WITH_SYLLABLES:
             if (reason := self.missing(metric)) is not None:
-                # textstat itself would fetch the corpus.
+                # Checked first, because textstat itself would download the corpus.
                 raise MissingDependency(reason)
             counted: Callable[[str], float] = getattr(
                 self._module("textstat").textstat, _WITH_SYLLABLES[metric.name]
@@ -92,7 +91,7 @@ class TextstatProvider(Provider):
         return lambda text: self._dale_chall(text, familiar)
 
     def _dale_chall(self, text: str, familiar: Set[str]) -> float:
-        """Dale and Chall's formula with the addition for texts of more than 5 % hard words."""
+        """Compute Dale and Chall's formula, with its addition above 5 % difficult words."""
         words = self._words(text)
         if not words:
             return 0.0

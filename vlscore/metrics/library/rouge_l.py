@@ -1,6 +1,6 @@
 """ROUGE-L of one report: F measure of the longest common subsequence.
 
-ROUGE-L by rouge-score, whose words are runs of lower-case letters a-z and digits.
+Words are those of rouge-score: runs of lower-case letters a-z and digits.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,11 +15,11 @@ Words = Callable[[str], list[str]]
 
 
 class RougeScoreProvider(Provider):
-    """ROUGE-L at the level of the report: line breaks mean nothing.
+    """Provider of ROUGE-L at the level of the report: line breaks have no effect.
 
-    Words are rouge-score's. The longest common subsequence is counted here, in memory that grows
-    with the length of a report: rouge-score keeps a table of all pairs of words, and imports all
-    of nltk.
+    Words are rouge-score's. The longest common subsequence is computed here, in memory that grows
+    linearly with the length of a report: rouge-score stores a table of all pairs of words, and
+    imports all of nltk.
     """
 
     library = "rouge-score"
@@ -32,7 +32,7 @@ class RougeScoreProvider(Provider):
         return {"case": "lower"}
 
     def _words(self, metric: Metric) -> Words:
-        """Return what splits a report: rouge-score's tokenizer, or `_at_blanks`."""
+        """Return the function that splits a report: rouge-score's tokenizer, or `_at_blanks`."""
         stems = bool(metric.settings["stemming"])
         if metric.settings["tokens"] == "blanks":
             if stems:

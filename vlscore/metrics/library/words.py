@@ -1,8 +1,7 @@
-"""Words of a report, as BLEU and CIDEr-D count them.
+"""Helpers of text metrics: words, NLTK's corpora, and shares of counts.
 
-Whether NLTK has a corpus on this machine, without importing NLTK, which takes seconds.
-
-Shares of counts, for metrics that count what agrees.
+`splitter` splits reports into the words that BLEU and CIDEr-D count. `has_corpus` finds NLTK's
+corpora without importing NLTK, which takes seconds. `share` and `corpus_f1` divide counts.
 """
 
 import os
@@ -16,9 +15,9 @@ from numpy.typing import NDArray
 from vlscore.errors import MissingDependency
 from vlscore.metrics.batch import Values
 
-# Texts that are split before sacrebleu's memories are emptied.
+# Number of texts that are split before sacrebleu's caches are emptied.
 _REMEMBERED = 2048
-# What `str.split` takes for white space, the blank left out, each as a letter of private use.
+# White space of `str.split` except the blank -> letters of Unicode's private use area.
 _OTHER_SPACES = (
     "\t\n\x0b\x0c\r\x1c\x1d\x1e\x1f\x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000"
     + "".join(map(chr, range(0x2000, 0x200B)))
@@ -29,8 +28,8 @@ _AS_LETTERS = {ord(space): chr(0xF0000 + k) for k, space in enumerate(_OTHER_SPA
 def before_periods(text: str) -> str:
     """Return the words of CXR-Report-Metric, joined by blanks: periods are words of their own.
 
-    Its authors split at blanks alone. So a line break joins two words, and stands here as a letter
-    at which no tokenizer splits.
+    Its authors split at blanks alone, so a line break joins two words. Here it is replaced by a
+    letter at which no tokenizer splits.
 
     >>> before_periods("No effusion,  clear.")
     'No effusion, clear .'
@@ -42,9 +41,9 @@ def before_periods(text: str) -> str:
 
 
 def splitter(tokens: str) -> Callable[[str], list[str]]:
-    """The function from a text to its lower-case words, as the parameter `tokens` names it.
+    """Return the function from a text to its lower-case words for the parameter `tokens`.
 
-    Raises: MissingDependency where sacrebleu is absent, for "13a".
+    Raises: MissingDependency for "13a", if sacrebleu is absent.
     """
     if tokens == "cxr":
         return lambda text: before_periods(text.lower()).split()
@@ -68,21 +67,21 @@ def splitter(tokens: str) -> Callable[[str], list[str]]:
 
 
 def forget_lines() -> None:
-    """Empty the memories of sacrebleu's tokenizer 13a, of which there are two.
+    """Empty the two caches of sacrebleu's tokenizer 13a.
 
-    Each keeps 65,536 lines for as long as the process lives: in a long run more than all else that
-    grows with the table.
+    Each holds 65,536 lines for as long as the process lives: in a long run more memory than
+    anything else that grows with the table.
     """
     from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
     from sacrebleu.tokenizers.tokenizer_re import TokenizerRegexp
 
     for kind in (Tokenizer13a, TokenizerRegexp):
-        # Another release may remember nothing.
+        # Another release may have no cache.
         getattr(kind.__call__, "cache_clear", lambda: None)()
 
 
 def has_corpus(name: str) -> bool:
-    """Whether a folder that NLTK searches holds the corpus, unpacked or not."""
+    """Return whether a folder that NLTK searches holds the corpus, unpacked or not."""
     loaded = sys.modules.get("nltk.data")
     folders = loaded.path if loaded is not None else _searched_folders()
     return any(
@@ -93,7 +92,7 @@ def has_corpus(name: str) -> bool:
 
 
 def how_to_get(name: str) -> str:
-    """What to do where a corpus is absent; nothing is fetched unasked."""
+    """Return advice on how to get an absent corpus; vlscore never downloads it by itself."""
     return (
         f"python -m nltk.downloader {name}; on a machine without a network, set NLTK_DATA to a "
         f"folder that holds corpora/{name}"
@@ -101,7 +100,7 @@ def how_to_get(name: str) -> str:
 
 
 def _searched_folders() -> list[str]:
-    """As in nltk.data, whose documentation lists them."""
+    """Return the folders that nltk.data searches, as its documentation lists them."""
     named = [folder for folder in os.environ.get("NLTK_DATA", "").split(os.pathsep) if folder]
     places = [os.path.expanduser("~"), *(f"{sys.prefix}{part}" for part in ("", "/share", "/lib"))]
     places += ["/usr/share", "/usr/local/share", "/usr/lib", "/usr/local/lib"]
@@ -113,21 +112,21 @@ def _searched_folders() -> list[str]:
 def share(
     part: Values, whole: Values, of_nothing: float | NDArray[np.float64] = 1.0
 ) -> NDArray[np.float64]:
-    """Return part / whole, and `of_nothing` where the whole is 0.
+    """Return part / whole, or `of_nothing` if the whole is 0.
 
-    Of one report, nothing was to be said and nothing was: 1. Of a corpus, an observation that
-    nobody mentions has no F1: nan.
+    For one report `of_nothing` is 1: there was nothing to find, and nothing was found. For a corpus
+    it is nan: an observation that no report mentions has no F1.
     """
     return np.where(whole > 0, part / np.where(whole > 0, whole, 1.0), of_nothing)
 
 
 def corpus_f1(tp: Values, fp: Values, fn: Values) -> NDArray[np.float64]:
-    """F1 of counts over a corpus; nan where neither candidates nor references have any."""
+    """Compute F1 from counts over a corpus; nan if neither candidates nor references have any."""
     return share(2 * tp, 2 * tp + fp + fn, np.nan)
 
 
 def mean_of_defined(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(k, m) values -> (k,) means over those that are not nan; nan where all are."""
+    """Compute (k,) means of (k, m) values over those that are not nan; nan if all are."""
     is_defined = ~np.isnan(values)
     total = np.where(is_defined, values, 0.0).sum(1)
     return share(total, is_defined.sum(1).astype(np.float64), np.nan)

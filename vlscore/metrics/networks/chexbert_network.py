@@ -42,7 +42,7 @@ _MAX_TOKENS = 512
 
 @dataclass(frozen=True, eq=False)
 class CheXbertAnnotation:
-    """What CheXbert reads in one report.
+    """Annotation of one report by CheXbert.
 
     Attributes:
         classes: (14,) int64: BLANK, POSITIVE, NEGATIVE or UNCERTAIN, as `OBSERVATIONS`.
@@ -56,7 +56,7 @@ class CheXbertAnnotation:
 
     @property
     def labels(self) -> dict[str, int | None]:
-        """Observation -> 1 positive, 0 negative, -1 uncertain, None not mentioned."""
+        """Return observation -> 1 positive, 0 negative, -1 uncertain, None not mentioned."""
         signs = {BLANK: None, POSITIVE: 1, NEGATIVE: 0, UNCERTAIN: -1}
         return {name: signs[int(c)] for name, c in zip(OBSERVATIONS, self.classes, strict=True)}
 
@@ -106,10 +106,9 @@ class CheXbert:
         self.identity = {"dtype": "<f4", "precision": precision, "device": self._device.type}
 
     def annotate(self, reports: Sequence[str]) -> list[CheXbertAnnotation]:
-        """What it reads in each report, in order; in an empty one, what it reads in "[CLS] [SEP]".
+        """Annotate each report, in order; an empty one is read as "[CLS] [SEP]".
 
-        The numbers of a report differ by no more than the rounding of float32 when others are read
-        with it.
+        Other reports of the batch change the numbers of a report by no more than float32 rounding.
         """
         logits, embeddings, truncated = self.logits(reports)
         classes = np.stack([part.argmax(dim=1).numpy() for part in logits], axis=1)
@@ -119,12 +118,12 @@ class CheXbert:
         ]
 
     def entry_of(self, annotation: CheXbertAnnotation) -> Entry:
-        """An annotation as it is kept: fourteen classes and the vector, one behind the other."""
+        """Return an annotation as a cache entry: the fourteen classes, then the vector."""
         values = np.concatenate([annotation.classes, annotation.embedding]).astype("<f4")
         return Entry(values.tobytes(), values.shape, int(annotation.is_truncated))
 
     def annotation_of(self, entry: Entry, report: str) -> CheXbertAnnotation | None:
-        """The annotation that was kept; None where the entry holds something else."""
+        """Return the annotation of a cache entry; None if the entry holds something else."""
         count = len(CLASSES) + self._bert.hidden
         if entry.shape != (count,) or len(entry.value) != 4 * count:
             return None
@@ -137,7 +136,7 @@ class CheXbert:
         return CheXbertAnnotation(classes, values[len(CLASSES) :], bool(entry.flag))
 
     def logits(self, reports: Sequence[str]) -> tuple[list[Tensor], Tensor, Tensor]:
-        """The heads' outputs, before any label is chosen.
+        """Compute the heads' outputs, before any label is chosen.
 
         Returns: for each of `OBSERVATIONS` (n, 4) or (n, 2) float32 in the order of the classes;
             (n, hidden) float32 embeddings; (n,) bool, whether a report's tail was cut off.

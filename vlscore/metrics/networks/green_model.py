@@ -1,20 +1,17 @@
-"""The question that GREEN's model is asked about two reports.
+"""GREEN's language model: its prompt, its inference, and the parser of its answers.
 
-Its words are the authors', who give no licence for them: it lies beside the model, not here.
+Ostmeier et al. 2024, EMNLP Findings. A language model reads two reports and lists the errors of the
+candidate. It is run as in the released code (github.com/Stanford-AIMI/GREEN, d72c195): the same
+question, 300 words of each report, the same chat template, and the most likely token at every step,
+up to 2048 tokens with the prompt. As there it runs in 16 bits on a GPU; on a processor, which only
+emulates 16 bits, it runs in 32.
 
-What GREEN's language model answers, read as its released code reads it.
+The question was written by the authors, who give no licence for it. So it is read from a file in
+the model's folder, and is not part of this package.
 
-Ostmeier et al. 2024, EMNLP Findings; github.com/Stanford-AIMI/GREEN, d72c195, the functions
-`compute_green` and `parse_error_counts`. That code takes 0 for every number that it cannot find, so
-that an answer of noise gets the score 0, and one whose errors cannot be read gets 1. Here such an
-answer has no score, and the reason is said.
-
-GREEN: a language model reads two reports and lists what one of them gets wrong.
-
-Ostmeier et al. 2024, EMNLP Findings. Asked as the released code asks
-(github.com/Stanford-AIMI/GREEN, d72c195): its question, 300 words of either report, the form of its
-conversation, and the most likely token at every step, up to 2048 tokens with the prompt. It runs in
-16 bits on a GPU, as there, and in 32 on a processor, which only emulates 16.
+Answers are parsed as by `compute_green` and `parse_error_counts`, with one difference. That code
+takes 0 for every number that it cannot find, so that an answer of noise gets the score 0, and one
+whose errors cannot be read gets 1. Here such an answer has no score, but an error with the reason.
 """
 
 import hashlib
@@ -34,34 +31,34 @@ from vlscore.metrics.networks.model_files import load_model, load_tokenizer
 
 QUESTION = "green_prompt.txt"
 _RELEASED = "62ff3675597dd0994584f5b08cd33076bc5d74c72de27cf0124b0a9dac8aad0f"
-# Of each report that the released code reads.
+# Number of words of each report that the released code reads.
 _WORDS = 300
 
 
 class ReportPair(NamedTuple):
-    """A candidate and the reference that it is compared with."""
+    """Candidate and reference that the model compares."""
 
     candidate: str
     reference: str
 
 
 class Template(NamedTuple):
-    """The question about two reports: what stands before, between and behind them."""
+    """Question about two reports: the text before, between and after them."""
 
     before: str
     between: str
     behind: str
 
     def filled(self, pair: ReportPair) -> str:
-        """The question about a pair; of each report its first words, as the released code."""
+        """Return the question about a pair, with the first words of each report, as released."""
         reference, candidate = (" ".join(text.split()[:_WORDS]) for text in reversed(pair))
         return f"{self.before}{reference}{self.between}{candidate}{self.behind}"
 
 
 def read_template(model: Path) -> tuple[Template, str]:
-    """The question that lies beside a model, and what a signature says of it.
+    """Read the question from a model's folder; return it and its digest for signatures.
 
-    Raises: WeightsNotFound; IncompatibleCheckpoint where a report has no place in it.
+    Raises: WeightsNotFound; IncompatibleCheckpoint if it has no placeholder for a report.
     """
     path = model / QUESTION
     try:
@@ -83,7 +80,7 @@ def read_template(model: Path) -> tuple[Template, str]:
 
 SIGNIFICANT, INSIGNIFICANT = "Clinically Significant Errors", "Clinically Insignificant Errors"
 MATCHED = "Matched Findings"
-# (a) to (f).
+# Categories of errors, (a) to (f) of an answer.
 CATEGORIES = (
     "false-finding",
     "missing-finding",
@@ -92,7 +89,7 @@ CATEGORIES = (
     "false-comparison",
     "missing-comparison",
 )
-# What a section may begin with in place of numbers: "None.", "No errors.".
+# Words with which a section may begin in place of numbers: "None.", "No errors.".
 _NOTHING = "No"
 _LETTERS, _NUMBERS = "abcdef", "123456"
 _MATCHED_COUNT = re.compile(r"\d{1,9}\b(?=\.)")
@@ -100,18 +97,18 @@ _ERROR_COUNT = re.compile(r"(?<=: )\d{1,9}\b(?=\.)")
 
 
 class UnreadableAnswer(VLScoreError):
-    """A language model's answer has not the form that it was asked for."""
+    """Error of a language model's answer that has not the requested form."""
 
 
 @dataclass(frozen=True)
 class GreenAnswer:
-    """The numbers of an answer.
+    """Numbers of an answer.
 
     Attributes:
-        matched: findings that both reports have.
-        significant: clinically significant errors of each of `CATEGORIES`.
-        insignificant: clinically insignificant ones; None where they cannot be read, which the
-            score does not need.
+        matched: number of findings that both reports have.
+        significant: number of clinically significant errors of each of `CATEGORIES`.
+        insignificant: the same for clinically insignificant errors; None if they cannot be read.
+            The score does not need them.
     """
 
     matched: int
@@ -120,16 +117,16 @@ class GreenAnswer:
 
     @property
     def score(self) -> float:
-        """Matched findings, of those and the significant errors (paper, eq. 1); 0 without any."""
+        """Return matched / (matched + significant errors) (paper, eq. 1); 0 if both are 0."""
         if self.matched == 0:
             return 0.0
         return self.matched / (self.matched + sum(self.significant))
 
 
 def read_green_answer(answer: str) -> GreenAnswer:
-    """The numbers of an answer.
+    """Parse the numbers of an answer.
 
-    Raises: UnreadableAnswer where the score cannot be told, naming the part that is not there.
+    Raises: UnreadableAnswer if the score cannot be computed; it names the missing part.
 
     >>> read_green_answer(
     ...     "[Clinically Significant Errors]:\\n(b) Missing a finding: 1. Edema.\\n\\n"
@@ -153,7 +150,7 @@ def read_green_answer(answer: str) -> GreenAnswer:
 
 
 def explanation_removed(response: str) -> str:
-    """What the released code keeps of the model's words: those behind "[Explanation]:"."""
+    """Return the part after "[Explanation]:", the only part that the released code uses."""
     if "[Explanation]:" in response:
         response = response.rsplit("<|assistant|>", 1)[-1]
         is_form_repeated = "[Explanation]:\n    <Explanation>\n" in response
@@ -164,7 +161,7 @@ def explanation_removed(response: str) -> str:
 
 
 def _section(answer: str, name: str) -> str:
-    """The text below a heading, up to the next empty line."""
+    """Return the text below a heading, up to the next empty line."""
     found = re.search(rf"\[{name}\]:\s*(.*?)(?:\n\s*\n|\Z)", answer, re.DOTALL)
     if found is None:
         raise UnreadableAnswer(f'it has no section "{name}"')
@@ -176,7 +173,7 @@ def _errors(answer: str, name: str) -> tuple[int, ...]:
     if text.startswith(_NOTHING):
         return (0,) * len(CATEGORIES)
     for marks in (_LETTERS, _NUMBERS):
-        # Sorted, so that of two lines of a category the same one counts as in the released code.
+        # Sorted, so that of two lines of one category the same line counts as in the released code.
         lines = sorted(re.findall(rf"\([{marks}]\) .*", text))
         if lines:
             return tuple(_count(lines, mark, name) for mark in marks)
@@ -184,7 +181,7 @@ def _errors(answer: str, name: str) -> tuple[int, ...]:
 
 
 def _count(lines: list[str], mark: str, name: str) -> int:
-    """The errors of one category; a category that is not listed has none."""
+    """Return the number of errors of one category; 0 if the category is not listed."""
     own = [line for line in lines if line.startswith(f"({mark}) ")]
     counts = [found[0] for line in own if (found := _ERROR_COUNT.search(line))]
     if own and not counts:
@@ -198,7 +195,7 @@ _REMEMBERED = 10_000
 
 
 def green_conversation(prompt: str, end: str) -> str:
-    """The question as its chat template writes it, the empty answer and what invites another.
+    """Format the question by the released chat template, with its empty answer and next prompt.
 
     Args: end: the tokenizer's text for the end of a text, "</s>".
     """
@@ -220,8 +217,8 @@ class GreenJudge:
         self._template, _ = read_template(model)
         self._device = check_device(device)
         self.precision = precision_on(self._device.type)
-        # A Llama tokenizer then ends every text with the mark of its end, the prompt too: so the
-        # released code has it.
+        # A Llama tokenizer then ends every text, also the prompt, with its end mark; the released
+        # code does the same.
         self._tokenizer = load_tokenizer(model, add_eos_token=True, padding_side="left")
         self._tokenizer.pad_token = self._tokenizer.eos_token
         kind = torch.float16 if self.precision == "fp16" else torch.float32
@@ -230,9 +227,9 @@ class GreenJudge:
         self._lock = Lock()
 
     def answers(self, pairs: Sequence[ReportPair]) -> list[str | UnreadableAnswer]:
-        """What the model answers about each pair, its explanation included; each pair once.
+        """Return the model's answer about each pair, with its explanation; each pair runs once.
 
-        An UnreadableAnswer stands where the prompt leaves the model no room to answer.
+        The entry is an UnreadableAnswer if the prompt leaves the model no room to answer.
         """
         with self._lock:
             return self._known.values_of(pairs, self._answered)
@@ -248,7 +245,7 @@ class GreenJudge:
             )
             for length in lengths
         ]
-        # Like lengths together: they are padded to the longest, on the left.
+        # Similar lengths share a batch, because texts are padded to the longest, on the left.
         rows = sorted((k for k, n in enumerate(lengths) if n < LONGEST), key=lambda k: lengths[k])
         for start in range(0, len(rows), _AT_ONCE):
             part = rows[start : start + _AT_ONCE]
@@ -258,7 +255,7 @@ class GreenJudge:
         return found
 
     def _generated(self, texts: Sequence[str]) -> Iterator[str]:
-        """The model's words behind each text; half as many at once where memory is short."""
+        """Yield the model's continuation of each text; halve the batch if memory is short."""
         try:
             yield from self._generate(texts)
             return
@@ -293,5 +290,5 @@ class GreenJudge:
 
 
 def precision_on(device: str) -> str:
-    """In what precision a kind of device, such as "cpu" or "cuda", runs the model."""
+    """Return the precision in which a kind of device, such as "cpu" or "cuda", runs the model."""
     return "fp16" if device == "cuda" else "fp32"

@@ -1,7 +1,4 @@
-"""Reports in the order and the groups in which a network reads them.
-
-BERT of the size that a checkpoint's tensors have, filled with them.
-"""
+"""Helpers of networks that read reports: batches of similar length, and BERT from a checkpoint."""
 
 import json
 import re
@@ -14,20 +11,20 @@ from torch import Tensor
 from vlscore.encoders import Bert, fill, in_bfloat16, without_initialisation
 from vlscore.errors import IncompatibleCheckpoint, InvalidSetting
 
-# Tokens of a group, padding included. More of them leave a processor's caches, and gain nothing;
-# a GPU needs many to be busy.
+# Tokens of a batch, padding included. On a processor more tokens exceed its caches and gain
+# nothing; a GPU needs many to be busy.
 _TOKENS_AT_ONCE = {"cpu": 512}
 _TOKENS_OF_OTHERS = 16384
-# Share of a group that may be padding.
+# Largest share of a batch that may be padding.
 _MOST_PADDING = 1 / 8
 
 
 def groups_of_like_length(lengths: Sequence[int], tokens: int) -> Iterator[list[int]]:
-    """Positions of reports, those of like length together, so that little is padded.
+    """Yield batches of positions of reports with similar length, so that little is padded.
 
     Args:
-        lengths: tokens of each report.
-        tokens: of a group at most, each report counted with the length of the longest.
+        lengths: number of tokens of each report.
+        tokens: limit for a batch, in which each report counts with the length of the longest.
 
     >>> list(groups_of_like_length([8, 40, 7, 39], tokens=80))
     [[2, 0], [3, 1]]
@@ -47,7 +44,7 @@ def groups_of_like_length(lengths: Sequence[int], tokens: int) -> Iterator[list[
 
 
 def tokens_at_once(device: str) -> int:
-    """How many tokens a kind of device, such as "cpu" or "cuda", is given at a time."""
+    """Return the tokens per batch for a kind of device, such as "cpu" or "cuda"."""
     return _TOKENS_AT_ONCE.get(device, _TOKENS_OF_OTHERS)
 
 
@@ -60,13 +57,13 @@ Precision = Literal["fp32", "bf16"]
 
 
 def bert_of(tensors: Mapping[str, Tensor], source: Path, precision: Precision = "fp32") -> Bert:
-    """A BERT encoder without its pooler from tensors under transformers' names.
+    """Build a BERT encoder without its pooler from tensors under transformers' names.
 
     Args:
-        source: where they come from, for messages.
+        source: file of the tensors, for messages.
         precision: of the linear maps and of attention; all else is in float32.
 
-    Raises: IncompatibleCheckpoint where they are of another architecture; InvalidSetting.
+    Raises: IncompatibleCheckpoint if they belong to another architecture; InvalidSetting.
     """
     if precision not in get_args(Precision):
         raise InvalidSetting(f'precision is "fp32" or "bf16" here, not {precision!r}')
@@ -102,19 +99,19 @@ def bert_of(tensors: Mapping[str, Tensor], source: Path, precision: Precision = 
 
 
 def check_heads(bert: Bert, source: Path, folders: Iterable[Path]) -> None:
-    """Compare the number of attention heads with a transformers config.json, where there is one.
+    """Compare the number of attention heads with a transformers config.json, if there is one.
 
-    No tensor shows it, and a wrong number reads every report wrongly without an error.
+    No tensor shows it, and a wrong number would change every result without an error.
 
-    Args: folders: where config.json may lie, beside the weights or the vocabulary.
-    Raises: IncompatibleCheckpoint where it states another number for a BERT of this width.
+    Args: folders: where config.json may be: the folders of weights and vocabulary.
+    Raises: IncompatibleCheckpoint if it has another number for a BERT of this width.
     """
     for path in dict.fromkeys(folder / "config.json" for folder in folders):
         try:
             config = json.loads(path.read_text(encoding="utf-8"))
             hidden, heads = config["hidden_size"], config["num_attention_heads"]
         except (OSError, ValueError, KeyError, TypeError):
-            # Not a transformers model's: RadGraph's own configuration has the same name.
+            # This is RadGraph's own configuration, which has the same file name.
             continue
         if hidden == bert.hidden and heads != bert.hidden // _HEAD_WIDTH:
             raise IncompatibleCheckpoint(
@@ -124,5 +121,5 @@ def check_heads(bert: Bert, source: Path, folders: Iterable[Path]) -> None:
 
 
 def part_of(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
-    """The tensors whose names begin so, without the beginning."""
+    """Return the tensors whose names begin with the prefix, under names without it."""
     return {key.removeprefix(prefix): t for key, t in tensors.items() if key.startswith(prefix)}

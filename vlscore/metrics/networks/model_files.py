@@ -1,12 +1,11 @@
-"""Where annotators' files lie on this machine; nothing is loaded, and nothing is fetched.
+"""Files of annotators (networks that read reports), and the cache of their annotations.
 
-Folders of transformers models on this machine. Nothing is fetched, and no code is run.
+The first part finds weights and vocabularies on this machine, and loads transformers models from
+their folders. Nothing is downloaded, and no code of a model is run.
 
-What annotators read in reports, kept on disk between runs.
-
-Annotations lie in the cache's file of embeddings, under the SHA-256 of the report and whatever else
-they depend on. No word of a report lies there: RadGraph's entities are kept as positions, and their
-words are taken from the report again.
+The second part stores annotations between runs. They are in the same cache file as embeddings,
+under the SHA-256 of the report and everything else they depend on. The cache holds no word of a
+report: RadGraph's entities are stored as positions, and their words are taken from the report.
 """
 
 import hashlib
@@ -28,17 +27,17 @@ _VOCABULARY_OF_CHEXBERT = "bert-base-uncased"
 
 
 def chexbert_files(weights: str | Path, vocabulary: str | Path | None) -> tuple[Path, Path]:
-    """Checkpoint and vocabulary; nothing is loaded or fetched. Raises WeightsNotFound."""
+    """Return checkpoint and vocabulary; load and download nothing. Raises WeightsNotFound."""
     path = checkpoint_in(Path(weights).expanduser(), _CHEXBERT)
     given = None if vocabulary is None else Path(vocabulary).expanduser()
     if given is not None and not given.exists():
-        # Any other text would be taken for the name of a repository to fetch from.
+        # transformers would take any other text for the name of a repository to download.
         raise WeightsNotFound(f"{given}: no such vocabulary file or folder")
     return path, vocabulary_file(given, beside=path, hub_id=_VOCABULARY_OF_CHEXBERT)
 
 
 def radgraph_files(weights: str | Path, vocabulary: str | Path | None) -> tuple[Path, Path]:
-    """Archive and vocabulary; nothing is loaded or fetched. Raises WeightsNotFound."""
+    """Return archive and vocabulary; load and download nothing. Raises WeightsNotFound."""
     path = Path(weights).expanduser()
     check_place(path)
     place = Path(vocabulary).expanduser() if vocabulary is not None else path
@@ -56,12 +55,12 @@ def radgraph_files(weights: str | Path, vocabulary: str | Path | None) -> tuple[
 
 
 def is_archive(path: Path) -> bool:
-    """Whether a path is named as an archive."""
+    """Return whether a path has the file name of an archive."""
     return path.name.endswith(ARCHIVES)
 
 
 def check_place(path: Path) -> None:
-    """Raises WeightsNotFound where there is no archive, nor a folder of one; nothing is read."""
+    """Raise WeightsNotFound if there is neither an archive nor its folder; read nothing."""
     if path.is_dir():
         absent = [name for name in (CONFIG, WEIGHTS, "vocabulary") if not (path / name).exists()]
         if absent:
@@ -82,9 +81,9 @@ _PARTS = (_CONFIG, *_WEIGHTS, *_TOKENIZERS, "*.json", "merges.txt")
 
 
 def check_model_folder(place: str | Path) -> Path:
-    """The folder, which has what a model and its tokenizer are loaded from; nothing is loaded.
+    """Return the folder if it has the files of a model and its tokenizer; load nothing.
 
-    Raises: WeightsNotFound, naming what is not there.
+    Raises: WeightsNotFound that names the missing file.
     """
     folder = Path(place).expanduser()
     if not folder.is_dir():
@@ -98,22 +97,22 @@ def check_model_folder(place: str | Path) -> Path:
 
 
 def files_of_model(folder: Path) -> list[Path]:
-    """The files of a folder from which the model and its tokenizer are made, in order."""
+    """Return the files of a folder from which model and tokenizer are loaded, in order."""
     return sorted({path for name in _PARTS for path in folder.glob(name) if path.is_file()})
 
 
 def load_model(kind: str, folder: Path, **settings: Any) -> Any:
-    """A model for inference.
+    """Load a model for inference.
 
     Args:
         kind: transformers' class of automatic models, such as "AutoModelForTokenClassification".
         settings: for its `from_pretrained`.
 
-    Raises: IncompatibleCheckpoint where transformers cannot load it.
+    Raises: IncompatibleCheckpoint if transformers cannot load it.
     """
     import transformers
 
-    # Pickled weights are read as tensors alone; a checkpoint that lacks some has fresh random ones.
+    # Of pickled weights only tensors are read. A tensor that a checkpoint lacks would be random.
     model, report = _loaded(
         getattr(transformers, kind), folder, weights_only=True, output_loading_info=True, **settings
     )
@@ -128,7 +127,7 @@ def load_model(kind: str, folder: Path, **settings: Any) -> Any:
 
 
 def load_tokenizer(folder: Path, **settings: Any) -> Any:
-    """The tokenizer of a model. Raises IncompatibleCheckpoint where transformers cannot load it."""
+    """Load the tokenizer of a model; raise IncompatibleCheckpoint if transformers cannot."""
     import transformers
 
     return _loaded(transformers.AutoTokenizer, folder, **settings)
@@ -156,12 +155,12 @@ def _loaded(kind: Any, folder: Path, **settings: Any) -> Any:
             logging.enable_progress_bar()
 
 
-# Gives what names the files of an annotator: SHA-256 of each.
+# Function that returns the SHA-256 of each file of an annotator.
 Digests = Callable[[], Mapping[str, str]]
 
 
 class KeptAnnotator(Protocol):
-    """An annotator whose annotations can be kept.
+    """Protocol of an annotator whose annotations can be cached.
 
     Attributes:
         identity: all that its annotations depend on besides its files; json.
@@ -170,23 +169,23 @@ class KeptAnnotator(Protocol):
     identity: Mapping[str, Any]
 
     def annotate(self, reports: Sequence[str]) -> Sequence[Any]:
-        """What it reads in each report."""
+        """Return the annotation of each report."""
 
     def entry_of(self, annotation: Any) -> Entry:
-        """An annotation as it is kept."""
+        """Return an annotation as a cache entry."""
 
     def annotation_of(self, entry: Entry, report: str) -> Any | None:
-        """The annotation of this report; None where the entry holds something else."""
+        """Return the annotation of this report; None if the entry holds something else."""
 
 
 @dataclass
 class KeptAnnotations:
-    """Where annotations are kept between runs, and how much was read anew.
+    """Cache of annotations between runs, with counts of its use.
 
     Attributes:
-        cache: None where nothing is kept.
-        reports_annotated: distinct reports that went through a network.
-        annotations_from_cache: those whose annotation lay in the cache.
+        cache: None if nothing is cached.
+        reports_annotated: number of distinct reports that went through a network.
+        annotations_from_cache: number of distinct reports whose annotation was in the cache.
     """
 
     cache: Cache | None = None
@@ -194,7 +193,7 @@ class KeptAnnotations:
     annotations_from_cache: int = 0
 
     def to_dict(self) -> dict[str, int]:
-        """Name -> count."""
+        """Return the counts by name."""
         return {
             "reports_annotated": self.reports_annotated,
             "annotations_from_cache": self.annotations_from_cache,
@@ -206,9 +205,10 @@ class KeptAnnotations:
         files: Digests,
         reports: Sequence[str],
     ) -> dict[str, Any]:
-        """Distinct report -> its annotation, from the cache where it lies there.
+        """Return distinct report -> its annotation, from the cache if it is there.
 
-        Args: files: the digests of the annotator's files; asked for where there is a cache.
+        Args: files: function that returns the digests of the annotator's files; called only if
+            there is a cache.
         """
         distinct = list(dict.fromkeys(reports))
         found: dict[str, Any] = {}
@@ -246,13 +246,13 @@ class KeptAnnotations:
 
 
 def json_entry(content: Any) -> Entry:
-    """Something that json can write, as it is kept."""
+    """Return a json value as a cache entry."""
     value = json.dumps(content, ensure_ascii=True, separators=(",", ":")).encode()
     return Entry(value, (len(value),))
 
 
 def json_content(entry: Entry) -> Any:
-    """What `json_entry` kept; None where the entry is no json."""
+    """Return the json value of a cache entry; None if the entry is not json."""
     try:
         return json.loads(entry.value)
     except (ValueError, RecursionError):

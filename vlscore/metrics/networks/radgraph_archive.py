@@ -1,6 +1,6 @@
-"""A RadGraph model as its authors publish it: config.json, weights.th and vocabulary/*_labels.txt.
+"""Reader of a published RadGraph model: config.json, weights.th and vocabulary/*_labels.txt.
 
-Read from a folder, or from the .tar.gz of AllenNLP without unpacking anything but those files.
+It reads a folder, or the .tar.gz of AllenNLP, of which it unpacks only those files.
 Everything in it is data: no code is run, and nothing that the configuration names is fetched.
 """
 
@@ -19,14 +19,15 @@ from vlscore.errors import IncompatibleCheckpoint, UnsafeCheckpoint, WeightsNotF
 from vlscore.metrics.networks.model_files import CONFIG, WEIGHTS, check_place
 
 _ENTITIES, _RELATIONS = "__ner_labels.txt", "__relation_labels.txt"
-# Nothing that a RadGraph archive holds is larger; a small archive may unpack to any size.
+# Larger than any file of a RadGraph archive; the limit is needed because a small archive may unpack
+# to any size.
 _LARGEST_WEIGHTS = 8 << 30
 _LARGEST_TEXT = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
 class RadGraphFiles:
-    """What an archive holds.
+    """Content of an archive.
 
     Attributes:
         source: the archive or folder, for messages.
@@ -37,7 +38,7 @@ class RadGraphFiles:
         max_span_width: words of the longest span that is looked at.
         max_pieces: word pieces that are read at a time, [CLS] and [SEP] included; None for as many
             as the model has positions.
-        spans_per_word: how many spans a word are kept as partners of relations.
+        spans_per_word: how many spans per word can be partners of relations.
     """
 
     source: Path
@@ -54,7 +55,7 @@ def read_radgraph(path: Path, dataset: str | None = None) -> RadGraphFiles:
     """Read a model's files.
 
     Args:
-        dataset: which labels to use, where the vocabulary holds those of several data sets.
+        dataset: which labels to use, if the vocabulary holds those of several data sets.
 
     Raises: WeightsNotFound, UnsafeCheckpoint, IncompatibleCheckpoint.
     """
@@ -65,13 +66,13 @@ def read_radgraph(path: Path, dataset: str | None = None) -> RadGraphFiles:
         _unpack(path, Path(folder))
         check_place_of_archive(Path(folder), path)
         found = _read_folder(Path(folder), path, dataset)
-        # The tensors lie in the file that is about to go.
+        # The tensors are copied, because their temporary file is about to be deleted.
         copies = {key: tensor.clone() for key, tensor in found.tensors.items()}
         return RadGraphFiles(**{**vars(found), "tensors": copies})
 
 
 def check_place_of_archive(folder: Path, archive: Path) -> None:
-    """As `check_place`, naming the archive."""
+    """Check an unpacked folder as `check_place` does, with the archive's name in the message."""
     try:
         check_place(folder)
     except WeightsNotFound as error:
@@ -103,7 +104,7 @@ def _unpack(archive: Path, folder: Path) -> None:
 
 
 def _wanted(name: str) -> str | None:
-    """Under which name a file of an archive is kept; None for what is not needed."""
+    """Return the name for the unpacked copy of an archive's file; None if it is not needed."""
     path = PurePosixPath(name)
     if ".." in path.parts:
         return None
@@ -145,7 +146,7 @@ def _read_folder(folder: Path, source: Path, dataset: str | None) -> RadGraphFil
 
 
 def _refuse_what_is_not_read(model: Mapping[str, Any], name: str, source: Path) -> None:
-    """Raises IncompatibleCheckpoint for what would change the numbers and is not computed here."""
+    """Raise IncompatibleCheckpoint for an option that changes numbers and is not supported."""
     if float(model["modules"].get("coref", {}).get("coref_prop", 0)) > 0:
         raise IncompatibleCheckpoint(f"{source} propagates coreference, which is not supported")
     weights = model["loss_weights"]

@@ -1,18 +1,15 @@
-"""Words of a report as RadGraph's models were trained on them.
+"""RadGraph: reads the entities of a report, and the relations between them.
 
-Equal to preprocess_reports of the package radgraph 0.1.18.
+Jain et al. 2021, NeurIPS Datasets and Benchmarks. Annotations equal those of the package radgraph
+0.1.18 with the same archive; here many reports run at a time.
 
-The network of RadGraph: spans of words, which of them are entities, and how those are related.
-
-DyGIE++ (Wadden et al. 2019, EMNLP) without coreference and events, as the package radgraph runs it.
-Products of concatenated vectors are taken part by part, which gives the same numbers up to the
-rounding of float32: a span's first layer is the sum of its first word's, its last word's and its
-width's products, each made once a word rather than once a span.
-
-RadGraph: the entities that a report names, and how they are related.
-
-Jain et al. 2021, NeurIPS Datasets and Benchmarks. Equal to the package radgraph 0.1.18 over the
-same archive, many reports at a time.
+- `words_of` splits a report into words as preprocess_reports of that package does.
+- `RadGraphModel` is the network: it scores spans of words as entities, and pairs of entities as
+  relations. It is DyGIE++ (Wadden et al. 2019, EMNLP) without coreference and events. Products of
+  concatenated vectors are computed part by part, with the same numbers up to float32 rounding: a
+  span's first layer is the sum of the products of its first word, its last word and its width,
+  each computed once per word rather than once per span.
+- `RadGraph` runs BERT and this network over reports.
 """
 
 import re
@@ -40,17 +37,17 @@ from vlscore.metrics.networks.radgraph_archive import RadGraphFiles, read_radgra
 
 Splitting = Literal["radgraph", "radgraph-xl"]
 
-# In the authors' class of characters ",-," is a range of one comma, so a hyphen is no mark.
+# In the authors' class of characters ",-," is a range of one comma, so a hyphen does not split.
 _MARKS = r"[/,-,:,.,!?()]"
 _BESIDE_MARKS = re.compile(f"(?<! )(?={_MARKS})|(?<={_MARKS})(?! )")
 _WORD_OR_MARKS = re.compile(r"\w+|[^\w\s]+")
-# Escapes that stand as two or more characters in reports read from raw json.
+# Escapes that consist of two or more characters in reports read from raw json.
 _ESCAPES = (("\\n", "  "), ("\\f", "  "), ("\\u2122", "      "), ("\n", " "), ('\\"', "``"))
 _CLUSTERS = ((").", ") ."), ("%.", "% ."), (".'", ". '"), ("%,", "% ,"), ("%)", "% )"))
 
 
 def words_of(report: str, splitting: Splitting) -> list[str]:
-    """The words and marks of a report.
+    """Return the words and marks of a report.
 
     >>> words_of("No effusion. (2.5cm)", "radgraph")
     ['No', 'effusion', '.', '(', '2', '.', '5cm', ')']
@@ -69,18 +66,18 @@ def words_of(report: str, splitting: Splitting) -> list[str]:
 
 
 _BERT = "_embedder.token_embedder_bert._matched_embedder.transformer_model."
-# Numbers of products of pairs of spans that are held at a time.
+# Limit of numbers in memory for products of pairs of spans.
 _NUMBERS_AT_ONCE = 1 << 24
 
 
 @dataclass(frozen=True, eq=False)
 class RadGraphScores:
-    """What the network gives for one report of W words.
+    """Scores of the network for one report of W words.
 
     Attributes:
         spans: (s, 2) int64, first and last word of each span, inclusive; by first word, then last.
         entities: (s, labels) float32; the first column, for no entity, is 0.
-        kept: (k,) int64, rows of `spans` that may stand in relations, ascending.
+        kept: (k,) int64, rows of `spans` that may take part in relations, ascending.
         relations: (k, k, labels + 1) float32 from one span to another; 0 first, for no relation.
     """
 
@@ -91,11 +88,11 @@ class RadGraphScores:
 
 
 class FeedForward(nn.Module):
-    """ReLU layers and a linear one, the first of them split by the parts of its input.
+    """ReLU layers and a linear one; the first layer is split by the parts of its input.
 
     Args:
         layers: weight and bias of each layer, first to last.
-        widths: of the parts that the input is concatenated from.
+        widths: widths of the parts that are concatenated to the input.
     """
 
     def __init__(self, layers: list[tuple[Tensor, Tensor]], widths: list[int]) -> None:
@@ -106,7 +103,7 @@ class FeedForward(nn.Module):
         self.biases = nn.ParameterList(_frozen(bias) for _, bias in layers[1:])
 
     def rest(self, first: Tensor) -> Tensor:
-        """(..., hidden) sums of the first layer's parts, without its bias -> (..., out)."""
+        """Compute (..., out) from (..., hidden) sums of the first layer's parts without bias."""
         state = first + self.bias
         for weight, bias in zip(self.weights, self.biases, strict=True):
             state = nn.functional.linear(torch.relu_(state), weight, bias)
@@ -114,9 +111,9 @@ class FeedForward(nn.Module):
 
 
 class RadGraphModel(nn.Module):
-    """Scores of spans and of pairs of spans from word pieces.
+    """Network that scores spans and pairs of spans from word pieces.
 
-    Raises: IncompatibleCheckpoint where the tensors do not fit together.
+    Raises: IncompatibleCheckpoint if the tensors do not fit together.
     """
 
     def __init__(self, files: RadGraphFiles, precision: Precision = "fp32") -> None:
@@ -160,7 +157,7 @@ class RadGraphModel(nn.Module):
         self.eval()
 
     def scores(self, words: Tensor) -> RadGraphScores:
-        """Scores for one report from (W, hidden) vectors of its words, W >= 1."""
+        """Compute the scores for one report from (W, hidden) vectors of its words, W >= 1."""
         spans = _spans(len(words), self.max_span_width).to(words.device)
         starts, ends = spans.T
         widths = ends - starts
@@ -212,7 +209,7 @@ def _behind_zero(scores: Tensor) -> Tensor:
 
 
 def _layers(tensors: Mapping[str, Tensor], name: str) -> list[tuple[Tensor, Tensor]]:
-    """Of AllenNLP's Sequential(FeedForward, Linear), each wrapped in a TimeDistributed."""
+    """Return the layers of AllenNLP's Sequential(FeedForward, Linear) in TimeDistributed."""
     return [
         *_stack(tensors, f"{name.format(0)}._module"),
         _linear(tensors, f"{name.format(1)}._module"),
@@ -234,9 +231,9 @@ def _frozen(tensor: Tensor) -> nn.Parameter:
     return nn.Parameter(tensor.contiguous(), requires_grad=False)
 
 
-# The network is given these words without their stroke, as DyGIE's reader does.
+# Words that lose their stroke before the network reads them, as in DyGIE's reader.
 _STROKED = ("/.", "/?")
-# The first RadGraph's own name, and what PhysioNet's release calls its data set.
+# Names of the first RadGraph's data set: its own, and that of PhysioNet's release.
 _FIRST = ("radgraph", "None")
 
 
@@ -260,18 +257,18 @@ class Entity:
 
 @dataclass(frozen=True)
 class RadGraphAnnotation:
-    """What RadGraph reads in one report.
+    """Annotation of one report by RadGraph.
 
     Attributes:
-        words: of the report, as it was split.
-        entities: by first word, then by last.
+        words: words of the report, after splitting.
+        entities: sorted by first word, then by last.
     """
 
     words: tuple[str, ...]
     entities: tuple[Entity, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """As the package radgraph returns it: entities counted from "1"."""
+        """Return the annotation as the package radgraph does: entities counted from "1"."""
         return {
             "text": " ".join(self.words),
             "entities": {
@@ -341,9 +338,9 @@ class RadGraph:
         }
 
     def annotate(self, reports: Sequence[str]) -> list[RadGraphAnnotation]:
-        """What it reads in each report, in order; nothing in one without words.
+        """Annotate each report, in order; a report without words has no entities.
 
-        A long report is read whole, in parts of as many word pieces as the model takes.
+        A long report is read completely, in parts of as many word pieces as the model takes.
         """
         words, scores = self.scores(reports)
         return [
@@ -352,11 +349,11 @@ class RadGraph:
         ]
 
     def entry_of(self, annotation: RadGraphAnnotation) -> Entry:
-        """An annotation as it is kept: labels and positions, not words."""
+        """Return an annotation as a cache entry: labels and positions, not words."""
         return json_entry([[e.label, e.start, e.end, e.relations] for e in annotation.entities])
 
     def annotation_of(self, entry: Entry, report: str) -> RadGraphAnnotation | None:
-        """The annotation of this report; None where the entry holds something else."""
+        """Return the annotation of this report; None if the entry holds something else."""
         words = words_of(report, self.splitting)
         rows = json_content(entry)
         try:
@@ -380,11 +377,11 @@ class RadGraph:
         return RadGraphAnnotation(tuple(words), entities) if inside else None
 
     def scores(self, reports: Sequence[str]) -> tuple[list[list[str]], list[RadGraphScores | None]]:
-        """The words of each report, and the network's scores; None for a report without words."""
+        """Return the words and the network's scores of each report; None for one without words."""
         words = [words_of(report, self.splitting) for report in reports]
         pieces = self._pieces([[_read_as(word) for word in each] for each in words])
         scores: list[RadGraphScores | None] = [None] * len(reports)
-        # A report whose words the vocabulary has nothing for gives the network nothing to read.
+        # If the vocabulary has no piece for any word of a report, the network has no input.
         rows = [row for row, each in enumerate(pieces) if any(each)]
         lengths = [sum(map(len, pieces[row])) for row in rows]
         with inference(self._device, "fp32"):
@@ -397,9 +394,9 @@ class RadGraph:
         return words, scores
 
     def _pieces(self, words: Sequence[Sequence[str]]) -> list[list[list[int]]]:
-        """Word pieces of each word by itself, each distinct word cut once."""
+        """Return the word pieces of each word by itself; each distinct word is split once."""
         distinct = list({word: None for each in words for word in each})
-        # Room for whatever length: no word has more pieces than bytes, and the two special ones.
+        # No truncation: a word has at most as many pieces as bytes, and two special ones.
         longest = max((len(word.encode("utf-8", "replace")) for word in distinct), default=0) + 2
         tokens = self._tokenizer(distinct, max_tokens=longest)
         lengths = tokens.lengths.tolist()
@@ -411,7 +408,7 @@ class RadGraph:
         return [[cut[word] for word in each] for each in words]
 
     def _vectors(self, reports: Sequence[Sequence[Sequence[int]]]) -> list[Tensor]:
-        """(W, hidden) for each report: the mean over each word's pieces; 0 for one without any."""
+        """Return (W, hidden) for each report: means over each word's pieces, 0 without pieces."""
         parts: list[list[int]] = []
         owners: list[list[int]] = []
         for report in reports:
@@ -433,7 +430,7 @@ class RadGraph:
         return found
 
     def _states(self, ids: Sequence[Sequence[int]]) -> list[Tensor]:
-        """(pieces, hidden) of the last layer for each row of ids, special tokens left out."""
+        """Return (pieces, hidden) of the last layer for each row of ids, without special tokens."""
         states: list[Tensor] = [torch.empty(0)] * len(ids)
         for rows in groups_of_like_length([len(row) for row in ids], self._tokens):
             longest = max(len(ids[row]) for row in rows)

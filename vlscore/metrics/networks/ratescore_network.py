@@ -1,9 +1,9 @@
-"""The entities that RaTEScore reads in reports, and the vectors by which it compares them.
+"""RaTEScore's networks: the entities of a report, and the vectors that compare them.
 
-Zhao et al. 2024, EMNLP. As the package RaTEScore 0.6.0 reads them over the same two checkpoints:
-each sentence alone, at most 512 tokens of it, and of each entity the vector of [CLS] for its first
-30 tokens. Its rules for where an entity begins and ends are kept with their gaps; they are in
-`_spans`.
+Zhao et al. 2024, EMNLP. Results equal those of the package RaTEScore 0.6.0 with the same two
+checkpoints: each sentence is read alone, at most 512 tokens of it, and an entity's vector is that
+of [CLS] for its first 30 tokens. Its rules for the begin and end of an entity have gaps, which
+`_spans` reproduces.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ from vlscore.metrics.networks.rush import sentences
 TYPES = ("ABNORMALITY", "ANATOMY", "DISEASE", "NON-ABNORMALITY", "NON-DISEASE")
 _LABELS = {"O", *(f"{mark}-{name}" for mark in "BI" for name in TYPES)}
 _MOST_TOKENS, _MOST_TOKENS_OF_AN_ENTITY = 512, 30
-# Distinct entities whose vectors are kept; reports repeat them.
+# Distinct entities whose vectors stay in memory, because reports repeat them.
 _REMEMBERED = 20_000
 
 
@@ -40,7 +40,7 @@ class RaTEReader:
 
     Args:
         ner: folder of the model that finds entities, RaTE-NER-Deberta.
-        synonyms: folder of the model that tells which entities are alike, BioLORD-2023-C.
+        synonyms: folder of the model that encodes entities for comparison, BioLORD-2023-C.
         device: where they run, in float32.
 
     Raises: IncompatibleCheckpoint, InvalidSetting.
@@ -66,14 +66,14 @@ class RaTEReader:
         self._lock = Lock()
 
     def annotate(self, reports: Sequence[str]) -> list[tuple[RaTEEntity, ...]]:
-        """The entities of each report in the order of the text; none of an empty report."""
+        """Return the entities of each report in the order of the text; none for an empty one."""
         cut = [sentences(report) for report in reports]
         distinct = list(dict.fromkeys(sentence for part in cut for sentence in part))
         found = dict(zip(distinct, self._entities(distinct), strict=True))
         return [tuple(entity for sentence in part for entity in found[sentence]) for part in cut]
 
     def vectors(self, names: Sequence[str]) -> Tensor:
-        """(n, hidden) float32 of unit length, on the CPU, of entities' texts."""
+        """Compute (n, hidden) float32 vectors of unit length, on the CPU, from entities' texts."""
         with self._lock:
             return torch.stack(self._vectors.values_of(names, self._encoded))
 
@@ -104,7 +104,7 @@ class RaTEReader:
         return found
 
     def _batches(self, tokenizer: Any, texts: Sequence[str], longest: int) -> Any:
-        """(rows, tensors) of texts of like length."""
+        """Yield (rows, tensors) of texts of similar length."""
         if not texts:
             return
         lengths = [
@@ -123,11 +123,11 @@ class RaTEReader:
 
 
 def _spans(tokens: Sequence[str], labels: Sequence[str]) -> list[tuple[int, int, str]]:
-    """(first token, last token, type) of the entities that the labels of a sentence mark.
+    """Return (first token, last token, type) of the entities that a sentence's labels mark.
 
-    As the released code reads them, faults included. An entity that reaches the end of the sentence
-    is found only if no other ends directly before it. One whose type changes on the way keeps its
-    first type. "I" behind "O" opens nothing.
+    This follows the released code, faults included. An entity that reaches the end of the sentence
+    is found only if no other ends directly before it. One whose type changes in the middle has its
+    first type. "I" after "O" begins no entity.
     """
     found: list[tuple[int, int, str]] = []
     start: int | None = None

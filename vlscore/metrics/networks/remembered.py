@@ -1,4 +1,4 @@
-"""Annotators as metrics use them: loaded once, each report read once while it is remembered."""
+"""Annotators in memory: loaded once, with a cache of the latest reports that they read."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
@@ -14,7 +14,7 @@ from vlscore.metrics.networks.model_files import files_of_model
 from vlscore.metrics.networks.radgraph_network import RadGraph, RadGraphAnnotation
 from vlscore.metrics.networks.ratescore_network import RaTEEntity, RaTEReader
 
-# Distinct reports kept from batch to batch; references repeat across generators.
+# Distinct reports in the cache between batches: references repeat across generators.
 _REMEMBERED = 10_000
 
 Annotation = TypeVar("Annotation")
@@ -25,7 +25,7 @@ class _Reads(Protocol):
     def annotate(self, reports: Sequence[str]) -> Sequence[Any]: ...
 
 
-# For each distinct report what an annotator reads in it.
+# Function from an annotator and distinct reports to the annotation of each report.
 _Way = Callable[[Any, Sequence[str]], Mapping[str, Any]]
 
 
@@ -34,7 +34,7 @@ def _directly(annotator: _Reads, reports: Sequence[str]) -> Mapping[str, Any]:
 
 
 class RememberingAnnotator(Generic[Annotation]):
-    """Annotates each distinct report once, while it is among the latest used."""
+    """Annotator that caches the annotations of the reports used most recently."""
 
     def __init__(self, annotator: _Reads) -> None:
         self._annotator = annotator
@@ -42,9 +42,9 @@ class RememberingAnnotator(Generic[Annotation]):
         self._lock = Lock()
 
     def annotate(self, reports: Sequence[str], way: _Way = _directly) -> list[Annotation]:
-        """What the annotator reads in each report, in order.
+        """Return the annotation of each report, in order.
 
-        Args: way: how annotations come of the annotator and distinct reports that are not known.
+        Args: way: function that annotates the distinct reports that are not in the cache.
         """
 
         def read(new: list[str]) -> Iterable[Annotation]:
@@ -57,31 +57,31 @@ class RememberingAnnotator(Generic[Annotation]):
 def remembered_chexbert(
     weights: Path, vocabulary: Path, precision: Precision = "fp32"
 ) -> RememberingAnnotator[CheXbertAnnotation]:
-    """CheXbert from these files, loaded again only where one has changed."""
+    """Return CheXbert from these files; it is loaded again only if one has changed."""
     return _chexbert(weights, vocabulary, stamps(weights, vocabulary), precision)
 
 
 def remembered_radgraph(
     weights: Path, vocabulary: Path, precision: Precision = "fp32"
 ) -> RememberingAnnotator[RadGraphAnnotation]:
-    """RadGraph from these files, loaded again only where one has changed."""
+    """Return RadGraph from these files; it is loaded again only if one has changed."""
     return _radgraph(weights, vocabulary, stamps(weights, vocabulary), precision)
 
 
 def remembered_ratescore(
     ner: Path, synonyms: Path
 ) -> tuple[RaTEReader, RememberingAnnotator[tuple[RaTEEntity, ...]]]:
-    """RaTEScore's networks, loaded again only where a file changed, and its entities of reports."""
+    """Return RaTEScore's networks, reloaded only after a change, and their cache of entities."""
     return _ratescore(ner, synonyms, stamps(*files_of_model(ner), *files_of_model(synonyms)))
 
 
 def remembered_green(model: Path) -> GreenJudge:
-    """GREEN's language model, loaded again only where a file has changed."""
+    """Return GREEN's language model; it is loaded again only if a file has changed."""
     return _green(model, stamps(*files_of_model(model), model / QUESTION))
 
 
 def stamps(*places: Path) -> _Stamp:
-    """What shows that a file, or one of a folder, has changed: path, time and size."""
+    """Return path, time and size of a file, or of a folder's files, to detect a change."""
     files = [
         file
         for place in places
@@ -123,7 +123,7 @@ def _green(model: Path, stamp: _Stamp) -> GreenJudge:
 
 
 def device_of_annotators() -> str:
-    """Where the annotators of metrics run: on a GPU where there is one."""
+    """Return the device on which annotators run: a GPU if there is one."""
     import torch
 
     return "cuda" if torch.cuda.is_available() else "cpu"

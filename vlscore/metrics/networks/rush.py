@@ -1,4 +1,4 @@
-"""Sentences of clinical text as RuSH finds them, by nine hundred patterns over characters.
+"""Splitter of clinical text into sentences: RuSH, nine hundred patterns over characters.
 
 RuSH is Shi et al. 2016; the algorithm here is that of the packages PyFastNER 1.0.10 and PyRuSH
 1.0.13 (Apache License 2.0 and MIT License), with the English rules of medspaCy 1.3.1, which
@@ -6,10 +6,10 @@ RuSH is Shi et al. 2016; the algorithm here is that of the packages PyFastNER 1.
 them, but they cannot be installed beside NumPy 2 under every Python that vlscore runs on.
 
 A pattern marks the begin or the end of a sentence, or forbids such a mark. In it "\\d" is a digit,
-"\\C" and "\\c" an upper and a lower case letter, "(" where the mark begins and ")" where it ends;
-"+" repeats what stands before it, as often as it can. The file's own head lists all of them.
+"\\C" and "\\c" an upper and a lower case letter, "(" and ")" the begin and end of the mark;
+"+" repeats the symbol before it as often as possible. The head of the file lists all symbols.
 
-The sentences that RaTEScore reads one at a time: RuSH's, cut where spaCy's tokens begin.
+`sentences` returns the sentences that RaTEScore reads: RuSH's, cut where spaCy's tokens begin.
 """
 
 import re
@@ -25,7 +25,7 @@ _BEGIN_MARK, _END_MARK = "stbegin", "stend"
 # The key of a node of the trie at which a pattern ends; no single character.
 _ENDS_HERE = "<END>"
 _MOST_REPEATS = 50
-# A rest of a text with no more characters belongs to the sentence before it.
+# A rest of a text with at most this many characters belongs to the sentence before it.
 _SHORT = 5
 _BLANKS = " \t\xa0"
 _LAST_OF_A_SENTENCE = '.!?)]"'
@@ -50,14 +50,14 @@ _Node = dict[str, Any]
 
 
 class Span(NamedTuple):
-    """Characters of a text, from `begin` up to `end`, which is not part of it."""
+    """Span of characters of a text, from `begin` up to, not including, `end`."""
 
     begin: int
     end: int
 
 
 def sentence_spans(text: str) -> list[Span]:
-    """The sentences of a text, in order; characters between them may belong to none."""
+    """Return the sentences of a text, in order; characters between them may belong to none."""
     begins, ends = _marks(text)
     found: list[Span] = []
     begin, is_open, end, seen = 0, False, 0, 0
@@ -90,8 +90,8 @@ def sentence_spans(text: str) -> list[Span]:
     return _with_both_ends(found, text, ends)
 
 
-class _Kept:
-    """Marks of one kind. Of two that overlap the wider is kept, of equally wide ones the first."""
+class _SentenceMarks:
+    """Marks of one kind. Of two that overlap the wider one counts, of equal ones the first."""
 
     def __init__(self) -> None:
         self.marks: list[tuple[Span, bool]] = []
@@ -124,8 +124,8 @@ class _Kept:
 
 
 def _marks(text: str) -> tuple[list[Span], list[Span]]:
-    """Where sentences begin and where they end; marks that were forbidden are left out."""
-    kept = {_BEGIN_MARK: _Kept(), _END_MARK: _Kept()}
+    """Return the begins and ends of sentences, without the forbidden marks."""
+    kept = {_BEGIN_MARK: _SentenceMarks(), _END_MARK: _SentenceMarks()}
     trie = _trie()
     for position in range(len(text)):
         _match(trie, text, kept, Span(position, 0), position)
@@ -138,7 +138,7 @@ def _marks(text: str) -> tuple[list[Span], list[Span]]:
 def _match(
     node: _Node,
     text: str,
-    kept: dict[str, _Kept],
+    kept: dict[str, _SentenceMarks],
     mark: Span,
     at: int,
     key: str = " ",
@@ -149,8 +149,8 @@ def _match(
     The order of these steps decides which of two equally wide marks is found first.
 
     Args:
-        mark: as far as it is known; an end of 0 says that it ends where the pattern ends.
-        key: what was matched last, a character or the name of a class of them.
+        mark: the mark so far; an end of 0 means that it ends where the pattern ends.
+        key: the last match, a character or the name of a class of characters.
     """
 
     def on(
@@ -189,9 +189,9 @@ def _match(
 
 
 def _match_at_the_end(
-    node: _Node, text: str, kept: dict[str, _Kept], mark: Span, key: str, is_class: bool
+    node: _Node, text: str, kept: dict[str, _SentenceMarks], mark: Span, key: str, is_class: bool
 ) -> None:
-    """The patterns that can still match where no character is left."""
+    """Follow the patterns that can still match after the last character."""
     at = len(text)
     if _ENDS_HERE in node:
         _keep(node, kept, mark, at)
@@ -207,7 +207,7 @@ def _match_at_the_end(
         _match(node["+"], text, kept, mark, at, key, is_class)
 
 
-def _keep(node: _Node, kept: dict[str, _Kept], mark: Span, at: int) -> None:
+def _keep(node: _Node, kept: dict[str, _SentenceMarks], mark: Span, at: int) -> None:
     begin, end = sorted((mark.begin, mark.end or at))
     for kind, counts in node.get(_ENDS_HERE, {}).items():
         kept[kind].add(Span(begin, end), counts)
@@ -224,13 +224,13 @@ def _trie() -> _Node:
         node = trie
         for character in pattern:
             node = node.setdefault(character, {})
-        # Patterns with an odd score only keep other marks away.
+        # Patterns with an odd score only forbid other marks.
         node.setdefault(_ENDS_HERE, {})[kind.strip()] = float(score) % 2 == 0
     return trie
 
 
 def _take_gap(found: list[Span], text: str, begin: int) -> None:
-    """What stands before a sentence: a sentence of its own, or the rest of the one before."""
+    """Add the text before a sentence: as a sentence of its own, or as the end of the previous."""
     gap = _trimmed(text, found[-1].end if found else 0, begin)
     if gap is not None and gap.end - gap.begin > _SHORT:
         found.append(gap)
@@ -239,7 +239,7 @@ def _take_gap(found: list[Span], text: str, begin: int) -> None:
 
 
 def _with_both_ends(found: list[Span], text: str, ends: Sequence[Span]) -> list[Span]:
-    """The sentences, and what of the text stands before the first and behind the last."""
+    """Return the sentences, with the text before the first and after the last one."""
     if not found:
         whole = _trimmed(text, 0, len(text))
         return [whole] if whole is not None and whole.end - whole.begin > _SHORT else []
@@ -257,7 +257,7 @@ def _with_both_ends(found: list[Span], text: str, ends: Sequence[Span]) -> list[
 
 
 def _trimmed(text: str, begin: int, end: int) -> Span | None:
-    """From the first character that is no blank up to the last that can end a sentence."""
+    """Return the span from the first non-blank character to the last that can end a sentence."""
     first = next((k for k in range(begin, end) if not text[k].isspace()), None)
     if first is None:
         return None
@@ -267,12 +267,12 @@ def _trimmed(text: str, begin: int, end: int) -> Span | None:
     return None
 
 
-# Shorter ones are not read: numbers of lists, lone points.
+# Shorter sentences are not read: numbers of lists, single periods.
 _SHORTEST = 3
 _WORDS_AND_BLANKS = re.compile(r"\s+|\S+")
 # Where spaCy 3.7 cuts English words, as far as reports use it. Its lists of abbreviations are not
-# here: 625 real and generated reports, and three times as many into which punctuation and line
-# breaks were thrown, are cut as with the whole of it.
+# here: 625 real and generated reports, and three times as many with random punctuation and line
+# breaks inserted, are cut in the same places without them.
 _BEFORE_A_WORD = re.compile(r"[%=—–,:;!?¿¡()\[\]{}<>_#*&'\"“”‘’`´…$£€]|\+(?!\d)|\.\.+")
 _BEHIND_A_WORD = re.compile(r"(?:[,:;!?¿¡()\[\]{}<>_#*&'\"“”‘’`´…$£€—–.]|(?<=\d)\+|['’][sS])$")
 _WITHIN_A_WORD = re.compile(
@@ -281,16 +281,16 @@ _WITHIN_A_WORD = re.compile(
 )
 
 
-class _Token(NamedTuple):
+class _RushToken(NamedTuple):
     begin: int
     is_blank: bool
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences of a report, without the blanks around them; none of an empty one.
+    """Return the sentences of a report, without the blanks around them; none for an empty one.
 
-    As `medspacy.load(medspacy_enable=["medspacy_pyrush"])` of medspaCy 1.3.1 cuts them, of which
-    RaTEScore leaves out those that are shorter than three characters.
+    They equal those of `medspacy.load(medspacy_enable=["medspacy_pyrush"])` of medspaCy 1.3.1,
+    without sentences shorter than three characters, which RaTEScore leaves out.
     """
     tokens = _tokens(text)
     begins = sorted({0, *_first_tokens(tokens, sentence_spans(text))})
@@ -299,8 +299,8 @@ def sentences(text: str) -> list[str]:
     return [part for part in parts if len(part) >= _SHORTEST]
 
 
-def _first_tokens(tokens: list[_Token], spans: list[Span]) -> set[int]:
-    """Positions of the tokens with which a sentence, or what stands between two, begins."""
+def _first_tokens(tokens: list[_RushToken], spans: list[Span]) -> set[int]:
+    """Return the positions of the tokens that begin a sentence, or a text between two of them."""
     found: set[int] = set()
     k = t = 0
     while t < len(tokens):
@@ -326,22 +326,22 @@ def _first_tokens(tokens: list[_Token], spans: list[Span]) -> set[int]:
     return found
 
 
-def _tokens(text: str) -> list[_Token]:
+def _tokens(text: str) -> list[_RushToken]:
     found = []
     for match in _WORDS_AND_BLANKS.finditer(text):
         begin, end, word = match.start(), match.end(), match.group()
         if word.isspace():
-            # One blank behind a word belongs to it; further ones are a token of their own.
+            # One blank after a word belongs to it; further blanks are a token of their own.
             begin += word[0] == " " and begin > 0
             if begin < end:
-                found.append(_Token(begin, True))
+                found.append(_RushToken(begin, True))
         else:
-            found.extend(_Token(begin + k, False) for k in _cuts(word))
+            found.extend(_RushToken(begin + k, False) for k in _cuts(word))
     return found
 
 
 def _cuts(word: str) -> list[int]:
-    """Where the tokens of a word without blanks begin."""
+    """Return the positions at which the tokens of a word without blanks begin."""
     begin, end, cuts = 0, len(word), {0}
     while begin < end and (before := _BEFORE_A_WORD.match(word, begin, end)):
         begin = before.end()

@@ -1,8 +1,9 @@
-"""Distances of a candidate from what image and reference state together.
+"""Distances of a candidate from its image and reference together.
 
-None of them is published. Where the area looks at the candidate's distance from the *line* through
-image and reference, these also say where along it the candidate lies, and none but the height
-rewards a candidate far beyond the reference. docs/which_score.md compares them.
+None of them is published. The area of VLScore depends on the candidate's distance from the *line*
+through image and reference. These distances also depend on the position along that line, except
+`height`, the only one that rewards a candidate far beyond the reference. docs/which_score.md
+compares them.
 """
 
 import math
@@ -20,8 +21,8 @@ def height(
 ) -> Tensor:
     """Distance of g from the line through i and r, 2T/|i - r|; (n,), at least 0.
 
-    The area without its base, which says how far image and reference lie apart and nothing of the
-    candidate. 0 anywhere on the line, however far out; |g - r| where i = r.
+    This is the area divided by its base; the base is the distance of image and reference, which
+    does not depend on the candidate. 0 anywhere on the line, however far out; |g - r| if i = r.
 
     >>> height([0.0, 0.0], [1.0, 3.0], [4.0, 0.0])
     tensor([3.], dtype=torch.float64)
@@ -37,8 +38,8 @@ def segment_distance(
 ) -> Tensor:
     """Distance of g from the segment that ends at i and r; (n,), at least 0.
 
-    The height where the foot lies between them, else the distance from the nearer end; so a
-    candidate far out on the line is far away. 0 on the segment; |g - r| where i = r.
+    The height if the foot lies between i and r, else the distance from the nearer end; so a
+    candidate far out on the line is far away. 0 on the segment; |g - r| if i = r.
 
     >>> segment_distance([0.0, 0.0], [7.0, 4.0], [4.0, 0.0])
     tensor([5.], dtype=torch.float64)
@@ -128,7 +129,7 @@ def image_gain_cosine(
 
 
 def check_weight(image: float) -> None:
-    """Raises InvalidSetting unless the weight of an image is a finite number, at least 0."""
+    """Raise InvalidSetting unless the weight of an image is a finite number, at least 0."""
     if not (image >= 0 and math.isfinite(image)):
         raise InvalidSetting(f"the image's weight is a finite number, at least 0, not {image!r}")
 

@@ -1,11 +1,8 @@
-"""The triangle that image, candidate and reference span: area, sides, foot, VLScore.
+"""Triangle of image, candidate and reference: area, sides, foot, VLScore, and its ablations.
 
-Source: Dawidowicz, Hirsch, Tal, "VLScore", NeurIPS 2024, Eq. 1 and 2.
-
-The paper's ablations of the triangle, and CLIPScore for comparison.
-
-Source: Dawidowicz, Hirsch, Tal, NeurIPS 2024, ablation of the similarity; Hessel et al.,
-"CLIPScore", EMNLP 2021, Eq. 1 and 2.
+Sources: area and VLScore are Eq. 1 and 2 of Dawidowicz, Hirsch, Tal, "VLScore", NeurIPS 2024;
+`image_centred_cosine` and `bounding_sphere_radius` are from its ablation of the similarity.
+`clipscore` and `refclipscore` are Eq. 1 and 2 of Hessel et al., "CLIPScore", EMNLP 2021.
 """
 
 import torch
@@ -29,7 +26,7 @@ def triangle_area(
 
     The textbook form, the square root of a Gram determinant, loses every digit when the points
     are nearly collinear. Such rows (all rows in float32) are computed from the part of g - i or
-    g - r, whichever is shorter, that stands perpendicular on the edge i - r.
+    g - r, whichever is shorter, that is perpendicular to the edge i - r.
 
     Args:
         i: (n, d) or (d,) image embeddings.
@@ -92,7 +89,7 @@ def score_of_area(area: Tensor, C: float) -> Tensor:
 
 
 def foot(i: ArrayLike, g: ArrayLike, r: ArrayLike, *, dtype: torch.dtype = torch.float64) -> Tensor:
-    """Where g projects onto the line from i (0) to r (1).
+    """Compute the position of g's projection on the line from i (0) to r (1).
 
     Far outside [0, 1] a small area does not mean that g is near the reference.
 
@@ -146,7 +143,7 @@ def _area_by_residual(i: Tensor, g: Tensor, r: Tensor) -> Tensor:
 
 
 def perpendicular(i: Tensor, g: Tensor, r: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """How g leaves the line through i and r.
+    """Compute the part of g that is perpendicular to the line through i and r.
 
     Returns: (n, d), the part of g - i or g - r, whichever is shorter, that is perpendicular to the
         line; (n, d), that difference itself; (n,), how far it leads away from the other end along
@@ -162,13 +159,13 @@ def perpendicular(i: Tensor, g: Tensor, r: Tensor) -> tuple[Tensor, Tensor, Tens
 
 
 def _nearest_vertex(edge: Tensor, from_i: Tensor, from_r: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Rough foot position, the shorter way to g (from i or from r), and whether r was nearer."""
+    """Return a rough foot position, g - i or g - r (the shorter), and whether r was nearer."""
     position = torch.linalg.vecdot(from_i, edge) / torch.linalg.vecdot(edge, edge)
     is_near_r = position > 0.5
     return position, torch.where(is_near_r[:, None], from_r, from_i), is_near_r
 
 
-# Of the cosine in CLIPScore's Eq. 1.
+# Factor of the cosine in CLIPScore's Eq. 1.
 CLIPSCORE_WEIGHT = 2.5
 
 

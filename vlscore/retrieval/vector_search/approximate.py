@@ -1,12 +1,12 @@
-"""The FAISS file of an index: a flat copy of the vectors, or an approximate index over them.
+"""Approximate search by FAISS, and the FAISS file of an index.
 
-Both hold the rows in the order of the vectors. Exact search maps the vectors and opens neither.
+The file is a flat copy of the vectors, or an approximate index over them, with the rows in the
+order of the vectors. Exact search maps the vectors and does not open it.
 
-Approximate search: candidates near points of each query's line, through FAISS, then exact costs.
-
-The distance to a line is no inner product, but it is the smallest of the distances to the line's
-points. Searches around the reference alone can miss the best row altogether; searches at points
-where the corpus lies along the line, at quantiles of ⟨g, u⟩, find it.
+Approximate search finds candidates near points of each query's line, and computes their exact
+costs. The distance to a line is not an inner product, but it is the smallest of the distances to
+the line's points. A search around the reference alone can miss the best row. So the search uses
+points of the line near which rows of the corpus lie: quantiles of ⟨g, u⟩ over the corpus.
 """
 
 import contextlib
@@ -30,12 +30,12 @@ _CHECKED_SAMPLE = 1_000
 
 
 def has_faiss() -> bool:
-    """Whether the library is installed."""
+    """Return whether the library is installed."""
     return importlib.util.find_spec("faiss") is not None
 
 
 def check_factory(factory: str, dim: int) -> None:
-    """Raises, before hours are spent on embedding, for what FAISS cannot build.
+    """Raise an error for an index that FAISS cannot build, before hours of embedding.
 
     Raises: InvalidSetting for a factory string that is unknown or does not fit the dimension;
     MissingDependency without FAISS.
@@ -54,12 +54,12 @@ def check_factory(factory: str, dim: int) -> None:
 
 
 def open_faiss_file(path: Path, rows: int, dim: int) -> Any:
-    """Open a FAISS file of (rows, dim) vectors, mapped where FAISS can.
+    """Open a FAISS file of (rows, dim) vectors, mapped if FAISS can do so.
 
-    The file may come from elsewhere: FAISS may not take more memory for one of its arrays than the
-    file is long.
+    The file may be untrusted: FAISS may not allocate more memory for one of its arrays than the
+    file's length.
 
-    Raises: InvalidIndex where it is no FAISS index of L2 distances, or of another shape.
+    Raises: InvalidIndex if it is not a FAISS index of L2 distances, or has another shape.
     """
     import faiss
 
@@ -153,7 +153,7 @@ def _bits(rows: Array) -> Array:
 
 
 def last_line(error: Exception) -> str:
-    """What FAISS says, without the place in its sources."""
+    """Return the message of FAISS, without the position in its source code."""
     lines = str(error).strip().splitlines() or [type(error).__name__]
     return lines[-1].rpartition(": ")[2]
 
@@ -171,7 +171,7 @@ _TRAINING_ROWS = 200_000
 def build_approximate(vectors: Array, factory: str, path: Path, *, seed: int = 0) -> None:
     """Train a FAISS index (L2) on vectors (n, d), add them all, and write it.
 
-    Raises: InvalidSetting where FAISS does not know the factory string, or the corpus is too small
+    Raises: InvalidSetting if FAISS does not know the factory string, or the corpus is too small
     to train it.
     """
     import faiss
@@ -195,17 +195,17 @@ def build_approximate(vectors: Array, factory: str, path: Path, *, seed: int = 0
 
 
 class ApproximateIndex:
-    """A FAISS index over the rows of a corpus.
+    """FAISS index over the rows of a corpus.
 
     Args:
-        path: as `build_approximate` wrote it; mapped where FAISS can.
+        path: file of `build_approximate`; mapped if FAISS can do so.
         corpus: the same rows, for exact costs.
-        depth: candidates per point of the line; default: 100, or 500 where the FAISS index holds
+        depth: candidates per point of the line; default: 100, or 500 if the FAISS index holds
             compressed vectors.
         effort: lists visited (IVF) or breadth of the graph search (HNSW); default: half the lists,
             or 512. Less is faster and finds less.
 
-    Raises: InvalidIndex where the file is no FAISS index of this corpus.
+    Raises: InvalidIndex if the file is not a FAISS index of this corpus.
     """
 
     def __init__(
@@ -226,7 +226,7 @@ class ApproximateIndex:
         self._sample = corpus.vectors[::step].astype(np.float64)
 
     def search(self, objective: Objective, k: int, excluded: Excluded | None = None) -> Hits:
-        """The k cheapest rows among the candidates; as `exact.search` otherwise."""
+        """Return the k candidates of lowest cost; arguments are those of `exact.search`."""
         excluded = excluded or {}
         hits = empty_hits(len(objective), k)
         points = line_points(objective, self._sample)
@@ -242,7 +242,7 @@ class ApproximateIndex:
         return hits
 
     def _nearest(self, points: Array, depth: int) -> Array:
-        """(n, depth) rows near each point, -1 where there are fewer."""
+        """Return (n, depth) rows near each point, -1 if there are fewer."""
         try:
             found: Array = self._index.search(points, depth)[1]
         except (RuntimeError, MemoryError) as error:
@@ -255,7 +255,7 @@ class ApproximateIndex:
 
 
 def line_points(objective: Objective, sample: Array) -> Array:
-    """(q, 5, d): the points of each query's line at quantiles of ⟨g, u⟩ over sampled rows g."""
+    """Return (q, 5, d) points of each query's line at quantiles of ⟨g, u⟩ over sampled rows g."""
     along = sample @ objective.directions.T
     positions = np.quantile(along, QUANTILES, axis=0).T
     steps: Array = positions[:, :, None] * objective.directions[:, None]
@@ -284,7 +284,7 @@ def _bytes_a_vector(index: Any) -> int:
 
 
 def _innermost(index: Any) -> Any:
-    """The index behind transformations and refinements."""
+    """Return the index inside transformations and refinements."""
     import faiss
 
     inner = faiss.downcast_index(index)

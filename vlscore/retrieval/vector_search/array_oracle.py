@@ -1,9 +1,8 @@
-"""A corpus cut over processes that torchrun started; the merged result is the unsharded one.
+"""Oracle search on arrays: the best rows of a corpus for a query, under a metric of embeddings.
 
-Costs are float64 and the same bits in any shard, so merging the shards' best k by (cost, row)
-gives exactly what one search over everything gives.
-
-The oracle: the best rows of a corpus for a query, under a metric of embeddings.
+`Shards` splits a corpus among processes that torchrun started. Costs are float64 and have the same
+bits in any shard, so merging the shards' best k by (cost, row) gives exactly the result of one
+search over the whole corpus.
 """
 
 import math
@@ -40,7 +39,7 @@ from vlscore.retrieval.vector_search.targets import OBJECTIVES
 
 
 class Shards:
-    """This process's place among `count`; the default is to be alone."""
+    """Rank of this process among `count` processes; the default is a single process."""
 
     def __init__(self, rank: int = 0, count: int = 1, device: str = "cpu") -> None:
         self.rank, self.count = rank, count
@@ -48,9 +47,9 @@ class Shards:
 
     @classmethod
     def from_torchrun(cls, device: str | None = None) -> "Shards":
-        """Join the processes that torchrun started (NCCL on GPUs, else gloo), if it did.
+        """Join the processes of torchrun (NCCL on GPUs, else gloo), if it started this one.
 
-        Args: device: as the user gave it; see `Place.own_device`.
+        Args: device: the user's choice; see `Place.own_device`.
         Raises: InvalidSetting, as `Place.own_device`.
         """
         place = Place.launched()
@@ -62,7 +61,7 @@ class Shards:
 
     @property
     def device(self) -> str:
-        """Where this process's shard lives."""
+        """Return the device of this process's shard."""
         return str(self._device)
 
     def close(self) -> None:
@@ -70,13 +69,13 @@ class Shards:
         Place(self.rank, self.count).leave()
 
     def range(self, rows: int) -> slice:
-        """This process's part of so many rows."""
+        """Return this process's part of this number of rows."""
         return slice(rows * self.rank // self.count, rows * (self.rank + 1) // self.count)
 
     def broadcast(self, values: Any) -> Any:
-        """What the first process has, in every process; arrays, numbers, texts, dicts of them.
+        """Send values of the first process to all: arrays, numbers, texts, dicts of them.
 
-        Raises: ProcessLost in the others, where the first has ended.
+        Raises: ProcessLost in the other processes, if the first has ended.
         """
         if self.count == 1:
             return values
@@ -90,7 +89,7 @@ class Shards:
         return box[0]
 
     def merge(self, hits: Hits) -> Hits:
-        """The best of all shards' hits."""
+        """Return the best of all shards' hits."""
         if self.count == 1:
             return hits
         rows, costs = self._gather(hits.rows), self._gather(hits.costs)
@@ -102,7 +101,7 @@ class Shards:
         return merged
 
     def gather_vectors(self, corpus: Corpus, rows: Array) -> list[Array]:
-        """Float64 vectors of the rows (q, k) that any shard holds, k' of each query."""
+        """Return float64 vectors of the rows (q, k) from all shards, k' of each query."""
         vectors = np.zeros((*rows.shape, corpus.dim))
         mine = (rows >= corpus.start) & (rows < corpus.start + len(corpus))
         vectors[mine] = corpus.rows(rows[mine])
@@ -111,7 +110,7 @@ class Shards:
         return [total[query][rows[query] >= 0] for query in range(len(rows))]
 
     def add(self, counts: Sequence[Sequence[int]]) -> list[list[int]]:
-        """Counts of the shards, added up."""
+        """Add up the counts of all shards."""
         if self.count == 1:
             return [list(row) for row in counts]
         flat = self._sum(np.array([n for row in counts for n in row], np.int64)).tolist()
@@ -132,18 +131,18 @@ class Shards:
         return total.cpu().numpy()
 
 
-# Below it exact search answers hundreds of queries a second on one core.
+# Limit of rows below which exact search answers hundreds of queries a second on one core.
 EXACT_UP_TO = 1_000_000
 
 
 @dataclass(frozen=True)
 class Found:
-    """One row that the oracle found for a study.
+    """Row that the oracle found for a study.
 
     Attributes:
         row: its number in the corpus.
-        score: under the metric; VLScore is the published one, whatever the guard.
-        area: of the triangle image, row, reference; nan where the query lacks one of them.
+        score: under the metric; VLScore is the published one, with any guard.
+        area: of the triangle image, row, reference; nan if the query lacks one of them.
         foot: where the row projects onto the line image (0) to reference (1); nan where none is.
         height: distance to that line in units of |reference - image|.
         distance: |row - reference|; nan without a reference.
@@ -161,17 +160,17 @@ class Found:
 
 
 class Oracle:
-    """Searches a corpus for the best rows of a query.
+    """Search of a corpus for the best rows of a query.
 
     Args:
         vectors: (n, d) float32, or a Corpus, which may be a shard.
         metric: a name in OBJECTIVES.
         C: the constant of VLScore; needed for metric "vlscore".
-        image: weight of the image, for the metrics named after its gain.
+        image: weight of the image, for the metrics named "image-gain-...".
         guard: "none" (the published score), "segment" or "window"; for "vlscore".
-        approximate: candidates from this index instead of exact search.
-        device: where the products of exact search run.
-        shards: this process's place among several; the corpus is then one shard.
+        approximate: take candidates from this index instead of exact search.
+        device: device of the matrix products of exact search.
+        shards: rank of this process among several; the corpus is then one shard.
 
     Raises: UnknownName, InvalidSetting.
     """
@@ -209,13 +208,13 @@ class Oracle:
         excluded: Excluded | None = None,
         ranks: bool = False,
     ) -> list[list[Found]]:
-        """The k best rows of each query, best first; fewer where fewer qualify.
+        """Return the k best rows of each query, best first; fewer if fewer qualify.
 
         Args:
-            images, references: (q, d) embeddings; None where the metric needs none. What it does
-                not need describes the hits, and may be nan for some queries.
+            images, references: (q, d) embeddings; None if the metric does not need them. Embeddings
+                that it does not need describe the hits, and may be nan for some queries.
             excluded: query -> rows it must not find.
-            ranks: also rank each hit by its distance to the reference, at the price of another
+            ranks: also rank each hit by its distance to the reference, which costs another
                 product.
 
         Raises: InvalidSetting for a missing embedding or another dimension.
@@ -240,14 +239,14 @@ class Oracle:
         k: int,
         excluded: Excluded | None = None,
     ) -> Hits:
-        """Rows and costs alone; costs are areas, or minus cosines."""
+        """Return rows and costs alone; costs are areas, or minus cosines."""
         objective = self.objective(images, references)
         if self.approximate is not None:
             return self.approximate.search(objective, k, excluded)
         return self.shards.merge(search(self.corpus, objective, k, excluded))
 
     def objective(self, images: Array | None, references: Array | None) -> Objective:
-        """What a search of these queries minimises."""
+        """Return the objective that a search of these queries minimises."""
         given = {"image": images, "reference": references}
         vectors = []
         for name in self._objective.needs:
@@ -291,7 +290,7 @@ class Oracle:
         return CLIPSCORE_WEIGHT * max(cosine, 0.0) if self.metric == "clipscore" else cosine
 
     def _with_ranks(self, found: list[list[Found]], references: Array) -> list[list[Found]]:
-        # A query without a reference has nothing to measure its hits' distances from.
+        # Without a reference a query has no distances to its hits.
         ranked = [hits if _given(references, q) is not None else [] for q, hits in enumerate(found)]
         distances = [[hit.distance for hit in hits] for hits in ranked]
         counts = self.shards.add(nearer(self.corpus, np.nan_to_num(references), distances))
@@ -318,14 +317,14 @@ def _objective(
         return ImageCentredCosine(images, references, norms)
     images, references = (np.asarray(x, np.float64) for x in vectors)
     if metric == "image-gain-cosine":
-        # Rows rank by their cosine with this sum, whose length changes nothing.
+        # Rows are ranked by their cosine with this sum, which does not depend on its length.
         return Cosine(_unit(references) + image * _unit(images), norms)
     weight = image if metric == "image-gain-distance" else 1.0
     return Point((references + weight * images) / (1 + weight), norms)
 
 
 def _score_of_both(metric: str, i: Array, g: Array, r: Array, image: float) -> float:
-    """Score of one row g (1, d), as `vlscore.similarity` defines it."""
+    """Compute the score of one row g (1, d), as `vlscore.metrics.similarity` defines it."""
     if metric == "image-centred-cosine":
         return float(cosines(g - i, r - i)[0])
     function = {
@@ -348,9 +347,9 @@ def _unit(vectors: Array) -> Array:
 def nearer(
     corpus: Corpus, references: Array, distances: Sequence[Sequence[float]]
 ) -> list[list[int]]:
-    """How many rows of the corpus lie nearer to each reference than each distance, exactly.
+    """Count exactly how many rows of the corpus are nearer to each reference than each distance.
 
-    Args: references: (q, d). distances: as many as wanted for each of the q.
+    Args: references: (q, d). distances: any number for each of the q references.
     """
     targets = np.asarray(references, np.float64)
     limits = [np.asarray(one, np.float64) for one in distances]
@@ -360,7 +359,7 @@ def nearer(
     slack = 4 * (corpus.dim + 16) * 2.0**-24 * reach**2
     own = dot(targets, targets)
     for rows in corpus.chunks():
-        # In fewer bits a product would be further off than the slack allows for.
+        # With fewer bits the error of a product would exceed the slack.
         with FULL_PRECISION:
             products = (resident @ corpus.block(rows).T).double()
         squares = (corpus.squared_norms[rows].double() - 2 * products).cpu().numpy() + own[:, None]
@@ -375,7 +374,7 @@ def nearer(
 def _count_below(
     squares: Array, limits: Array, slack: float, corpus: Corpus, start: int, target: Array
 ) -> Array:
-    """Rows of a chunk that are nearer than each limit; those in doubt are measured exactly."""
+    """Count rows of a chunk nearer than each limit; uncertain ones are measured exactly."""
     low, high = limits**2 - slack, limits**2 + slack
     order = np.sort(squares)
     sure = np.searchsorted(order, low)
@@ -389,7 +388,7 @@ def _count_below(
 
 
 def recall(oracle: Oracle, images: Any, references: Any, *, k: int = 1) -> float:
-    """Share of the k best rows of exact search that the oracle's approximate index finds too."""
+    """Return the share of exact search's k best rows that the approximate index also finds."""
     exact = Oracle(
         oracle.corpus, metric=oracle.metric, C=oracle.C, image=oracle.image, guard=oracle.guard
     )
@@ -401,7 +400,7 @@ def recall(oracle: Oracle, images: Any, references: Any, *, k: int = 1) -> float
 
 
 def _given(vectors: Array | None, query: int) -> Array | None:
-    """(d,) float64 of one query; None where it has none."""
+    """Return (d,) float64 of one query; None if it has no such vector."""
     if vectors is None or not np.isfinite(vectors[query]).all():
         return None
     return np.asarray(vectors[query], np.float64)

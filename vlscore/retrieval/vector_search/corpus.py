@@ -1,10 +1,9 @@
-"""Float64 kernels of one query against many rows, the same bits for a row in any company.
+"""Corpus of a search: float32 vectors with their norms, and float64 kernels over its rows.
 
-The rank of a report must not depend on the shard, chunk or device that found it. Matrix products
-and torch's reductions may round a row differently when its neighbours change; numpy's reduction
-along the contiguous axis sums each row alone, so these kernels use nothing else.
-
-The rows that are searched: float32 vectors, mapped or in memory, and their norms.
+The kernels give a row the same bits with any other rows, because the rank of a report must not
+depend on the shard, chunk or device that found it. Matrix products and torch's reductions may round
+a row differently if other rows change. numpy's reduction along the contiguous axis sums each row
+alone, so the kernels use nothing else.
 """
 
 from dataclasses import dataclass
@@ -21,29 +20,28 @@ Array = NDArray[Any]
 
 
 def dot(x: Array, y: Array) -> Array:
-    """Inner products of the rows of two broadcastable arrays, each row summed alone."""
+    """Compute inner products of the rows of two broadcastable arrays, each row summed alone."""
     summed: Array = np.add.reduce(np.ascontiguousarray(x * y), axis=-1)
     return summed
 
 
 def norm(x: Array) -> Array:
-    """Lengths of the rows."""
+    """Compute the Euclidean norms of the rows."""
     return np.sqrt(dot(x, x))
 
 
 def projected(i: Array, g: Array, r: Array, edge: Array, squared: Array) -> tuple[Array, Array]:
-    """Foot and height of rows g over the line i (0) to r (1).
+    """Compute foot and height of rows g over the line i (0) to r (1).
 
     Args:
         i, r: (..., d) float64 that broadcast to g. g: (..., m, d) float64.
-        edge, squared: r - i and its squared length, which a search has at hand.
+        edge, squared: r - i and its squared length, which a search has computed before.
 
-    Returns: foot (..., m), height (..., m); where i = r, 1 and the distance to them. The shorter of
-    g - i and g - r is projected, as in `vlscore.similarity.triangle_area`, so that nothing cancels
-    near the vertices.
+    Returns: foot (..., m), height (..., m); if i = r, 1 and the distance to them. The shorter of
+    g - i and g - r is projected, as in `triangle_area`, so that nothing cancels near the vertices.
     """
     squared = np.where(squared > 0, squared, 1)
-    # From r first: what is found lies mostly nearer to it.
+    # r comes first, because most hits are nearer to it.
     shorter = g - r
     along = dot(shorter, edge)
     near_i = along < -0.5 * squared
@@ -58,18 +56,18 @@ def projected(i: Array, g: Array, r: Array, edge: Array, squared: Array) -> tupl
 
 
 def feet(i: Array, g: Array, r: Array) -> tuple[Array, Array, Array]:
-    """As `projected`, and the distance |g - r| (m,) as well."""
+    """Compute foot and height as `projected` does, and the distance |g - r| (m,)."""
     edge = r - i
     return *projected(i, g, r, edge, dot(edge, edge)), norm(g - r)
 
 
 def cosines(g: Array, v: Array) -> Array:
-    """Cosines of rows g (m, d) with v (d,); 0 where one of them is the origin."""
+    """Compute cosines of rows g (m, d) with v (d,); 0 if one of them is the origin."""
     lengths = norm(g) * norm(v)
     return np.clip(dot(g, v) / np.where(lengths > 0, lengths, 1), -1, 1)
 
 
-# Beyond it, squares and products would leave float32's range.
+# Largest norm: beyond it squares and products would leave float32's range.
 LARGEST_NORM = 1e18
 
 _SQUARED_AT_ONCE = 1_024
@@ -80,7 +78,7 @@ _CPU_CHUNK, _GPU_CHUNK = 10_240, 65_536
 class Norms:
     """Largest norm, and smallest that is not 0, of the rows of a corpus.
 
-    The smallest is 0 where there are rows so short that their squares vanish in float32.
+    The smallest is 0 if a row is so short that its square vanishes in float32.
     """
 
     largest: float
@@ -91,9 +89,9 @@ class Corpus:
     """Vectors to search, or a shard of them.
 
     Args:
-        vectors: (n, d) float32; a memory map stays one.
-        device: where matrix products run; other devices than the CPU hold a copy.
-        start: number of the first row in the whole corpus, where these are a shard.
+        vectors: (n, d) float32; a memory map is not copied.
+        device: device of the matrix products; devices other than the CPU hold a copy.
+        start: number of the first row in the whole corpus, if these are a shard.
 
     Raises: InvalidSetting for vectors of another shape or type, not finite, or too long.
     """
@@ -110,7 +108,7 @@ class Corpus:
         here = torch.from_numpy(vectors)
         self._resident = here if self.device.type == "cpu" else here.to(self.device)
         self.squared_norms = torch.empty(len(vectors), device=self.device)
-        # In short pieces, for the squares of a piece stand in memory.
+        # Short pieces, because the squares of a piece are in memory.
         pieces = zip(
             self._resident.split(_SQUARED_AT_ONCE),
             self.squared_norms.split(_SQUARED_AT_ONCE),
@@ -128,18 +126,18 @@ class Corpus:
         return int(self.vectors.shape[1])
 
     def chunks(self) -> list[slice]:
-        """Consecutive ranges of local rows."""
+        """Return consecutive ranges of local rows."""
         return [
             slice(begin, min(begin + self.chunk, len(self)))
             for begin in range(0, len(self), self.chunk)
         ]
 
     def block(self, rows: slice) -> Tensor:
-        """(m, d) float32 on the device."""
+        """Return the rows as (m, d) float32 on the device."""
         return self._resident[rows]
 
     def rows(self, numbers: NDArray[Any]) -> NDArray[np.float64]:
-        """(..., d) float64 of rows by their number (...) in the whole corpus."""
+        """Return rows (..., d) as float64 by their numbers (...) in the whole corpus."""
         return np.asarray(self.vectors[numbers - self.start], np.float64)
 
     def _norms(self) -> Norms:
@@ -147,7 +145,7 @@ class Corpus:
             return Norms(0.0, 1.0)
         squares = self.squared_norms
         positive = squares[squares > 0]
-        # A little larger than rounding could have made the true one.
+        # Enlarged by more than the rounding error, so that it is a true upper bound.
         slack = 1 + (self.dim + 16) * 2.0**-23
         largest = float(squares.max().double().sqrt()) * slack
         smallest = float(positive.min().double().sqrt()) / slack if len(positive) else 1.0

@@ -1,10 +1,9 @@
-"""The rows with the smallest keys so far, per query.
+"""Exact search: one float32 matrix product over the corpus, proven complete, ranked in float64.
 
-Exact search: one float32 matrix product over the corpus, proven complete, ranked in float64.
-
-The product gives every row a key. Rows with small keys are costed in float64; the search ends when
-the key's bound shows that no row left out can cost as little as the k-th found. Where a shortlist
-does not reach so far (ties, near-duplicates), a second pass costs every row in doubt.
+The product gives every row a key, and `Shortlist` collects the rows with the smallest keys. Their
+costs are computed in float64. The search ends when the bound of the keys shows that no other row
+can cost as little as the k-th found. If a shortlist is too short for that (ties, near-duplicates),
+a second pass computes the cost of every row in doubt.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,9 +21,10 @@ _TILE = 32
 
 
 class Shortlist:
-    """The `size` smallest keys of each query and their rows; chunks mostly hold none of them.
+    """Shortlist of the `size` smallest keys of each query and their rows.
 
-    Which of several rows with equal keys are kept is left open: the search takes no key's word.
+    Most chunks contain none of them. The choice among rows with equal keys is undefined: the
+    search does not rely on it.
     """
 
     def __init__(self, queries: int, size: int, device: torch.device) -> None:
@@ -34,7 +34,7 @@ class Shortlist:
         self._is_empty = True
 
     def update(self, keys: Tensor, start: int) -> None:
-        """Take in keys (q, n) of the rows from `start` on."""
+        """Update the shortlist with keys (q, n) of the rows from `start` on."""
         tiled = keys.shape[1] // _TILE * _TILE
         tiles = keys[:, :tiled].T.unflatten(0, (-1, _TILE))
         minima = tiles.amin(1).T.contiguous()
@@ -50,7 +50,7 @@ class Shortlist:
         self._is_empty = False
 
     def _keep(self, keys: Tensor, rows: Tensor) -> None:
-        """Take in keys and rows (q, m); an infinite key is none."""
+        """Update the shortlist with keys and rows (q, m); an infinite key marks an empty entry."""
         all_keys = torch.cat([self._keys, keys], 1)
         all_rows = torch.cat([self._rows, torch.where(keys < torch.inf, rows, -1)], 1)
         size = self._keys.shape[1]
@@ -59,13 +59,13 @@ class Shortlist:
         self._limit = self._keys.amax(1, keepdim=True)
 
     def sorted(self) -> tuple[Array, Array]:
-        """Keys ascending (q, m) float64 and rows (q, m), -1 where there are no more."""
+        """Return keys ascending (q, m) float64 and rows (q, m), -1 if there are no more."""
         keys, order = self._keys.sort(1)
         return keys.double().cpu().numpy(), self._rows.gather(1, order).cpu().numpy()
 
 
 def _side_by_side(keys: Tensor, rows: Tensor, query: Tensor, queries: int) -> tuple[Tensor, Tensor]:
-    """Keys and rows (q, m) of each query from a list over all of them, in order of the queries."""
+    """Return keys and rows (q, m) of each query from one list that is ordered by query."""
     counts = torch.bincount(query, minlength=queries)
     place = torch.arange(len(query), device=keys.device) - (counts.cumsum(0) - counts)[query]
     width = int(counts.max())
@@ -77,13 +77,13 @@ def _side_by_side(keys: Tensor, rows: Tensor, query: Tensor, queries: int) -> tu
 
 
 def _ceiling(minima: Tensor, size: int) -> Tensor:
-    """(q, 1): at least `size` keys lie below, for so many of the tiles' minima (q, t) do."""
+    """Return limits (q, 1) with at least `size` of the tiles' minima (q, t), so of keys, below."""
     largest = minima.topk(size, dim=1, largest=False, sorted=False)[0].amax(1, keepdim=True)
     return largest.nextafter(torch.full_like(largest, torch.inf))
 
 
 def _below(tiles: Tensor, minima: Tensor, limits: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Queries, ascending, columns and values of the keys below their query's limit.
+    """Return query (ascending), column and value of the keys below their query's limit.
 
     Args: tiles: keys (t, _TILE, q). minima: of the tiles (q, t). limits: (q, 1).
     """
@@ -95,7 +95,7 @@ def _below(tiles: Tensor, minima: Tensor, limits: Tensor) -> tuple[Tensor, Tenso
 
 _CPU_QUERIES, _GPU_QUERIES = 64, 512
 _SPARE = 14
-# Few enough that the float64 copies of these rows stay in the processor's cache.
+# Number of rows per block, so small that their float64 copies stay in the processor's cache.
 _COSTED_AT_ONCE = 64
 
 Excluded = Mapping[int, Sequence[int]]
@@ -103,12 +103,12 @@ Excluded = Mapping[int, Sequence[int]]
 
 @dataclass
 class Hits:
-    """The best rows of q queries, best first.
+    """Best rows of q queries, best first.
 
     Attributes:
-        rows: (q, k) int64, -1 where fewer qualify.
+        rows: (q, k) int64, -1 if fewer qualify.
         costs: (q, k) float64, inf there.
-        second_passes: queries whose shortlist left a doubt.
+        second_passes: number of queries whose shortlist was too short.
     """
 
     rows: Array
@@ -117,7 +117,7 @@ class Hits:
 
 
 def search(corpus: Corpus, objective: Objective, k: int, excluded: Excluded | None = None) -> Hits:
-    """The k cheapest rows of each query; equal costs in the order of the corpus.
+    """Find the k rows of lowest cost for each query; equal costs in the order of the corpus.
 
     Args:
         excluded: query -> numbers of rows that it must not find.
@@ -130,7 +130,7 @@ def search(corpus: Corpus, objective: Objective, k: int, excluded: Excluded | No
         _first_rows(corpus, int(query), excluded, hits, objective)
     searched = np.flatnonzero(~objective.constant)
     step = _CPU_QUERIES if corpus.device.type == "cpu" else _GPU_QUERIES
-    # In fewer bits the products would break the bounds.
+    # With fewer bits the products would violate the bounds.
     with FULL_PRECISION, torch.inference_mode():
         for begin in range(0, len(searched), step):
             _search_batch(corpus, objective, searched[begin : begin + step], excluded, hits)
@@ -138,12 +138,12 @@ def search(corpus: Corpus, objective: Objective, k: int, excluded: Excluded | No
 
 
 def empty_hits(queries: int, k: int) -> Hits:
-    """No hits yet."""
+    """Return empty hits to start with."""
     return Hits(np.full((queries, k), -1, np.int64), np.full((queries, k), np.inf))
 
 
 def merge(hits: Hits, query: int, rows: Array, costs: Array) -> None:
-    """Take rows (m,) with their costs into one query's hits."""
+    """Merge rows (m,) with their costs into one query's hits."""
     kept = hits.rows[query] >= 0
     all_rows = np.concatenate([hits.rows[query][kept], rows])
     all_costs = np.concatenate([hits.costs[query][kept], costs])
@@ -172,12 +172,12 @@ def _search_batch(
 def _keys(
     corpus: Corpus, objective: Objective, queries: Array, excluded: Excluded
 ) -> Iterator[tuple[slice, Tensor]]:
-    """Chunk by chunk, keys (q, n) of all its rows, inf for excluded ones; one buffer throughout.
+    """Yield each chunk's keys (q, n), inf for excluded rows; all chunks share one buffer.
 
     Rows of the corpus are rows of the product, which BLAS computes faster than its transpose.
     """
     stacked = torch.from_numpy(objective.weights[:, queries].reshape(-1, corpus.dim))
-    # Transposed by torch, which aligns memory as BLAS likes it; numpy does not.
+    # Transposed by torch, because its memory alignment is faster for BLAS than numpy's.
     weights = stacked.T.contiguous().to(corpus.device)
     height = min(corpus.chunk, len(corpus))
     buffer = torch.empty(height, weights.shape[1], device=corpus.device)
@@ -200,17 +200,17 @@ def _keys(
 def _settle(
     corpus: Corpus, objective: Objective, queries: Array, shortlist: Shortlist, hits: Hits
 ) -> Array:
-    """Cost as many of the shortlist as needed; the queries whose best may be among other rows."""
+    """Compute costs of a shortlist; return the queries whose best row may be another one."""
     keys, rows = shortlist.sorted()
     bounds = objective.bound(keys, queries)
     present = rows >= 0
     costs = np.full(rows.shape, np.inf)
     k, size = hits.rows.shape[1], rows.shape[1]
     first = min(k, size)
-    # A row that is none costs nothing to cost: the corpus's last stands for it.
+    # An empty entry (-1) indexes the corpus's last row, which does no harm.
     costs[:, :first] = _cost_blocks(corpus, objective, queries, rows[:, :first])
     costs[~present] = np.inf
-    # Bounds ascend with keys, so what could still enter follows directly.
+    # Bounds ascend with keys, so rows that could still qualify follow directly.
     could_enter = present & (bounds <= costs[:, :first].max(axis=1, keepdims=True))
     could_enter[:, :first] = False
     position, column = np.nonzero(could_enter)
@@ -227,7 +227,7 @@ def _settle(
 
 
 def _cost_blocks(corpus: Corpus, objective: Objective, queries: Array, rows: Array) -> Array:
-    """Exact costs (q, m) of local rows (q, m), a block for each query."""
+    """Compute exact costs (q, m) of local rows (q, m), a block for each query."""
     costs = np.empty(rows.shape)
     step = max(1, _COSTED_AT_ONCE // rows.shape[1])
     for begin in range(0, len(rows), step):
@@ -238,7 +238,7 @@ def _cost_blocks(corpus: Corpus, objective: Objective, queries: Array, rows: Arr
 
 
 def _cost(corpus: Corpus, objective: Objective, queries: Array, numbers: Array) -> Array:
-    """Exact costs (m,) of rows by their number, each for its query (m,)."""
+    """Compute exact costs (m,) of rows by their number, each for its query (m,)."""
     costs = np.empty(len(numbers))
     for begin in range(0, len(numbers), _COSTED_AT_ONCE):
         some = slice(begin, begin + _COSTED_AT_ONCE)
@@ -263,7 +263,7 @@ def _cost_all_in_doubt(
 def _first_rows(
     corpus: Corpus, query: int, excluded: Excluded, hits: Hits, objective: Objective
 ) -> None:
-    """All rows cost the same, so corpus order alone decides."""
+    """Return the first rows for a query under which all rows cost the same."""
     barred = set(excluded.get(query, ()))
     k = hits.rows.shape[1]
     first = range(corpus.start, min(corpus.start + len(corpus), corpus.start + k + len(barred)))

@@ -1,8 +1,8 @@
-"""What a search minimises, in two forms that agree: a fast float32 key and an exact cost.
+"""Objectives that a search minimises, each as a fast float32 key and as an exact float64 cost.
 
-Each objective is linear in the corpus up to a cheap epilogue, so that one matrix product serves
-all queries. Its key carries a proven bound: `bound(key)` is never above the float64 cost, whatever
-order the product was summed in. Searching is exact because of that bound, not because the
+Each objective is linear in the corpus up to a cheap last step, so that one matrix product serves
+all queries. Its key has a proven bound: `bound(key)` is never above the float64 cost, for any
+order of summation in the product. The search is exact because of that bound, not because the
 shortlist is long.
 
 Source of the line's form: h²(g) = |g|² - 2⟨g,o⟩ + |o|² - ⟨g,u⟩², u the unit direction from image to
@@ -29,7 +29,7 @@ from vlscore.retrieval.vector_search.corpus import (
 
 GUARDS = ("none", "segment", "window")
 
-# A reference's neighbours only: the foot no nearer the image than mid-way, nor as far beyond.
+# Range of the foot for the guard "window": only rows near the reference, 1, qualify.
 WINDOW = (0.5, 1.5)
 
 _UNIT_ROUNDOFF = 2.0**-24
@@ -37,11 +37,11 @@ _SMALLEST_NORM = 1e-15
 
 
 class Objective(ABC):
-    """Costs of q queries; the smallest is the best.
+    """Objective of q queries; the row of smallest cost is the best.
 
     Attributes:
         weights: (c·q, d) float32; c products with the corpus per query.
-        constant: (q,) bool; every row costs the same, there is nothing to search.
+        constant: (q,) bool; True if every row has the same cost.
         origins, directions: (q, d) float64, the line of each query along which candidates lie.
     """
 
@@ -55,17 +55,18 @@ class Objective(ABC):
 
     @abstractmethod
     def keys(self, products: tuple[Tensor, ...], squared_norms: Tensor, queries: Array) -> Tensor:
-        """Keys (q', n) from c products (q', n) and the rows' squared norms; works in place."""
+        """Compute keys (q', n) in place from c products (q', n) and the rows' squared norms."""
 
     @abstractmethod
     def bound(self, keys: Array, queries: Array) -> Array:
-        """Lower bounds (q', m) float64 of the costs of rows with these keys (q', m)."""
+        """Return lower bounds (q', m) float64 of the costs of rows with these keys (q', m)."""
 
     @abstractmethod
     def costs(self, query: int | Array, rows: Array) -> Array:
-        """Exact costs (..., m) of corpus rows (..., m, d) float64; inf for what does not qualify.
+        """Compute exact costs (..., m) of rows (..., m, d) float64; inf if a row does not qualify.
 
-        Args: query: of all the rows; (m,), one of each; or (q, 1), one of each block (m, d).
+        Args: query: one query for all rows; (m,), one for each row; or (q, 1), one for each block
+            (m, d).
         """
 
 
@@ -76,9 +77,9 @@ class Line(Objective):
         images, references: (q, d).
         norms: of the corpus.
         guard: "none", the published area; "segment": distance to the segment instead of the line;
-            "window": rows only whose foot lies in [0.5, 1.5].
-        of_area: False for the distance alone. An area is 0 for every row where image and reference
-            coincide; the distance is then that from both.
+            "window": only rows whose foot lies in [0.5, 1.5].
+        of_area: False for the distance alone. If image and reference coincide, the area is 0 for
+            every row, and the distance is that from both.
     """
 
     def __init__(
@@ -110,8 +111,8 @@ class Line(Objective):
         error = gamma * (3 * largest**2 + 2 * largest * nearest)
         if guard == "segment":
             error += 3 * gamma * reach**2
-        # The origins themselves are rounded, in float64: that counts where rows are far shorter
-        # than images, and a line passes through the origin.
+        # The origins are rounded to float64, which matters if rows are far shorter than images and
+        # a line passes through the origin.
         rounded = 4 * (edges.shape[1] + 8) * 2.0**-53 * norm(self.images)
         error += 2 * largest * rounded
         self.offset = np.maximum(nearest - rounded, 0) ** 2 - 1.1 * error - _tiny(edges.shape[1])
@@ -195,7 +196,7 @@ class Cosine(Objective):
         self.directions = self.vectors / np.where(self.constant, 1, length)[:, None]
         self.origins = np.zeros_like(self.directions)
         self.weights = _stack(self.directions)
-        # Shorter rows lose digits to underflow; then the bound says nothing.
+        # Shorter rows lose digits to underflow, so the bound must be trivial.
         is_safe = norms.smallest > _SMALLEST_NORM
         self.error = 4 * _gamma(self.vectors.shape[1]) if is_safe else np.inf
 
@@ -249,18 +250,18 @@ class ImageCentredCosine(Objective):
 
 
 def _gamma(terms: int) -> float:
-    """Relative error of a float32 sum of products of rounded factors, in any order."""
+    """Return the relative error of a float32 sum of products of rounded factors, in any order."""
     product = (terms + 16) * _UNIT_ROUNDOFF
     return product / (1 - product) if product < 0.5 else np.inf
 
 
 def _tiny(terms: int) -> float:
-    """What underflow can take from such a sum."""
+    """Return the largest absolute error of such a sum by underflow."""
     return 16 * terms * 2.0**-126
 
 
 def _as_double(x: Array) -> Array:
-    """(q, d) float64; raises InvalidSetting for what a product in float32 cannot hold."""
+    """Convert to (q, d) float64; raise InvalidSetting for values too large for float32 products."""
     rows = np.atleast_2d(np.ascontiguousarray(x, dtype=np.float64))
     if not (norm(rows) <= LARGEST_NORM).all():
         raise InvalidSetting(f"a query is not finite, or longer than {LARGEST_NORM:g}")
@@ -268,7 +269,7 @@ def _as_double(x: Array) -> Array:
 
 
 def _stack(*vectors: Array) -> Array:
-    """(c, q, d) float32."""
+    """Stack the arrays to (c, q, d) float32."""
     return np.stack(vectors).astype(np.float32)
 
 

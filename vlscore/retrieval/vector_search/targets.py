@@ -1,4 +1,4 @@
-"""What a search can look for, by name: metrics of embeddings, and plain directions of retrieval."""
+"""Targets of a search, by name: metrics of embeddings, and directions of retrieval."""
 
 from dataclasses import dataclass
 
@@ -6,15 +6,15 @@ from vlscore.core import Registry
 
 
 @dataclass(frozen=True)
-class Sought:
-    """What is best under one name.
+class SearchTarget:
+    """Target of a search.
 
     Attributes:
-        name: a metric's, as metrics call it, or that of a direction of retrieval.
+        name: name of a metric, or of a direction of retrieval.
         needs: which embeddings a query must have: "image", "reference".
         description: one sentence.
-        rows: what the rows of the corpus are: "report" or "image".
-        is_metric: whether a metric has this name; a direction only ranks.
+        rows: kind of the corpus's rows: "report" or "image".
+        is_metric: whether it is a metric; a direction of retrieval only ranks.
     """
 
     name: str
@@ -24,32 +24,37 @@ class Sought:
     is_metric: bool = True
 
 
-OBJECTIVES: Registry[Sought] = Registry("oracle metric")
-for _sought, _aliases in (
-    (Sought("vlscore", ("image", "reference"), "smallest area of the triangle"), ()),
-    (Sought("cosine", ("reference",), "largest cosine with the reference"), ("text-to-text",)),
+OBJECTIVES: Registry[SearchTarget] = Registry("oracle metric")
+for _target, _aliases in (
+    (SearchTarget("vlscore", ("image", "reference"), "smallest area of the triangle"), ()),
     (
-        Sought(
+        SearchTarget("cosine", ("reference",), "largest cosine with the reference"),
+        ("text-to-text",),
+    ),
+    (
+        SearchTarget(
             "image-centred-cosine",
             ("image", "reference"),
             "largest cosine with the reference, both seen from the image",
         ),
         (),
     ),
-    (Sought("clipscore", ("image",), "largest cosine with the image, 2.5 times"), ()),
-    (Sought("height", ("image", "reference"), "smallest distance from their line"), ()),
+    (SearchTarget("clipscore", ("image",), "largest cosine with the image, 2.5 times"), ()),
+    (SearchTarget("height", ("image", "reference"), "smallest distance from their line"), ()),
     (
-        Sought("segment-distance", ("image", "reference"), "smallest distance from their segment"),
+        SearchTarget(
+            "segment-distance", ("image", "reference"), "smallest distance from their segment"
+        ),
         (),
     ),
     (
-        Sought(
+        SearchTarget(
             "midpoint-distance", ("image", "reference"), "smallest distance from their midpoint"
         ),
         (),
     ),
     (
-        Sought(
+        SearchTarget(
             "image-gain-distance",
             ("image", "reference"),
             "smallest distance from the point between them that the image's weight says",
@@ -57,7 +62,7 @@ for _sought, _aliases in (
         (),
     ),
     (
-        Sought(
+        SearchTarget(
             "image-gain-cosine",
             ("image", "reference"),
             "largest cosine with the weighted sum of their directions",
@@ -65,7 +70,7 @@ for _sought, _aliases in (
         (),
     ),
     (
-        Sought(
+        SearchTarget(
             "image-to-text",
             ("image",),
             "largest cosine with the image: retrieval of reports by a radiograph",
@@ -74,7 +79,7 @@ for _sought, _aliases in (
         (),
     ),
     (
-        Sought(
+        SearchTarget(
             "text-to-image",
             ("reference",),
             "largest cosine with the reference: retrieval of radiographs by a report",
@@ -84,4 +89,4 @@ for _sought, _aliases in (
         (),
     ),
 ):
-    OBJECTIVES.register(_sought, aliases=_aliases)
+    OBJECTIVES.register(_target, aliases=_aliases)

@@ -1,10 +1,9 @@
-"""What the contrastive losses have in common: cosines, and the two directions of InfoNCE.
+"""Contrastive losses over global vectors: ConVIRT, SigLIP and MedCLIP, and what they share.
 
-ConVIRT (Zhang, Jiang, Miura, Manning and Langlotz, MLHC 2022): bidirectional InfoNCE.
-
-SigLIP (Zhai, Mustafa, Kolesnikov and Beyer, ICCV 2023): every pair is judged by itself.
-
-MedCLIP (Wang, Wu, Agarwal and Sun, EMNLP 2022): pairs that state the same belong together.
+- `cosines` and `contrast` (InfoNCE in both directions) are shared by other objectives too.
+- `Convirt` (Zhang, Jiang, Miura, Manning and Langlotz, MLHC 2022): bidirectional InfoNCE.
+- `Siglip` (Zhai, Mustafa, Kolesnikov and Beyer, ICCV 2023): a log loss of every pair by itself.
+- `Medclip` (Wang, Wu, Agarwal and Sun, EMNLP 2022): soft targets from the finding labels.
 """
 
 import math
@@ -18,35 +17,35 @@ from torch.nn import functional
 from vlscore.errors import InvalidSetting
 from vlscore.training.objective import Objective, PairFeatures
 
-# Below this, a product of two lengths counts as this, so that a zero vector has cosine 0.
+# Lower limit for the product of two lengths, so that a zero vector has cosine 0.
 _SHORTEST = 1e-8
 _NONE: Mapping[str, float] = MappingProxyType({})
 
 
 def cosines(rows: Tensor, columns: Tensor) -> Tensor:
-    """(n, d) and (m, d) -> (n, m), the cosine of each row with each column's vector."""
+    """Compute (n, m) cosines of each row of (n, d) with each row of (m, d)."""
     lengths = torch.outer(_lengths(rows), _lengths(columns)).clamp(min=_SHORTEST)
     return rows @ columns.T / lengths
 
 
 def pairwise_cosines(one: Tensor, other: Tensor) -> Tensor:
-    """(..., d) twice -> (...), the cosine of each vector with its partner."""
+    """Compute (...) cosines of each vector of (..., d) with its partner in another (..., d)."""
     lengths = (_lengths(one) * _lengths(other)).clamp(min=_SHORTEST)
     return (one * other).sum(-1) / lengths
 
 
 def unit(vectors: Tensor) -> Tensor:
-    """(..., d) -> the same directions of length 1; a zero vector stays zero."""
+    """Normalise vectors (..., d) to length 1; a zero vector stays zero."""
     return functional.normalize(vectors, dim=-1)
 
 
 def no_negatives(same: Tensor) -> Tensor:
-    """(n, n) bool, True for rows that are the same but not one row: neither pair nor negative."""
+    """Return (n, n) bool, True for different rows that are the same: neither pair nor negative."""
     return same & ~torch.eye(len(same), dtype=torch.bool, device=same.device)
 
 
 def contrast(scores: Tensor, same: Tensor) -> tuple[Tensor, Tensor]:
-    """InfoNCE (van den Oord et al. 2018) in both directions.
+    """Compute InfoNCE (van den Oord et al. 2018) in both directions.
 
     Args:
         scores: (n, n), images in rows and reports in columns, divided by the temperature.
@@ -63,7 +62,7 @@ def contrast(scores: Tensor, same: Tensor) -> tuple[Tensor, Tensor]:
 def check_settings(
     objective: str, *, above_zero: Mapping[str, float], at_least_zero: Mapping[str, float] = _NONE
 ) -> None:
-    """Refuse a temperature or weight that makes no loss. Raises InvalidSetting."""
+    """Raise InvalidSetting for a temperature or weight out of range."""
     for key, value in above_zero.items():
         if not 0 < value < float("inf"):
             raise InvalidSetting(f"{objective}'s {key} must be above 0, not {value}")
@@ -73,7 +72,7 @@ def check_settings(
 
 
 def _lengths(vectors: Tensor) -> Tensor:
-    # Of a zero vector it has the gradient 0, where that of a root of a sum is not a number.
+    # Its gradient for a zero vector is 0; that of the root of a sum would be nan.
     found: Tensor = torch.linalg.vector_norm(vectors, dim=-1)
     return found
 
@@ -86,14 +85,14 @@ def convirt_loss(
     temperature: float = 0.1,
     image_weight: float = 0.75,
 ) -> dict[str, Tensor]:
-    """Equations 2 to 4 of the paper, on vectors of any length.
+    """Compute equations 2 to 4 of the paper, for vectors of any length.
 
     Args:
         images, reports: (n, d).
         same: (n, n) bool; see PairFeatures.
         temperature: tau.
-        image_weight: lambda, the share of finding an image's report; the rest is finding a
-            report's image.
+        image_weight: lambda, weight of the loss from image to report; the other direction has the
+            rest.
     """
     of_images, of_reports = contrast(cosines(images, reports) / temperature, same)
     return {
@@ -103,9 +102,9 @@ def convirt_loss(
 
 
 class Convirt(Objective):
-    """`convirt_loss` with lambda 0.75 and tau 0.1, as printed in the paper's section 3.4.
+    """Objective `convirt_loss` with lambda 0.75 and tau 0.1, from the paper's section 3.4.
 
-    The authors' repository has no training code. That of edreisMD, whose layout our encoder
+    The authors' repository has no training code. That of edreisMD, whose layout the encoder
     "convirt" has, gives the same numbers.
     """
 
@@ -135,14 +134,15 @@ class Convirt(Objective):
 def siglip_loss(
     images: Tensor, reports: Tensor, same: Tensor, *, scale: Tensor, bias: Tensor
 ) -> dict[str, Tensor]:
-    """Algorithm 1 of the paper: the log loss of each cell of the table, summed over reports and
-    averaged over images.
+    """Compute algorithm 1 of the paper: log losses of all cells, in sum over reports.
+
+    The sums are averaged over images.
 
     Args:
         images, reports: (n, d), of any length.
         same: (n, n) bool; see PairFeatures.
-        scale: t, what cosines are multiplied by.
-        bias: b, what is added then.
+        scale: t, the factor of cosines.
+        bias: b, which is added then.
     """
     logits = unit(images) @ unit(reports).T * scale + bias
     signs = 2 * torch.eye(len(logits), dtype=logits.dtype, device=logits.device) - 1
@@ -151,7 +151,7 @@ def siglip_loss(
 
 
 class Siglip(Objective):
-    """`siglip_loss`; scale and bias are learned, from 10 and -10 (section 3.2)."""
+    """Objective `siglip_loss`; scale and bias are learned, from 10 and -10 (section 3.2)."""
 
     name = "siglip"
     citation = (
@@ -175,17 +175,16 @@ class Siglip(Objective):
         )
 
 
-# The logarithm of the scale stays within what the authors clamp it to.
+# Limits for the logarithm of the scale, as in the authors' code.
 _LARGEST_LOG_SCALE = 4.6052
 
 
 def medclip_loss(
     images: Tensor, reports: Tensor, same: Tensor, labels: Tensor, *, scale: Tensor
 ) -> dict[str, Tensor]:
-    """Soft cross entropy in both directions (equations 3 to 6), each half of the loss.
+    """Compute the soft cross entropy in both directions (equations 3 to 6), each half of the loss.
 
-    What an image's report should be is no single one, but a softmax over the products of the two
-    rows of labels.
+    The target is a softmax over the products of the label rows, not a single report.
 
     Args:
         images, reports: (n, d), of any length.
@@ -205,17 +204,17 @@ def medclip_loss(
 def _soft_cross_entropy(logits: Tensor, alike: Tensor, left_out: Tensor) -> Tensor:
     targets = alike.masked_fill(left_out, -torch.inf).softmax(1)
     found = logits.masked_fill(left_out, -torch.inf).log_softmax(1)
-    # Zero times minus infinity is not a number.
+    # 0 * -inf would be nan.
     return -(targets * found.masked_fill(left_out, 0)).sum() / len(logits)
 
 
 class Medclip(Objective):
-    """`medclip_loss`; the scale is learned, from 1 / 0.07, and stays between 1 and 100.
+    """Objective `medclip_loss`; the scale is learned, from 1 / 0.07, and clamped to 1 to 100.
 
-    The authors' code takes products of labels where the paper has cosines, and so does this. Two
-    things of theirs are not here, for they are no part of the loss: a sentence drawn from each
-    report stands for it, with labels of its own, and a second copy of it with words swapped or
-    deleted. Here the report's labels stand for both sides of its pair.
+    As in the authors' code, targets are products of labels where the paper has cosines. Two steps
+    of their code are left out, because they do not belong to the loss: it represents each report by
+    a random sentence with labels of its own, and adds a copy of it with words swapped or deleted.
+    Here the report's labels are used for both sides of its pair.
     """
 
     name = "medclip"

@@ -1,7 +1,7 @@
-"""An objective for encoders that judge reports: errors have lengths, and lengths add up.
+"""Objective for encoders that judge reports: the squared distance of two reports counts errors.
 
-Contrastive objectives ask which report belongs to an image; a score asks how far a report is from
-right. Here a report is compared with copies of itself whose changes are known
+Contrastive objectives learn which report belongs to an image, but a score must measure how wrong a
+report is. So this objective compares a report with copies of itself whose changes are known
 (`vlscore.training.copies`).
 """
 
@@ -16,17 +16,17 @@ from vlscore.training.copies import SIGNIFICANT
 from vlscore.training.objective import Objective, PairFeatures
 from vlscore.training.objectives.contrastive import check_settings, contrast
 
-# The logarithms of scales stay within these, so that one step of training cannot break the loss.
+# Limits for the logarithms of scales, so that one step of training cannot make the loss infinite.
 _LOG_SCALES = (-2.0, 3.5)
 # Below this squared length the gradient of a root would be too steep.
 _SHORTEST = 1e-6
 
 
 def significant_loss(reports: Tensor, copies: Tensor, changes: Tensor) -> Tensor:
-    """Mean of (|c - r| - sqrt(m))² over the copies with m significant changes, m at least 1.
+    """Compute the mean of (|c - r| - sqrt(m))² over copies with m >= 1 significant changes.
 
-    One change is one unit long; m changes that are independent are sqrt(m) long, as vectors at
-    right angles are: squared distances count changes.
+    One change has length 1. m independent changes have length sqrt(m), like orthogonal vectors, so
+    that squared distances count changes.
 
     Args:
         reports: (n, d).
@@ -39,20 +39,20 @@ def significant_loss(reports: Tensor, copies: Tensor, changes: Tensor) -> Tensor
 
 
 def insignificant_loss(reports: Tensor, copies: Tensor, changes: Tensor) -> Tensor:
-    """Mean of |c - r|² over the copies that state the same."""
+    """Compute the mean of |c - r|² over the copies without a significant change."""
     return _mean(_squared(copies - reports[:, None]), changes == 0)
 
 
 def preference_loss(
     images: Tensor, reports: Tensor, copies: Tensor, counts: Tensor, scale: Tensor
 ) -> Tensor:
-    """Mean of log(1 + exp(-s (|i - c|² - |i - r|²))): the image prefers its report to the copies.
+    """Compute the mean of log(1 + exp(-s (|i - c|² - |i - r|²))): images prefer their reports.
 
-    It is the cross entropy of a choice between the two, as of Bradley and Terry, by squared
-    distances. Gradients reach the images alone: what a report is follows from its copies.
+    It is the cross entropy of a choice between report and copy (Bradley and Terry) by squared
+    distances. Gradients reach the images alone, because the copies determine the report vectors.
 
     Args:
-        counts: (n, K) bool, which copies one film can tell from the report.
+        counts: (n, K) bool, which copies one image can distinguish from the report.
         scale: s.
     """
     reports, copies = reports.detach(), copies.detach()
@@ -63,18 +63,19 @@ def preference_loss(
 
 
 class Judging(Objective):
-    """Report vectors whose squared distances count changes, and images on the same scale.
+    """Objective for report vectors whose squared distances count changes, and for their images.
 
     Parts of the loss:
 
     - `significant`: a copy with m significant changes is sqrt(m) away (`significant_loss`);
-    - `insignificant`: a copy that states the same is no distance away;
+    - `insignificant`: a copy that states the same has distance 0;
     - `preference`: the image is nearer to the report than to a copy whose change is visible;
-    - `position`: the squared distance of the image from its report, which is held still;
+    - `position`: the squared distance of the image from its report, which gets no gradient;
     - `retrieval`: InfoNCE in both directions of negative squared distances, times a learned scale;
-    - `gap`: the last number of each vector is `gap` for images and 0 for reports. The published
-      triangle has image and reference for its base, and compares studies only where all bases are
-      alike; a gap makes them so. Distances of one study rank as they do without it.
+    - `gap`: the last number of each vector is `gap` for images and 0 for reports. The base of the
+      published triangle is the distance of image and reference, so areas of different studies are
+      comparable only if all bases are similar; a large gap makes them similar. It does not change
+      the ranks of distances within a study.
 
     Args:
         significant, insignificant, preference, position, retrieval: weights of the parts.
@@ -156,6 +157,6 @@ def _squared(vectors: Tensor) -> Tensor:
 
 
 def _mean(values: Tensor, counts: Tensor) -> Tensor:
-    """The mean of those that count; 0 where none does."""
+    """Return the mean of the values that count; 0 if there are none."""
     there = counts.to(values)
     return (values * there).sum() / there.sum().clamp(min=1)

@@ -1,4 +1,4 @@
-"""LIMITR (Dawidowicz, Hirsch and Tal, ICCV 2023): global, local between pairs, local within one."""
+"""LIMITR (Dawidowicz, Hirsch and Tal, ICCV 2023): global loss, local losses between and in pairs."""
 
 import math
 from typing import Literal
@@ -18,14 +18,14 @@ from vlscore.training.objectives.local_losses import (
 )
 
 RegionWeights = Literal["learned", "uniform"]
-# Added to a length before one divides by it.
+# Added to a length before a division by it.
 _NOTHING = 1e-8
-# The authors divide the loss within a pair by it.
+# Divisor of the loss within a pair in the authors' code.
 _INTERNAL_SCALE = 10.0
 
 
 class Significance(nn.Module):
-    """How much each local similarity counts, by itself and by the mean of all (the authors' SAF).
+    """Weights of local similarities, from each by itself and from their mean (the authors' SAF).
 
     Args:
         dim: length of the vectors.
@@ -45,7 +45,7 @@ class Significance(nn.Module):
                 nn.init.zeros_(module.bias)
 
     def forward(self, similarities: Tensor, is_there: Tensor | None = None) -> Tensor:
-        """(m, L, k) -> (m, L), of sum 1 in each row.
+        """Compute (m, L) weights with sum 1 in each row from (m, L, k).
 
         Args:
             is_there: (m, L) bool; default: all are.
@@ -53,7 +53,7 @@ class Significance(nn.Module):
         mean = similarities.mean(1)
         if is_there is not None:
             mean = _weighted(shares(is_there, similarities), similarities)
-        # Products of matrices, for the table of all coordinates is large.
+        # Matrix products, because the table of all coordinates would be large.
         by_coordinate = self.embedding_global(mean) * self.embedding_common.weight
         local = self.embedding_local(similarities)
         scores = (local @ by_coordinate.unsqueeze(2)).squeeze(2) + self.embedding_common.bias
@@ -64,23 +64,26 @@ class Significance(nn.Module):
 
 
 class Limitr(Objective):
-    """The three losses with the temperatures and weights of the paper; what weighs words and
-    regions is learned.
+    """Sum of the three losses with temperatures and weights of the paper.
 
-    The loss between pairs compares a report's words with an image's places and the places with
-    the words; each word's similarity is a vector, the product of the word with what it sees, and a
-    learned weighting of these gives one number for image and report. The loss within a pair asks
-    each word and each place to find what it saw. The configuration that the authors publish has an
-    `internal_weight` of 0; the paper's full method is 1.
+    The weights of words and regions are learned.
 
-    Where a study has a lateral view, its places follow those of the frontal one, and
-    `PairFeatures.is_patch` says where there is none (`LimitrEncoder.study_features`). Differences
-    to the authors' code: it keeps vectors near zero for a missing lateral's places, which still
-    take attention from words, and counts padding among the words of a report in the loss within a
-    pair; both are left out here. For a study with both views it takes the mean similarity of the
-    lateral's places alone to stand for all places; here it is the mean of all. Its loss between
-    pairs takes [CLS] and the words but not [SEP], that within a pair [SEP] too; here both take the
-    words that the encoder gives.
+    The loss between pairs compares a report's words with an image's places, and the places with the
+    words. Each word's similarity is a vector, the product of the word and its attended context; a
+    learned weighting of these gives one number for image and report. The loss within a pair makes
+    each word and each place match its attended context. The authors' published configuration has an
+    `internal_weight` of 0; the paper's full method has 1.
+
+    If a study has a lateral view, its places follow those of the frontal one, and
+    `PairFeatures.is_patch` marks missing places (`LimitrEncoder.study_features`). Differences to
+    the authors' code:
+
+    - For a missing lateral view it has vectors near zero, which still take attention from words,
+      and it counts padding among the words in the loss within a pair. Here both are left out.
+    - For a study with both views it uses the mean similarity of the lateral view's places for all
+      places. Here it is the mean of all places.
+    - Its loss between pairs uses [CLS] and the words but not [SEP], its loss within a pair also
+      [SEP]. Here both use the words that the encoder returns.
     """
 
     name = "limitr"
@@ -141,7 +144,7 @@ class Limitr(Objective):
         return {part: self.weights[part] * loss for part, loss in parts.items()}
 
     def external_loss(self, local: LocalFeatures) -> Tensor:
-        """Between pairs: the sum of both directions, the mean of words' and places' similarity."""
+        """Compute the loss between pairs: both directions, the mean over words and places."""
         if not len(local):
             return local.nothing()
         losses = [
@@ -151,7 +154,7 @@ class Limitr(Objective):
         return torch.stack(losses).mean()
 
     def similarities(self, local: LocalFeatures) -> tuple[Tensor, Tensor]:
-        """(m, m) in 0 to 1, images in rows: by a report's words, and by an image's places."""
+        """Return (m, m) in 0 to 1, images in rows: by report's words, and by image's places."""
 
         def columns(words: Tensor) -> tuple[Tensor, Tensor]:
             seen = attend(
@@ -168,12 +171,12 @@ class Limitr(Objective):
         return torch.cat(by_words, 1).sigmoid(), torch.cat(by_places, 1).sigmoid()
 
     def _summary(self, products: Tensor, is_there: Tensor | None = None) -> Tensor:
-        """(m, L, k) -> (m, k) of length 1, the weighted sum of the products' directions."""
+        """Return (m, k) of length 1 from (m, L, k): the weighted sum of products' directions."""
         directions = _scaled(products, dim=2)
         return _scaled(_weighted(self.significance(directions, is_there), directions), dim=1)
 
     def internal_loss(self, local: LocalFeatures) -> Tensor:
-        """Within each pair: the mean of the words' and the places' loss, divided by 10."""
+        """Compute the loss within each pair: the mean over words and places, divided by 10."""
         if not len(local):
             return local.nothing()
         words, patches = local.words, local.patches
@@ -210,7 +213,7 @@ class Limitr(Objective):
     def _region_weights(self, products: Tensor, is_patch: Tensor) -> Tensor:
         if self.region_weights == "uniform":
             return shares(is_patch, products)
-        # The authors scale each coordinate over all places here, not each place's vector.
+        # As in the authors' code, each coordinate is scaled over all places, not each vector.
         masked = products.masked_fill(~is_patch.unsqueeze(2), 0)
         found: Tensor = self.significance(_scaled(masked, dim=1), is_patch)
         return found
@@ -222,5 +225,5 @@ def _scaled(vectors: Tensor, *, dim: int) -> Tensor:
 
 
 def _weighted(weights: Tensor, vectors: Tensor) -> Tensor:
-    """(m, L) and (m, L, k) -> (m, k), the weighted sum."""
+    """Return the weighted sum (m, k) from (m, L) and (m, L, k)."""
     return (weights.unsqueeze(1) @ vectors).squeeze(1)

@@ -1,8 +1,8 @@
-"""What the losses over places and words have in common: their features, and GLoRIA's attention.
+"""Losses over places of images and words of reports: GLoRIA and BioViL, and what they share.
 
-GLoRIA (Huang, Shen, Lungren and Yeung, ICCV 2021): whole vectors, and words with places.
-
-BioViL (Boecking et al., ECCV 2022), and with a local loss BioViL-L and BioViL-T.
+- `LocalFeatures`, `attend` and `find_own` are shared by all local losses, also LIMITR and MGCA.
+- `Gloria` (Huang, Shen, Lungren and Yeung, ICCV 2021) has a global and a local loss.
+- `Biovil` (Boecking et al., ECCV 2022) has a global loss, and the local one of BioViL-L and -T.
 """
 
 from collections.abc import Callable
@@ -24,14 +24,14 @@ from vlscore.training.objectives.contrastive import (
 
 Found = TypeVar("Found", Tensor, tuple[Tensor, Tensor])
 
-# Numbers in a table of every report with every place of every image (256 MiB, and a loss makes
-# several such tables); beyond it they are not kept.
+# Largest size of a table of every report with every place of every image (256 MiB; a loss makes
+# several such tables). Larger tables are recomputed instead of stored.
 _MOST_KEPT = 1 << 26
 
 
 @dataclass(frozen=True, eq=False)
 class LocalFeatures:
-    """Places and words of the m pairs that have both.
+    """Vectors of places and words for the m pairs that have both.
 
     Attributes:
         patches: (m, P, k).
@@ -53,12 +53,12 @@ class LocalFeatures:
 
     @classmethod
     def of(cls, pairs: PairFeatures, objective: str) -> "LocalFeatures":
-        """Those of `pairs`; a report without words has no local loss and is left out.
+        """Select the local features of `pairs`; leave out reports without words.
 
         Args:
-            objective: the name that messages give.
+            objective: the objective's name, for messages.
 
-        Raises: InvalidSetting where the pairs have no local features.
+        Raises: InvalidSetting if the pairs have no local features.
         """
         patches, words, is_word = pairs.patches, pairs.words, pairs.is_word
         if patches is None or words is None or is_word is None:
@@ -89,14 +89,14 @@ class LocalFeatures:
         return len(self.patches)
 
     def nothing(self) -> Tensor:
-        """0, for a batch in which no report has words; training may ask for its gradient."""
+        """Return 0 with a gradient, for a batch in which no report has words."""
         return self.patches.sum() * 0 + self.words.sum() * 0
 
     def by_report(self, compare: Callable[[Tensor], Found]) -> list[Found]:
-        """What `compare` gives for the words of each report, (its words, k).
+        """Return the results of `compare` for the words of each report, (its words, k).
 
-        A large batch would keep too much for the gradient; what is needed is computed once more
-        then, with the same result.
+        For a large batch the intermediate results would need too much memory until the gradient;
+        they are computed a second time then, with the same result.
         """
         lengths: list[int] = self.is_word.sum(1).tolist()
         reports = [words[:count] for words, count in zip(self.words, lengths, strict=True)]
@@ -113,7 +113,7 @@ def attend(
     is_query: Tensor | None = None,
     is_context: Tensor | None = None,
 ) -> Tensor:
-    """GLoRIA's attention (Huang et al. 2021, equations 5 and 6): what each query looks at.
+    """Compute GLoRIA's attention (Huang et al. 2021, equations 5 and 6).
 
     The authors' code takes a softmax of the products over the queries first and then, of
     `temperature` times that, another one over the context.
@@ -138,15 +138,15 @@ def attend(
 def find_own(
     vectors: Tensor, seen: Tensor, weights: Tensor, is_there: Tensor, *, temperature: float
 ) -> Tensor:
-    """How well, within one pair, each vector finds what it saw among what all of them saw.
+    """Compute InfoNCE within each pair between vectors and their attended contexts.
 
-    Both directions of InfoNCE within each pair, their mean (MGCA's equations 5 and 6, which LIMITR
-    kept). What is not there is neither asked nor found.
+    The result is the mean of both directions (MGCA's equations 5 and 6, also used by LIMITR).
+    Padding is left out on both sides.
 
     Args:
         vectors: (m, L, k), words or places.
-        seen: (m, L, k), what each of them saw in the other modality.
-        weights: (m, L), of each in the loss of its pair; 0 for what is not there.
+        seen: (m, L, k), the context that each of them attends to in the other modality.
+        weights: (m, L), weight of each in the loss of its pair; 0 for padding.
         is_there: (m, L) bool.
     """
     scores = vectors @ seen.transpose(1, 2) / temperature
@@ -157,7 +157,7 @@ def find_own(
 
 
 def shares(is_there: Tensor, like: Tensor) -> Tensor:
-    """(m, L) bool -> the same weight for all that is there, of sum 1 in each row."""
+    """Return equal weights with sum 1 for the True entries of each row, (m, L)."""
     flags = is_there.to(like.dtype)
     return flags / flags.sum(1, keepdim=True)
 
@@ -165,7 +165,7 @@ def shares(is_there: Tensor, like: Tensor) -> Tensor:
 def gloria_global_loss(
     images: Tensor, reports: Tensor, same: Tensor, *, temp3: float = 10.0
 ) -> Tensor:
-    """Equations 3 and 4: the sum of both directions, of cosines times `temp3`.
+    """Compute equations 3 and 4: the sum of both directions, with cosines times `temp3`.
 
     Args:
         images, reports: (n, d), of any length.
@@ -177,13 +177,12 @@ def gloria_global_loss(
 def gloria_local_loss(
     local: LocalFeatures, *, temp1: float = 4.0, temp2: float = 5.0, temp3: float = 10.0
 ) -> Tensor:
-    """Equations 5 to 9: the sum of both directions, of how well a report's words find themselves
-    in an image's places.
+    """Compute equations 5 to 9: InfoNCE of the local similarities, the sum of both directions.
 
     Args:
         temp1: sharpness of the attention of words to places.
-        temp2: how much the best words of a report count more than the others.
-        temp3: what a report's similarity with an image is multiplied by.
+        temp2: how much more the best words of a report count than the others.
+        temp3: factor of a report's similarity with an image.
     """
     if not len(local):
         return local.nothing()
@@ -192,7 +191,7 @@ def gloria_local_loss(
 
 
 def gloria_similarities(local: LocalFeatures, *, temp1: float, temp2: float) -> Tensor:
-    """(m, m), images in rows: log of the sum over a report's words of exp(temp2 * cosine)."""
+    """Return (m, m), images in rows: log of the sum over a report's words of exp(temp2 * cosine)."""
 
     def column(words: Tensor) -> Tensor:
         seen = attend(words[None], local.patches, temperature=temp1, is_context=local.is_patch)
@@ -202,11 +201,10 @@ def gloria_similarities(local: LocalFeatures, *, temp1: float, temp2: float) -> 
 
 
 class Gloria(Objective):
-    """The global and the local loss with the temperatures and weights of the authors' config.
+    """Sum of the global and the local loss with temperatures and weights of the authors' config.
 
-    The authors' code takes [CLS] and the words of a report, without [SEP]; and one word less for
-    each that is written with a bracket, such as [UNK], so that the last words go. Here the words
-    are those that the encoder gives, all of them.
+    The authors' code uses [CLS] and the words of a report, without [SEP]. For each word with a
+    bracket, such as [UNK], it drops one word at the end. Here all words of the encoder are used.
     """
 
     name = "gloria"
@@ -249,7 +247,7 @@ class Gloria(Objective):
 def biovil_global_loss(
     images: Tensor, reports: Tensor, same: Tensor, *, temperature: float = 0.5
 ) -> Tensor:
-    """InfoNCE, the mean of both directions (section 3.2 of the paper).
+    """Compute InfoNCE, the mean of both directions (section 3.2 of the paper).
 
     Args:
         images, reports: (n, d), of any length.
@@ -259,14 +257,14 @@ def biovil_global_loss(
 
 
 class Biovil(Objective):
-    """The global loss of BioViL; with a `local_weight` above 0, GLoRIA's local loss beside it.
+    """Global loss of BioViL; with a `local_weight` above 0, GLoRIA's local loss is added.
 
-    The authors publish their encoders but no training code, so this is after the paper alone. Left
-    out are the losses of the text model: masked language modelling, which goes on during joint
-    training, and the matching of a report's sections, with which CXR-BERT was trained before; and
-    the augmentation that shuffles sentences. So is what BioViL-T adds for a previous image. Of the
-    local loss of BioViL-L and BioViL-T the papers say that it is GLoRIA's; what weight and
-    temperatures they gave it is in no code, so those of GLoRIA's config stand here.
+    The authors publish their encoders but no training code, so this follows the paper alone. Left
+    out are the losses of the text model (masked language modelling, which continues during joint
+    training, and the matching of a report's sections, which trains CXR-BERT before it), the
+    augmentation that shuffles sentences, and BioViL-T's additions for a previous image. According
+    to the papers, the local loss of BioViL-L and BioViL-T is GLoRIA's. Its weight and temperatures
+    are not published, so those of GLoRIA's config are used here.
     """
 
     name = "biovil"

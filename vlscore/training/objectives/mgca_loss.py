@@ -13,7 +13,7 @@ _CLIPPED = (0.1, 0.9)
 def mgca_instance_loss(
     images: Tensor, reports: Tensor, same: Tensor, *, temperature: float = 0.07
 ) -> Tensor:
-    """Equations 1 to 3: the sum of both directions.
+    """Compute equations 1 to 3: the sum of both directions.
 
     Args:
         images, reports: (n, d), of any length.
@@ -24,11 +24,13 @@ def mgca_instance_loss(
 
 
 def mgca_token_loss(local: LocalFeatures, *, temperature: float = 0.1) -> Tensor:
-    """Equations 4 to 7: words among the words of their report, and places among those of their
-    image, each by what it sees in the other; the sum of both.
+    """Compute equations 4 to 7: the loss over words and places within each pair.
 
-    Words weigh as the tower attends to them, between the lowest and the highest tenth; so do
-    places where the tower attends to places (ViT); all alike where it does not say (ResNet).
+    Each word must match its attended image context among the contexts of its report's words, and
+    each place its attended report context among those of its image's places; both are added.
+
+    Words are weighted by the tower's attention, clipped between its lowest and highest tenth. So
+    are places if the tower has attention to places (ViT); else (ResNet) all weights are equal.
     """
     if not len(local):
         return local.nothing()
@@ -40,7 +42,7 @@ def mgca_token_loss(local: LocalFeatures, *, temperature: float = 0.1) -> Tensor
 
     masked = products.transpose(1, 2).masked_fill(~local.is_word.unsqueeze(1), -torch.inf)
     seen = masked.softmax(2) @ words
-    # The authors' code scales what places see to length 1 for ResNet, but not for ViT.
+    # The authors' code normalises the contexts of places for ResNet, but not for ViT.
     if local.patch_weights is None:
         seen = unit(seen)
     patch_weights = attended_shares(local.patch_weights, local.is_patch, patches)
@@ -49,7 +51,7 @@ def mgca_token_loss(local: LocalFeatures, *, temperature: float = 0.1) -> Tensor
 
 
 def attended_shares(weights: Tensor | None, is_there: Tensor, like: Tensor) -> Tensor:
-    """What a tower attends to, each row clipped to its own 10 % and 90 % quantiles, of sum 1.
+    """Clip a tower's attention to the 10 % and 90 % quantiles of each row, and normalise to sum 1.
 
     Args:
         weights: (m, L) at least 0, or None for the same weight everywhere.
@@ -74,14 +76,16 @@ def mgca_prototype_loss(
     epsilon: float = 0.05,
     iterations: int = 3,
 ) -> Tensor:
-    """Equations 8 to 11: an image should lie by the prototypes to which its report is assigned,
-    and a report by those of its image.
+    """Compute equations 8 to 11: the cross entropy with the partner's assignment to prototypes.
+
+    An image should be near the prototypes to which its report is assigned, and a report near those
+    of its image.
 
     Args:
         images, reports: (n, d), of any length.
         prototypes: (K, d), of length 1.
         epsilon: sharpness of the assignment.
-        iterations: of Sinkhorn and Knopp's algorithm.
+        iterations: number of iterations of Sinkhorn and Knopp's algorithm.
     """
     by_image, by_report = unit(images) @ prototypes.T, unit(reports) @ prototypes.T
     image_codes, report_codes = (
@@ -94,8 +98,11 @@ def mgca_prototype_loss(
 
 @torch.no_grad()
 def assign(scores: Tensor, *, epsilon: float, iterations: int) -> Tensor:
-    """(n, K) cosines -> (n, K) shares of each row, such that each prototype has the same share of
-    the batch, nearly (Caron et al. 2020); no gradient flows through it."""
+    """Assign rows to prototypes: (n, K) cosines -> (n, K) shares of each row.
+
+    Each prototype has nearly the same share of the batch (Caron et al. 2020). No gradient flows
+    through the assignment.
+    """
     codes = (scores / epsilon).exp().T
     codes = codes / codes.sum()
     for _ in range(iterations):
@@ -105,12 +112,12 @@ def assign(scores: Tensor, *, epsilon: float, iterations: int) -> Tensor:
 
 
 class Mgca(Objective):
-    """The three losses with the settings of the authors' code; the prototypes are learned.
+    """Sum of the three losses with the settings of the authors' code; prototypes are learned.
 
-    Three things of theirs differ here. Padding is left out of the losses within a pair, where
-    theirs counts it among what a word could be mistaken for, so that the loss depends on it. The
-    word weights are those of the words themselves, where theirs are shifted by one token. And they
-    hold the prototypes still during the first epoch, which is the training loop's to do.
+    There are three differences to their code. Padding is left out of the losses within a pair;
+    theirs counts it among the negatives of a word, so that the loss depends on it. The word weights
+    are those of the words themselves; theirs are shifted by one token. And their prototypes stay
+    fixed during the first epoch, which is left to the training loop here.
     """
 
     name = "mgca"
@@ -157,7 +164,7 @@ class Mgca(Objective):
 
     def forward(self, pairs: PairFeatures) -> dict[str, Tensor]:
         with torch.no_grad():
-            # As the authors do, the prototypes themselves are brought back to length 1.
+            # As in the authors' code, the prototypes themselves are normalised to length 1.
             self.prototypes.weight.copy_(unit(self.prototypes.weight))
         parts = {
             "instance": mgca_instance_loss(
