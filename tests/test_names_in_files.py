@@ -225,7 +225,7 @@ READERS = {
     "encoders.published": NO_NAMES,
     "evaluation.alignment.failures": OWN,
     "evaluation.alignment.metric_values": OWN,
-    "evaluation.alignment.orders": NO_NAMES,
+    "evaluation.alignment.candidate_orders": NO_NAMES,
     "evaluation.alignment.rated_sets": NO_NAMES,
     "evaluation.alignment.run": OWN,
     "evaluation.calibration": NO_NAMES,

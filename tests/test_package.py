@@ -186,7 +186,7 @@ def test_help_lists_the_commands():
 def test_the_face_is_what_it_lists():
     for name in vlscore.__all__:
         assert getattr(vlscore, name) is not None
-    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+    with pytest.raises(AttributeError, match="No vlscore attribute nonsense"):
         _ = vlscore.nonsense
 
 

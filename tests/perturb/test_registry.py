@@ -4,7 +4,6 @@ import sys
 from importlib.metadata import EntryPoint
 
 import pytest
-import vlscore._registry
 
 from vlscore.errors import BrokenContract, InvalidSetting, UnknownName
 from vlscore.perturb import KINDS, Change, Edit, Expected, Kind, kinds_named, perturb, perturb_table
@@ -98,7 +97,7 @@ def test_the_command_takes_a_kind_by_its_place(module, tmp_path):
 
 def test_a_kind_is_taken_by_entry_point(module, monkeypatch):
     point = EntryPoint("very-loud", f"{module}:Shout", "vlscore.kinds")
-    monkeypatch.setattr(vlscore._registry, "entry_points", lambda group: [point])
+    monkeypatch.setattr("vlscore.core.registry.entry_points", lambda group: [point])
     registry = _Kinds("kind of perturbation", group="vlscore.kinds", check=_check)
     assert list(registry) == ["very-loud"]
     assert registry["very-loud"].name == "shout"

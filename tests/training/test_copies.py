@@ -8,7 +8,7 @@ from vlscore.encoders.blocks.tokenizers import pretokenize
 from vlscore.errors import InvalidSetting
 from vlscore.findings import extract
 from vlscore.training.copies import SIGNIFICANT, ReportCopies, find_copies
-from vlscore.training.sentences import content_of, differences
+from vlscore.training.equal_sentences import content_of, differences
 
 STUDIES = list(sample_studies(3, 40))
 REPORTS = [study.reference for study in STUDIES]

@@ -1,8 +1,8 @@
-from .datasets.dataset import Dataset as Dataset
-from .datasets.dataset import DatasetStudy as DatasetStudy
-from .datasets.dataset import Film as Film
-from .datasets.dataset import Omission as Omission
-from .datasets.dataset import OmissionReason as OmissionReason
+from .datasets.dataset_base import Dataset as Dataset
+from .datasets.dataset_base import DatasetStudy as DatasetStudy
+from .datasets.dataset_base import Film as Film
+from .datasets.dataset_base import Omission as Omission
+from .datasets.dataset_base import OmissionReason as OmissionReason
 from .datasets.dataset_contract import check_dataset as check_dataset
 from .datasets.dataset_files import DatasetFiles as DatasetFiles
 from .datasets.dataset_reading import DatasetReading as DatasetReading

@@ -5,6 +5,11 @@ from .alignment.agreement import MetricAgreement as MetricAgreement
 from .alignment.agreement import MetricDifference as MetricDifference
 from .alignment.agreement import RaterAgreement as RaterAgreement
 from .alignment.agreement import align as align
+from .alignment.candidate_orders import OrderedCase as OrderedCase
+from .alignment.candidate_orders import OrderVerdicts as OrderVerdicts
+from .alignment.candidate_orders import check_orders as check_orders
+from .alignment.candidate_orders import read_orders as read_orders
+from .alignment.candidate_orders import usable_text_metrics as usable_text_metrics
 from .alignment.failures import CategoryMean as CategoryMean
 from .alignment.failures import FailureModes as FailureModes
 from .alignment.failures import FailureRun as FailureRun
@@ -14,11 +19,6 @@ from .alignment.failures import run_failure_modes as run_failure_modes
 from .alignment.fitted import CompositeFit as CompositeFit
 from .alignment.fitted import fit_composite as fit_composite
 from .alignment.metric_values import split_values as split_values
-from .alignment.orders import OrderedCase as OrderedCase
-from .alignment.orders import OrderVerdicts as OrderVerdicts
-from .alignment.orders import check_orders as check_orders
-from .alignment.orders import read_orders as read_orders
-from .alignment.orders import usable_text_metrics as usable_text_metrics
 from .alignment.pairwise import RankingAgreement as RankingAgreement
 from .alignment.rated_pairs import MEANINGS as MEANINGS
 from .alignment.rated_pairs import RatedPairs as RatedPairs

@@ -31,7 +31,7 @@ from vlscore.perturb import (
     perturbations_of,
     remove_sentences,
 )
-from vlscore.training.sentences import (
+from vlscore.training.equal_sentences import (
     Content,
     Place,
     SentenceTable,

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
-from vlscore.data.datasets.dataset import (
+from vlscore.data.datasets.dataset_base import (
     DAMAGED,
     INCOMPLETE,
     SECTIONS,

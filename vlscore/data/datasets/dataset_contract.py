@@ -6,7 +6,7 @@ The checks need files: a small folder in the data set's layout, which a test mak
 from collections.abc import Callable
 from pathlib import Path
 
-from vlscore.data.datasets.dataset import SECTIONS, DatasetStudy, Omission
+from vlscore.data.datasets.dataset_base import SECTIONS, DatasetStudy, Omission
 from vlscore.data.datasets.dataset_reading import DatasetReading, read_dataset
 from vlscore.data.datasets.registry import DATASETS, AnyDataset, find_dataset
 from vlscore.errors import BrokenContract, InvalidTable

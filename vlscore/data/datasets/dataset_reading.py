@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from vlscore.data.datasets.dataset import (
+from vlscore.data.datasets.dataset_base import (
     ALL_ABSENT,
     FILM_ABSENT,
     NO_IMAGE,

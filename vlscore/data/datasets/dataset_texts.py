@@ -1,6 +1,6 @@
 """Sections of reports that are published as one text."""
 
-from vlscore.data.datasets.dataset import SECTIONS, sections_present
+from vlscore.data.datasets.dataset_base import SECTIONS, sections_present
 from vlscore.data.reports import split_sections
 
 

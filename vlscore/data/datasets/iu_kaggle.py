@@ -8,7 +8,7 @@ films in `images/images_normalized/`.
 
 from collections.abc import Iterator
 
-from vlscore.data.datasets.dataset import (
+from vlscore.data.datasets.dataset_base import (
     DAMAGED,
     INCOMPLETE,
     Dataset,

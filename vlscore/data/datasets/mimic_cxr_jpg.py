@@ -8,7 +8,7 @@ The layout is described on PhysioNet (mimic-cxr-jpg 2.0.0 and 2.1.0, Johnson et 
 
 from collections.abc import Iterator, Mapping
 
-from vlscore.data.datasets.dataset import DatasetStudy, Omission
+from vlscore.data.datasets.dataset_base import DatasetStudy, Omission
 from vlscore.data.datasets.dataset_files import DatasetFiles
 from vlscore.data.datasets.mimic_cxr import METADATA, MimicCxr, film_path, studies_of
 

@@ -13,7 +13,7 @@ out.
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from vlscore.data.datasets.dataset import (
+from vlscore.data.datasets.dataset_base import (
     DAMAGED,
     INCOMPLETE,
     OTHER_PROJECTION,

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from vlscore.core import atomic_write
-from vlscore.data.datasets.dataset import DAMAGED, DatasetStudy, Film, Omission
+from vlscore.data.datasets.dataset_base import DAMAGED, DatasetStudy, Film, Omission
 from vlscore.errors import UnreadableImage
 
 # A side that was rounded by a pixel does not count as squeezed.

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from vlscore.data.datasets.dataset import (
+from vlscore.data.datasets.dataset_base import (
     DAMAGED,
     INCOMPLETE,
     Dataset,

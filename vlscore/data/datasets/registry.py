@@ -3,7 +3,7 @@
 from typing import Any
 
 from vlscore.core import Registry
-from vlscore.data.datasets.dataset import Dataset
+from vlscore.data.datasets.dataset_base import Dataset
 from vlscore.errors import InvalidSetting
 
 AnyDataset = str | Dataset | type[Dataset]

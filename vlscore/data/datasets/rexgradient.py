@@ -11,7 +11,7 @@ published as `deid_png.part00`, ...; joined and unpacked they are the folder `de
 from collections.abc import Iterator
 from typing import Any
 
-from vlscore.data.datasets.dataset import (
+from vlscore.data.datasets.dataset_base import (
     DAMAGED,
     INCOMPLETE,
     Dataset,

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from vlscore.data.datasets.dataset import (
+from vlscore.data.datasets.dataset_base import (
     DAMAGED,
     INCOMPLETE,
     SECTIONS,

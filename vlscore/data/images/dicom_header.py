@@ -10,10 +10,7 @@ import os
 import re
 import zlib
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, cast
-
-from pydicom import Dataset, dcmread
-from pydicom.uid import MediaStorageDirectoryStorage
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, cast
 
 from vlscore.data.images.file_formats import (
     JPEG,
@@ -37,6 +34,9 @@ from vlscore.data.images.policy import (
 )
 from vlscore.data.images.radiograph import check_size
 from vlscore.errors import UnreadableImage
+
+if TYPE_CHECKING:
+    from pydicom import Dataset
 
 GREY = ("MONOCHROME1", "MONOCHROME2")
 COLOUR = ("RGB", "YBR_FULL", "YBR_FULL_422", "YBR_RCT", "YBR_ICT", "PALETTE COLOR")
@@ -65,7 +65,7 @@ _HEADER_ALLOWANCE = 64 * 1024 * 1024
 _DEFLATED_STEP, _INFLATED_STEP = 16 * 1024, 1024 * 1024
 
 
-def read_header(stream: BinaryIO, policy: ImagePolicy, name: str, **how: Any) -> Dataset:
+def read_header(stream: BinaryIO, policy: ImagePolicy, name: str, **how: Any) -> "Dataset":
     """Read the data set of a file, its pixel data still encoded.
 
     Args:
@@ -76,6 +76,8 @@ def read_header(stream: BinaryIO, policy: ImagePolicy, name: str, **how: Any) ->
     most = 8 * policy.max_pixels + _HEADER_ALLOWANCE
     # pydicom accepts any object with these methods as a file.
     measured = cast(BinaryIO, _MeasuredStream(stream, most, name))
+    from pydicom import dcmread  # slow to import, and PNG files need none of it
+
     return dcmread(measured, force=True, **how)
 
 
@@ -120,7 +122,7 @@ def _inflates_beyond(deflated: bytes, most: int) -> bool:
     return inflated > most
 
 
-def require_radiograph(dataset: Dataset, policy: ImagePolicy, name: str) -> None:
+def require_radiograph(dataset: "Dataset", policy: ImagePolicy, name: str) -> None:
     """Refuse an image whose header says that it is no chest radiograph, unless accepted."""
     if policy.other_modalities == "accept":
         return
@@ -146,7 +148,7 @@ def _other_part(part: str) -> str | None:
     return max((word for word in _NOT_CHEST if word in part), key=len, default=None)
 
 
-def _body_part(dataset: Dataset) -> str | None:
+def _body_part(dataset: "Dataset") -> str | None:
     part = short_code(dataset, "BodyPartExamined")
     regions = dataset.get("AnatomicRegionSequence")
     if part is None and regions:
@@ -154,7 +156,7 @@ def _body_part(dataset: Dataset) -> str | None:
     return part
 
 
-def require_pixels(dataset: Dataset, policy: ImagePolicy, name: str) -> None:
+def require_pixels(dataset: "Dataset", policy: ImagePolicy, name: str) -> None:
     """Refuse files without a picture, with an unknown kind of picture, or too large."""
     if _is_directory(dataset):
         raise UnreadableImage(f"{name}: is a DICOMDIR, an index of other files; give one of those")
@@ -180,12 +182,14 @@ def require_pixels(dataset: Dataset, policy: ImagePolicy, name: str) -> None:
     check_size((rows, columns), policy, name)
 
 
-def _is_directory(dataset: Dataset) -> bool:
+def _is_directory(dataset: "Dataset") -> bool:
+    from pydicom.uid import MediaStorageDirectoryStorage
+
     meta = getattr(dataset, "file_meta", {})
     return bool(meta.get("MediaStorageSOPClassUID") == MediaStorageDirectoryStorage)
 
 
-def chosen_frame(dataset: Dataset, policy: ImagePolicy, name: str) -> int:
+def chosen_frame(dataset: "Dataset", policy: ImagePolicy, name: str) -> int:
     """Return the index of the frame to read. Raises: UnreadableImage if the policy must name it."""
     count = frames(dataset)
     if count == 1:
@@ -200,22 +204,22 @@ def chosen_frame(dataset: Dataset, policy: ImagePolicy, name: str) -> int:
     return policy.frame
 
 
-def frames(dataset: Dataset) -> int:
+def frames(dataset: "Dataset") -> int:
     """Return the number of frames in the file."""
     return max(1, int(dataset.get("NumberOfFrames") or 1))
 
 
-def photometric(dataset: Dataset) -> str | None:
+def photometric(dataset: "Dataset") -> str | None:
     """Return the photometric interpretation as stored, e.g. "MONOCHROME2"."""
     return short_code(dataset, "PhotometricInterpretation")
 
 
-def bits_stored(dataset: Dataset) -> int:
+def bits_stored(dataset: "Dataset") -> int:
     """Return the number of bits of a stored value that belong to the picture."""
     return int(dataset.get("BitsStored") or dataset.get("BitsAllocated") or 8)
 
 
-def pixel_spacing(dataset: Dataset) -> tuple[float, float] | None:
+def pixel_spacing(dataset: "Dataset") -> tuple[float, float] | None:
     """Return (row, column) spacing in millimetres, of the body or else of the detector."""
     for keyword in ("PixelSpacing", "ImagerPixelSpacing"):
         try:

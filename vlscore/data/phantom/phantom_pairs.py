@@ -21,7 +21,6 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
 
 from vlscore.core import atomic_write
 from vlscore.data.phantom.render import render
@@ -247,6 +246,8 @@ def write_dataset(
 
 def write_png(path: Path, picture: NDArray[np.uint16]) -> None:
     """Write a 12-bit picture as a 16-bit PNG, its values in the high bits."""
+    from PIL import Image  # reports alone need no pictures
+
     with atomic_write(path, "wb") as stream:
         Image.fromarray(picture << 4).save(stream, format="PNG")
 

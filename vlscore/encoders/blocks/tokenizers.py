@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import torch
-from open_clip.tokenizer import SimpleTokenizer, get_clean_fn
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 from torch import Tensor
 from torch.nn.functional import pad as nn_pad
@@ -243,6 +242,8 @@ class JsonTokenizer:
             self.pad = padding["pad_id"]
         self._separator = self._id_of(settings.get("sep_token")) if strip_sep_token else None
         self.context = context
+        from open_clip.tokenizer import get_clean_fn  # imports timm and transformers
+
         self._clean: Callable[[str], str] = get_clean_fn(clean)
         self.digest = hashlib.sha256(
             f"{text}\n{context} {clean} {self.pad} {self._separator}".encode()
@@ -314,6 +315,8 @@ class ClipTokenizer:
         if vocabulary is not None:
             _check_merges(vocabulary)
             options["bpe_path"] = str(vocabulary)
+        from open_clip.tokenizer import SimpleTokenizer  # imports timm and transformers
+
         self._bpe = SimpleTokenizer(**options)
         self.context = context
         self.digest = hashlib.sha256(
