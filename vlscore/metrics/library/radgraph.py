@@ -8,14 +8,13 @@ tokens of relations in "complete". `combined` equals evaluate_radgraph of CXR-Re
 
 from collections.abc import Hashable
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from vlscore.metrics.batch import Batch, Computed
 from vlscore.metrics.library.chexbert import PRECISION
 from vlscore.metrics.metric import Metric, Output, Parameter
-from vlscore.metrics.networks.radgraph_network import Entity, RadGraphAnnotation
 from vlscore.metrics.provider import (
     LocalWeightsProvider,
     name_and_digest,
@@ -25,10 +24,13 @@ from vlscore.metrics.provider import (
     weights_place,
 )
 
+if TYPE_CHECKING:
+    from vlscore.metrics.networks.radgraph_network import Entity, RadGraphAnnotation
+
 Level = Literal["simple", "partial", "complete"]
 
 
-def reward(candidate: RadGraphAnnotation, reference: RadGraphAnnotation, level: Level) -> float:
+def reward(candidate: "RadGraphAnnotation", reference: "RadGraphAnnotation", level: Level) -> float:
     """Compute the F1 of two annotations; 0 if either has no entity.
 
     Args:
@@ -41,7 +43,7 @@ def reward(candidate: RadGraphAnnotation, reference: RadGraphAnnotation, level: 
 
 
 def combined(
-    candidate: RadGraphAnnotation, reference: RadGraphAnnotation
+    candidate: "RadGraphAnnotation", reference: "RadGraphAnnotation"
 ) -> tuple[float, float, float]:
     """Compute the mean of the F1 of entities and the F1 of relations, and both.
 
@@ -66,7 +68,7 @@ def f1(candidate: set[Hashable], reference: set[Hashable]) -> float:
     return 2 * precision * recall / (precision + recall)
 
 
-def _facts(annotation: RadGraphAnnotation, level: Level) -> set[Hashable]:
+def _facts(annotation: "RadGraphAnnotation", level: Level) -> set[Hashable]:
     if level == "simple":
         return {_named(entity) for entity in annotation.entities}
     if level == "partial":
@@ -81,7 +83,7 @@ def _facts(annotation: RadGraphAnnotation, level: Level) -> set[Hashable]:
     return facts
 
 
-def _relations(annotation: RadGraphAnnotation) -> set[Hashable]:
+def _relations(annotation: "RadGraphAnnotation") -> set[Hashable]:
     return {
         (_named(entity), _named(annotation.entities[target]), label)
         for entity in annotation.entities
@@ -89,7 +91,7 @@ def _relations(annotation: RadGraphAnnotation) -> set[Hashable]:
     }
 
 
-def _named(entity: Entity) -> tuple[str, str]:
+def _named(entity: "Entity") -> tuple[str, str]:
     return entity.tokens, entity.label
 
 
