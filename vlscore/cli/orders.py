@@ -5,11 +5,14 @@ from typing import Annotated
 
 import typer
 
-from vlscore.cli.options import OUTPUT, JsonOption, QuietOption
+from vlscore.cli.option_groups import PrintOptions, grouped
+from vlscore.cli.options import OUTPUT
 from vlscore.cli.output import terminal_width
 
 
+@grouped()
 def orders(
+    *,
     cases: Annotated[
         Path,
         typer.Argument(help="Cases with their order: RadJudge's radjudge.json.", metavar="CASES"),
@@ -35,8 +38,7 @@ def orders(
             rich_help_panel=OUTPUT,
         ),
     ] = None,
-    quiet: QuietOption = False,
-    as_json: JsonOption = False,
+    printing: PrintOptions,
 ) -> None:
     """Show which of some small cases each metric puts in the right order.
 
@@ -56,14 +58,14 @@ def orders(
     if out is not None:
         with atomic_write(out) as stream:
             stream.write(markdown(tables, []))
-    if as_json:
+    if printing.as_json:
         content = {
             "cases": [case.id for case in found.cases],
             "passed": found.passed,
         }
         typer.echo(json.dumps(content, indent=2, ensure_ascii=False))
-    elif not quiet:
+    elif not printing.quiet:
         for table in tables:
             typer.echo(table.text(terminal_width()) + "\n")
     if out is not None:
-        typer.echo(f"wrote {out}", err=as_json)
+        typer.echo(f"wrote {out}", err=printing.as_json)
