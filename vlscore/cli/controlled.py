@@ -15,7 +15,15 @@ from vlscore.cli.option_groups import (
     SectionOptions,
     grouped,
 )
-from vlscore.cli.options import TABLE, IdColumnOption, OutOption, ResamplesOption, names_of
+from vlscore.cli.options import (
+    TABLE,
+    IdColumnOption,
+    OutOption,
+    ResamplesOption,
+    TextColumnOption,
+    names_of,
+    option,
+)
 from vlscore.cli.output import (
     SHOWN_FAILURES,
     echo,
@@ -30,7 +38,7 @@ if TYPE_CHECKING:
     from vlscore.data import ReportTable
     from vlscore.evaluation import ControlledRun, LabelledSentences, Sampling
 
-SourceOption = Annotated[
+SourceArgument = Annotated[
     Path,
     typer.Argument(
         help="Table of reports; or, with --labelled, of sentences with labels.",
@@ -45,45 +53,42 @@ class SentenceOptions:
 
     metrics: Annotated[
         list[str] | None,
-        typer.Option(
-            "--metrics",
-            "-m",
-            metavar="NAMES",
-            help="Metrics of texts, with commas between them; repeatable. "
+        option(
+            "--metrics -m",
+            "Metrics of texts, with commas between them; repeatable. "
             "text, image and bleu are groups; `vlscore metrics` lists all.",
+            "NAMES",
             show_default="bleu-4,rouge-l,findings-f1",
         ),
     ] = None
     labelled: Annotated[
         bool,
-        typer.Option(
+        option(
             "--labelled",
-            help="REPORTS has one sentence a row and one column an observation: 1 stated, 0 "
+            "REPORTS has one sentence a row and one column an observation: 1 stated, 0 "
             "denied, -1 uncertain, empty where it is not mentioned.",
-            show_default=False,
         ),
     ] = False
     observations: Annotated[
         str,
-        typer.Option(
+        option(
             "--observations",
-            metavar="NAMES",
-            help="With commas between them. Default: six of CheXpert's, or all columns that have "
+            "With commas between them. Default: six of CheXpert's, or all columns that have "
             "the name of one.",
-            show_default=False,
+            "NAMES",
         ),
     ] = ""
     references: Annotated[
-        int, typer.Option(min=2, metavar="N", help="Most references behind a number.")
+        int, option("--references", "Most references behind a number.", "N", min=2)
     ] = 50
     candidates: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Most candidates for each reference.")
+        int, option("--candidates", "Most candidates for each reference.", "N", min=1)
     ] = 20
-    reports: Annotated[
-        int, typer.Option("--reports", min=1, metavar="N", help="Most reports of the stress test.")
-    ] = 200
+    reports: Annotated[int, option("--reports", "Most reports of the stress test.", "N", min=1)] = (
+        200
+    )
     resamples: ResamplesOption = 1000
-    seed: Annotated[int, typer.Option(metavar="N", help="Of everything random.")] = 0
+    seed: Annotated[int, option("--seed", "Of everything random.", "N")] = 0
 
     @property
     def named(self) -> tuple[str, ...] | None:
@@ -102,21 +107,10 @@ class SentenceColumnOptions:
     """Columns of the table."""
 
     id_column: IdColumnOption = "id"
-    text_column: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Column with the report. Default: report, text or reference; else findings and "
-            "impression.",
-            show_default=False,
-            rich_help_panel=TABLE,
-        ),
-    ] = None
+    text_column: TextColumnOption = None
     sentence_column: Annotated[
         str,
-        typer.Option(
-            metavar="NAME", help="Column with the sentence, of --labelled.", rich_help_panel=TABLE
-        ),
+        option("--sentence-column", "Column with the sentence, of --labelled.", "NAME", TABLE),
     ] = "sentence"
 
     def read(self, source: Path, sentences: SentenceOptions) -> "LabelledSentences | ReportTable":
@@ -135,7 +129,7 @@ class SentenceColumnOptions:
 @grouped("C", "workers", "reference_section", "candidate_section")
 def controlled(
     *,
-    source: SourceOption,
+    source: SourceArgument,
     out: OutOption,
     sentences: SentenceOptions,
     columns: SentenceColumnOptions,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vlscore.cli.option_groups import PrintOptions, RunOptions, grouped
-from vlscore.cli.options import OUTPUT, names_of
+from vlscore.cli.options import OUTPUT, names_of, option
 from vlscore.cli.output import say_of_run, terminal_width
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from vlscore.stats import TextTable
 
 
-NameOption = Annotated[
+NameArgument = Annotated[
     str | None,
     typer.Argument(
         help="Data set, or package.module:Class. Without it, all names are listed.",
@@ -23,7 +23,7 @@ NameOption = Annotated[
         show_default=False,
     ),
 ]
-FolderOption = Annotated[
+FolderArgument = Annotated[
     Path | None,
     typer.Argument(
         help="Folder with its files as they are published, or its single file.",
@@ -33,14 +33,12 @@ FolderOption = Annotated[
 ]
 OutOption = Annotated[
     Path | None,
-    typer.Option(
-        "--out",
-        "-o",
-        metavar="TABLE",
-        help="Table to write: .parquet, .jsonl or .csv. {split} in its name makes one table "
+    option(
+        "--out -o",
+        "Table to write: .parquet, .jsonl or .csv. {split} in its name makes one table "
         "for each part, as in iu_{split}.parquet.",
-        show_default=False,
-        rich_help_panel=OUTPUT,
+        "TABLE",
+        OUTPUT,
     ),
 ]
 
@@ -51,60 +49,47 @@ class DatasetOptions:
 
     films: Annotated[
         Path | None,
-        typer.Option(
-            "--films",
-            metavar="FOLDER",
-            help="Folder of the films, where they lie apart.",
-            show_default=False,
-        ),
+        option("--films", "Folder of the films, where they lie apart.", "FOLDER"),
     ] = None
     reports: Annotated[
         Path | None,
-        typer.Option(
-            "--reports",
-            metavar="PATH",
-            help="Folder or .zip of the reports, where they lie apart (MIMIC-CXR).",
-            show_default=False,
+        option(
+            "--reports", "Folder or .zip of the reports, where they lie apart (MIMIC-CXR).", "PATH"
         ),
     ] = None
     split: Annotated[
         str,
-        typer.Option(
+        option(
             "--split",
-            metavar="NAMES",
-            help="Parts that are wanted, with commas: train, validate, test. Default: everything.",
-            show_default=False,
+            "Parts that are wanted, with commas: train, validate, test. Default: everything.",
+            "NAMES",
         ),
     ] = ""
     proportions: Annotated[
         Path | None,
-        typer.Option(
+        option(
             "--proportions",
-            metavar="FOLDER",
-            help="Write copies of films that were squeezed to a square, with their original "
+            "Write copies of films that were squeezed to a square, with their original "
             "proportions, to this folder; the table names the copies.",
-            show_default=False,
+            "FOLDER",
         ),
     ] = None
     texts_only: Annotated[
         bool,
-        typer.Option("--texts-only", help="Keep studies without a film.", show_default=False),
+        option("--texts-only", "Keep studies without a film."),
     ] = False
     no_check: Annotated[
         bool,
-        typer.Option(
-            "--no-check",
-            help="Take the films' paths as they are published, without a look at the disk.",
-            show_default=False,
+        option(
+            "--no-check", "Take the films' paths as they are published, without a look at the disk."
         ),
     ] = False
     relative: Annotated[
         bool,
-        typer.Option(
+        option(
             "--relative",
-            help="Write paths from the films' folder on, to be given as --image-root later.",
-            show_default=False,
-            rich_help_panel=OUTPUT,
+            "Write paths from the films' folder on, to be given as --image-root later.",
+            panel=OUTPUT,
         ),
     ] = False
 
@@ -112,8 +97,8 @@ class DatasetOptions:
 @grouped("overwrite")
 def dataset(
     *,
-    name: NameOption = None,
-    folder: FolderOption = None,
+    name: NameArgument = None,
+    folder: FolderArgument = None,
     out: OutOption = None,
     chosen: DatasetOptions,
     running: RunOptions,

@@ -12,7 +12,7 @@ from vlscore.cli.option_groups import (
     RunOptions,
     grouped,
 )
-from vlscore.cli.options import RATINGS_HELP, LayoutOption, OutOption
+from vlscore.cli.options import RATINGS_HELP, LayoutOption, OutOption, option
 from vlscore.cli.output import SHOWN_FAILURES, echo, say_of_failures, say_of_run, terminal_width
 
 
@@ -23,7 +23,7 @@ def failure_modes(
     out: OutOption,
     rate: Annotated[
         float,
-        typer.Option("--rate", metavar="NUMBER", help="False discovery rate of the tests."),
+        option("--rate", "False discovery rate of the tests.", "NUMBER"),
     ] = 0.01,
     layout: LayoutOption = None,
     bootstrap: BootstrapOptions,

@@ -7,14 +7,21 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vlscore.cli.option_groups import PrintOptions, RunOptions, SectionOptions, grouped
-from vlscore.cli.options import TABLE, TABLE_HELP, IdColumnOption, OutOption
+from vlscore.cli.options import (
+    TABLE,
+    TABLE_HELP,
+    IdColumnOption,
+    OutOption,
+    TextColumnOption,
+    option,
+)
 from vlscore.cli.output import echo, say_of_failures, say_of_run, stopping, terminal_width
 
 if TYPE_CHECKING:
     from vlscore.findings import LabelPolicy
 
 FormatOption = Annotated[
-    str, typer.Option(metavar="NAME", help="Of the labels and findings: csv or jsonl.")
+    str, option("--format", "Of the labels and findings: csv or jsonl.", "NAME")
 ]
 
 
@@ -24,26 +31,28 @@ class LabelOptions:
 
     uncertain: Annotated[
         str,
-        typer.Option(
-            metavar="NAME",
-            help="What an uncertain label becomes: keep (-1; compared as positive), positive, "
+        option(
+            "--uncertain",
+            "What an uncertain label becomes: keep (-1; compared as positive), positive, "
             "negative, or ignored (empty; not compared).",
+            "NAME",
         ),
     ] = "keep"
     against: Annotated[
         Path | None,
-        typer.Option(
-            metavar="PATH",
-            help="Table of labels to compare with: ids, and one column a label with 1, 0, -1 or "
+        option(
+            "--against",
+            "Table of labels to compare with: ids, and one column a label with 1, 0, -1 or "
             "nothing, as the CheXpert labeller writes it.",
-            show_default=False,
+            "PATH",
         ),
     ] = None
     unmentioned: Annotated[
         str,
-        typer.Option(
-            metavar="NAME",
-            help="What an empty label of --against is compared as: negative, or ignored.",
+        option(
+            "--unmentioned",
+            "What an empty label of --against is compared as: negative, or ignored.",
+            "NAME",
         ),
     ] = "negative"
 
@@ -59,23 +68,14 @@ class LabelColumnOptions:
     """Columns of the reports, and of the labels to compare with."""
 
     id_column: IdColumnOption = "id"
-    text_column: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Column with the report. Default: report, text or reference; else findings and "
-            "impression.",
-            show_default=False,
-            rich_help_panel=TABLE,
-        ),
-    ] = None
+    text_column: TextColumnOption = None
     against_id_column: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Column of --against with the ids. Default: id or study_id.",
-            show_default=False,
-            rich_help_panel=TABLE,
+        option(
+            "--against-id-column",
+            "Column of --against with the ids. Default: id or study_id.",
+            "NAME",
+            TABLE,
         ),
     ] = None
 

@@ -12,23 +12,22 @@ from vlscore.cli.option_groups import (
     TableOptions,
     grouped,
 )
-from vlscore.cli.options import TABLE, TABLE_HELP, OutOption
+from vlscore.cli.options import TABLE, TABLE_HELP, OutOption, option
 from vlscore.cli.output import say_of_failures, say_of_run, stopping, terminal_width
 
 AgeColumnOption = Annotated[
     str,
-    typer.Option(
-        metavar="NAME",
-        help="Column with the age, in years or as DICOM writes it; used where there is one.",
-        rich_help_panel=TABLE,
+    option(
+        "--age-column",
+        "Column with the age, in years or as DICOM writes it; used where there is one.",
+        "NAME",
+        TABLE,
     ),
 ]
 IndicationColumnOption = Annotated[
     str,
-    typer.Option(
-        metavar="NAME",
-        help="Column with the indication; used where there is one.",
-        rich_help_panel=TABLE,
+    option(
+        "--indication-column", "Column with the indication; used where there is one.", "NAME", TABLE
     ),
 ]
 

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from vlscore.cli.option_groups import PrintOptions, grouped
-from vlscore.cli.options import OUTPUT
+from vlscore.cli.options import OUTPUT, option
 from vlscore.cli.output import terminal_width
 
 
@@ -19,24 +19,15 @@ def orders(
     ],
     metrics: Annotated[
         str | None,
-        typer.Option(
-            "--metrics",
-            "-m",
-            metavar="NAMES",
-            help="Metrics of texts, with commas between them. Default: all free ones that can run.",
-            show_default=False,
+        option(
+            "--metrics -m",
+            "Metrics of texts, with commas between them. Default: all free ones that can run.",
+            "NAMES",
         ),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="PATH",
-            help="File for the tables, Markdown.",
-            show_default=False,
-            rich_help_panel=OUTPUT,
-        ),
+        option("--out -o", "File for the tables, Markdown.", "PATH", OUTPUT),
     ] = None,
     printing: PrintOptions,
 ) -> None:

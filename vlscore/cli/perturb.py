@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vlscore.cli.option_groups import PrintOptions, RunOptions, grouped
-from vlscore.cli.options import TABLE, TABLE_HELP, IdColumnOption, OutOption, names_of
+from vlscore.cli.options import (
+    TABLE_HELP,
+    IdColumnOption,
+    OutOption,
+    TextColumnOption,
+    names_of,
+    option,
+)
 from vlscore.cli.output import echo, say_of_failures, stopping, terminal_width
 
 if TYPE_CHECKING:
@@ -33,48 +40,32 @@ def _list_kinds(wanted: bool) -> None:
 class ChangeOptions:
     """Which changes are made, and of what."""
 
-    seed: Annotated[int, typer.Option(metavar="N", help="Decides every choice.")] = 0
+    seed: Annotated[int, option("--seed", "Decides every choice.", "N")] = 0
     kinds: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAMES",
-            help='Separated by commas, as in "remove-pathology,change-location". Default: all.',
-            show_default=False,
+        option(
+            "--kinds",
+            'Separated by commas, as in "remove-pathology,change-location". Default: all.',
+            "NAMES",
         ),
     ] = None
     per_report: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Most changes of each kind from one report.")
+        int, option("--per-report", "Most changes of each kind from one report.", "N", min=1)
     ] = 1
     standard_normal: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Text file with the report that stands for normal ones. Default: made from the "
+        option(
+            "--standard-normal",
+            "Text file with the report that stands for normal ones. Default: made from the "
             "table's own most common normal sentences.",
-            show_default=False,
+            "FILE",
         ),
     ] = None
 
 
-TextColumnOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME",
-        help="Column with the report. Default: report, text or reference; else findings and "
-        "impression.",
-        show_default=False,
-        rich_help_panel=TABLE,
-    ),
-]
 ListKindsOption = Annotated[
     bool,
-    typer.Option(
-        "--list-kinds",
-        callback=_list_kinds,
-        is_eager=True,
-        help="Print the kinds and exit.",
-        show_default=False,
-    ),
+    option("--list-kinds", "Print the kinds and exit.", callback=_list_kinds, is_eager=True),
 ]
 
 

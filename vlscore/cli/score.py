@@ -5,8 +5,6 @@ import warnings
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from vlscore.cli.option_groups import (
     EncoderOptions,
     PrintOptions,
@@ -15,31 +13,26 @@ from vlscore.cli.option_groups import (
     SectionOptions,
     grouped,
 )
+from vlscore.cli.options import option
 from vlscore.cli.output import echo, say_of_encoder
 
 
 @grouped("batch_size", "workers", "quiet")
 def score(
     *,
-    candidate: Annotated[
-        str, typer.Option("--candidate", "-g", metavar="TEXT", help="Generated report.")
-    ],
+    candidate: Annotated[str, option("--candidate -g", "Generated report.", "TEXT")],
     image: Annotated[
         list[Path] | None,
-        typer.Option("--image", "-i", metavar="PATH", help="Image; repeat for several views."),
+        option("--image -i", "Image; repeat for several views.", "PATH"),
     ] = None,
-    reference: Annotated[
-        str | None, typer.Option("--reference", "-r", metavar="TEXT", help="Reference report.")
-    ] = None,
+    reference: Annotated[str | None, option("--reference -r", "Reference report.", "TEXT")] = None,
     metrics: Annotated[
         list[str] | None,
-        typer.Option(
-            "--metrics",
-            "--similarity",
-            "-m",
-            metavar="NAMES",
-            help="Metrics with commas between them; repeatable. "
+        option(
+            "--metrics --similarity -m",
+            "Metrics with commas between them; repeatable. "
             "text, image and bleu are groups; `vlscore metrics` lists all.",
+            "NAMES",
             show_default="vlscore",
         ),
     ] = None,
