@@ -281,13 +281,6 @@ def column_names(**names: str) -> "ColumnNames":
     return ColumnNames.of_options(**names)
 
 
-def text_policy(section: str, reference: str | None = None, candidate: str | None = None) -> Any:
-    """A TextPolicy from the three options of sections."""
-    from vlscore.data import TextPolicy
-
-    return TextPolicy(section, candidate_section=candidate, reference_section=reference)
-
-
 def worker_count(workers: int | None, sharing: int = 1) -> int:
     """Processes that decode: as asked for, else one for each usable core, at most 16.
 
