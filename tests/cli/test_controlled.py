@@ -36,7 +36,7 @@ def test_ctrl_c_says_that_nothing_was_kept_and_asks_for_no_folder(command, tmp_p
 
 def test_batches_and_cache_are_as_in_other_commands(command, tmp_path, monkeypatch):
     asked = {}
-    monkeypatch.setattr("vlscore.cli.controlled.make_scorer", lambda *_, **o: asked.update(o))
+    monkeypatch.setattr("vlscore.cli.options.make_scorer", lambda *_, **o: asked.update(o))
     monkeypatch.setattr("vlscore.evaluation.run_controlled", _interrupt)
     table = tmp_path / "reports.csv"
     table.write_text("id,report\nr,Clear lungs.\n")

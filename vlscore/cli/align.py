@@ -33,6 +33,7 @@ from vlscore.cli.options import (
     column_names,
     named_path,
     names_of,
+    option,
 )
 from vlscore.cli.output import (
     SHOWN_FAILURES,
@@ -52,30 +53,28 @@ if TYPE_CHECKING:
 
 MeaningOption = Annotated[
     str,
-    typer.Option(
+    option(
         "--ratings-are",
-        metavar="NAME",
-        help="What a table's ratings say: errors (more is worse), quality (more is better), "
+        "What a table's ratings say: errors (more is worse), quality (more is better), "
         "ranks (1 is the best candidate of its study).",
+        "NAME",
     ),
 ]
 FitOption = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--fit",
-        metavar="RATING",
-        help='Also fit a composite of the computed metrics to a rating, as in "total errors"; '
+        'Also fit a composite of the computed metrics to a rating, as in "total errors"; '
         "--metrics composite:FOLDER/composite.json then is a metric.",
-        show_default=False,
+        "RATING",
     ),
 ]
 CandidatesOption = Annotated[
     str,
-    typer.Option(
+    option(
         "--candidates",
-        metavar="NAMES",
-        help="Candidates that are looked at, with commas, as one generator. Default: all.",
-        show_default=False,
+        "Candidates that are looked at, with commas, as one generator. Default: all.",
+        "NAMES",
     ),
 ]
 
@@ -86,32 +85,29 @@ class AlignedOptions:
 
     metrics: Annotated[
         list[str] | None,
-        typer.Option(
-            "--metrics",
-            "-m",
-            metavar="NAMES",
-            help="Metrics to compute, with commas between them; repeatable. "
+        option(
+            "--metrics -m",
+            "Metrics to compute, with commas between them; repeatable. "
             "text, image and bleu are groups; `vlscore metrics` lists all. "
             "name.value is another of a metric's numbers, as findings-f1.recall. Default: "
             "vlscore, or none with --values.",
-            show_default=False,
+            "NAMES",
         ),
     ] = None
     values: Annotated[
         Path | None,
-        typer.Option(
+        option(
             "--values",
-            metavar="PATH",
-            help="Table of values computed elsewhere: study_id, candidate_id, one column a metric.",
+            "Table of values computed elsewhere: study_id, candidate_id, one column a metric.",
+            "PATH",
         ),
     ] = None
     lower_is_better: Annotated[
         str,
-        typer.Option(
+        option(
             "--lower-is-better",
-            metavar="NAMES",
-            help="Columns of --values, with commas, of which smaller values are better.",
-            show_default=False,
+            "Columns of --values, with commas, of which smaller values are better.",
+            "NAMES",
         ),
     ] = ""
 
@@ -136,22 +132,21 @@ class RatedTextOptions:
     image_root: ImageRootOption = None
     studies: Annotated[
         Path | None,
-        typer.Option(
+        option(
             "--studies",
-            metavar="STUDIES",
-            help="Table with the studies' ids and images, where RATINGS names no images.",
-            rich_help_panel=TABLE,
+            "Table with the studies' ids and images, where RATINGS names no images.",
+            "STUDIES",
+            TABLE,
         ),
     ] = None
     reports: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
             "--reports",
-            metavar="NAME=TABLE",
-            help="Table, or ReXrank's manifest, with the reports of the candidate NAME and their "
+            "Table, or ReXrank's manifest, with the reports of the candidate NAME and their "
             "references, where RATINGS has no reports. Once a candidate.",
-            show_default=False,
-            rich_help_panel=TABLE,
+            "NAME=TABLE",
+            TABLE,
         ),
     ] = None
     id_column: IdColumnOption = "id"

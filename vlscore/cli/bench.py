@@ -16,16 +16,16 @@ from vlscore.cli.option_groups import (
     TableOptions,
     grouped,
 )
+from vlscore.cli.options import option
 from vlscore.cli.output import echo, say_of_encoder, terminal_width
 
 MetricsOption = Annotated[
     list[str] | None,
-    typer.Option(
-        "--metrics",
-        "-m",
-        metavar="NAMES",
-        help="Metrics with commas between them; repeatable. "
+    option(
+        "--metrics -m",
+        "Metrics with commas between them; repeatable. "
         "text, image and bleu are groups; `vlscore metrics` lists all.",
+        "NAMES",
         show_default="vlscore",
     ),
 ]
@@ -42,9 +42,7 @@ def bench(
             show_default=False,
         ),
     ] = None,
-    count: Annotated[
-        int, typer.Option("--count", "-n", min=1, metavar="N", help="Studies to measure.")
-    ] = 64,
+    count: Annotated[int, option("--count -n", "Studies to measure.", "N", min=1)] = 64,
     metrics: MetricsOption = None,
     columns: TableOptions,
     encoding: EncoderOptions,

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from vlscore.cli.options import option
 from vlscore.cli.output import GroupedCommand, echo
 
 app = typer.Typer(
@@ -61,13 +62,9 @@ def info() -> None:
 def prune(
     gib: Annotated[
         float | None,
-        typer.Option(
-            "--to", min=0.0, metavar="GIB", help="Keep so much at most.", show_default=False
-        ),
+        option("--to", "Keep so much at most.", "GIB", min=0.0),
     ] = None,
-    everything: Annotated[
-        bool, typer.Option("--all", help="Keep nothing: delete the files.", show_default=False)
-    ] = False,
+    everything: Annotated[bool, option("--all", "Keep nothing: delete the files.")] = False,
 ) -> None:
     """Throw away what was used longest ago.
 

@@ -16,7 +16,7 @@ from vlscore.cli.option_groups import (
     TableOptions,
     grouped,
 )
-from vlscore.cli.options import OUTPUT, TABLE_HELP
+from vlscore.cli.options import OUTPUT, TABLE_HELP, option
 from vlscore.cli.output import (
     SHOWN_FAILURES,
     echo,
@@ -32,21 +32,20 @@ if TYPE_CHECKING:
 
 OthersOption = Annotated[
     int,
-    typer.Option(
+    option(
         "--others",
-        min=0,
-        metavar="N",
-        help="Take as candidates so many references of other studies each, drawn at random, "
+        "Take as candidates so many references of other studies each, drawn at random, "
         "instead of the column of candidates.",
+        "N",
+        min=0,
     ),
 ]
 WriteCardOption = Annotated[
     bool,
-    typer.Option(
+    option(
         "--write-card",
-        help="Write C into card.json of the encoder's folder, the one that --weights names.",
-        show_default=False,
-        rich_help_panel=OUTPUT,
+        "Write C into card.json of the encoder's folder, the one that --weights names.",
+        panel=OUTPUT,
     ),
 ]
 
@@ -57,7 +56,7 @@ def calibrate(
     studies: Annotated[Path, typer.Argument(help=TABLE_HELP, metavar="STUDIES")],
     others: OthersOption = 0,
     seed: Annotated[
-        int, typer.Option(metavar="N", help="Of the others that are drawn, and of the bootstrap.")
+        int, option("--seed", "Of the others that are drawn, and of the bootstrap.", "N")
     ] = 0,
     table: TableOptions,
     encoding: EncoderOptions,

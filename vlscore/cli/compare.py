@@ -24,6 +24,7 @@ from vlscore.cli.options import (
     OutOption,
     PatientColumnOption,
     names_of,
+    option,
 )
 from vlscore.cli.output import (
     SHOWN_FAILURES,
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from vlscore.metrics import Scorer
 
 
-SystemsOption = Annotated[
+SystemsArgument = Annotated[
     list[str],
     typer.Argument(
         help="Tables of studies with candidates, one a system, or folders of finished "
@@ -59,61 +60,50 @@ class ComparedOptions:
 
     metrics: Annotated[
         list[str] | None,
-        typer.Option(
-            "--metrics",
-            "-m",
-            metavar="NAMES",
-            help="Metrics with commas between them; repeatable. "
+        option(
+            "--metrics -m",
+            "Metrics with commas between them; repeatable. "
             "text, image and bleu are groups; `vlscore metrics` lists all. Default: every "
             "free one that can run; of finished runs alone, those of the first.",
-            show_default=False,
+            "NAMES",
         ),
     ] = None
     text_only: Annotated[
         bool,
-        typer.Option(
-            "--text-only",
-            help="Metrics of texts alone: no encoder, no images.",
-            show_default=False,
-            rich_help_panel=READING,
-        ),
+        option("--text-only", "Metrics of texts alone: no encoder, no images.", panel=READING),
     ] = False
     baselines: Annotated[
         bool,
-        typer.Option(
+        option(
             "--baselines",
-            help="Put a constant report, the standard normal report, random reports and those of "
+            "Put a constant report, the standard normal report, random reports and those of "
             "the nearest images beside the systems.",
-            show_default=False,
         ),
     ] = False
     train: Annotated[
         Path | None,
-        typer.Option(
+        option(
             "--train",
-            metavar="REPORTS",
-            help="Table of training reports: baselines take them, and verbatim copies of them are "
+            "Table of training reports: baselines take them, and verbatim copies of them are "
             "counted.",
-            show_default=False,
-            rich_help_panel=TABLE,
+            "REPORTS",
+            TABLE,
         ),
     ] = None
     values: Annotated[
         Path | None,
-        typer.Option(
+        option(
             "--values",
-            metavar="PATH",
-            help="Table of values computed elsewhere: system, id, one column a metric.",
-            show_default=False,
+            "Table of values computed elsewhere: system, id, one column a metric.",
+            "PATH",
         ),
     ] = None
     lower_is_better: Annotated[
         str,
-        typer.Option(
+        option(
             "--lower-is-better",
-            metavar="NAMES",
-            help="Columns of --values, with commas, of which smaller values are better.",
-            show_default=False,
+            "Columns of --values, with commas, of which smaller values are better.",
+            "NAMES",
         ),
     ] = ""
 
@@ -122,32 +112,28 @@ class ComparedOptions:
 class TestOptions:
     """Intervals, tests, and which references are equal."""
 
-    resamples: Annotated[
-        int, typer.Option(min=10, metavar="N", help="Resamples of the bootstrap.")
-    ] = 2000
+    resamples: Annotated[int, option("--resamples", "Resamples of the bootstrap.", "N", min=10)] = (
+        2000
+    )
     permutations: Annotated[
-        int, typer.Option(min=99, metavar="N", help="Permutations of the paired tests.")
+        int, option("--permutations", "Permutations of the paired tests.", "N", min=99)
     ] = 9999
-    seed: Annotated[
-        int, typer.Option(metavar="N", help="Of intervals, tests and random reports.")
-    ] = 0
+    seed: Annotated[int, option("--seed", "Of intervals, tests and random reports.", "N")] = 0
     ignore_blanks: Annotated[
         bool,
-        typer.Option(
+        option(
             "--ignore-blanks",
-            help="Take references that differ in blanks and line breaks alone for the same: those "
+            "Take references that differ in blanks and line breaks alone for the same: those "
             "of the first table are used.",
-            show_default=False,
-            rich_help_panel=READING,
+            panel=READING,
         ),
     ] = False
     against: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--against",
-            metavar="SYSTEM",
-            help="Test this system against each other one alone. Default: every two.",
-            show_default=False,
+            "Test this system against each other one alone. Default: every two.",
+            "SYSTEM",
         ),
     ] = None
     patient_column: PatientColumnOption = None
@@ -156,7 +142,7 @@ class TestOptions:
 @grouped()
 def compare(
     *,
-    systems: SystemsOption,
+    systems: SystemsArgument,
     out: OutOption,
     compared: ComparedOptions,
     testing: TestOptions,

@@ -1,30 +1,28 @@
 """`vlscore controlled`: does a metric tell sentences that agree from sentences that do not?"""
 
+import dataclasses
+import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from vlscore.cli.option_groups import (
+    EncoderOptions,
+    PrintOptions,
+    ResourceOptions,
+    RunOptions,
+    SectionOptions,
+    grouped,
+)
 from vlscore.cli.options import (
     TABLE,
-    BatchSizeOption,
-    CompileOption,
-    DeviceOption,
-    EncoderOption,
     IdColumnOption,
-    JsonOption,
-    KeepGoingOption,
-    NoCacheOption,
     OutOption,
-    OverwriteOption,
-    PrecisionOption,
-    QuietOption,
     ResamplesOption,
-    SectionOption,
-    TokenizerOption,
-    WeightsOption,
-    make_scorer,
+    TextColumnOption,
     names_of,
+    option,
 )
 from vlscore.cli.output import (
     SHOWN_FAILURES,
@@ -36,87 +34,110 @@ from vlscore.cli.output import (
     terminal_width,
 )
 
+if TYPE_CHECKING:
+    from vlscore.data import ReportTable
+    from vlscore.evaluation import ControlledRun, LabelledSentences, Sampling
 
-def controlled(
-    source: Annotated[
-        Path,
-        typer.Argument(
-            help="Table of reports; or, with --labelled, of sentences with labels.",
-            metavar="REPORTS",
-        ),
-    ],
-    out: OutOption,
+SourceArgument = Annotated[
+    Path,
+    typer.Argument(
+        help="Table of reports; or, with --labelled, of sentences with labels.",
+        metavar="REPORTS",
+    ),
+]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SentenceOptions:
+    """Sentences that are compared: of which observations, and how many."""
+
     metrics: Annotated[
         list[str] | None,
-        typer.Option(
-            "--metrics",
-            "-m",
-            metavar="NAMES",
-            help="Metrics of texts, with commas between them; repeatable. "
+        option(
+            "--metrics -m",
+            "Metrics of texts, with commas between them; repeatable. "
             "text, image and bleu are groups; `vlscore metrics` lists all.",
+            "NAMES",
             show_default="bleu-4,rouge-l,findings-f1",
         ),
-    ] = None,
+    ] = None
     labelled: Annotated[
         bool,
-        typer.Option(
+        option(
             "--labelled",
-            help="REPORTS has one sentence a row and one column an observation: 1 stated, 0 "
+            "REPORTS has one sentence a row and one column an observation: 1 stated, 0 "
             "denied, -1 uncertain, empty where it is not mentioned.",
-            show_default=False,
         ),
-    ] = False,
+    ] = False
     observations: Annotated[
         str,
-        typer.Option(
+        option(
             "--observations",
-            metavar="NAMES",
-            help="With commas between them. Default: six of CheXpert's, or all columns that have "
+            "With commas between them. Default: six of CheXpert's, or all columns that have "
             "the name of one.",
-            show_default=False,
+            "NAMES",
         ),
-    ] = "",
+    ] = ""
     references: Annotated[
-        int, typer.Option(min=2, metavar="N", help="Most references behind a number.")
-    ] = 50,
+        int, option("--references", "Most references behind a number.", "N", min=2)
+    ] = 50
     candidates: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Most candidates for each reference.")
-    ] = 20,
-    reports: Annotated[
-        int, typer.Option("--reports", min=1, metavar="N", help="Most reports of the stress test.")
-    ] = 200,
-    resamples: ResamplesOption = 1000,
-    seed: Annotated[int, typer.Option(metavar="N", help="Of everything random.")] = 0,
-    id_column: IdColumnOption = "id",
-    text_column: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Column with the report. Default: report, text or reference; else findings and "
-            "impression.",
-            show_default=False,
-            rich_help_panel=TABLE,
-        ),
-    ] = None,
+        int, option("--candidates", "Most candidates for each reference.", "N", min=1)
+    ] = 20
+    reports: Annotated[int, option("--reports", "Most reports of the stress test.", "N", min=1)] = (
+        200
+    )
+    resamples: ResamplesOption = 1000
+    seed: Annotated[int, option("--seed", "Of everything random.", "N")] = 0
+
+    @property
+    def named(self) -> tuple[str, ...] | None:
+        """Observations that --observations names; None for the default."""
+        return names_of(self.observations) or None
+
+    def sampling(self) -> "Sampling":
+        """Return how many sentences are compared."""
+        from vlscore.evaluation import Sampling
+
+        return Sampling(self.references, self.candidates, self.resamples, self.seed)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SentenceColumnOptions:
+    """Columns of the table."""
+
+    id_column: IdColumnOption = "id"
+    text_column: TextColumnOption = None
     sentence_column: Annotated[
         str,
-        typer.Option(
-            metavar="NAME", help="Column with the sentence, of --labelled.", rich_help_panel=TABLE
-        ),
-    ] = "sentence",
-    encoder: EncoderOption = None,
-    weights: WeightsOption = None,
-    tokenizer: TokenizerOption = None,
-    device: DeviceOption = None,
-    precision: PrecisionOption = "fp32",
-    compile: CompileOption = False,
-    batch_size: BatchSizeOption = None,
-    no_cache: NoCacheOption = False,
-    section: SectionOption = "all",
-    overwrite: OverwriteOption = False,
-    keep_going: KeepGoingOption = False,
-    quiet: QuietOption = False,
-    as_json: JsonOption = False,
+        option("--sentence-column", "Column with the sentence, of --labelled.", "NAME", TABLE),
+    ] = "sentence"
+
+    def read(self, source: Path, sentences: SentenceOptions) -> "LabelledSentences | ReportTable":
+        """Return the table at `source`: of sentences with labels, or of reports."""
+        from vlscore.data import open_reports
+        from vlscore.evaluation import read_labelled
+
+        if sentences.labelled:
+            return read_labelled(source, sentences.named, sentence_column=self.sentence_column)
+        options = {"id": "--id-column", "text": "--text-column"}
+        return open_reports(
+            source, id_column=self.id_column, text_column=self.text_column, options=options
+        )
+
+
+@grouped("C", "workers", "reference_section", "candidate_section")
+def controlled(
+    *,
+    source: SourceArgument,
+    out: OutOption,
+    sentences: SentenceOptions,
+    columns: SentenceColumnOptions,
+    encoding: EncoderOptions,
+    resources: ResourceOptions,
+    sections: SectionOptions,
+    running: RunOptions,
+    printing: PrintOptions,
 ) -> None:
     """Test metrics on sentences whose meaning is known, and on reports that leave something out.
 
@@ -128,49 +149,38 @@ def controlled(
 
     Example: vlscore controlled reports.csv --metrics bleu-4,rouge-l --out controlled
     """
-    import json
-
     from vlscore.cli.output import row_progress
-    from vlscore.data import open_reports
-    from vlscore.evaluation import Sampling, read_labelled, run_controlled
+    from vlscore.evaluation import run_controlled
 
-    scorer = make_scorer(
-        encoder,
-        weights,
-        tokenizer,
-        metrics=metrics or "bleu-4,rouge-l,findings-f1",
-        device=device,
-        precision=precision,
-        compile=compile,
-        batch_size=batch_size,
-        cache=not no_cache,
-    )
-    named = names_of(observations) or None
-    if labelled:
-        found = read_labelled(source, named, sentence_column=sentence_column)
-    else:
-        options = {"id": "--id-column", "text": "--text-column"}
-        table = open_reports(source, id_column=id_column, text_column=text_column, options=options)
+    scorer = encoding.scorer(sentences.metrics or "bleu-4,rouge-l,findings-f1", resources)
+    found = columns.read(source, sentences)
     with (
         stopping(None, kept=None),
-        row_progress(None, "pairs", quiet=quiet or as_json) as on_progress,
+        row_progress(None, "pairs", quiet=printing.is_silent) as on_progress,
     ):
         run = run_controlled(
-            found if labelled else table,
+            found,
             out,
             scorer,
-            observations=named,
-            text_policy=section,
-            sampling=Sampling(references, candidates, resamples, seed),
-            most_reports=reports,
-            overwrite=overwrite,
+            observations=sentences.named,
+            text_policy=sections.section,
+            sampling=sentences.sampling(),
+            most_reports=sentences.reports,
+            overwrite=running.overwrite,
             on_progress=on_progress,
         )
     say_of_encoder(scorer.embedder)
+    _print(run, out, printing)
+    if run.content["failures"] and not running.keep_going:
+        raise typer.Exit(1)
+
+
+def _print(run: "ControlledRun", out: Path, printing: PrintOptions) -> None:
+    """Print the tables, and the rows that could not be used."""
     say_of_run(run.notes, out, unchanged=run.unchanged)
-    if as_json:
+    if printing.as_json:
         echo(json.dumps(run.content, indent=2, ensure_ascii=False))
-    elif not quiet:
+    elif not printing.quiet:
         echo(f"{run.content['sentences']} sentences, by {run.content['labelled_by']}\n")
         for each in run.headlines:
             echo(each.text(terminal_width()) + "\n")
@@ -181,5 +191,3 @@ def controlled(
         shown = [(f["row"], f["id"] or "", f["reason"]) for f in failures[:SHOWN_FAILURES]]
         what = "rows could not be used" if len(failures) > 1 else "row could not be used"
         say_of_failures(shown, len(failures), what)
-        if not keep_going:
-            raise typer.Exit(1)

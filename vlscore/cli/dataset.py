@@ -1,11 +1,13 @@
 """`vlscore dataset`: a published data set as a table that every command reads."""
 
+import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vlscore.cli.options import OUTPUT, JsonOption, KeepGoingOption, QuietOption
+from vlscore.cli.option_groups import PrintOptions, RunOptions, grouped
+from vlscore.cli.options import OUTPUT, names_of, option
 from vlscore.cli.output import say_of_run, terminal_width
 
 if TYPE_CHECKING:
@@ -13,96 +15,94 @@ if TYPE_CHECKING:
     from vlscore.stats import TextTable
 
 
-def dataset(
-    name: Annotated[
-        str | None,
-        typer.Argument(
-            help="Data set, or package.module:Class. Without it, all names are listed.",
-            metavar="[NAME]",
-            show_default=False,
-        ),
-    ] = None,
-    folder: Annotated[
-        Path | None,
-        typer.Argument(
-            help="Folder with its files as they are published, or its single file.",
-            metavar="[FOLDER]",
-            show_default=False,
-        ),
-    ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="TABLE",
-            help="Table to write: .parquet, .jsonl or .csv. {split} in its name makes one table "
-            "for each part, as in iu_{split}.parquet.",
-            show_default=False,
-            rich_help_panel=OUTPUT,
-        ),
-    ] = None,
+NameArgument = Annotated[
+    str | None,
+    typer.Argument(
+        help="Data set, or package.module:Class. Without it, all names are listed.",
+        metavar="[NAME]",
+        show_default=False,
+    ),
+]
+FolderArgument = Annotated[
+    Path | None,
+    typer.Argument(
+        help="Folder with its files as they are published, or its single file.",
+        metavar="[FOLDER]",
+        show_default=False,
+    ),
+]
+OutOption = Annotated[
+    Path | None,
+    option(
+        "--out -o",
+        "Table to write: .parquet, .jsonl or .csv. {split} in its name makes one table "
+        "for each part, as in iu_{split}.parquet.",
+        "TABLE",
+        OUTPUT,
+    ),
+]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DatasetOptions:
+    """Where the files of a data set are, and which studies are wanted."""
+
     films: Annotated[
         Path | None,
-        typer.Option(
-            "--films",
-            metavar="FOLDER",
-            help="Folder of the films, where they lie apart.",
-            show_default=False,
-        ),
-    ] = None,
+        option("--films", "Folder of the films, where they lie apart.", "FOLDER"),
+    ] = None
     reports: Annotated[
         Path | None,
-        typer.Option(
-            "--reports",
-            metavar="PATH",
-            help="Folder or .zip of the reports, where they lie apart (MIMIC-CXR).",
-            show_default=False,
+        option(
+            "--reports", "Folder or .zip of the reports, where they lie apart (MIMIC-CXR).", "PATH"
         ),
-    ] = None,
+    ] = None
     split: Annotated[
         str,
-        typer.Option(
+        option(
             "--split",
-            metavar="NAMES",
-            help="Parts that are wanted, with commas: train, validate, test. Default: everything.",
-            show_default=False,
+            "Parts that are wanted, with commas: train, validate, test. Default: everything.",
+            "NAMES",
         ),
-    ] = "",
+    ] = ""
     proportions: Annotated[
         Path | None,
-        typer.Option(
+        option(
             "--proportions",
-            metavar="FOLDER",
-            help="Write copies of films that were squeezed to a square, with their original "
+            "Write copies of films that were squeezed to a square, with their original "
             "proportions, to this folder; the table names the copies.",
-            show_default=False,
+            "FOLDER",
         ),
-    ] = None,
+    ] = None
     texts_only: Annotated[
         bool,
-        typer.Option("--texts-only", help="Keep studies without a film.", show_default=False),
-    ] = False,
+        option("--texts-only", "Keep studies without a film."),
+    ] = False
     no_check: Annotated[
         bool,
-        typer.Option(
-            "--no-check",
-            help="Take the films' paths as they are published, without a look at the disk.",
-            show_default=False,
+        option(
+            "--no-check", "Take the films' paths as they are published, without a look at the disk."
         ),
-    ] = False,
+    ] = False
     relative: Annotated[
         bool,
-        typer.Option(
+        option(
             "--relative",
-            help="Write paths from the films' folder on, to be given as --image-root later.",
-            show_default=False,
-            rich_help_panel=OUTPUT,
+            "Write paths from the films' folder on, to be given as --image-root later.",
+            panel=OUTPUT,
         ),
-    ] = False,
-    keep_going: KeepGoingOption = False,
-    quiet: QuietOption = False,
-    as_json: JsonOption = False,
+    ] = False
+
+
+@grouped("overwrite")
+def dataset(
+    *,
+    name: NameArgument = None,
+    folder: FolderArgument = None,
+    out: OutOption = None,
+    chosen: DatasetOptions,
+    running: RunOptions,
+    printing: PrintOptions,
 ) -> None:
     """Make a table of a published data set: ids, patients, films, views, sections, parts.
 
@@ -122,29 +122,29 @@ def dataset(
     from vlscore.cli.output import row_progress
     from vlscore.data import write_dataset
 
-    with row_progress(None, "studies", quiet=quiet or as_json) as on_progress:
+    with row_progress(None, "studies", quiet=printing.is_silent) as on_progress:
         found = write_dataset(
             name,
             folder,
             out,
-            films=films,
-            reports=reports,
-            split=[part.strip() for part in split.split(",") if part.strip()],
-            needs_films=not texts_only,
-            check_files=not no_check,
-            proportions=proportions,
-            relative=relative,
+            films=chosen.films,
+            reports=chosen.reports,
+            split=list(names_of(chosen.split)),
+            needs_films=not chosen.texts_only,
+            check_files=not chosen.no_check,
+            proportions=chosen.proportions,
+            relative=chosen.relative,
             on_progress=on_progress,
         )
     say_of_run(found.notes, out, unchanged=False)
-    if as_json:
+    if printing.as_json:
         typer.echo(json.dumps(found.content(), indent=2, ensure_ascii=False))
-    elif not quiet:
+    elif not printing.quiet:
         for table in _tables(found):
             typer.echo(table.text(terminal_width()) + "\n")
         for path in (*found.tables.values(), found.rows_file):
             typer.echo(f"wrote {path}")
-    if found.faults and not keep_going:
+    if found.faults and not running.keep_going:
         typer.echo(f"{found.faults} faults of the files: {found.rows_file}", err=True)
         raise typer.Exit(1)
 

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from vlscore.cli.options import option
 from vlscore.cli.output import echo
 from vlscore.encoders import EncoderCard, PublishedWeights
 
@@ -111,7 +112,7 @@ def encoders(
         str | None,
         typer.Argument(help="Show all that is known of this one.", show_default=False),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print as json.")] = False,
+    as_json: Annotated[bool, option("--json", "Print as json.")] = False,
 ) -> None:
     """List the encoders that --encoder takes, or print the card of one.
 

@@ -28,6 +28,7 @@ from vlscore.cli.options import (
     OutOption,
     PatientColumnOption,
     names_in,
+    option,
 )
 from vlscore.cli.output import (
     SHOWN_FAILURES,
@@ -53,41 +54,31 @@ ENGINES = ("local", "ray")
 
 MetricsOption = Annotated[
     list[str] | None,
-    typer.Option(
-        "--metrics",
-        "--similarity",
-        "-m",
-        metavar="NAMES",
-        help="Metrics with commas between them, as in vlscore,cosine,bleu-4; repeatable. text, "
+    option(
+        "--metrics --similarity -m",
+        "Metrics with commas between them, as in vlscore,cosine,bleu-4; repeatable. text, "
         "image and bleu are groups; `vlscore metrics` lists all.",
+        "NAMES",
         show_default="vlscore",
     ),
 ]
 RetryFailedOption = Annotated[
     bool,
-    typer.Option(
-        "--retry-failed",
-        help="Compute again the rows of a finished run that have no value.",
-        show_default=False,
-    ),
+    option("--retry-failed", "Compute again the rows of a finished run that have no value."),
 ]
 EngineOption = Annotated[
     str,
-    typer.Option(
-        metavar="NAME",
-        help="What computes: local, this machine; or ray, the Ray cluster that RAY_ADDRESS "
+    option(
+        "--engine",
+        "What computes: local, this machine; or ray, the Ray cluster that RAY_ADDRESS "
         "names, else one on this machine (pip install 'vlscore[ray]').",
-        rich_help_panel=ENCODER,
+        "NAME",
+        ENCODER,
     ),
 ]
 ShowOption = Annotated[
     int,
-    typer.Option(
-        min=0,
-        metavar="N",
-        help="Print the values of the first N rows.",
-        rich_help_panel=OUTPUT,
-    ),
+    option("--show", "Print the values of the first N rows.", "N", OUTPUT, min=0),
 ]
 
 
@@ -127,17 +118,16 @@ class PrecisionCheckOptions:
 
     check_precision: Annotated[
         bool,
-        typer.Option(
+        option(
             "--check-precision",
-            help="First embed some studies in fp32, too, and print what --precision changes in T, "
+            "First embed some studies in fp32, too, and print what --precision changes in T, "
             "in the scores and in the order of the studies.",
-            show_default=False,
-            rich_help_panel=ENCODER,
+            panel=ENCODER,
         ),
     ] = False
     check_studies: Annotated[
         int,
-        typer.Option(min=2, metavar="N", help="Studies of that check.", rich_help_panel=ENCODER),
+        option("--check-studies", "Studies of that check.", "N", ENCODER, min=2),
     ] = 100
 
     def check(

@@ -5,49 +5,31 @@ from typing import Annotated
 
 import typer
 
-from vlscore.cli import options as rating_options
-from vlscore.cli.options import (
-    RATINGS_HELP,
-    CandidateIdColumnOption,
-    CategoryColumnOption,
-    JsonOption,
-    KeepGoingOption,
-    LayoutOption,
-    OutOption,
-    OverwriteOption,
-    QuietOption,
-    RaterColumnOption,
-    RaterColumnsOption,
-    RatingColumnsOption,
-    ResamplesOption,
-    SeedOption,
-    SignificantColumnOption,
-    StudyColumnOption,
+from vlscore.cli.option_groups import (
+    BootstrapOptions,
+    PrintOptions,
+    RatingOptions,
+    RunOptions,
+    grouped,
 )
+from vlscore.cli.options import RATINGS_HELP, LayoutOption, OutOption, option
 from vlscore.cli.output import SHOWN_FAILURES, echo, say_of_failures, say_of_run, terminal_width
 
 
+@grouped()
 def failure_modes(
+    *,
     ratings: Annotated[Path, typer.Argument(help=RATINGS_HELP, metavar="RATINGS")],
     out: OutOption,
     rate: Annotated[
         float,
-        typer.Option("--rate", metavar="NUMBER", help="False discovery rate of the tests."),
+        option("--rate", "False discovery rate of the tests.", "NUMBER"),
     ] = 0.01,
     layout: LayoutOption = None,
-    resamples: ResamplesOption = 1000,
-    seed: SeedOption = 0,
-    study_column: StudyColumnOption = "study_id",
-    candidate_id_column: CandidateIdColumnOption = "candidate_id",
-    rater_column: RaterColumnOption = "rater",
-    rating_columns: RatingColumnsOption = "rating",
-    rater_columns: RaterColumnsOption = "",
-    category_column: CategoryColumnOption = "category",
-    significant_column: SignificantColumnOption = "significant",
-    overwrite: OverwriteOption = False,
-    keep_going: KeepGoingOption = False,
-    quiet: QuietOption = False,
-    as_json: JsonOption = False,
+    bootstrap: BootstrapOptions,
+    rating: RatingOptions,
+    running: RunOptions,
+    printing: PrintOptions,
 ) -> None:
     """Show which errors the reports have that each metric takes for the best of a corpus.
 
@@ -63,23 +45,19 @@ def failure_modes(
 
     from vlscore.evaluation import read_ratings, run_failure_modes
 
-    columns = rating_options.rating_columns(
-        rating_columns,
-        rater_columns,
-        study=study_column,
-        candidate_id=candidate_id_column,
-        rater=rater_column,
-        category=category_column,
-        significant=significant_column,
-    )
-    pairs = read_ratings(ratings, layout, columns=columns)
+    pairs = read_ratings(ratings, layout, columns=rating.columns())
     run = run_failure_modes(
-        pairs, out, rate=rate, resamples=resamples, seed=seed, overwrite=overwrite
+        pairs,
+        out,
+        rate=rate,
+        resamples=bootstrap.resamples,
+        seed=bootstrap.seed,
+        overwrite=running.overwrite,
     )
     say_of_run(run.notes, out, unchanged=run.unchanged)
-    if as_json:
+    if printing.as_json:
         echo(json.dumps(run.content, indent=2, ensure_ascii=False))
-    elif not quiet:
+    elif not printing.quiet:
         for each in run.tables:
             echo(each.text(terminal_width()) + "\n")
         echo(f"wrote {run.folder}")
@@ -87,5 +65,5 @@ def failure_modes(
     if failures:
         what = "rows could not be used" if len(failures) > 1 else "row could not be used"
         say_of_failures(run.first_failures(SHOWN_FAILURES), len(failures), what)
-        if not keep_going:
+        if not running.keep_going:
             raise typer.Exit(1)

@@ -1,77 +1,96 @@
 """`vlscore findings`: CheXpert's labels of reports, and how well they agree with given ones."""
 
+import dataclasses
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from vlscore.cli.option_groups import PrintOptions, RunOptions, SectionOptions, grouped
 from vlscore.cli.options import (
     TABLE,
     TABLE_HELP,
     IdColumnOption,
-    KeepGoingOption,
     OutOption,
-    OverwriteOption,
-    QuietOption,
-    SectionOption,
+    TextColumnOption,
+    option,
 )
 from vlscore.cli.output import echo, say_of_failures, say_of_run, stopping, terminal_width
 
+if TYPE_CHECKING:
+    from vlscore.findings import LabelPolicy
 
-def findings(
-    reports: Annotated[Path, typer.Argument(help=TABLE_HELP, metavar="REPORTS")],
-    out: OutOption,
+FormatOption = Annotated[
+    str, option("--format", "Of the labels and findings: csv or jsonl.", "NAME")
+]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class LabelOptions:
+    """What labels become, and what they are compared with."""
+
     uncertain: Annotated[
         str,
-        typer.Option(
-            metavar="NAME",
-            help="What an uncertain label becomes: keep (-1; compared as positive), positive, "
+        option(
+            "--uncertain",
+            "What an uncertain label becomes: keep (-1; compared as positive), positive, "
             "negative, or ignored (empty; not compared).",
+            "NAME",
         ),
-    ] = "keep",
+    ] = "keep"
     against: Annotated[
         Path | None,
-        typer.Option(
-            metavar="PATH",
-            help="Table of labels to compare with: ids, and one column a label with 1, 0, -1 or "
+        option(
+            "--against",
+            "Table of labels to compare with: ids, and one column a label with 1, 0, -1 or "
             "nothing, as the CheXpert labeller writes it.",
-            show_default=False,
+            "PATH",
         ),
-    ] = None,
+    ] = None
     unmentioned: Annotated[
         str,
-        typer.Option(
-            metavar="NAME",
-            help="What an empty label of --against is compared as: negative, or ignored.",
+        option(
+            "--unmentioned",
+            "What an empty label of --against is compared as: negative, or ignored.",
+            "NAME",
         ),
-    ] = "negative",
-    format: Annotated[
-        str, typer.Option(metavar="NAME", help="Of the labels and findings: csv or jsonl.")
-    ] = "csv",
-    id_column: IdColumnOption = "id",
-    text_column: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Column with the report. Default: report, text or reference; else findings and "
-            "impression.",
-            show_default=False,
-            rich_help_panel=TABLE,
-        ),
-    ] = None,
+    ] = "negative"
+
+    def policy(self) -> "LabelPolicy":
+        """Return the policy of uncertain and of empty labels."""
+        from vlscore.findings import LabelPolicy
+
+        return LabelPolicy(self.uncertain, self.unmentioned)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class LabelColumnOptions:
+    """Columns of the reports, and of the labels to compare with."""
+
+    id_column: IdColumnOption = "id"
+    text_column: TextColumnOption = None
     against_id_column: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Column of --against with the ids. Default: id or study_id.",
-            show_default=False,
-            rich_help_panel=TABLE,
+        option(
+            "--against-id-column",
+            "Column of --against with the ids. Default: id or study_id.",
+            "NAME",
+            TABLE,
         ),
-    ] = None,
-    section: SectionOption = "all",
-    overwrite: OverwriteOption = False,
-    keep_going: KeepGoingOption = False,
-    quiet: QuietOption = False,
+    ] = None
+
+
+@grouped("reference_section", "candidate_section", "as_json")
+def findings(
+    *,
+    reports: Annotated[Path, typer.Argument(help=TABLE_HELP, metavar="REPORTS")],
+    out: OutOption,
+    labels: LabelOptions,
+    format: FormatOption = "csv",
+    columns: LabelColumnOptions,
+    sections: SectionOptions,
+    running: RunOptions,
+    printing: PrintOptions,
 ) -> None:
     """Label reports with CheXpert's fourteen observations, and compare with labels that you have.
 
@@ -89,25 +108,24 @@ def findings(
     Example: vlscore findings reports.csv --out labelled --against chexpert.csv
     """
     from vlscore.cli.output import row_progress
-    from vlscore.data import TextPolicy, count_rows
+    from vlscore.data import count_rows
     from vlscore.evaluation import label_table
-    from vlscore.findings import LabelPolicy
 
     with (
         stopping(out, "finished reports are"),
-        row_progress(count_rows(reports), "labelling", quiet=quiet) as on_progress,
+        row_progress(count_rows(reports), "labelling", quiet=printing.quiet) as on_progress,
     ):
         result = label_table(
             reports,
             out,
-            policy=LabelPolicy(uncertain, unmentioned),
-            against=against,
-            against_id_column=against_id_column,
+            policy=labels.policy(),
+            against=labels.against,
+            against_id_column=columns.against_id_column,
             format=format,
-            text_policy=None if section == "all" else TextPolicy(section),
-            id_column=id_column,
-            text_column=text_column,
-            overwrite=overwrite,
+            text_policy=None if sections.section == "all" else sections.policy(),
+            id_column=columns.id_column,
+            text_column=columns.text_column,
+            overwrite=running.overwrite,
             on_progress=on_progress,
         )
     say_of_run(
@@ -117,12 +135,12 @@ def findings(
         resumed_from=result.resumed_from,
         done="labelled",
     )
-    if not quiet:
+    if not printing.quiet:
         for table in result.tables:
             echo(table.text(terminal_width()) + "\n")
         echo(f"wrote {out}")
     count = len(result.bad_rows)
     what = "rows could not be used" if count > 1 else "row could not be used"
     say_of_failures([(r.row, str(r.id), r.reason) for r in result.bad_rows], count, what)
-    if count and not keep_going:
+    if count and not running.keep_going:
         raise typer.Exit(1)

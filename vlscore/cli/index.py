@@ -26,6 +26,7 @@ from vlscore.cli.options import (
     ImageColumnOption,
     ImageRootOption,
     OutOption,
+    option,
 )
 from vlscore.cli.output import (
     GroupedCommand,
@@ -51,45 +52,41 @@ index = typer.Typer(
 IndexArgument = Annotated[Path, typer.Argument(help="Folder of the index.", metavar="INDEX")]
 IndexOption = Annotated[
     Path,
-    typer.Option(
-        "--index", "-i", metavar="FOLDER", help="Folder of the index.", rich_help_panel=OUTPUT
-    ),
+    option("--index -i", "Folder of the index.", "FOLDER", OUTPUT),
 ]
 TableArgument = Annotated[Path, typer.Argument(help=TABLE_HELP, metavar="REPORTS")]
 TextColumnOption = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--text-column",
-        metavar="NAME",
-        help="Column with the report. Default: report, text or reference; else the columns "
+        "Column with the report. Default: report, text or reference; else the columns "
         "findings and impression, or that of the two which --section names.",
-        show_default=False,
-        rich_help_panel=TABLE,
+        "NAME",
+        TABLE,
     ),
 ]
 ImagesOption = Annotated[
     bool,
-    typer.Option(
+    option(
         "--images",
-        help="Index the table's radiographs (the first of each study), not its reports; for "
+        "Index the table's radiographs (the first of each study), not its reports; for "
         "`vlscore oracle --metric text-to-image`.",
-        show_default=False,
     ),
 ]
 ApproximateOption = Annotated[
     str | None,
-    typer.Option(
-        metavar="FACTORY",
-        help='FAISS index for approximate search, such as "IVF1024,Flat", "IVF1024,PQ384x4fs" '
+    option(
+        "--approximate",
+        'FAISS index for approximate search, such as "IVF1024,Flat", "IVF1024,PQ384x4fs" '
         'or "HNSW32"; worth it beyond a million reports.',
-        show_default=False,
+        "FACTORY",
     ),
 ]
 FaissOption = Annotated[
     bool,
-    typer.Option(
+    option(
         "--faiss/--no-faiss",
-        help="Also write the vectors as a flat FAISS file, for other programs; `vlscore "
+        "Also write the vectors as a flat FAISS file, for other programs; `vlscore "
         "oracle` does not need it.",
     ),
 ]
@@ -231,17 +228,17 @@ def verify(
     path: IndexArgument,
     recall: Annotated[
         bool,
-        typer.Option(
+        option(
             "--recall",
-            help="Also measure approximate search against exact search; the index must have been "
+            "Also measure approximate search against exact search; the index must have been "
             "built with --approximate.",
         ),
     ] = False,
-    sample: Annotated[int, typer.Option(min=1, help="Queries for --recall.")] = 200,
-    seed: Annotated[int, typer.Option(help="Chooses those queries.")] = 0,
+    sample: Annotated[int, option("--sample", "Queries for --recall.", min=1)] = 200,
+    seed: Annotated[int, option("--seed", "Chooses those queries.")] = 0,
     effort: Annotated[
         int | None,
-        typer.Option(min=1, help="As of `vlscore oracle`, for --recall.", show_default=False),
+        option("--effort", "As of `vlscore oracle`, for --recall.", min=1),
     ] = None,
 ) -> None:
     """Read an index in full: sha256s, vectors, texts, ids, and the FAISS file's rows.

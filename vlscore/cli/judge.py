@@ -5,47 +5,46 @@ from typing import Annotated
 
 import typer
 
-from vlscore.cli.options import (
-    TABLE,
-    TABLE_HELP,
-    CandidateColumnOption,
-    IdColumnOption,
-    KeepGoingOption,
-    OutOption,
-    OverwriteOption,
-    QuietOption,
-    ReferenceColumnOption,
-    SectionOption,
+from vlscore.cli.option_groups import (
+    PrintOptions,
+    RunOptions,
+    SectionOptions,
+    TableOptions,
+    grouped,
 )
+from vlscore.cli.options import TABLE, TABLE_HELP, OutOption, option
 from vlscore.cli.output import say_of_failures, say_of_run, stopping, terminal_width
 
+AgeColumnOption = Annotated[
+    str,
+    option(
+        "--age-column",
+        "Column with the age, in years or as DICOM writes it; used where there is one.",
+        "NAME",
+        TABLE,
+    ),
+]
+IndicationColumnOption = Annotated[
+    str,
+    option(
+        "--indication-column", "Column with the indication; used where there is one.", "NAME", TABLE
+    ),
+]
 
+
+@grouped(
+    "image_root", "image_column", "view_column", "reference_section", "candidate_section", "as_json"
+)
 def judge(
+    *,
     studies: Annotated[Path, typer.Argument(help=TABLE_HELP, metavar="STUDIES")],
     out: OutOption,
-    id_column: IdColumnOption = "id",
-    reference_column: ReferenceColumnOption = "reference",
-    candidate_column: CandidateColumnOption = "candidate",
-    age_column: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME",
-            help="Column with the age, in years or as DICOM writes it; used where there is one.",
-            rich_help_panel=TABLE,
-        ),
-    ] = "age",
-    indication_column: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME",
-            help="Column with the indication; used where there is one.",
-            rich_help_panel=TABLE,
-        ),
-    ] = "indication",
-    section: SectionOption = "all",
-    overwrite: OverwriteOption = False,
-    keep_going: KeepGoingOption = False,
-    quiet: QuietOption = False,
+    table: TableOptions,
+    age_column: AgeColumnOption = "age",
+    indication_column: IndicationColumnOption = "indication",
+    sections: SectionOptions,
+    running: RunOptions,
+    printing: PrintOptions,
 ) -> None:
     """Name each error of generated reports: category, severity 1 to 5, correction, reason.
 
@@ -61,24 +60,21 @@ def judge(
     Example: vlscore judge studies.csv --out judged
     """
     from vlscore.cli.output import row_progress
-    from vlscore.data import ColumnNames, TextPolicy, count_rows
+    from vlscore.data import count_rows
     from vlscore.evaluation import judge_table
 
-    columns = ColumnNames.of_options(
-        id=id_column, reference=reference_column, candidate=candidate_column
-    )
     with (
         stopping(out, "finished judgements are"),
-        row_progress(count_rows(studies), "judging", quiet=quiet) as on_progress,
+        row_progress(count_rows(studies), "judging", quiet=printing.quiet) as on_progress,
     ):
         result = judge_table(
             studies,
             out,
-            columns=columns,
+            columns=table.columns("id", "reference", "candidate"),
             age_column=age_column,
             indication_column=indication_column,
-            text_policy=None if section == "all" else TextPolicy(section),
-            overwrite=overwrite,
+            text_policy=None if sections.section == "all" else sections.policy(),
+            overwrite=running.overwrite,
             on_progress=on_progress,
         )
     say_of_run(
@@ -88,12 +84,12 @@ def judge(
         resumed_from=result.resumed_from,
         done="judged",
     )
-    if not quiet:
-        for table in result.tables:
-            typer.echo(table.text(terminal_width()) + "\n")
+    if not printing.quiet:
+        for each in result.tables:
+            typer.echo(each.text(terminal_width()) + "\n")
         typer.echo(f"wrote {out}")
     count = len(result.bad_rows)
     what = "rows could not be judged" if count > 1 else "row could not be judged"
     say_of_failures([(r.row, str(r.id), r.reason) for r in result.bad_rows], count, what)
-    if count and not keep_going:
+    if count and not running.keep_going:
         raise typer.Exit(1)

@@ -1,8 +1,6 @@
-"""Options that several commands share, so that they read the same everywhere.
+"""Options that several commands share.
 
 The same setting has the same name in every command; a group of options has one heading.
-
-Options of commands that read a rated set, so that they read the same in each.
 """
 
 import contextlib
@@ -27,13 +25,28 @@ TABLE, ENCODER, READING, OUTPUT = "Table", "Encoder", "Images and reports", "Res
 
 TABLE_HELP = "Table: .jsonl, .json, .csv, .tsv or .parquet."
 
+
+def option(
+    names: str, help: str, metavar: str | None = None, panel: str | None = None, **more: Any
+) -> Any:
+    """Return an option of typer.
+
+    Args:
+        names: as on the command line, with blanks between them, as in "--out -o".
+        metavar: name of its value in the help; None for a flag, or for the type's name.
+        panel: heading in the help; None for "Options".
+        more: what `typer.Option` takes besides, such as `min`.
+    """
+    return typer.Option(*names.split(), metavar=metavar, help=help, rich_help_panel=panel, **more)
+
+
 ImageRootOption = Annotated[
     Path | None,
-    typer.Option(
+    option(
         "--image-root",
-        metavar="FOLDER",
-        help="Folder that image paths start from. Default: the table's folder.",
-        rich_help_panel=TABLE,
+        "Folder that image paths start from. Default: the table's folder.",
+        "FOLDER",
+        TABLE,
     ),
 ]
 
@@ -52,258 +65,205 @@ ViewColumnOption = Annotated[
 
 IndexEncoderOption = Annotated[
     str | None,
-    typer.Option(
-        "--encoder",
-        "-e",
-        metavar="NAME",
-        help="Encoder, which must be the one that the index was built with. Default: that one, by "
+    option(
+        "--encoder -e",
+        "Encoder, which must be the one that the index was built with. Default: that one, by "
         "the name in the index; VLSCORE_ENCODER is not looked at.",
-        show_default=False,
-        rich_help_panel=ENCODER,
+        "NAME",
+        ENCODER,
     ),
 ]
 EncoderOption = Annotated[
     str | None,
-    typer.Option(
-        "--encoder",
-        "-e",
+    option(
+        "--encoder -e",
+        "Encoder; `vlscore encoders` lists them. A class of your own is written "
+        "package.module:Class. Default: VLSCORE_ENCODER, else the bundled demonstration encoder.",
+        "NAME",
+        ENCODER,
         envvar="VLSCORE_ENCODER",
         show_envvar=False,
-        metavar="NAME",
-        help="Encoder; `vlscore encoders` lists them. A class of your own is written "
-        "package.module:Class. Default: VLSCORE_ENCODER, else the bundled demonstration encoder.",
-        show_default=False,
-        rich_help_panel=ENCODER,
     ),
 ]
 WeightsOption = Annotated[
     Path | None,
-    typer.Option(
-        "--weights",
-        metavar="PATH",
-        help="Checkpoint file or folder of the encoder.",
-        show_default=False,
-        rich_help_panel=ENCODER,
-    ),
+    option("--weights", "Checkpoint file or folder of the encoder.", "PATH", ENCODER),
 ]
 TokenizerOption = Annotated[
     Path | None,
-    typer.Option(
-        "--tokenizer",
-        metavar="PATH",
-        help="Folder or vocabulary file of the encoder's tokenizer.",
-        show_default=False,
-        rich_help_panel=ENCODER,
-    ),
+    option("--tokenizer", "Folder or vocabulary file of the encoder's tokenizer.", "PATH", ENCODER),
 ]
 ConstantOption = Annotated[
     float | None,
-    typer.Option(
-        "--C",
-        metavar="NUMBER",
-        help="Area that scores 0 under vlscore. Default: the encoder's.",
-        show_default=False,
-        rich_help_panel=ENCODER,
-    ),
+    option("--C", "Area that scores 0 under vlscore. Default: the encoder's.", "NUMBER", ENCODER),
 ]
 DeviceOption = Annotated[
     str | None,
-    typer.Option(
-        "--device",
-        metavar="NAME",
-        help="cpu, cuda, cuda:1. Default: a GPU if there is one.",
-        show_default=False,
-        rich_help_panel=ENCODER,
-    ),
+    option("--device", "cpu, cuda, cuda:1. Default: a GPU if there is one.", "NAME", ENCODER),
 ]
 PrecisionOption = Annotated[
     str,
-    typer.Option(
+    option(
         "--precision",
-        metavar="NAME",
-        help="fp32; bf16, where the hardware has units for it; fp16, on GPUs.",
-        rich_help_panel=ENCODER,
+        "fp32; bf16, where the hardware has units for it; fp16, on GPUs.",
+        "NAME",
+        ENCODER,
     ),
 ]
 CompileOption = Annotated[
     bool,
-    typer.Option(
+    option(
         "--compile",
-        help="Run the encoder under torch.compile: a minute or more to begin with, then faster "
+        "Run the encoder under torch.compile: a minute or more to begin with, then faster "
         "on some machines. Signatures name it.",
-        show_default=False,
-        rich_help_panel=ENCODER,
+        panel=ENCODER,
     ),
 ]
 BatchSizeOption = Annotated[
     int | None,
-    typer.Option(
+    option(
         "--batch-size",
+        "Images in one forward pass. Default: 16 on a CPU, by its memory on a GPU.",
+        "N",
+        ENCODER,
         min=1,
-        metavar="N",
-        help="Images in one forward pass. Default: 16 on a CPU, by its memory on a GPU.",
-        show_default=False,
-        rich_help_panel=ENCODER,
     ),
 ]
 NoCacheOption = Annotated[
     bool,
-    typer.Option(
+    option(
         "--no-cache",
-        help="Compute everything anew, and keep nothing for later runs. Otherwise pixels and "
+        "Compute everything anew, and keep nothing for later runs. Otherwise pixels and "
         "embeddings are kept; `vlscore cache info` says where.",
-        show_default=False,
-        rich_help_panel=ENCODER,
+        panel=ENCODER,
     ),
 ]
 WorkersOption = Annotated[
     int | None,
-    typer.Option(
+    option(
         "--workers",
+        "Processes that decode images; 0 for none. Default: one a core, at most 16.",
+        "N",
+        ENCODER,
         min=0,
-        metavar="N",
-        help="Processes that decode images; 0 for none. Default: one a core, at most 16.",
-        show_default=False,
-        rich_help_panel=ENCODER,
     ),
 ]
 ImagePolicyOption = Annotated[
     str,
-    typer.Option(
-        "--image-policy",
-        "--window",
-        metavar="POLICY",
-        help="How stored values become grey levels: auto, header, minmax, percentile, full; or "
+    option(
+        "--image-policy --window",
+        "How stored values become grey levels: auto, header, minmax, percentile, full; or "
         "authors, to read files as the encoder's authors do. Further settings behind commas, as "
         "in auto,other_modalities=accept.",
-        rich_help_panel=READING,
+        "POLICY",
+        READING,
     ),
 ]
 ViewsOption = Annotated[
     str,
-    typer.Option(
-        "--views",
-        metavar="POLICY",
-        help="Images of one study: first-frontal, mean, frontal+lateral.",
-        rich_help_panel=READING,
+    option(
+        "--views", "Images of one study: first-frontal, mean, frontal+lateral.", "POLICY", READING
     ),
 ]
 SectionOption = Annotated[
     str,
-    typer.Option(
+    option(
         "--section",
-        metavar="NAME",
-        help="What of a report counts: all, findings, impression, findings+impression, auto.",
-        rich_help_panel=READING,
+        "What of a report counts: all, findings, impression, findings+impression, auto.",
+        "NAME",
+        READING,
     ),
 ]
 ReferenceSectionOption = Annotated[
     str | None,
-    typer.Option(
-        "--reference-section",
-        metavar="NAME",
-        help="The same for references alone.",
-        show_default=False,
-        rich_help_panel=READING,
-    ),
+    option("--reference-section", "The same for references alone.", "NAME", READING),
 ]
 CandidateSectionOption = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--candidate-section",
-        metavar="NAME",
-        help="The same for generated reports alone, which mostly have no headings.",
-        show_default=False,
-        rich_help_panel=READING,
+        "The same for generated reports alone, which mostly have no headings.",
+        "NAME",
+        READING,
     ),
 ]
 OutOption = Annotated[
     Path,
-    typer.Option(
-        "--out", "-o", metavar="FOLDER", help="Folder for the results.", rich_help_panel=OUTPUT
-    ),
+    option("--out -o", "Folder for the results.", "FOLDER", OUTPUT),
 ]
 FigureOption = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--figure",
-        metavar="NAME",
-        help="Draw the numbers with their intervals, too: png, svg or pdf. Needs 'vlscore[plots]'.",
-        show_default=False,
-        rich_help_panel=OUTPUT,
+        "Draw the numbers with their intervals, too: png, svg or pdf. Needs 'vlscore[plots]'.",
+        "NAME",
+        OUTPUT,
     ),
+]
+OptionalOutOption = Annotated[
+    Path | None,
+    option("--out -o", "Folder for the results. Default: they are only printed.", "FOLDER", OUTPUT),
 ]
 OverwriteOption = Annotated[
     bool,
-    typer.Option(
+    option(
         "--overwrite",
-        help="Compute anew; earlier results are replaced when the new ones are complete.",
-        show_default=False,
-        rich_help_panel=OUTPUT,
+        "Compute anew; earlier results are replaced when the new ones are complete.",
+        panel=OUTPUT,
     ),
 ]
 KeepOption = Annotated[
     list[str] | None,
-    typer.Option(
+    option(
         "--keep",
-        metavar="COLUMNS",
-        help="Columns of the table that the scores shall have, too, with commas between them.",
-        show_default=False,
-        rich_help_panel=OUTPUT,
+        "Columns of the table that the scores shall have, too, with commas between them.",
+        "COLUMNS",
+        OUTPUT,
     ),
 ]
 ByOption = Annotated[
     list[str] | None,
-    typer.Option(
+    option(
         "--by",
-        metavar="COLUMNS",
-        help="Columns of the table, such as view or sex: the numbers of each of their values, too.",
-        show_default=False,
-        rich_help_panel=OUTPUT,
+        "Columns of the table, such as view or sex: the numbers of each of their values, too.",
+        "COLUMNS",
+        OUTPUT,
+    ),
+]
+TextColumnOption = Annotated[
+    str | None,
+    option(
+        "--text-column",
+        "Column with the report. Default: report, text or reference; else findings and impression.",
+        "NAME",
+        TABLE,
     ),
 ]
 PatientColumnOption = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--patient-column",
-        metavar="NAME",
-        help="Column that says whose study a row is: intervals and tests then resample patients.",
-        show_default=False,
-        rich_help_panel=TABLE,
+        "Column that says whose study a row is: intervals and tests then resample patients.",
+        "NAME",
+        TABLE,
     ),
 ]
 KeepGoingOption = Annotated[
     bool,
-    typer.Option(
-        "--keep-going",
-        help="Exit with status 0 even if some rows could not be used.",
-        show_default=False,
-        rich_help_panel=OUTPUT,
-    ),
+    option("--keep-going", "Exit with status 0 even if some rows could not be used.", panel=OUTPUT),
 ]
 FormatOption = Annotated[
     str,
-    typer.Option(
-        "--format", metavar="NAME", help="Of tables: parquet or csv.", rich_help_panel=OUTPUT
-    ),
+    option("--format", "Of tables: parquet or csv.", "NAME", OUTPUT),
 ]
 QuietOption = Annotated[
     bool,
-    typer.Option(
-        "--quiet",
-        "-q",
-        help="No progress, and no tables.",
-        show_default=False,
-        rich_help_panel=OUTPUT,
-    ),
+    option("--quiet -q", "No progress, and no tables.", panel=OUTPUT),
 ]
 JsonOption = Annotated[
     bool,
-    typer.Option(
-        "--json",
-        help="Print the results as json, and nothing else on standard output.",
-        show_default=False,
-        rich_help_panel=OUTPUT,
+    option(
+        "--json", "Print the results as json, and nothing else on standard output.", panel=OUTPUT
     ),
 ]
 
@@ -319,13 +279,6 @@ def column_names(**names: str) -> "ColumnNames":
     from vlscore.data import ColumnNames
 
     return ColumnNames.of_options(**names)
-
-
-def text_policy(section: str, reference: str | None = None, candidate: str | None = None) -> Any:
-    """A TextPolicy from the three options of sections."""
-    from vlscore.data import TextPolicy
-
-    return TextPolicy(section, candidate_section=candidate, reference_section=reference)
 
 
 def worker_count(workers: int | None, sharing: int = 1) -> int:
@@ -398,18 +351,14 @@ def _rating_column(name: str, help: str) -> Any:
 
 LayoutOption = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--layout",
-        metavar="NAME",
-        help="rexval, radevalx, radpref, refisco-v0, refisco-v1, sheets or table. Default: found "
-        "out.",
-        show_default=False,
+        "rexval, radevalx, radpref, refisco-v0, refisco-v1, sheets or table. Default: found out.",
+        "NAME",
     ),
 ]
-ResamplesOption = Annotated[
-    int, typer.Option("--resamples", min=10, metavar="N", help="Resamples of the bootstrap.")
-]
-SeedOption = Annotated[int, typer.Option("--seed", metavar="N", help="Of the bootstrap.")]
+ResamplesOption = Annotated[int, option("--resamples", "Resamples of the bootstrap.", "N", min=10)]
+SeedOption = Annotated[int, option("--seed", "Of the bootstrap.", "N")]
 StudyColumnOption = Annotated[str, _rating_column("--study-column", "Column with the study.")]
 CandidateIdColumnOption = Annotated[
     str, _rating_column("--candidate-id-column", "Column that tells candidates of a study apart.")
@@ -417,21 +366,20 @@ CandidateIdColumnOption = Annotated[
 RaterColumnOption = Annotated[str, _rating_column("--rater-column", "Column with the rater.")]
 RatingColumnsOption = Annotated[
     str,
-    typer.Option(
+    option(
         "--rating-columns",
-        metavar="NAMES",
-        help="Columns of ratings, with commas: one, or one a dimension.",
-        rich_help_panel=TABLE,
+        "Columns of ratings, with commas: one, or one a dimension.",
+        "NAMES",
+        TABLE,
     ),
 ]
 RaterColumnsOption = Annotated[
     str,
-    typer.Option(
+    option(
         "--rater-columns",
-        metavar="NAMES",
-        help="Instead, one column of ratings a rater, in a table with one row a candidate.",
-        show_default=False,
-        rich_help_panel=TABLE,
+        "Instead, one column of ratings a rater, in a table with one row a candidate.",
+        "NAMES",
+        TABLE,
     ),
 ]
 CategoryColumnOption = Annotated[

@@ -20,7 +20,7 @@ from vlscore.cli.option_groups import (
     TableOptions,
     grouped,
 )
-from vlscore.cli.options import OUTPUT, TABLE_HELP, FormatOption
+from vlscore.cli.options import OUTPUT, TABLE_HELP, FormatOption, OptionalOutOption, option
 from vlscore.cli.output import (
     cache_hits,
     echo,
@@ -41,26 +41,14 @@ _SHOWN_STUDIES = 10
 _SHOWN_FAILURES = 11
 
 
-OutOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--out",
-        "-o",
-        metavar="FOLDER",
-        help="Folder for the results. Default: they are only printed.",
-        show_default=False,
-        rich_help_panel=OUTPUT,
-    ),
-]
 ShowOption = Annotated[
     int | None,
-    typer.Option(
+    option(
+        "--show",
+        f"Print the hits of the first N studies. Default: {_SHOWN_STUDIES}, or none with --out.",
+        "N",
+        OUTPUT,
         min=0,
-        metavar="N",
-        help=f"Print the hits of the first N studies. Default: {_SHOWN_STUDIES}, or none with "
-        "--out.",
-        show_default=False,
-        rich_help_panel=OUTPUT,
     ),
 ]
 
@@ -71,100 +59,99 @@ class SearchOptions:
 
     metric: Annotated[
         str,
-        typer.Option(
-            "--metric",
-            "-m",
-            metavar="NAME",
-            help="What the hits score best under: vlscore, cosine, image-centred-cosine, "
+        option(
+            "--metric -m",
+            "What the hits score best under: vlscore, cosine, image-centred-cosine, "
             "clipscore, height, segment-distance, midpoint-distance, image-gain-distance, "
             "image-gain-cosine; a direction of retrieval: image-to-text, text-to-image; or a "
             "metric of texts, such as bleu-4. `vlscore metrics` describes them.",
+            "NAME",
         ),
     ] = "vlscore"
-    k: Annotated[int, typer.Option("--k", "-k", metavar="N", help="Reports a study.")] = 10
+    k: Annotated[int, option("--k -k", "Reports a study.", "N")] = 10
     top_k: Annotated[int | None, typer.Option("--top-k", hidden=True)] = None
     guard: Annotated[
         str,
-        typer.Option(
-            metavar="NAME",
-            help="none: the published score, perfect anywhere on the line through image and "
+        option(
+            "--guard",
+            "none: the published score, perfect anywhere on the line through image and "
             "reference. segment: by the distance to the segment between them. window: only "
             "reports whose foot lies in [0.5, 1.5]; 0 is the image, 1 the reference.",
-            rich_help_panel=SEARCH,
+            "NAME",
+            SEARCH,
         ),
     ] = "none"
     mode: Annotated[
         str,
-        typer.Option(
-            metavar="NAME",
-            help="exact; approximate, for an index built with --approximate; or auto: exact up to "
+        option(
+            "--mode",
+            "exact; approximate, for an index built with --approximate; or auto: exact up to "
             "a million reports.",
-            rich_help_panel=SEARCH,
+            "NAME",
+            SEARCH,
         ),
     ] = "auto"
     effort: Annotated[
         int | None,
-        typer.Option(
-            metavar="N",
-            help="Approximate mode: lists visited (IVF) or breadth of the graph search (HNSW). "
+        option(
+            "--effort",
+            "Approximate mode: lists visited (IVF) or breadth of the graph search (HNSW). "
             "Default: half the lists, or 512; less is faster and finds less, see the recall that "
             "is printed.",
-            show_default=False,
-            rich_help_panel=SEARCH,
+            "N",
+            SEARCH,
         ),
     ] = None
     exclude_exact: Annotated[
         bool,
-        typer.Option(
+        option(
             "--exclude-exact",
-            help="Never find the reference's own text: copies make the oracle trivially perfect.",
-            show_default=False,
-            rich_help_panel=SEARCH,
+            "Never find the reference's own text: copies make the oracle trivially perfect.",
+            panel=SEARCH,
         ),
     ] = False
     exclude_ids: Annotated[
         str | None,
-        typer.Option(
-            metavar="COLUMN",
-            help="Column of ids that a study must not find (its own, or its patient's): one, a "
+        option(
+            "--exclude-ids",
+            "Column of ids that a study must not find (its own, or its patient's): one, a "
             "list, or several separated by semicolons. A text stays if an unlisted study has it "
             "too.",
-            show_default=False,
-            rich_help_panel=SEARCH,
+            "COLUMN",
+            SEARCH,
         ),
     ] = None
     candidates: Annotated[
         int,
-        typer.Option(
-            metavar="N",
-            help="Metrics of texts: re-rank so many reports, the nearest to the reference by "
+        option(
+            "--candidates",
+            "Metrics of texts: re-rank so many reports, the nearest to the reference by "
             "cosine; 0 scores the whole corpus, which is exact and needs no encoder.",
-            rich_help_panel=SEARCH,
+            "N",
+            SEARCH,
         ),
     ] = 200
     ranks: Annotated[
         bool,
-        typer.Option(
-            "--ranks/--no-ranks",
-            help="Rank each hit by its distance to the reference.",
-            rich_help_panel=SEARCH,
+        option(
+            "--ranks/--no-ranks", "Rank each hit by its distance to the reference.", panel=SEARCH
         ),
     ] = True
     describe: Annotated[
         bool,
-        typer.Option(
+        option(
             "--describe/--no-describe",
-            help="Read image and reference also where the metric looks at one of them alone, to "
+            "Read image and reference also where the metric looks at one of them alone, to "
             "give the hits' area, foot and distance.",
-            rich_help_panel=SEARCH,
+            panel=SEARCH,
         ),
     ] = True
     check: Annotated[
         bool,
-        typer.Option(
+        option(
             "--check/--no-check",
-            help="First compare the index with its sha256s, which reads all of it.",
-            rich_help_panel=SEARCH,
+            "First compare the index with its sha256s, which reads all of it.",
+            panel=SEARCH,
         ),
     ] = True
 
@@ -193,16 +180,14 @@ class SearchOptions:
 def oracle(
     *,
     studies: Annotated[Path, typer.Argument(help=TABLE_HELP, metavar="STUDIES")],
-    index: Annotated[
-        Path, typer.Option("--index", "-i", metavar="FOLDER", help="Folder of the index.")
-    ],
+    index: Annotated[Path, option("--index -i", "Folder of the index.", "FOLDER")],
     search: SearchOptions,
     table: TableOptions,
     encoding: IndexEncoderOptions,
     resources: ResourceOptions,
     reading: ReadingOptions,
     sections: SectionOptions,
-    out: OutOption = None,
+    out: OptionalOutOption = None,
     format: FormatOption = "parquet",
     running: RunOptions,
     show: ShowOption = None,

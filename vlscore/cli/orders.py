@@ -5,38 +5,31 @@ from typing import Annotated
 
 import typer
 
-from vlscore.cli.options import OUTPUT, JsonOption, QuietOption
+from vlscore.cli.option_groups import PrintOptions, grouped
+from vlscore.cli.options import OUTPUT, option
 from vlscore.cli.output import terminal_width
 
 
+@grouped()
 def orders(
+    *,
     cases: Annotated[
         Path,
         typer.Argument(help="Cases with their order: RadJudge's radjudge.json.", metavar="CASES"),
     ],
     metrics: Annotated[
         str | None,
-        typer.Option(
-            "--metrics",
-            "-m",
-            metavar="NAMES",
-            help="Metrics of texts, with commas between them. Default: all free ones that can run.",
-            show_default=False,
+        option(
+            "--metrics -m",
+            "Metrics of texts, with commas between them. Default: all free ones that can run.",
+            "NAMES",
         ),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="PATH",
-            help="File for the tables, Markdown.",
-            show_default=False,
-            rich_help_panel=OUTPUT,
-        ),
+        option("--out -o", "File for the tables, Markdown.", "PATH", OUTPUT),
     ] = None,
-    quiet: QuietOption = False,
-    as_json: JsonOption = False,
+    printing: PrintOptions,
 ) -> None:
     """Show which of some small cases each metric puts in the right order.
 
@@ -56,14 +49,14 @@ def orders(
     if out is not None:
         with atomic_write(out) as stream:
             stream.write(markdown(tables, []))
-    if as_json:
+    if printing.as_json:
         content = {
             "cases": [case.id for case in found.cases],
             "passed": found.passed,
         }
         typer.echo(json.dumps(content, indent=2, ensure_ascii=False))
-    elif not quiet:
+    elif not printing.quiet:
         for table in tables:
             typer.echo(table.text(terminal_width()) + "\n")
     if out is not None:
-        typer.echo(f"wrote {out}", err=as_json)
+        typer.echo(f"wrote {out}", err=printing.as_json)

@@ -1,18 +1,19 @@
 """`vlscore perturb`: a data set of targeted changes from any reports."""
 
+import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from vlscore.cli.option_groups import PrintOptions, RunOptions, grouped
 from vlscore.cli.options import (
-    TABLE,
     TABLE_HELP,
     IdColumnOption,
-    KeepGoingOption,
     OutOption,
-    OverwriteOption,
-    QuietOption,
+    TextColumnOption,
+    names_of,
+    option,
 )
 from vlscore.cli.output import echo, say_of_failures, stopping, terminal_width
 
@@ -35,54 +36,50 @@ def _list_kinds(wanted: bool) -> None:
     raise typer.Exit
 
 
-def perturb(
-    reports: Annotated[Path, typer.Argument(help=TABLE_HELP, metavar="REPORTS")],
-    out: OutOption,
-    seed: Annotated[int, typer.Option(metavar="N", help="Decides every choice.")] = 0,
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ChangeOptions:
+    """Which changes are made, and of what."""
+
+    seed: Annotated[int, option("--seed", "Decides every choice.", "N")] = 0
     kinds: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAMES",
-            help='Separated by commas, as in "remove-pathology,change-location". Default: all.',
-            show_default=False,
+        option(
+            "--kinds",
+            'Separated by commas, as in "remove-pathology,change-location". Default: all.',
+            "NAMES",
         ),
-    ] = None,
+    ] = None
     per_report: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Most changes of each kind from one report.")
-    ] = 1,
+        int, option("--per-report", "Most changes of each kind from one report.", "N", min=1)
+    ] = 1
     standard_normal: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Text file with the report that stands for normal ones. Default: made from the "
+        option(
+            "--standard-normal",
+            "Text file with the report that stands for normal ones. Default: made from the "
             "table's own most common normal sentences.",
-            show_default=False,
+            "FILE",
         ),
-    ] = None,
+    ] = None
+
+
+ListKindsOption = Annotated[
+    bool,
+    option("--list-kinds", "Print the kinds and exit.", callback=_list_kinds, is_eager=True),
+]
+
+
+@grouped("as_json")
+def perturb(
+    *,
+    reports: Annotated[Path, typer.Argument(help=TABLE_HELP, metavar="REPORTS")],
+    out: OutOption,
+    changes: ChangeOptions,
     id_column: IdColumnOption = "id",
-    text_column: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Column with the report. Default: report, text or reference; else findings and "
-            "impression.",
-            show_default=False,
-            rich_help_panel=TABLE,
-        ),
-    ] = None,
-    overwrite: OverwriteOption = False,
-    keep_going: KeepGoingOption = False,
-    quiet: QuietOption = False,
-    list_kinds: Annotated[
-        bool,
-        typer.Option(
-            "--list-kinds",
-            callback=_list_kinds,
-            is_eager=True,
-            help="Print the kinds and exit.",
-            show_default=False,
-        ),
-    ] = False,
+    text_column: TextColumnOption = None,
+    running: RunOptions,
+    printing: PrintOptions,
+    list_kinds: ListKindsOption = False,
 ) -> None:
     """Make changed copies of reports, each with one targeted change, to test metrics with.
 
@@ -99,18 +96,18 @@ def perturb(
 
     with (
         stopping(out, "finished reports are"),
-        row_progress(count_rows(reports), "perturbing", quiet=quiet) as on_progress,
+        row_progress(count_rows(reports), "perturbing", quiet=printing.quiet) as on_progress,
     ):
         result = perturb_table(
             reports,
             out,
-            _names(kinds),
-            seed,
-            per_report=per_report,
-            standard_normal=_read(standard_normal),
+            _names(changes.kinds),
+            changes.seed,
+            per_report=changes.per_report,
+            standard_normal=_read(changes.standard_normal),
             id_column=id_column,
             text_column=text_column,
-            overwrite=overwrite,
+            overwrite=running.overwrite,
             on_progress=on_progress,
         )
     for note in result.notes:
@@ -119,21 +116,21 @@ def perturb(
         echo(f"{out} holds this data set already; nothing was made", err=True)
     elif result.resumed_from:
         echo(f"went on after row {result.resumed_from}", err=True)
-    if not quiet:
+    if not printing.quiet:
         _print(result)
     count = len(result.bad_rows)
     what = "rows could not be used" if count > 1 else "row could not be used"
     say_of_failures([(r.row, str(r.id), r.reason) for r in result.bad_rows], count, what)
     if count:
         echo(f"all of them: {result.out / 'skipped.jsonl'}", err=True)
-    if result.bad_rows and not keep_going:
+    if result.bad_rows and not running.keep_going:
         raise typer.Exit(1)
 
 
 def _names(kinds: str | None) -> list[str] | None:
     if kinds is None:
         return None
-    return [name.strip() for name in kinds.split(",") if name.strip()]
+    return list(names_of(kinds))
 
 
 def _read(path: Path | None) -> str | None:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from vlscore.cli.options import OutOption, QuietOption
+from vlscore.cli.options import OutOption, QuietOption, option
 from vlscore.cli.output import echo
 
 
@@ -21,30 +21,17 @@ def rating_sheets(
     out: OutOption,
     raters: Annotated[
         str,
-        typer.Option("--raters", metavar="NAMES", help="Names of the raters, with commas."),
+        option("--raters", "Names of the raters, with commas.", "NAMES"),
     ] = "rater-1",
     sample: Annotated[
         int | None,
-        typer.Option(
-            "--sample",
-            min=1,
-            metavar="N",
-            help="Draw so many studies. Default: all.",
-            show_default=False,
-        ),
+        option("--sample", "Draw so many studies. Default: all.", "N", min=1),
     ] = None,
     studies: Annotated[
         Path | None,
-        typer.Option(
-            "--studies",
-            metavar="STUDIES",
-            help="The table that was searched for, where it has moved.",
-            show_default=False,
-        ),
+        option("--studies", "The table that was searched for, where it has moved.", "STUDIES"),
     ] = None,
-    seed: Annotated[
-        int, typer.Option("--seed", metavar="N", help="Of the draw and of every order.")
-    ] = 0,
+    seed: Annotated[int, option("--seed", "Of the draw and of every order.", "N")] = 0,
     quiet: QuietOption = False,
 ) -> None:
     """Make blinded sheets on which raters count the errors of the reports that metrics chose.

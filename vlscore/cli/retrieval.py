@@ -18,7 +18,7 @@ from vlscore.cli.option_groups import (
     TableOptions,
     grouped,
 )
-from vlscore.cli.options import OUTPUT, TABLE_HELP
+from vlscore.cli.options import TABLE_HELP, OptionalOutOption
 from vlscore.cli.output import (
     cache_hits,
     echo,
@@ -32,18 +32,6 @@ from vlscore.cli.output import (
 if TYPE_CHECKING:
     from vlscore.evaluation import RetrievalRun
 
-OutOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--out",
-        "-o",
-        metavar="FOLDER",
-        help="Folder for the results. Default: they are only printed.",
-        show_default=False,
-        rich_help_panel=OUTPUT,
-    ),
-]
-
 
 @grouped("candidate_column", "C", "reference_section", "candidate_section")
 def retrieval(
@@ -54,7 +42,7 @@ def retrieval(
     resources: ResourceOptions,
     reading: ReadingOptions,
     sections: SectionOptions,
-    out: OutOption = None,
+    out: OptionalOutOption = None,
     running: RunOptions,
     printing: PrintOptions,
 ) -> None:

@@ -17,7 +17,7 @@ from vlscore.cli.option_groups import (
     TableOptions,
     grouped,
 )
-from vlscore.cli.options import OUTPUT, TABLE_HELP, FormatOption, OutOption, names_of
+from vlscore.cli.options import OUTPUT, TABLE_HELP, FormatOption, OutOption, names_of, option
 from vlscore.cli.output import (
     cache_hits,
     echo,
@@ -34,30 +34,28 @@ _SHOWN_FAILURES = 10
 
 PerturbationsOption = Annotated[
     Path,
-    typer.Option(
-        "--perturbations",
-        "-p",
-        metavar="FOLDER",
-        help="Folder that `vlscore perturb` wrote, or a .jsonl file like that in it.",
+    option(
+        "--perturbations -p",
+        "Folder that `vlscore perturb` wrote, or a .jsonl file like that in it.",
+        "FOLDER",
     ),
 ]
 StudiesOption = Annotated[
     Path | None,
-    typer.Option(
+    option(
         "--studies",
-        metavar="STUDIES",
-        help=f"{TABLE_HELP} With the studies' ids and images; without it, metrics that look at "
+        f"{TABLE_HELP} With the studies' ids and images; without it, metrics that look at "
         "the image are left out.",
+        "STUDIES",
     ),
 ]
 FigureOption = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--figure",
-        metavar="NAME",
-        help="Format of the figures: png, svg or pdf. Default: png, where matplotlib is there.",
-        show_default=False,
-        rich_help_panel=OUTPUT,
+        "Format of the figures: png, svg or pdf. Default: png, where matplotlib is there.",
+        "NAME",
+        OUTPUT,
     ),
 ]
 
@@ -68,47 +66,39 @@ class NoticedOptions:
 
     metrics: Annotated[
         list[str] | None,
-        typer.Option(
-            "--metrics",
-            "-m",
-            metavar="NAMES",
-            help="Metrics with commas between them; repeatable. "
+        option(
+            "--metrics -m",
+            "Metrics with commas between them; repeatable. "
             "text, image and bleu are groups; `vlscore metrics` lists all. Default: every "
             "free one that can run.",
-            show_default=False,
+            "NAMES",
         ),
     ] = None
     values: Annotated[
         Path | None,
-        typer.Option(
+        option(
             "--values",
-            metavar="PATH",
-            help="Table of values computed elsewhere: study_id, kind, and NAME.original, "
+            "Table of values computed elsewhere: study_id, kind, and NAME.original, "
             "NAME.perturbed of each metric, in the order of the perturbations.",
-            show_default=False,
+            "PATH",
         ),
     ] = None
     lower_is_better: Annotated[
         str,
-        typer.Option(
+        option(
             "--lower-is-better",
-            metavar="NAMES",
-            help="Metrics of --values, with commas, of which smaller values are better.",
-            show_default=False,
+            "Metrics of --values, with commas, of which smaller values are better.",
+            "NAMES",
         ),
     ] = ""
     swap_images: Annotated[
         bool,
-        typer.Option(
-            "--swap-images",
-            help="Also measure whether the image counts.",
-            show_default=False,
-        ),
+        option("--swap-images", "Also measure whether the image counts."),
     ] = False
-    resamples: Annotated[
-        int, typer.Option(min=10, metavar="N", help="Resamples of the bootstrap.")
-    ] = 2000
-    seed: Annotated[int, typer.Option(metavar="N", help="Of the bootstrap and of the swap.")] = 0
+    resamples: Annotated[int, option("--resamples", "Resamples of the bootstrap.", "N", min=10)] = (
+        2000
+    )
+    seed: Annotated[int, option("--seed", "Of the bootstrap and of the swap.", "N")] = 0
 
 
 @grouped("reference_column", "candidate_column", "reference_section", "candidate_section")

@@ -19,6 +19,7 @@ from vlscore.cli.options import (
     PrecisionOption,
     SectionOption,
     WorkersOption,
+    option,
     worker_count,
 )
 from vlscore.cli.output import SHOWN_FAILURES, echo, say_of_failures, stopping
@@ -66,24 +67,23 @@ def _held_out(name: str, help: str, metavar: str, **more: Any) -> Any:
 
 ObjectiveOption = Annotated[
     str,
-    typer.Option(
+    option(
         "--objective",
-        metavar="NAME",
-        help="Loss, by the name of its paper: convirt, siglip, gloria, limitr, mgca, biovil, "
+        "Loss, by the name of its paper: convirt, siglip, gloria, limitr, mgca, biovil, "
         "medclip; or judging, for encoders that judge reports; with settings of its own, as in "
         "'convirt(temperature=0.07)'.",
+        "NAME",
     ),
 ]
 ConfigOption = Annotated[
     Path | None,
-    typer.Option(
+    option(
         "--config",
+        "TOML file with any of these options, as in batch_size = 256; options given here "
+        "go before it. Every result has one, training.toml, which repeats its run.",
+        "FILE",
         is_eager=True,
         callback=_config,
-        metavar="FILE",
-        help="TOML file with any of these options, as in batch_size = 256; options given here "
-        "go before it. Every result has one, training.toml, which repeats its run.",
-        show_default=False,
     ),
 ]
 
@@ -94,65 +94,54 @@ class StartOptions:
 
     encoder: Annotated[
         str,
-        typer.Option(
-            "--encoder",
-            "-e",
-            metavar="NAME",
-            help="Towers: small, or a published layout: limitr, gloria, convirt, mgca-vit, ...; "
+        option(
+            "--encoder -e",
+            "Towers: small, or a published layout: limitr, gloria, convirt, mgca-vit, ...; "
             "`vlscore encoders` lists them.",
-            rich_help_panel=START,
+            "NAME",
+            START,
         ),
     ] = "small"
     weights: Annotated[
         Path | None,
-        typer.Option(
-            "--weights",
-            metavar="PATH",
-            help="Checkpoint of the whole encoder to go on from.",
-            show_default=False,
-            rich_help_panel=START,
-        ),
+        option("--weights", "Checkpoint of the whole encoder to go on from.", "PATH", START),
     ] = None
     image_weights: Annotated[
         Path | None,
-        typer.Option(
+        option(
             "--image-weights",
-            metavar="PATH",
-            help="Of a published layout's image tower: ResNet-50 as torchvision has it, for "
+            "Of a published layout's image tower: ResNet-50 as torchvision has it, for "
             "instance. Default: random.",
-            show_default=False,
-            rich_help_panel=START,
+            "PATH",
+            START,
         ),
     ] = None
     text_weights: Annotated[
         Path | None,
-        typer.Option(
+        option(
             "--text-weights",
-            metavar="PATH",
-            help="Of its report tower: a BERT's folder, as of Bio_ClinicalBERT. Default: random.",
-            show_default=False,
-            rich_help_panel=START,
+            "Of its report tower: a BERT's folder, as of Bio_ClinicalBERT. Default: random.",
+            "PATH",
+            START,
         ),
     ] = None
     tokenizer: Annotated[
         Path | None,
-        typer.Option(
+        option(
             "--tokenizer",
-            metavar="PATH",
-            help="Its vocabulary file or folder. Default: beside the weights.",
-            show_default=False,
-            rich_help_panel=START,
+            "Its vocabulary file or folder. Default: beside the weights.",
+            "PATH",
+            START,
         ),
     ] = None
     style: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--style",
-            metavar="NAME",
-            help="Of small towers: whose pooling and normalisation they follow, by the objective's "
+            "Of small towers: whose pooling and normalisation they follow, by the objective's "
             "name. Default: siglip.",
-            show_default=False,
-            rich_help_panel=START,
+            "NAME",
+            START,
         ),
     ] = None
 
@@ -209,12 +198,10 @@ class LearningOptions:
     clip: Annotated[float, _learning("--clip", "Longest gradient; 0 for no limit.", "NUMBER")] = 1.0
     frozen_norms: Annotated[
         bool,
-        typer.Option(
+        option(
             "--frozen-norms",
-            help="Batch norms keep their statistics: for small batches, and to go on from a "
-            "checkpoint.",
-            show_default=False,
-            rich_help_panel=LEARNING,
+            "Batch norms keep their statistics: for small batches, and to go on from a checkpoint.",
+            panel=LEARNING,
         ),
     ] = False
     augmentation: Annotated[
@@ -231,10 +218,10 @@ class LearningOptions:
     ] = "all"
     duplicates_apart: Annotated[
         bool,
-        typer.Option(
+        option(
             "--duplicates-apart/--duplicates-are-negatives",
-            help="Pairs of one study, or with equal reports, are no negatives of each other.",
-            rich_help_panel=LEARNING,
+            "Pairs of one study, or with equal reports, are no negatives of each other.",
+            panel=LEARNING,
         ),
     ] = True
     seed: Annotated[int, _learning("--seed", "Of all that is drawn.", "N", min=0)] = 0
@@ -300,24 +287,23 @@ class PairOptions:
     image_policy: ImagePolicyOption = "auto"
     views: Annotated[
         str,
-        typer.Option(
+        option(
             "--views",
-            metavar="POLICY",
-            help="Images of one study: first-frontal, or frontal+lateral for an encoder with a "
+            "Images of one study: first-frontal, or frontal+lateral for an encoder with a "
             "tower for lateral views.",
-            rich_help_panel=TABLE,
+            "POLICY",
+            TABLE,
         ),
     ] = "first-frontal"
     section: SectionOption = "all"
     pairs: Annotated[
         Path | None,
-        typer.Option(
+        option(
             "--pairs",
-            metavar="FOLDER",
-            help="Folder for decoded images, which runs on one table share. Default: pairs in the "
+            "Folder for decoded images, which runs on one table share. Default: pairs in the "
             "results.",
-            show_default=False,
-            rich_help_panel=OUTPUT,
+            "FOLDER",
+            OUTPUT,
         ),
     ] = None
 

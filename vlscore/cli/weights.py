@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from vlscore.cli.options import option
 from vlscore.cli.output import echo
 
 app = typer.Typer(
@@ -58,16 +59,11 @@ def verify(
     path: Annotated[Path, typer.Argument(help="Checkpoint, or a folder of checkpoints.")],
     encoder: Annotated[
         str | None,
-        typer.Option(
-            "--encoder",
-            "-e",
-            help="Load it as this encoder too, and print what signatures show.",
-            show_default=False,
-        ),
+        option("--encoder -e", "Load it as this encoder too, and print what signatures show."),
     ] = None,
     tokenizer: Annotated[
         Path | None,
-        typer.Option(help="Folder or vocabulary file, with --encoder.", show_default=False),
+        option("--tokenizer", "Folder or vocabulary file, with --encoder."),
     ] = None,
 ) -> None:
     """Read a checkpoint safely and whole, and say what is in it.
@@ -124,7 +120,7 @@ def convert(
     target: Annotated[Path, typer.Argument(help="File to write, *.safetensors.")],
     overwrite: Annotated[
         bool,
-        typer.Option("--overwrite", help="Replace the file if it exists.", show_default=False),
+        option("--overwrite", "Replace the file if it exists."),
     ] = False,
 ) -> None:
     """Write a checkpoint's tensors as safetensors, which every library reads without pickle.
