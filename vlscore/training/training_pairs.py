@@ -13,7 +13,7 @@ import json
 import shutil
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -25,12 +25,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from vlscore.core import (
+    OnProgress,
     ResumableFolder,
     atomic_write,
     cells,
     end_decided_run,
     finished_run,
     json_line,
+    no_progress,
 )
 from vlscore.data import BadRow, ImagePolicy, Provenance, Radiograph, Study, StudyTable, TextPolicy
 from vlscore.embedding import ImageDecoder, PendingPixels, choose_views
@@ -145,8 +147,6 @@ _ALL_ALIKE = 100
 _MOST_ELONGATED = 6
 _SECONDS_BETWEEN_LOOKS = 0.5
 
-OnProgress = Callable[[int, int], None]
-
 
 class KeptPixels(ImagePipeline):
     """uint8 (1, height, width), shrunk by area until the shorter side has `side` pixels."""
@@ -222,7 +222,7 @@ def prepare(
     *,
     workers: int = 0,
     keep_going: bool = False,
-    on_progress: OnProgress = lambda done, failed: None,
+    on_progress: OnProgress = no_progress,
 ) -> Pairs:
     """Decode every study of a table once; what is there already is used as it is.
 
