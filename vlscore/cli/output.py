@@ -114,7 +114,9 @@ def say_of_run(
         echo(f"went on after row {resumed_from}", err=True)
 
 
-def say_of_failures(shown: Sequence[tuple[int | None, str, str]], count: int, what: str) -> None:
+def say_of_failures(
+    shown: Sequence[tuple[int | str | None, str, str]], count: int, what: str
+) -> None:
     """List the first failed rows on stderr.
 
     Args:

@@ -6,7 +6,7 @@ Writing a measured C into the card of an encoder's folder.
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
@@ -18,7 +18,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from vlscore.core import Signature, frame, plain, write_json
+from vlscore.core import OnProgress, Signature, frame, no_progress, plain, write_json
 from vlscore.data import BadRow, ColumnNames, Study, StudyTable, TextPolicy, open_studies
 from vlscore.embedding import StudyEmbedder, StudyViews, training_notes
 from vlscore.encoders import JointEncoder, read_json
@@ -35,8 +35,6 @@ QUANTILES = (0.5, 0.9, 0.95, 0.99)
 # How often another study is drawn where a study's own text was. Then those that are left are drawn
 # among the other texts alone.
 _ROUNDS = 100
-
-OnProgress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
@@ -156,7 +154,7 @@ def calibrate(
     policy = TextPolicy.named(text_policy)
     needs = {"image", "reference"} | (set() if others else {"candidate"})
     table = open_studies(studies, needs=needs, columns=columns, image_root=image_root)
-    embedded = _embed(embedder, table, policy, workers, on_progress or (lambda done, failed: None))
+    embedded = _embed(embedder, table, policy, workers, on_progress or no_progress)
     if not embedded.images:
         first = embedded.failed[0]
         raise InvalidTable(

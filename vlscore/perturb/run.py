@@ -4,13 +4,13 @@ import hashlib
 import io
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from vlscore.core import ResumableFolder, __version__, frame, resource_path
+from vlscore.core import OnProgress, ResumableFolder, __version__, frame, no_progress, resource_path
 from vlscore.data import BadRow, Report, ReportTable, open_reports
 from vlscore.errors import InvalidTable
 from vlscore.findings import extract
@@ -34,8 +34,6 @@ RESULTS = (PERTURBATIONS_FILE, SKIPPED_FILE)
 
 # Rows of a chunk: a few seconds of work, which is what a kill can cost.
 _ROWS_IN_CHUNK = 200
-
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
@@ -81,7 +79,7 @@ def perturb_table(
     id_column: str = "id",
     text_column: str | None = None,
     overwrite: bool = False,
-    on_progress: Progress | None = None,
+    on_progress: OnProgress | None = None,
 ) -> PerturbedTable:
     """Perturb every report of a table; constant memory, the same bytes for the same input and seed.
 
@@ -119,7 +117,7 @@ def perturb_table(
         record = folder.record
         if record is None:
             run = _Run(chosen, seed, per_report, _standard_normal(folder, table, chosen, key))
-            _make(run, folder, table, on_progress or (lambda done, bad: None))
+            _make(run, folder, table, on_progress or no_progress)
 
             def write(place: Path) -> dict[str, Any]:
                 _join(folder, place)
@@ -159,7 +157,9 @@ def _standard_normal(
     return standard_normal_of(row.text for row in table if isinstance(row, Report))
 
 
-def _make(run: "_Run", folder: ResumableFolder, table: ReportTable, on_progress: Progress) -> None:
+def _make(
+    run: "_Run", folder: ResumableFolder, table: ReportTable, on_progress: OnProgress
+) -> None:
     """Perturb the rows that no chunk holds yet."""
     for chunk in folder.chunks():
         run.count(chunk.rows, chunk.note)
@@ -230,7 +230,7 @@ class _Run:
         rows: list[Report | BadRow],
         made: IO[str],
         skipped: IO[str],
-        on_progress: Progress,
+        on_progress: OnProgress,
     ) -> dict[str, Any]:
         """Perturb some rows; returns what `count` takes in again."""
         reports, counts = self.reports, self._counts.copy()

@@ -5,18 +5,19 @@ generation are written, and its manifest last: this one replacement makes the ne
 """
 
 import contextlib
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vlscore.core import (
+    OnProgress,
     clear_discarded,
     confirm,
     discard_chunks,
     file_digest,
     is_discarding,
+    no_progress,
     sole_writer,
     unfinished_key,
 )
@@ -46,9 +47,6 @@ from vlscore.retrieval.vector_search.approximate import check_factory, has_faiss
 
 if TYPE_CHECKING:
     import pandas
-
-
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
@@ -86,7 +84,7 @@ def build_index(
     flat: bool = True,
     overwrite: bool = False,
     workers: int = 0,
-    on_progress: Progress | None = None,
+    on_progress: OnProgress | None = None,
 ) -> BuildResult:
     """Embed the reports (or images) of a table into an index.
 
@@ -140,7 +138,7 @@ def add_to_index(
     settings: SourceSettings | None = None,
     *,
     workers: int = 0,
-    on_progress: Progress | None = None,
+    on_progress: OnProgress | None = None,
 ) -> BuildResult:
     """Add the rows of another table to an index; the same encoder and policies are required.
 
@@ -187,7 +185,7 @@ class _IndexBuild:
         out: Path,
         embedder: StudyEmbedder,
         settings: SourceSettings,
-        on_progress: Progress | None,
+        on_progress: OnProgress | None,
         *,
         workers: int,
         flat: bool,
@@ -195,7 +193,7 @@ class _IndexBuild:
     ) -> None:
         self._table, self._out, self._embedder = table, out, embedder
         self._settings, self._workers, self._flat, self._anew = settings, workers, flat, anew
-        self._on_progress = on_progress or (lambda done, failed: None)
+        self._on_progress = on_progress or no_progress
         self._sha256 = file_digest(table)
         self._signature = index_signature(embedder, settings.kind, settings.policy)
 

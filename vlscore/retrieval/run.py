@@ -12,7 +12,15 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from vlscore.core import ResumableFolder, read_frame, run_record, table_cells, write_json
+from vlscore.core import (
+    OnProgress,
+    ResumableFolder,
+    no_progress,
+    read_frame,
+    run_record,
+    table_cells,
+    write_json,
+)
 from vlscore.data import ColumnNames, TextPolicy
 from vlscore.embedding import StudyEmbedder
 from vlscore.errors import InvalidSetting
@@ -98,8 +106,6 @@ _RECALL = "recall"
 # Number of answers that are converted to a table of hits at a time.
 _AT_ONCE = 256
 
-Progress = Callable[[int, int], None]
-
 
 @dataclass(frozen=True)
 class OracleResult:
@@ -171,7 +177,7 @@ def find_oracles(
     overwrite: bool = False,
     shards: Shards | None = None,
     device: str = "cpu",
-    on_progress: Progress | None = None,
+    on_progress: OnProgress | None = None,
 ) -> OracleResult:
     """Find for every study of a table the rows of an index that score highest.
 
@@ -215,7 +221,7 @@ def find_oracles(
     key = _key(run, queries, format, image_root)
     with ResumableFolder(out, key, results=RESULTS, overwrite=overwrite) as folder:
         if folder.record is None:
-            _search(run, queries, folder, format, workers, on_progress or (lambda done, bad: None))
+            _search(run, queries, folder, format, workers, on_progress or no_progress)
         else:
             run.release()
         return OracleResult(
@@ -266,7 +272,7 @@ def _search(
     folder: ResumableFolder,
     format: str,
     workers: int,
-    on_progress: Progress,
+    on_progress: OnProgress,
 ) -> None:
     began = time.monotonic()
     signature = run.signature

@@ -10,7 +10,14 @@ from typing import Any
 import numpy as np
 import torch
 
-from vlscore.core import ResumableFolder, TrainingProcesses, connected, run_record
+from vlscore.core import (
+    OnProgress,
+    ResumableFolder,
+    TrainingProcesses,
+    connected,
+    no_progress,
+    run_record,
+)
 from vlscore.encoders import STYLES, JointEncoder, SmallSettings, check_device, find_encoder
 from vlscore.errors import InvalidSetting
 from vlscore.evaluation import Calibration
@@ -45,7 +52,6 @@ from vlscore.training.state import (
 )
 from vlscore.training.step import Towers
 from vlscore.training.training_pairs import (
-    OnProgress,
     Pairs,
     Preparation,
     as_radiograph,
@@ -105,7 +111,7 @@ def train(
     overwrite: bool = False,
     keep_going: bool = False,
     keep_seconds: float = 600.0,
-    on_progress: OnProgress = lambda done, failed: None,
+    on_progress: OnProgress = no_progress,
     on_step: OnStep = lambda shown: None,
 ) -> TrainingRun:
     """Train an encoder on the images and reports of a table.

@@ -15,7 +15,7 @@ import json
 import shutil
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -27,12 +27,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from vlscore.core import (
+    OnProgress,
     ResumableFolder,
     atomic_write,
     cells,
     end_decided_run,
     finished_run,
     json_line,
+    no_progress,
 )
 from vlscore.data import BadRow, ImagePolicy, Provenance, Radiograph, Study, StudyTable, TextPolicy
 from vlscore.embedding import ImageDecoder, PendingPixels, choose_views
@@ -148,8 +150,6 @@ _ALL_ALIKE = 100
 _MOST_ELONGATED = 6
 _SECONDS_BETWEEN_LOOKS = 0.5
 
-OnProgress = Callable[[int, int], None]
-
 
 class KeptPixels(ImagePipeline):
     """Pipeline to uint8 (1, height, width), scaled by area to a shorter side of `side` pixels."""
@@ -225,7 +225,7 @@ def prepare(
     *,
     workers: int = 0,
     keep_going: bool = False,
-    on_progress: OnProgress = lambda done, failed: None,
+    on_progress: OnProgress = no_progress,
 ) -> Pairs:
     """Decode every study of a table once; studies that were decoded before are not read again.
 

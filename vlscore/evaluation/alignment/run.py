@@ -1,19 +1,19 @@
 """An alignment of metrics with raters over files, resumably, into a folder of results."""
 
 import csv
-import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from vlscore.core import (
+    OnProgress,
     ResumableFolder,
     file_digest,
-    frame,
+    no_progress,
     plain,
     record_cells,
     run_record,
@@ -36,68 +36,56 @@ from vlscore.evaluation.alignment.metric_values import (
 from vlscore.evaluation.alignment.rated_pairs import Array, RatedPairs
 from vlscore.evaluation.alignment.tables import all_tables, composite_table, draw, write_csv
 from vlscore.metrics import Composite, CompositeProvider, Metric, Scorer, write_composite
-from vlscore.stats import FIGURE_FORMATS, TextTable, check_drawable, markdown, with_mark
-
-if TYPE_CHECKING:
-    import pandas
-
+from vlscore.stats import (
+    FAILURES,
+    FIGURE_FORMATS,
+    Run,
+    TextTable,
+    check_drawable,
+    with_mark,
+    write_tables,
+)
 
 # Pairs of one chunk where nothing is embedded; else batches.
 _TEXTS_IN_CHUNK = 1000
-_CONTENT, COMPOSITE, _FIGURE = "alignment.json", "composite.json", "agreement"
+COMPOSITE, _FIGURE = "composite.json", "agreement"
 TOLD = "in-sample upper bound"
-_RESULTS = (
-    _CONTENT,
-    COMPOSITE,
-    "values.csv",
-    "failures.csv",
-    "agreement.csv",
-    "differences.csv",
-    "raters.csv",
-    "ceilings.csv",
-    "rankings.csv",
-    "tables.md",
-    "tables.tex",
-    *(f"{_FIGURE}.{suffix}" for suffix in FIGURE_FORMATS),
-)
 
 
 @dataclass(frozen=True)
-class AlignmentRun:
-    """An alignment and its files.
+class AlignmentRun(Run):
+    """An alignment and its files; docs/alignment.md describes them.
+
+    A row of `to_pandas` is a metric and rating: every correlation with its interval.
 
     Attributes:
-        folder: with alignment.json, the tables and run.json; docs/alignment.md describes them.
-        content: of alignment.json.
-        tables: as they are printed.
-        notes: what a user should know besides.
         result, fit: the numbers; None where the run had ended before, or nothing was fitted.
-        unchanged: everything was there already.
-        resumed_from: rows that an earlier, stopped run had finished.
     """
 
-    folder: Path
-    content: dict[str, Any]
-    tables: list[TextTable]
-    notes: tuple[str, ...]
+    content_file = "alignment.json"
+    results = (
+        content_file,
+        COMPOSITE,
+        "values.csv",
+        FAILURES,
+        "agreement.csv",
+        "differences.csv",
+        "raters.csv",
+        "ceilings.csv",
+        "rankings.csv",
+        "tables.md",
+        "tables.tex",
+        *(f"{_FIGURE}.{suffix}" for suffix in FIGURE_FORMATS),
+    )
+    rows = "agreements"
+
     result: Alignment | None = None
     fit: CompositeFit | None = None
-    unchanged: bool = False
-    resumed_from: int = 0
 
     @property
     def signatures(self) -> list[str]:
         """What the numbers of each metric depend on."""
         return [f"{m['name']}: {m['signature']}" for m in self.content["metrics"]]
-
-    def to_pandas(self) -> "pandas.DataFrame":
-        """One row a metric and rating: every correlation with its interval. Needs pandas."""
-        return frame(self.content["agreements"])
-
-    def first_failures(self, count: int) -> list[tuple[int | None, str, str]]:
-        """(row, id, reason) of the first rows and pairs that lack something."""
-        failures = self.content["failures"][:count]
-        return [(each["row"], each["id"] or "", each["error"]) for each in failures]
 
 
 def run_alignment(
@@ -115,7 +103,7 @@ def run_alignment(
     seed: int = 0,
     figure: str | None = None,
     overwrite: bool = False,
-    on_progress: Callable[[int, int], None] | None = None,
+    on_progress: OnProgress | None = None,
 ) -> AlignmentRun:
     """Compare metrics with raters, and write tables, values and all numbers.
 
@@ -154,13 +142,9 @@ def run_alignment(
         "seed": seed,
         **({} if fit is None else {"fit": fit}),
     }
-    with ResumableFolder(out, key, results=_RESULTS, overwrite=overwrite) as folder:
-        if folder.record is not None:
-            ended = _read(folder.out, folder.record)
-            if figure is not None:
-                draw(ended.content, folder.out / f"{_FIGURE}.{figure}")
-            return ended
-        done = run.compute(folder, on_progress or (lambda done, failed: None))
+
+    def compute(folder: ResumableFolder) -> dict[str, Any]:
+        done = run.compute(folder, on_progress or no_progress)
         metrics, failures = run.metrics(folder)
         result = align(metrics, pairs, level=level, resamples=resamples, seed=seed)
         tables = all_tables(result)
@@ -170,10 +154,9 @@ def run_alignment(
             fitted = run.fit(metrics, fit, resamples, seed)
             tables.append(composite_table(fitted))
         tables = with_mark(tables, (metric.signature for metric in result.metrics))
-        content = _content(result, run.pairs, tables, failures)
 
         def write(place: Path) -> dict[str, Any]:
-            _write(place, result, run.pairs, tables, content)
+            _write(place, result, run.pairs, tables, failures)
             if fitted is not None:
                 write_composite(place / COMPOSITE, fitted.composite)
             return run_record(
@@ -184,17 +167,12 @@ def run_alignment(
             )
 
         folder.finish(write, rows=done)
-        if figure is not None:
-            draw(content, folder.out / f"{_FIGURE}.{figure}")
-        return AlignmentRun(
-            folder.out,
-            content,
-            tables,
-            tuple(run.notes),
-            result,
-            fitted,
-            resumed_from=folder.resumed_from,
-        )
+        return {"result": result, "fit": fitted}
+
+    ended = AlignmentRun.make(out, key, compute, overwrite=overwrite)
+    if figure is not None:
+        draw(ended.content, ended.folder / f"{_FIGURE}.{figure}")
+    return ended
 
 
 class _Run:
@@ -252,7 +230,7 @@ class _Run:
             "image_root": str(studies.root.resolve()) if studies is not None else None,
         }
 
-    def compute(self, folder: ResumableFolder, on_progress: Callable[[int, int], None]) -> int:
+    def compute(self, folder: ResumableFolder, on_progress: OnProgress) -> int:
         """Compute what no chunk holds yet; returns the rows of all chunks."""
         if self._scorer is None:
             return 0
@@ -406,9 +384,10 @@ def _write(
     result: Alignment,
     pairs: RatedPairs,
     tables: Sequence[TextTable],
-    content: Mapping[str, Any],
+    failures: Failures,
 ) -> None:
-    write_json(place / _CONTENT, content)
+    content = _content(result, pairs, tables, failures)
+    write_json(place / AlignmentRun.content_file, content)
     write_values(place / "values.csv", pairs, result.metrics)
     write_csv(place / "agreement.csv", result.agreements)
     write_csv(place / "differences.csv", result.differences)
@@ -416,20 +395,8 @@ def _write(
     write_csv(place / "ceilings.csv", result.ceilings)
     write_csv(place / "rankings.csv", result.rankings)
     signatures = [f"{metric.name}: {metric.signature}" for metric in result.metrics]
-    (place / "tables.md").write_text(markdown(tables, signatures), encoding="utf-8")
-    latex = "\n".join(table.latex() for table in tables)
-    (place / "tables.tex").write_text(latex, encoding="utf-8")
-    with (place / "failures.csv").open("w", encoding="utf-8", newline="") as stream:
+    write_tables(place, tables, signatures)
+    with (place / FAILURES).open("w", encoding="utf-8", newline="") as stream:
         writer = csv.DictWriter(stream, ["row", "id", "metric", "error"])
         writer.writeheader()
         writer.writerows(map(record_cells, content["failures"]))
-
-
-def _read(out: Path, record: Mapping[str, Any]) -> AlignmentRun:
-    """A finished run, from its files."""
-    content = json.loads((out / _CONTENT).read_text(encoding="utf-8"))
-    tables = [
-        TextTable(t["title"], tuple(t["columns"]), tuple(map(tuple, t["rows"])), t["caption"])
-        for t in content["tables"]
-    ]
-    return AlignmentRun(out, content, tables, tuple(record["notes"]), unchanged=True)

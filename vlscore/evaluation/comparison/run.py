@@ -1,6 +1,5 @@
 """Comparing systems over files, resumably, into a folder of results."""
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -8,7 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vlscore.core import ResumableFolder, Signature, file_digest, frame, run_record, stamps
+from vlscore.core import (
+    OnProgress,
+    ResumableFolder,
+    Signature,
+    file_digest,
+    frame,
+    no_progress,
+    run_record,
+    stamps,
+)
 from vlscore.data import (
     BadRow,
     ColumnNames,
@@ -60,11 +68,8 @@ from vlscore.evaluation.comparison.systems import (
 )
 from vlscore.evaluation.comparison.tables import (
     CONTENT,
-    FAILURES,
     FIGURE,
     RESULTS,
-    all_tables,
-    content_of,
     draw,
     first_failures,
     read_chunk,
@@ -79,7 +84,7 @@ from vlscore.evaluation.sensitivities.changed_pairs import (
 from vlscore.evaluation.sensitivities.pair_values import read_vectors, write_vectors
 from vlscore.metrics import Item, Metric, Scorer
 from vlscore.perturb import standard_normal_of
-from vlscore.stats import TextTable, check_drawable
+from vlscore.stats import FAILURES, Failure, Run, check_drawable
 
 if TYPE_CHECKING:
     import pandas
@@ -87,43 +92,24 @@ if TYPE_CHECKING:
 
 _STUDIES_IN_CHUNK = 512
 
-OnProgress = Callable[[int, int], None]
 OnPhase = Callable[[str, int | None], OnProgress]
 
 
 @dataclass(frozen=True)
-class ComparisonRun:
-    """A comparison and its files.
+class ComparisonRun(Run):
+    """A comparison and its files; docs/comparing.md describes them.
 
     Attributes:
-        folder: with comparison.json, tables.md, tables.tex, systems.csv, differences.csv,
-            texts.csv, values.parquet, failures.csv and run.json.
-        content: of comparison.json.
-        tables: as they are printed.
         result: the numbers; None where the run had ended before.
-        unchanged: everything was there already.
-        resumed_from: rows that an earlier, stopped run had finished.
         taken_up: how many columns of an earlier comparison in the folder were used again, a column
             being the values of one system in one metric.
     """
 
-    folder: Path
-    content: dict[str, Any]
-    tables: list[TextTable]
+    content_file = CONTENT
+    results = RESULTS
+
     result: Comparison | None = None
-    unchanged: bool = False
-    resumed_from: int = 0
     taken_up: int = 0
-
-    @property
-    def signatures(self) -> list[str]:
-        """What the numbers of each metric depend on."""
-        return list(self.content["signatures"].values())
-
-    @property
-    def notes(self) -> list[str]:
-        """What a user should know besides."""
-        return list(self.content["notes"])
 
     @property
     def failed(self) -> int:
@@ -145,9 +131,9 @@ class ComparisonRun:
             for system in self.content["systems"]
         )
 
-    def first_failures(self, count: int) -> list[tuple[str, str, str]]:
-        """(system, id, reason) of the first values that are lacking."""
-        return first_failures(self.folder / FAILURES, count)
+    def first_failures(self, count: int | None = None) -> list[Failure]:
+        """The first values that are lacking, each reason once; `row` is the system."""
+        return first_failures(self.folder / FAILURES)[:count]
 
 
 def compare(
@@ -268,18 +254,13 @@ def compare(
         **({} if against is None else {"against": against}),
         **({} if values is None else {"values": [file_digest(values), sorted(lower_is_better)]}),
     }
-    with ResumableFolder(out, key, results=RESULTS, overwrite=overwrite, extends=EXTENDS) as folder:
-        if folder.record is not None:
-            content = json.loads((folder.out / CONTENT).read_text(encoding="utf-8"))
-            if figure is not None:
-                draw(content, folder.out / f"{FIGURE}.{figure}")
-            return ComparisonRun(folder.out, content, _tables_of(content), unchanged=True)
+
+    def compute(folder: ResumableFolder) -> dict[str, Any]:
         if folder.previous is not None:
             check_extension(folder.out, folder.previous.key, folder.key)
         run.take_up(read_numbers(folder.previous, key, signatures, joined.studies))
-        nothing: OnProgress = lambda done, failed: None  # noqa: E731
-        begin: OnPhase = on_phase or (lambda what, total: nothing)
-        computing = begin(*run.work()) if on_phase else on_progress or nothing
+        begin: OnPhase = on_phase or (lambda what, total: no_progress)
+        computing = begin(*run.work()) if on_phase else on_progress or no_progress
         rows = run.compute(folder, workers, computing)
         found = run.values(folder)
         run.notes += said
@@ -317,17 +298,12 @@ def compare(
             return run_record(tables=tables, notes=list(run.notes))
 
         folder.finish(write, rows=rows)
-        content = content_of(result)
-        if figure is not None:
-            draw(content, folder.out / f"{FIGURE}.{figure}")
-        return ComparisonRun(
-            folder.out,
-            content,
-            all_tables(result),
-            result,
-            resumed_from=folder.resumed_from,
-            taken_up=run.taken_up,
-        )
+        return {"result": result, "taken_up": run.taken_up}
+
+    ended = ComparisonRun.make(out, key, compute, overwrite=overwrite, extends=EXTENDS)
+    if figure is not None:
+        draw(ended.content, ended.folder / f"{FIGURE}.{figure}")
+    return ended
 
 
 class _Run:
@@ -601,10 +577,3 @@ def _signatures(
     if first is None or any(source.run is None for source in sources) or baselines:
         raise InvalidSetting("tables and baselines need metrics: give a Scorer")
     return signatures_of(first)
-
-
-def _tables_of(content: Mapping[str, Any]) -> list[TextTable]:
-    return [
-        TextTable(t["title"], tuple(t["columns"]), tuple(map(tuple, t["rows"])), t["caption"])
-        for t in content["tables"]
-    ]

@@ -5,7 +5,7 @@ The numbers of a comparison: every system, every difference, over the same studi
 
 import math
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, combinations
@@ -13,7 +13,7 @@ from itertools import chain, combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from vlscore.core import Signature
+from vlscore.core import OnProgress, Signature, no_progress
 from vlscore.errors import InvalidSetting
 from vlscore.evaluation.comparison.system_values import GivenMetric, Layout, SystemValues
 from vlscore.evaluation.comparison.systems import BASELINE
@@ -234,7 +234,7 @@ def compare_values(
     seed: int = 0,
     patients: Sequence[str] | None = None,
     against: str | None = None,
-    on_progress: Callable[[int, int], None] = lambda done, failed: None,
+    on_progress: OnProgress = no_progress,
 ) -> Comparison:
     """Compare systems from their values for the same studies.
 

@@ -31,7 +31,9 @@ from vlscore.evaluation.comparison.system_values import GivenMetric, Layout, Sys
 from vlscore.metrics import Metric
 from vlscore.stats import (
     DEMONSTRATION,
+    FAILURES,
     FIGURE_FORMATS,
+    Failure,
     Interval,
     TextTable,
     dot_plots,
@@ -197,7 +199,7 @@ def _digits(value: float) -> str:
     return repr(value) if math.isfinite(value) else ""
 
 
-CONTENT, VALUES, FAILURES = "comparison.json", "values.parquet", "failures.csv"
+CONTENT, VALUES = "comparison.json", "values.parquet"
 MARKDOWN, LATEX = "tables.md", "tables.tex"
 SYSTEMS, DIFFERENCES, TEXTS = "systems.csv", "differences.csv", "texts.csv"
 FIGURE = "systems"
@@ -321,14 +323,14 @@ def content_of(result: Comparison) -> dict[str, Any]:
     return found
 
 
-def first_failures(path: Path, count: int) -> list[tuple[str, str, str]]:
-    """(system, id, reason) of the first values that are lacking, each reason once."""
+def first_failures(path: Path) -> list[Failure]:
+    """The values that are lacking, by system and id, each reason once."""
     with path.open(encoding="utf-8", newline="") as stream:
         rows = csv.DictReader(stream)
         found = dict.fromkeys(
-            (from_cell(r["system"]), from_cell(r["id"]), from_cell(r["error"])) for r in rows
+            Failure(from_cell(r["system"]), from_cell(r["id"]), from_cell(r["error"])) for r in rows
         )
-    return list(found)[:count]
+    return list(found)
 
 
 def _write_values(

@@ -1,7 +1,7 @@
 """Computing the rows of a table chunk by chunk, one being decoded while another is scored."""
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from itertools import count, islice
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import pyarrow as pa
 
-from vlscore.core import ResumableFolder
+from vlscore.core import OnProgress, ResumableFolder
 from vlscore.data import BadRow, Study, has_headings
 from vlscore.embedding import ImageDecoder, StudyViews
 from vlscore.errors import InvalidSetting
@@ -35,7 +35,6 @@ _TEXTS_IN_CHUNK = 1000
 _ALL_ALIKE = 100
 
 Row = Study | BadRow
-OnProgress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,13 @@ import pyarrow as pa
 
 from vlscore.core import (
     FinishedRun,
+    OnProgress,
     Processes,
     ProcessLost,
     ResumableFolder,
     difference,
     finished_run,
+    no_progress,
     plain,
     read_frame,
     run_record,
@@ -28,7 +30,6 @@ from vlscore.evaluation.scoring.executor import (
     Computing,
     Here,
     Job,
-    OnProgress,
     chunk_tables,
     compute_rows,
 )
@@ -208,7 +209,7 @@ def evaluate(
             folder,
             computing,
             job,
-            on_progress=on_progress or (lambda done, failed: None),
+            on_progress=on_progress or no_progress,
             stops_if_alike=stops and job.only is None,
         )
 

@@ -1,7 +1,6 @@
 """The sensitivity benchmark over files, resumably, into a folder of results."""
 
-import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -14,10 +13,12 @@ import pyarrow.parquet as pq
 import torch
 
 from vlscore.core import (
+    OnProgress,
     ResumableFolder,
     atomic_write,
     file_digest,
     frame,
+    no_progress,
     plain,
     run_record,
     table_cells,
@@ -54,7 +55,7 @@ from vlscore.evaluation.sensitivities.pair_values import (
 )
 from vlscore.evaluation.sensitivities.tables import all_tables, draw_drops, draw_normal_distribution
 from vlscore.metrics import EmbeddingTriples, Fit, Metric, find_metric
-from vlscore.stats import FIGURE_FORMATS, TextTable, check_drawable, markdown
+from vlscore.stats import FIGURE_FORMATS, Failure, Run, TextTable, check_drawable, markdown
 
 if TYPE_CHECKING:
     import pandas
@@ -62,37 +63,27 @@ if TYPE_CHECKING:
 
 _PAIRS_AT_ONCE = 512
 _FIGURE, _DROPS = "normal_reports", "drops"
-_RESULTS = (
-    "sensitivity.json",
-    "values.csv",
-    "values.parquet",
-    "tables.md",
-    *(f"{name}.{format}" for name in (_FIGURE, _DROPS) for format in FIGURE_FORMATS),
-)
 
 
 @dataclass(frozen=True)
-class SensitivityRun:
-    """The benchmark and its files.
+class SensitivityRun(Run):
+    """The benchmark and its files: sensitivity.json, values.csv or .parquet, tables.md, figures.
 
     Attributes:
-        folder: with sensitivity.json, values.csv or .parquet, tables.md, the figure, and run.json.
-        content: of sensitivity.json.
-        tables: as they are printed.
-        notes: what a user should know besides.
         result, swaps: the numbers; None and empty where the run had ended before.
-        unchanged: everything was there already.
-        resumed_from: rows that an earlier, stopped run had finished.
     """
 
-    folder: Path
-    content: dict[str, Any]
-    tables: list[TextTable]
-    notes: tuple[str, ...]
+    content_file = "sensitivity.json"
+    results = (
+        content_file,
+        "values.csv",
+        "values.parquet",
+        "tables.md",
+        *(f"{name}.{format}" for name in (_FIGURE, _DROPS) for format in FIGURE_FORMATS),
+    )
+
     result: Sensitivity | None = None
     swaps: tuple[SwapResult, ...] = ()
-    unchanged: bool = False
-    resumed_from: int = 0
 
     @property
     def signatures(self) -> list[str]:
@@ -106,6 +97,11 @@ class SensitivityRun:
             for metric in self.content["metrics"]
             for kind in metric["kinds"]
         )
+
+    def first_failures(self, count: int | None = None) -> list[Failure]:
+        """The first studies whose pairs lack values."""
+        failures = self.content["failures"].items()
+        return [Failure(None, study, reason) for study, reason in failures][:count]
 
 
 def run_sensitivity(
@@ -126,7 +122,7 @@ def run_sensitivity(
     seed: int = 0,
     workers: int = 0,
     overwrite: bool = False,
-    on_progress: Callable[[int, int], None] | None = None,
+    on_progress: OnProgress | None = None,
 ) -> SensitivityRun:
     """Measure which changes of reports metrics notice, and write tables, values and a figure.
 
@@ -180,23 +176,24 @@ def run_sensitivity(
         **({} if values is None else {"values": [file_digest(values), sorted(lower_is_better)]}),
         "format": format,
     }
-    with ResumableFolder(out, key, results=_RESULTS, overwrite=overwrite) as folder:
-        if folder.record is None:
-            done = run.compute(folder, workers, on_progress or (lambda done, failed: None))
-            ended = run.results(folder)
 
-            def write(place: Path) -> dict[str, Any]:
-                ended.write(place, format)
-                return run_record(
-                    resumed_from=folder.resumed_from,
-                    perturbations=str(Path(perturbations).resolve()),
-                    studies=str(studies.path.resolve()) if studies is not None else None,
-                    notes=ended.notes,
-                )
+    def compute(folder: ResumableFolder) -> dict[str, Any]:
+        done = run.compute(folder, workers, on_progress or no_progress)
+        ended = run.results(folder)
 
-            folder.finish(write, rows=done)
-            return _with_figures(ended.run(folder.out, folder.resumed_from), figure)
-        return _with_figures(_read(folder.out, folder.record), figure)
+        def write(place: Path) -> dict[str, Any]:
+            ended.write(place, format)
+            return run_record(
+                resumed_from=folder.resumed_from,
+                perturbations=str(Path(perturbations).resolve()),
+                studies=str(studies.path.resolve()) if studies is not None else None,
+                notes=ended.notes,
+            )
+
+        folder.finish(write, rows=done)
+        return {"result": ended.result, "swaps": tuple(ended.swaps)}
+
+    return _with_figures(SensitivityRun.make(out, key, compute, overwrite=overwrite), figure)
 
 
 def _with_figures(run: SensitivityRun, figure: str | None) -> SensitivityRun:
@@ -207,7 +204,7 @@ def _with_figures(run: SensitivityRun, figure: str | None) -> SensitivityRun:
         if any(metric["normal"] for metric in run.content["metrics"]):
             draw_normal_distribution(run.content, run.folder / f"{_FIGURE}.{format}")
     except MissingDependency as error:
-        return replace(run, notes=(*run.notes, f"no figure: {error}"))
+        return replace(run, call_notes=(f"no figure: {error}",))
     return run
 
 
@@ -234,19 +231,8 @@ class _Ended:
         )
         return found
 
-    def run(self, out: Path, resumed_from: int) -> SensitivityRun:
-        return SensitivityRun(
-            out,
-            self.content(),
-            self.tables,
-            self.notes,
-            self.result,
-            tuple(self.swaps),
-            resumed_from=resumed_from,
-        )
-
     def write(self, place: Path, format: str) -> None:
-        write_json(place / "sensitivity.json", self.content())
+        write_json(place / SensitivityRun.content_file, self.content())
         signatures = [metric.signature for metric in self.result.metrics]
         with atomic_write(place / "tables.md") as stream:
             stream.write(markdown(self.tables, signatures))
@@ -325,9 +311,7 @@ class _Run:
                 "name the metrics to compute"
             )
 
-    def compute(
-        self, folder: ResumableFolder, workers: int, on_progress: Callable[[int, int], None]
-    ) -> int:
+    def compute(self, folder: ResumableFolder, workers: int, on_progress: OnProgress) -> int:
         """Compute what no chunk holds yet; returns rows of all chunks: studies, then pairs."""
         done, failed = folder.rows, sum(chunk.note["failed"] for chunk in folder.chunks())
         on_progress(done, failed)
@@ -452,13 +436,3 @@ def _images_of(
 
 def _stretches(names: list[str], size: int) -> Iterator[list[str]]:
     return (names[start : start + size] for start in range(0, len(names), size))
-
-
-def _read(out: Path, record: Mapping[str, Any]) -> SensitivityRun:
-    """A finished run, from its files."""
-    content = json.loads((out / "sensitivity.json").read_text(encoding="utf-8"))
-    tables = [
-        TextTable(t["title"], tuple(t["columns"]), tuple(map(tuple, t["rows"])), t["caption"])
-        for t in content["tables"]
-    ]
-    return SensitivityRun(out, content, tables, tuple(record["notes"]), unchanged=True)
