@@ -477,7 +477,7 @@ def test_a_second_run_in_this_process_is_refused(tmp_path, whole):
 HOLDER = """
 import sys, time
 from pathlib import Path
-from vlscore._resumable import sole_writer
+from vlscore.core.run_folder import sole_writer
 with sole_writer(Path(sys.argv[1])):
     print("held", flush=True)
     time.sleep(60)

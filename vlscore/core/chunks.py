@@ -216,8 +216,8 @@ def clear_discarded(out: Path) -> None:
 def key_difference(there: Mapping[str, Any], here: Mapping[str, Any]) -> str:
     """Return the differences between two keys, in words.
 
-    >>> difference({"settings": {"epochs": 6, "seed": 0}}, {"settings": {"epochs": 8, "seed": 0}})
-    'settings epochs: 6 there, 8 now'
+    >>> key_difference({"settings": {"epochs": 6, "seed": 0}}, {"settings": {"epochs": 8}})
+    'settings epochs: 6 there, 8 now; settings seed: 0 there, nothing now'
     """
     parts = []
     for name in differing(there, here):

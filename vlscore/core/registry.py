@@ -234,7 +234,7 @@ def unregistered(noun: str, name: object, source: str | Path, option: str) -> Un
 def plain_name(name: str) -> str:
     """Normalize a name for comparison: lower case, hyphens for underscores and blanks.
 
-    >>> plain(" Image_Centred cosine ")
+    >>> plain_name(" Image_Centred cosine ")
     'image-centred-cosine'
     """
     return re.sub(r"[\s_-]+", "-", name.strip().casefold())

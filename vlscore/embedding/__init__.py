@@ -1,4 +1,4 @@
-"""Studies to vectors: choice of views, decoding, batches, the cache of embeddings."""
+"""Embeddings of studies: choice of views, decoding, batches, and their cache."""
 
 import lazy_loader
 

@@ -1,14 +1,14 @@
-"""What goes through an encoder together: how much at once, and what happens where that is too much.
+"""Batches for an encoder: their sizes, forward passes, compiled towers, and counts of work.
 
 A batch of images has a fixed number of them. A batch of reports has a fixed number of tokens,
-padding included, so that it takes about the same memory whatever the length of its reports.
+padding included, so its memory does not depend on the reports' length. `Forward` runs the towers
+and halves the batches if memory is short.
 
-An encoder's towers under torch.compile, and as they are where that is not possible.
+`CompiledTowers` runs an encoder's towers under torch.compile, or unchanged if that is impossible.
+Compiling takes a minute or more for each tower in every process, and changes the last digits. Its
+gain depends on the machine: see docs/scaling.md.
 
-Compiling takes a minute or more for each tower in every process, and changes the last digits. What
-it brings depends on the machine: see docs/scaling.md.
-
-How much was computed, and how much of it was there already.
+`Work` counts how much was computed, and how much was in the cache.
 """
 
 import logging
@@ -29,13 +29,13 @@ from vlscore.encoders import JointEncoder, Precision, Tokens, inference, is_shor
 from vlscore.errors import InvalidSetting
 
 IMAGES_ON_A_CPU = 16
-# Of memory of the device for each image in a batch; the largest published tower takes half of it.
+# Device memory for each image in a batch; the largest published tower needs half of it.
 _BYTES_PER_IMAGE = 256 << 20
 _MOST_IMAGES = 128
-# 1024 tokens for 16 images: a processor's matrix product is at its best from there on, and the
+# 1024 tokens for 16 images: a processor's matrix product is fastest from there on, and the
 # smaller a batch, the less of it is padding. A GPU has 8192 for its 128 images.
 _TOKENS_PER_IMAGE = 64
-# What a batch of reports costs besides its tokens (weights are read, kernels are started), as a
+# Cost of a batch of reports besides its tokens (reading weights, starting kernels), as a
 # share of a full one: on a processor that reads them at 10 GB/s, and on a large GPU.
 _SHARE_OF_A_BATCH = 1 / 32
 _SHARE_ON_A_GPU = 1 / 8
@@ -45,7 +45,7 @@ Batch = TypeVar("Batch", Tensor, Tokens)
 
 
 def default_batch_size(device: torch.device) -> int:
-    """Images in one forward pass: 16 on a CPU; by its memory on a GPU, 16 to 128.
+    """Return the images in one forward pass: 16 on a CPU; 16 to 128 on a GPU, by its memory.
 
     >>> default_batch_size(torch.device("cpu"))
     16
@@ -57,7 +57,7 @@ def default_batch_size(device: torch.device) -> int:
 
 
 def in_batches(items: Iterable[Item], size: Callable[[], int]) -> Iterator[list[Item]]:
-    """Lists of `size()` items, asked before each of them; the last may be shorter.
+    """Yield lists of `size()` items; `size` is called for each list, and the last may be shorter.
 
     >>> list(in_batches("abcde", lambda: 2))
     [['a', 'b'], ['c', 'd'], ['e']]
@@ -75,11 +75,11 @@ def in_batches(items: Iterable[Item], size: Callable[[], int]) -> Iterator[list[
 def by_length(
     lengths: Sequence[int], tokens: Callable[[], int], share: float = _SHARE_OF_A_BATCH
 ) -> Iterator[list[int]]:
-    """Positions in batches of at most `tokens()`, padding included; the shortest come first.
+    """Yield positions in batches of at most `tokens()`, padding included, the shortest first.
 
-    The batches are those that cost least in all, where each costs its tokens with padding, and
-    `share` of `tokens()` besides. They depend only on what comes after the batches before them:
-    whoever goes on after some batches finds the same ones.
+    The batches have the least total cost: each costs its tokens with padding, plus `share` of
+    `tokens()`. A batch depends only on the items that are left. So a run that is resumed after
+    some batches gets the same ones.
 
     >>> list(by_length([30, 10, 10, 50, 70], lambda: 60))
     [[1, 2], [0], [3], [4]]
@@ -89,7 +89,7 @@ def by_length(
     start, most = 0, -1
     while start < len(order):
         if tokens() != most:
-            # Where memory was short, what is left is planned anew.
+            # If memory was short, the remaining items are planned again.
             most = tokens()
             stops = _cheapest_stops(longest, most, round(share * most))
         stop = int(stops[start])
@@ -98,7 +98,7 @@ def by_length(
 
 
 def _cheapest_stops(lengths: NDArray[np.int64], most: int, besides: int) -> NDArray[np.int64]:
-    """Where a batch that begins at each position ends, so that all from there on cost least.
+    """Return the end of a batch that begins at each position, with the least cost from there on.
 
     Args: lengths: ascending; most: tokens of a batch of several; besides: tokens that a batch costs
         in addition to its own.
@@ -118,9 +118,9 @@ def _cheapest_stops(lengths: NDArray[np.int64], most: int, besides: int) -> NDAr
 
 
 def stacked(items: Sequence[Tensor], device: torch.device) -> Tensor:
-    """Tensors of one shape (...) -> (n, ...), in memory from which the device copies at once.
+    """Stack tensors of one shape (...) -> (n, ...), in memory from which the device can copy.
 
-    The one copy of pixels between the process that decoded them and the device.
+    This is the only copy of pixels between the worker that decoded them and the device.
     """
     if device.type != "cuda":
         return torch.stack(list(items))
@@ -130,10 +130,10 @@ def stacked(items: Sequence[Tensor], device: torch.device) -> Tensor:
 
 
 class Forward:
-    """Runs an encoder's towers; where memory is short, on half as much at once from then on.
+    """Forward passes of an encoder's towers; if memory is short, batches are halved from then on.
 
     Attributes:
-        images: of one batch.
+        images: images of one batch.
     """
 
     def __init__(self, encoder: JointEncoder, precision: Precision, images: int) -> None:
@@ -142,33 +142,33 @@ class Forward:
 
     @property
     def tokens(self) -> int:
-        """Of one batch of reports, padding included."""
+        """Tokens of one batch of reports, padding included."""
         return self.images * _TOKENS_PER_IMAGE
 
     def report_batches(self, lengths: Sequence[int]) -> Iterator[list[int]]:
-        """Positions of reports with so many tokens, in batches for this device."""
+        """Yield positions of reports in batches for this device; `lengths` are their tokens."""
         share = _SHARE_ON_A_GPU if self._encoder.device.type == "cuda" else _SHARE_OF_A_BATCH
         return by_length(lengths, lambda: self.tokens, share)
 
     def __call__(self, embed: Callable[[Batch], Tensor], batch: Batch) -> Tensor:
-        """(n, d) float32, on the CPU, of a batch that lies there.
+        """Embed a batch that is on the CPU; return (n, d) float32, on the CPU.
 
-        Raises: InvalidSetting where there is no memory for one item.
+        Raises: InvalidSetting if there is no memory for one item.
         """
         return self._halving(embed, batch, self.images)
 
     def _halving(self, embed: Callable[[Batch], Tensor], batch: Batch, images: int) -> Tensor:
-        """The same, where a batch of so many images is what this one is, or is a part of."""
+        """Embed a batch, or halves of it; `images` is the batch size to which it belongs."""
         device = self._encoder.device
         try:
             with inference(device, self._precision):
-                # On a GPU, fetching the result waits for the copy.
+                # On a GPU, reading the result waits for the copy.
                 there = batch.to(device, non_blocking=device.type == "cuda")
                 return embed(there).float().cpu()
         except (RuntimeError, MemoryError) as error:
             if not is_short_of_memory(error):
                 raise
-        # Outside the handler: the error holds on to the memory of what failed.
+        # Outside the handler, because the error holds the memory of the failed batch.
         count = len(batch)
         if count == 1:
             raise InvalidSetting(
@@ -202,10 +202,10 @@ _Tower = Callable[[Any], Tensor]
 
 
 class CompiledTowers:
-    """The towers of an encoder, which itself stays as it is.
+    """Compiled towers of an encoder, which itself does not change.
 
-    Each is compiled at its first batch, for batches of any size and length. Where one cannot be
-    compiled, one warning says so, and all run as they are from then on.
+    Each is compiled at its first batch, for batches of any size and length. If one cannot be
+    compiled, there is one warning, and all run uncompiled from then on.
     """
 
     def __init__(self, encoder: JointEncoder) -> None:
@@ -232,7 +232,7 @@ class CompiledTowers:
         from torch._dynamo.exc import TorchDynamoException
 
         if name not in self._compiled:
-            # With fixed sizes, each length of reports would be compiled anew.
+            # With fixed sizes, each length of reports would be compiled again.
             self._compiled[name] = torch.compile(tower, dynamic=True)
         try:
             return self._compiled[name](batch)
@@ -244,13 +244,13 @@ class CompiledTowers:
 
 @cache
 def can_compile(device: torch.device) -> bool:
-    """Whether torch.compile works on this device, tried once; a warning says why where not."""
+    """Return True if torch.compile works on this device, tried once; else warn why not."""
     if "TORCH_LOGS" not in os.environ:
-        # Where a tower asks for a number it is compiled in parts, which is no user's business.
+        # A tower that reads a number is compiled in parts; the user need not know.
         logging.getLogger("torch._dynamo").setLevel(logging.ERROR)
     try:
         torch.compile(lambda x: torch.sin(x) + 1)(torch.ones(8, device=device))
-    except Exception as error:  # whatever is missing: a C++ compiler, Triton, a Python version
+    except Exception as error:  # anything may be missing: a C++ compiler, Triton, a Python version
         _warn(error)
         return False
     return True
@@ -271,9 +271,9 @@ class Work:
 
     Attributes:
         images_decoded: image files that were decoded, damaged ones included.
-        images_embedded, reports_embedded: what went through the encoder.
-        pixels_from_cache: images whose pixels lay in the cache.
-        images_from_cache, reports_from_cache: those whose embedding lay in the cache.
+        images_embedded, reports_embedded: items that went through the encoder.
+        pixels_from_cache: images whose pixels were in the cache.
+        images_from_cache, reports_from_cache: items whose embedding was in the cache.
     """
 
     images_decoded: int = 0
@@ -298,16 +298,16 @@ class Work:
                 setattr(self, name, getattr(self, name) + count)
 
     def to_dict(self) -> dict[str, int]:
-        """Name -> count."""
+        """Return name -> count."""
         names = [each.name for each in fields(self) if not each.name.startswith("_")]
         return {name: getattr(self, name) for name in names}
 
     def since(self, before: Mapping[str, int]) -> dict[str, int]:
-        """Name -> count, less what `to_dict` gave before."""
+        """Return name -> count minus the count in `before`, an earlier result of `to_dict`."""
         return {name: count - before.get(name, 0) for name, count in self.to_dict().items()}
 
     def said(self) -> str:
-        """What came from the cache, for a line of progress; empty where nothing did.
+        """Return the shares from the cache for a line of progress; empty if there are none.
 
         >>> Work(images_from_cache=3, images_embedded=1, reports_embedded=4).said()
         'cache: 75% of images, 0% of reports'

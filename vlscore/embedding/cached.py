@@ -1,8 +1,8 @@
-"""What a file holds, whatever it is called: its SHA-256, read once while the file is the same.
+"""Cache of embeddings and pixels: what may be stored on disk, and what it depends on.
 
-Whether the tensors of a module have changed, told fast enough to be asked for every image.
-
-What of an encoder's work may be kept on disk, and what it depends on.
+* `KeptEmbeddings` and `kept_pixels` give the spaces of the cache for an encoder and its pipeline.
+* `Contents` computes the SHA-256 of a file, under any name, once while the file does not change.
+* `Changes` finds out whether the tensors of a module have changed, fast enough for every image.
 """
 
 import hashlib
@@ -30,10 +30,10 @@ from vlscore.core import (
 from vlscore.data import ImagePolicy
 from vlscore.encoders import ImagePipeline, JointEncoder, Precision, weights_sample
 
-# What tells that a file is still the one that was read: device, inode, bytes, time of change.
+# Facts by which a file counts as unchanged: device, inode, bytes, time of change.
 State = tuple[int, int, int, int]
 _REMEMBERED_FILES = 100_000
-# A pipe or a device has no end, and larger files than this are no radiographs.
+# A pipe or a device has no end, and files larger than this are no radiographs.
 _MOST_BYTES = 1 << 31
 
 
@@ -44,7 +44,7 @@ class FileContent:
     Attributes:
         path: the file.
         digest: SHA-256 of its bytes.
-        state: what the file was like then.
+        state: state of the file at that moment.
     """
 
     path: str
@@ -52,18 +52,18 @@ class FileContent:
     state: State
 
     def is_unchanged(self) -> bool:
-        """Whether the file is as it was when it was read."""
+        """Return True if the file has not changed since it was read."""
         return _state(self.path) == self.state
 
 
 class Contents:
-    """Hashes of files, remembered as long as this object lives: never between runs."""
+    """Hashes of files, remembered during the life of this object and never between runs."""
 
     def __init__(self) -> None:
         self._known: Recent[State, bytes] = Recent(_REMEMBERED_FILES)
 
     def of(self, image: Any) -> FileContent | None:
-        """The content of a file; None of what is no file that can be read, or changes meanwhile."""
+        """Hash a file; None if it cannot be read, is no file, or changes meanwhile."""
         if not isinstance(image, str | os.PathLike):
             return None
         path = os.fsdecode(image)
@@ -84,7 +84,7 @@ class Contents:
 
 
 def text_digest(text: str) -> bytes:
-    """SHA-256 of a text."""
+    """Compute the SHA-256 of a text."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
 
 
@@ -104,10 +104,10 @@ _Tables = list[dict[str, Any]]
 
 
 class Changes:
-    """Looks at the tensors and submodules of a module, again and again.
+    """Repeated check of the tensors and submodules of a module for changes.
 
-    PyTorch's own walk (`parameters`, `buffers`) takes milliseconds for an encoder of some hundred
-    layers: more than everything else that an image costs whose embedding is in the cache.
+    PyTorch's own iteration (`parameters`, `buffers`) takes milliseconds for an encoder of some
+    hundred layers: more than all other work for an image whose embedding is in the cache.
     """
 
     def __init__(self, module: nn.Module) -> None:
@@ -116,14 +116,15 @@ class Changes:
         self._seen: Stamp | None = None
 
     def are_new(self) -> bool:
-        """Whether anything has changed since the call before; True at first.
+        """Return True if anything has changed since the previous call, and at the first call.
 
-        Always True where tensors were made in inference mode: PyTorch counts no changes of those.
+        Always True for tensors that were made in inference mode: PyTorch does not count their
+        changes.
         """
         stamp = self._stamp()
         if stamp is not None and stamp == self._seen:
             return False
-        # Another submodule brings tables of its own.
+        # A new submodule has its own tables.
         self._tensors, self._modules = _tables(self._module)
         self._seen = self._stamp()
         return True
@@ -143,7 +144,7 @@ class Changes:
 
 
 def _tables(module: nn.Module) -> tuple[_Tables, _Tables]:
-    """Where every module keeps its tensors, and where its submodules."""
+    """Return the tables of tensors and of submodules of every module."""
     modules = list(module.modules())
     tensors = [table for each in modules for table in (each._parameters, each._buffers)]
     return tensors, [each._modules for each in modules]
@@ -153,16 +154,15 @@ _OURS = "vlscore."
 
 
 class KeptEmbeddings:
-    """The embeddings of one encoder under one policy and precision that lie in a cache.
+    """Cached embeddings of one encoder under one policy and precision.
 
-    They are found by the content of a file or text and by everything else that a number depends
-    on: the encoder's code, checksum and image pipeline, the image policy, the precision, whether
-    towers are compiled, the kind of device, and the versions of the libraries that a run's record
-    names.
+    They are found by the content of a file or text and by all else that a number depends on: the
+    encoder's code, checksum and image pipeline, the image policy, the precision, whether towers are
+    compiled, the kind of device, and the versions of the libraries in a run's record.
 
-    An encoder is left out (every answer is "not there", and nothing is kept) where that cannot be
-    told: where its code is not vlscore's and it states no `cache_version`, or where its weights are
-    not those that `load_encoder` read, because it was trained since or was made otherwise.
+    An encoder is not cached (nothing is found or stored) if these are unknown: if its code is not
+    vlscore's and it has no `cache_version`, or if its weights are not those that `load_encoder`
+    read, because it was trained since or made otherwise.
     """
 
     def __init__(
@@ -182,11 +182,11 @@ class KeptEmbeddings:
         self._spaces: dict[str, Space] = {}
 
     def reports(self) -> Space | None:
-        """Where embeddings of reports lie; None where none may be kept."""
+        """Return the space for embeddings of reports; None if they may not be cached."""
         return self._space("reports")
 
     def images(self, *, lateral: bool) -> Space | None:
-        """Where embeddings of images lie; None where none may be kept."""
+        """Return the space for embeddings of images; None if they may not be cached."""
         return self._space("lateral images" if lateral else "images")
 
     def _space(self, holds: str) -> Space | None:
@@ -222,10 +222,10 @@ class KeptEmbeddings:
         return facts
 
     def _weights_are_as_loaded(self) -> bool:
-        """Whether they are those that `load_encoder` read.
+        """Return True if the weights are those that `load_encoder` read.
 
-        The checksum is that of the files. PyTorch counts the changes of every tensor; only where it
-        counted some are values looked at.
+        The checksum is that of the files. PyTorch counts the changes of every tensor; values are
+        compared only if the counts changed.
         """
         if self._changes.are_new():
             self._is_as_loaded = self._encoder.loaded_weights == weights_sample(self._encoder)
@@ -233,7 +233,7 @@ class KeptEmbeddings:
 
 
 def kept_pixels(cache: Cache, pipeline: ImagePipeline, policy: ImagePolicy) -> Space | None:
-    """Where what an image pipeline stores of an image lies; None where none may be kept.
+    """Return the space for stored pixels of an image pipeline; None if they may not be cached.
 
     They are found by the content of the file, the pipeline's code and settings, the image policy,
     and the versions of the libraries that decode and resize.
@@ -252,13 +252,13 @@ def kept_pixels(cache: Cache, pipeline: ImagePipeline, policy: ImagePolicy) -> S
 
 
 def vector_entry(vector: Tensor, *, truncated: bool = False) -> Entry:
-    """An embedding (d,) as it is kept."""
+    """Make the cache entry of an embedding (d,)."""
     values = np.ascontiguousarray(vector.numpy(), dtype="<f4")
     return Entry(values.tobytes(), values.shape, int(truncated))
 
 
 def vector_of(entry: Entry, dim: int) -> Tensor | None:
-    """The embedding of an entry; None where it is none of so many dimensions."""
+    """Return the embedding of an entry; None if it has not `dim` dimensions."""
     if entry.shape != (dim,) or len(entry.value) != 4 * dim:
         return None
     values = np.frombuffer(entry.value, "<f4").astype(np.float32)
@@ -266,7 +266,7 @@ def vector_of(entry: Entry, dim: int) -> Tensor | None:
 
 
 def pixels_entry(stored: np.ndarray[Any, Any], pipeline: ImagePipeline) -> Entry | None:
-    """Pixels (channels, h, w) as they are kept; None of what is not of the pipeline's type."""
+    """Make the cache entry of pixels (channels, h, w); None if their type is not the pipeline's."""
     if stored.dtype != np.dtype(pipeline.stored_type) or stored.ndim != 3:
         return None
     values = np.ascontiguousarray(stored, _stored_dtype(pipeline))
@@ -274,7 +274,7 @@ def pixels_entry(stored: np.ndarray[Any, Any], pipeline: ImagePipeline) -> Entry
 
 
 def pixels_of(entry: Entry, pipeline: ImagePipeline) -> np.ndarray[Any, Any] | None:
-    """The pixels of an entry; None where it holds something else."""
+    """Return the pixels of an entry; None if it holds something else."""
     kind = _stored_dtype(pipeline)
     if len(entry.shape) != 3 or len(entry.value) != kind.itemsize * math.prod(entry.shape):
         return None
@@ -282,17 +282,17 @@ def pixels_of(entry: Entry, pipeline: ImagePipeline) -> np.ndarray[Any, Any] | N
 
 
 def _stored_dtype(pipeline: ImagePipeline) -> np.dtype[Any]:
-    """The type on disk, the same on every machine."""
+    """Return the type on disk, the same on every machine."""
     return np.dtype(pipeline.stored_type).newbyteorder("<")
 
 
 def _facts_of_pixels(pipeline: ImagePipeline, policy: ImagePolicy) -> dict[str, Any]:
-    # All fields of the policy: one that refuses images changes no number, but what has one.
+    # All fields of the policy: one that refuses images decides which images have numbers.
     return {"pipeline": pipeline.identity(), "policy": repr(policy)}
 
 
 def _code_of(member: JointEncoder | ImagePipeline) -> str | None:
-    """What tells this code from other editions of it; None where nothing does."""
+    """Return a text that identifies this version of the code; None if there is none."""
     kind = type(member)
     if kind.__module__.startswith(_OURS):
         return f"{stable_module(kind)} {__version__}"

@@ -1,6 +1,6 @@
-"""Decoding images in worker processes, so that the model never waits for a JPEG.
+"""Image decoding in worker processes, so that the model never waits for a JPEG.
 
-A file that crashes a decoder (they are C libraries reading untrusted bytes), or keeps it busy
+Decoders are C libraries that read untrusted bytes. A file that crashes a decoder, or keeps it busy
 without end, costs its own study and no other.
 """
 
@@ -37,20 +37,20 @@ from vlscore.errors import InvalidSetting, UnreadableImage, VLScoreError
 # float32 pixels (channels, height, width), or uint8 levels of them.
 Stored = NDArray[Any]
 SECONDS_PER_IMAGE = 120.0
-# What a worker costs to start: where all images together cost less, none is needed.
+# Time to start a worker: if all images together take less, no worker is needed.
 _SECONDS_HERE = 2.0
 
 
 class ImageDecoder:
-    """Turns images into an encoder's pixels, in up to `workers` processes or, with 0, right here.
+    """Decoder of images to an encoder's pixels, in up to `workers` processes; 0 for this process.
 
-    Workers are started as there is work for them. Files of formats that no damage crashes (PNG,
-    JPEG, DICOM without compression) are decoded here until that has taken two seconds, so that a
+    Workers are started when there is work for them. Files of formats that no damage crashes (PNG,
+    JPEG, DICOM without compression) are decoded in this process for up to two seconds, so that a
     few of them start no worker. Every other file is decoded in a worker, within
-    `seconds_per_image`: whatever it does to its decoder, it costs its own study alone.
+    `seconds_per_image`, so that a crash or hang costs its own study alone.
 
-    Use as a context manager; leaving it ends the workers. They end with this process, too, however
-    it ends.
+    Use as a context manager; leaving it ends the workers. They also end with this process, for any
+    reason.
     """
 
     def __init__(
@@ -87,14 +87,14 @@ class ImageDecoder:
 
     @property
     def processes_started(self) -> int:
-        """How many worker processes this decoder has started since it was entered."""
+        """Number of worker processes that this decoder has started since it was entered."""
         return 0 if self._pool is None else self._pool.started
 
     def submit(self, image: Any, content: FileContent | None = None) -> "PendingPixels":
-        """Begin decoding; only paths travel to workers, images in memory are cheap to convert.
+        """Begin decoding; only paths are sent to workers, images in memory are cheap to convert.
 
         Args:
-            content: of a file; its pixels are then looked for in the cache, and kept there.
+            content: content of a file; its pixels are then read from the cache or stored in it.
         """
         if content is not None and (known := self._known(content)) is not None:
             self._work.add(pixels_from_cache=1)
@@ -113,7 +113,7 @@ class ImageDecoder:
         return None if entry is None else pixels_of(entry, self._pipeline)
 
     def _begun(self, image: Any, content: FileContent | None) -> "Callable[[], Stored]":
-        """Begin decoding; what waits for the end of it, counts it and keeps the pixels."""
+        """Begin decoding; return a function that waits, counts the image and caches its pixels."""
         collect = self._decoding(image)
 
         def finish() -> Stored:
@@ -140,7 +140,7 @@ class ImageDecoder:
         return lambda: self._collect(task)
 
     def _is_starting(self) -> bool:
-        """Whether no worker is ready yet: until then this process does not stand idle."""
+        """Return True if no worker is ready yet; until then this process decodes, too."""
         return self._pool is None or not self._pool.has_answered
 
     def _decode_here(self, image: Any) -> Stored:
@@ -204,11 +204,11 @@ class ImageDecoder:
 
 
 class PendingPixels:
-    """The promise of one image's pixels, or its embedding where that is known already.
+    """Future pixels of one image, or its embedding if that is known already.
 
     Attributes:
-        content: what the file holds; None where the image is no file.
-        embedding: (d,) float32; None where pixels are promised.
+        content: content of the file; None if the image is no file.
+        embedding: (d,) float32; None if pixels will be computed.
     """
 
     def __init__(
@@ -228,7 +228,7 @@ class PendingPixels:
 
     @classmethod
     def known(cls, image: Any, embedding: Tensor) -> "PendingPixels":
-        """An image that need not be decoded."""
+        """Make one for an image that need not be decoded."""
 
         def refuse() -> Stored:
             raise InvalidSetting("the pixels of an image whose embedding is known are not decoded")
@@ -236,23 +236,23 @@ class PendingPixels:
         return cls(image, refuse, embedding=embedding)
 
     def result(self) -> Tensor:
-        """float32 (channels, height, width). Raises VLScoreError naming the image."""
+        """Wait for pixels, float32 (channels, height, width). Raises: VLScoreError."""
         return self._from_stored(self.stored()[None])[0]
 
     def stored(self) -> Tensor:
-        """What decoding ended with: float32 pixels, or uint8 levels that become pixels in a batch.
+        """Wait for the result: float32 pixels, or uint8 levels that become pixels in a batch.
 
-        Raises: VLScoreError naming the image.
+        Raises: VLScoreError that names the image.
         """
         try:
             return torch.from_numpy(self._collect())
         except VLScoreError:
             raise
-        except Exception as error:  # decoders of untrusted bytes raise whatever they like
+        except Exception as error:  # decoders of untrusted bytes may raise any error
             is_file = isinstance(self._image, str | os.PathLike)
             name = os.fsdecode(self._image) if is_file else type(self._image).__name__
             kind = str(error) if isinstance(error, Fault) else type(error).__name__
-            # The cause's own words stay out: decoders may quote the header of a DICOM file.
+            # The cause's message is left out: decoders may quote the header of a DICOM file.
             raise UnreadableImage(
                 f"{name}: {kind} while decoding; the file is damaged, or the encoder's image "
                 "pipeline cannot use it"
@@ -260,7 +260,7 @@ class PendingPixels:
 
 
 class _Task:
-    """One image that a worker decodes, or this process: whoever claims it first."""
+    """One image that is decoded by a worker or this process, whichever claims it first."""
 
     def __init__(self, path: str, is_plain: bool) -> None:
         self.path = path
@@ -270,7 +270,7 @@ class _Task:
         self._claim = threading.Lock()
 
     def claim(self) -> bool:
-        """Whether it is the caller's, now and for good."""
+        """Claim the task; return True if no other has claimed it."""
         return self._claim.acquire(blocking=False)
 
     def is_claimed(self) -> bool:
@@ -278,19 +278,19 @@ class _Task:
 
 
 def _decode(pool: WorkerPool, task: _Task, seconds: float) -> NDArray[Any]:
-    """Pixels from a worker; a file under which two die is to blame."""
+    """Return pixels from a worker; a file that ends two workers is refused."""
     deaths = 0
 
     def decode(worker: Worker) -> NDArray[Any]:
         if not deaths and not task.claim():
-            return np.empty(0)  # nobody asks for it: the pixels are there already
+            return np.empty(0)  # not needed: this process decoded it meanwhile
         return worker.decode(task.path, seconds)
 
     try:
         try:
             return pool.run(decode)
         except Died:
-            # Workers are also ended from outside, when memory is short for instance.
+            # Workers may also be ended from outside, for instance if memory is short.
             deaths = 1
             return pool.run(decode)
     except TookTooLong:
@@ -307,7 +307,7 @@ def _decode(pool: WorkerPool, task: _Task, seconds: float) -> NDArray[Any]:
     except CannotStart as problem:
         if not deaths:
             raise
-        # What ended a worker is not decoded here.
+        # A file that ended a worker is not decoded in this process.
         raise UnreadableImage(
             f"{task.path}: the process that decoded it has ended, and no other can be started "
             f"({problem}); try again when there is more memory"

@@ -1,8 +1,7 @@
-"""How the several images of one study become one image embedding.
+"""Embed studies: choice of the views of a study, reading of its images, and the encoder.
 
-From studies to embeddings: which images of a study count, how they are read, by which encoder.
-
-Everything that looks at embeddings (scores, benchmarks, indexes, oracles) embeds through this.
+All code that needs embeddings of studies (scores, benchmarks, indexes, oracles) uses
+`StudyEmbedder`. `choose_views` selects the images of a study that are combined into one embedding.
 """
 
 import copy
@@ -48,7 +47,7 @@ class ChosenViews:
 
     Attributes:
         frontal, lateral: images.
-        guessed: the frontal image was one of several, and nothing tells that it is frontal.
+        guessed: True if the frontal image was one of several and its view is unknown.
     """
 
     frontal: list[Any]
@@ -57,7 +56,7 @@ class ChosenViews:
 
 
 def check_view_policy(policy: str, encoder: JointEncoder) -> str:
-    """The policy itself; raises InvalidSetting where it is unknown or beyond the encoder."""
+    """Return the policy. Raises: InvalidSetting if it is unknown or impossible with the encoder."""
     if policy not in VIEW_POLICIES:
         raise InvalidSetting(f"views is one of {', '.join(VIEW_POLICIES)}, not {policy!r}")
     if policy == "frontal+lateral" and not encoder.has_lateral_tower:
@@ -71,16 +70,15 @@ def check_view_policy(policy: str, encoder: JointEncoder) -> str:
 def choose_views(
     images: Sequence[Any], views: Sequence[str | None] | None, policy: str
 ) -> ChosenViews:
-    """The images of one study to embed.
+    """Choose the images of one study to embed.
 
     Args:
         images: at least one.
-        views: view positions where known; None looks into DICOM headers. Unknown is taken for
-            frontal.
+        views: view positions, if known; None reads DICOM headers. Unknown counts as frontal.
         policy: "first-frontal": the first frontal image. "mean": all images, as frontal ones.
             "frontal+lateral": the first of each; the lateral may be missing.
 
-    Raises: InvalidStudy where no image is left, or `views` are not as many as the images.
+    Raises: InvalidStudy if no image is left, or `views` are not as many as the images.
     """
     if not images:
         raise InvalidStudy("the study has no image")
@@ -99,7 +97,7 @@ def choose_views(
             f"{'its image is a lateral view' if one else f'all {len(images)} are lateral views'}; "
             'give a frontal one, or choose views="mean" (--views mean)'
         )
-    # A frontal image whose view is stated goes before one whose view is unknown.
+    # A frontal image with a known view comes before one with an unknown view.
     stated = [image for image, view in frontal if projection(view) != "unknown"]
     chosen = stated[0] if stated else frontal[0][0]
     return ChosenViews(
@@ -118,9 +116,9 @@ class StudyViews:
 
     Attributes:
         images: paths, arrays, ... of the study.
-        views: view position of each image, where known.
-        frontal, lateral: the images that count, once decoding has begun.
-        guessed: nothing tells that the image taken for the frontal one is frontal.
+        views: view position of each image, if known.
+        frontal, lateral: the chosen images, once decoding has begun.
+        guessed: True if the view of the image that is used as frontal is unknown.
         error: why the study has no embedding.
     """
 
@@ -147,32 +145,32 @@ class EmbeddedRows:
     truncated: Tensor
 
     def rows(self, start: int, stop: int) -> "EmbeddedRows":
-        """Some of the rows, counted anew from 0."""
+        """Return some of the rows, numbered from 0 again."""
         failures = {k - start: e for k, e in self.failures.items() if start <= k < stop}
         return EmbeddedRows(self.vectors[start:stop], failures, self.truncated[start:stop])
 
 
 class StudyEmbedder:
-    """Embeds the images and reports of studies under one encoder and one set of policies.
+    """Embedder of the images and reports of studies with one encoder and one set of policies.
 
-    The encoder is shared, never changed: two embedders with other policies may hold the same one.
+    The encoder is shared and never changed: two embedders with other policies may use the same one.
 
     Args:
         encoder: name, or a loaded JointEncoder; default: VLSCORE_ENCODER, else the bundled
             demonstration encoder, which warns.
-        device: "cpu", "cuda", ...; default: a GPU where there is one, or where a loaded encoder is.
+        device: "cpu", "cuda", ...; default: a GPU if there is one, or a loaded encoder's device.
         precision: "fp32"; "bf16"; on a GPU also "fp16".
-        batch_size: images per forward pass, at least 1; default: 16 on a CPU, on a GPU what its
-            memory holds.
-        image_policy: what of image files is read; see ImagePolicy.
+        batch_size: images per forward pass, at least 1; default: 16 on a CPU, on a GPU as its
+            memory allows.
+        image_policy: how image files are read; see ImagePolicy.
         views: "first-frontal", "mean" or "frontal+lateral".
         weights, tokenizer: as in `load_encoder`; only for an encoder given by name.
-        cache: True: pixels and embeddings are kept in the user's cache (docs/caching.md), unless
-            VLSCORE_CACHE=off; False: nothing is; or another folder.
-        compile: run the encoder's towers under torch.compile, where that is possible.
+        cache: True: pixels and embeddings are stored in the user's cache (docs/caching.md), unless
+            VLSCORE_CACHE=off; False: nothing is stored; or another folder.
+        compile: run the encoder's towers under torch.compile, if that is possible.
 
     Raises:
-        UnknownName, InvalidSetting: a name or value that cannot be honoured.
+        UnknownName, InvalidSetting: a name or value that cannot be used.
         BrokenContract: a loaded encoder is in training mode.
         WeightsNotFound and others of `load_encoder`.
     """
@@ -215,7 +213,7 @@ class StudyEmbedder:
     def like_this(
         self, *, precision: Precision | None = None, cache: Cache | bool
     ) -> "StudyEmbedder":
-        """Another embedder with the same encoder and policies; default: the same precision."""
+        """Return an embedder with the same encoder and policies; default: the same precision."""
         return StudyEmbedder(
             self.encoder,
             precision=precision or self.engine.precision,
@@ -233,12 +231,12 @@ class StudyEmbedder:
 
     @property
     def C(self) -> float | None:
-        """The encoder's published constant of VLScore; None where nobody stated one."""
+        """The encoder's published constant of VLScore; None if none was published."""
         return self.encoder.card.C
 
     @property
     def signature(self) -> Signature:
-        """What the embeddings depend on."""
+        """Signature: all that the embeddings depend on."""
         signature = Signature("embeddings").plus(
             enc=f"{self.encoder.card.name}@{self.encoder.checksum[:12]}",
             img=self.image_policy.signature(),
@@ -252,11 +250,11 @@ class StudyEmbedder:
         return signature.flagged(*(flag for flag, is_stated in flags.items() if is_stated))
 
     def decoder(self, workers: int = 0) -> ImageDecoder:
-        """What decodes images for this embedder, in `workers` processes; a context manager."""
+        """Return a decoder of images for this embedder, with `workers` processes."""
         return self.engine.decoder(workers)
 
     def begin(self, study: StudyViews, decoder: ImageDecoder) -> StudyViews:
-        """Choose the views that count and begin to decode them; errors stay with the study."""
+        """Choose the views and begin to decode them; an error is stored in the study."""
         try:
             chosen = choose_views(study.images, study.views, self.views)
         except VLScoreError as error:
@@ -269,7 +267,7 @@ class StudyEmbedder:
         return study
 
     def embed_studies(self, studies: Sequence[StudyViews]) -> EmbeddedRows:
-        """One vector for the images of each study; what fails is listed, never raised.
+        """Embed the images of each study to one vector; failures are listed and not raised.
 
         Several views are averaged. Under "frontal+lateral" a missing lateral view counts as a zero
         vector, as LIMITR's code does.
@@ -303,13 +301,13 @@ class StudyEmbedder:
         return _finite(vectors, failures, torch.zeros(len(studies), dtype=torch.bool), self)
 
     def embed_texts(self, texts: Sequence[str]) -> EmbeddedRows:
-        """One vector for each text, as it is given; equal texts are embedded once."""
+        """Embed each whole text to one vector; equal texts are embedded once."""
         embedded = self.engine.embed_reports(texts)
         return _finite(embedded.vectors, embedded.failures, embedded.truncated, self)
 
     def embed_black(self) -> Tensor:
-        """(d,) the embedding of a black image, which file readers rightly refuse for a study."""
-        # The authors' readers take files alone.
+        """Embed a black image (d,), which readers of files refuse for a study."""
+        # The authors' readers accept only files.
         pixels = self.encoder.image_pipeline.load_stored(_black_radiograph(), ImagePolicy())
         black = [PendingPixels("black image", lambda: pixels)]
         lateral = black if self.views == "frontal+lateral" else []
@@ -320,7 +318,7 @@ class StudyEmbedder:
 def _finite(
     vectors: Tensor, failures: dict[int, VLScoreError], truncated: Tensor, embedder: StudyEmbedder
 ) -> EmbeddedRows:
-    """Rows that are not finite become failures, and failures hold nan."""
+    """Turn rows that are not finite into failures, and set failures to nan."""
     for row in torch.nonzero(~vectors.isfinite().all(1)).flatten().tolist():
         failures.setdefault(
             row,
@@ -347,16 +345,16 @@ def _ready(
 
 
 def _lying_on(device: torch.device, encoder: JointEncoder) -> JointEncoder:
-    """The encoder itself where it lies on the device, else a copy there: others may hold it."""
+    """Return the encoder if it is on the device, else a copy there: others may use the original."""
     if encoder.device.type == device.type and device.index in (None, encoder.device.index):
         return encoder
-    # The copy has no checks of its own that still run.
+    # The copy has no running checks, so wait for those of the original.
     confirm(encoder)
     return copy.deepcopy(encoder).to(device)
 
 
 def _check_policy(policy: ImagePolicy, encoder: JointEncoder) -> ImagePolicy:
-    """The policy itself; what no image can be read by is said before the first one."""
+    """Return the policy, or raise now if this encoder cannot read images with it."""
     pipeline = type(encoder.image_pipeline)
     if policy.as_authors and pipeline.as_authors is ImagePipeline.as_authors:
         raise InvalidSetting(

@@ -1,4 +1,4 @@
-"""From images and texts to embeddings: deduplicated, bucketed, batched, failing item by item."""
+"""Embed images and texts: deduplicated, sorted by length, batched, failing item by item."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -31,13 +31,13 @@ from vlscore.embedding.decoding import ImageDecoder, PendingPixels
 from vlscore.encoders import JointEncoder, Precision, Tokens, check_ready, unchanging_weights
 from vlscore.errors import VLScoreError
 
-# Embeddings of repeated reports that are kept in memory: a bound, generous for real corpora, where
+# Embeddings of repeated reports in memory: a bound, generous for real corpora, where
 # the most frequent normal reports make most of the repetition.
 _REMEMBERED_REPORTS = 10_000
-# Of rows with two reports: 97 % of the tokens that a processor then computes are no padding, as
+# Rows with two reports each: then 97 % of the tokens that a processor computes are no padding, as
 # measured on the Indiana collection (benchmarks/results/text_batching.md).
 _BATCHES_AT_ONCE = 16
-# Reports that are sorted by length together: as many as make padding rare, and still few tokens.
+# Number of reports that are sorted together: enough to make padding rare, with still few tokens.
 _REPORTS_AT_ONCE = 4096
 
 
@@ -47,7 +47,7 @@ class Embedded:
 
     Attributes:
         vectors: (n, d) float32, on the CPU.
-        failures: position -> why the item has no embedding.
+        failures: position -> error why the item has no embedding.
         truncated: (n,) bool, reports only: the tail was cut.
     """
 
@@ -56,31 +56,31 @@ class Embedded:
     truncated: Tensor = field(default_factory=lambda: torch.zeros(0, dtype=torch.bool))
 
 
-# An embedding and whether the text was cut, or why there is none.
+# An embedding and whether the text was cut, or the error of a failed item.
 _Vector = tuple[Tensor, bool]
 _Outcome = _Vector | VLScoreError
 
 
 class EmbeddingEngine:
-    """Embeds with one encoder at one precision; threads may share it.
+    """Engine that embeds with one encoder at one precision; threads may share it.
 
     Each distinct report is embedded once: within a call, and across calls while it is among the
-    most recently used. Each distinct image file is embedded once within a call. With a cache both
-    hold for all calls, those of earlier runs included: what was computed first stays.
+    most recently used. Each distinct image file is embedded once within a call. With a cache this
+    holds for all calls, also of earlier runs: the first computed embedding stays.
 
-    The embeddings of a call depend in their last digits on which items are computed in it, by at
-    most 2e-6 of their length. They depend on nothing else: what is still missing is batched in one
-    order, so that a call which was stopped and is made again, with the same cache, gives the same
-    bytes.
+    The last digits of an embedding (at most 2e-6 of its length) depend on the items that are
+    computed in the same call, and on nothing else: missing items are batched in one order. So a
+    call that was stopped and is repeated, with the same cache, gives the same bytes.
 
     Attributes:
         encoder: the model.
         image_policy: how files are read.
-        batch_size: images per forward pass; reports go by tokens. Halved where memory is short.
+        batch_size: images per forward pass; reports are counted by tokens. Halved if memory is
+            short.
         precision: "fp32", or "bf16" or "fp16" (autocast).
-        cache: what keeps embeddings and pixels between runs; None where nothing does.
-        is_compiled: whether towers run under torch.compile, which was asked for and is possible.
-        work: how much was computed, and how much was there already.
+        cache: cache of embeddings and pixels between runs, or None.
+        is_compiled: whether towers run under torch.compile: wanted and possible.
+        work: counts of computed and of cached items.
     """
 
     def __init__(
@@ -105,7 +105,7 @@ class EmbeddingEngine:
         self._begin()
 
     def _begin(self) -> None:
-        """Make what belongs to this process alone, and is never sent to another."""
+        """Make the parts that belong to this process alone and are never sent to another."""
         encoder = self.encoder
         self._towers = CompiledTowers(encoder) if self.is_compiled else encoder
         self._contents = Contents()
@@ -123,10 +123,10 @@ class EmbeddingEngine:
         self._remembered: Recent[str, _Vector] = Recent(_REMEMBERED_REPORTS)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what a copy is made of: the encoder and the settings, no memory of earlier calls.
+        """Return the encoder and the settings, without memory of earlier calls.
 
-        Raises: ChecksumMismatch where the checkpoint is not the one that its digest was taken of:
-            the check that runs beside the work stays in this process, so its end is awaited.
+        Raises: ChecksumMismatch if the checkpoint has not the content of its digest. The check
+            runs in the background of this process, so this call waits for its end.
         """
         confirm(self.encoder)
         own = ("_towers", "_contents", "_kept", "_in_flight", "_remembered")
@@ -143,29 +143,29 @@ class EmbeddingEngine:
 
     @property
     def rows_at_once(self) -> int:
-        """Rows of a table to embed in one call: so many that little of their texts is padding."""
+        """Number of rows to embed in one call, large enough for little padding."""
         return _BATCHES_AT_ONCE * self.batch_size
 
     @property
     def reports_embedded(self) -> int:
-        """How many reports went through the encoder so far."""
+        """Number of reports that went through the encoder."""
         return self.work.reports_embedded
 
     @property
     def images_embedded(self) -> int:
-        """How many images went through the encoder so far."""
+        """Number of images that went through the encoder."""
         return self.work.images_embedded
 
     def forget(self) -> None:
-        """Forget the embeddings of earlier calls, but for those in the cache.
+        """Remove the embeddings of earlier calls from memory, but not from the cache.
 
-        An embedding differs in its last digits with the company in which it was computed. After
-        this, what follows depends on nothing that came before, as in a new process.
+        The last digits of an embedding depend on its batch. After this call, results do not depend
+        on earlier calls, as in a new process.
         """
         self._remembered.clear()
 
     def decoder(self, workers: int = 0) -> ImageDecoder:
-        """What decodes images for this engine, in `workers` processes; a context manager."""
+        """Return an image decoder for this engine, with `workers` processes; a context manager."""
         pipeline, policy = self.encoder.image_pipeline, self.image_policy
         pixels = kept_pixels(self.cache, pipeline, policy) if self.cache is not None else None
         return ImageDecoder(pipeline, policy, workers, pixels=pixels, work=self.work)
@@ -175,8 +175,8 @@ class EmbeddingEngine:
 
         Args:
             image: path, array, ...
-            decoder: of `decoder`.
-            lateral: whether the lateral views' tower is going to embed it.
+            decoder: a decoder from `decoder`.
+            lateral: whether the lateral views' tower will embed it.
         """
         content = self._contents.of(image)
         space = self._kept.images(lateral=lateral) if self._kept is not None else None
@@ -188,7 +188,7 @@ class EmbeddingEngine:
                 return PendingPixels.known(image, vector)
         if content is None:
             return decoder.submit(image)
-        # A table of several systems shows the same image in rows that lie side by side.
+        # A table of several systems has the same image in consecutive rows.
         key = (content.path, content.digest)
         pending = self._in_flight.get(key)
         if pending is None:
@@ -203,8 +203,8 @@ class EmbeddingEngine:
         """
         distinct = list(dict.fromkeys(reports))
         outcome: dict[str, _Outcome] = {}
-        # Memory holds the tokens of one window. Windows are cut before anything is looked up, so
-        # that what is known already moves none of them.
+        # Memory holds the tokens of one window. Windows are cut before any look-up, so that they
+        # do not depend on the items that are known already.
         for start in range(0, len(distinct), _REPORTS_AT_ONCE):
             window = distinct[start : start + _REPORTS_AT_ONCE]
             known = self._remembered.known(window)
@@ -215,15 +215,15 @@ class EmbeddingEngine:
     def embed_images(
         self, images: Sequence[Any], *, lateral: bool = False, decoder: ImageDecoder | None = None
     ) -> Embedded:
-        """Embed images (paths, arrays, ...), decoded by `decoder` or here."""
+        """Embed images (paths, arrays, ...), decoded by `decoder` or in this process."""
         decoder = decoder or self.decoder()
         begun = [self.begin(image, decoder, lateral=lateral) for image in images]
         return self.embed_pending(begun, lateral=lateral)
 
     def embed_pending(self, pending: Sequence[PendingPixels], *, lateral: bool = False) -> Embedded:
-        """Embed images whose decoding has begun; `lateral` takes the lateral views' tower.
+        """Embed images whose decoding has begun; `lateral` uses the lateral views' tower.
 
-        Raises: BrokenContract where the encoder is in training mode.
+        Raises: BrokenContract if the encoder is in training mode.
         """
         check_ready(self.encoder)
         vectors = torch.full((len(pending), self.encoder.card.dim), torch.nan)
@@ -258,9 +258,9 @@ class EmbeddingEngine:
         *,
         lateral: bool,
     ) -> Iterator[tuple[list[int], Tensor]]:
-        """The positions of each distinct image that must go through the encoder, and its pixels.
+        """Return positions and pixels of each distinct image that must be embedded.
 
-        Vectors that were computed since the image was begun, and failures, are put in their places.
+        Vectors that were computed meanwhile, and failures, are stored at their positions.
         """
         space = self._kept.images(lateral=lateral) if self._kept is not None else None
         digests = [key for key in missing if isinstance(key, bytes)]
@@ -294,7 +294,7 @@ class EmbeddingEngine:
     def _pixels(self, stored: Tensor) -> Tensor:
         pixels = self.encoder.image_pipeline.from_stored(stored)
         if self.precision != "fp32" and pixels.ndim == 4:
-            # In float32 a processor gains nothing by it.
+            # This gives no gain in float32 on a CPU.
             return pixels.contiguous(memory_format=torch.channels_last)
         return pixels
 
@@ -312,7 +312,7 @@ class EmbeddingEngine:
             for image, row in zip(images, rows, strict=True)
             if image.content is not None and image.content.is_unchanged() and _is_finite(row)
         }
-        # Nothing is kept under the name of a checkpoint that may not be the one.
+        # Nothing is cached before the checkpoint's digest has been verified.
         confirm(self.encoder)
         stands = space.put(entries)
         for k, image in enumerate(images):
@@ -322,7 +322,7 @@ class EmbeddingEngine:
         return rows
 
     def _embed_missing(self, distinct: Sequence[str]) -> dict[str, _Outcome]:
-        """The outcome of texts that are not remembered: from the cache, else computed."""
+        """Return outcomes of texts that are not in memory: from the cache, else computed."""
         outcome: dict[str, _Outcome] = {}
         space = self._kept.reports() if self._kept is not None else None
         digests = {text: text_digest(text) for text in distinct} if space is not None else {}
@@ -346,7 +346,7 @@ class EmbeddingEngine:
             for rows in self._forward.report_batches(tokens.lengths.tolist()):
                 vectors = self._forward(self._report_tower, tokens.take(rows))
                 self.work.add(reports_embedded=len(rows))
-                # Rows are copied: a row would keep the memory of its whole batch.
+                # Rows are copied, because a row would hold the memory of its whole batch.
                 new = {
                     missing[row]: (vector.clone(), bool(flags[row]))
                     for row, vector in zip(rows, vectors, strict=True)
@@ -359,7 +359,7 @@ class EmbeddingEngine:
         return outcome
 
     def _tokenized(self, texts: list[str]) -> tuple[list[str], Tokens | None, dict[str, _Outcome]]:
-        """The texts that can be tokenized, their tokens (None without any), and the others."""
+        """Return the texts that can be tokenized, their tokens (None without any), and failures."""
         failed: dict[str, _Outcome] = {}
         try:
             return texts, self.encoder.tokenize(texts) if texts else None, failed
@@ -369,7 +369,7 @@ class EmbeddingEngine:
         return usable, self.encoder.tokenize(usable) if usable else None, failed
 
     def _untokenizable(self, texts: Sequence[str]) -> dict[str, _Outcome]:
-        """The texts that cannot be tokenized: one must not take the others with it."""
+        """Find the texts that cannot be tokenized, so that one does not fail the others."""
         if not texts:
             return {}
         try:

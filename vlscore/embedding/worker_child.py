@@ -1,10 +1,10 @@
-"""Decodes images in a process of its own; run by `worker`, never imported.
+"""Worker process that decodes images; run by `workers`, never imported.
 
-It imports nothing of the project but what the image pipeline itself needs, and nothing of the
-script that the user runs. Standard input brings a line of json with the module search path, the
+It imports only those modules of the project that the image pipeline needs, and nothing of the
+user's script. Standard input receives a line of json with the module search path, the
 length of what follows and the shared memory, then the pickled pipeline and policy, then one line of
-json for every image: its path, and where in the shared memory its pixels may be written. Standard
-output takes one line of json for every answer; pixels for which there was no room follow it.
+json for every image: its path, and the slot of shared memory for its pixels. Standard output sends
+one line of json for every answer, followed by the pixels if they did not fit into the slot.
 """
 
 import contextlib
@@ -23,11 +23,11 @@ _PR_SET_PDEATHSIG = 1
 
 def main() -> None:
     """Answer standard input on standard output until it ends."""
-    # Ctrl-C is the parent's business: it ends its workers itself.
+    # The parent handles Ctrl-C and ends its workers itself.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _end_with(parent=int(sys.argv[1]))
     requests, replies, nowhere = _own_streams()
-    # Ends the process from a thread of its own, whatever the others are busy with.
+    # A time limit in a separate thread, which works while a decoder hangs.
     faulthandler.dump_traceback_later(float(sys.argv[2]), exit=True, file=nowhere)
     start = json.loads(requests.readline())
     sys.path[:] = start["path"]
@@ -40,7 +40,7 @@ def main() -> None:
 
     keep_freed_memory()
     shared = _shared_memory(start["shared"])
-    # What C libraries print about damaged files belongs on nobody's screen.
+    # Hide messages of C libraries about damaged files.
     os.dup2(nowhere.fileno(), 2)
     faulthandler.cancel_dump_traceback_later()
     _send(replies, {"ready": True})
@@ -55,7 +55,7 @@ def main() -> None:
 
 
 def _answer(pipeline: Any, policy: Any, image: str) -> tuple[dict[str, Any], Any]:
-    """What is said of an image, and its pixels; None where there are none."""
+    """Build the reply for one image: a JSON header, and pixels or None."""
     from vlscore.errors import VLScoreError
 
     try:
@@ -63,13 +63,13 @@ def _answer(pipeline: Any, policy: Any, image: str) -> tuple[dict[str, Any], Any
         return {"dtype": str(pixels.dtype), "shape": list(pixels.shape)}, pixels
     except VLScoreError as error:
         return {"error": type(error).__name__, "message": str(error)}, None
-    except BaseException as error:  # panics of decoders written in Rust are no Exceptions
-        # Its own words stay here: decoders may quote the header of a DICOM file.
+    except BaseException as error:  # panics of decoders in Rust are not Exceptions
+        # The message stays in this process: decoders may quote the header of a DICOM file.
         return {"fault": type(error).__name__}, None
 
 
 def _shared_memory(given: list[int] | None) -> mmap.mmap | None:
-    """The parent's memory for pixels, mapped; without it they go through the pipe."""
+    """Map the parent's memory for pixels; None if pixels go through the pipe."""
     if given is None:
         return None
     descriptor, size = given
@@ -82,7 +82,7 @@ def _shared_memory(given: list[int] | None) -> mmap.mmap | None:
 
 
 def _write(pixels: Any, shared: mmap.mmap | None, slot: list[int] | None) -> bool:
-    """Whether there was room for an array in its slot, where it is now."""
+    """Write an array into its slot; return False if it does not fit."""
     if shared is None or slot is None or pixels.nbytes > slot[1]:
         return False
     import numpy as np  # the pipeline has imported it
@@ -92,9 +92,9 @@ def _write(pixels: Any, shared: mmap.mmap | None, slot: list[int] | None) -> boo
 
 
 def _end_with(parent: int) -> None:
-    """Let the system end this process when its parent ends, however that comes about.
+    """Let the system end this process when its parent ends for any reason.
 
-    Elsewhere than on Linux the end of standard input does it, after the image at hand.
+    On other systems than Linux the end of standard input does it, after the current image.
     """
     if sys.platform == "linux":
         with contextlib.suppress(OSError, AttributeError):
@@ -104,7 +104,7 @@ def _end_with(parent: int) -> None:
 
 
 def _own_streams() -> tuple[BinaryIO, BinaryIO, BinaryIO]:
-    """Standard input and output for the parent alone: libraries that print write to nowhere."""
+    """Reserve standard input and output for the parent; what libraries print is discarded."""
     nowhere = open(os.devnull, "r+b", buffering=0)  # noqa: SIM115  open as long as the process
     requests, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     os.dup2(nowhere.fileno(), 0)
@@ -118,6 +118,6 @@ def _send(replies: BinaryIO, answer: dict[str, Any], pixels: bytes = b"") -> Non
 
 
 if __name__ == "__main__":
-    # The parent has gone where nobody reads: nothing is left to do, and nobody to tell.
+    # The parent has ended if nobody reads: nothing is left to do.
     with contextlib.suppress(BrokenPipeError):
         main()

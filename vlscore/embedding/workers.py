@@ -1,17 +1,15 @@
-"""Memory that this process shares with one that decodes images, so that pixels are written once.
-
-The memory is a file without a name (memfd_create, Linux), handed over by its descriptor: nothing
-lies in /dev/shm, and the memory is gone when both processes are, however they end. Its size is
-sealed before the other process starts, because a process that could shrink it would end this one
-with SIGBUS. Elsewhere than on Linux there are no slots, and pixels come through the pipe.
-
-Processes that decode images, one image at a time each, and the pool that lends them out.
+"""Worker processes that decode images, one image at a time each, and their pool.
 
 The standard library's process pools run the user's script again in every worker, which a script
 without a `__main__` guard or from standard input does not survive, and they lose everything in
-flight when one worker dies. A worker here is a plain program at the end of two pipes: it never
-sees the script, and its death concerns the one image that it was decoding. Pixels come through
-memory that both share (`slots`), and through the pipe where none of it is free.
+flight when one worker dies. Here a worker is a plain program at the end of two pipes: it never
+reads the script, and its death affects only the image that it was decoding.
+
+Pixels are written once, into memory that both processes share (`Slots`), or go through the pipe if
+no slot is free. The memory is a file without a name (memfd_create, Linux), passed by its
+descriptor: nothing appears in /dev/shm, and the memory is freed when both processes have ended. Its
+size is sealed before the worker starts, because a process that could shrink it would end this one
+with SIGBUS. On other systems than Linux there are no slots.
 """
 
 import contextlib
@@ -40,7 +38,7 @@ from vlscore.data import ImagePolicy
 from vlscore.encoders import ImagePipeline
 from vlscore.errors import VLScoreError
 
-# Of one process that decodes. Pages that nobody wrote to take no memory.
+# Shared bytes of one worker. Pages that were never written take no memory.
 _BYTES = 32 << 20
 _PAGE = 4096
 
@@ -65,18 +63,18 @@ else:
 
 
 class Slots:
-    """A bounded number of places for pixels; each is free again when its array is forgotten.
+    """A bounded number of slots for pixels; each is free again when its array is deleted.
 
     Attributes:
-        descriptor: of the shared file, for the process that writes; None where there is none.
-        size: of the shared file, in bytes.
+        descriptor: descriptor of the shared file, for the worker; None without shared memory.
+        size: size of the shared file, in bytes.
     """
 
     def __init__(self, size: int = _BYTES) -> None:
         self.size = size
         self.descriptor: int | None = None
         self._memory: mmap.mmap | None = None
-        # All of it until the size of an image is known.
+        # One slot until the size of an image is known.
         self._room = size
         self._free: deque[int] = deque()
         with contextlib.suppress(OSError, AttributeError):
@@ -85,34 +83,34 @@ class Slots:
             self._free.append(0)
 
     def close_descriptor(self) -> None:
-        """Close the descriptor once the other process has it; the memory stays."""
+        """Close the descriptor after the worker has received it; the memory stays."""
         if self.descriptor is not None:
             os.close(self.descriptor)
             self.descriptor = None
 
     def take(self) -> tuple[int, int] | None:
-        """(offset, bytes) of a free slot; None where all hold pixels that are still in use."""
+        """Return (offset, bytes) of a free slot; None if the pixels of all are still in use."""
         try:
-            # The one that was freed last is in the processor's cache, and has its memory already.
+            # The slot that was freed last is in the processor's cache, and its memory is allocated.
             return self._free.pop(), self._room
         except IndexError:
             return None
 
     def give_back(self, slot: tuple[int, int]) -> None:
-        """Free a slot that nothing was written to."""
+        """Free a slot that was not written."""
         self._free.append(slot[0])
 
     def pixels(
         self, slot: tuple[int, int], dtype: np.dtype[Any], shape: tuple[int, ...]
     ) -> NDArray[Any]:
-        """The array in a slot, not copied; the slot is taken for as long as the array is used."""
+        """Return the array in a slot without a copy; the slot is free when the array is deleted."""
         assert self._memory is not None
         offset, _ = slot
         count = int(np.prod(shape, dtype=np.int64))
         flat = np.frombuffer(self._memory, dtype, count, offset)
         if self._room == self.size:
             self._cut(flat.nbytes)
-        # Views of the array hold it, and so do tensors that were made of it.
+        # Views of the array keep it alive, and so do tensors made from it.
         weakref.finalize(flat, self._free.append, offset).atexit = False
         return flat.reshape(shape)
 
@@ -129,9 +127,9 @@ _CHILD = Path(__file__).with_name("worker_child.py")
 _SECONDS_TO_START = 300
 _SECONDS_BETWEEN_WAKING = 5.0
 _WAKE = getattr(signal, "SIGCONT", None)
-# A worker costs seconds to start and hundreds of megabytes: it must have something to do.
+# A worker costs seconds to start and hundreds of megabytes, so it must have enough images.
 _IMAGES_FOR_A_WORKER = 16
-# What a worker may answer: a line of so many bytes; pixels of these types, of so many bytes.
+# Limits of an answer: bytes of its line; types and bytes of pixels.
 _MOST_OF_A_LINE = 1 << 16
 _KINDS = ("uint8", "float16", "float32", "float64")
 _MOST_PIXEL_BYTES = 1 << 30
@@ -156,7 +154,7 @@ class TookTooLong(Exception):
 
 
 class Fault(Exception):
-    """Decoding raised something unforeseen; the name of its type is all that is told."""
+    """Decoding raised an unexpected error; only the name of its type is reported."""
 
 
 class Worker:
@@ -183,7 +181,7 @@ class Worker:
         self._replies = cast(IO[bytes], self._process.stdout)
 
     def begin(self, task: bytes, seconds: float) -> None:
-        """Hand over the pickled pipeline and policy, and wait until they are understood.
+        """Send the pickled pipeline and policy, and wait until the worker has loaded them.
 
         Args:
             task: `packed(pipeline, policy)`.
@@ -207,23 +205,23 @@ class Worker:
         self.is_ready = True
 
     def decode(self, image: str, seconds: float) -> NDArray[Any]:
-        """Pixels of the file at that path.
+        """Return the pixels of the file at that path.
 
-        Raises: VLScoreError as the pipeline raised it; Fault for whatever else it raised; Died,
-            TookTooLong: the process has ended.
+        Raises: VLScoreError of the pipeline; Fault for any other error of it; Died, TookTooLong:
+            the process has ended.
         """
         slot = self._slots.take()
         is_used = False
         try:
             answer = self._ask(_line({"image": image, "slot": slot}), seconds)
             if "error" in answer:
-                raise _stated_error(answer)
+                raise _error_of(answer)
             if "fault" in answer:
                 raise Fault(str(answer["fault"]))
-            stated = _stated_pixels(answer, slot)
-            if stated is None:
+            header = _pixels_header(answer, slot)
+            if header is None:
                 raise self._end_of_nonsense()
-            dtype, shape, size = stated
+            dtype, shape, size = header
             if slot is None or not answer.get("in_slot"):
                 return np.frombuffer(self._read(size, seconds), dtype).reshape(shape)
             is_used = True
@@ -233,20 +231,20 @@ class Worker:
                 self._slots.give_back(slot)
 
     def end(self) -> None:
-        """End the process at once; whoever waits for its answer sees it die."""
+        """End the process at once; a thread that waits for its answer gets Died."""
         self._process.kill()
 
     def release(self) -> None:
-        """End the process and forget it; only where nobody waits for an answer."""
+        """End the process and free it; only if no thread waits for an answer."""
         self.end()
         self._process.wait()
         for stream in (self._requests, self._replies):
-            # What was written and never read cannot be flushed any more.
+            # Data that was written and never read can no longer be flushed.
             with contextlib.suppress(OSError):
                 stream.close()
 
     def _ask(self, question: bytes, seconds: float) -> dict[str, Any]:
-        """Its answer; the process ends itself where that takes longer than `seconds`."""
+        """Return the answer; the process ends itself if it takes longer than `seconds`."""
         began = time.monotonic()
         try:
             self._requests.write(question)
@@ -259,8 +257,8 @@ class Worker:
             if len(line) == _MOST_OF_A_LINE:
                 raise self._end_of_nonsense()
             raise self._why_ended(began, seconds)
-        # Answers are json and plain bytes: a decoder that was taken over by the file it reads can
-        # send wrong pixels, and no pickled program.
+        # Answers are json and plain bytes: a decoder that a malicious file controls can send wrong
+        # pixels, but no pickled program.
         try:
             answer = json.loads(line)
         except (ValueError, RecursionError):
@@ -270,10 +268,10 @@ class Worker:
         return answer
 
     def _wait(self) -> None:
-        """Wait for an answer, and wake the process where somebody has stopped it.
+        """Wait for an answer, and continue the process if somebody has stopped it.
 
-        A stopped process does not notice its own time limit. Waking one that runs does nothing; and
-        where the whole job is stopped, this process is, too.
+        A stopped process does not notice its own time limit. Continuing a running one has no
+        effect; and if the whole job is stopped, this process is, too.
         """
         if _WAKE is None:
             return
@@ -281,7 +279,7 @@ class Worker:
             self._process.send_signal(_WAKE)
 
     def _read(self, size: int, seconds: float) -> bytearray:
-        """So many bytes of pixels from the pipe."""
+        """Read some bytes of pixels from the pipe."""
         began = time.monotonic()
         content = bytearray(size)
         view, done = memoryview(content), 0
@@ -296,7 +294,7 @@ class Worker:
         return content
 
     def _why_ended(self, began: float, seconds: float) -> "Died | TookTooLong":
-        """Why the process has ended, which it has."""
+        """Return why the process has ended."""
         status = self._process.wait()
         if time.monotonic() - began >= seconds:
             return TookTooLong()
@@ -309,10 +307,10 @@ class Worker:
 
 
 class WorkerPool:
-    """Up to `most` workers, started as there is work for them.
+    """Up to `most` workers, started when there is work for them.
 
     Attributes:
-        started: how many processes were started so far.
+        started: number of processes that were started.
         has_answered: whether one of them is or was ready.
     """
 
@@ -333,16 +331,16 @@ class WorkerPool:
         self._changed = threading.Condition()
 
     def expect(self) -> None:
-        """Count one more image, so that there are workers enough."""
+        """Count one more image, so that enough workers are started."""
         with self._changed:
             self._expected += 1
             self._changed.notify()
 
     def run(self, work: Callable[[Worker], Result]) -> Result:
-        """Do something with the next free worker.
+        """Call `work` with the next free worker.
 
-        Raises: CannotStart where there is none and none can be started; Closed; and whatever the
-            work raises. A worker that raised Died or TookTooLong is not used again.
+        Raises: CannotStart if there is no worker and none can be started; Closed; and any error of
+            `work`. A worker that raised Died or TookTooLong is not used again.
         """
         worker = self._take_ready()
         try:
@@ -357,7 +355,7 @@ class WorkerPool:
         return result
 
     def close(self) -> None:
-        """End all workers; those who wait for their answers see them die."""
+        """End all workers; threads that wait for their answers get Died."""
         with self._changed:
             self._is_closed = True
             for worker in self._workers:
@@ -365,7 +363,7 @@ class WorkerPool:
             self._changed.notify_all()
 
     def release(self) -> None:
-        """Forget the ended workers, once nobody waits for them."""
+        """Free the ended workers, once no thread waits for them."""
         for worker in self._workers:
             worker.release()
         self._workers.clear()
@@ -387,7 +385,7 @@ class WorkerPool:
                         self._problem = problem
                         self._changed.notify_all()
                         raise
-                    # Those that run go on: there may be no memory for more.
+                    # Running workers continue: there may be no memory for more.
                     self._most = len(self._workers)
 
     def _take(self) -> Worker:
@@ -422,23 +420,23 @@ class WorkerPool:
         if self._task is None:
             try:
                 self._task = pickle.dumps((self._pipeline, self._policy))
-            except Exception as error:  # objects of the user's own may fail in any way
+            except Exception as error:  # a user's objects may fail in any way
                 raise CannotStart(f"{type(error).__name__}: {error}") from None
         return self._task
 
 
-def _stated_error(answer: dict[str, Any]) -> VLScoreError:
-    """The error that a worker names, if the project has one of that name."""
+def _error_of(answer: dict[str, Any]) -> VLScoreError:
+    """Return the error that a worker names, if the project has one of that name."""
     kind = getattr(errors, str(answer["error"]), None)
     if not (isinstance(kind, type) and issubclass(kind, VLScoreError)):
         kind = VLScoreError
     return kind(str(answer.get("message", "")))
 
 
-def _stated_pixels(
+def _pixels_header(
     answer: dict[str, Any], slot: tuple[int, int] | None
 ) -> tuple[np.dtype[Any], tuple[int, ...], int] | None:
-    """(type, shape, bytes) of the pixels that a worker announces; None of what cannot be."""
+    """Return (type, shape, bytes) of the pixels that follow an answer; None if impossible."""
     dtype, shape = answer.get("dtype"), answer.get("shape")
     if dtype not in _KINDS or not isinstance(shape, list) or len(shape) > 4:
         return None
@@ -450,7 +448,7 @@ def _stated_pixels(
 
 
 def block_interrupts() -> None:
-    """Keep Ctrl-C from the processes that this thread will start, from their first moment."""
+    """Block Ctrl-C in the processes that this thread will start, from their first moment."""
     if hasattr(signal, "pthread_sigmask"):
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
 

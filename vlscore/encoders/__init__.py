@@ -1,4 +1,4 @@
-"""Joint encoders of images and reports: published models, checkpoints, cards."""
+"""Joint encoders of images and reports: published models, checkpoints and cards."""
 
 import lazy_loader
 

@@ -1,12 +1,12 @@
-"""What a tower gives while it learns: global vectors, and local ones where an objective asks.
+"""Base classes of joint encoders: `JointEncoder`, `ImagePipeline`, tokens and features.
 
-Token ids of a batch of reports, and what was cut from them.
+* `JointEncoder` is what every encoder offers, with the batching that all of them share.
+* `ImagePipeline` turns a radiograph into the pixels that an encoder takes.
+* `Tokens` are the token ids of a batch of reports, and what was cut from them.
+* `ImageFeatures` and `ReportFeatures` are what a tower returns in training: global vectors, and
+  local ones if an objective needs them.
 
-From a radiograph to the pixels that an encoder takes.
-
-Nothing here imports PyTorch: a process that decodes images starts in a fraction of its time.
-
-What every joint encoder must offer, and the batching that all of them share.
+PyTorch is not imported here: a process that decodes images starts in a fraction of its time.
 """
 
 import hashlib
@@ -32,15 +32,15 @@ from vlscore.errors import InvalidReport, InvalidSetting, UnreadableImage, VLSco
 
 @dataclass(frozen=True, eq=False)
 class ImageFeatures:
-    """What n images become.
+    """Vectors of n images.
 
     Attributes:
-        vectors: (n, d), the embeddings that `embed_images` gives.
-        patches: (n, P, k), one vector for each of P places; None where the encoder has none.
-        is_patch: (n, P) bool, False where a place is missing, as those of a lateral view that was
-            not taken; None where all are there.
-        patch_weights: (n, P), how much the tower itself attends to each place, at least 0, without
-            gradient; None where the tower does not say, as convolutions do not.
+        vectors: (n, d), the embeddings that `embed_images` returns.
+        patches: (n, P, k), one vector for each of P places; None if the encoder has none.
+        is_patch: (n, P) bool, False for a missing place, as of a lateral view that was not taken;
+            None if all exist.
+        patch_weights: (n, P), the tower's own attention to each place, at least 0, without
+            gradient; None for a tower without attention, such as a convolutional one.
     """
 
     vectors: Tensor
@@ -51,16 +51,16 @@ class ImageFeatures:
 
 @dataclass(frozen=True, eq=False)
 class ReportFeatures:
-    """What n reports become.
+    """Vectors of n reports.
 
     Attributes:
-        vectors: (n, d), the embeddings that `embed_reports` gives.
+        vectors: (n, d), the embeddings that `embed_reports` returns.
         words: (n, W, k), one vector for each word, in the space of `ImageFeatures.patches`; zeros
-            after a report's last word; None where the encoder has none. Whether special tokens
-            such as [CLS] count as words is the encoder's to say, as its authors' loss has it.
+            after a report's last word; None if the encoder has none. The encoder decides whether
+            special tokens such as [CLS] count as words, in agreement with its authors' loss.
         is_word: (n, W) bool, False after a report's last word.
-        word_weights: (n, W), how much the tower itself attends to each word, at least 0, without
-            gradient, 0 after the last word; None where the tower does not say.
+        word_weights: (n, W), the tower's own attention to each word, at least 0, without gradient,
+            0 after the last word; None for a tower without attention.
     """
 
     vectors: Tensor
@@ -77,7 +77,7 @@ class Tokens:
         ids: (n, L) int64.
         mask: (n, L) int64, 1 at tokens and 0 at padding.
         full_lengths: (n,) int64, the number of tokens (special tokens included) that each whole
-            report has; larger than the number kept where the report was truncated.
+            report has; larger than the length in `ids` if the report was truncated.
     """
 
     ids: Tensor
@@ -93,13 +93,13 @@ class Tokens:
         pad: int = 0,
         pad_to: int | None = None,
     ) -> "Tokens":
-        """Token ids of whole reports, special tokens included; what is too long is cut.
+        """Pad token ids of whole reports, special tokens included; cut those that are too long.
 
         Args:
-            max_tokens: longest sequence kept; a longer one loses tokens before its last, which
-                is the end token.
+            max_tokens: longest sequence; a longer one loses tokens before its last, which is the
+                end token.
             pad: id of padding.
-            pad_to: common length; default: that of the longest sequence kept.
+            pad_to: common length; default: that of the longest sequence after cutting.
 
         >>> Tokens.padded([[2, 7, 8, 9, 3], [2, 3]], max_tokens=4).ids.tolist()
         [[2, 7, 8, 3], [2, 3, 0, 0]]
@@ -120,23 +120,23 @@ class Tokens:
 
     @property
     def lengths(self) -> Tensor:
-        """(n,) int64, the number of tokens kept."""
+        """Number of tokens in `ids`, (n,) int64."""
         return self.mask.sum(dim=1)
 
     @property
     def truncated(self) -> Tensor:
-        """(n,) bool, True where the tail of the report does not reach the encoder."""
+        """Mask (n,) bool, True if the tail of the report does not reach the encoder."""
         return self.full_lengths > self.lengths
 
     def take(self, rows: Sequence[int]) -> "Tokens":
-        """The named rows, trimmed to the longest of them."""
+        """Return some rows, trimmed to the longest of them."""
         index = torch.as_tensor(rows, dtype=torch.long)
         mask = self.mask[index]
         longest = max(int(mask.sum(dim=1).max()), 1) if len(index) else 0
         return Tokens(self.ids[index, :longest], mask[:, :longest], self.full_lengths[index])
 
     def to(self, device: torch.device | str, non_blocking: bool = False) -> "Tokens":
-        """The same with ids and mask on a device; `non_blocking` as in `torch.Tensor.to`."""
+        """Return the tokens on a device; `non_blocking` as in `torch.Tensor.to`."""
         ids, mask = (each.to(device, non_blocking=non_blocking) for each in (self.ids, self.mask))
         return Tokens(ids, mask, self.full_lengths)
 
@@ -147,16 +147,16 @@ _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 
 
 class ImagePipeline(ABC):
-    """Turns one radiograph into the pixels one encoder takes.
+    """Conversion of one radiograph to the pixels that one encoder takes.
 
-    Small and picklable: it travels to worker processes, the model does not.
+    Small and picklable, because it is sent to worker processes without the model.
 
     Attributes:
-        stored_type: of the numbers that `load_stored` gives, which are what is kept on disk: the
-            float32 pixels themselves, or uint8 levels of which `from_stored` makes the same pixels;
-            see `LevelsPipeline`.
-        cache_version: tells this code's pixels from those of its other editions. Pipelines outside
-            vlscore state one, and change it with their code, so that pixels may be kept on disk.
+        stored_type: type of the numbers that `load_stored` returns, which the cache stores: the
+            float32 pixels themselves, or uint8 levels from which `from_stored` makes the same
+            pixels; see `LevelsPipeline`.
+        cache_version: version of this code's pixels in the cache. A pipeline outside vlscore sets
+            it, and changes it with the code; without it, its pixels are not cached.
     """
 
     stored_type: ClassVar[Literal["uint8", "float32"]] = "float32"
@@ -164,12 +164,12 @@ class ImagePipeline(ABC):
 
     @abstractmethod
     def __call__(self, radiograph: Radiograph) -> "Tensor":
-        """One radiograph -> float32 (channels, height, width), on the CPU."""
+        """Convert one radiograph to float32 (channels, height, width), on the CPU."""
 
     def as_authors(self, path: Path) -> "Tensor":
-        """The same from a file, read exactly as the authors' code reads it.
+        """Convert a file, read exactly as the authors' code reads it.
 
-        Raises InvalidSetting where the authors' reader is not reproduced.
+        Raises: InvalidSetting if the authors' reader is not reproduced.
         """
         raise InvalidSetting(
             f"{type(self).__name__} does not reproduce its authors' file reader; "
@@ -177,30 +177,30 @@ class ImagePipeline(ABC):
         )
 
     def load(self, image: Any, policy: ImagePolicy) -> "Tensor":
-        """Pixels from anything `as_radiograph` takes, under `policy`."""
+        """Return the pixels of anything that `as_radiograph` takes, under `policy`."""
         if policy.as_authors:
             return reading_as_authors(self.as_authors, image)
         return self(as_radiograph(image, policy))
 
     def load_stored(self, image: Any, policy: ImagePolicy) -> NDArray[Any]:
-        """What decoding ends with: (channels, height, width), float32 pixels or uint8 levels."""
+        """Decode an image to (channels, height, width), float32 pixels or uint8 levels."""
         pixels: NDArray[Any] = self.load(image, policy).detach().numpy()
         return pixels
 
     def from_stored(self, stored: "Tensor") -> "Tensor":
-        """What `load_stored` gave of n images (n, ...) -> their pixels, on the same device."""
+        """Convert the result of `load_stored` for n images (n, ...) to pixels, on its device."""
         return stored
 
     def identity(self) -> str:
-        """What tells its pixels from those of other pipelines: its class and settings."""
+        """Return the text that identifies its pixels: its class and settings."""
         settings = [f"{name}={value!r}" for name, value in sorted(vars(self).items())]
         return _ADDRESS.sub("", f"{stable_class(type(self))}({', '.join(settings)})")
 
 
 def reading_as_authors(read: Callable[[Path], Pixels], image: Any) -> Pixels:
-    """What a reader of the authors' makes of a file.
+    """Read a file with a reader of the authors.
 
-    Raises: InvalidSetting where the image is no path; UnreadableImage.
+    Raises: InvalidSetting if the image is no path; UnreadableImage.
     """
     if not isinstance(image, str | Path):
         raise InvalidSetting(
@@ -213,14 +213,14 @@ def reading_as_authors(read: Callable[[Path], Pixels], image: Any) -> Pixels:
     except (VLScoreError, MemoryError):
         raise
     except Exception as error:  # the readers raise any type on a damaged or enormous picture
-        # Only the type: a reader's own words may quote the header, which names its patient.
+        # Only the type: a reader's message may quote the header, which names the patient.
         raise UnreadableImage(
             f"{path}: the encoder's authors' code cannot use this file ({type(error).__name__}); "
             "use the default image policy"
         ) from None
 
 
-# Read by every tokenizer once, to tell one that cleans or cuts texts otherwise.
+# Every tokenizer reads these once, so that the digest shows how it cleans and cuts texts.
 _PROBES = (
     "FINDINGS: The heart is mildly enlarged.\nNo pleural effusion or pneumothorax!",
     "1. Nodule of 2.5 cm in the RIGHT upper lobe, unchanged since ___. 2. Na\u00efve \u00b5m (R>L)",
@@ -232,22 +232,22 @@ _PROBES = (
 class JointEncoder(nn.Module, ABC):
     """An image tower and a report tower that share one space of d dimensions.
 
-    A subclass states `card`, sets `image_pipeline`, and implements `tokenize`, `embed_images`
+    A subclass sets `card` and `image_pipeline`, and implements `tokenize`, `embed_images`
     and `embed_reports`. Embeddings must not depend on batch size, order or padding.
 
     Attributes:
         card: facts about the encoder.
         image_pipeline: preprocessing of one image.
-        weights_digest: hexadecimal sha256 of the weights, the same for any container they come in.
+        weights_digest: hexadecimal sha256 of the weights, the same for any container.
         checksum: hexadecimal sha256 of all that its embeddings depend on: weights, vocabulary,
             cleaning of texts, preprocessing of images. Signatures show its first digits.
         image_policy: how files become radiographs; only `load_encoder` sets it.
-        variants: what may stand behind the name, as in "mgca-vit:raw"; None: anything.
-        takes_tokenizer: whether `load` has a use for a vocabulary.
-        cache_version: tells this code's embeddings from those of its other editions. Encoders
-            outside vlscore state one, and change it with their code, so that embeddings may be kept
-            on disk; None keeps none.
-        loaded_weights: `weights_sample` of what `load_encoder` read; None of other encoders.
+        variants: possible suffixes of the name, as in "mgca-vit:raw"; None for any suffix.
+        takes_tokenizer: whether `load` uses a vocabulary.
+        cache_version: version of this code's embeddings in the cache. An encoder outside vlscore
+            sets it, and changes it with the code; without it, its embeddings are not cached.
+        loaded_weights: `weights_sample` of the weights that `load_encoder` read; None for other
+            encoders.
     """
 
     card: EncoderCard
@@ -261,22 +261,22 @@ class JointEncoder(nn.Module, ABC):
 
     @abstractmethod
     def tokenize(self, reports: Sequence[str]) -> Tokens:
-        """Reports -> token ids, cleaned as the authors clean; truncation is flagged."""
+        """Convert reports to token ids, cleaned as the authors clean; truncation is flagged."""
 
     @abstractmethod
     def embed_images(self, pixels: Tensor) -> Tensor:
-        """(n, channels, height, width) -> (n, d) float32."""
+        """Embed pixels (n, channels, height, width) -> (n, d) float32."""
 
     @abstractmethod
     def embed_reports(self, tokens: Tokens) -> Tensor:
-        """n token sequences -> (n, d) float32."""
+        """Embed n token sequences -> (n, d) float32."""
 
     def embed_lateral_images(self, pixels: Tensor) -> Tensor:
-        """Lateral views -> (n, d), by the tower of their own where `has_lateral_tower`."""
+        """Embed lateral views -> (n, d), by a separate tower if `has_lateral_tower`."""
         raise InvalidSetting(f"{self.card.name} has no tower for lateral views")
 
     def image_features(self, pixels: Tensor) -> ImageFeatures:
-        """What training looks at: `embed_images`, and the vector of each place where there is one.
+        """Return features for training: `embed_images`, and a vector for each place, if any.
 
         An encoder with local vectors overrides this, so that one pass through the tower gives both.
         """
@@ -285,14 +285,14 @@ class JointEncoder(nn.Module, ABC):
     def study_features(
         self, frontal: Tensor, lateral: Tensor, has_lateral: Tensor
     ) -> ImageFeatures:
-        """What training looks at of studies with two views, where `has_lateral_tower`.
+        """Return features for training of studies with two views, if `has_lateral_tower`.
 
-        Vectors are half the sum of both views', as an evaluation has it; a missing lateral view
+        Vectors are half the sum of both views' vectors, as in an evaluation; a missing lateral view
         counts as zeros. An encoder with vectors of the lateral image's places overrides this.
 
         Args:
             frontal: (n, channels, height, width).
-            lateral: (m, channels, height, width), of those that have one, in their order.
+            lateral: (m, channels, height, width), of the studies that have one, in their order.
             has_lateral: (n,) bool, m of them True.
         """
         found = self.image_features(frontal)
@@ -303,11 +303,11 @@ class JointEncoder(nn.Module, ABC):
         return replace(found, vectors=vectors / 2)
 
     def report_features(self, tokens: Tokens) -> ReportFeatures:
-        """What training looks at: as `embed_reports`, and each word's vector where there is one."""
+        """Return features for training: `embed_reports`, and a vector for each word, if any."""
         return ReportFeatures(self.embed_reports(tokens))
 
     def preprocess(self, radiograph: Radiograph) -> Tensor:
-        """One radiograph -> float32 (channels, height, width), on the CPU."""
+        """Convert one radiograph to float32 (channels, height, width), on the CPU."""
         return self.image_pipeline(radiograph)
 
     @cached_property
@@ -328,10 +328,10 @@ class JointEncoder(nn.Module, ABC):
     def take_digest(
         self, files: Sequence[Path], tensors: Mapping[str, Tensor], what: str = ""
     ) -> None:
-        """Set `weights_digest` to that of a checkpoint's tensors, remembered where it was taken.
+        """Set `weights_digest` to that of a checkpoint's tensors, which may be remembered.
 
-        A remembered one is taken again beside the work. Whoever writes results waits for that
-        (`vlscore._assurance.confirm`), and ends with ChecksumMismatch where it is another.
+        A remembered digest is verified in the background. Code that writes results waits for that
+        (`vlscore.core.confirm`), and ends with ChecksumMismatch if it is another.
 
         Args:
             files: the checkpoint.
@@ -346,10 +346,10 @@ class JointEncoder(nn.Module, ABC):
             assure(self, verified)
 
     def tokenizer_digest(self) -> str:
-        """Hexadecimal sha256 of the vocabulary, and of how a few texts are read with it.
+        """Compute the hexadecimal sha256 of the vocabulary, and of the tokens of a few texts.
 
-        The vocabulary is that of the attribute `tokenizer`, where this has the attribute `digest`
-        or, as all tokenizers of Hugging Face, the method `get_vocab`.
+        The vocabulary comes from the attribute `tokenizer`, if this has an attribute `digest` or,
+        as all tokenizers of Hugging Face, a method `get_vocab`.
         """
         digest = hashlib.sha256()
         tokenizer = getattr(self, "tokenizer", None)
@@ -373,8 +373,8 @@ class JointEncoder(nn.Module, ABC):
         """Embed images: paths, PIL images, arrays, tensors or radiographs.
 
         Returns: (n, d) float32, on the CPU.
-        Raises: UnreadableImage naming the image that cannot be used; BrokenContract in training
-            mode; InvalidSetting where one image is given instead of a list.
+        Raises: UnreadableImage that names the image; BrokenContract in training mode;
+            InvalidSetting for one image instead of a list.
         """
         if isinstance(images, str | Path) or not hasattr(images, "__getitem__"):
             raise InvalidSetting("images is one image; give a list of images, even of one")
@@ -394,8 +394,8 @@ class JointEncoder(nn.Module, ABC):
     ) -> Tensor:
         """Embed report texts. Reports of similar length share a batch, so little is padding.
 
-        Returns: (n, d) float32, on the CPU, in the order given.
-        Raises: InvalidReport where an item is not a text; BrokenContract in training mode.
+        Returns: (n, d) float32, on the CPU, in the order of the reports.
+        Raises: InvalidReport if an item is not a text; BrokenContract in training mode.
         """
         if not len(check_texts(reports)):
             return torch.empty(0, self.card.dim)
@@ -406,7 +406,7 @@ class JointEncoder(nn.Module, ABC):
     def encode_tokens(
         self, tokens: Tokens, *, batch_size: int = 32, precision: Precision = "fp32"
     ) -> Tensor:
-        """Embed reports that are tokenized already; as `encode_reports` otherwise."""
+        """Embed tokenized reports; else as `encode_reports`."""
         check_ready(self)
         embeddings = torch.empty(len(tokens), self.card.dim)
         by_length = torch.argsort(tokens.lengths, stable=True).tolist()
@@ -422,7 +422,7 @@ class JointEncoder(nn.Module, ABC):
 
 
 def check_texts(reports: Sequence[str]) -> Sequence[str]:
-    """The reports themselves; raises InvalidReport at the first that is not a text."""
+    """Return the reports, or raise InvalidReport at the first that is not a text."""
     if isinstance(reports, str):
         raise InvalidReport("reports is one text; give a list of texts, even of one")
     for position, report in enumerate(reports):

@@ -1,8 +1,7 @@
-"""What a published encoder is, as data that travels with every score it makes.
+"""Encoder cards: facts about an encoder, which are part of every score that it makes.
 
-What a folder with an encoder of one's own states about it, in card.json.
-
-The encoders that ship with vlscore, as data: weights/cards/NAME.toml, read without torch.
+The card of an encoder that ships with vlscore is weights/cards/NAME.toml; a folder with a trained
+encoder has its facts in card.json. Both are read without torch.
 """
 
 import tomllib
@@ -25,16 +24,16 @@ class EncoderCard:
         title: the model's name as its authors print it.
         dim: length d of its global embeddings.
         normalised: whether the embeddings have unit length.
-        C: the constant of VLScore (Eq. 2) for this encoder, None where nobody published one.
-        C_source: what C was calibrated on, or why there is none.
+        C: the constant of VLScore (Eq. 2) for this encoder, None if none was published.
+        C_source: data on which C was calibrated, or why there is no C.
         image_size: side in pixels of the square that enters the image tower.
-        max_tokens: longest token sequence the report tower sees, special tokens included.
-        licence: of the weights, as stated by their authors; "not stated" otherwise.
+        max_tokens: longest token sequence that enters the report tower, with special tokens.
+        licence: licence of the weights in their authors' words, else "not stated".
         citation: the paper.
-        reference_code: the code that the embeddings were checked against.
+        reference_code: code with which the embeddings were compared.
         notes: quirks that change numbers.
         demonstration: True for the bundled encoder, which must not be used on real radiographs.
-        trained_on: sha256 of the table that an encoder of one's own was trained on; else None.
+        trained_on: sha256 of the table on which a user trained the encoder; else None.
     """
 
     name: str
@@ -57,15 +56,15 @@ class EncoderCard:
 
 
 CARD = "card.json"
-# What a folder may state of itself; all else is fixed by its encoder.
+# Fields that a folder's card may set; the encoder fixes all others.
 _TEXTS = ("title", "C_source", "licence", "citation", "reference_code")
 
 
 def read_facts(facts: Mapping[str, Any], path: Path) -> dict[str, Any]:
-    """The fields of EncoderCard among what a card.json says.
+    """Read the fields of EncoderCard from the content of a card.json.
 
     Args:
-        path: of the file, for messages.
+        path: path of the file, for messages.
 
     Raises: IncompatibleCheckpoint for a value that a card cannot have.
     """
@@ -97,10 +96,10 @@ def read_facts(facts: Mapping[str, Any], path: Path) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class PublishedFile:
-    """A file by its published name, and its checksums where its authors state them.
+    """A file by its published name, with its published checksums, if any.
 
     Attributes:
-        also: other names under which it is found.
+        also: other names that it may have.
     """
 
     name: str
@@ -110,13 +109,13 @@ class PublishedFile:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All names, the published one first."""
+        """Return all names, the published one first."""
         return (self.name, *self.also)
 
 
 @dataclass(frozen=True)
 class PublishedWeights:
-    """Where an encoder's checkpoint comes from; weights/cards/README.md explains the fields."""
+    """Source of an encoder's checkpoint; weights/cards/README.md explains the fields."""
 
     name: str
     status: str
@@ -129,15 +128,15 @@ class PublishedWeights:
 
     @property
     def source(self) -> str:
-        """Where the files come from, for people."""
+        """Return the source of the files, for messages."""
         if self.hub:
             return f"huggingface.co/{self.hub}" + (f"@{self.revision}" if self.revision else "")
         return self.url or "-"
 
 
 @dataclass(frozen=True)
-class Entry:
-    """All that one file says.
+class CardFile:
+    """Content of one card file.
 
     Attributes:
         variants: the card of each variant.
@@ -149,8 +148,8 @@ class Entry:
 
 
 @cache
-def entry_of(name: str) -> Entry:
-    """What the file of one encoder says; `name` as its file is called."""
+def entry_of(name: str) -> CardFile:
+    """Read the card file of one encoder; `name` is the file's name."""
     with resource_path("weights", "cards", f"{name}.toml").open("rb") as stream:
         table: dict[str, Any] = tomllib.load(stream)
     weights, variants = table.pop("weights"), table.pop("variants", {})
@@ -161,7 +160,7 @@ def entry_of(name: str) -> Entry:
         PublishedFile(**file | {"also": tuple(file.get("also", ()))})
         for file in weights.pop("files", ())
     )
-    return Entry(
+    return CardFile(
         card,
         PublishedWeights(name, files=files, **weights),
         {
@@ -172,6 +171,6 @@ def entry_of(name: str) -> Entry:
 
 
 def card_of(name: str, variant: str | None = None) -> EncoderCard:
-    """The card of an encoder that ships with vlscore, or of one of its variants."""
+    """Return the card of an encoder that ships with vlscore, or of one of its variants."""
     entry = entry_of(name)
     return entry.card if variant is None else entry.variants[variant]

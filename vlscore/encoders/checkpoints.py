@@ -1,10 +1,10 @@
-"""Digests of checkpoints, remembered between runs and verified while the work goes on.
+"""Checkpoints: read tensors from any usual container, and take their digests.
 
-A digest is found by what the system says of the files: device, inode, size and time of the last
-change. That a file still holds what it held then is verified by a thread beside the work, and
-whoever writes results waits for it (`vlscore._assurance`).
-
-Tensors from checkpoint files of any usual container; nothing in a file is ever run.
+`load_checkpoint` reads tensors; no code in a file is ever run. `digest_of` remembers digests
+between
+runs: a digest is found by the system's facts about the files (device, inode, size and time of the
+last change). A background thread verifies that the file still has that content, and code that
+writes results waits for it (`vlscore.core.confirm`).
 """
 
 import contextlib
@@ -32,14 +32,14 @@ from vlscore.errors import (
 )
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
-# Of what lies in the folder; another way to take digests gets another name.
+# Version of the folder's content; another way to take digests needs another name.
 _FOLDER = "digests-1"
 
 _State = tuple[int, int, int, int]
 
 
 class Compute(Protocol):
-    """Takes a digest in so many threads, and raises where it is told to stop before the end."""
+    """Function that takes a digest with some threads, and raises if it is stopped."""
 
     def __call__(self, threads: int | None, stopped: Stopped) -> str: ...
 
@@ -47,16 +47,16 @@ class Compute(Protocol):
 def digest_of(
     files: Sequence[Path], what: str, compute: Compute
 ) -> tuple[str, Callable[[], None] | None]:
-    """The digest of what files hold, from memory where they have not changed since.
+    """Return the digest of files, from memory if they have not changed since.
 
     Args:
-        files: what the digest is taken of.
-        what: tells it from other digests of the same files.
-        compute: takes the digest; called once, here or, with one thread, in a thread beside the
-            work.
+        files: files of which the digest is taken.
+        what: name that distinguishes it from other digests of the same files.
+        compute: function that takes the digest; called once, now or, with one thread, in the
+            background.
 
-    Returns: the digest; and, where it was remembered, what waits until it has been verified and
-        raises ChecksumMismatch where the files hold something else.
+    Returns: the digest; and, if it was remembered, a function that waits for the verification and
+        raises ChecksumMismatch if the content is another.
     """
     states = [_state(path) for path in files]
     place = _place(states, what)
@@ -64,7 +64,7 @@ def digest_of(
     if known is not None:
         return known, _Verification(files, states, known, compute, place).wait
     digest = compute(None, lambda: False)
-    # A file that changed while it was read is remembered under no state.
+    # The digest of a file that changed while it was read is not remembered.
     if place is not None and [_state(path) for path in files] == states:
         with contextlib.suppress(VLScoreError, OSError), atomic_write(place) as stream:
             stream.write(digest + "\n")
@@ -72,7 +72,7 @@ def digest_of(
 
 
 class _Verification:
-    """One digest, taken again in a thread beside the work."""
+    """Verification of one digest in a background thread."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class _Verification:
         self._thread = BackgroundThread(self._take, "vlscore-digest")
 
     def wait(self) -> None:
-        """Raises ChecksumMismatch where a file is not what it was when its digest was taken."""
+        """Wait; raise ChecksumMismatch if a file changed since its digest was taken."""
         self._thread.wait()
         changed = [
             path
@@ -117,12 +117,12 @@ class _Verification:
     def _take(self, stopped: Stopped) -> None:
         try:
             self._found = self._compute(1, stopped)
-        except Exception as error:  # whatever it is, the file is not known to be whole
+        except Exception as error:  # after any error, the file is not known to be whole
             self._error = error
 
 
 def _was_changed(before: _State | None, now: _State | None) -> bool:
-    """Whether the file itself is another one than it was; one that took its name is no matter."""
+    """Return True if the same file has changed; another file under its name does not count."""
     if before is None or now is None:
         return False
     return before[:2] == now[:2] and before != now
@@ -137,7 +137,7 @@ def _state(path: Path) -> _State | None:
 
 
 def _place(states: Sequence[_State | None], what: str) -> Path | None:
-    """Where a digest of files in these states is remembered; None where nothing is."""
+    """Return the file that remembers the digest of files in these states; None if impossible."""
     if os.environ.get(PLACE, "").strip().lower() == OFF or None in states:
         return None
     key = hashlib.sha256(json.dumps([what, states]).encode()).hexdigest()
@@ -161,26 +161,26 @@ def _names(files: Sequence[Path]) -> str:
 
 _ZIP = b"PK\x03\x04"
 _SAFETENSORS_HEADER = 8
-# Under these names, trainers put the state_dict beside settings and scores.
+# Names under which trainers store the state_dict, next to settings and scores.
 _INNER = ("state_dict", "model_state_dict", "model")
 _MOST_NESTED = 100
 _BEGINNING = 256
-# Layers that share weights name the same numbers a few times.
+# Layers that share weights refer to the same numbers a few times.
 _MOST_SHOWN = 16
-# Bytes that are hashed before anyone can stop it: some milliseconds.
+# Bytes that are hashed between two checks for a stop: some milliseconds.
 _BLOCK = 1 << 22
 
 
 def load_checkpoint(path: str | Path) -> dict[str, Tensor]:
-    """The tensors of a safetensors file, a torch state_dict or a lightning checkpoint, by key.
+    """Read the tensors of a safetensors file, torch state_dict or lightning checkpoint, by key.
 
-    Of a checkpoint that holds a "state_dict" (or "model") beside other things, only that is kept.
-    Keys are those of the file, prefixes included. Tensors share memory with the file, which must
+    Of a checkpoint that holds a "state_dict" (or "model") and other things, only that is returned.
+    Keys are those of the file, with prefixes. Tensors share memory with the file, which must
     stay as long as they are in use.
 
     Raises:
         WeightsNotFound: there is no such file.
-        UnsafeCheckpoint: it would run code, lies about its content, or is damaged.
+        UnsafeCheckpoint: it would run code, contradicts its own description, or is damaged.
         IncompatibleCheckpoint: it holds no tensors.
     """
     path = Path(path)
@@ -203,13 +203,13 @@ def tensors_digest(
     threads: int | None = None,
     stopped: Stopped = lambda: False,
 ) -> str:
-    """Hexadecimal sha256 of keys, types, shapes and values, whatever the order and container.
+    """Compute the hexadecimal sha256 of keys, types, shapes and values, in any order and container.
 
     Args:
-        threads: that take it; default: one a core and four more. With 1 none is started.
-        stopped: asked some times a second whether to leave off.
+        threads: number of threads; default: one a core and four more. With 1 none is started.
+        stopped: function that is called several times a second; True ends the work.
 
-    Raises: CancelledError where it was to leave off.
+    Raises: CancelledError if it was stopped.
 
     >>> tensors_digest({"a": torch.zeros(2)}) == tensors_digest({"a": torch.zeros(2).clone()})
     True
@@ -224,17 +224,17 @@ def tensors_digest(
 
 
 def is_mapped(path: Path) -> bool:
-    """Whether tensors of this file can be used where they lie, as long as the file stays."""
+    """Return True if tensors of this file can be used without a copy, as long as it exists."""
     return path.suffix == ".safetensors"
 
 
 def convert(source: str | Path, target: str | Path, *, overwrite: bool = False) -> str:
     """Write a checkpoint's tensors as safetensors, which any library reads without pickle.
 
-    Keys and values stay as they are; tensors that share memory are written each in full.
+    Keys and values do not change; tensors that share memory are each written in full.
 
     Returns: the `tensors_digest`, the same for both files.
-    Raises: InvalidSetting where `target` is not to be written; the errors of `load_checkpoint`.
+    Raises: InvalidSetting if `target` may not be written; the errors of `load_checkpoint`.
     """
     target = Path(target)
     if target.suffix != ".safetensors":
@@ -255,11 +255,11 @@ def convert(source: str | Path, target: str | Path, *, overwrite: bool = False) 
 
 
 def _tensors_of(content: Any) -> dict[str, Tensor]:
-    """The state_dict in a checkpoint, looked for in the order in which trainers nest it."""
+    """Return the state_dict in a checkpoint, searched in the order in which trainers nest it."""
     seen: set[int] = set()
 
     def look(place: Any) -> dict[str, Tensor]:
-        # One dictionary may stand in many places, itself among them.
+        # A dictionary may appear in many places, even inside itself.
         if not isinstance(place, dict) or id(place) in seen or len(seen) >= _MOST_NESTED:
             return {}
         seen.add(id(place))
@@ -276,9 +276,9 @@ def _tensors_of(content: Any) -> dict[str, Tensor]:
 
 
 def _check(tensors: Mapping[str, Tensor], path: Path) -> None:
-    """Refuse names that are no text, and few bytes shown as many tensors."""
+    """Refuse names that are not text, and few bytes described as many tensors."""
     for key in tensors:
-        # Half of a surrogate pair can stand in a pickle, but in no file name, table or digest.
+        # Half of a surrogate pair is possible in a pickle, but not in a file name or digest.
         if any("\ud800" <= letter <= "\udfff" for letter in key):
             raise UnsafeCheckpoint(f"{path} has a tensor whose name is no text: {key!a}")
     shown = sum(tensor.numel() * tensor.element_size() for tensor in tensors.values())

@@ -1,12 +1,13 @@
-"""Unpickling a checkpoint's description of its tensors without running anything it names.
+"""Checkpoint files of torch, read without running anything that they name.
 
 `torch.load(weights_only=True)` refuses the checkpoints of old lightning versions, which hold
-OmegaConf objects and callback classes beside their tensors. Here a global that a pickle names is
-never imported: it becomes a `Name`, which can do nothing. Making an object out of one gives an
-`Inert` where that is what a description of settings does; where it is a call of a function, the
-checkpoint is refused, though nothing would have happened.
+OmegaConf objects and callback classes besides their tensors. Here a global that a pickle names is
+never imported: it becomes a `Name`, which can do nothing. An object made from a `Name` becomes an
+`Inert` if this is usual in descriptions of settings. If a function would be called, the checkpoint
+is refused, although nothing would have happened.
 
-The files that torch writes, read where they lie and checked against what they say.
+`read_archive` and `read_legacy` read the two formats of torch. Storages stay in the file, and their
+positions and sizes are checked against the description.
 """
 
 import contextlib
@@ -27,7 +28,7 @@ from torch import Tensor
 
 from vlscore.errors import UnsafeCheckpoint
 
-# What these packages put into checkpoints describes a run: settings, callbacks, scores.
+# Objects of these packages in checkpoints describe a run: settings, callbacks, scores.
 _DESCRIPTIVE_PACKAGES = frozenset(
     ("omegaconf", "pytorch_lightning", "lightning", "lightning_fabric", "torchmetrics", "yacs")
 )
@@ -90,16 +91,16 @@ class Name:
 
     @property
     def describes(self) -> bool:
-        """Whether pickles of settings and results call it to make plain data."""
+        """Return True if pickles of settings and results call it to make plain data."""
         if str(self) in _DESCRIPTIVE:
             return True
-        # In these packages a capital starts a class; a dot in the name leads to somewhere else.
+        # In these packages a capital begins a class; a name with a dot is an attribute of it.
         package = self.module.partition(".")[0]
         return package in _DESCRIPTIVE_PACKAGES and self._is_class
 
     @property
     def may_be_instantiated(self) -> bool:
-        """Whether an object of it, made without calling it, is a description."""
+        """Return True if an object of it, made without a call, is a description."""
         package = self.module.partition(".")[0]
         return self.describes or package not in stdlib_module_names
 
@@ -109,12 +110,12 @@ class Name:
 
 
 class Inert:
-    """Stands for an object that was not made; takes whatever it is given and does nothing."""
+    """Placeholder of an object that was not made; accepts any arguments and does nothing."""
 
 
 @dataclass(frozen=True)
 class Storage:
-    """A run of numbers of one type, somewhere in the file."""
+    """Consecutive numbers of one type in the file."""
 
     bytes: torch.UntypedStorage
     dtype: torch.dtype
@@ -128,14 +129,14 @@ StorageReader = Callable[[str, torch.dtype, int], Storage]
 
 
 class RestrictedUnpickler(pickle._Unpickler):
-    """Makes containers, numbers, texts, tensors, names, and inert objects; calls nothing else.
+    """Unpickler of containers, numbers, texts, tensors, names, and inert objects; nothing else.
 
-    The interpreter in Python, because every step that could act on an object is replaced.
+    It is Python's interpreter of pickles with every step replaced that could act on an object.
 
     Args:
         file: the pickle.
         source: the checkpoint, for messages.
-        storage: key, type and number of numbers of a storage -> the storage.
+        storage: function of a storage's key, type and count that returns the storage.
     """
 
     stack: list[Any]
@@ -172,7 +173,7 @@ class RestrictedUnpickler(pickle._Unpickler):
         if builder is not None:
             try:
                 return builder(*arguments)
-            except _LieError as lie:
+            except _FalseDescriptionError as lie:
                 raise self._refusal(str(lie)) from None
         if not (isinstance(function, Name) and function.describes):
             named = str(function) if isinstance(function, Name) else "an object made by the pickle"
@@ -268,7 +269,7 @@ class RestrictedUnpickler(pickle._Unpickler):
         (pickle.EMPTY_SET, _load_empty_set),
         (pickle.ADDITEMS, _load_additems),
         (pickle.FROZENSET, _load_frozenset),
-        # A bytearray's length is taken on trust and its memory filled with zeros.
+        # pickle would allocate a bytearray of any stated length.
         (pickle.BYTEARRAY8, _load_unused),
         (pickle.NEXT_BUFFER, _load_unused),
         (pickle.READONLY_BUFFER, _load_unused),
@@ -279,23 +280,23 @@ class RestrictedUnpickler(pickle._Unpickler):
         dispatch[_code[0]] = _step
 
 
-class _LieError(Exception):
-    """A tensor is not what its description says."""
+class _FalseDescriptionError(Exception):
+    """A tensor contradicts its description."""
 
 
 def _rebuild_tensor(storage: Any, offset: Any, size: Any, stride: Any, *_: Any) -> Tensor:
     numbers = (offset, *_dimensions(size), *_dimensions(stride))
     if not isinstance(storage, Storage) or len(size) != len(stride):
-        raise _LieError("describes a tensor without storage, size and stride")
+        raise _FalseDescriptionError("describes a tensor without storage, size and stride")
     if not all(type(n) is int and 0 <= n < 1 << 62 for n in numbers):
-        raise _LieError(f"describes a tensor of offset, size and stride {numbers}")
+        raise _FalseDescriptionError(f"describes a tensor of offset, size and stride {numbers}")
     count = 1
     for n in size:
         count *= n
     last = offset + sum((n - 1) * step for n, step in zip(size, stride, strict=True))
-    # Counting numbers shown twice also keeps a small file from becoming a large tensor.
+    # Repeated numbers count each time, so that a small file cannot become a large tensor.
     if count > max(storage.count, 0) or (count and last >= storage.count):
-        raise _LieError(
+        raise _FalseDescriptionError(
             f"says that a tensor of size {tuple(size)} lies in a storage of {storage.count} numbers"
         )
     empty = torch.empty(0, dtype=storage.dtype, device=storage.bytes.device)
@@ -304,7 +305,7 @@ def _rebuild_tensor(storage: Any, offset: Any, size: Any, stride: Any, *_: Any) 
 
 def _dimensions(value: Any) -> tuple[Any, ...]:
     if not isinstance(value, tuple | list) or len(value) > _MOST_DIMENSIONS:
-        raise _LieError("describes a tensor without storage, size and stride")
+        raise _FalseDescriptionError("describes a tensor without storage, size and stride")
     return tuple(value)
 
 
@@ -328,7 +329,7 @@ def _size(items: Any = (), *_: Any) -> tuple[Any, ...]:
 
 
 def _with_plain_keys(pairs: Any) -> list[tuple[Any, Any]]:
-    # Hashing a tuple of tuples of tuples can take for ever, and no tensor has such a name.
+    # Hashing deeply nested tuples can take for ever, and no tensor has such a name.
     return [(key, value) for key, value in pairs if isinstance(key, _PLAIN_KEYS)]
 
 
@@ -352,17 +353,17 @@ _COUNT = struct.Struct("<q")
 
 
 def read_archive(path: Path) -> Any:
-    """The object in a zip file of torch: containers, numbers, texts, tensors, inert stand-ins.
+    """Read the object of a zip file of torch: containers, numbers, texts, tensors, placeholders.
 
-    Raises: UnsafeCheckpoint where it would call a function on loading, or its parts lie about
-        their sizes, or it is damaged.
+    Raises: UnsafeCheckpoint if it would call a function on loading, or gives false sizes, or is
+        damaged.
     """
     with _damage_named(path), zipfile.ZipFile(path) as archive:
         return _Archive(path, archive.infolist()).load()
 
 
 def read_legacy(path: Path) -> Any:
-    """The same of a file that torch wrote before version 1.6."""
+    """Read a file that torch wrote before version 1.6; else as `read_archive`."""
     with (
         _damage_named(path),
         path.open("rb") as file,
@@ -382,8 +383,8 @@ def _damage_named(path: Path) -> Iterator[None]:
         raise UnsafeCheckpoint(f"{path} is damaged ({reason}); download it again") from None
 
 
-class _Part:
-    """Bytes of a file by their place."""
+class _ByteReader:
+    """Reader of a file's bytes by their position."""
 
     def __init__(self, path: Path) -> None:
         self.size = path.stat().st_size
@@ -399,11 +400,11 @@ class _Part:
 
 
 class _Archive:
-    """A zip file: one record describes the object, every storage has a record of its own."""
+    """A zip file: one record describes the object, and every storage has its own record."""
 
     def __init__(self, path: Path, records: list[zipfile.ZipInfo]) -> None:
         self._path = path
-        self._file = _Part(path)
+        self._file = _ByteReader(path)
         self._records = {record.filename: record for record in records}
         if len(self._records) < len(records):
             raise UnsafeCheckpoint(f"{path} holds two records of one name; it was not loaded")
@@ -459,15 +460,15 @@ class _Archive:
 
 
 class _Legacy:
-    """A row of pickles (mark, version, machine, object, keys), then the storages.
+    """Consecutive pickles (mark, version, machine, object, keys), then the storages.
 
-    The object is read twice: where a storage lies depends on the types of those before it.
+    The object is read twice, because a storage's position depends on the types of earlier ones.
     """
 
     def __init__(self, path: Path, file: IO[bytes]) -> None:
         self._path = path
         self._file = file
-        self._mapped = _Part(path)
+        self._mapped = _ByteReader(path)
         self._said: dict[str, tuple[torch.dtype, int]] = {}
         self._places: dict[str, tuple[int, int]] = {}
 

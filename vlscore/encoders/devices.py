@@ -1,4 +1,4 @@
-"""Running a model so that the same input always gives the same numbers."""
+"""Devices and precision: run a model so that the same input gives the same numbers."""
 
 import contextlib
 import hashlib
@@ -16,23 +16,23 @@ from vlscore.errors import BrokenContract, InvalidSetting
 Precision = Literal["fp32", "bf16", "fp16"]
 PRECISIONS: tuple[Precision, ...] = ("fp32", "bf16", "fp16")
 
-# What Linux calls a processor's units for bfloat16: AVX-512 and AMX; NEON and SVE.
+# Linux's names of a processor's units for bfloat16: AVX-512 and AMX; NEON and SVE.
 _BF16_FLAGS = {"avx512_bf16", "amx_bf16", "avx_ne_convert", "bf16", "svebf16"}
-# Values at either end of a tensor that `weights_sample` looks at.
+# Number of values at either end of a tensor that `weights_sample` reads.
 _SAMPLED = 32
 
 Result = TypeVar("Result")
 _OF_WEIGHTS: ContextVar[dict[nn.Module, Any] | None] = ContextVar("of_weights", default=None)
 
-# The last is of cuBLAS and cuDNN, which take memory of their own.
+# The last one comes from cuBLAS and cuDNN, which allocate memory themselves.
 _SHORTAGES = ("out of memory", "can't allocate memory", "_STATUS_ALLOC_FAILED")
 
 
 @contextlib.contextmanager
 def inference(device: torch.device, precision: Precision) -> Iterator[None]:
-    """No gradients; autocast to 16 bits where asked for; fp32 means fp32 (no TF32, no bfloat16).
+    """Switch off gradients; autocast for 16 bits; fp32 means fp32 (no TF32, no bfloat16).
 
-    PyTorch's switches for reduced precision belong to the whole process. They are set back when
+    PyTorch's switches for reduced precision belong to the whole process. They are restored when
     the last thread has left, also after an exception.
     """
     check_precision(precision, device)
@@ -47,7 +47,7 @@ def inference(device: torch.device, precision: Precision) -> Iterator[None]:
 
 @contextlib.contextmanager
 def unchanging_weights() -> Iterator[None]:
-    """What `of_weights_alone` makes is made once in this block, in which no weight may change."""
+    """Let `of_weights_alone` compute once inside the block, in which no weight may change."""
     token = _OF_WEIGHTS.set({})
     try:
         yield
@@ -56,7 +56,7 @@ def unchanging_weights() -> Iterator[None]:
 
 
 def of_weights_alone(module: nn.Module, make: Callable[[], Result]) -> Result:
-    """What `make` makes of a module's weights; once for all batches of `unchanging_weights`."""
+    """Return `make()`, computed from a module's weights, once for all of `unchanging_weights`."""
     made = None if torch.compiler.is_compiling() else _OF_WEIGHTS.get()
     if made is None:
         return make()
@@ -67,7 +67,7 @@ def of_weights_alone(module: nn.Module, make: Callable[[], Result]) -> Result:
 
 
 def check_precision(precision: str, device: torch.device | None = None) -> None:
-    """Refuse a precision that there is not, or not on this kind of device.
+    """Refuse a precision that is unknown, or does not work on this kind of device.
 
     Raises: InvalidSetting.
     """
@@ -81,7 +81,7 @@ def check_precision(precision: str, device: torch.device | None = None) -> None:
 
 
 def why_slow(precision: Precision, device: torch.device) -> str | None:
-    """Why a precision will be slower than fp32 on this device; None where nothing says so."""
+    """Return why a precision will be slower than fp32 on this device, else None."""
     if precision != "bf16":
         return None
     if device.type == "cuda":
@@ -96,7 +96,7 @@ def why_slow(precision: Precision, device: torch.device) -> str | None:
 
 
 class ProcessorFacts(NamedTuple):
-    """What Linux says of the processor: who made it, what it can do; empty where nobody says."""
+    """Vendor and abilities of the processor from Linux; empty if unknown."""
 
     maker: str
     flags: frozenset[str]
@@ -104,7 +104,7 @@ class ProcessorFacts(NamedTuple):
 
 @cache
 def processor_facts() -> ProcessorFacts:
-    """As the first processor of /proc/cpuinfo states them."""
+    """Read the facts of the first processor in /proc/cpuinfo."""
     maker = ""
     try:
         with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as stream:
@@ -140,16 +140,16 @@ def check_ready(encoder: nn.Module) -> None:
 
 
 def weights_sample(encoder: nn.Module) -> bytes:
-    """A digest of some values of every tensor, in milliseconds: other weights give another one.
+    """Compute a digest of some values of every tensor, in milliseconds.
 
-    It tells whether an encoder was trained or filled anew, not which checkpoint it has: what
-    changes a few values alone may escape it.
+    It shows whether an encoder was trained or loaded again. It does not identify a checkpoint,
+    because it may miss a change of a few values.
     """
     digest = hashlib.sha256()
     parts = []
     for name, tensor in (*encoder.named_parameters(), *encoder.named_buffers()):
         digest.update(f"{name} {tuple(tensor.shape)} ".encode())
-        # Neighbours: of a mapped file, a page or two of each tensor are read.
+        # Neighbouring values: of a mapped file, only a page or two of each tensor are read.
         values = tensor.detach().reshape(-1)
         parts += [values[:_SAMPLED].double(), values[-_SAMPLED:].double()]
     if parts:
@@ -158,9 +158,9 @@ def weights_sample(encoder: nn.Module) -> bytes:
 
 
 def check_device(device: str | torch.device) -> torch.device:
-    """The device of that name, which this machine has.
+    """Return the device of that name.
 
-    Raises: InvalidSetting, saying which devices there are.
+    Raises: InvalidSetting, with the devices of this machine, if it does not exist.
 
     >>> check_device("cpu")
     device(type='cpu')
@@ -190,7 +190,7 @@ def _mps_count() -> int:
 
 
 def is_short_of_memory(error: BaseException) -> bool:
-    """Whether memory is short, on a GPU or here, where torch raises a bare RuntimeError."""
+    """Return True for an error of too little memory; on a CPU torch raises a bare RuntimeError."""
     if isinstance(error, MemoryError | torch.cuda.OutOfMemoryError):
         return True
     words = str(error)

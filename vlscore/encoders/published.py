@@ -1,6 +1,7 @@
-"""Building a model in code and filling it with a checkpoint's tensors.
+"""Published encoders: build a model in code and fill it with a checkpoint's tensors.
 
-What the published encoders of checkpoint files and one vocabulary share.
+`PublishedEncoder` is the base of encoders with checkpoint files and one vocabulary; `fill` copies a
+checkpoint's tensors into any module.
 """
 
 import contextlib
@@ -43,7 +44,7 @@ class _SkipInitialisation(TorchFunctionMode):
 
 @contextlib.contextmanager
 def without_initialisation() -> Iterator[None]:
-    """Modules built inside keep unset memory: a checkpoint is about to replace all of it."""
+    """Skip the initialisation of modules inside the block: a checkpoint will replace all of it."""
     with _SkipInitialisation():
         yield
 
@@ -58,19 +59,18 @@ def fill(
     key_of: Callable[[str], str] = str,
     share: bool = False,
 ) -> None:
-    """Give every parameter and buffer of `module` its tensor; nothing may be left over.
+    """Set every parameter and buffer of `module` to its tensor; none may be left over.
 
     Args:
         tensors: the checkpoint's tensors by key, of any float precision.
         source: the checkpoint, for messages.
-        what: what the module is called in messages; default: its class.
-        unused: patterns, as fnmatch takes them, of keys that belong to parts of the authors'
-            model not needed here.
-        key_of: a name in `module.state_dict()` -> the checkpoint's key for it.
-        share: let the module use the tensors themselves, where their type is that of the module.
+        what: name of the module in messages; default: its class.
+        unused: patterns (fnmatch) of keys of parts of the authors' model that are not needed.
+        key_of: function of a name in `module.state_dict()` that returns the checkpoint's key.
+        share: use the tensors without a copy if they have the module's type.
 
     Raises:
-        IncompatibleCheckpoint: naming the keys that are missing, unexpected or mis-shaped.
+        IncompatibleCheckpoint: keys are missing, unexpected or of another shape; it names them.
     """
     expected = {key_of(name): (name, value) for name, value in module.state_dict().items()}
     needless = re.compile("|".join(map(fnmatch.translate, unused)) or "(?!)")
@@ -96,7 +96,7 @@ def fill(
         )
     module.load_state_dict(
         {
-            # A copy, for the tensors may lie in a mapped file that somebody changes later.
+            # A copy, because the tensors may lie in a mapped file that somebody changes later.
             name: tensors[key].to(value.dtype, copy=not share)
             for key, (name, value) in expected.items()
             if key in tensors
@@ -122,12 +122,12 @@ VOCABULARY = "vocab.txt"
 
 @dataclass(frozen=True)
 class Part:
-    """A module that one file of the authors fills.
+    """A module whose tensors are in one file of the authors.
 
     Attributes:
         module: its name in the encoder; "" is the whole encoder.
         unused: patterns (fnmatch) of keys that the embeddings do not need.
-        label: what stands before its keys in the digest of an encoder of several files.
+        label: prefix of its keys in the digest of an encoder of several files.
     """
 
     module: str = ""
@@ -136,22 +136,22 @@ class Part:
 
     @property
     def saved_name(self) -> str:
-        """Of the file that `PublishedEncoder.save` writes."""
+        """Name of the file that `PublishedEncoder.save` writes."""
         return f"{self.label or 'model.'}safetensors"
 
 
 class PublishedEncoder(JointEncoder):
-    """An encoder whose modules bear the names of its authors' checkpoint.
+    """An encoder whose modules have the names of its authors' checkpoint.
 
-    A subclass builds its modules in `__init__`, without weights. Its card, and the files that its
-    authors publish, are in weights/cards, under `name`.
+    A subclass builds its modules in `__init__`, without weights. Its card, which lists the files
+    that its authors publish, is in weights/cards, under `name`.
 
     Attributes:
         name: the name that `load_encoder` takes.
-        parts: what each file fills, in the order of the files.
-        prefix: what stands before every name in the authors' container.
+        parts: the module that each file fills, in the order of the files.
+        prefix: prefix of every name in the authors' container.
         vocabulary_size: number of word pieces.
-        local_heads: modules that only training looks at; a checkpoint may lack them.
+        local_heads: modules that only training uses; a checkpoint may lack them.
     """
 
     stable_name = "vlscore.encoders.published:PublishedEncoder"
@@ -180,21 +180,21 @@ class PublishedEncoder(JointEncoder):
         tokenizer: str | Path | None = None,
         variant: str | None = None,
     ) -> Self:
-        """Read the authors' checkpoint, safely, and fill the model with it.
+        """Read the authors' checkpoint safely, and fill the model with it.
 
-        Tensors of a safetensors file are used where they lie. A digest that was taken before is
-        taken again beside the work, and whoever writes results waits for it.
+        Tensors of a safetensors file are used without a copy. A digest from an earlier run is
+        verified in the background, and code that writes results waits for it.
 
         Args:
-            weights: checkpoint file, or the folder that holds it; the folder where there are two.
-            tokenizer: vocabulary file, its folder, or a hub id; default: beside the weights.
+            weights: checkpoint file, or its folder; the folder if there are two files.
+            tokenizer: vocabulary file, its folder, or a hub id; default: the weights' folder.
             variant: one of `variants`.
 
         Raises: the errors that `load_encoder` lists.
         """
         paths = cls._find(weights)
         stated = cls._stated(paths[0].with_name(CARD))
-        # Read first: that a file is no checkpoint matters more than what is not beside it.
+        # Read first: an unusable checkpoint matters more to the user than a missing vocabulary.
         tensors = [load_checkpoint(path) for path in paths]
         pieces = cls.read_tokenizer(tokenizer, paths[-1])
         with without_initialisation():
@@ -219,12 +219,12 @@ class PublishedEncoder(JointEncoder):
         return encoder
 
     def save(self, folder: str | Path, card: Mapping[str, Any] | None = None) -> None:
-        """Write weights, vocabulary and a card of one's own training, as `load_encoder` reads them.
+        """Write weights, vocabulary and card of a trained encoder, as `load_encoder` reads them.
 
         Args:
-            folder: to be given as `weights`; made where there is none.
-            card: fields of EncoderCard (C, C_source, title, notes, ...), and whatever else is
-                known of the training, under keys of its own.
+            folder: folder to write, later the argument `weights`; it is made if absent.
+            card: fields of EncoderCard (C, C_source, title, notes, ...), and further facts of the
+                training under other keys.
 
         Raises: OutputFailed.
         """
@@ -243,8 +243,7 @@ class PublishedEncoder(JointEncoder):
         write_json(folder / CARD, {"encoder": self.name} | dict(card or {}))
 
     def own_card(self, facts: Mapping[str, Any]) -> EncoderCard:
-        """The card of this layout with weights of one's own: what its authors measured is not
-        true of them.
+        """Return the card for weights that a user trained, without what the authors measured.
 
         Args:
             facts: fields that are known, as `read_facts` reads them.
@@ -259,7 +258,7 @@ class PublishedEncoder(JointEncoder):
 
     @classmethod
     def _stated(cls, path: Path) -> dict[str, Any] | None:
-        """What a card that `save` wrote says; None where there is none."""
+        """Read a card that `save` wrote; None if absent."""
         if not path.is_file():
             return None
         facts = read_json(path, "card of an encoder")
@@ -297,7 +296,7 @@ class PublishedEncoder(JointEncoder):
 
     @classmethod
     def read_tokenizer(cls, given: str | Path | None, checkpoint: Path) -> Any:
-        """The tokenizer of the vocabulary given, or of the one beside the checkpoint."""
+        """Read the tokenizer from the named vocabulary, or from the checkpoint's folder."""
         hub_id = entry_of(cls.name).weights.vocabulary
         assert hub_id is not None
         path = vocabulary_file(given, beside=checkpoint, hub_id=hub_id)
@@ -305,16 +304,16 @@ class PublishedEncoder(JointEncoder):
 
     @classmethod
     def complete(cls, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-        """The checkpoint's tensors, with those added that the authors' model does without."""
+        """Add tensors to the checkpoint's that the authors' model does not have."""
         return tensors
 
     @classmethod
     def key_of(cls, name: str) -> str:
-        """The authors' name, without `prefix`, for a tensor of this class's state."""
+        """Return the authors' name, without `prefix`, of a tensor of this class's state."""
         return name
 
     @classmethod
     def key_names(cls, tensors: Collection[str]) -> Callable[[str], str]:
-        """`key_of` with the container's prefix, where this container has it."""
+        """Return `key_of` with the container's prefix, if this container has it."""
         prefix = cls.prefix if any(key.startswith(cls.prefix) for key in tensors) else ""
         return lambda name: prefix + cls.key_of(name)

@@ -1,6 +1,6 @@
-"""Encoders by name. A new encoder is one file of code, one of data and one line here.
+"""Registry of encoders. A new encoder is one file of code, one of data and one line here.
 
-Nothing here imports torch before an encoder is loaded.
+This module does not import torch until an encoder is loaded.
 """
 
 import os
@@ -41,7 +41,7 @@ def _check_member(member: Any) -> None:
 ENCODERS = Registry["type[JointEncoder] | JointEncoder"](
     "encoder", group="vlscore.encoders", check=_check_member
 )
-# Names as authors and papers write them find these too: case, hyphens and underscores are alike.
+# Other names in papers; case, hyphens and underscores do not matter.
 _OURS = (
     ("phantom", "small:PhantomEncoder", ()),
     ("phantom-supervised", "phantom_supervised:SupervisedPhantomEncoder", ()),
@@ -62,12 +62,12 @@ _OURS = (
 )
 for _name, _target, _aliases in _OURS:
     ENCODERS.register(f"vlscore.encoders.models.{_target}", _name, aliases=_aliases)
-# Of ours alone: an encoder from a package of a user's own has no file in weights/cards.
+# Encoders of this package: an encoder from a user's package has no file in weights/cards.
 SHIPPED = tuple(name for name, _, _ in _OURS)
 
 
 def default_encoder() -> str:
-    """The name in the environment variable VLSCORE_ENCODER, else the bundled demonstration."""
+    """Return the name in VLSCORE_ENCODER, else the bundled demonstration encoder."""
     return os.environ.get("VLSCORE_ENCODER") or BUNDLED
 
 
@@ -84,19 +84,19 @@ def load_encoder(
     Args:
         name: a name from `encoder_cards()`, or "family:variant" (as in "openclip:ViT-B-32"), or
             "package.module:Class" of your own; default: VLSCORE_ENCODER, else the bundled
-            demonstration encoder. A JointEncoder is checked and handed back as it is.
-        weights: checkpoint file or folder; default: where `vlscore weights path` looks.
-        tokenizer: folder or vocabulary file; default: beside the weights.
-        device: "cpu", "cuda", "cuda:1", ...; default: "cpu", or where a given encoder is.
+            demonstration encoder. A JointEncoder is checked and returned unchanged.
+        weights: checkpoint file or folder; default: the search of `vlscore weights path`.
+        tokenizer: folder or vocabulary file; default: the weights' folder.
+        device: "cpu", "cuda", "cuda:1", ...; default: "cpu", or the device of a loaded encoder.
         image_policy: an ImagePolicy, or its name; "authors" reads files as the authors' code does.
 
     Raises:
         UnknownName: no such encoder.
-        InvalidSetting: a setting has no use or value here: weights or a tokenizer without an
-            encoder, or one that the encoder does not take; a device that is not there; `load` of
-            an encoder outside vlscore failed.
-        BrokenContract: the encoder given is in training mode.
-        WeightsNotFound: the checkpoint is not there; the message says how to get it.
+        InvalidSetting: a setting cannot be used: weights or a tokenizer without an encoder, or for
+            an encoder that does not take them; a device that does not exist; `load` of an encoder
+            outside vlscore failed.
+        BrokenContract: the encoder is in training mode.
+        WeightsNotFound: the checkpoint is absent; the message says how to get it.
         IncompatibleCheckpoint, UnsafeCheckpoint, ChecksumMismatch: the file cannot be trusted.
     """
     from vlscore.data import ImagePolicy
@@ -140,7 +140,7 @@ def _loaded(
 ) -> "JointEncoder":
     """Return the encoder that the class loads.
 
-    Raises: InvalidSetting where `load` of a class outside vlscore raises any error of its own.
+    Raises: InvalidSetting if `load` of a class outside vlscore raises any other error.
     """
     options: dict[str, Any] = {} if variant is None else {"variant": variant}
     try:
@@ -166,7 +166,7 @@ def _loaded(
 
 
 def check_alone(*, weights: object = None, tokenizer: object = None) -> None:
-    """Refuse weights or a tokenizer beside an encoder that is loaded already.
+    """Refuse weights or a tokenizer together with an encoder that is loaded already.
 
     Raises: InvalidSetting.
     """
@@ -184,9 +184,9 @@ def _refuse(given: dict[str, object], reason: str) -> None:
 
 
 def encoder_cards() -> Iterator[EncoderCard]:
-    """The card of every registered encoder, without loading any weights.
+    """Yield the card of every registered encoder, without loading any weights.
 
-    An encoder of a user's own that cannot be imported, or has no card, is left out with a warning.
+    A user's encoder that cannot be imported, or has no card, is left out with a warning.
     """
     for name in ENCODERS:
         try:
@@ -200,7 +200,7 @@ def encoder_cards() -> Iterator[EncoderCard]:
 def encoder_card(name: str) -> EncoderCard:
     """Return the card of one encoder or variant, without loading any weights.
 
-    Raises: UnknownName; InvalidSetting for an encoder of a user's own whose class has no card.
+    Raises: UnknownName; InvalidSetting for a user's encoder whose class has no card.
     """
     family, variant = _split(name)
     if (known := _shipped(family)) is not None:
@@ -218,10 +218,10 @@ def encoder_card(name: str) -> EncoderCard:
 def find_encoder(
     name: "str | JointEncoder",
 ) -> "tuple[type[JointEncoder] | JointEncoder, str | None]":
-    """The class of an encoder, or the encoder itself, and the variant asked for.
+    """Return the class of an encoder, or the encoder itself, and the wanted variant.
 
-    Raises: UnknownName, also for a variant that there is not; InvalidSetting for an object that
-        is no encoder.
+    Raises: UnknownName, also for an unknown variant; InvalidSetting for an object that is no
+        encoder.
     """
     if not isinstance(name, str):
         return ENCODERS.find(name), None
@@ -241,11 +241,11 @@ def find_encoder(
 
 
 def encoder_from_file(name: object, source: str | Path, option: str = "--encoder") -> str:
-    """Return the name of an encoder that a file names: a registered one, or a variant of it.
+    """Return the encoder's name in a file if it is registered, or a variant of such a name.
 
     Args:
         source: the file, for the message.
-        option: with which users name another encoder.
+        option: option by which users name another encoder.
 
     Raises: UnknownName for any other name: "package.module:Class", a model of a hub.
     """
@@ -258,7 +258,7 @@ def encoder_from_file(name: object, source: str | Path, option: str = "--encoder
 
 
 def _split(name: str) -> tuple[str, str | None]:
-    """A family or "package.module:Class", and what stands behind it after a colon."""
+    """Split a name into a family or "package.module:Class", and the variant after a colon."""
     family, colon, variant = name.partition(":")
     if colon and family not in ENCODERS:
         target, second, own_variant = variant.partition(":")
@@ -272,7 +272,7 @@ def _shipped(family: str) -> str | None:
 
 
 def _check_variant(name: str, variants: tuple[str, ...] | None, variant: str | None) -> None:
-    # Which models open_clip has is open_clip's to say.
+    # Only open_clip knows which models it has.
     if variant is None or variants is None or variant in variants or name == "openclip":
         return
     known = ", ".join(f"{name}:{each}" for each in variants)

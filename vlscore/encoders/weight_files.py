@@ -1,10 +1,9 @@
-"""Files of the Hugging Face hub: those in its cache, and downloads that fail at once offline.
+"""Weight files: finding, downloading and checking checkpoints and vocabularies.
 
-Finding an encoder's files: its checkpoint, and the vocabulary of its tokenizer.
-
-Finding, fetching and checking the checkpoints that weights/cards lists.
-
-Nothing is downloaded unless `fetch` is called, and nothing here imports torch to find a file.
+`find_weights` finds a checkpoint and `vocabulary_file` the vocabulary of a tokenizer. `fetch`
+downloads the checkpoints that weights/cards lists, and `verify` reads them whole. Nothing is
+downloaded unless `fetch` or `download` is called, and a download fails at once without a network.
+No function here imports torch to find a file.
 """
 
 import contextlib
@@ -30,7 +29,7 @@ _SECONDS_TO_CONNECT = 5.0
 
 
 def is_hub_id(name: str) -> bool:
-    """Whether a name has the form organisation/repository.
+    """Return True if a name has the form organisation/repository.
 
     >>> is_hub_id("microsoft/BiomedVLP-BioViL-T"), is_hub_id("../vocab"), is_hub_id("/a/b")
     (True, False, False)
@@ -39,9 +38,9 @@ def is_hub_id(name: str) -> bool:
 
 
 def path_from_file(path: str, source: str | Path) -> str:
-    """Return the path that a file names, unless it may be the name of a hub's repository.
+    """Return the path that a file contains, unless it may be the name of a hub's repository.
 
-    Raises: UnknownName for a text of the form organisation/repository that is no path here.
+    Raises: UnknownName for a text of the form organisation/repository that is no existing path.
     """
     if is_hub_id(path) and not Path(path).exists():
         raise UnknownName(
@@ -52,9 +51,9 @@ def path_from_file(path: str, source: str | Path) -> str:
 
 
 def cached_file(hub_id: str, name: str, *, revision: str | None = None) -> Path | None:
-    """A file that the hub's cache holds already; nothing is asked of the network.
+    """Return a file in the hub's cache, else None; the network is not used.
 
-    Reads the cache's folders itself: importing the hub's client takes longer than the answer.
+    Reads the cache's folders itself, because importing the hub's client takes longer.
     """
     from huggingface_hub import constants
 
@@ -70,9 +69,9 @@ def cached_file(hub_id: str, name: str, *, revision: str | None = None) -> Path 
 
 
 def download(hub_id: str, name: str, *, revision: str | None = None) -> Path:
-    """A file of the hub, now in its cache.
+    """Download a file of the hub into its cache; return its path.
 
-    Raises: WeightsNotFound, at once where the hub cannot be reached.
+    Raises: WeightsNotFound, at once if the hub cannot be reached.
     """
     from huggingface_hub import constants, hf_hub_download
 
@@ -94,12 +93,12 @@ def download(hub_id: str, name: str, *, revision: str | None = None) -> Path:
 
 
 def reason_offline() -> str:
-    """What to look at where the hub cannot be reached."""
+    """Return advice for a hub that cannot be reached."""
     return "is the network there, and HF_HUB_OFFLINE unset? HF_ENDPOINT names a mirror"
 
 
 def _is_reachable(endpoint: str) -> bool:
-    """The hub's client tries again for most of a minute; one connection tells as much."""
+    """Try one connection, because the hub's client repeats its attempts for most of a minute."""
     address = urlsplit(endpoint)
     if getproxies().get(address.scheme):
         return True
@@ -113,7 +112,7 @@ def _is_reachable(endpoint: str) -> bool:
 
 @contextlib.contextmanager
 def _hushed() -> Iterator[None]:
-    """Without the client's line for every try."""
+    """Switch off the client's log line for every attempt."""
     logger = logging.getLogger("huggingface_hub")
     before = logger.level
     logger.setLevel(logging.ERROR)
@@ -128,13 +127,14 @@ CHECKPOINT_SUFFIXES = (".safetensors", ".ckpt", ".pt", ".pth", ".bin")
 
 
 def checkpoint_in(place: Path, names: Sequence[str], *, guess: bool = True) -> Path:
-    """The checkpoint that `place` is, or that it holds under one of its published names.
+    """Return `place` if it is a checkpoint, else the checkpoint in it under a published name.
 
-    A published name's safetensors conversion ("model.ckpt" -> "model.safetensors") is as good.
+    The safetensors conversion of a published name ("model.ckpt" -> "model.safetensors") also
+    counts.
 
     Args:
         names: the published names, in order of preference.
-        guess: whether a folder's only checkpoint is taken whatever its name.
+        guess: whether a folder's only checkpoint may have any name.
 
     Raises: WeightsNotFound, saying what was looked for.
     """
@@ -162,13 +162,14 @@ def vocabulary_file(
     hub_id: str,
     names: Sequence[str] = VOCABULARY_FILES,
 ) -> Path:
-    """Where a tokenizer's vocabulary is.
+    """Find the vocabulary of a tokenizer.
 
-    Looked for in this order: `tokenizer`, a file, a folder or the id of a hub repository (only
-    then is the hub asked); next to the checkpoint; what the hub's cache already holds of `hub_id`.
+    The order of search is: `tokenizer`, a file, a folder or the id of a hub repository (only then
+        the
+    hub is used); the checkpoint's folder; the hub's cache of `hub_id`.
 
     Args:
-        names: what the file may be called, in order of preference.
+        names: possible names of the file, in order of preference.
 
     Raises: WeightsNotFound, saying how to get it.
     """
@@ -185,7 +186,7 @@ def vocabulary_file(
 
 
 def download_vocabulary(hub_id: str | None, names: Sequence[str] = VOCABULARY_FILES) -> Path | None:
-    """A vocabulary from the hub, now in its cache; None where there is none to be had."""
+    """Download a vocabulary into the hub's cache; None if the hub has none."""
     if hub_id is None or not is_hub_id(hub_id):
         return None
     for name in names:
@@ -230,7 +231,7 @@ HOME_VARIABLE = "VLSCORE_WEIGHTS"
 
 @dataclass(frozen=True)
 class Fetched:
-    """What was downloaded, and what is left to do by hand ("" where nothing is)."""
+    """Downloaded files, and what is left to do by hand ("" for nothing)."""
 
     paths: tuple[Path, ...]
     left_to_do: str
@@ -241,9 +242,9 @@ class Verified:
     """A checkpoint that was read safely and whole.
 
     Attributes:
-        digest: of its tensors, whatever the container; JointEncoder.weights_digest.
-        sha256: of the file.
-        published_for: the encoders whose stated checksum it has.
+        digest: digest of its tensors, in any container; JointEncoder.weights_digest.
+        sha256: sha256 of the file.
+        published_for: encoders whose published checksum it has.
     """
 
     path: Path
@@ -256,12 +257,12 @@ class Verified:
 
 @cache
 def published_weights() -> dict[str, PublishedWeights]:
-    """Where the weights of each encoder that ships with vlscore come from, by its name."""
+    """Return the source of the weights of each encoder that ships with vlscore, by name."""
     return {name: entry_of(name).weights for name in SHIPPED}
 
 
 def weights_of(name: str) -> PublishedWeights:
-    """Where the weights of one encoder come from; the name in any spelling. Raises UnknownName."""
+    """Return the source of one encoder's weights; any spelling of the name. Raises: UnknownName."""
     known = ENCODERS.name_of(name)
     if known not in published_weights():
         raise UnknownName(
@@ -271,7 +272,7 @@ def weights_of(name: str) -> PublishedWeights:
 
 
 def cache_folder() -> Path:
-    """Where checkpoints are looked for last, each in a folder named as its encoder."""
+    """Return the last folder of the search; it has a folder for each encoder, by its name."""
     if sys.platform == "win32":
         base = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
     elif sys.platform == "darwin":
@@ -284,19 +285,18 @@ def cache_folder() -> Path:
 def find_weights(
     name: str, weights: str | Path | None, file_names: Sequence[str], *, guess: bool = True
 ) -> Path:
-    """The checkpoint file of an encoder.
+    """Find the checkpoint file of an encoder.
 
-    Looked for in `weights`. Without it: in VLSCORE_WEIGHTS (a file; or a folder, in which a folder
-    named as the encoder comes first), in the cache folder, and among what the hub's cache holds.
-    What is found by name must have the checksum that the manifest states; `weights` may be a model
-    of the user's own.
+    The search uses `weights`; without it VLSCORE_WEIGHTS (a file; or a folder, in which a folder
+    with the encoder's name comes first), then the cache folder, then the hub's cache. A file that
+    is found by name must have the published checksum; `weights` may be a model of the user.
 
     Args:
-        file_names: the names that the encoder's authors use, in order of preference.
+        file_names: names that the encoder's authors use, in order of preference.
         guess: whether the encoder's folder may hold one checkpoint of any other name.
 
     Raises:
-        WeightsNotFound: saying what to do.
+        WeightsNotFound: no checkpoint was found; the message says what to do.
         ChecksumMismatch: the file that was found is not the published one.
     """
     if weights is not None:
@@ -314,7 +314,7 @@ def find_weights(
 
 
 def is_here(name: str) -> bool:
-    """Whether an encoder would be found now, without `weights`."""
+    """Return True if the encoder's checkpoint is found without `weights`."""
     entry = weights_of(name)
     try:
         for file in entry.files:
@@ -325,9 +325,9 @@ def is_here(name: str) -> bool:
 
 
 def check_published(name: str, path: Path) -> bool:
-    """Whether a file has the checksum that the manifest states for it; False where none is stated.
+    """Return True if a file has its published checksum; False if none is published.
 
-    Raises: ChecksumMismatch where it has another.
+    Raises: ChecksumMismatch if it has another one.
     """
     entry = published_weights().get(name)
     stated = next((file for file in entry.files if file.name == path.name), None) if entry else None
@@ -349,10 +349,10 @@ def check_published(name: str, path: Path) -> bool:
 def fetch(name: str) -> Fetched:
     """Download an encoder's checkpoint and vocabulary into the hub's cache.
 
-    HF_HOME and HF_HUB_OFFLINE are heeded. What is on no hub must be downloaded by hand: then only
-    the vocabulary is fetched, and the result says what is left to do.
+    HF_HOME and HF_HUB_OFFLINE are respected. A checkpoint that is on no hub must be downloaded by
+    hand: then only the vocabulary is downloaded, and the result says what is left to do.
 
-    Raises: UnknownName, WeightsNotFound where the hub cannot be reached, ChecksumMismatch.
+    Raises: UnknownName; WeightsNotFound if the hub cannot be reached; ChecksumMismatch.
     """
     entry = weights_of(name)
     paths = []
@@ -378,8 +378,8 @@ def fetch(name: str) -> Fetched:
 def verify(path: str | Path) -> list[Verified]:
     """Read a checkpoint, or every checkpoint of a folder, safely and whole.
 
-    Raises: the errors of `load_checkpoint`; ChecksumMismatch where a file bears a published name
-        but has not the checksum that the manifest states for it.
+    Raises: the errors of `load_checkpoint`; ChecksumMismatch if a file has a published name and
+        not the published checksum.
     """
     place = Path(path)
     if not place.is_dir():
@@ -405,7 +405,7 @@ def _verify_file(path: Path) -> Verified:
 
 
 def _places(name: str) -> Iterator[tuple[Path, bool]]:
-    """Where to look, and whether a lone checkpoint there must be this encoder's."""
+    """Yield places to search, and whether a lone checkpoint there must be this encoder's."""
     home = os.environ.get(HOME_VARIABLE)
     if home:
         if not Path(home).exists():

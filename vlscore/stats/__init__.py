@@ -1,4 +1,4 @@
-"""Statistics on arrays: intervals, rank correlation, tests; tables and figures of them."""
+"""Statistics on arrays: intervals, rank correlation, tests; their tables and figures."""
 
 import lazy_loader
 

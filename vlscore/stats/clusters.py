@@ -1,8 +1,8 @@
-"""Intervals where studies of one patient are not independent of each other.
+"""Intervals for studies in groups, such as those of one patient, which are not independent.
 
 Whole groups are resampled and permuted (the cluster bootstrap, Davison, Hinkley 1997, section
-3.8). A value that is made of sums over studies is made of sums over groups as well, so the sums of
-a group stand for its studies.
+3.8). A value that is computed from sums over studies can be computed from sums over groups as well,
+so the sums of a group replace its studies.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from vlscore.errors import InvalidSetting
 from vlscore.stats.intervals import Interval, checked, percentiles
 
-# Values that all resamples of a median look at together: bounds the time.
+# Limit of values that all resamples of a median read together: bounds the time.
 _MOST_VALUES = 50_000_000
 _LEAST_RESAMPLES = 200
 
@@ -21,10 +21,10 @@ _LEAST_RESAMPLES = 200
 def sums_by_group(statistics: NDArray[np.float64], groups: Sequence[str]) -> NDArray[np.float64]:
     """Return statistics summed over the studies of each group: (..., n, s) -> (..., m, s).
 
-    Groups stand in the order in which they appear.
+    Groups are in the order of their first study.
 
     Args: groups: the group of each of n studies.
-    Raises: InvalidSetting where there are not n groups.
+    Raises: InvalidSetting if there are not n groups.
 
     >>> sums_by_group(np.array([[1.0, 1.0], [2.0, 1.0], [4.0, 1.0]]), ["a", "b", "a"]).tolist()
     [[5.0, 2.0], [2.0, 1.0]]
@@ -47,7 +47,7 @@ def clustered_median(
 ) -> Interval:
     """Return the median of all values, with a bootstrap interval over groups.
 
-    Of more than 25,000 values fewer resamples are drawn, at least 200.
+    For more than 25,000 values fewer resamples are drawn, at least 200.
 
     Args:
         values: (n,), finite, n at least 1.
@@ -70,7 +70,7 @@ def clustered_median(
 
 
 def codes_of(groups: Sequence[str]) -> tuple[NDArray[np.intp], int]:
-    """Return the number of each entry's group, from 0 in the order of appearance, and how many."""
+    """Return the number of each entry's group, from 0 by first appearance, and their count."""
     numbers: dict[str, int] = {}
     codes = [numbers.setdefault(name, len(numbers)) for name in groups]
     return np.array(codes, dtype=np.intp), len(numbers)

@@ -1,7 +1,8 @@
 """Correlations with ratings: tau_b, tau_c, Spearman's and Pearson's, with bootstrap intervals.
 
-All resamples of a bootstrap are weighed at once: a resample is how often each row was drawn, and
-every correlation is computed from those weights exactly, as if the rows had been repeated.
+All resamples of a bootstrap are computed at once: a resample is a weight for each row, the number
+of times it was drawn. Every correlation is computed from the weights exactly, as if rows were
+repeated.
 """
 
 import math
@@ -20,19 +21,19 @@ from vlscore.stats.rank import kendall_tau_b
 CORRELATIONS = ("tau_b", "tau_c", "spearman", "pearson")
 
 # Up to this many rows the concordance of all resamples is one product of matrices, with n x n signs
-# of comparisons; beyond, it is counted anew for each resample.
+# of comparisons; beyond, it is counted again for each resample.
 _WEIGHED = 3000
 
 Array = NDArray[np.float64]
 
 
 def kendall_tau_c(x: ArrayLike, y: ArrayLike) -> float:
-    """Stuart's tau_c of two (n,) variables; nan if one of them is constant.
+    """Compute Stuart's tau_c of two (n,) variables; nan if one of them is constant.
 
     2 (P - Q) m / (n^2 (m - 1)), with P concordant and Q discordant pairs, and m the number of
     distinct values of the variable that has fewer (Stuart 1953).
 
-    Raises: InvalidSetting where lengths differ or a value is not finite.
+    Raises: InvalidSetting if lengths differ or a value is not finite.
 
     >>> kendall_tau_c([1, 2, 3], [1, 2, 3])
     1.0
@@ -44,9 +45,9 @@ def kendall_tau_c(x: ArrayLike, y: ArrayLike) -> float:
 
 
 def spearman(x: ArrayLike, y: ArrayLike) -> float:
-    """Spearman's rank correlation of two (n,) variables, ties at their mean rank; nan if constant.
+    """Compute Spearman's rank correlation of two (n,) variables, with mean ranks for ties.
 
-    Raises: InvalidSetting where lengths differ or a value is not finite.
+    Raises: InvalidSetting if lengths differ or a value is not finite.
 
     >>> round(spearman([1, 2, 3], [10, 20, 15]), 4)
     0.5
@@ -56,9 +57,9 @@ def spearman(x: ArrayLike, y: ArrayLike) -> float:
 
 
 def pearson(x: ArrayLike, y: ArrayLike) -> float:
-    """Pearson's correlation of two (n,) variables; nan if one of them is constant.
+    """Compute Pearson's correlation of two (n,) variables; nan if one of them is constant.
 
-    Raises: InvalidSetting where lengths differ or a value is not finite.
+    Raises: InvalidSetting if lengths differ or a value is not finite.
 
     >>> round(pearson([1, 2, 3], [1, 2, 4]), 4)
     0.982
@@ -68,14 +69,14 @@ def pearson(x: ArrayLike, y: ArrayLike) -> float:
         return float("nan")
     a, b = _centred(first), _centred(second)
     product = float(np.dot(a / np.linalg.norm(a), b / np.linalg.norm(b)))
-    # What is 1 or -1 but for the rounding of a few operations is just that.
+    # A value that is 1 or -1 except for rounding is set to 1 or -1.
     return math.copysign(1.0, product) if abs(product) > 1 - _ROUNDING else product
 
 
-# No more rows than these have a correlation of 1 or -1 in every resample.
+# With this many rows or fewer, every resample has a correlation of 1 or -1.
 _LEAST_ROWS = 2
 
-# Some roundings of float64.
+# A few rounding errors of float64.
 _ROUNDING = 8 * float(np.finfo(np.float64).eps)
 
 _POINT = {
@@ -87,19 +88,19 @@ _POINT = {
 
 
 def _centred(values: Array) -> Array:
-    """Differences from the mean, in units in which no square overflows or vanishes."""
+    """Return differences from the mean, scaled so that no square overflows or vanishes."""
     largest = float(np.abs(values).max())
     if not 1e-100 < largest < 1e100:
-        # A power of two changes no digit.
+        # Scaling by a power of two changes no digit.
         values = np.ldexp(values, -math.frexp(largest)[1])
     centred: Array = values - values.mean()
     return centred
 
 
 def correlation(x: ArrayLike, y: ArrayLike, kind: str = "tau_b") -> float:
-    """One of CORRELATIONS of two (n,) variables over the rows where neither is nan.
+    """Compute one of CORRELATIONS of two (n,) variables over the rows where neither is nan.
 
-    Nan where fewer than two such rows are left, or one variable is constant on them.
+    Nan if fewer than two such rows are left, or one variable is constant on them.
     """
     if kind not in _POINT:
         raise InvalidSetting(f"a correlation is {', '.join(_POINT)}, not {kind!r}")
@@ -120,7 +121,7 @@ def correlation_interval(
     resamples: int = 1000,
     seed: int = 0,
 ) -> Interval:
-    """One of CORRELATIONS with a bootstrap interval over rows, or over whole groups of rows.
+    """Compute one of CORRELATIONS with a bootstrap interval over rows or groups of rows.
 
     Args:
         x, y: (n,); rows where either is nan do not count.
@@ -144,10 +145,10 @@ def correlation_interval(
 
 
 def resampled_units(rows: int, units: int) -> int:
-    """Return how many units say how a correlation of so many rows varies; 0 for two rows.
+    """Return the number of units that determine an interval's width; 0 for two rows.
 
-    Two rows have a correlation of 1 or -1, and every resample that has one at all has the same:
-    its interval would have no width, as if it were certain.
+    Two rows have a correlation of 1 or -1, and every resample with a defined correlation has the
+    same one. So the interval would have no width, as if the value were certain.
     """
     return units if rows > _LEAST_ROWS else 0
 
@@ -155,7 +156,7 @@ def resampled_units(rows: int, units: int) -> int:
 def drawn_weights(
     count: int, groups: Sequence[str] | None = None, *, resamples: int, seed: int
 ) -> Array:
-    """(resamples, count): how often each row is drawn, with replacement.
+    """Draw weights (resamples, count): how often each row is drawn, with replacement.
 
     Args: groups: the group of each row; whole groups are drawn, as many as there are. None draws
         rows.
@@ -181,12 +182,12 @@ def resampled_correlations(
     weights: Array,
     kinds: Sequence[str] = CORRELATIONS,
 ) -> dict[str, Array]:
-    """Correlations of every x with every y, on every resample.
+    """Compute correlations of every x with every y, on every resample.
 
     Args:
         xs, ys: (n,) variables; a row where one of the two is nan does not count for that pair.
-        weights: (B, n) of `drawn_weights`.
-        kinds: of CORRELATIONS.
+        weights: (B, n) from `drawn_weights`.
+        kinds: names in CORRELATIONS.
 
     Returns: kind -> (len(xs), len(ys), B); nan where a resample leaves a variable constant.
     """
@@ -207,14 +208,14 @@ def _is_constant(values: Array) -> bool:
 
 
 class _Variable:
-    """One variable of n rows, and what one set of resamples makes of it."""
+    """One variable of n rows, with intermediate results for one set of resamples."""
 
     def __init__(self, values: ArrayLike) -> None:
         self.values = np.asarray(values, dtype=np.float64)
         self.present = ~np.isnan(self.values)
         if not np.isfinite(self.values[self.present]).all():
             raise InvalidSetting("a correlation needs finite values")
-        # Rows that are absent get some code; their weight is 0.
+        # Absent rows get any code, because their weight is 0.
         filled = np.where(self.present, self.values, self.values[self.present][:1].sum())
         self.codes = np.unique(filled, return_inverse=True)[1].reshape(-1)
         self._order = np.argsort(self.codes, kind="stable")
@@ -224,29 +225,29 @@ class _Variable:
         self._weighed: _Weighed | None = None
 
     def signs(self) -> NDArray[np.int8]:
-        """(n, n) signs of all comparisons."""
+        """Return the signs of all comparisons, (n, n)."""
         if self._signs is None:
             above = self.codes[:, None] > self.codes[None, :]
             self._signs = above.astype(np.int8) - above.T.astype(np.int8)
         return self._signs
 
     def counted(self, weights: Array) -> Array:
-        """(B, values) how often each distinct value appears."""
+        """Count how often each distinct value appears, (B, values)."""
         return np.add.reduceat(weights[:, self._order], self._starts, axis=1)
 
     def weighed(self, weights: Array, mask: NDArray[np.bool_]) -> "_Weighed":
-        """The variable under weights that are 0 outside the mask; one mask at a time is kept."""
+        """Return the variable under weights, 0 outside the mask; remembers one mask at a time."""
         if self._weighed is None or self._mask is None or (self._mask != mask).any():
             self._mask, self._weighed = mask, _Weighed(self, weights, mask)
         return self._weighed
 
     def forget(self) -> None:
-        """Free what can be computed again."""
+        """Free the memory of results that can be computed again."""
         self._signs = self._mask = self._weighed = None
 
 
 class _Weighed:
-    """A variable as B resamples of n rows weigh it.
+    """A variable of n rows under the weights of B resamples.
 
     Attributes:
         sizes: (B,) rows of each resample.
@@ -263,17 +264,17 @@ class _Weighed:
 
     @cached_property
     def ranks(self) -> "_Deviations":
-        """Mean rank of each row among the rows of its resample."""
+        """Return the mean rank of each row among the rows of its resample."""
         ends = np.cumsum(self._groups, axis=1)
         ranks = ends - (self._groups - 1) / 2 - (self.sizes[:, None] + 1) / 2
         return _Deviations.of(np.asarray(ranks[:, self._variable.codes]), self._masked)
 
     @cached_property
     def centred(self) -> "_Deviations":
-        """Values less their mean in each resample."""
+        """Return values minus their mean in each resample."""
         values = np.zeros(len(self._mask))
         if self._mask.any():
-            # Centred as a whole first, so that a large mean costs no digits.
+            # Subtract the overall mean first, so that a large mean costs no digits.
             own = self._variable.values[self._mask]
             values[self._mask] = own - own.mean()
         means = (self._masked @ values) / np.maximum(self.sizes, 1)
@@ -282,7 +283,7 @@ class _Weighed:
 
 @dataclass(frozen=True, eq=False)
 class _Deviations:
-    """(B, n) deviations from the mean of a resample, the same weighed, and (B,) their norms."""
+    """Deviations from the mean of a resample (B, n), the weighted ones, and their norms (B,)."""
 
     values: Array
     weighed: Array
@@ -294,7 +295,7 @@ class _Deviations:
         return cls(values, weighed, np.sqrt(np.einsum("bn,bn->b", weighed, values)))
 
     def correlation(self, other: "_Deviations", defined: NDArray[np.bool_]) -> Array:
-        """(B,) weighed correlation."""
+        """Compute the weighted correlation, (B,)."""
         product = np.einsum("bn,bn->b", self.weighed, other.values)
         return np.clip(_ratio(product, self.norms * other.norms, defined), -1.0, 1.0)
 
@@ -324,7 +325,7 @@ def _correlate(
 def _concordance(
     x: _Variable, y: _Variable, weights: Array, scale: Array, defined: NDArray[np.bool_]
 ) -> Array:
-    """(B,) ordered pairs of rows that the two order alike, less those they order against."""
+    """Count ordered pairs of rows in the same order minus those in opposite order, (B,)."""
     if len(x.values) > _WEIGHED:
         found = np.zeros(len(weights))
         for b in np.flatnonzero(defined):

@@ -1,4 +1,4 @@
-"""The mark of numbers that were made with the demonstration encoder, in captions and figures."""
+"""Mark, in captions and figures, of numbers from the demonstration encoder."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -9,14 +9,14 @@ DEMONSTRATION = "demonstration encoder: no statement about real radiographs"
 
 
 def is_demonstration(signatures: Iterable[object]) -> bool:
-    """Whether one of these signatures names the demonstration encoder."""
+    """Return True if one of these signatures names the demonstration encoder."""
     return any("DEMONSTRATION" in str(signature) for signature in signatures)
 
 
 def with_mark(tables: Iterable[TextTable], signatures: Iterable[object]) -> list[TextTable]:
-    """Return the tables; where a signature names the demonstration encoder, captions say so.
+    """Return the tables, with a caption if a signature names the demonstration encoder.
 
-    A signature stands in a comment of LaTeX, which a printed page does not show.
+    In LaTeX a signature is in a comment, which a printed page does not show.
     """
     if not is_demonstration(signatures):
         return list(tables)

@@ -1,4 +1,4 @@
-"""Figures of estimates with their intervals; matplotlib is loaded when one is drawn."""
+"""Figures of estimates with their intervals; matplotlib is imported on first use."""
 
 import io
 import math
@@ -17,15 +17,15 @@ _NEEDED = "figures need matplotlib: pip install matplotlib, or pip install 'vlsc
 
 
 def check_format(name: str) -> None:
-    """Raises InvalidSetting for a format that no figure has."""
+    """Raise InvalidSetting for an unknown format of figures."""
     if name not in FIGURE_FORMATS:
         raise InvalidSetting(f"figure is one of {', '.join(FIGURE_FORMATS)}, not {name!r}")
 
 
 def check_drawable(name: str) -> None:
-    """Refuse a figure that was asked for and cannot be drawn, before anything is computed.
+    """Refuse a figure that cannot be drawn, before anything is computed.
 
-    Raises: InvalidSetting for a format that no figure has; MissingDependency without matplotlib.
+    Raises: InvalidSetting for an unknown format; MissingDependency without matplotlib.
     """
     check_format(name)
     try:
@@ -35,7 +35,7 @@ def check_drawable(name: str) -> None:
 
 
 def interval_of(content: Mapping[str, Any] | None) -> Interval:
-    """Return an interval from the plain data that a result file holds; null is nan.
+    """Return an interval from the plain data of a result file; null becomes nan.
 
     >>> interval_of({"estimate": 0.5, "low": None, "high": None})
     Interval(estimate=0.5, low=nan, high=nan)
@@ -46,9 +46,9 @@ def interval_of(content: Mapping[str, Any] | None) -> Interval:
 
 
 def new_figure(rows: float, columns: int = 1) -> Any:
-    """An empty figure with room for so many rows of text.
+    """Make an empty figure with room for so many rows of text.
 
-    Raises: MissingDependency where matplotlib is not installed.
+    Raises: MissingDependency if matplotlib is not installed.
     """
     try:
         import matplotlib
@@ -61,7 +61,7 @@ def new_figure(rows: float, columns: int = 1) -> Any:
 
 
 def save(figure: Any, path: str | Path) -> None:
-    """Write a figure by its suffix; the file appears whole or not at all, its bytes repeat."""
+    """Write a figure by its suffix, whole or not at all; equal figures give equal bytes."""
     path = Path(path)
     format = path.suffix.removeprefix(".")
     check_format(format)
@@ -80,15 +80,15 @@ def dot_plots(
     lines: Mapping[str, Mapping[str, float]] | None = None,
     note: str = "",
 ) -> None:
-    """Estimates as dots with their intervals as bars: a panel a number, a row a name.
+    """Draw estimates as dots with intervals as bars: one panel a number, one row a name.
 
     Args:
         panels: title of a panel -> name of a row -> estimate; nan is left out.
-        path: of a .png, .svg or .pdf file.
-        lines: title of a panel -> label -> where a dashed line stands, such as a ceiling.
-        note: stands below the figure.
+        path: path of a .png, .svg or .pdf file.
+        lines: title of a panel -> label -> position of a dashed line, such as a ceiling.
+        note: text below the figure.
 
-    Raises: MissingDependency where matplotlib is not installed.
+    Raises: MissingDependency if matplotlib is not installed.
     """
     names = list(dict.fromkeys(name for rows in panels.values() for name in rows))
     columns = min(len(panels), _COLUMNS) or 1

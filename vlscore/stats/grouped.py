@@ -1,7 +1,7 @@
-"""Bootstrap intervals where values come in groups: several candidates of one study, say.
+"""Bootstrap intervals for values in groups, such as several candidates of one study.
 
-Whole groups are resampled (the cluster bootstrap, Davison, Hinkley 1997, section 3.8), for values
-of one study are not independent of each other.
+Whole groups are resampled (the cluster bootstrap, Davison, Hinkley 1997, section 3.8), because
+values of one study are not independent of each other.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,7 +29,7 @@ def grouped_mean(
     resamples: int = 2000,
     seed: int = 0,
 ) -> Interval:
-    """Mean of all values, with a bootstrap interval over groups.
+    """Compute the mean of all values, with a bootstrap interval over groups.
 
     Args:
         values: (n,), finite, n at least 1.
@@ -55,10 +55,10 @@ def grouped_difference(
     resamples: int = 2000,
     seed: int = 0,
 ) -> Interval:
-    """Mean of `values` less mean of `others`, with a bootstrap interval over groups.
+    """Compute the mean of `values` minus that of `others`, with a bootstrap interval over groups.
 
-    A group that has values on both sides is drawn for both at once, so what it has in common
-    cancels, as in a paired comparison.
+    A group that has values on both sides is drawn for both at once, so its common part cancels, as
+    in a paired comparison.
 
     >>> grouped_difference([3.0, 4.0], ["a", "b"], [2.0, 3.0], ["a", "b"])
     Interval(estimate=1.0, low=1.0, high=1.0)
@@ -82,10 +82,10 @@ def grouped_tau_b(
     resamples: int = 2000,
     seed: int = 0,
 ) -> Interval:
-    """Kendall's tau_b of two (n,) variables, with a bootstrap interval over groups.
+    """Compute Kendall's tau_b of two (n,) variables, with a bootstrap interval over groups.
 
-    Every resample's tau_b is exact: counts of concordant and tied pairs between any two groups are
-    taken once, and weighted by how often the groups are drawn.
+    Every resample's tau_b is exact: concordant and tied pairs between any two groups are counted
+    once, and weighted by how often the groups are drawn.
 
     >>> grouped_tau_b([1.0, 2.0, 3.0], [1.0, 3.0, 2.0], ["a", "b", "c"]).estimate
     0.3333333333333333
@@ -113,7 +113,7 @@ def grouped_auc(
     resamples: int = 2000,
     seed: int = 0,
 ) -> Interval:
-    """Area under the ROC curve of `values` for (n,) truths, with a bootstrap interval over groups.
+    """Compute the ROC AUC of `values` for (n,) truths, with a bootstrap interval over groups.
 
     >>> grouped_auc([3.0, 2.0, 1.0], [True, False, False], ["a", "b", "c"]).estimate
     1.0
@@ -141,11 +141,11 @@ def _of_pairs(
     resamples: int,
     seed: int,
 ) -> Interval:
-    """A statistic of sums over all ordered pairs of rows.
+    """Compute a statistic of sums over all ordered pairs of rows.
 
     Args:
-        pairs: rows -> (rows, n) matrices of what each pair adds to each sum.
-        statistic: the sums, one array each -> values.
+        pairs: function of rows that returns matrices (rows, n), the pairs' part of each sum.
+        statistic: function of the sums, one array each, that returns values.
     """
     if count != len(groups) or not count:
         raise InvalidSetting("every value needs a group, and there must be one at least")
@@ -164,7 +164,7 @@ def _of_pairs(
 def _block_sums(
     pairs: Callable[[slice], list[NDArray[np.float64]]], codes: NDArray[np.intp]
 ) -> NDArray[np.float64]:
-    """(k, groups, groups) sums over the pairs of rows of any two groups."""
+    """Compute sums over the pairs of rows of any two groups, (k, groups, groups)."""
     order = np.argsort(codes, kind="stable")
     starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
     step = max(_DRAWN_AT_ONCE // len(codes), 1)
@@ -183,7 +183,7 @@ def _block_sums(
 def _totals(
     values: ArrayLike, groups: Sequence[str], names: list[str]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Sum and count of the values of each named group."""
+    """Compute sum and count of the values of each named group."""
     sample = np.asarray(values, dtype=np.float64)
     if len(sample) != len(groups) or not len(sample):
         raise InvalidSetting("every value needs a group, and there must be one at least")
@@ -196,7 +196,7 @@ def _totals(
 
 
 def _resample(totals: NDArray[np.float64], resamples: int, seed: int) -> NDArray[np.float64]:
-    """(k, groups) totals -> (resamples, k) totals of as many groups drawn with replacement."""
+    """Draw groups with replacement: totals (k, groups) -> totals (resamples, k)."""
     count = totals.shape[1]
     if count * resamples <= _DRAWN_AT_ONCE:
         return _drawn_groups(count, resamples, seed) @ totals.T
@@ -212,6 +212,6 @@ def _resample(totals: NDArray[np.float64], resamples: int, seed: int) -> NDArray
 
 @lru_cache(maxsize=4)
 def _drawn_groups(count: int, resamples: int, seed: int) -> NDArray[np.float64]:
-    """(resamples, groups) how often each group is drawn; one table asks for the same many times."""
+    """Draw how often each group is drawn (resamples, groups); cached for the tables' many uses."""
     rng = np.random.default_rng(seed)
     return rng.multinomial(count, np.full(count, 1 / count), size=resamples).astype(np.float64)

@@ -1,10 +1,10 @@
-"""Tests of differences, their effect sizes, and corrections for many of them.
+"""Tests of differences, their effect sizes, corrections for many tests, and paired systems.
 
-The tests are SciPy's; here samples are checked, memory is bounded, and results have one shape.
+The tests are SciPy's; here samples are checked, memory is bounded, and results have one form.
 
-Several systems over the same studies: intervals, paired differences, and their tests.
-
-Everything is made of sums over studies, so that means and corpus values (corpus BLEU, micro F1) are
+`paired_sums` compares several systems over the same studies: intervals, paired differences, and
+their tests. It works on sums over studies, so that means and corpus values (corpus BLEU, micro F1)
+are
 treated alike: a mean is the sum of values over the sum of ones.
 """
 
@@ -26,15 +26,15 @@ from vlscore.stats.intervals import (
     weighted_sums,
 )
 
-# Numbers a permutation test holds at once.
+# Limit of numbers in memory in a permutation test.
 _DRAWN_AT_ONCE = 1_000_000
 
 
 @dataclass(frozen=True)
 class TestResult:
-    """A test's name, statistic and p value, two-sided unless its name says otherwise."""
+    """Name, statistic and p value of a test, two-sided unless its name says otherwise."""
 
-    __test__ = False  # not a test of ours, whatever its name makes a test runner think
+    __test__ = False  # a test runner would collect it by its name
 
     name: str
     statistic: float
@@ -42,7 +42,7 @@ class TestResult:
 
 
 def paired_test(x: ArrayLike, y: ArrayLike) -> TestResult:
-    """Wilcoxon's signed-rank test of paired (n,) samples; p = 1 where all pairs are equal."""
+    """Compute Wilcoxon's signed-rank test of paired (n,) samples; p = 1 if all pairs are equal."""
     first, second = checked_pairs(x, y)
     difference = first - second
     if not difference.any():
@@ -52,10 +52,10 @@ def paired_test(x: ArrayLike, y: ArrayLike) -> TestResult:
 
 
 def one_sided_t_test(x: ArrayLike, y: ArrayLike) -> TestResult:
-    """Student's paired t test that the mean of x is greater than that of y, for (n,) samples.
+    """Compute Student's paired t test that the mean of x exceeds that of y, for (n,) samples.
 
-    p is 1 where all pairs are equal, and nan where there is one pair. Where all differences are
-    one number that is not 0 the statistic is infinite, as SciPy has it, and p is 0 or 1.
+    p is 1 if all pairs are equal, and nan for one pair. If all differences are one number that is
+    not 0, the statistic is infinite, as in SciPy, and p is 0 or 1.
 
     >>> one_sided_t_test([3, 5, 4], [1, 2, 2]).p_value < 0.01
     True
@@ -74,7 +74,7 @@ def one_sided_t_test(x: ArrayLike, y: ArrayLike) -> TestResult:
 
 
 def two_sample_test(x: ArrayLike, y: ArrayLike) -> TestResult:
-    """Mann-Whitney's test of two independent samples, of (n,) and (m,) values."""
+    """Compute Mann-Whitney's test of two independent samples, of (n,) and (m,) values."""
     result = scipy.stats.mannwhitneyu(checked(x), checked(y), alternative="two-sided")
     return TestResult("Mann-Whitney U", float(result.statistic), float(result.pvalue))
 
@@ -82,11 +82,11 @@ def two_sample_test(x: ArrayLike, y: ArrayLike) -> TestResult:
 def permutation_test(
     x: ArrayLike, y: ArrayLike, *, paired: bool = False, resamples: int = 9999, seed: int = 0
 ) -> TestResult:
-    """Permutation test of the difference of means; exact where all permutations are that few.
+    """Compute a permutation test of the difference of means; exact if permutations are few.
 
     Args:
         x, y: independent samples of at least two values each; or with `paired`, (n,) samples whose
-            pairs are turned round at random (n at least two).
+            pairs are swapped at random (n at least two).
     """
     samples = checked_pairs(x, y) if paired else (checked(x), checked(y))
     if min(len(sample) for sample in samples) < 2:
@@ -105,7 +105,7 @@ def permutation_test(
 
 
 def auc(larger: ArrayLike, smaller: ArrayLike) -> float:
-    """Area under the ROC curve: P(X > Y) + P(X = Y) / 2; 0.5 where the samples do not differ.
+    """Compute the area under the ROC curve: P(X > Y) + P(X = Y) / 2; 0.5 for equal samples.
 
     >>> auc([2, 3], [1, 2])
     0.875
@@ -117,7 +117,7 @@ def auc(larger: ArrayLike, smaller: ArrayLike) -> float:
 
 
 def cohens_d(x: ArrayLike, y: ArrayLike) -> float:
-    """Difference of means in pooled standard deviations; nan where nothing varies."""
+    """Compute the difference of means in pooled standard deviations; nan if nothing varies."""
     a, b = checked(x), checked(y)
     if len(a) < 2 or len(b) < 2:
         return float("nan")
@@ -127,9 +127,9 @@ def cohens_d(x: ArrayLike, y: ArrayLike) -> float:
 
 
 def benjamini_hochberg(p_values: ArrayLike) -> NDArray[np.float64]:
-    """Adjusted p values that control the false discovery rate (Benjamini, Hochberg 1995), (n,).
+    """Adjust p values to control the false discovery rate (Benjamini, Hochberg 1995), (n,).
 
-    Raises: InvalidSetting where a value is no probability.
+    Raises: InvalidSetting if a value is no probability.
     """
     p = np.asarray(p_values, dtype=np.float64)
     if not ((p >= 0) & (p <= 1)).all():
@@ -148,18 +148,18 @@ Sums = NDArray[np.float64]
 # (m, s) sums -> (m,) values.
 Combine = Callable[[Sums], Sums]
 
-# Differences of sums that are equal but for rounding count as equal.
+# Differences of sums that are equal except for rounding count as equal.
 _ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
 class PairedDifference:
-    """How much one system's value exceeds another's.
+    """Difference between the values of two systems.
 
     Attributes:
         interval: percentile interval of the paired bootstrap.
-        p_value: two-sided, of the permutation test; nan where the difference is not defined.
-        left_out: share of resamples without a difference, which the interval leaves out.
+        p_value: two-sided, of the permutation test; nan if the difference is not defined.
+        left_out: share of resamples without a difference, which the interval omits.
     """
 
     interval: Interval
@@ -171,13 +171,13 @@ class PairedDifference:
 class PairedSums:
     """Sums of k systems over n studies, and over studies drawn at random.
 
-    All systems share the same draws, so whatever is hard in a study is hard for all of them.
+    All systems share the same draws, so a difficult study is difficult for all of them.
 
     Attributes:
         count: n.
         totals: (k, s).
-        resampled: (r, k, s), over studies that were drawn with replacement.
-        halves: (p, k, s), over a random part of the studies, each in it with probability 1/2.
+        resampled: (r, k, s), sums over studies that were drawn with replacement.
+        halves: (p, k, s), sums over a random part of the studies, each with probability 1/2.
     """
 
     count: int
@@ -186,24 +186,24 @@ class PairedSums:
     halves: Sums
 
     def value(self, system: int, combine: Combine, *, level: float = 0.95) -> Interval:
-        """The value of one system, with its bootstrap interval."""
+        """Compute the value of one system, with its bootstrap interval."""
         with np.errstate(invalid="ignore", divide="ignore"):
             estimate = float(combine(self.totals[system][None])[0])
             return percentiles(estimate, combine(self.resampled[:, system]), level, self.count)
 
     def left_out(self, system: int, combine: Combine) -> float:
-        """Share of resamples in which the value is not defined; `value` leaves them out."""
+        """Return the share of resamples in which the value is not defined; `value` omits them."""
         with np.errstate(invalid="ignore", divide="ignore"):
             return share_undefined(combine(self.resampled[:, system]))
 
     def difference(
         self, first: int, second: int, combine: Combine, *, level: float = 0.95
     ) -> PairedDifference:
-        """The value of one system less that of another, over the same studies.
+        """Compute the value of one system minus that of another, over the same studies.
 
         The test exchanges the two systems' results in a random part of the studies (approximate
-        randomization, Noreen 1989); of means it is the paired permutation test. The observed
-        exchange counts as one of the draws, so that p is never 0 (Phipson, Smyth 2010).
+        randomization, Noreen 1989); for means this is the paired permutation test. The observed
+        assignment counts as one of the draws, so that p is never 0 (Phipson, Smyth 2010).
         """
         with np.errstate(invalid="ignore", divide="ignore"):
             values = [float(combine(self.totals[k][None])[0]) for k in (first, second)]
@@ -231,8 +231,9 @@ def paired_sums(
     """Draw once for all systems and all pairs of them.
 
     Args:
-        statistics: (k, n, s), finite: what each of n studies adds to each of s sums of a system.
-        resamples, permutations: of very many studies fewer are drawn, at least 200.
+        statistics: (k, n, s), finite: the contribution of each of n studies to each of s sums of
+            a system.
+        resamples, permutations: numbers of draws; for very many studies fewer, at least 200.
 
     Raises: InvalidSetting where there is no study, or a number is not finite.
 
@@ -260,11 +261,11 @@ def paired_sums(
 
 
 def mean_statistics(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(k, n) values -> (k, n, 2) what `mean_of_sums` makes means of."""
+    """Convert values (k, n) to statistics (k, n, 2) for `mean_of_sums`."""
     return np.stack([values, np.ones_like(values)], axis=-1)
 
 
 def mean_of_sums(sums: Sums) -> Sums:
-    """(m, 2) sums of values and of ones -> (m,) means."""
+    """Compute means (m,) from sums of values and of ones (m, 2)."""
     means: Sums = sums[:, 0] / sums[:, 1]
     return means

@@ -1,12 +1,9 @@
-"""Checking samples before any statistic is made of them.
-
-Bootstrap intervals.
+"""Bootstrap intervals, and the check of samples before any statistic.
 
 Percentile intervals (Efron, Tibshirani 1993, chapter 13) of the mean, the median, a difference of
-means, and of any statistic of paired samples. A million values take about a second, and memory does
-not grow with the product of values and resamples.
-
-Intervals of values that are computed from sums over a corpus, such as corpus BLEU.
+means, and any statistic of paired samples. A million values take about a second, and memory does
+not grow with the product of values and resamples. `bootstrap_sums` gives intervals of values that
+are computed from sums over a corpus, such as corpus BLEU.
 """
 
 from collections.abc import Callable
@@ -19,9 +16,9 @@ from vlscore.errors import InvalidSetting
 
 
 def checked(values: ArrayLike) -> NDArray[np.float64]:
-    """A sample as (n,) float64, n at least 1, finite.
+    """Return a sample as (n,) float64, n at least 1, finite.
 
-    Raises: InvalidSetting where it is not.
+    Raises: InvalidSetting for any other sample.
     """
     sample = np.asarray(values, dtype=np.float64)
     if sample.ndim != 1 or not len(sample):
@@ -36,9 +33,9 @@ def checked(values: ArrayLike) -> NDArray[np.float64]:
 
 
 def checked_pairs(*samples: ArrayLike) -> tuple[NDArray[np.float64], ...]:
-    """Samples whose values belong together, each as `checked` gives it.
+    """Return paired samples, each as `checked` returns it.
 
-    Raises: InvalidSetting where their lengths differ.
+    Raises: InvalidSetting if their lengths differ.
     """
     arrays = tuple(checked(sample) for sample in samples)
     lengths = [len(array) for array in arrays]
@@ -47,12 +44,12 @@ def checked_pairs(*samples: ArrayLike) -> tuple[NDArray[np.float64], ...]:
     return arrays
 
 
-# Resampled means of no more values than this are drawn value by value.
+# Up to this many values, resampled means are drawn value by value.
 _DRAWN_SINGLY = 1000
-# Larger samples are drawn in bins: the extremes one by one, what lies between in equal shares.
+# Larger samples are drawn in bins: the extremes one by one, the rest in equal shares.
 _EXTREMES = 256
 _BINS_BETWEEN = 512
-# Numbers held at once: bounds the memory of the bootstrap of the mean.
+# Numbers in memory at once: bounds the memory of the bootstrap of the mean.
 _DRAWN_AT_ONCE = 1_000_000
 
 
@@ -60,8 +57,8 @@ _DRAWN_AT_ONCE = 1_000_000
 class Interval:
     """An estimate and the interval around it.
 
-    One value alone, or one group alone, says nothing of how values vary: `low` and `high` are nan
-    there, in every function that makes an interval.
+    A single value or a single group gives no information about variation: `low` and `high` are
+    then nan, in every function that makes an interval.
     """
 
     estimate: float
@@ -72,17 +69,17 @@ class Interval:
 def bootstrap_mean(
     values: ArrayLike, *, level: float = 0.95, resamples: int = 2000, seed: int = 0
 ) -> Interval:
-    """Bootstrap interval of the mean.
+    """Compute a bootstrap interval of the mean.
 
-    Up to 1,000 values are drawn one by one. Of more, a resample is drawn as how many of its values
-    fall into each of some 1,000 bins of the sorted sample, a multinomial variable; values in a bin
-    vary little, and their sum is taken as normal about the mean of the bin. The 256 smallest and
-    largest have bins of their own, so skewed samples and rare large values keep their weight.
+    Up to 1,000 values are drawn one by one. For more, a resample is a multinomial draw: the number
+    of its values in each of some 1,000 bins of the sorted sample. Values in a bin vary little, and
+    their sum is drawn as normal about the mean of the bin. The 256 smallest and largest have their
+    own bins, so skewed samples and rare large values have their full weight.
 
     Args:
         values: (n,), n at least 1, finite.
 
-    Raises: InvalidSetting where the values are not so.
+    Raises: InvalidSetting for other values.
 
     >>> bootstrap_mean([2.0, 2.0, 2.0])
     Interval(estimate=2.0, low=2.0, high=2.0)
@@ -95,9 +92,9 @@ def bootstrap_mean(
 def bootstrap_difference(
     x: ArrayLike, y: ArrayLike, *, level: float = 0.95, resamples: int = 2000, seed: int = 0
 ) -> Interval:
-    """Bootstrap interval of mean(x) - mean(y), for independent samples of (n,) and (m,) values.
+    """Compute a bootstrap interval of mean(x) - mean(y), for independent (n,) and (m,) values.
 
-    For paired samples take `bootstrap_mean` of their differences.
+    For paired samples use `bootstrap_mean` of their differences.
     """
     first, second = checked(x), checked(y)
     rng = np.random.default_rng(seed)
@@ -109,7 +106,7 @@ def bootstrap_difference(
 def bootstrap_median(
     values: ArrayLike, *, level: float = 0.95, resamples: int = 2000, seed: int = 0
 ) -> Interval:
-    """Bootstrap interval of the median, for any number of values.
+    """Compute a bootstrap interval of the median, for any number of values.
 
     The median of a resample is an order statistic of the sample. Its rank follows from a uniform
     order statistic, a beta variable, so that no resample needs to be drawn: exact in distribution
@@ -140,14 +137,14 @@ def bootstrap(
     resamples: int = 1000,
     seed: int = 0,
 ) -> Interval:
-    """Bootstrap interval of a statistic of one or several paired samples.
+    """Compute a bootstrap interval of a statistic of one or several paired samples.
 
     Args:
-        statistic: takes as many (n,) arrays as there are samples; their rows are resampled
-            together. Resamples on which it is nan (all values tied, say) are left out.
+        statistic: function of as many (n,) arrays as there are samples; their rows are resampled
+            together. Resamples on which it is nan (for example, all values tied) are left out.
         samples: (n,) arrays of one length, finite.
 
-    Raises: InvalidSetting where there are none, or their lengths differ.
+    Raises: InvalidSetting without samples, or if their lengths differ.
     """
     if not samples:
         raise InvalidSetting("a bootstrap needs at least one sample")
@@ -162,9 +159,9 @@ def bootstrap(
 
 
 def percentiles(estimate: float, drawn: NDArray[np.float64], level: float, count: int) -> Interval:
-    """The interval that holds the middle `level` of what was drawn, nan left out.
+    """Return the interval with the middle `level` of the drawn values, without nan.
 
-    Args: count: values or groups that were resampled; the interval of fewer than two is nan.
+    Args: count: number of resampled values or groups; the interval of fewer than two is nan.
     """
     if not 0 < level < 1:
         raise InvalidSetting(f"level lies between 0 and 1, not at {level}")
@@ -214,7 +211,7 @@ def _means_of_bins(
         drawn[rows] = counts @ means + np.sqrt(counts @ variances) * rng.standard_normal(
             len(counts)
         )
-    # No mean lies outside the sample; rounding and the normal sums must not say so.
+    # No mean lies outside the sample; rounding and the normal sums could exceed it.
     means_drawn: NDArray[np.float64] = np.clip(centre + drawn / n, sample.min(), sample.max())
     return means_drawn
 
@@ -244,14 +241,14 @@ def bootstrap_sums(
     resamples: int = 2000,
     seed: int = 0,
 ) -> Interval:
-    """Percentile interval of a value of summed statistics; candidates are resampled.
+    """Compute a percentile interval of a value of summed statistics; candidates are resampled.
 
     Resamples whose value is not defined (nan) are left out.
 
     Args:
-        statistics: (n, s) of n candidates, n at least 1.
-        combine: (k, s) sums -> (k,) values.
-        resamples: of more than 100,000 candidates fewer are drawn, at least 200.
+        statistics: (n, s), of n candidates, n at least 1.
+        combine: function of sums (k, s) that returns values (k,).
+        resamples: number of resamples; for more than 100,000 candidates fewer, at least 200.
 
     >>> precision = lambda sums: sums[:, 0] / sums[:, 1]
     >>> bootstrap_sums(np.array([[1.0, 2.0], [1.0, 2.0]]), precision)
@@ -266,11 +263,11 @@ def resampled_sums(statistics: Sums, resamples: int, rng: np.random.Generator) -
     """Return sums over rows that are drawn with replacement, as many as there are.
 
     The draws depend on the generator and on n alone. So a value has the same interval whether its
-    statistics are resampled alone or beside those of other systems.
+    statistics are resampled alone or together with those of other systems.
 
     Args:
         statistics: (n, s), n at least 1.
-        resamples: of more than 100,000 rows fewer are drawn, at least 200.
+        resamples: number of resamples; for more than 100,000 rows fewer, at least 200.
 
     Returns: (r, s).
     """
@@ -290,7 +287,8 @@ def weighted_sums(
 ) -> Sums:
     """Return (r, s) weighted sums of (n, s) statistics, r at most `wanted`.
 
-    Args: weights: number of draws -> (draws, n); called for so many at a time as memory holds.
+    Args: weights: function of a number of draws that returns (draws, n); called in parts that
+        fit into memory.
     """
     count = len(statistics)
     most = max(min(wanted, _MOST_DRAWS // count), min(wanted, _LEAST_RESAMPLES))
@@ -299,5 +297,5 @@ def weighted_sums(
 
 
 def share_undefined(drawn: NDArray[np.float64]) -> float:
-    """Share of resamples whose value is not defined, and is left out of an interval."""
+    """Return the share of resamples whose value is not defined, which an interval omits."""
     return float(np.isnan(drawn).mean()) if len(drawn) else 0.0

@@ -1,4 +1,4 @@
-"""Rank correlation with raters, and what ties allow of it."""
+"""Rank correlation with raters, and its largest value under ties."""
 
 from dataclasses import dataclass
 
@@ -9,22 +9,22 @@ from numpy.typing import ArrayLike, NDArray
 from vlscore.errors import InvalidSetting
 from vlscore.stats.intervals import Interval, checked, checked_pairs, percentiles
 
-# Up to this many pairs every resample is weighed on the signs of all comparisons at once, three
-# n x n matrices of float32; beyond, tau is counted anew for each resample.
+# Up to this many pairs all resamples use the signs of all comparisons at once, three n x n matrices
+# of float32; beyond, tau is counted again for each resample.
 _WEIGHED = 3000
 
 
 @dataclass(frozen=True)
 class Difference(Interval):
-    """A difference, its interval, and the two-sided bootstrap p value of there being none."""
+    """A difference, its interval, and the two-sided bootstrap p value for no difference."""
 
     p_value: float
 
 
 def kendall_tau_b(x: ArrayLike, y: ArrayLike) -> float:
-    """Kendall's tau_b of two (n,) variables, in [-1, 1]; nan if one of them is constant.
+    """Compute Kendall's tau_b of two (n,) variables, in [-1, 1]; nan if one is constant.
 
-    Raises: InvalidSetting where lengths differ or a value is not finite.
+    Raises: InvalidSetting if lengths differ or a value is not finite.
 
     >>> round(kendall_tau_b([1, 2, 3], [10, 20, 15]), 4)
     0.3333
@@ -36,18 +36,18 @@ def kendall_tau_b(x: ArrayLike, y: ArrayLike) -> float:
 def kendall_tau_b_interval(
     x: ArrayLike, y: ArrayLike, *, level: float = 0.95, resamples: int = 1000, seed: int = 0
 ) -> Interval:
-    """tau_b with a bootstrap interval over the n pairs."""
+    """Compute tau_b with a bootstrap interval over the n pairs."""
     samples = checked_pairs(x, y)
     estimate, drawn = _resampled_taus(samples[:1], samples[1], resamples, seed)
-    # Two pairs agree or disagree in every resample: that would be an interval of no width.
+    # Two pairs agree, or disagree, in every resample: the interval would have no width.
     count = len(samples[1]) if len(samples[1]) > 2 else 0
     return percentiles(float(estimate[0]), drawn[0], level, count)
 
 
 def largest_tau_b(y: ArrayLike) -> float:
-    """The largest tau_b that a variable without ties can have with y.
+    """Compute the largest tau_b that a variable without ties can have with y.
 
-    With n0 pairs, of which n2 are tied in y, the best score orders all others rightly:
+    With n0 pairs, of which n2 are tied in y, the best score orders all others correctly:
     tau_b = (n0 - n2) / sqrt(n0 (n0 - n2)) = sqrt(1 - n2 / n0) (from Kendall 1945). It is nan where
     y has a single value.
 
@@ -71,7 +71,7 @@ def paired_difference_of_taus(
     resamples: int = 1000,
     seed: int = 0,
 ) -> Difference:
-    """tau_b(x, y) - tau_b(other, y), resampled over the studies that both metrics scored.
+    """Compute tau_b(x, y) - tau_b(other, y), resampled over the studies that both scored.
 
     Args:
         x, other: (n,) scores of two metrics on the same studies.
@@ -88,7 +88,7 @@ def paired_difference_of_taus(
 
 
 def bootstrap_p_value(differences: ArrayLike) -> float:
-    """Two-sided p value of a difference being 0, from its (B,) resamples; nan where all are nan.
+    """Compute the two-sided p value of no difference from (B,) resamples; nan if all are nan.
 
     Twice the smaller share of resamples on either side of 0, counted with one more on that side, so
     it is never below 2 / (B + 1).
@@ -111,7 +111,7 @@ def _resampled_taus(
     resamples: int,
     seed: int,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """tau_b of each score with the ratings, (k,), and on the same resamples of rows, (k, B)."""
+    """Compute tau_b of each score with the ratings, (k,), and on shared resamples, (k, B)."""
     if resamples < 1:
         raise InvalidSetting("an interval needs at least one resample")
     n = len(ratings)
@@ -132,13 +132,13 @@ def _resampled_taus(
 
 
 def _signs(values: NDArray[np.float64]) -> NDArray[np.float32]:
-    """The sign of every comparison, (n, n)."""
+    """Return the sign of every comparison, (n, n)."""
     above = values[:, None] > values[None, :]
     return above.astype(np.float32) - above.T
 
 
 def _weighed(weights: NDArray[np.float32], matrix: NDArray[np.float32]) -> NDArray[np.float64]:
-    """w' M w for each row w of the weights: the sum of M over all ordered pairs of a resample.
+    """Compute w' M w for each row w of the weights: the sum of M over a resample's pairs.
 
     Entries of `weights @ matrix` are integers of at most n, so float32 holds them exactly.
     """

@@ -1,7 +1,4 @@
-"""Numbers as tables show them.
-
-A table as data, and how it is printed and pasted: nothing is ever cut.
-"""
+"""Tables of text, and the format of numbers in them; no cell is ever cut."""
 
 import csv
 import io
@@ -19,7 +16,7 @@ NOTHING = "-"
 
 
 def number(value: float | None, digits: int = 3) -> str:
-    """A number; "-" where it is not defined.
+    """Format a number; "-" if it is not defined.
 
     >>> number(0.12345), number(float("nan"))
     ('0.123', '-')
@@ -30,7 +27,7 @@ def number(value: float | None, digits: int = 3) -> str:
 
 
 def interval(value: Interval | None, digits: int = 3) -> str:
-    """An estimate with its interval, where that is defined.
+    """Format an estimate with its interval, if that is defined.
 
     >>> interval(Interval(0.5, 0.4, 0.6))
     '0.500 [0.400, 0.600]'
@@ -44,7 +41,7 @@ def interval(value: Interval | None, digits: int = 3) -> str:
 
 
 def p_value(value: float) -> str:
-    """A p value, never shown as 0."""
+    """Format a p value, never as 0."""
     return "< 0.001" if value < 0.001 else number(value)
 
 
@@ -53,13 +50,13 @@ _GAP = "  "
 
 @dataclass(frozen=True)
 class TextTable:
-    """Cells of text under columns.
+    """A table of text cells.
 
     Attributes:
-        title: stands above.
+        title: title above the table.
         columns: headings; the first column names the rows.
-        rows: as many cells each as there are columns.
-        caption: what a reader must know to read it; stands below.
+        rows: rows, each with a cell for every column.
+        caption: explanation below the table.
 
     >>> print(TextTable("T", ("metric", "mean"), (("bleu-4", "0.11"),)).text())
     T
@@ -73,7 +70,7 @@ class TextTable:
     caption: str = ""
 
     def text(self, width: int = 80) -> str:
-        """Aligned text; columns that do not fit stand below, beside the first column again."""
+        """Return aligned text; columns that do not fit follow below, after the first column."""
         shown = [[printable(text, one_line=True) for text in r] for r in (self.columns, *self.rows)]
         blocks = ["\n".join(_aligned(shown, columns)) for columns in _blocks(shown, width)]
         body = "\n\n".join(blocks)
@@ -81,7 +78,7 @@ class TextTable:
         return "\n".join([*([printable(self.title)] if self.title else []), body, *below])
 
     def markdown(self) -> str:
-        """For README files and notes."""
+        """Return Markdown, for README files and notes."""
         head = _pipes(self.columns)
         line = "| --- |" + " ---: |" * (len(self.columns) - 1)
         body = "\n".join([head, line, *map(_pipes, self.rows)])
@@ -90,7 +87,7 @@ class TextTable:
         return "\n\n".join(part for part in (title, body, caption) if part) + "\n"
 
     def latex(self) -> str:
-        """For papers; needs the package booktabs."""
+        """Return LaTeX, for papers; needs the package booktabs."""
         lines = [
             r"\begin{table}",
             rf"\caption{{{_escaped('. '.join(filter(None, (self.title, self.caption))))}}}",
@@ -106,7 +103,7 @@ class TextTable:
         return "\n".join(lines) + "\n"
 
     def csv(self) -> str:
-        """For spreadsheets and scripts: headings and cells alone; "-" becomes an empty cell."""
+        """Return csv: headings and cells alone; "-" becomes an empty cell."""
         written = io.StringIO()
         writer = csv.writer(written, lineterminator="\n")
         writer.writerow(cells(self.columns))
@@ -128,7 +125,7 @@ def tables_of(content: Mapping[str, Any]) -> list[TextTable]:
 
 
 def markdown(tables: Iterable[TextTable], notes: Iterable[str] = ()) -> str:
-    """Several tables, and notes such as signatures, as one Markdown text."""
+    """Return several tables, and notes such as signatures, as one Markdown text."""
     parts = [table.markdown() for table in tables]
     listed = "\n".join(f"- `{printable(n, one_line=True).replace('`', chr(39))}`" for n in notes)
     return "\n".join([*parts, *([listed + "\n"] if listed else [])])
@@ -142,7 +139,7 @@ def write_tables(place: Path, tables: Sequence[TextTable], notes: Iterable[str] 
 
 
 def _blocks(rows: Sequence[Sequence[str]], width: int) -> Iterable[list[int]]:
-    """Columns that fit beside each other; the first is in every block."""
+    """Yield the columns that fit into the width together; the first is in every block."""
     widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
     block, used = [0], widths[0]
     for k in range(1, len(widths)):
@@ -190,7 +187,7 @@ _LATEX = str.maketrans(
 
 def _latex_row(cells: Sequence[str]) -> str:
     row = " & ".join(map(_escaped, cells))
-    # A bracket behind the end of a row would be read as the space between two rows.
+    # LaTeX would read a bracket after the end of a row as the space between two rows.
     return ("{}" if row.startswith("[") else "") + row + r" \\"
 
 

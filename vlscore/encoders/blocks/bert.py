@@ -1,17 +1,15 @@
-"""A linear map that is computed by oneDNN where MKL does not use the processor's units.
+"""BERT (Devlin et al., NAACL 2019) under the names that transformers gives its tensors.
 
-PyTorch multiplies matrices in float32 by Intel's MKL, which leaves the 512-bit units of other
-makers' processors idle: on an AMD EPYC it reaches 100 of the 230 Gflop/s that oneDNN, the library
-that PyTorch convolves with, reaches on one core. Both round as float32 does: either is as far from
-the product in float64 as the other, and from each other within 2e-6 of the largest value.
+The library's own model takes three seconds to import, most of the time of a short run. This is the
+encoder alone, without pooler, decoder or cache. Its numbers equal those of the library to the last
+digit if MKL computes both, which the tests compare. Sizes are written here and never come from a
+hub.
 
-BERT (Devlin et al., NAACL 2019) under the names that transformers gives its tensors.
-
-The library's own model takes three seconds to import, most of what a short run would need. This is
-the encoder alone, without pooler, decoder or cache; its numbers are those of the library to the
-last digit where MKL computes both, which the tests compare.
-
-BERT report towers, built from sizes written here and never from a hub.
+`Linear` is a linear map that oneDNN computes if MKL does not use the processor's units. PyTorch
+multiplies matrices in float32 by Intel's MKL, which leaves the 512-bit units of other makers'
+processors idle: on an AMD EPYC it reaches 100 Gflop/s on one core, and oneDNN, which PyTorch uses
+for convolutions, reaches 230. Both round as float32 does: each is as far from the product in
+float64 as the other, and they differ by at most 2e-6 of the largest value.
 """
 
 import platform
@@ -28,20 +26,20 @@ from vlscore.encoders.devices import of_weights_alone, processor_facts
 
 Model = TypeVar("Model", bound=nn.Module)
 
-# Rows are handed over in blocks: oneDNN keeps a program and a buffer for every number of rows that
-# it has met, a megabyte and more each.
+# Rows are multiplied in blocks: oneDNN stores a program and a buffer for every number of rows, a
+# megabyte and more each.
 _ROWS_A_THREAD = 256
 _MOST_ROWS = 4096
-# A block is filled up to a multiple of this, so that few numbers of rows occur.
+# A block is padded to a multiple of this, so that few numbers of rows occur.
 _MULTIPLE = 32
 
 
 class Linear(nn.Linear):
-    """nn.Linear, in half the time where `uses_onednn` holds and no gradient is wanted.
+    """nn.Linear, in half the time if `uses_onednn` holds and no gradient is needed.
 
-    A row's result is then the same whatever rows stand beside it. Weights in bfloat16 are
-    multiplied in bfloat16, whatever comes in. Under autocast the numbers are PyTorch's; the weights
-    become 16-bit ones once for all batches of `unchanging_weights`, not once for each.
+    A row's result then does not depend on the other rows. Weights in bfloat16 are multiplied in
+    bfloat16 for any input type. Under autocast the numbers are PyTorch's; the weights become 16-bit
+    once for all batches of `unchanging_weights`, not once for each.
     """
 
     def forward(self, input: Tensor) -> Tensor:
@@ -70,7 +68,7 @@ class Linear(nn.Linear):
         return found.view(*input.shape[:-1], self.out_features)
 
     def _product(self, rows: Tensor) -> Tensor:
-        # What torch.compile puts in the place of nn.Linear.
+        # Under torch.compile: the operation that replaces nn.Linear.
         found: Tensor = torch.ops.mkldnn._linear_pointwise(
             rows, self.weight, self.bias, "none", [], ""
         )
@@ -78,7 +76,7 @@ class Linear(nn.Linear):
 
 
 def by_onednn(model: Model) -> Model:
-    """Let the linear maps of a library's model be computed as `Linear` does; returns the model."""
+    """Replace the linear maps of a library's model by `Linear`; return the model."""
     for module in model.modules():
         if type(module) is nn.Linear:
             module.__class__ = Linear
@@ -86,7 +84,7 @@ def by_onednn(model: Model) -> Model:
 
 
 def in_bfloat16(model: Model) -> Model:
-    """Keep the weights of all `Linear` maps in bfloat16, and the rest as it is; returns the model.
+    """Convert the weights of all `Linear` maps to bfloat16, and nothing else; return the model.
 
     The numbers are those of PyTorch's autocast, which turns the same weights into bfloat16 again
     for every batch.
@@ -99,7 +97,7 @@ def in_bfloat16(model: Model) -> Model:
 
 @cache
 def uses_onednn() -> bool:
-    """Whether this processor has 512-bit units that MKL leaves idle, and PyTorch has oneDNN."""
+    """Return True if this processor has 512-bit units that MKL leaves idle, and oneDNN exists."""
     facts = processor_facts()
     return (
         platform.machine() in ("x86_64", "AMD64")
@@ -116,7 +114,7 @@ def _cast(layer: nn.Linear, half: torch.dtype) -> tuple[Tensor, Tensor | None]:
 
 
 def _is_autocast_alone(input: Tensor, weight: Tensor) -> bool:
-    """Autocast of float32 weights, nothing recorded."""
+    """Return True for autocast of float32 weights without gradients."""
     return (
         torch.is_autocast_enabled(input.device.type)
         and weight.dtype is torch.float32
@@ -125,7 +123,7 @@ def _is_autocast_alone(input: Tensor, weight: Tensor) -> bool:
 
 
 def _is_for_onednn(input: Tensor, weight: Tensor) -> bool:
-    """Plain float32 on a CPU, nothing recorded, compiled, cast or pretended."""
+    """Return True for float32 on a CPU without gradients, compilation, autocast or a subclass."""
     return (
         not torch.compiler.is_compiling()
         and uses_onednn()
@@ -144,14 +142,14 @@ _SPREAD = 0.02
 
 
 class Bert(nn.Module):
-    """Word pieces in, a vector for each of them out.
+    """BERT encoder: a vector for each word piece.
 
     Args:
         pieces: size of the vocabulary.
         hidden: width of the vectors.
-        layers, heads: of the transformer.
+        layers, heads: numbers of layers and of attention heads.
         inner: width between the two linear maps of a layer.
-        positions, segments: how many embeddings there are of each.
+        positions, segments: number of embeddings of each.
     """
 
     def __init__(
@@ -177,7 +175,7 @@ class Bert(nn.Module):
                 nn.init.zeros_(module.bias)
 
     def forward(self, ids: Tensor, mask: Tensor, positions: Tensor | None = None) -> Tensor:
-        """(n, L, hidden): what the last layer gives; the arguments are those of `states`."""
+        """Return the last layer's states (n, L, hidden); the arguments are those of `states`."""
         for state in self.states(ids, mask, positions):
             last = state
         return last
@@ -185,12 +183,12 @@ class Bert(nn.Module):
     def states(
         self, ids: Tensor, mask: Tensor, positions: Tensor | None = None
     ) -> Iterator[Tensor]:
-        """(n, L, hidden) of the embeddings, then of each layer.
+        """Return (n, L, hidden) of the embeddings, then of each layer.
 
         Args:
             ids: (n, L), the word pieces.
             mask: (n, L), not 0 at tokens, 0 at padding.
-            positions: (n, L), where each token stands; default: in their order.
+            positions: (n, L), position of each token; default: in their order.
         """
         attended = None
         if not bool(mask.all()):
@@ -225,11 +223,11 @@ class _Layer(nn.Module):
     def __init__(self, hidden: int, heads: int, inner: int) -> None:
         super().__init__()
         self.attention = nn.Module()
-        self.attention.self = _Attention(hidden, heads)
-        self.attention.output = _AddedUp(hidden, hidden)
+        self.attention.self = _BertAttention(hidden, heads)
+        self.attention.output = _ResidualOutput(hidden, hidden)
         self.intermediate = nn.Module()
         self.intermediate.dense = Linear(hidden, inner)
-        self.output = _AddedUp(inner, hidden)
+        self.output = _ResidualOutput(inner, hidden)
 
     def forward(self, state: Tensor, attended: Tensor | None) -> Tensor:
         seen = self.attention.output(self.attention.self(state, attended), state)  # type: ignore[operator]
@@ -238,7 +236,7 @@ class _Layer(nn.Module):
         return found
 
 
-class _Attention(nn.Module):
+class _BertAttention(nn.Module):
     def __init__(self, hidden: int, heads: int) -> None:
         super().__init__()
         self.heads = heads
@@ -257,8 +255,8 @@ class _Attention(nn.Module):
         return found.transpose(1, 2).flatten(-2)
 
 
-class _AddedUp(nn.Module):
-    """A linear map, added to what went into the part of the layer that it ends, normalised."""
+class _ResidualOutput(nn.Module):
+    """A linear map, added to the input of its part of the layer, then normalised."""
 
     def __init__(self, width: int, hidden: int) -> None:
         super().__init__()
@@ -287,7 +285,7 @@ def bert_base(vocabulary: int, *, layers: int = 12, segments: int = 2) -> Bert:
 
 
 def last_layer(bert: Bert, tokens: Tokens, positions: Tensor | None = None) -> Tensor:
-    """(n, L, hidden) float32: what the last layer gives at each token.
+    """Return the last layer's state at each token, (n, L, hidden) float32.
 
     Args:
         positions: (n, L), where each token stands; default: in their order.
@@ -297,7 +295,7 @@ def last_layer(bert: Bert, tokens: Tokens, positions: Tensor | None = None) -> T
 
 
 def all_layers(bert: Bert, tokens: Tokens, positions: Tensor | None = None) -> tuple[Tensor, ...]:
-    """(n, L, hidden) for the embedding layer and for each transformer layer after it.
+    """Return (n, L, hidden) for the embedding layer and for each transformer layer after it.
 
     Args:
         positions: as of `last_layer`.
@@ -307,12 +305,12 @@ def all_layers(bert: Bert, tokens: Tokens, positions: Tensor | None = None) -> t
 
 @torch.no_grad()
 def attention_of_first(bert: Bert, states: Tensor, mask: Tensor) -> Tensor:
-    """(n, L), what the first token attends to in the last layer, the mean over heads.
+    """Return the first token's attention in the last layer, (n, L), the mean over heads.
 
-    The model does not keep its attention; that of one token is quickly found again.
+    The model does not store its attention; that of one token is quick to compute again.
 
     Args:
-        states: (n, L, hidden), what enters the last layer.
+        states: (n, L, hidden), input of the last layer.
         mask: (n, L), 1 at tokens.
     """
     layers: Any = bert.encoder.layer

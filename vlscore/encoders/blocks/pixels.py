@@ -1,19 +1,15 @@
-"""OpenCV's area interpolation of large grey pictures: the same numbers in a quarter of the time.
+"""Pixels: image pipelines, and the authors' ways from a grey image or file to pixels.
 
-OpenCV adds up the pixels of a row one after the other. Here whole rows are added up first, which a
-processor does for many pixels at once; what is left then has as many rows as the result. The few
-pixels whose mean lies so near to the middle between two grey levels that rounding errors decide are
-computed once more, in OpenCV's own order.
+`LevelsPipeline` is a pipeline whose picture has 8 bits until its last step. So one byte a pixel is
+sent between processes, to the disk and to the device, and the last step (scaling, copying to three
+channels) runs on the device for a whole batch. `PadCropPipeline` is GLoRIA's, which LIMITR, MGCA
+and its ConVIRT also use.
 
-The authors' ways from a grey image, or a file, to the pixels their towers take.
-
-Image pipelines whose picture has 8 bits until its last step.
-
-What is decoded and resized is then small: one byte a pixel travels between processes, to the disk
-and to the device, and the last step (scaling, copying to three channels) is done there for a whole
-batch.
-
-The image pipeline of GLoRIA, which LIMITR, MGCA and its ConVIRT took over.
+`shrink_by_area` is OpenCV's area interpolation of large grey pictures: the same numbers in a
+quarter of the time. OpenCV adds up the pixels of a row one after the other. Here whole rows are
+added up first, which a processor does for many pixels at once. For a few pixels the mean lies so
+near to the middle between two grey levels that rounding errors decide; they are computed again in
+OpenCV's order.
 """
 
 import contextlib
@@ -37,20 +33,20 @@ if TYPE_CHECKING:
 
 Grey = NDArray[np.uint8]
 
-# A box of fewer rows costs OpenCV no more than this.
+# For a box of fewer rows OpenCV is as fast as this code.
 _FEWEST_ROWS = 4
 # OpenCV leaves out the edge of a box that covers less of a pixel than this.
 _LEAST_SHARE = 1e-3
-# In grey levels: several times what float32's rounding adds up to in the mean of a box.
+# In grey levels: several times the accumulated float32 rounding of a box's mean.
 _UNDECIDED = 1e-3
 
 
 def shrink_by_area(grey: Grey, width: int, height: int) -> Grey:
-    """`cv2.resize(grey, (width, height), interpolation=cv2.INTER_AREA)`, where it shrinks.
+    """Shrink as `cv2.resize(grey, (width, height), interpolation=cv2.INTER_AREA)`.
 
     Args:
         grey: (h, w) uint8.
-        width, height: of the result, no larger than w and h.
+        width, height: size of the result, no larger than w and h.
 
     Returns: (height, width) uint8. On x86-64 they are equal to OpenCV's to the last one; elsewhere
         OpenCV may round single pixels otherwise, by one level.
@@ -59,7 +55,7 @@ def shrink_by_area(grey: Grey, width: int, height: int) -> Grey:
 
     rows, columns = _boxes(grey.shape[0], height), _boxes(grey.shape[1], width)
     if min(rows.size, columns.size) < _FEWEST_ROWS or (rows.is_whole and columns.is_whole):
-        # For boxes of whole pixels OpenCV has a quick way of its own.
+        # For boxes of whole pixels OpenCV has a fast method.
         resized = cv2.resize(grey, (width, height), interpolation=cv2.INTER_AREA)
         return np.asarray(resized, dtype=np.uint8)
     low = np.empty((height, grey.shape[1]), dtype=np.float32)
@@ -78,13 +74,13 @@ def shrink_by_area(grey: Grey, width: int, height: int) -> Grey:
 
 @dataclass(frozen=True)
 class _Boxes:
-    """What each of n pixels of the result covers along one axis.
+    """Source pixels that each of n pixels of the result covers along one axis.
 
     Attributes:
-        size: how many pixels that are, a broken number.
-        starts, stops: (n,) those that are covered as a whole.
-        places: (n, k) all of them; the first and the last are covered in part.
-        weights: (n, k) float32, of `places` in the mean; 0 where there is no such pixel.
+        size: number of source pixels, a fraction.
+        starts, stops: (n,) bounds of the fully covered pixels.
+        places: (n, k) all covered pixels; the first and the last are covered in part.
+        weights: (n, k) float32, weights of `places` in the mean; 0 for unused positions.
     """
 
     size: float
@@ -99,7 +95,7 @@ class _Boxes:
 
 
 def _boxes(length: int, count: int) -> _Boxes:
-    """An axis cut into `count` boxes, with OpenCV's operations in its order.
+    """Cut an axis into `count` boxes, with OpenCV's operations in its order.
 
     They are those of computeResizeAreaTab in modules/imgproc/src/resize.cpp of OpenCV 4.10.
     """
@@ -127,7 +123,7 @@ def _boxes(length: int, count: int) -> _Boxes:
 def _as_opencv(
     grey: Grey, rows: _Boxes, columns: _Boxes, at_row: NDArray[np.intp], at_column: NDArray[np.intp]
 ) -> Grey:
-    """(m,) single pixels of the result, in ResizeArea_Invoker's order of float32 operations."""
+    """Compute m single pixels, in ResizeArea_Invoker's order of float32 operations."""
     across, down = columns.places[at_column], rows.places[at_row]
     boxes = grey[down[:, :, np.newaxis], across[:, np.newaxis, :]].astype(np.float32)
     means = np.zeros(len(boxes), dtype=np.float32)
@@ -139,7 +135,7 @@ def _as_opencv(
     return np.rint(means).astype(np.uint8)
 
 
-# Numbers in a square as long as a picture; as many as the largest radiographs have, twice.
+# Limit of pixels of a padded square: twice as many as the largest radiographs have.
 _LARGEST_SQUARE = 200_000_000
 
 IMAGENET_MEAN = (0.485, 0.456, 0.406)
@@ -147,14 +143,14 @@ IMAGENET_STD = (0.229, 0.224, 0.225)
 
 
 def too_elongated(height: int, width: int, name: str) -> UnreadableImage:
-    """The error for a strip of which a pipeline would make nothing, or gigabytes."""
+    """Return the error for an image so elongated that a pipeline cannot use it."""
     return UnreadableImage(
         f"{name}: {width}×{height} pixels are too elongated for a radiograph and its encoder"
     )
 
 
 def read_with_opencv(path: Path, *, colour: bool = False) -> Grey:
-    """cv2.imread: 8 bits whatever the file has; of 16 bits the upper 8 are kept.
+    """Read a file with cv2.imread: always 8 bits, of 16 bits the upper 8.
 
     Returns: (height, width), or (height, width, 3) in the order red, green, blue.
     Raises: UnreadableImage where OpenCV cannot read the file.
@@ -174,7 +170,7 @@ def read_with_opencv(path: Path, *, colour: bool = False) -> Grey:
 
 
 def read_with_pillow(path: Path) -> Image.Image:
-    """PIL.Image.open, with 16-bit grey values cut off at 255, as Pillow 13 converts them."""
+    """Open a file with Pillow; 16-bit grey values are clipped at 255, as in Pillow 13."""
     with open_with_pillow(path) as image:
         image.load()
     if image.mode.startswith("I"):
@@ -183,25 +179,25 @@ def read_with_pillow(path: Path) -> Image.Image:
 
 
 def to_unit_range(levels: "Tensor") -> "Tensor":
-    """uint8 levels -> float32 in [0, 1], as torchvision's ToTensor divides them."""
+    """Convert uint8 levels to float32 in [0, 1], as torchvision's ToTensor does."""
     return levels.float().div(255)
 
 
 def normalise(x: "Tensor", mean: tuple[float, ...], std: tuple[float, ...]) -> "Tensor":
-    """(..., c, h, w) -> (..., len(mean), h, w), rounded as torchvision's Normalize rounds."""
+    """Normalise (..., c, h, w) -> (..., len(mean), h, w), rounded as torchvision's Normalize."""
     offsets, scales = (x.new_tensor(v)[:, None, None] for v in (mean, std))
     return (x - offsets) / scales
 
 
 def centre_crop(grey: NDArray[np.uint8], side: int) -> NDArray[np.uint8]:
-    """The middle square, as torchvision's CenterCrop places it; the image must not be smaller."""
+    """Crop the middle square as torchvision's CenterCrop; the image must not be smaller."""
     height, width = grey.shape[:2]
     top, left = round((height - side) / 2), round((width - side) / 2)
     return grey[top : top + side, left : left + side]
 
 
 def read_deep(path: Path) -> NDArray[np.generic]:
-    """Stored values as skimage.io.imread gives them: all bits; DICOM without window or inversion.
+    """Read stored values as skimage.io.imread: all bits; DICOM without window or inversion.
 
     Raises: UnreadableImage where the file cannot be read.
     """
@@ -212,7 +208,7 @@ def read_deep(path: Path) -> NDArray[np.generic]:
 
 
 def is_dicom(path: Path) -> bool:
-    """Whether the file bears DICOM's mark."""
+    """Return True if the file has DICOM's magic bytes."""
     try:
         with path.open("rb") as file:
             return file.read(132)[128:] == b"DICM"
@@ -235,7 +231,7 @@ def _stored_dicom_values(path: Path) -> NDArray[np.generic]:
 
 @contextlib.contextmanager
 def open_with_pillow(path: Path) -> Iterator[Image.Image]:
-    """Pillow's image, open; raises UnreadableImage where Pillow cannot read it."""
+    """Open an image with Pillow. Raises: UnreadableImage if Pillow cannot read it."""
     try:
         with hushed(), Image.open(path) as image:
             yield image
@@ -247,7 +243,7 @@ def open_with_pillow(path: Path) -> Iterator[Image.Image]:
 
 
 def check_square(height: int, width: int, name: str) -> None:
-    """Refuse a strip of which a square would be made that takes gigabytes.
+    """Reject an image so elongated that padding it to a square would need gigabytes.
 
     Raises: UnreadableImage.
     """
@@ -256,9 +252,9 @@ def check_square(height: int, width: int, name: str) -> None:
 
 
 def padded_square(radiograph: Radiograph, side: int) -> "Tensor":
-    """Padded with black to a square, shrunk by area: (side, side) float32.
+    """Pad with black to a square and shrink by area: (side, side) float32.
 
-    Raises: UnreadableImage for a strip.
+    Raises: UnreadableImage for an image that is too elongated.
     """
     import cv2
     import torch
@@ -274,29 +270,29 @@ def padded_square(radiograph: Radiograph, side: int) -> "Tensor":
 
 
 def standardise(pixels: "Tensor") -> "Tensor":
-    """(..., height, width) -> the same of mean 0 and deviation 1; a constant image becomes 0."""
+    """Scale each (..., height, width) to mean 0 and standard deviation 1; constant images to 0."""
     mean = pixels.mean(dim=(-2, -1), keepdim=True)
     deviation = pixels.std(dim=(-2, -1), keepdim=True, correction=0)
     return (pixels - mean) / deviation.clamp(min=1e-4)
 
 
 class LevelsPipeline(ImagePipeline):
-    """Grey levels at the encoder's size, then pixels made of them."""
+    """A pipeline of two steps: grey levels at the encoder's size, then pixels."""
 
     stable_name = "vlscore.encoders.blocks.levels:LevelsPipeline"
     stored_type: ClassVar[Literal["uint8", "float32"]] = "uint8"
 
     @abstractmethod
     def levels(self, radiograph: Radiograph) -> Grey:
-        """One radiograph -> uint8 (channels, height, width), of one size for all."""
+        """Convert one radiograph to uint8 (channels, height, width), of one size for all."""
 
     @abstractmethod
     def levels_as_authors(self, path: Path) -> Grey:
-        """The same from a file, read exactly as the authors' code reads it."""
+        """Convert a file, read exactly as the authors' code reads it; else as `levels`."""
 
     @abstractmethod
     def from_stored(self, stored: "Tensor") -> "Tensor":
-        """uint8 (n, channels, height, width) -> float32 pixels (n, ...), on the same device."""
+        """Convert uint8 (n, channels, height, width) to float32 pixels, on the same device."""
 
     def __call__(self, radiograph: Radiograph) -> "Tensor":
         return self._pixels(self.levels(radiograph))
@@ -320,8 +316,8 @@ CROP = 224
 
 
 class PadCropPipeline(LevelsPipeline):
-    """Longest side to 256 by OpenCV's area interpolation, black padding to a square, the middle
-    224 pixels, grey levels to [-1, 1] in three equal channels."""
+    """Resize the longest side to 256 by OpenCV's area interpolation, pad with black to a square,
+    crop the middle 224 pixels, and scale to [-1, 1] in three equal channels."""
 
     stable_name = "vlscore.encoders.blocks.pad_crop:PadCropPipeline"
 
@@ -339,9 +335,9 @@ class PadCropPipeline(LevelsPipeline):
 
 
 def pad_to_square(grey: Grey, name: str = "image") -> Grey:
-    """(h, w) -> (256, 256): resized to fit, then padded with black evenly, the odd row last.
+    """Resize (h, w) to fit (256, 256), then pad with black evenly, the odd row last.
 
-    Raises: UnreadableImage where nothing would be left of the shorter side.
+    Raises: UnreadableImage if the shorter side would become 0.
 
     >>> pad_to_square(np.full((300, 100), 9, np.uint8)).any(axis=0).sum()
     np.int64(85)

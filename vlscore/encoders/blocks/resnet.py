@@ -19,12 +19,12 @@ _EXPANSION = 4
 
 
 class ResNet50(nn.Module):
-    """Pixels (n, 3, h, w) in, what `fc` makes of 2048 numbers an image out.
+    """ResNet-50: pixels (n, 3, h, w) -> 2048 numbers an image, passed through `fc`.
 
     The stride of a block is at its 3 by 3 convolution, as in torchvision ("version 1.5").
 
     Attributes:
-        fc: the classifier; nothing, unless the owner sets one.
+        fc: the classifier; the identity, unless the owner sets one.
     """
 
     def __init__(self) -> None:
@@ -74,10 +74,10 @@ class _Bottleneck(nn.Module):
 
 
 def _normalised(x: Tensor, convolution: nn.Conv2d, norm: nn.BatchNorm2d) -> Tensor:
-    """`norm(convolution(x))`, both at once where nothing is learned, on a CPU.
+    """Compute `norm(convolution(x))`, on a CPU without gradients in one step.
 
-    The normalisation only scales and shifts then, and its factors go into the filters. With the
-    channels of a pixel side by side in memory, the convolution itself is faster, too.
+    The normalisation then only scales and shifts, so its factors are multiplied into the filters.
+    With the channels of a pixel next to each other in memory, the convolution is faster, too.
     """
     mean, variance = norm.running_mean, norm.running_var
     if x.is_cuda or norm.training or torch.is_grad_enabled() or mean is None or variance is None:
@@ -94,7 +94,7 @@ def _normalised(x: Tensor, convolution: nn.Conv2d, norm: nn.BatchNorm2d) -> Tens
 
 
 def _folded(convolution: nn.Conv2d, norm: nn.BatchNorm2d) -> tuple[Tensor, Tensor]:
-    """Filters and shifts of a convolution that does its normalisation, too."""
+    """Return filters and shifts of a convolution that includes its normalisation."""
     mean, variance = norm.running_mean, norm.running_var
     assert mean is not None
     assert variance is not None
@@ -105,19 +105,19 @@ def _folded(convolution: nn.Conv2d, norm: nn.BatchNorm2d) -> tuple[Tensor, Tenso
 
 
 def _stage(width: int, inner: int, *, blocks: int, stride: int) -> nn.Sequential:
-    """Bottlenecks of one resolution, of which the first reads `width` channels and reduces."""
+    """Make the bottlenecks of one resolution; the first reads `width` channels and reduces."""
     first = _Bottleneck(width, inner, stride)
     rest = [_Bottleneck(inner * _EXPANSION, inner, 1) for _ in range(blocks - 1)]
     return nn.Sequential(first, *rest)
 
 
 def resnet50_trunk() -> ResNet50:
-    """A ResNet-50 without a classifier, its weights random."""
+    """Make a ResNet-50 without a classifier, with random weights."""
     return ResNet50()
 
 
 def feature_maps(trunk: ResNet50, pixels: Tensor) -> tuple[Tensor, Tensor]:
-    """(n, 3, h, w) -> layer 3's (n, 1024, h/16, w/16) and layer 4's (n, 2048, h/32, w/32)."""
+    """Return the maps of layer 3 (n, 1024, h/16, w/16) and layer 4 (n, 2048, h/32, w/32)."""
     x = trunk.maxpool(trunk.relu(_normalised(pixels, trunk.conv1, trunk.bn1)))
     middle = trunk.layer3(trunk.layer2(trunk.layer1(x)))
     return middle, trunk.layer4(middle)
@@ -134,5 +134,5 @@ def as_places(feature_map: Tensor) -> Tensor:
 
 
 def enlarge_to_299(pixels: Tensor) -> Tensor:
-    """What GLoRIA's image encoder, and those derived from it, do to 224-pixel input first."""
+    """Enlarge 224-pixel input, as GLoRIA's image encoder and its descendants do first."""
     return functional.interpolate(pixels, size=(299, 299), mode="bilinear", align_corners=True)

@@ -1,4 +1,4 @@
-"""Towers small enough to train on one CPU core in minutes, with vectors of places and of words."""
+"""Small towers that train on one CPU core in minutes, with vectors of places and of words."""
 
 from contextlib import nullcontext
 from itertools import pairwise
@@ -18,7 +18,7 @@ from vlscore.encoders.blocks.tokenizers import (
 )
 
 _PATCH = 4
-# Sentences of similar length share a pass, so that little of it is padding.
+# Sentences of similar length share a pass, to reduce padding.
 _LENGTHS = (0, 6, 9, 13, LONGEST_SENTENCE)
 # Keeps the variance of what a standardised layer and a ReLU make of unit variance at one
 # (Brock, De and Smith: Characterizing signal propagation, ICLR 2021, section 3).
@@ -28,7 +28,7 @@ _RELU_GAIN = 1.7139588594436646
 class StandardisedConvolution(nn.Conv2d):
     """A convolution whose filters have mean 0 and a variance that keeps signals at their size.
 
-    Scaled weight standardisation (Brock, De and Smith 2021): it steadies training as batch
+    Scaled weight standardisation (Brock, De and Smith 2021): it stabilises training as batch
     normalisation does, but an image's vector does not depend on its batch.
     """
 
@@ -42,7 +42,7 @@ class StandardisedConvolution(nn.Conv2d):
         numbers = self.weight[0].numel()
         scale = _RELU_GAIN * self.gain[:, None, None, None] * torch.rsqrt(variance * numbers + 1e-4)
         filters = (self.weight - mean) * scale
-        # The layout of the pictures; without it a quarter of the time goes into changing over.
+        # The pictures' memory layout; otherwise conversions take a quarter of the time.
         filters = filters.contiguous(memory_format=torch.channels_last)
         return functional.conv2d(x, filters, self.bias, self.stride, self.padding)
 
@@ -74,10 +74,10 @@ def _layer(channels_in: int, channels: int, stride: int) -> tuple[nn.Module, nn.
 
 
 class ImageHead(nn.Module):
-    """(n, channels, places, places) -> (n, width); keeps places apart, for sides and zones matter.
+    """(n, channels, places, places) -> (n, width); keeps places separate for sides and zones.
 
     Attributes:
-        squeeze: to few channels, so that all places together are not too many numbers.
+        squeeze: reduction to few channels, so that all places together have not too many numbers.
     """
 
     def __init__(self, channels: int, places: int, width: int, squeezed: int = 40) -> None:
@@ -91,9 +91,9 @@ class ImageHead(nn.Module):
 
 
 class Patches(nn.Module):
-    """(n, channels, places, places) -> (n, places² / 4, k): what is seen in each place, and where.
+    """(n, channels, places, places) -> (n, places² / 4, k): content and position of each place.
 
-    Places are joined two by two in both directions: losses that compare each word with each place
+    Places are merged two by two in both directions: losses that compare each word with each place
     take most of the time of a training as small as this.
     """
 
@@ -111,8 +111,8 @@ class Patches(nn.Module):
 class WordReader(nn.Module):
     """Token ids -> a state for each word, read in its sentence by a transformer of one layer.
 
-    A sentence's words do not see those of others: a report means what its sentences state, in any
-    order, and equal sentences of a batch are read once.
+    Words attend to words of their sentence alone: the order of sentences does not matter, and equal
+    sentences of a batch are read once.
     """
 
     def __init__(self, vocabulary: int, width: int, heads: int = 4) -> None:
@@ -122,7 +122,7 @@ class WordReader(nn.Module):
         nn.init.normal_(self.words.weight, std=0.5)
         nn.init.normal_(self.places.weight, std=0.2)
         with torch.no_grad():
-            # Words that training never shows say nothing rather than something at random.
+            # Words that never occur in training get zeros instead of random vectors.
             self.words.weight[: UNKNOWN + 1 + WordTokenizer.HASHED] = 0
         self.layer = nn.TransformerEncoderLayer(
             width,
@@ -136,7 +136,7 @@ class WordReader(nn.Module):
         self.norm = nn.LayerNorm(width)
 
     def forward(self, ids: Tensor) -> tuple[Tensor, Tensor]:
-        """Token ids (n, L) -> the states of all their N words (N, width), and whose they are (N,).
+        """Return the states of all N words (N, width) of token ids (n, L), and their reports (N,).
 
         Words come in the order of reports and of places in them; sentence ends are no words.
         """
@@ -169,12 +169,12 @@ class WordReader(nn.Module):
 
 
 def add_up(states: Tensor, owner: Tensor, reports: int) -> Tensor:
-    """(N, width) states of words -> (n, width), their sum for each report."""
+    """Sum states of words (N, width) for each report -> (n, width)."""
     return states.new_zeros(reports, states.shape[1]).index_add(0, owner, states)
 
 
 def sentences_of_words(ids: Tensor) -> tuple[Tensor, Tensor]:
-    """Token ids (n, L) -> the sentence of each of their N words (N,), the report of each sentence.
+    """Return the sentence of each word (N,) of token ids (n, L), and the report of each sentence.
 
     Words come in the order of `WordReader`.
     """
@@ -184,7 +184,7 @@ def sentences_of_words(ids: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def one_row_a_report(states: Tensor, owner: Tensor, reports: int) -> tuple[Tensor, Tensor]:
-    """(N, k) states of words -> (n, W, k) with zeros behind the last word, and which are words."""
+    """Arrange states of words (N, k) as (n, W, k), zeros after the last word, and their mask."""
     place = running_count(owner)
     longest = int(place.max()) + 1 if len(place) else 0
     words = states.new_zeros(reports, longest, states.shape[1])

@@ -1,12 +1,11 @@
-"""Configurations in json, read as data.
+"""Tokenizers: word pieces, tokenizer.json, CLIP's byte pairs, and words in sentences.
 
-BERT's word pieces over any vocabulary, the same under every version of transformers.
+* `WordPieceTokenizer` is BERT's over any vocabulary, the same under every version of transformers.
+* `JsonTokenizer` runs any tokenizer.json, without asking a library which code to use.
+* `ClipTokenizer` is CLIP's byte pair encoding, with the vocabulary that open_clip ships.
+* `WordTokenizer` gives words and sentence ends, for towers that read sentence by sentence.
 
-Any tokenizer that a tokenizer.json describes, run without asking a library which code to use.
-
-CLIP's byte pair encoding, from the vocabulary that open_clip ships.
-
-Reports as words and sentences: what towers that read sentence by sentence share.
+`read_json` and `refuse_code` read configurations as data.
 """
 
 import gzip
@@ -29,7 +28,7 @@ from vlscore.errors import IncompatibleCheckpoint, InvalidSetting, UnsafeCheckpo
 
 _LARGEST_FILE = 1 << 26
 _DEEPEST = 100
-# Settings by which these libraries are asked to run code, to fetch it, or to read another place.
+# Settings that make these libraries run code, download it, or read other files.
 _ASKS_FOR_CODE = frozenset(
     (
         "trust_remote_code",
@@ -49,10 +48,10 @@ _ASKS_FOR_CODE = frozenset(
 
 
 def read_json(path: Path, what: str) -> dict[str, Any]:
-    """A json object from a file.
+    """Read a json object from a file.
 
     Args:
-        what: what the file should be, for messages.
+        what: kind of file, for messages.
 
     Raises: IncompatibleCheckpoint.
     """
@@ -69,7 +68,7 @@ def read_json(path: Path, what: str) -> dict[str, Any]:
 
 
 def refuse_code(config: Any, source: str, *, depth: int = 0) -> None:
-    """Refuse a json object in which some setting, however deep, asks for code to be run.
+    """Refuse a json object in which some setting, at any depth, asks to run code.
 
     Raises: UnsafeCheckpoint.
     """
@@ -96,7 +95,7 @@ class WordPieceTokenizer:
 
     Equal to transformers' BertTokenizer(do_lower_case=True), which is also what the authors'
     code runs on the cased Bio_ClinicalBERT vocabulary. Special tokens written out in a text,
-    such as "[UNK]", are read as those tokens.
+    such as "[UNK]", become those tokens.
 
     Args:
         vocabulary: word piece -> id.
@@ -125,9 +124,9 @@ class WordPieceTokenizer:
         """Read vocab.txt or tokenizer.json.
 
         Args:
-            size: how many pieces there must be; default: any number.
+            size: required number of pieces; default: any number.
 
-        Raises: IncompatibleCheckpoint where there are others, or no special tokens.
+        Raises: IncompatibleCheckpoint for another number, or without special tokens.
         """
         vocabulary = _read_vocabulary(path)
         absent = [token for token in _SPECIAL if token not in vocabulary]
@@ -142,19 +141,19 @@ class WordPieceTokenizer:
 
     @cached_property
     def continues_word(self) -> Tensor:
-        """(vocabulary,) bool, True for the "##" pieces, which continue the word before."""
+        """Mask (vocabulary,) bool, True for "##" pieces, which continue the previous word."""
         flags = torch.zeros(len(self._vocabulary), dtype=torch.bool)
         flags[[i for piece, i in self._vocabulary.items() if piece.startswith("##")]] = True
         return flags
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
-        """The word pieces that the ids stand for."""
+        """Return the word pieces of the ids."""
         return [self._tokenizer.id_to_token(i) or "[UNK]" for i in ids]
 
     def __call__(
         self, texts: Sequence[str], *, max_tokens: int, pad_to: int | None = None
     ) -> Tokens:
-        """[CLS] pieces [SEP] for each text; a longer text loses its tail, and says so.
+        """Tokenize each text to [CLS] pieces [SEP]; a longer text loses its tail, which is flagged.
 
         Args:
             max_tokens: longest sequence, [CLS] and [SEP] included.
@@ -180,7 +179,7 @@ def _read_vocabulary(path: Path) -> dict[str, int]:
             text = path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise IncompatibleCheckpoint(f"{path} is no list of word pieces: {error}") from None
-        # Not splitlines(): a vocabulary may hold characters that it takes for line ends.
+        # Not splitlines(): it would split at further characters that a vocabulary may hold.
         lines = text.removesuffix("\n").split("\n")
         vocabulary = {piece: number for number, piece in enumerate(lines)}
         if len(vocabulary) < len(lines):
@@ -196,17 +195,17 @@ def _read_vocabulary(path: Path) -> dict[str, int]:
     return vocabulary
 
 
-# Beside the first, the others say which token pads and which one separates.
+# The first file describes the tokenizer, the others name its special tokens.
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json")
 _PADDING = ("[PAD]", "<pad>")
 
 
 class JsonTokenizer:
-    """A tokenizer of the hub as open_clip runs it: cleaned, cut, and padded to the context.
+    """A tokenizer of the hub as open_clip runs it: clean, cut, and pad to the context.
 
-    Equal to open_clip's HFTokenizer over the same file. That one lets the folder's settings choose
-    the class to run, and so may import code; here the file is data, and nothing else is read but
-    the names of the tokens that pad and separate.
+    Equal to open_clip's HFTokenizer over the same file. In HFTokenizer the folder's settings choose
+    the class to run, and so may import code. Here the file is data, and of other files only the
+    names of the padding and separating tokens are read.
 
     Args:
         path: tokenizer.json.
@@ -250,7 +249,7 @@ class JsonTokenizer:
         ).hexdigest()
 
     def __call__(self, texts: Sequence[str]) -> Tokens:
-        """n texts -> (n, context) ids; a longer text loses its tail, and says so."""
+        """Tokenize n texts -> (n, context) ids; a longer text loses its tail, which is flagged."""
         ids = torch.full((len(texts), self.context), self.pad, dtype=torch.long)
         mask = torch.zeros_like(ids)
         full_lengths = torch.zeros(len(texts), dtype=torch.long)
@@ -270,7 +269,7 @@ class JsonTokenizer:
 
 
 def _companions(folder: Path) -> dict[str, str]:
-    """The special tokens that the files beside tokenizer.json name."""
+    """Return the special tokens named in the other files of tokenizer.json's folder."""
     tokens: dict[str, str] = {}
     for name in TOKENIZER_FILES[1:]:
         if not (folder / name).is_file():
@@ -287,7 +286,7 @@ def _companions(folder: Path) -> dict[str, str]:
 
 CONTEXT = 77
 _LARGEST_MERGES = 1 << 26
-# How many lines of the list are used.
+# Number of lines of the list that are used.
 _MERGES = 49152 - 256 - 2 + 1
 
 
@@ -297,9 +296,9 @@ class ClipTokenizer:
     Args:
         vocabulary: a gzipped list of merges; default: CLIP's own.
         context: longest sequence, start and end tokens included.
-        options: of open_clip's SimpleTokenizer: clean.
+        options: options of open_clip's SimpleTokenizer: clean.
 
-    Raises: InvalidSetting, WeightsNotFound, IncompatibleCheckpoint where `vocabulary` is none.
+    Raises: InvalidSetting, WeightsNotFound, IncompatibleCheckpoint for an unusable `vocabulary`.
     """
 
     pad = 0
@@ -324,19 +323,19 @@ class ClipTokenizer:
         ).hexdigest()
 
     def __call__(self, texts: Sequence[str]) -> Tokens:
-        """Start, pieces, end for each text; a longer text loses its tail, and says so."""
+        """Tokenize each text to start, pieces, end; the tail of a longer one is cut and flagged."""
         start, end = self._bpe.sot_token_id, self._bpe.eot_token_id
         rows = [[start, *self._bpe.encode(_valid(text)), end] for text in texts]
         return Tokens.padded(rows, max_tokens=self.context, pad=self.pad, pad_to=self.context)
 
 
 def whole_context(ids: Tensor, context: int, pad: int = 0) -> Tensor:
-    """(n, L) -> (n, context): CLIP's text towers take no shorter sequence."""
+    """Pad (n, L) -> (n, context), because CLIP's text towers take no shorter sequence."""
     return nn_pad(ids, (0, context - ids.shape[1]), value=pad)
 
 
 def _check_merges(path: Path) -> None:
-    """Read a list of merges as far as is sensible: a small file can unpack to any size."""
+    """Check a list of merges up to a limit, because a small file can unpack to any size."""
     if not path.is_file():
         raise WeightsNotFound(f"{path}: no such vocabulary file")
     try:
@@ -352,7 +351,7 @@ def _check_merges(path: Path) -> None:
 
 
 def _valid(text: str) -> str:
-    # A lone surrogate cannot be encoded in UTF-8, whose bytes the pieces are made of.
+    # A lone surrogate cannot be encoded in UTF-8, and pieces consist of UTF-8 bytes.
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
@@ -365,10 +364,10 @@ _STOPS = frozenset(".;!?\n")
 
 
 class WordTokenizer:
-    """Words and sentence ends to ids; words it does not know share hashed ids.
+    """Tokenizer of words and sentence ends; unknown words share hashed ids.
 
     Attributes:
-        HASHED: how many ids such words share; they come behind those of PAD, STOP and UNKNOWN.
+        HASHED: number of ids that unknown words share; they follow PAD, STOP and UNKNOWN.
     """
 
     HASHED: ClassVar[int] = 256
@@ -380,7 +379,7 @@ class WordTokenizer:
         self.size = first + len(words)
 
     def ids_of(self, report: str) -> list[int]:
-        """Token ids; a report without words has one sentence end."""
+        """Return token ids; a report without words has one sentence end."""
         return [self._id_of(token) for token in _WORD.findall(report.lower())] or [STOP]
 
     def _id_of(self, token: str) -> int:
@@ -406,12 +405,12 @@ class WordTokenizer:
 
 
 def pretokenize(report: str) -> list[str]:
-    """The words and sentence ends that a vocabulary is made from."""
+    """Split a report into words and sentence ends, from which a vocabulary is made."""
     return _WORD.findall(report.lower())
 
 
 def vocabulary_of(reports: Sequence[str], *, at_least: int = 1) -> list[str]:
-    """The words that stand at least so often in these reports, sorted.
+    """Return the words that occur at least so often in these reports, sorted.
 
     >>> vocabulary_of(["No effusion. No edema!", "[UNK] effusion"])
     ['edema', 'effusion', 'no']
@@ -425,7 +424,7 @@ def vocabulary_of(reports: Sequence[str], *, at_least: int = 1) -> list[str]:
 
 
 def read_vocabulary(path: Path) -> list[str]:
-    """The words of a vocabulary.json. Raises IncompatibleCheckpoint."""
+    """Read the words of a vocabulary.json. Raises: IncompatibleCheckpoint."""
     try:
         words = json.loads(path.read_text(encoding="utf-8"))
         if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
@@ -439,9 +438,9 @@ def read_vocabulary(path: Path) -> list[str]:
 
 
 def split_sentences(ids: Tensor) -> tuple[Tensor, Tensor]:
-    """Token ids (n, L) -> one row a sentence (m, longest) and the report each belongs to (m,).
+    """Split token ids (n, L) into one row a sentence (m, longest), and its report (m,).
 
-    A sentence of more than 48 words is read in pieces of 48.
+    A sentence of more than 48 words is cut into pieces of 48.
     """
     is_word = (ids != PAD) & (ids != STOP)
     number = torch.cumsum(ids == STOP, dim=1)
@@ -460,7 +459,7 @@ def split_sentences(ids: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def running_count(key: Tensor) -> Tensor:
-    """For sorted keys, how many equal ones came before."""
+    """Count, for each of sorted keys, the equal ones before it."""
     position = torch.arange(len(key), device=key.device)
     starts = torch.ones_like(key, dtype=torch.bool)
     starts[1:] = key[1:] != key[:-1]

@@ -1,1 +1,1 @@
-"""One file a published model."""
+"""Published models: one file for each."""

@@ -1,6 +1,6 @@
-"""BioViL-T's transformer over the places of a current and a previous image.
+"""BioViL (Boecking et al., ECCV 2022) and BioViL-T (Bannur et al., CVPR 2023).
 
-BioViL (Boecking et al., ECCV 2022) and BioViL-T (Bannur et al., CVPR 2023).
+BioViL-T has a transformer over the places of a current and a previous image (`TemporalPooler`).
 """
 
 import math
@@ -37,7 +37,7 @@ _TEMPERATURE = 10_000
 
 
 class TemporalPooler(nn.Module):
-    """What changed, at each place, between two images (Bannur et al. 2023, section 3.1).
+    """Change at each place between two images (Bannur et al. 2023, section 3.1).
 
     Args:
         width: channels of both feature maps.
@@ -45,12 +45,12 @@ class TemporalPooler(nn.Module):
 
     def __init__(self, width: int) -> None:
         super().__init__()
-        self.blocks = nn.ModuleList(_Block(width) for _ in range(_BLOCKS))
+        self.blocks = nn.ModuleList(_TransformerBlock(width) for _ in range(_BLOCKS))
         self.norm_post = nn.LayerNorm(width, eps=_EPSILON)
         self.type_embed = nn.Parameter(torch.zeros(2, 1, width))
 
     def forward(self, current: Tensor, previous: Tensor) -> Tensor:
-        """(n, width, h, w) twice -> (n, width, h, w)."""
+        """Compare feature maps (n, width, h, w) twice -> (n, width, h, w)."""
         _, width, height, columns = current.shape
         tokens = torch.cat([_as_tokens(current), _as_tokens(previous)], dim=1)
         places = sine_positions(height, columns, width).to(tokens)
@@ -62,7 +62,7 @@ class TemporalPooler(nn.Module):
         return found
 
 
-class _Attention(nn.Module):
+class _TokenAttention(nn.Module):
     def __init__(self, width: int) -> None:
         super().__init__()
         self.proj_q, self.proj_k, self.proj_v = (
@@ -91,11 +91,11 @@ class _Mlp(nn.Module):
         return found
 
 
-class _Block(nn.Module):
+class _TransformerBlock(nn.Module):
     def __init__(self, width: int) -> None:
         super().__init__()
         self.norm1 = nn.LayerNorm(width, eps=_EPSILON)
-        self.attn = _Attention(width)
+        self.attn = _TokenAttention(width)
         self.norm2 = nn.LayerNorm(width, eps=_EPSILON)
         self.mlp = _Mlp(width)
 
@@ -107,7 +107,7 @@ class _Block(nn.Module):
 
 
 def sine_positions(height: int, width: int, channels: int) -> Tensor:
-    """(height * width, channels): DETR's sine embedding of places, rows in the first half."""
+    """Return DETR's sine embedding of places (height * width, channels), rows first."""
     half = channels // 2
     powers = _TEMPERATURE ** (2 * torch.div(torch.arange(half), 2, rounding_mode="floor") / half)
     rows = _waves(height, powers)[:, None].expand(-1, width, -1)
@@ -134,11 +134,11 @@ _LONGEST = 1000 * _RESIZED
 
 
 class ResizeCropPipeline(LevelsPipeline):
-    """Grey levels stretched from the image's minimum to its maximum, shorter side to 512, the
-    middle square, [0, 1] in three equal channels.
+    """Stretch grey levels from the image's minimum to its maximum, resize the shorter side to 512,
+    crop the middle square, and scale to [0, 1] in three equal channels.
 
     Args:
-        side: of the middle square.
+        side: side of the middle square in pixels.
     """
 
     stable_name = "vlscore.encoders.biovil:ResizeCropPipeline"
@@ -165,7 +165,7 @@ class ResizeCropPipeline(LevelsPipeline):
 
 
 def stretch(stored: NDArray[np.generic]) -> NDArray[np.uint8]:
-    """Minimum to maximum -> 0 to 255, truncated; a constant image is black.
+    """Map minimum to maximum to 0 to 255, truncated; a constant image becomes black.
 
     >>> stretch(np.array([[100, 200], [300, 300]])).tolist()
     [[0, 127], [255, 255]]
@@ -180,7 +180,7 @@ def stretch(stored: NDArray[np.generic]) -> NDArray[np.uint8]:
 
 
 class Projector(nn.Module):
-    """Projects every place of a feature map to the joint space."""
+    """Projection of every place of a feature map to the joint space."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -210,7 +210,7 @@ class Backbone(nn.Module):
 
 
 class TemporalBackbone(nn.Module):
-    """ResNet-50's last feature map, reduced, beside what changed since the previous image."""
+    """ResNet-50's last feature map, reduced, joined with the change since the previous image."""
 
     width = 2 * _TEMPORAL_WIDTH
 
@@ -234,8 +234,8 @@ class TemporalBackbone(nn.Module):
         return found
 
 
-class ImageTower(nn.Module):
-    """Every place is projected first; the mean over places is the global vector."""
+class BiovilImageTower(nn.Module):
+    """Image tower: every place is projected, and their mean is the global vector."""
 
     def __init__(self, backbone: "Backbone | TemporalBackbone") -> None:
         super().__init__()
@@ -251,7 +251,7 @@ class ImageTower(nn.Module):
 
 
 class ReportHead(nn.Module):
-    """Projects the state of [CLS] to the joint space."""
+    """Projection of the state of [CLS] to the joint space."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -265,7 +265,7 @@ class ReportHead(nn.Module):
         return found
 
 
-class ReportTower(nn.Module):
+class BiovilReportTower(nn.Module):
     """CXR-BERT and its projection of [CLS]."""
 
     def __init__(self) -> None:
@@ -296,8 +296,8 @@ class BiovilEncoder(PublishedEncoder):
     def __init__(self, tokenizer: WordPieceTokenizer, variant: str | None = None) -> None:
         super().__init__(tokenizer, variant)
         self.image_pipeline = ResizeCropPipeline(self.card.image_size)
-        self.image_tower = ImageTower(self.backbone())
-        self.report_tower = ReportTower()
+        self.image_tower = BiovilImageTower(self.backbone())
+        self.report_tower = BiovilReportTower()
 
     def tokenize(self, reports: Sequence[str]) -> Tokens:
         found: Tokens = self.tokenizer([r.rstrip("!?.") for r in reports], max_tokens=MAX_TOKENS)
@@ -310,7 +310,7 @@ class BiovilEncoder(PublishedEncoder):
         return functional.normalize(self.report_tower(tokens).float(), dim=-1)
 
     def image_features(self, pixels: Tensor) -> ImageFeatures:
-        """As `embed_images`, and the places of which it is the mean; words have no vectors here.
+        """Return `embed_images` and the places of which it is the mean; words have no vectors.
 
         The authors publish a projection of [CLS] alone.
         """
@@ -319,17 +319,17 @@ class BiovilEncoder(PublishedEncoder):
         return ImageFeatures(vectors, as_places(patches))
 
     def embed_patches(self, pixels: Tensor) -> Tensor:
-        """(n, 3, h, w) -> (n, 128, h/32, w/32), one vector for each place, not normalised."""
+        """Embed each place (n, 3, h, w) -> (n, 128, h/32, w/32), not normalised."""
         return self.image_tower.embed_patches(pixels)
 
 
 class BiovilTEncoder(BiovilEncoder):
-    """BioViL-T: as BioViL, and the image tower may see the patient's previous image too."""
+    """BioViL-T: as BioViL, but the image tower may also take the patient's previous image."""
 
     stable_name = "vlscore.encoders.biovil:BiovilTEncoder"
     name = "biovil-t"
     backbone = TemporalBackbone
 
     def embed_images_with_previous(self, pixels: Tensor, previous: Tensor) -> Tensor:
-        """(n, 3, 448, 448) twice, current and previous -> (n, 128), unit length."""
+        """Embed current and previous images, each (n, 3, 448, 448) -> (n, 128), unit length."""
         return functional.normalize(self.image_tower(pixels, previous).float(), dim=-1)

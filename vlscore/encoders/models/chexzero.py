@@ -24,7 +24,7 @@ _MEAN, _STD = 101.48761, 83.43944
 
 
 class CanvasPipeline(LevelsPipeline):
-    """Longest side to 320 (Lanczos), centred on black, then to 224 bicubically.
+    """Resize the longest side to 320 (Lanczos), centre on black, then resize to 224 bicubically.
 
     The second step does not smooth before it samples, as in the torchvision of that time.
     """
@@ -52,7 +52,7 @@ class CanvasPipeline(LevelsPipeline):
 
     @staticmethod
     def canvas(image: Image.Image, name: str = "image") -> NDArray[np.uint8]:
-        """(320, 320) grey levels: what the authors store before training."""
+        """Return the (320, 320) grey levels that the authors store before training."""
         ratio = _CANVAS / max(image.size)
         width, height = (int(length * ratio) for length in image.size)
         if not width or not height:
@@ -84,7 +84,7 @@ class ChexzeroEncoder(PublishedEncoder):
 
     @classmethod
     def read_tokenizer(cls, given: str | Path | None, checkpoint: Path) -> ClipTokenizer:
-        """CLIP's, which open_clip ships, or that of a gzipped list of merges."""
+        """Read CLIP's tokenizer, which open_clip ships, or that of a gzipped list of merges."""
         return ClipTokenizer(None if given is None else Path(given))
 
     def tokenize(self, reports: Sequence[str]) -> Tokens:

@@ -41,7 +41,7 @@ class StretchPipeline(LevelsPipeline):
     stable_name = "vlscore.encoders.convirt:StretchPipeline"
 
     def levels(self, radiograph: Radiograph) -> Grey:
-        # Three equal channels would be resized to three equal channels.
+        # One channel is enough: three equal channels would stay equal.
         return self._resized(Image.fromarray(radiograph.to_uint8()))[np.newaxis]
 
     def levels_as_authors(self, path: Path) -> Grey:

@@ -1,7 +1,4 @@
-"""The towers that GLoRIA introduced and LIMITR kept.
-
-GLoRIA (Huang, Shen, Lungren and Yeung, ICCV 2021).
-"""
+"""GLoRIA (Huang, Shen, Lungren and Yeung, ICCV 2021), and the towers that LIMITR shares with it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -36,7 +33,7 @@ _LAYERS = 4
 
 
 @dataclass(frozen=True)
-class Words:
+class WordEmbeddings:
     """Local embeddings of reports.
 
     Attributes:
@@ -52,7 +49,7 @@ class LastFourLayers(nn.Module):
     """Bio_ClinicalBERT whose report vector sums the last four layers.
 
     The authors add up the pieces of each word, average the words over all 97 positions, padding
-    included, and add the four layers. As words are sums of pieces, that is the sum over all
+    included, and add the four layers. Words are sums of pieces, so the result is the sum over all
     tokens divided by 97: it grows with the report's length.
     """
 
@@ -68,10 +65,10 @@ class LastFourLayers(nn.Module):
         """(n, 768) float32."""
         return pool_report(self.last_layers(tokens), tokens.mask)
 
-    def embed_words(self, tokens: Tokens, tokenizer: WordPieceTokenizer) -> Words:
-        """Each word's embedding: the sum over its pieces and over the last four layers."""
+    def embed_words(self, tokens: Tokens, tokenizer: WordPieceTokenizer) -> WordEmbeddings:
+        """Embed each word: the sum over its pieces and over the last four layers."""
         states = torch.stack([layer.float() for layer in self.last_layers(tokens)]).sum(dim=0)
-        return Words(
+        return WordEmbeddings(
             add_up_words(states, tokens, tokenizer.continues_word),
             [_words(tokenizer.pieces(row[:n])) for row, n in _rows(tokens)],
         )
@@ -116,7 +113,7 @@ class EnlargedResNet(nn.Module):
 
 
 def pool_report(layers: Sequence[Tensor], mask: Tensor) -> Tensor:
-    """The sum over a report's tokens and over layers, divided by 97 whatever its length.
+    """Sum over a report's tokens and over layers, divided by 97 for every length.
 
     Args:
         layers: (n, L, d) each.
@@ -144,7 +141,7 @@ def add_up_words(states: Tensor, tokens: Tokens, continues_word: Tensor) -> Tens
 
 
 def words_of(states: Tensor, tokens: Tokens, continues_word: Tensor) -> tuple[Tensor, Tensor]:
-    """`add_up_words`, as wide as the longest report has words; and (n, W) bool where there is one.
+    """Return `add_up_words` trimmed to the most words of a report, and a mask (n, W) of words.
 
     Args: as of `add_up_words`.
     """
@@ -206,6 +203,6 @@ class GloriaEncoder(PublishedEncoder):
         """(n, 3, 224, 224) -> (n, 768, 19, 19), one vector for each place."""
         return self.img_encoder.embed_patches(pixels)
 
-    def embed_words(self, tokens: Tokens) -> Words:
+    def embed_words(self, tokens: Tokens) -> WordEmbeddings:
         """One vector for each word of each report, in the space of `embed_patches`."""
         return self.text_encoder.embed_words(tokens, self.tokenizer)

@@ -1,11 +1,10 @@
-"""One space for image and report embeddings, fitted to the pairs of a table.
+"""Shared space: any encoder with its image and report embeddings in one fitted space.
 
-Contrastive training asks only that an image lie nearer to its own report than to others; it leaves
-the two modalities apart (Liang et al. 2022, "Mind the gap", NeurIPS), spread out unequally, and a
-few directions of the reports much longer than the rest. Distances between an image and a report
-feel all three.
-
-Any encoder, its images and reports in a space that both share.
+Contrastive training asks only that an image lie nearer to its own report than to others. It leaves
+the two modalities apart (Liang et al. 2022, "Mind the gap", NeurIPS), with different spreads, and a
+few directions of the reports are much longer than the rest. All three change distances between an
+image and a report. `SharedSpace` is fitted to the pairs of a table, and `InSharedSpace` is an
+encoder that uses it.
 """
 
 from collections.abc import Sequence
@@ -30,13 +29,13 @@ _FEWEST = 20
 
 @dataclass(frozen=True, eq=False)
 class SharedSpace:
-    """Both modalities about their means, in one scale, the reports' directions evened out.
+    """A map of both modalities to mean 0 and one scale, with the reports' directions evened out.
 
     x -> (x - mean) W for a report, s (x - mean) W for an image, each with its modality's mean;
     s makes both spread equally; W = (S + ridge · mean eigenvalue of S)^(-1/2), S the covariance of
-    the reports. A report that repeats what most reports state then lies near the origin, and
-    seldom findings count as much as common ones. Distances and similarities are taken in the new
-    space as in the old; norms and C are other ones.
+    the reports. A report with common findings alone then lies near the origin, and rare findings
+    count as much as common ones. Distances and similarities are defined as before; norms and C
+    change.
 
     Attributes:
         image_mean, report_mean: (d,) float64.
@@ -51,12 +50,12 @@ class SharedSpace:
 
     @classmethod
     def fit(cls, images: ArrayLike, reports: ArrayLike, *, ridge: float = 1.0) -> "SharedSpace":
-        """Fit to the images and the references of a table; no candidate and no rating is looked at.
+        """Fit to the images and the references of a table; candidates and ratings are not used.
 
         Args:
-            images, reports: (n, d) and (m, d), of the same studies or not; some hundred each.
-            ridge: how little directions are evened out: 0 makes them all equal, noise as well;
-                `inf` leaves them as they are.
+            images, reports: (n, d) and (m, d), of the same studies or others; some hundred each.
+            ridge: strength of the regularization: 0 makes all directions equal, noise as well;
+                `inf` does not change them.
 
         Raises: InvalidSetting where there are fewer than 20 of either, where they do not vary, or
             for a ridge below 0.
@@ -83,11 +82,11 @@ class SharedSpace:
         )
 
     def images(self, x: ArrayLike) -> Tensor:
-        """(n, d) float64: image embeddings in the shared space."""
+        """Map image embeddings to the shared space, (n, d) float64."""
         return self.scale * (as_rows(x).double() - self.image_mean) @ self.matrix
 
     def reports(self, x: ArrayLike) -> Tensor:
-        """(n, d) float64: embeddings of candidates or references in the shared space."""
+        """Map embeddings of candidates or references to the shared space, (n, d) float64."""
         return (as_rows(x).double() - self.report_mean) @ self.matrix
 
 
@@ -96,7 +95,7 @@ def _whitening(covariance: Tensor, ridge: float) -> Tensor:
         return torch.eye(len(covariance), dtype=covariance.dtype, device=covariance.device)
     eigenvalues, vectors = torch.linalg.eigh(covariance)
     mean = eigenvalues.mean()
-    # What rounding left of directions that no report takes must not be blown up.
+    # Rounding errors in directions without any report must not be amplified.
     floor = torch.finfo(covariance.dtype).eps * len(covariance) * eigenvalues[-1]
     kept = eigenvalues > floor if ridge == 0 else torch.ones_like(eigenvalues, dtype=torch.bool)
     lengths = torch.where(kept, eigenvalues.clamp(min=0) + ridge * mean, 1)
@@ -106,22 +105,22 @@ def _whitening(covariance: Tensor, ridge: float) -> Tensor:
 
 SPACE, CARD = "space.safetensors", "card.json"
 _TENSORS = ("image_mean", "report_mean", "image_matrix", "report_matrix")
-# What the card of a saved space says of the encoder below.
+# Facts about the inner encoder in the card of a saved space.
 _NAMES = ("below", "below_weights", "below_tokenizer", "below_checksum")
-# How users take an encoder below that is not registered.
+# Advice for an inner encoder that is not registered.
 _BY_HAND = "Python: InSharedSpace(load_encoder(NAME), space) takes any encoder"
 
 
 class InSharedSpace(JointEncoder):
     """An encoder whose embeddings lie in a `vlscore.similarity.SharedSpace`.
 
-    It goes wherever a loaded encoder goes: to `Scorer`, `evaluate`, `StudyEmbedder`, an index; and,
-    once saved, to every command, as --encoder vlscore.encoders.in_space:InSharedSpace --weights
-    FOLDER. It has a checksum and, measured anew, a C of its own. It has no lateral tower.
+    It can be used as any loaded encoder: in `Scorer`, `evaluate`, `StudyEmbedder`, an index; and,
+    once saved, in every command, as --encoder vlscore.encoders.in_space:InSharedSpace --weights
+    FOLDER. It has its own checksum, and its own C, which must be measured. It has no lateral tower.
 
     Args:
-        encoder: is shared, not changed.
-        space: as `SharedSpace.fit` made it of the encoder's own embeddings.
+        encoder: the inner encoder, which is shared and not changed.
+        space: space that `SharedSpace.fit` fitted to the encoder's own embeddings.
     """
 
     stable_name = "vlscore.encoders.in_space:InSharedSpace"
@@ -168,7 +167,7 @@ class InSharedSpace(JointEncoder):
 
     @property
     def tokenizer(self) -> Any:
-        """The encoder's own, where it has one."""
+        """Tokenizer of the inner encoder, if it has one."""
         return getattr(self.encoder, "tokenizer", None)
 
     def tokenize(self, reports: Sequence[str]) -> Tokens:
@@ -189,10 +188,10 @@ class InSharedSpace(JointEncoder):
         weights: str | Path | None = None,
         tokenizer: str | Path | None = None,
     ) -> None:
-        """Write the space, and where the encoder below is to be found.
+        """Write the space, and how to load the inner encoder.
 
-        Args: weights, tokenizer: what `load_encoder` is to be given for the encoder below; its own
-            weights are not copied.
+        Args: weights, tokenizer: arguments of `load_encoder` for the inner encoder; its weights
+            are not copied.
         """
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
@@ -209,10 +208,10 @@ class InSharedSpace(JointEncoder):
     def load(
         cls, weights: str | Path | None = None, tokenizer: str | Path | None = None
     ) -> "InSharedSpace":
-        """Read a folder that `save` wrote, and load the encoder below.
+        """Read a folder that `save` wrote, and load the inner encoder.
 
-        Raises: WeightsNotFound; IncompatibleCheckpoint where the folder is damaged, or the encoder
-            below is no longer the one that the space was fitted to; the errors of `load_encoder`.
+        Raises: WeightsNotFound; IncompatibleCheckpoint if the folder is damaged, or the inner
+            encoder is not the one that the space was fitted to; the errors of `load_encoder`.
         """
         folder = Path(weights) if weights is not None else Path()
         if weights is None or not (folder / SPACE).is_file():

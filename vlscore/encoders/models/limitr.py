@@ -10,15 +10,15 @@ from vlscore.data import clean_limitr
 from vlscore.encoders.base import ImageFeatures, ReportFeatures, Tokens
 from vlscore.encoders.blocks.pixels import PadCropPipeline
 from vlscore.encoders.blocks.tokenizers import WordPieceTokenizer
-from vlscore.encoders.models.gloria import POSITIONS, EnlargedResNet, LastFourLayers, Words
+from vlscore.encoders.models.gloria import POSITIONS, EnlargedResNet, LastFourLayers, WordEmbeddings
 from vlscore.encoders.published import Part, PublishedEncoder
 
 
 class LimitrEncoder(PublishedEncoder):
     """Frontal and lateral image towers and a report tower, 768 dimensions, not normalised.
 
-    A study with both views is the mean of the two image embeddings; where the lateral is missing,
-    a zero vector stands for it, so that the mean is half the frontal embedding.
+    A study with both views is the mean of the two image embeddings. A missing lateral view counts
+    as a zero vector, so the mean is half the frontal embedding.
     """
 
     stable_name = "vlscore.encoders.limitr:LimitrEncoder"
@@ -69,15 +69,15 @@ class LimitrEncoder(PublishedEncoder):
     def study_features(
         self, frontal: Tensor, lateral: Tensor, has_lateral: Tensor
     ) -> ImageFeatures:
-        """What training on both views looks at: the mean of the two vectors, the places of both.
+        """Return features for training on both views: the mean of the two vectors, and all places.
 
         Args:
             frontal: (n, 3, 224, 224).
             lateral: (m, 3, 224, 224), of the studies that have one, in their order.
             has_lateral: (n,) bool, m of them True.
 
-        Returns: (n, 768), half the frontal vector where there is no lateral; and (n, 722, 768),
-            the lateral's places after the frontal's.
+        Returns: (n, 768), half the frontal vector without a lateral view; and (n, 722, 768), the
+            lateral's places after the frontal's.
         """
         front = self.img_encoder_f.features(frontal)
         assert front.patches is not None
@@ -96,9 +96,9 @@ class LimitrEncoder(PublishedEncoder):
         )
 
     def embed_patches(self, pixels: Tensor) -> Tensor:
-        """Frontal views (n, 3, 224, 224) -> (n, 768, 19, 19), one vector for each place."""
+        """Embed places of frontal views (n, 3, 224, 224) -> (n, 768, 19, 19)."""
         return self.img_encoder_f.embed_patches(pixels)
 
-    def embed_words(self, tokens: Tokens) -> Words:
-        """One vector for each word of each report, in the space of `embed_patches`."""
+    def embed_words(self, tokens: Tokens) -> WordEmbeddings:
+        """Embed each word of each report, in the space of `embed_patches`."""
         return self.text_encoder.embed_words(tokens, self.tokenizer)

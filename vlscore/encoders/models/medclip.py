@@ -1,6 +1,6 @@
-"""Swin-T (Liu et al. 2021): timm's model with the tensors of a transformers checkpoint.
+"""MedCLIP (Wang, Wu, Agarwal and Sun, EMNLP 2022), with ResNet-50 and with Swin-T.
 
-MedCLIP (Wang, Wu, Agarwal and Sun, EMNLP 2022), with ResNet-50 and with Swin-T.
+Swin-T (Liu et al. 2021) is timm's model, filled with the tensors of a transformers checkpoint.
 """
 
 import re
@@ -68,11 +68,11 @@ class SwinTiny(nn.Module):
 
     @staticmethod
     def from_transformers(tensors: dict[str, Tensor], *, prefix: str) -> dict[str, Tensor]:
-        """Rename what transformers' SwinModel calls its tensors; join queries, keys and values.
+        """Rename the tensors of transformers' SwinModel for timm; join queries, keys and values.
 
         Args:
-            tensors: a whole checkpoint; tensors without `prefix` stay as they are.
-            prefix: where the model stands in it.
+            tensors: a whole checkpoint; tensors without `prefix` do not change.
+            prefix: prefix of the model's keys in it.
         """
         converted: dict[str, Tensor] = {}
         for key, value in tensors.items():
@@ -103,15 +103,15 @@ DIM = 512
 MAX_TOKENS = 77
 SIDE = 224
 _BERT_WIDTH = 768
-# The authors compute in float32, so that these are rounded to it.
+# Rounded to float32, because the authors compute in it.
 _MEAN, _STD = float(np.float32(0.5862785803043838)), float(np.float32(0.27950088968644304))
 _SCALE = float(np.float32(1 / 255))
 
 
 class SquareCanvasPipeline(LevelsPipeline):
-    """Centred on a black square of at least 224 pixels, then reduced to 224 bicubically.
+    """Centre on a black square of at least 224 pixels, then reduce to 224 bicubically.
 
-    One channel; an image smaller than 224 pixels is framed, not enlarged.
+    One channel; an image smaller than 224 pixels gets a border and is not enlarged.
     """
 
     stable_name = "vlscore.encoders.medclip:SquareCanvasPipeline"
@@ -134,7 +134,7 @@ class SquareCanvasPipeline(LevelsPipeline):
         return np.array(canvas.resize((SIDE, SIDE), Image.Resampling.BICUBIC))[np.newaxis]
 
 
-class ResNetTower(nn.Module):
+class MedclipResNetTower(nn.Module):
     """ResNet-50 whose last layer projects to 512 dimensions."""
 
     def __init__(self) -> None:
@@ -160,11 +160,11 @@ class SwinTower(nn.Module):
         return found
 
 
-class ReportTower(nn.Module):
+class MedclipReportTower(nn.Module):
     """Bio_ClinicalBERT: mean over tokens of its layers 1, 2 and 12, projected.
 
-    The authors' mean runs over padding too, so that their embedding depends on the longest report
-    of the batch. The mean over the report's own tokens is what they give for a report alone.
+    The authors' mean includes padding, so their embedding depends on the longest report of the
+    batch. This mean over the report's own tokens equals theirs for a report that is alone.
     """
 
     def __init__(self) -> None:
@@ -190,7 +190,7 @@ class _MedclipFamily(PublishedEncoder):
         super().__init__(tokenizer, variant)
         self.image_pipeline = SquareCanvasPipeline()
         self.vision_model = self.image_tower()
-        self.text_model = ReportTower()
+        self.text_model = MedclipReportTower()
 
     def tokenize(self, reports: Sequence[str]) -> Tokens:
         found: Tokens = self.tokenizer(reports, max_tokens=MAX_TOKENS)
@@ -208,7 +208,7 @@ class MedclipResNetEncoder(_MedclipFamily):
 
     stable_name = "vlscore.encoders.medclip:MedclipResNetEncoder"
     name = "medclip-resnet"
-    image_tower = ResNetTower
+    image_tower = MedclipResNetTower
 
 
 class MedclipSwinEncoder(_MedclipFamily):
@@ -221,7 +221,7 @@ class MedclipSwinEncoder(_MedclipFamily):
     @classmethod
     def complete(cls, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
         prefix = "vision_model.model."
-        # A checkpoint of our own has our names already.
+        # A checkpoint that `save` wrote already has this class's names.
         if any(key.startswith(f"{prefix}swin.") for key in tensors):
             return tensors
         return SwinTiny.from_transformers(tensors, prefix=prefix)

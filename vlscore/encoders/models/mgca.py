@@ -59,7 +59,7 @@ class ProjectionHead(nn.Module):
 
 
 class LocalHead(nn.Module):
-    """The same layers for each place or word."""
+    """Projection head that is applied to each place or word."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -75,7 +75,7 @@ class LocalHead(nn.Module):
         """(n, L, width) -> (n, L, 128).
 
         Args:
-            is_there: (n, L) bool; the rest becomes zeros and has no part in batch statistics.
+            is_there: (n, L) bool; other positions become zeros and do not enter batch statistics.
         """
         if is_there is None:
             found: Tensor = self.head(states.transpose(1, 2)).transpose(1, 2)
@@ -84,7 +84,7 @@ class LocalHead(nn.Module):
         return rows.new_zeros(*states.shape[:2], DIM).masked_scatter(is_there.unsqueeze(2), rows)
 
 
-class ResNetTower(nn.Module):
+class MgcaResNetTower(nn.Module):
     """ResNet-50 on pixels enlarged to 299."""
 
     # None where the checkpoint holds no local head.
@@ -151,11 +151,11 @@ class VisionTransformerTower(nn.Module):
         return found
 
 
-class ReportTower(nn.Module):
+class MgcaReportTower(nn.Module):
     """Six BERT layers and the last state of [CLS]; there are no segment embeddings.
 
-    The authors' call passes the (all zero) segment ids where their BERT takes position ids, so
-    every token stands at position 0 and the order of the words is not seen.
+    The authors' call passes the (all zero) segment ids as position ids of their BERT, so every
+    token has position 0 and the order of the words has no effect.
     """
 
     # None where the checkpoint holds no local head.
@@ -172,7 +172,7 @@ class ReportTower(nn.Module):
         return found
 
     def bert_states(self, tokens: Tokens) -> Tensor:
-        """(n, L, 768): the last layer's state at each token."""
+        """Return the last layer's state at each token, (n, L, 768)."""
         return last_layer(self.model, tokens, positions=torch.zeros_like(tokens.ids))
 
     def features(self, tokens: Tokens, tokenizer: WordPieceTokenizer) -> ReportFeatures:
@@ -211,14 +211,14 @@ class _MgcaFamily(PublishedEncoder):
         ),
     )
     local_heads = ("img_encoder.local_embed", "text_encoder.local_embed")
-    image_tower: ClassVar[type[ResNetTower] | type[VisionTransformerTower]]
+    image_tower: ClassVar[type[MgcaResNetTower] | type[VisionTransformerTower]]
     tower_suffix: ClassVar[str] = "_q"
 
     def __init__(self, tokenizer: WordPieceTokenizer, variant: str | None = None) -> None:
         super().__init__(tokenizer, variant)
         self.image_pipeline = PadCropPipeline()
         self.img_encoder = self.image_tower()
-        self.text_encoder = ReportTower()
+        self.text_encoder = MgcaReportTower()
 
     @classmethod
     def complete(cls, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -256,7 +256,7 @@ class MgcaResNetEncoder(_MgcaFamily):
 
     stable_name = "vlscore.encoders.mgca:MgcaResNetEncoder"
     name = "mgca-resnet50"
-    image_tower = ResNetTower
+    image_tower = MgcaResNetTower
 
 
 class MgcaVisionTransformerEncoder(_MgcaFamily):
@@ -272,5 +272,5 @@ class ConvirtMgcaEncoder(_MgcaFamily):
 
     stable_name = "vlscore.encoders.mgca:ConvirtMgcaEncoder"
     name = "convirt-mgca"
-    image_tower = ResNetTower
+    image_tower = MgcaResNetTower
     tower_suffix = ""

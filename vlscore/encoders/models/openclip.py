@@ -78,8 +78,8 @@ Tokenizer = ClipTokenizer | CleaningWordPieces | JsonTokenizer
 
 
 @dataclass(frozen=True)
-class _Source:
-    """Where a model's configuration and checkpoint were found."""
+class _ModelFiles:
+    """Configuration and checkpoint of a model."""
 
     name: str
     config: dict[str, Any]
@@ -87,7 +87,7 @@ class _Source:
 
     @property
     def report_config(self) -> Path | None:
-        """The config.json of the report tower: beside the checkpoint, or in the hub's cache."""
+        """Find the report tower's config.json, in the checkpoint's folder or the hub's cache."""
         beside = self.checkpoint.parent / _REPORT_CONFIG
         if beside.is_file():
             return beside
@@ -96,9 +96,9 @@ class _Source:
 
 
 class OpenClipEncoder(JointEncoder):
-    """An open_clip model; its embeddings are given unit length.
+    """An open_clip model; its embeddings are scaled to unit length.
 
-    The variant says which: a hub id ("hf-hub:org/name" or "org/name"), a folder that holds
+    The variant names the model: a hub id ("hf-hub:org/name" or "org/name"), a folder that holds
     open_clip_config.json and the checkpoint, or one of open_clip's architectures, with the tag of
     its pretrained weights after a colon ("ViT-B-32:laion2b_s34b_b79k") or with weights=PATH. A hub
     id or a tag downloads into the hub's cache, unless weights=PATH says where the files are.
@@ -130,9 +130,9 @@ class OpenClipEncoder(JointEncoder):
 
         Args:
             weights: checkpoint file, or the folder that holds it and its configuration.
-            tokenizer: vocabulary file, its folder, or a hub id; default: beside the weights, or
-                what the configuration names.
-            variant: which model, as above.
+            tokenizer: vocabulary file, its folder, or a hub id; default: the weights' folder, or
+                the configuration's tokenizer.
+            variant: the model, as above.
 
         Raises: the errors that `load_encoder` lists.
         """
@@ -181,7 +181,7 @@ class OpenClipEncoder(JointEncoder):
         return functional.normalize(self.model.encode_text(ids).float(), dim=-1)
 
     @classmethod
-    def _find(cls, variant: str | None, weights: str | Path | None) -> _Source:
+    def _find(cls, variant: str | None, weights: str | Path | None) -> _ModelFiles:
         if weights is not None:
             return cls._find_here(variant, Path(weights))
         if variant is None:
@@ -198,18 +198,20 @@ class OpenClipEncoder(JointEncoder):
         return _find_pretrained(variant)
 
     @classmethod
-    def _find_here(cls, variant: str | None, place: Path) -> _Source:
+    def _find_here(cls, variant: str | None, place: Path) -> _ModelFiles:
         checkpoint = checkpoint_in(place, CHECKPOINT_NAMES)
         described = checkpoint.parent / CONFIG_NAME
         if described.is_file():
-            return _Source(variant or place.name, read_config(described), checkpoint)
+            return _ModelFiles(variant or place.name, read_config(described), checkpoint)
         if cls.default_config is not None:
-            return _Source(cls.card.name, cls.default_config, checkpoint)
+            return _ModelFiles(cls.card.name, cls.default_config, checkpoint)
         if variant is None:
             raise WeightsNotFound(f"{described} is not there: it says which model this is")
         if variant.removeprefix(_HUB) == BIOMEDCLIP_ID:
-            return _Source(variant, BIOMEDCLIP_CONFIG, checkpoint)
-        return _Source(variant, {"model_cfg": _architecture(variant.partition(":")[0])}, checkpoint)
+            return _ModelFiles(variant, BIOMEDCLIP_CONFIG, checkpoint)
+        return _ModelFiles(
+            variant, {"model_cfg": _architecture(variant.partition(":")[0])}, checkpoint
+        )
 
     @classmethod
     def _card(
@@ -254,7 +256,7 @@ def _architecture(name: str) -> dict[str, Any]:
     return found
 
 
-def _find_on_hub(hub_id: str) -> _Source:
+def _find_on_hub(hub_id: str) -> _ModelFiles:
     if not is_hub_id(hub_id):
         raise UnknownName(f"{hub_id!r} is no hub repository (ORG/NAME) and no folder")
     problem: WeightsNotFound | None = None
@@ -265,11 +267,11 @@ def _find_on_hub(hub_id: str) -> _Source:
         except WeightsNotFound as error:
             problem = error
             continue
-        # The user named the hub, so what the report tower needs may come from there as well.
+        # The user named the hub, so the files of the report tower may come from there, too.
         text = config["model_cfg"]["text_cfg"]
         if download_vocabulary(hub_id) is None:
             _fetch_report_files(text)
-        return _Source(_HUB + hub_id, config, checkpoint)
+        return _ModelFiles(_HUB + hub_id, config, checkpoint)
     raise WeightsNotFound(
         f"{problem}; or download {CONFIG_NAME} and {' or '.join(CHECKPOINT_NAMES)} and give their "
         "folder as weights="
@@ -277,7 +279,7 @@ def _find_on_hub(hub_id: str) -> _Source:
 
 
 def _fetch_report_files(settings: dict[str, Any]) -> None:
-    """What a report tower's names stand for: files of data, now in the hub's cache."""
+    """Download the data files of a report tower into the hub's cache."""
     for key, names in (
         ("hf_tokenizer_name", ("vocab.txt", *TOKENIZER_FILES)),
         ("hf_model_name", (_REPORT_CONFIG,)),
@@ -288,7 +290,7 @@ def _fetch_report_files(settings: dict[str, Any]) -> None:
                     download(settings[key], name)
 
 
-def _find_pretrained(variant: str) -> _Source:
+def _find_pretrained(variant: str) -> _ModelFiles:
     name, _, tag = variant.partition(":")
     config = _architecture(name)
     tags = open_clip.list_pretrained_tags_by_model(name)
@@ -304,16 +306,18 @@ def _find_pretrained(variant: str) -> _Source:
         raise WeightsNotFound(
             f"openclip:{variant} could not be downloaded ({type(error).__name__}: {error})"
         ) from None
-    # An architecture may have weights of either activation; the tag knows which these are.
+    # An architecture may have weights for either activation; the tag decides.
     config["quick_gelu"] = pretrained.get("quick_gelu", config.get("quick_gelu", False))
     _fetch_report_files(config["text_cfg"])
-    return _Source(variant, {"model_cfg": config, "preprocess_cfg": pretrained}, checkpoint)
+    return _ModelFiles(variant, {"model_cfg": config, "preprocess_cfg": pretrained}, checkpoint)
 
 
-def _tokenizer(settings: dict[str, Any], given: str | Path | None, source: _Source) -> Tokenizer:
-    """The tokenizer of a "text_cfg": from files given, beside the checkpoint, or cached, as data.
+def _tokenizer(
+    settings: dict[str, Any], given: str | Path | None, source: _ModelFiles
+) -> Tokenizer:
+    """Read the tokenizer of a "text_cfg" as data: from `given`, the checkpoint's folder or cache.
 
-    The configuration's own name for it is never asked of a hub.
+    The configuration's name of the tokenizer is never looked up on a hub.
     """
     name = settings.get("hf_tokenizer_name")
     if not name:

@@ -1,10 +1,9 @@
-"""Configurations of open_clip models, read as data: what is not listed here is refused by name.
+"""Parts of open_clip models: configuration, towers, pixels and tokens, without a hub.
 
-A configuration can ask the libraries behind open_clip to import code, from its folder or from a
-hub, or to unpickle a file. No setting that could is in the list, and no value that names a place
-is passed on.
-
-open_clip models from a configuration, without a hub: towers, pixels, tokens.
+Configurations are read as data, and a setting that is not listed here is refused by name. A
+configuration can ask the libraries behind open_clip to import code, from its folder or from a hub,
+or to unpickle a file. No setting that could do so is in the list, and no value that names a file or
+hub is passed on.
 """
 
 import copy
@@ -53,12 +52,11 @@ Allowed: TypeAlias = "Check | dict[str, Allowed]"
 
 
 def read_config(path: Path) -> dict[str, Any]:
-    """An open_clip_config.json, every setting of which is in the list below.
+    """Read an open_clip_config.json, all of whose settings must be in the list below.
 
     Raises:
-        UnsafeCheckpoint: it asks for code to be run.
-        IncompatibleCheckpoint: it is no such configuration, or has a setting or value that is not
-            in the list.
+        UnsafeCheckpoint: it asks to run code.
+        IncompatibleCheckpoint: it is no such configuration, or has an unlisted setting or value.
     """
     config = read_json(path, "configuration of open_clip")
     check_config(config, str(path))
@@ -66,7 +64,7 @@ def read_config(path: Path) -> dict[str, Any]:
 
 
 def check_config(config: Mapping[str, Any], source: str) -> None:
-    """Raises as `read_config`."""
+    """Check a configuration. Raises: as `read_config`."""
     refuse_code(config, source)
     model = config.get("model_cfg")
     required = ("embed_dim", "vision_cfg", "text_cfg")
@@ -273,7 +271,7 @@ _BERT_KEYS = (
     "text.transformer.embeddings.token_type_embeddings.weight",
     "text.transformer.encoder.layer.0.intermediate.dense.weight",
 )
-# The kinds of report towers that open_clip knows, and what is read of their config.json.
+# Kinds of report towers in open_clip, and the settings that are read from their config.json.
 _REPORT_TOWERS = ("bert", "roberta", "xlm-roberta", "mt5", "m2m_100")
 _REPORT_LAYERS = ("num_hidden_layers", "num_layers", "encoder_layers", "decoder_layers")
 _REPORT_SETTINGS = (
@@ -317,11 +315,11 @@ def build_model(
     *,
     source: str = "open_clip",
 ) -> OpenClipModel:
-    """The model of an open_clip configuration, its weights not yet set.
+    """Build the model of an open_clip configuration, without its weights.
 
     Args:
-        config: the "model_cfg" of an open_clip_config.json, which `check_config` let pass.
-        tensors: its checkpoint, from whose shapes a BERT report tower is sized.
+        config: the "model_cfg" of an open_clip_config.json that passed `check_config`.
+        tensors: its checkpoint, whose shapes give the sizes of a BERT report tower.
         described: the config.json of a report tower of another kind.
         source: the checkpoint, for messages.
 

@@ -1,13 +1,13 @@
-"""An encoder that was told the answer: an upper bound of what training on phantoms can reach.
+"""Supervised phantom encoder: an in-sample upper bound of training on phantoms.
 
-Its report tower was regressed onto the number of errors that the phantom benchmarks count, so that
-its numbers there say what a score could be, not what a score is. Its scores of real radiographs
-mean nothing. Training: weights/phantom-supervised/train.py; data, results and limits:
+Its report tower was fitted by regression to the number of errors that the phantom benchmarks count.
+So its numbers there show what a score could reach, not what a score is. Its scores of real
+radiographs mean nothing. Training: weights/phantom-supervised/train.py; data, results and limits:
 weights/phantom-supervised/README.md.
 
-The report tower reads every sentence by itself and adds the sentences up, so that a report is the
-sum of what it states, in any order. Both towers get one coordinate of their own, far from the
-other's: the modality gap that contrastive encoders have anyway, here of a fixed width.
+The report tower reads every sentence separately and adds the sentences up, so a report is the sum
+of its sentences, in any order. Each tower has one extra coordinate, far from the other tower's: the
+modality gap that contrastive encoders have anyway, here of a fixed width.
 """
 
 import hashlib
@@ -53,7 +53,7 @@ class PhantomPipeline(ImagePipeline):
         return standardise(padded_square(radiograph, IMAGE_SIZE))[None]
 
 
-class _Block(nn.Module):
+class _ResidualBlock(nn.Module):
     def __init__(self, channels_in: int, channels: int, stride: int) -> None:
         super().__init__()
         self.first = nn.Conv2d(channels_in, channels, 3, stride, 1, bias=False)
@@ -67,14 +67,16 @@ class _Block(nn.Module):
         return torch.relu(self.norm_second(self.second(inner)) + self.skip(x))
 
 
-class ImageTower(nn.Module):
-    """(n, 1, 128, 128) -> (n, 190); keeps places apart, for sides and zones matter."""
+class SupervisedImageTower(nn.Module):
+    """(n, 1, 128, 128) -> (n, 190); keeps places separate, because sides and zones matter."""
 
     def __init__(self) -> None:
         super().__init__()
         self.stem = nn.Conv2d(1, 24, 5, 2, 2, bias=False)
         self.norm = nn.BatchNorm2d(24)
-        self.blocks = nn.Sequential(_Block(24, 48, 2), _Block(48, 96, 2), _Block(96, 144, 2))
+        self.blocks = nn.Sequential(
+            _ResidualBlock(24, 48, 2), _ResidualBlock(48, 96, 2), _ResidualBlock(96, 144, 2)
+        )
         self.squeeze = nn.Conv2d(144, 40, 1)
         self.out = nn.Linear(40 * 8 * 8, CONTENT_DIM)
 
@@ -85,8 +87,8 @@ class ImageTower(nn.Module):
         return found
 
 
-class ReportTower(nn.Module):
-    """Token ids (n, L) -> (n, 190): the sum over sentences of what each one states."""
+class SupervisedReportTower(nn.Module):
+    """Token ids (n, L) -> (n, 190): the sum over the vectors of the sentences."""
 
     def __init__(self, vocabulary: int) -> None:
         super().__init__()
@@ -116,7 +118,7 @@ class ReportTower(nn.Module):
         return total.index_add(0, owner, self._state(distinct)[position])
 
     def _state(self, sentences: Tensor) -> Tensor:
-        """What each sentence states, (m, 190); sentences of similar length share a pass."""
+        """Compute a vector for each sentence, (m, 190); those of similar length share a pass."""
         lengths = (sentences != PAD).sum(1)
         stated = self.words.weight.new_zeros(len(sentences), CONTENT_DIM)
         for shortest, longest in pairwise((0, 6, 9, 13, LONGEST_SENTENCE)):
@@ -136,7 +138,7 @@ class ReportTower(nn.Module):
 
 
 class SupervisedPhantomEncoder(JointEncoder):
-    """A small residual network and a small transformer, 192 dimensions, taught error counts."""
+    """A small residual network and a small transformer, 192 dimensions, fitted to error counts."""
 
     stable_name = "vlscore.encoders.phantom_supervised:SupervisedPhantomEncoder"
     card = card_of("phantom-supervised")
@@ -147,8 +149,8 @@ class SupervisedPhantomEncoder(JointEncoder):
     def __init__(self, words: Sequence[str]) -> None:
         super().__init__()
         self.tokenizer = WordTokenizer(words)
-        self.image_tower = ImageTower()
-        self.report_tower = ReportTower(self.tokenizer.size)
+        self.image_tower = SupervisedImageTower()
+        self.report_tower = SupervisedReportTower(self.tokenizer.size)
         self.register_buffer("gap", torch.ones(()))
 
     @classmethod
@@ -159,7 +161,7 @@ class SupervisedPhantomEncoder(JointEncoder):
 
         Args:
             weights: the folder that train.py wrote.
-            tokenizer: there is none but the folder's own.
+            tokenizer: not used; the folder has its own.
 
         Raises: WeightsNotFound; ChecksumMismatch where the bundled file is not the one that was
             published; IncompatibleCheckpoint and UnsafeCheckpoint.

@@ -1,9 +1,8 @@
-"""A small encoder to be trained on one's own pairs: `vlscore train` starts from it.
+"""Small encoder for training on a user's own pairs, and the bundled demonstration encoder.
 
-The bundled demonstration encoder: a small encoder that learned from phantom pairs alone.
-
-It proves that everything around it works. Its scores of real radiographs mean nothing. Training,
-results and limits: weights/phantom/README.md.
+`vlscore train` starts from `SmallEncoder`. `PhantomEncoder` is one that learned from phantom pairs
+alone: it shows that everything around an encoder works, and its scores of real radiographs mean
+nothing. Its training, results and limits: weights/phantom/README.md.
 """
 
 import hashlib
@@ -45,12 +44,12 @@ _LARGEST = 4096
 
 @dataclass(frozen=True)
 class Style:
-    """How a paper's encoder makes one vector of a report's words, and what it does to it.
+    """Pooling and scaling of a paper's encoder: how one vector comes from a report's words.
 
     Attributes:
         pooling: "mean" over the words; their "sum" divided by 97; or "sentences": a vector for each
             sentence, of the mean over its words, and their sum.
-        hidden: whether both towers end in two layers rather than one.
+        hidden: whether both towers end in two layers instead of one.
         normalised: whether vectors have unit length.
         dim: length of the vectors of an encoder that `vlscore train` makes.
     """
@@ -61,33 +60,33 @@ class Style:
     dim: int = 128
 
 
-# As the published adapters of vlscore.encoders pool and scale; SigLIP has none there.
+# Pooling and scaling as in the published models of vlscore.encoders, which lack SigLIP.
 STYLES = {
     "biovil": Style("mean", hidden=True, normalised=True),
     "convirt": Style("mean", hidden=True, normalised=False),
     "gloria": Style("sum", hidden=False, normalised=False),
-    # Reports add up over their sentences, without normalisation; room for what each may state.
+    # Reports add up over their sentences, without normalisation; so more dimensions are needed.
     "judging": Style("sentences", hidden=True, normalised=False, dim=256),
     "limitr": Style("sum", hidden=False, normalised=False),
     "medclip": Style("mean", hidden=False, normalised=True),
     "mgca": Style("mean", hidden=True, normalised=True),
     "siglip": Style("mean", hidden=False, normalised=True),
 }
-# The divisor that LIMITR and GLoRIA share (97 positions), whatever the report's length.
+# The divisor of LIMITR and GLoRIA for reports of every length (97 positions).
 _POSITIONS = 97
 
 
 @dataclass(frozen=True)
 class SmallSettings:
-    """What the shape of a small encoder depends on.
+    """Settings of the shape of a small encoder.
 
     Attributes:
         style: a key of STYLES.
-        side: in pixels, of the square that enters; a multiple of 32.
+        side: side in pixels of the square that enters; a multiple of 32.
         dim: length of the global vectors.
         local_dim: length of the vectors of places and words.
-        channels: of the image tower's three resolutions.
-        width: of the report tower.
+        channels: channels of the image tower's three resolutions.
+        width: width of the report tower.
 
     Raises: InvalidSetting.
     """
@@ -130,7 +129,7 @@ class SmallEncoder(JointEncoder):
     """A plain convolutional network, and a transformer layer that reads sentence by sentence.
 
     `new` makes one with random weights, `save` writes a folder, `load_encoder("small",
-    weights=FOLDER)` reads it. Global vectors are made as `settings.style` says; local vectors
+    weights=FOLDER)` reads it. `settings.style` decides how global vectors are made; local vectors
     have `settings.local_dim` numbers in both towers.
     """
 
@@ -160,12 +159,12 @@ class SmallEncoder(JointEncoder):
 
     @classmethod
     def new(cls, words: Sequence[str], *, seed: int = 0, **settings: Any) -> "SmallEncoder":
-        """An encoder with random weights, in training mode.
+        """Make an encoder with random weights, in training mode.
 
         Args:
             words: the vocabulary, as `vocabulary_of` finds it in the training reports.
-            seed: of the weights; the process's own random numbers are left as they are.
-            settings: of SmallSettings.
+            seed: seed of the weights; the process's own random numbers do not change.
+            settings: fields of SmallSettings.
         """
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
@@ -175,8 +174,8 @@ class SmallEncoder(JointEncoder):
         """Write weights, vocabulary and card.
 
         Args:
-            card: facts beside the settings: fields of EncoderCard (C, C_source, title, notes, ...),
-                and whatever else is known of the training, under keys of its own.
+            card: facts besides the settings: fields of EncoderCard (C, C_source, title, notes,
+                ...), and further facts of the training under other keys.
         """
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
@@ -201,7 +200,7 @@ class SmallEncoder(JointEncoder):
 
         Args:
             weights: the folder, or the model.safetensors in it.
-            tokenizer: there is none but the folder's own.
+            tokenizer: not used; the folder has its own.
 
         Raises: WeightsNotFound; IncompatibleCheckpoint and UnsafeCheckpoint; ChecksumMismatch
             where weights and vocabulary are not those that the card was written with.
@@ -223,7 +222,7 @@ class SmallEncoder(JointEncoder):
         return encoder
 
     def _card(self, facts: Mapping[str, Any]) -> EncoderCard:
-        """What the settings fix, and what the folder states."""
+        """Make the card from the settings and the facts of the folder."""
         settings = self.settings
         return replace(
             type(self).card,
@@ -318,7 +317,7 @@ def _read_settings(found: Any, path: Path) -> SmallSettings:
 
 
 class PhantomEncoder(SmallEncoder):
-    """The bundled encoder: a SmallEncoder under a name of its own."""
+    """The bundled encoder: a SmallEncoder under another name."""
 
     stable_name = "vlscore.encoders.phantom:PhantomEncoder"
     card = card_of("phantom")
@@ -327,7 +326,7 @@ class PhantomEncoder(SmallEncoder):
     def load(
         cls, weights: str | Path | None = None, tokenizer: str | Path | None = None
     ) -> "PhantomEncoder":
-        """The bundled weights, or the folder of another small encoder.
+        """Load the bundled weights, or the folder of another small encoder.
 
         Raises: WeightsNotFound; ChecksumMismatch where the bundled file is not the one that was
             published; IncompatibleCheckpoint and UnsafeCheckpoint.
