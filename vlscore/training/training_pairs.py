@@ -152,7 +152,7 @@ OnProgress = Callable[[int, int], None]
 
 
 class KeptPixels(ImagePipeline):
-    """Pipeline to uint8 (1, height, width), downscaled by area to a shorter side of `side` pixels."""
+    """Pipeline to uint8 (1, height, width), downscaled by area to a shorter side of `side`."""
 
     stable_name = "vlscore.training.preparing:KeptPixels"
 

@@ -1,4 +1,4 @@
-"""LIMITR (Dawidowicz, Hirsch and Tal, ICCV 2023): global loss, local losses between and in pairs."""
+"""LIMITR (Dawidowicz, Hirsch and Tal, ICCV 2023): global and local losses, between and in pairs."""
 
 import math
 from typing import Literal

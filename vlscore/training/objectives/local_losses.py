@@ -191,7 +191,7 @@ def gloria_local_loss(
 
 
 def gloria_similarities(local: LocalFeatures, *, temp1: float, temp2: float) -> Tensor:
-    """Return (m, m), images in rows: log of the sum over a report's words of exp(temp2 * cosine)."""
+    """Return (m, m), images in rows: log of the sum over words of exp(temp2 * cosine)."""
 
     def column(words: Tensor) -> Tensor:
         seen = attend(words[None], local.patches, temperature=temp1, is_context=local.is_patch)
