@@ -297,7 +297,7 @@ class Sections:
         return None if category is None else (category, name.isupper())
 
     def _ends_with_its_line(self, after: int, span: Span) -> bool:
-        """Return whether "HISTORY:" or similar applies to its own line only, without a next title."""
+        """Return whether a title such as "HISTORY:" applies to its own line only."""
         if "\n" not in self._report[after : span.start]:
             return False
         if self._last_title is None:

@@ -3,9 +3,10 @@
 `ReadReport` is a report that is parsed once for all kinds.
 
 `harm` checks that a change does not damage a form or a list. A form answers its labels:
-"Pneumothorax: None.", "[x] Effusion", "| Heart | normal |", "Effusion? Yes". A change
-must not alter its labels, boxes, columns and lines, and may change an answer only word for word. Sentences below
-titles of sections ("FINDINGS:") and organs ("LUNGS:") may change; those of organs must not move.
+"Pneumothorax: None.", "[x] Effusion", "| Heart | normal |", "Effusion? Yes". A change must not
+alter its labels, boxes, columns and lines, and may change an answer only word for word. Sentences
+below titles of sections ("FINDINGS:") and organs ("LUNGS:") may change; those of organs must not
+move.
 """
 
 import re

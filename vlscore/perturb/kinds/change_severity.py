@@ -134,7 +134,7 @@ def _is_belied(source: ReadReport, finding: Finding) -> bool:
 
 
 def _is_graded_by_side(source: ReadReport, finding: Finding) -> bool:
-    """Return whether left and right are compared, or named apart in one sentence and together in one."""
+    """Return whether left and right are compared, or named both apart and together."""
     if finding.side is Side.BILATERAL:
         return any(
             other.observation == finding.observation and other.side in (Side.LEFT, Side.RIGHT)
