@@ -1,18 +1,12 @@
-"""What every joint encoder must keep, as checks that run on any of them.
+"""Checks of the contract of encoders, metrics and kinds of perturbation, also of a user's own.
+
+Each check raises BrokenContract with a list of everything that is wrong.
 
 >>> from vlscore.encoders import load_encoder
->>> from vlscore.encoders.contract import check_encoder
+>>> from vlscore.testing import check_encoder, check_kind, check_metric
 >>> check_encoder(load_encoder("phantom"))  # doctest: +SKIP
-
-What every metric must keep, as checks that run on any of them, one of ours or a user's own.
-
->>> from vlscore.metrics import check_metric
 >>> check_metric("rouge-l")
-
-What every kind of perturbation promises, as checks that run on any of them.
-
 >>> from vlscore.perturb import KINDS
->>> from vlscore.perturb.contract import check_kind
 >>> check_kind(KINDS["change-location"])
 """
 
@@ -101,7 +95,7 @@ def check_encoder(encoder: JointEncoder) -> None:
 
 
 def encoder_checks() -> tuple[EncoderCheck, ...]:
-    """The checks one by one, for test parameters."""
+    """Return the checks one by one, for test parameters."""
     checks: tuple[EncoderCheck, ...] = (
         check_card,
         check_checksum,
@@ -120,7 +114,7 @@ def encoder_checks() -> tuple[EncoderCheck, ...]:
 
 
 def check_card(encoder: JointEncoder) -> None:
-    """The card states everything, and the model is ready to embed."""
+    """Check that the card is complete, and that the model is ready to embed."""
     card = encoder.card
     for field in fields(EncoderCard):
         value = getattr(card, field.name)
@@ -133,7 +127,7 @@ def check_card(encoder: JointEncoder) -> None:
 
 
 def check_checksum(encoder: JointEncoder) -> None:
-    """The checksum is a sha256 and does not change."""
+    """Check that the checksum is a sha256 and does not change."""
     checksum = encoder.checksum
     hexadecimal = set(checksum) <= set("0123456789abcdef")
     _require_of(
@@ -145,7 +139,7 @@ def check_checksum(encoder: JointEncoder) -> None:
 
 
 def check_pixels(encoder: JointEncoder) -> None:
-    """Images of every size become float32 pixels of one shape, the same each time."""
+    """Check that images of every size become float32 pixels of one shape, the same each time."""
     pixels = [_pixels(encoder, _picture(*size)) for size in ((1, 1), (300, 200), (4000, 5000))]
     for found in pixels:
         _require_of(found.dtype == torch.float32, encoder, f"pixels are {found.dtype}")
@@ -165,7 +159,7 @@ def check_pixels(encoder: JointEncoder) -> None:
 
 
 def check_sixteen_bits(encoder: JointEncoder) -> None:
-    """The same picture in 8 and in 16 bits gives nearly the same pixels."""
+    """Check that the same image in 8 and in 16 bits gives nearly the same pixels."""
     picture = _picture(240, 200)
     shallow = _pixels(encoder, picture)
     deep = _pixels(encoder, picture.astype(np.uint16) * 257)
@@ -175,7 +169,7 @@ def check_sixteen_bits(encoder: JointEncoder) -> None:
 
 
 def check_pipeline_travels(encoder: JointEncoder) -> None:
-    """The image pipeline can be sent to worker processes without the model."""
+    """Check that the image pipeline can be sent to worker processes without the model."""
     sent = pickle.dumps(encoder.image_pipeline)
     _require_of(len(sent) < 1 << 20, encoder, f"its image pipeline weighs {len(sent) >> 20} MiB")
     radiograph = as_radiograph(_picture(90, 70), encoder.image_policy)
@@ -214,7 +208,7 @@ def check_report_embeddings(encoder: JointEncoder) -> None:
 
 
 def check_padding(encoder: JointEncoder) -> None:
-    """A report beside a very long one has the embedding that it has alone."""
+    """Check that a report in a batch with a very long one has the same embedding as alone."""
     pair = [ENCODER_REPORTS[0], _long_report(encoder, "")]
     tokens = encoder.tokenize(pair)
     with inference(encoder.device, "fp32"):
@@ -223,13 +217,13 @@ def check_padding(encoder: JointEncoder) -> None:
 
 
 def check_unusual_reports(encoder: JointEncoder) -> None:
-    """Any characters are embedded."""
+    """Check that any characters can be embedded."""
     _check_each_report(encoder, UNUSUAL_REPORTS)
     _check_embeddings(encoder, encoder.encode_reports(UNUSUAL_REPORTS), len(UNUSUAL_REPORTS))
 
 
 def check_truncation(encoder: JointEncoder) -> None:
-    """A report that is too long is flagged, and it is the tail that is lost."""
+    """Check that a report that is too long is flagged, and that its tail is cut off."""
     reports = [
         _long_report(encoder, "Large right pneumothorax."),
         _long_report(encoder, "Mild cardiomegaly with edema."),
@@ -249,7 +243,7 @@ def check_truncation(encoder: JointEncoder) -> None:
 
 
 def check_bad_input(encoder: JointEncoder) -> None:
-    """What is no report is refused."""
+    """Check that values that are not reports are refused."""
     for wrong in ([None], [3], "one text"):
         try:
             encoder.encode_reports(wrong)  # type: ignore[arg-type]
@@ -259,7 +253,7 @@ def check_bad_input(encoder: JointEncoder) -> None:
 
 
 def check_half_precision(encoder: JointEncoder) -> None:
-    """bfloat16 stays near float32."""
+    """Check that embeddings in bfloat16 are near those in float32."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         images = [encoder.encode_images([_picture(300, 200)], precision=p) for p in _PRECISIONS]
@@ -269,7 +263,7 @@ def check_half_precision(encoder: JointEncoder) -> None:
 
 
 def check_devices(encoder: JointEncoder) -> None:
-    """CPU and GPU agree in float32."""
+    """Check that CPU and GPU agree in float32."""
     home = encoder.device
     pictures, reports = [_picture(300, 200), _picture(180, 260)], ENCODER_REPORTS[:3]
     try:
@@ -284,7 +278,7 @@ def check_devices(encoder: JointEncoder) -> None:
 
 
 def _check_each_report(encoder: JointEncoder, reports: Sequence[str]) -> None:
-    """Name the report that an encoder cannot take, where it cannot take all together."""
+    """Embed reports one by one, to name the report that an encoder cannot embed."""
     failed = []
     for report in reports:
         try:
@@ -300,7 +294,7 @@ def _described(error: Exception) -> str:
 
 
 def _line_of(error: BaseException) -> str:
-    """Where in the encoder's own file an error arose, or where in a library."""
+    """Return where in the encoder's own file an error arose, or where in a library."""
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if "site-packages" not in frame.filename]
     outside = [
@@ -410,7 +404,7 @@ def check_metric(metric: str | Metric) -> None:
 
 
 def metric_checks() -> tuple[MetricCheck, ...]:
-    """The checks one by one, for test parameters."""
+    """Return the checks one by one, for test parameters."""
     return (
         check_columns,
         check_bounds,
@@ -426,7 +420,7 @@ def metric_checks() -> tuple[MetricCheck, ...]:
 
 
 def check_columns(metric: Metric) -> None:
-    """One finite number for each candidate and output."""
+    """Check for one finite number for each candidate and output."""
     values = _values(metric, OTHERS, REFERENCES)
     for name, column in values.columns.items():
         _require(column.shape == (len(REFERENCES),), f"{name} has the shape {column.shape}")
@@ -434,7 +428,7 @@ def check_columns(metric: Metric) -> None:
 
 
 def check_bounds(metric: Metric) -> None:
-    """No value lies outside the stated bounds, for whatever text."""
+    """Check that no value lies outside the bounds, for any text."""
     texts = (*REFERENCES, *UNUSUAL)
     for reference in texts:
         values = _values(metric, texts, [reference] * len(texts))
@@ -445,7 +439,7 @@ def check_bounds(metric: Metric) -> None:
 
 
 def check_reference(metric: Metric) -> None:
-    """A candidate that equals its reference scores best, where the metric promises it."""
+    """Check that a candidate equal to its reference scores best, if the metric promises it."""
     if not metric.reference_scores_best:
         return
     itself = metric.sign * _values(metric, REFERENCES, REFERENCES).headline
@@ -456,14 +450,14 @@ def check_reference(metric: Metric) -> None:
 
 
 def check_repeats(metric: Metric) -> None:
-    """The same reports get the same numbers again, bit for bit."""
+    """Check that the same reports get the same numbers again, bit for bit."""
     first = _numbers(metric, OTHERS, REFERENCES)
     again = _numbers(metric, OTHERS, REFERENCES)
     _require(first.tobytes() == again.tobytes(), "its values differ from call to call")
 
 
 def check_neighbours(metric: Metric) -> None:
-    """A pair's numbers do not depend on the order or on the other pairs."""
+    """Check that a pair's numbers do not depend on the order or on the other pairs."""
     together = _numbers(metric, OTHERS, REFERENCES)
     backwards = _numbers(metric, OTHERS[::-1], REFERENCES[::-1])[:, ::-1]
     _require(_are_close(backwards, together, metric), "its values depend on the order")
@@ -476,12 +470,12 @@ def check_neighbours(metric: Metric) -> None:
 
 
 def check_nothing(metric: Metric) -> None:
-    """No reports give no values, and no error."""
+    """Check that an empty batch gives no values, and no error."""
     _require(_numbers(metric, [], []).shape[1] == 0, "it gives values for no reports")
 
 
 def check_uses(metric: Metric) -> None:
-    """It looks at what it says it looks at, and at nothing else."""
+    """Check that a metric uses exactly the inputs that it declares."""
     if not metric.uses_embeddings:
         _require(
             not metric.uses_image or bool(metric.inputs),
@@ -506,7 +500,7 @@ def check_uses(metric: Metric) -> None:
 
 
 def check_statistics(metric: Metric) -> None:
-    """Corpus values come from sums: twice the same corpus has the same value, within bounds."""
+    """Check that corpus values come from sums: a corpus counted twice has the same value."""
     values = _values(metric, OTHERS, REFERENCES)
     if not metric.corpus:
         _require(values.statistics is None, "it gives statistics, and states no corpus value")
@@ -529,7 +523,7 @@ def check_statistics(metric: Metric) -> None:
 
 
 def check_signature(metric: Metric) -> None:
-    """The signature names the metric, its settings, and vlscore's version."""
+    """Check that the signature names the metric, its settings, and vlscore's version."""
     signature = _values(metric, OTHERS, REFERENCES).signature
     _require(signature.subject == metric.name, f"its signature begins with {signature.subject}")
     _require(signature.has("v"), "its signature states no version")
@@ -543,7 +537,7 @@ def check_signature(metric: Metric) -> None:
 
 
 def check_name(metric: Metric) -> None:
-    """It is described, and what it prints finds it again where it is registered."""
+    """Check that a metric has a description, and that its printed name finds it if registered."""
     _require(bool(metric.description.strip()), "it has no description")
     if metric.name in METRICS:
         _require(find_metric(str(metric)) == metric, f"{metric} does not find it again")
@@ -559,7 +553,7 @@ def _values(metric: Metric, candidates: Sequence[str], references: Sequence[str]
 def _numbers(
     metric: Metric, candidates: Sequence[str], references: Sequence[str]
 ) -> NDArray[np.float64]:
-    """(outputs, n)"""
+    """Return the numbers of a metric, (outputs, n)."""
     return np.stack(list(_values(metric, candidates, references).columns.values()))
 
 
@@ -578,7 +572,7 @@ def _says_otherwise(moves: bool, name: str) -> str:
 
 
 def _embedded(candidates: Sequence[str], references: Sequence[str]) -> EmbeddingTriples:
-    """An image lies near its reference; another text has nothing to do with either."""
+    """Return an image lies near its reference; another text has nothing to do with either."""
     towards = np.random.default_rng(5).normal(size=_DIM) * 0.05
     r = np.array([_vector(text) for text in references]).reshape(-1, _DIM)
     g = np.array([_vector(text) for text in candidates]).reshape(-1, _DIM)
@@ -645,7 +639,7 @@ def check_kind(kind: Kind, reports: Iterable[str] = KIND_REPORTS) -> None:
 
 
 def check_description(kind: Kind) -> None:
-    """The kind says what it is, as `--list-kinds` and the data set card show it."""
+    """Check the kind's description, which `--list-kinds` and the data set card show."""
     name = getattr(kind, "name", "")
     _require(re.fullmatch(r"[a-z]+(?:-[a-z]+)*", name), "its name is not as in 'change-location'")
     _require(
@@ -664,7 +658,7 @@ def check_description(kind: Kind) -> None:
 
 
 def check_report(kind: Kind, report: str, seed: int = 0) -> list[Perturbation]:
-    """What the kind makes of one report keeps the promises; returns it."""
+    """Check the perturbations that a kind makes of one report, and return them."""
     read = ReadReport.read(report, default_standard_normal())
     found = list(perturbations_of(read, kind, seed, 5, "s"))
     for perturbation in found:
@@ -688,7 +682,7 @@ def check_report(kind: Kind, report: str, seed: int = 0) -> list[Perturbation]:
 
 
 def check_perturbation(perturbation: Perturbation, kind: Kind, report: str) -> None:
-    """The record is true of the texts, and of the kind that made it."""
+    """Check that the record agrees with the texts, and with the kind that made it."""
     original, perturbed = perturbation.original, perturbation.perturbed
     _require(original == report, "it changes the original")
     _require(perturbation.edits, "a change without an edit")
@@ -712,7 +706,7 @@ def check_perturbation(perturbation: Perturbation, kind: Kind, report: str) -> N
 
 
 def check_slips(perturbation: Perturbation) -> None:
-    """The change brought no slip that the report did not have before."""
+    """Check that the change added no slip that the report did not have before."""
     original, perturbed = perturbation.original, perturbation.perturbed
     for name, slip in SLIPS.items():
         before = {squeezed(match.group()) for match in slip.finditer(original)}
@@ -723,7 +717,7 @@ def check_slips(perturbation: Perturbation) -> None:
 
 
 def squeezed(text: str) -> str:
-    """The text with every run of white space as one blank."""
+    """Return the text with every run of white space as one blank."""
     return " ".join(text.split())
 
 

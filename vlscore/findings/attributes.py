@@ -1,4 +1,4 @@
-"""Which qualifying words belong to which mention.
+"""Assignment of qualifying words (side, zone, severity, ...) to the mentions of a sentence.
 
 Words inside a mention are its own. Between two mentions, the last joint (comma, "and", a trigger)
 parts the words of the earlier one from those of the later one. Places are then shared along a
@@ -45,7 +45,7 @@ def attach(
 
 
 def places_of(attributes: Sequence[Attribute]) -> list[Attribute]:
-    """The sides and zones among the attributes."""
+    """Return the sides and zones among the attributes."""
     return [a for a in attributes if a.axis is Axis.SIDE or a.axis is Axis.ZONE]
 
 
@@ -105,7 +105,7 @@ class _Linker:
         return self._mentions[self._groups[group][0]].first
 
     def _assign(self, modifiers: Sequence[Modifier]) -> list[list[Modifier]]:
-        """The modifiers of each group."""
+        """Return the modifiers of each group."""
         own: list[list[Modifier]] = [[] for _ in self._groups]
         places = [m for m in modifiers if m.is_place]
         splits = [self._split(i, places) for i in range(len(self._groups) - 1)]
@@ -119,13 +119,13 @@ class _Linker:
         return own
 
     def _states_finding(self, modifier: Modifier) -> bool:
-        """A change that is the finding: "heart size is mildly increased"."""
+        """Return a change that is the finding: "heart size is mildly increased"."""
         return modifier.is_change and any(
             m.cue_first < modifier.last and modifier.first < m.cue_last for m in self._mentions
         )
 
     def _speaks_of_other(self, modifier: Modifier) -> bool:
-        """A leading word about a part without a finding: "*stable* mediastinum with effusion"."""
+        """Return whether it precedes a part without a finding: "*stable* mediastinum with ..."."""
         start = self._start(0)
         if modifier.is_place or modifier.last > start:
             return False
@@ -142,7 +142,7 @@ class _Linker:
         )
 
     def _split(self, group: int, places: Sequence[Modifier]) -> int:
-        """The token after `group` at which the words of the next group begin."""
+        """Return the token after `group` at which the words of the next group begin."""
         start, end = self._ends[group], self._start(group + 1)
         grammar = self._lexicon.grammar
         joints = [position for position in range(start, end) if self._is_joint(position)]
@@ -155,7 +155,7 @@ class _Linker:
         return start
 
     def _joins_places(self, position: int, places: Sequence[Modifier]) -> bool:
-        """Whether "and" at `position` joins two places: "left apical and right basilar"."""
+        """Return whether "and" at `position` joins two places: "left apical and right basilar"."""
         return (
             self._tokens[position].form == "and"
             and any(m.last == position for m in places)
@@ -192,7 +192,7 @@ class _Linker:
                 self.attributes[index].extend(a._replace(inherited=True) for a in places)
 
     def _enumerated(self, group: int) -> bool:
-        """Whether no new statement begins between a group and the next.
+        """Return whether no new statement begins between a group and the next.
 
         Joints, triggers and qualifying words may stand there, and one predicate ("opacities are
         noted in the bases, compatible with atelectasis") unless a joint precedes it.

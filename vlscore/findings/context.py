@@ -4,12 +4,12 @@ A forward trigger governs what follows it in the sentence, a backward one what p
 a terminating phrase, another trigger or the limit of its own scope. Pseudo-triggers hide the
 triggers they contain.
 
-What summary statements deny without naming it: "normal chest", "no acute bony abnormality".
+`find_denials` finds summary statements, which deny findings without their names: "normal chest",
+"no acute bony abnormality". The extraction assigns at most one finding to such a statement, but it
+denies every finding of its region: "the lungs are clear" contradicts a nodule in another sentence.
 
-Extraction gives such a statement one finding at most, yet it speaks of every finding of its
-region: a report that says "the lungs are clear" belies a nodule stated elsewhere.
-
-What a sentence is for: clinical content, technique, communication, history and so on.
+`Sections` and `pattern_category` classify a sentence by its purpose: clinical content, technique,
+communication, history and others.
 """
 
 import re
@@ -39,7 +39,7 @@ _STATUSES = {
 
 
 class Assertion(NamedTuple):
-    """What the triggers make of one mention, and the triggers that did."""
+    """Polarity and status of one mention, with the triggers that set them."""
 
     polarity: Polarity
     status: Status
@@ -63,7 +63,7 @@ def find_triggers(found: dict[str, list[Match]]) -> list[Match]:
 def scopes(
     tokens: Sequence[Token], triggers: Sequence[Match], breaks: frozenset[str]
 ) -> list[Scope]:
-    """The token range each trigger governs."""
+    """Return the token range each trigger governs."""
     result = []
     for position, trigger in enumerate(triggers):
         rule = trigger.entry
@@ -114,7 +114,7 @@ def _forward_end(
 
 
 def lookalikes(found: dict[str, list[Match]], triggers: Sequence[Match]) -> list[Scope]:
-    """What is said to be an artifact or a shadow: denied, or in doubt where a hedge says so."""
+    """Return mentions described as an artifact or a shadow: denied, or uncertain with a hedge."""
     result = []
     for match in found.get("lookalike", ()):
         before = [t for t in triggers if t.last <= match.first]
@@ -145,7 +145,7 @@ def alternatives(tokens: Sequence[Token], places: Sequence[tuple[int, int]]) -> 
 
 
 def _clause_end(tokens: Sequence[Token], triggers: Sequence[Match], first: int) -> int:
-    """Where an opening "without ..." ends if a clause with a verb follows its comma."""
+    """Return where an opening "without ..." ends if a clause with a verb follows its comma."""
     comma = next((p for p in range(first, len(tokens)) if tokens[p].form == ","), len(tokens))
     verbs = any(tokens[p].form in _VERBS for p in range(comma, len(tokens)))
     listed = any(tokens[p].form in ("or", "nor") for p in range(comma, len(tokens)))
@@ -188,7 +188,7 @@ def find_denials(
     well: Iterable[Well],
     lexicon: Lexicon,
 ) -> tuple[Denial, ...]:
-    """The denials of one sentence, in text order, each region once a statement."""
+    """Return the denials of one sentence, in text order, each region once a statement."""
     denials: dict[tuple[str, Span], Denial] = {}
 
     def add(scope: str, first: int, last: int, acute: bool) -> None:
@@ -244,7 +244,7 @@ def _summaries(
 
 
 def _subject_scopes(found: dict[str, list[Match]], before: int, lexicon: Lexicon) -> Sequence[str]:
-    """The regions of the part of the chest that stands right before "no"; else the chest."""
+    """Return the regions of the part of the chest that stands right before "no"; else the chest."""
     for subject in reversed(found.get("subject", ())):
         scopes = lexicon.coverage.of_subject.get(subject.entry, ())
         if scopes and 0 <= before - subject.last <= _LONGEST_PREDICATE:
@@ -297,7 +297,7 @@ class Sections:
         return None if category is None else (category, name.isupper())
 
     def _ends_with_its_line(self, after: int, span: Span) -> bool:
-        """Whether "HISTORY:" or the like governs its own line only, since no title follows."""
+        """Return whether a title such as "HISTORY:" applies to its own line only."""
         if "\n" not in self._report[after : span.start]:
             return False
         if self._last_title is None:
@@ -314,7 +314,7 @@ def pattern_category(
     states_finding: bool,
     lexicon: Lexicon,
 ) -> tuple[Category, Rule] | None:
-    """The non-clinical category whose pattern applies to a sentence, and the words that match."""
+    """Return the non-clinical category whose pattern matches, and the rule with its words."""
     opening = _first_word(tokens)
     speaks_of_chest = "subject" in found and ("change" in found or "reporting" in found)
     applicable: list[Match] = []

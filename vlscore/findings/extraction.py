@@ -1,6 +1,8 @@
-"""What one sentence says, read on its own: match, assert, attach, classify.
+"""Extraction of findings from a report.
 
-From a report to its findings: split it, read each sentence, follow "this" back.
+`extract` splits a report into sentences, reads each by `read_sentence`, and resolves references
+such as "this" to an earlier finding. `read_sentence` reads one sentence on its own: it matches the
+lexicons, applies ConText, attaches attributes, and classifies the sentence.
 """
 
 from dataclasses import replace
@@ -62,7 +64,7 @@ def assert_span(
 def read_sentence(
     text: str, section: Category, lexicon: Lexicon, setting: Setting = PLAIN
 ) -> Sentence:
-    """The sentence `text` in a section of a category; its index is 0 and spans index `text`."""
+    """Read one sentence in a section of a category; its index is 0, and spans index `text`."""
     if len(text) > _LONGEST_REMEMBERED:
         return _read(text, section, lexicon, setting)
     return _remembered(text, section, lexicon, setting)
@@ -106,7 +108,7 @@ _remembered = lru_cache(_REMEMBERED)(_read)
 
 
 class _Piece(NamedTuple):
-    """A stretch of a sentence, what the lexicons match in it, and what that means."""
+    """Piece of a sentence, with the matches of the lexicons in it and their meaning."""
 
     tokens: list[Token]
     found: dict[str, list[Match]]
@@ -254,13 +256,13 @@ def extract(report: str, lexicon: Lexicon | None = None) -> ReportFindings:
 
 @lru_cache(_REMEMBERED_REPORTS)
 def _refers_back(opening: str, lexicon: Lexicon) -> bool:
-    """Whether a sentence that begins so speaks of the finding of the one before."""
+    """Return whether a sentence that begins so speaks of the finding of the one before."""
     words = [t.form for t in tokenize(opening)[:2]]
     return not {" ".join(words), *words[:1]}.isdisjoint(lexicon.grammar["anaphors"])
 
 
 def _with_antecedent(text: str, sentence: Sentence, before: Sentence, lexicon: Lexicon) -> Sentence:
-    """The sentence, its placeless findings at the place of the finding that "this" refers to."""
+    """Return the sentence with findings at the place of the finding to which "this" refers."""
     if not sentence.findings or not before.findings:
         return sentence
     start, end = sentence.span

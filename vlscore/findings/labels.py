@@ -1,7 +1,4 @@
-"""CheXpert-style labels of a report from its findings.
-
-What an uncertain label, and one that is not mentioned, count as.
-"""
+"""CheXpert labels of a report from its findings, and the policy for uncertain or absent labels."""
 
 from dataclasses import dataclass
 
@@ -14,11 +11,11 @@ _OUTSIDE_NO_FINDING = frozenset({"No Finding", "Support Devices"})
 
 
 def chexpert_labels(report: str | ReportFindings) -> dict[str, int | None]:
-    """1 stated, -1 uncertain, 0 denied, None not mentioned, for CheXpert's 14 observations.
+    """Return CheXpert's 14 labels: 1 affirmed, -1 uncertain, 0 denied, None not mentioned.
 
-    A label takes the strongest of its mentions: stated over uncertain over denied (Irvin et al.
-    2019, section 3). A borderline finding is uncertain. "No Finding" is 1 where nothing but
-    support devices is stated or uncertain, else None. Only findings of this patient now count.
+    A label takes the strongest of its mentions: affirmed over uncertain over denied (Irvin et al.
+    2019, section 3). A borderline finding is uncertain. "No Finding" is 1 if nothing but support
+    devices is affirmed or uncertain, else None. Only current findings of this patient count.
 
     >>> labels = chexpert_labels("Possible pneumonia. No effusion. PICC line in place.")
     >>> labels["Pneumonia"], labels["Pleural Effusion"], labels["Support Devices"]
@@ -55,7 +52,7 @@ UNMENTIONED = ("negative", "ignored")
 
 @dataclass(frozen=True)
 class LabelPolicy:
-    """How labels are written and compared.
+    """Policy for writing and comparing labels.
 
     Attributes:
         uncertain: "keep" writes -1 and compares it as positive; "positive" makes it 1, "negative"
@@ -69,7 +66,7 @@ class LabelPolicy:
     unmentioned: str = "negative"
 
     def __post_init__(self) -> None:
-        """Raises InvalidSetting for another word."""
+        """Raise InvalidSetting for another word."""
         for name, allowed in (("uncertain", UNCERTAIN), ("unmentioned", UNMENTIONED)):
             if getattr(self, name) not in allowed:
                 raise InvalidSetting(
@@ -78,7 +75,7 @@ class LabelPolicy:
                 )
 
     def written(self, value: int | None) -> int | None:
-        """A label as the policy has it written.
+        """Return a label as the policy has it written.
 
         >>> LabelPolicy("positive").written(-1), LabelPolicy("ignored").written(-1)
         (1, None)

@@ -5,7 +5,8 @@ a sentence. Here the marks of such a layout are replaced by the words they stand
 *is* none", "*no* pneumothorax"), each at the characters of its mark, so that one set of rules reads
 prose and templates. The forms follow the templates of RSNA's reporting initiative (radreport.org).
 
-What one line of a template makes of the next: lists of absent findings, columns, details.
+`Setting` holds the effect of a line of a template on the next ones: lists of absent findings,
+titles of columns, and details.
 """
 
 import re
@@ -52,13 +53,13 @@ class Divided(NamedTuple):
 def divide(
     text: str, tokens: list[Token], lexicon: Lexicon, columns: tuple[str, ...] = ()
 ) -> Divided:
-    """The statements of one sentence, list item or table row.
+    """Return the statements of one sentence, list item or table row.
 
     `columns` are the titles of the table that a row belongs to: a tick in a column says its title.
     """
     if _MARKS.search(text) is None:
         return Divided(Layout.PROSE, [Part(tokens)])
-    reader = _Reader(text, tokens, lexicon)
+    reader = _LayoutReader(text, tokens, lexicon)
     boxes = list(BOX.finditer(text))
     if boxes and "|" not in text:
         return Divided(Layout.CHECKBOX, reader.boxed(boxes))
@@ -70,7 +71,7 @@ def divide(
 
 
 def cells_of(text: str) -> list[Span] | None:
-    """The cells of a table row, at their characters; None where the text is no row."""
+    """Return the cells of a table row, at their characters; None where the text is no row."""
     if "\n" in text.strip() or _CELL.search(text) is None:
         return None
     start = len(text) - len(text.lstrip())
@@ -86,8 +87,8 @@ def cells_of(text: str) -> list[Span] | None:
     return cells if len(cells) > 1 else None
 
 
-class _Reader:
-    """The words of one sentence and the lexicon that says what they are."""
+class _LayoutReader:
+    """Reader of the layout of one sentence, by the lexicon."""
 
     def __init__(self, text: str, tokens: list[Token], lexicon: Lexicon) -> None:
         self._text = text
@@ -103,7 +104,7 @@ class _Reader:
     # -- ticked boxes -------------------------------------------------------------------------
 
     def boxed(self, boxes: Sequence[re.Match[str]]) -> list[Part]:
-        """What a line with boxes says: options after a label, or a list of findings."""
+        """Return the statements of a line with boxes: options of a label, or a list of findings."""
         before = self._within(Span(0, boxes[0].start()))
         ends = [*(box.start() for box in boxes[1:]), len(self._text)]
         stated: list[Token] = []
@@ -124,7 +125,7 @@ class _Reader:
         return [*(self.labelled([*before, *stated]) if stated else []), *parts]
 
     def _names_finding(self, words: Sequence[Token]) -> bool:
-        """Whether the words of an empty box name a finding, which is then denied."""
+        """Return whether the words of an empty box name a finding, which is then denied."""
         found = self._lexicon.trie.find(words)
         denied = found.get("trigger", []) or found.get("normal", [])
         return "mention" in found and not denied
@@ -132,7 +133,7 @@ class _Reader:
     # -- table rows ---------------------------------------------------------------------------
 
     def row(self, cells: Sequence[Span], columns: tuple[str, ...]) -> Part | None:
-        """A row whose first cell names a finding or a part of the chest; None for any other."""
+        """Return a row whose first cell names a finding or a part of the chest, else None."""
         label = [t for t in self._within(cells[0]) if t.form not in (":", "|")]
         if not self._is_label(label, must_name=True):
             return None
@@ -157,7 +158,7 @@ class _Reader:
     # -- labels -------------------------------------------------------------------------------
 
     def labelled(self, tokens: list[Token]) -> list[Part]:
-        """The statements of "label: value, label: value", or the tokens as they are."""
+        """Return the statements of "label: value, label: value", or the tokens as they are."""
         cuts = self._colons(tokens) or self._dashes(tokens)
         if not cuts:
             return [Part(tokens)] if tokens else []
@@ -170,7 +171,7 @@ class _Reader:
         return [part for part in parts if part.tokens]
 
     def _colons(self, tokens: Sequence[Token]) -> list[tuple[int, int, int]]:
-        """Where labels that end in a colon begin and end, and where their values begin."""
+        """Return where labels that end in a colon begin and end, and where their values begin."""
         cuts: list[tuple[int, int, int]] = []
         least = 0
         for at, token in enumerate(tokens):
@@ -187,14 +188,14 @@ class _Reader:
         return cuts
 
     def _name_before(self, tokens: Sequence[Token], least: int, at: int) -> int:
-        """Where the name that ends before `at` begins ("effusion: none edema: none")."""
+        """Return where the name that ends before `at` begins ("effusion: none edema: none")."""
         least = max(least, at - _LONGEST_LABEL)
         found = self._lexicon.trie.find(tokens[least:at])
         named = (*found.get("mention", ()), *found.get("subject", ()))
         return least + min((m.first for m in named if m.last == at - least), default=at - least)
 
     def _dashes(self, tokens: Sequence[Token]) -> list[tuple[int, int, int]]:
-        """The one label that ends in a dash, a question mark or a line of dots."""
+        """Return the one label that ends in a dash, a question mark or a line of dots."""
         for at, token in enumerate(tokens[: _LONGEST_LABEL + 1]):
             after = at + 1
             if token.form == ".":
@@ -263,7 +264,7 @@ class _Reader:
         return Part([*label, separator._replace(form="is"), *value], span)
 
     def _plain(self, value: list[Token]) -> list[Token]:
-        """The value without bullets and brackets before it."""
+        """Return the value without bullets and brackets before it."""
         start = 0
         while start < len(value) - 1 and value[start].form in _BULLETS:
             start += 1
@@ -274,7 +275,7 @@ class _Reader:
         return next((p for p, t in enumerate(value) if t.form in joints), len(value))
 
     def _predicate(self, value: list[Token], told: dict[str, list[Match]]) -> list[Token]:
-        """What a part of the chest is said to be; "enlarged, stable" as "enlarged and stable"."""
+        """Return the predicate of a part of the chest; "enlarged, stable" gets an "and"."""
         others = [m.first for layer in ("mention", "subject") for m in told.get(layer, ())]
         end = min(others, default=len(value))
         words = [t._replace(form="and") if t.form in (",", ";") else t for t in value[:end]]
@@ -283,7 +284,7 @@ class _Reader:
         return [*words, *value[end:]]
 
     def _answered(self, value: list[Token], normal: Sequence[Match], first_end: int) -> list[Token]:
-        """The value with its short answers in the words that triggers know."""
+        """Return the value with its short answers in the words that triggers know."""
         if normal and normal[0].first < first_end:
             return [value[normal[0].first]._replace(form="none")]
         clauses: list[list[Token]] = [[]]
@@ -305,8 +306,8 @@ class _Reader:
             joined += answer.tokens
         return joined
 
-    def _answer(self, clause: list[Token]) -> "_Answer":
-        """One clause of a value, which may be no more than "no" or "yes"."""
+    def _answer(self, clause: list[Token]) -> "_ClauseAnswer":
+        """Return one clause of a value, which may be no more than "no" or "yes"."""
         forms = [t.form for t in clause]
         hedge = next(iter(self._lexicon.trie.find(clause).get("trigger", ())), None)
         if (
@@ -315,7 +316,7 @@ class _Reader:
             and hedge.entry.effect in ("uncertain", "probable")
         ):
             whole = Token("possible", clause[0].start, clause[-1].end)
-            return _Answer([whole], False, False)
+            return _ClauseAnswer([whole], False, False)
         sided = any(form in ("left", "right") for form in forms)
         absent, present = self._grammar["answers_no"], self._grammar["answers_yes"]
         fillers = self._grammar["answer_fillers"]
@@ -325,13 +326,13 @@ class _Reader:
                 rest = forms[position + 1 :]
                 if form != "no" or all(r in fillers for r in rest):
                     token = clause[position]._replace(form="none")
-                    return _Answer([token, *clause[position + 1 :]], True, sided)
+                    return _ClauseAnswer([token, *clause[position + 1 :]], True, sided)
         if forms[0] in present:
-            return _Answer([clause[0]._replace(form="present"), *clause[1:]], False, sided)
-        return _Answer(clause, False, sided)
+            return _ClauseAnswer([clause[0]._replace(form="present"), *clause[1:]], False, sided)
+        return _ClauseAnswer(clause, False, sided)
 
 
-class _Answer(NamedTuple):
+class _ClauseAnswer(NamedTuple):
     """A clause of a value: its words, whether it denies, and whether of one side."""
 
     tokens: list[Token]
@@ -345,12 +346,12 @@ _BETWEEN_ITEMS = re.compile(r"[ \t\r]*\n[^\n:]*")
 
 
 def ends_block(between: str) -> bool:
-    """Whether a blank line stands in the text between two sentences."""
+    """Return whether a blank line stands in the text between two sentences."""
     return _BLANK_LINE.search(between) is not None
 
 
 class Setting(NamedTuple):
-    """What the lines before a sentence make of it.
+    """Effect of the preceding lines on a sentence.
 
     `denied`: it is an item of a list headed "Absent:" or the like. `columns`: the titles of the
     table of which it is a row.
@@ -360,14 +361,14 @@ class Setting(NamedTuple):
     columns: tuple[str, ...] = ()
 
     def across(self, between: str) -> "Setting":
-        """What is left of it after the text between two sentences."""
+        """Return the setting after the text between two sentences."""
         if self is PLAIN or ends_block(between):
             return PLAIN
         item = _BETWEEN_ITEMS.fullmatch(between) is not None
         return self if item or self.columns else PLAIN
 
     def after(self, text: str, has_findings: bool, lexicon: Lexicon) -> "Setting":
-        """What the sentence `text`, read in this setting, makes of the next."""
+        """Return the setting of the next sentence, after `text` was read in this setting."""
         if ("|" in text or "\t" in text) and (cells := cells_of(text)) is not None:
             if self.columns or has_findings:
                 return self
@@ -383,14 +384,14 @@ PLAIN = Setting()
 
 
 def is_detail(line: str, lexicon: Lexicon) -> bool:
-    """Whether a line of a template says more of the finding above it ("Side: left")."""
+    """Return whether a line of a template says more of the finding above it ("Side: left")."""
     label = line.partition(":")[0].strip().lower()
     grammar = lexicon.grammar
     return label in grammar["labels_of_detail"] or label in grammar["labels_of_answers"]
 
 
 def with_details(text: str, sentence: Sentence, line: Span, lexicon: Lexicon) -> Sentence:
-    """The sentence with what a line below says of its findings ("Location: left base")."""
+    """Return the sentence with what a line below says of its findings ("Location: left base")."""
     words = line.of(text)
     label, _, answer = words.partition(":")
     if label.strip().lower() in lexicon.grammar["labels_of_answers"]:

@@ -1,9 +1,8 @@
-"""Which findings belong to which region of the chest, from `coverage.toml`.
+"""Lexicons of findings, read from TOML files and checked, and the trie that matches all of them.
 
-The lexicons as validated plain data, and the one trie that matches all of them.
-
-Each file under `perturbations/lexicons/` is one axis. Entries carry a name, so that every result
-can say which entry fired. A folder of the user's own with the same files replaces ours.
+Each file under `perturbations/lexicons/` is one axis. Entries have a name, so that every result can
+name the entry that fired. A user's own folder with the same files replaces these lexicons.
+`coverage.toml` lists the findings of each region of the chest.
 """
 
 import tomllib
@@ -21,7 +20,7 @@ from vlscore.findings.types import Category, Change, Side
 
 @dataclass(frozen=True)
 class Coverage:
-    """What a denial of each region denies, and the words that name the regions.
+    """Observations that a denial of each region denies, and the words for the regions.
 
     `any` and `acute` give, by region, the observations that "normal" and "no acute disease" deny.
     """
@@ -137,7 +136,7 @@ _GRAMMAR = {
 
 
 class Observation(NamedTuple):
-    """One thing that can be found, and the CheXpert label it counts towards.
+    """Observation, and the CheXpert label to which it counts.
 
     A `midline` observation takes no side or zone from a neighbour in an enumeration.
     """
@@ -174,7 +173,7 @@ class Place(NamedTuple):
 
 
 class SeverityLevel(NamedTuple):
-    """One rung of a scale of severity, and the words that say it."""
+    """Level of a scale of severity, with its words."""
 
     scale: str
     rank: int
@@ -184,7 +183,7 @@ class SeverityLevel(NamedTuple):
 
 
 class SentencePattern(NamedTuple):
-    """What a non-clinical sentence is recognised by."""
+    """Pattern of a non-clinical sentence."""
 
     category: Category
     at_start: bool
@@ -416,7 +415,7 @@ def load_lexicon(folder: Path | None = None, further: Path | None = None) -> Lex
 
 
 def severity_level(words: str, lexicon: Lexicon | None = None) -> SeverityLevel | None:
-    """The rung that a severity word stands on, or None.
+    """Return the severity level of a word, or None.
 
     >>> severity_level("mildly").value
     'mild'

@@ -36,12 +36,12 @@ class Mention(NamedTuple):
 
     @property
     def core(self) -> tuple[int, int]:
-        """The cue, which triggers act upon."""
+        """Return the cue, which triggers act upon."""
         return self.cue_first, self.cue_last
 
 
 class Well(NamedTuple):
-    """A subject, one of its names, and the word that says it is normal or lies where it should."""
+    """Subject described as normal: one of its names, and the word for normal or well placed."""
 
     subject: Subject
     name: str
@@ -58,7 +58,7 @@ class Mentions(NamedTuple):
 def find_mentions(
     tokens: Sequence[Token], found: dict[str, list[Match]], lexicon: Lexicon
 ) -> Mentions:
-    """Every mention of a sentence without one that another contains; the subjects that are well."""
+    """Find all mentions of a sentence that no other contains, and the subjects that are normal."""
     direct = [
         Mention(m.entry, m.first, m.last, m.first, m.last, f"mention:{m.entry}")
         for m in found.get("mention", ())
@@ -80,7 +80,7 @@ def find_mentions(
 
 
 def _without_repeats(mentions: set[Mention]) -> list[Mention]:
-    """The mentions but those that lie within another of the same observation."""
+    """Return the mentions but those that lie within another of the same observation."""
     return [
         m
         for m in mentions
@@ -100,7 +100,7 @@ def _inside(frame: Mention, direct: Mention) -> bool:
 
 
 def _names_part(direct: Mention, frame: Mention) -> bool:
-    """Whether a mention is no more than the subject or the state of a frame."""
+    """Return whether a mention is no more than the subject or the state of a frame."""
     subject_first, subject_last = frame.subject or frame.core
     return (frame.cue_first <= direct.first and direct.last <= frame.cue_last) or (
         subject_first <= direct.first and direct.last <= subject_last
@@ -160,7 +160,7 @@ class _Frames:
         ]
 
     def denied_by(self, well: Well) -> list[Mention]:
-        """What the normality of a subject denies, each as a mention."""
+        """Return the observations that the normality of a subject denies, each as a mention."""
         subject, name, word = well
         return [
             _framed(observation, subject, word.first, word.last, f"normal:{name}", normal=True)
@@ -171,7 +171,7 @@ class _Frames:
         return any(f in self._grammar["copulas"] for f in self._forms[max(0, first - 3) : first])
 
     def _after(self, last: int, wanted: dict[str, str], in_state: set[int]) -> Subject | None:
-        """The subject that a preceding state word qualifies: "elevated right hemidiaphragm".
+        """Return the subject that a preceding state word qualifies: "elevated right hemidiaphragm".
 
         An adjective ("hilar") gives way to a noun further on ("calcified hilar granulomas").
         """
@@ -201,7 +201,7 @@ class _Frames:
         )
 
     def _before(self, first: int, wanted: dict[str, str]) -> Subject | None:
-        """The subject that a following state word qualifies: "the aorta is tortuous"."""
+        """Return the subject that a following state word qualifies: "the aorta is tortuous"."""
         for subject in reversed(self._subjects):
             if subject.last > first:
                 continue
@@ -262,7 +262,7 @@ class _Frames:
 
 
 def _merge(subjects: Sequence[Match]) -> list[Subject]:
-    """One subject for each place, with all its names."""
+    """Return one subject for each place, with all its names."""
     names: dict[tuple[int, int], list[str]] = {}
     for match in subjects:
         names.setdefault((match.first, match.last), []).append(match.entry)

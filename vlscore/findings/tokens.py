@@ -1,8 +1,8 @@
-"""Words of a sentence with their places, in the form the lexicons are matched in.
+"""Tokens of a sentence in the form that lexicons match, and the matching itself.
 
-A trie of phrases over tokens: every lexicon is matched in one walk of a sentence.
-
-Words that qualify a finding: side, zone, severity, change and size.
+`tokenize` returns words with their positions. `PhraseTrie` is a trie of phrases over tokens, which
+matches all lexicons in one pass over a sentence. `find_modifiers` returns the phrases that qualify
+a finding: side, zone, severity, change and size.
 """
 
 import re
@@ -167,7 +167,7 @@ class _Node:
         self.entries: dict[str, list[Any]] | None = None
 
     def below(self, forms: Sequence[str]) -> "_Node":
-        """The node that the forms lead to, made where it is not there yet."""
+        """Return the node that the forms lead to, made where it is not there yet."""
         node = self
         for form in forms:
             node = node.children.setdefault(form, _Node())
@@ -175,7 +175,7 @@ class _Node:
 
 
 def parse(pattern: str) -> list[list[list[str]]]:
-    """The parts of a pattern: for each, its alternatives as lists of matching forms.
+    """Return the parts of a pattern: for each, its alternatives as lists of matching forms.
 
     >>> parse("(left|) lung bases")
     [[['left'], []], [['lung', 'base']]]
@@ -260,22 +260,22 @@ class Modifier(NamedTuple):
 
     @property
     def is_place(self) -> bool:
-        """Whether it names a side or a zone."""
+        """Return whether it names a side or a zone."""
         return self.values[0][0] in (Axis.SIDE, Axis.ZONE)
 
     @property
     def is_change(self) -> bool:
-        """Whether it compares with a prior."""
+        """Return whether it compares with a prior."""
         return self.values[0][0] is Axis.CHANGE
 
     def attributes(self, tokens: Sequence[Token]) -> list[Attribute]:
-        """The phrase as attributes with character spans."""
+        """Return the phrase as attributes with character spans."""
         span = Span(tokens[self.first].start, tokens[self.last - 1].end)
         return [Attribute(axis, value, span) for axis, value in self.values]
 
 
 def find_modifiers(tokens: Sequence[Token], found: dict[str, list[Match]]) -> list[Modifier]:
-    """All qualifying phrases of a sentence, in text order."""
+    """Return all qualifying phrases of a sentence, in text order."""
     modifiers = _sizes(tokens)
     for match in found.get("place", ()):
         place = ((Axis.SIDE, match.entry.side), (Axis.ZONE, match.entry.zone))

@@ -1,4 +1,4 @@
-"""What a report says, as plain immutable values that index the original text."""
+"""Types of extracted findings: immutable values with spans in the original text."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ class Span(NamedTuple):
     end: int
 
     def of(self, text: str) -> str:
-        """The characters the span covers.
+        """Return the characters the span covers.
 
         >>> Span(3, 8).of("no effusion")
         'effus'
@@ -21,20 +21,20 @@ class Span(NamedTuple):
         return text[self.start : self.end]
 
     def moved(self, offset: int) -> "Span":
-        """The span `offset` characters further on."""
+        """Return the span `offset` characters further on."""
         return Span(self.start + offset, self.end + offset)
 
     def covers(self, other: "Span") -> bool:
-        """Whether `other` lies inside this span."""
+        """Return whether `other` lies inside this span."""
         return self.start <= other.start and other.end <= self.end
 
     def overlaps(self, other: "Span") -> bool:
-        """Whether the two spans share a character."""
+        """Return whether the two spans share a character."""
         return self.start < other.end and other.start < self.end
 
 
 class Polarity(StrEnum):
-    """Whether the sentence states, denies or doubts the observation."""
+    """Polarity: the sentence affirms the observation, denies it, or states it as uncertain."""
 
     POSITIVE = "positive"
     NEGATIVE = "negative"
@@ -42,7 +42,7 @@ class Polarity(StrEnum):
 
 
 class Status(StrEnum):
-    """Whose finding it is, and when: ConText's temporality and experiencer in one axis."""
+    """Status: ConText's temporality and experiencer (whose finding it is, and when) in one axis."""
 
     CURRENT = "current"
     HISTORICAL = "historical"
@@ -59,7 +59,7 @@ class Side(StrEnum):
 
 
 class Change(StrEnum):
-    """How the finding compares with a prior examination."""
+    """Change of the finding since a prior examination."""
 
     UNCHANGED = "unchanged"
     INCREASED = "increased"
@@ -69,7 +69,7 @@ class Change(StrEnum):
 
 
 class Category(StrEnum):
-    """What a sentence is for."""
+    """Category of a sentence by its purpose."""
 
     CLINICAL = "clinical"
     TECHNIQUE = "technique"
@@ -81,7 +81,7 @@ class Category(StrEnum):
 
 
 class Layout(StrEnum):
-    """How a sentence is written: in words, or as one line of a template."""
+    """Layout of a sentence: prose, or one line of a template."""
 
     PROSE = "prose"
     LABEL = "label"
@@ -90,7 +90,7 @@ class Layout(StrEnum):
 
 
 class Axis(StrEnum):
-    """The kinds of attribute a finding can carry."""
+    """Axis: the kinds of attributes of a finding."""
 
     SIDE = "side"
     ZONE = "zone"
@@ -114,7 +114,7 @@ class Attribute(NamedTuple):
     inherited: bool = False
 
     def moved(self, offset: int) -> "Attribute":
-        """The attribute with its words `offset` characters further on."""
+        """Return the attribute with its words `offset` characters further on."""
         return Attribute(self.axis, self.value, self.span.moved(offset), self.inherited)
 
 
@@ -125,7 +125,7 @@ class Rule(NamedTuple):
     span: Span
 
     def moved(self, offset: int) -> "Rule":
-        """The rule with its words `offset` characters further on."""
+        """Return the rule with its words `offset` characters further on."""
         return Rule(self.name, self.span.moved(offset))
 
 
@@ -153,7 +153,7 @@ class Finding:
     normal: bool = False
 
     def at(self, sentence: int, offset: int) -> "Finding":
-        """The finding in sentence number `sentence`, `offset` characters further on."""
+        """Return the finding in sentence number `sentence`, `offset` characters further on."""
         return Finding(
             self.observation,
             self.span.moved(offset),
@@ -168,7 +168,7 @@ class Finding:
         )
 
     def on(self, axis: Axis) -> tuple[Attribute, ...]:
-        """The attributes on one axis, in text order."""
+        """Return the attributes on one axis, in text order."""
         return tuple([a for a in self.attributes if a.axis is axis])
 
     @property
@@ -186,12 +186,12 @@ class Finding:
 
     @property
     def severity(self) -> str | None:
-        """The first severity word's canonical form."""
+        """Return the first severity word's canonical form."""
         return next((a.value for a in self.on(Axis.SEVERITY)), None)
 
     @property
     def change(self) -> Change | None:
-        """The first comparison with a prior, if any."""
+        """Return the first comparison with a prior, if any."""
         return next((Change(a.value) for a in self.on(Axis.CHANGE)), None)
 
     @property
@@ -221,7 +221,7 @@ class Denial(NamedTuple):
     observations: frozenset[str]
 
     def moved(self, offset: int) -> "Denial":
-        """The denial with its words `offset` characters further on."""
+        """Return the denial with its words `offset` characters further on."""
         return Denial(self.scope, self.span.moved(offset), self.acute, self.observations)
 
 
@@ -246,7 +246,7 @@ class Sentence:
     denials: tuple[Denial, ...] = ()
 
     def at(self, index: int, offset: int) -> "Sentence":
-        """The sentence as number `index` of a report, `offset` characters further on."""
+        """Return the sentence as number `index` of a report, `offset` characters further on."""
         return Sentence(
             index,
             self.span.moved(offset),
@@ -261,7 +261,7 @@ class Sentence:
 
     @property
     def has_positive(self) -> bool:
-        """Whether it states, without doubt, a finding the patient has now."""
+        """Return whether it states, without doubt, a finding the patient has now."""
         return any(f.is_present for f in self.findings)
 
 
@@ -278,25 +278,25 @@ class ReportFindings:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """All findings in text order."""
+        """Return all findings in text order."""
         return tuple(self)
 
     def of(self, *observations: str) -> tuple[Finding, ...]:
-        """The findings of the named observations."""
+        """Return the findings of the named observations."""
         return tuple(f for f in self if f.observation in observations)
 
     @property
     def present(self) -> tuple[Finding, ...]:
-        """The findings stated without doubt, of this patient, now."""
+        """Return the findings stated without doubt, of this patient, now."""
         return tuple(f for f in self if f.is_present)
 
     @property
     def denials(self) -> tuple[Denial, ...]:
-        """The statements that a region is normal or free of (acute) disease, in text order."""
+        """Return statements that a region is normal or free of (acute) disease, in text order."""
         return tuple(d for sentence in self.sentences for d in sentence.denials)
 
     def denying(self, observation: str) -> tuple[Denial, ...]:
-        """The statements that deny an observation without naming it.
+        """Return the statements that deny an observation without naming it.
 
         >>> from vlscore.findings import extract
         >>> [d.scope for d in extract("The heart is normal. Clear lungs.").denying("nodule")]

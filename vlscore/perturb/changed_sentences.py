@@ -1,6 +1,7 @@
-"""A changed report as the check sees it: what was touched, what stands beside it.
+"""Views of a changed report for the check of consistency.
 
-What stands elsewhere in a report and would belie a change, so that it had better not be made.
+`ChangedReport` has the touched sentences and the others. The functions below it find statements in
+other sentences that would contradict a change, so that the change must not be made.
 """
 
 import re
@@ -15,12 +16,12 @@ from vlscore.perturb.lexicons import discourse
 from vlscore.perturb.parsed_report import ReadReport, heights, may_be_one, on_two_sides
 from vlscore.perturb.plaintext import PlainSentence, Topic, bare, denial_of, sides_in, spared
 
-# Below so many, looking at each edit is faster than finding those of a sentence.
+# Below this number of edits, testing each is faster than a search for those of a sentence.
 _MANY_EDITS = 8
 
 
 class ChangedReport:
-    """A report and one change of it, in the views that the rules of `effects` need.
+    """Report with one change, in the views that the rules of `effects` need.
 
     Attributes:
         perturbed: the text after the change.
@@ -39,7 +40,7 @@ class ChangedReport:
 
     @cached_property
     def touched(self) -> list[PlainSentence]:
-        """The sentences with an edit in them."""
+        """Return the sentences with an edit in them."""
         starts = self.report.plain_starts
         found = set()
         for edit in self.edits:
@@ -57,11 +58,11 @@ class ChangedReport:
 
     @cached_property
     def after(self) -> list[str]:
-        """The touched sentences as they read after the change."""
+        """Return the text of the touched sentences after the change."""
         return [apply_edits(s.said, self.edits_of(s)).lower() for s in self.touched]
 
     def edits_of(self, sentence: PlainSentence) -> list[Edit]:
-        """The edits of one sentence, in characters of it, with what they do there."""
+        """Return the edits of one sentence, in characters of it, with what they do there."""
         edits = self.edits
         if len(edits) > _MANY_EDITS:
             # In text order and without overlap, so that their ends are in order as well.
@@ -71,16 +72,16 @@ class ChangedReport:
 
     @cached_property
     def told(self) -> str:
-        """What the change says now, in the words around its edits."""
+        """Return the words around the edits, after the change."""
         return " ".join([*self.after, *(edit.replacement.lower() for edit in self.edits)])
 
     @cached_property
     def place(self) -> str:
-        """Where the changed thing is, in the words of the sentences that were changed."""
+        """Return the words of the changed sentences, which name the place of the finding."""
         return " ".join(sentence.said for sentence in self.touched)
 
     def said_twice(self) -> str | None:
-        """That a changed sentence says what another sentence says already, in words; or None."""
+        """Return a message if a changed sentence now duplicates another one, else None."""
         own = Counter(bare(sentence.said) for sentence in self.touched)
         for sentence, after in zip(self.touched, self.after, strict=True):
             said = bare(after)
@@ -91,7 +92,7 @@ class ChangedReport:
         return None
 
     def make_room(self, topic: Topic | None, place: int) -> Iterator[str]:
-        """Denials of organs and of the whole film that the finding now stated at `place` belies."""
+        """Edit general denials that contradict a finding at `place`; yield reasons if it fails."""
         for sentence in self.others:
             before = self.sentences[sentence.number - 1] if sentence.number else None
             denial = denial_of(sentence, before)
@@ -115,13 +116,13 @@ class ChangedReport:
             self.goes_along(edit)
 
     def goes_along(self, edit: Edit) -> None:
-        """Add an edit of a sentence that changes along, once; an empty one is none."""
+        """Add a follow-up edit in another sentence; ignore duplicates and empty edits."""
         if edit not in self.along and (edit.replacement or edit.start < edit.end):
             self.along.append(edit)
 
 
 def clipped(edit: Edit, sentence: PlainSentence) -> Edit | None:
-    """What an edit does to the words of one sentence."""
+    """Return the part of an edit within one sentence."""
     start, end = max(edit.start, sentence.start), min(edit.end, sentence.end)
     if start > end:
         return None
@@ -138,18 +139,18 @@ def _is_in(edit: Edit, sentence: PlainSentence) -> bool:
 
 
 def quoted(sentence: PlainSentence) -> str:
-    """The beginning of a sentence, for a reason."""
+    """Return the beginning of a sentence, for a reason."""
     said = " ".join(sentence.said.split())
     return repr(said if len(said) <= 70 else said[:67] + "...")
 
 
 def told_elsewhere(source: ReadReport, finding: Finding, changed: Collection[int]) -> bool:
-    """Whether other sentences state or doubt it under another name, or its cause."""
+    """Return whether other sentences state the finding under another name, or its cause."""
     return any(other.polarity is not Polarity.NEGATIVE for other in _kin(source, finding, changed))
 
 
 def denied_elsewhere(source: ReadReport, finding: Finding, changed: Collection[int]) -> bool:
-    """Whether other sentences deny it, or call normal what it would be seen in."""
+    """Return whether other sentences deny the finding, or call its organ normal."""
     denied = (
         other
         for other in source.findings
@@ -161,7 +162,7 @@ def denied_elsewhere(source: ReadReport, finding: Finding, changed: Collection[i
 
 
 def compared_elsewhere(source: ReadReport, finding: Finding, changed: Collection[int]) -> bool:
-    """Whether other sentences compare with a prior, be it bones if it is one, else the chest."""
+    """Return whether other sentences about the same region compare with a prior."""
     is_bone = finding.observation in discourse().bones
     return any(
         sentence.changes and not sentence.normal and is_bone in _tells_of_bones(sentence)
@@ -171,7 +172,7 @@ def compared_elsewhere(source: ReadReport, finding: Finding, changed: Collection
 
 
 def names_side_elsewhere(source: ReadReport, side: str, changed: Collection[int]) -> bool:
-    """Whether other sentences speak of that side: of bones where these do, else of the chest."""
+    """Return whether other sentences about the same region name that side."""
     followers = {follower for index in changed for follower in source.followers(index)}
     speaking = (source.sentences[index] for index in followers.union(changed))
     told = set().union(*map(_tells_of_bones, speaking))
@@ -184,7 +185,7 @@ def names_side_elsewhere(source: ReadReport, side: str, changed: Collection[int]
 def names_zone_elsewhere(
     source: ReadReport, finding: Finding, zone: Attribute, changed: Collection[int]
 ) -> bool:
-    """Whether other sentences speak of that zone in its words, or of its kin at that height."""
+    """Return whether other sentences name that zone, or a related finding at its height."""
     words = zone.span.of(source.text).lower()
     if any(
         words in source.words_of(sentence)
@@ -200,7 +201,7 @@ def names_zone_elsewhere(
 
 
 def are_kin(one: Finding, other: Finding) -> bool:
-    """Whether two mentions may be of the same thing or of its cause, at no two places."""
+    """Return whether two mentions may be of the same finding or its cause, at the same place."""
     if may_be_one(one, other):
         return True
     related = discourse().kin.get(one.observation, frozenset())
@@ -210,7 +211,7 @@ def are_kin(one: Finding, other: Finding) -> bool:
 
 
 def _denies_what_is_acute(source: ReadReport, index: int) -> bool:
-    """Whether a sentence denies what is acute in general: `consistency` makes room in it."""
+    """Return whether a sentence denies what is acute in general: `consistency` makes room in it."""
     denial = denial_of(source.plain[index])
     return denial is not None and denial.only_acute
 
@@ -228,7 +229,7 @@ def _kin(source: ReadReport, finding: Finding, changed: Collection[int]) -> Iter
 
 
 def _others(source: ReadReport, changed: Collection[int]) -> Iterator[Sentence]:
-    """The sentences besides, without those that merely deny."""
+    """Yield the sentences besides, without those that merely deny."""
     for sentence in source.sentences:
         is_told = sentence.category is not Category.TECHNIQUE and not sentence.normal
         if is_told and sentence.index not in changed:
@@ -241,6 +242,6 @@ def _speaks_of(source: ReadReport, sentence: Sentence, side: str) -> bool:
 
 
 def _tells_of_bones(sentence: Sentence) -> set[bool]:
-    """Whether of bones, of anything else, or, where no finding says, of either."""
+    """Return whether a sentence is about bones, other organs, or (without a finding) either."""
     kinds = {finding.observation in discourse().bones for finding in sentence.findings}
     return kinds or {True, False}

@@ -1,8 +1,8 @@
-"""One change of one report, as a plain value that can be checked against the original.
+"""Edits and perturbations as plain values, helpers that make edits, and reproducible choices.
 
-Edits that keep a sentence a sentence: capitals, articles, spaces.
-
-Random choices that are the same on any machine, with any library version, for ever.
+- `Perturbation` records one change of one report, which can be checked against the original.
+- `replaced` and `removed` make edits with correct capitals, articles and spaces.
+- `Chance` makes random choices that are equal on any machine and with any library version.
 """
 
 import hashlib
@@ -33,7 +33,7 @@ class ErrorCategory(StrEnum):
 
 
 class Effect(StrEnum):
-    """What a change does to what the report says; each has its rule in `consistency`."""
+    """Effect of a change on the meaning of a report; `effects` has a rule for each."""
 
     STATED = "stated"
     LEFT_OUT = "left out"
@@ -48,12 +48,12 @@ class Effect(StrEnum):
 
 
 class Meaning(NamedTuple):
-    """What a change is meant to do, for the check that reads the rest of the report.
+    """Intended meaning of a change, for the check of the rest of the report.
 
     Attributes:
-        effect: what it does.
-        observations: to which, as in `vlscore.findings.Finding.observation`.
-        old, new: the side, zone, grade or comparison before and after, where it has one.
+        effect: effect of the change.
+        observations: its observations, as in `vlscore.findings.Finding.observation`.
+        old, new: the side, zone, grade or comparison before and after, if it has one.
     """
 
     effect: Effect
@@ -63,7 +63,7 @@ class Meaning(NamedTuple):
 
 
 class Edit(NamedTuple):
-    """Characters [start, end) of the original, counted in code points, become `replacement`."""
+    """Edit: characters [start, end) of the original, in code points, become `replacement`."""
 
     start: int
     end: int
@@ -71,10 +71,10 @@ class Edit(NamedTuple):
 
 
 class Change(NamedTuple):
-    """What a kind proposes: its edits in text order without overlap, and the rule that fired.
+    """Change proposed by a kind: edits in text order without overlap, and the rule that fired.
 
-    `meaning` says what the rest of the report is checked for. Without one, as where the meaning
-    stays the same, only the layout and repetitions are.
+    `meaning` decides how the rest of the report is checked. If it is None, because the change does
+    not alter the meaning, only layout and repetitions are checked.
     """
 
     edits: tuple[Edit, ...]
@@ -83,7 +83,7 @@ class Change(NamedTuple):
 
 
 def change_of(edits: Iterable[Edit], rule: str, meaning: Meaning | None = None) -> Change | None:
-    """A change with its edits in text order; None where there are none, or two overlap."""
+    """Return a change with its edits in text order; None if there are none, or two overlap."""
     ordered = tuple(sorted(set(edits)))
     if not ordered or any(one.end > other.start for one, other in pairwise(ordered)):
         return None
@@ -121,7 +121,7 @@ class Perturbation:
 
 
 def apply_edits(text: str, edits: Iterable[Edit]) -> str:
-    """The text with its edits made.
+    """Return the text with its edits made.
 
     Raises ValueError where an edit lies outside the text, overlaps or precedes the one before.
 
@@ -139,7 +139,7 @@ def apply_edits(text: str, edits: Iterable[Edit]) -> str:
 
 
 _ARTICLE = re.compile(r"\b(an?)(\s+)$", re.IGNORECASE)
-# What de-identification leaves: nobody knows how it is spoken.
+# Masks of de-identification, whose pronunciation is unknown.
 _MASK = ("XXXX", "xxxx")
 _WORD = re.compile(r"[^\W_]+")
 # Written with a consonant but spoken with a vowel, and the other way round. An abbreviation has no
@@ -151,7 +151,7 @@ _SPOKEN_CONSONANT = re.compile(r"(?:uni(?!n)|eu|one\b|use|usual)", re.IGNORECASE
 
 
 def in_case_of(word: str, model: str) -> str:
-    """`word` with the capitals of `model`: none, a first one, or all.
+    """Return `word` with the capitals of `model`: none, a first one, or all.
 
     >>> in_case_of("right", "Left"), in_case_of("apex", "BASE"), in_case_of("RUL", "rll")
     ('Right', 'APEX', 'rul')
@@ -166,7 +166,7 @@ def in_case_of(word: str, model: str) -> str:
 
 
 def article_for(words: str) -> str:
-    """The indefinite article before some words.
+    """Return the indefinite article before some words.
 
     >>> article_for("apical opacity"), article_for("unilateral effusion"), article_for("RLL mass")
     ('an', 'a', 'an')
@@ -179,7 +179,7 @@ def article_for(words: str) -> str:
 
 
 def replaced(text: str, start: int, end: int, words: str) -> list[Edit]:
-    """Edits that put `words` for text[start:end], with the article before them put right."""
+    """Return edits that replace text[start:end] by `words`, and correct the article before it."""
     article = _ARTICLE.search(text, max(0, start - 6), start)
     edits = [Edit(start, end, words)]
     following = f"{words}{text[end : end + 20]}".lstrip()
@@ -194,7 +194,7 @@ def replaced(text: str, start: int, end: int, words: str) -> list[Edit]:
 
 
 def removed(text: str, start: int, end: int, *, opens: bool = False) -> list[Edit]:
-    """Edits that take text[start:end] out with one of the spaces around it.
+    """Return edits that remove text[start:end] and one of the spaces around it.
 
     Args:
         opens: the words open a sentence, so that the next word takes over their capital.
@@ -207,7 +207,7 @@ def removed(text: str, start: int, end: int, *, opens: bool = False) -> list[Edi
 
 
 def with_capital(words: str, *, like: str) -> str:
-    """`words` with a first letter as large as that of `like`.
+    """Return `words` with the case of the first letter of `like`.
 
     >>> with_capital("no effusion.", like="Small effusion.")
     'No effusion.'
@@ -221,7 +221,7 @@ Option = TypeVar("Option")
 
 
 class Chance:
-    """A stream of choices that its key decides.
+    """Stream of random choices that depends on its key alone.
 
     numpy and the standard library promise a stable stream for few of their methods; a hash in
     counter mode needs no promise.
@@ -236,17 +236,17 @@ class Chance:
         self._drawn = 0
 
     def below(self, count: int) -> int:
-        """An integer in [0, count); its bias is below count / 2⁶⁴."""
+        """Return an integer in [0, count); its bias is below count / 2⁶⁴."""
         block = hashlib.blake2b(self._drawn.to_bytes(8, "big"), key=self._key, digest_size=8)
         self._drawn += 1
         return int.from_bytes(block.digest(), "big") * count >> 64
 
     def pick(self, options: Sequence[Option]) -> Option:
-        """One of the options, each as likely."""
+        """Return one of the options, each as likely."""
         return options[self.below(len(options))]
 
     def shuffled(self, options: Iterable[Option]) -> list[Option]:
-        """The options in random order, each order as likely (Fisher and Yates)."""
+        """Return the options in random order, each order as likely (Fisher and Yates)."""
         order = list(options)
         for last in range(len(order) - 1, 0, -1):
             other = self.below(last + 1)

@@ -1,14 +1,12 @@
-"""For each effect of a change, what elsewhere in the report would belie it.
+"""Check of consistency after every change: does the rest of the report contradict it?
 
-A rule yields reasons; the first one refuses the change. It may add edits to `ChangedReport.along`
-for sentences that can change along instead.
+`consistent` knows what a change means (`Meaning`), and reads the rest of the report by its words
+(`plaintext`), independently of the kinds and of the extractor. A sentence that contradicts the
+change is changed too ("No acute abnormality" becomes "No other acute abnormality"). If that is not
+possible, the change is refused, and the kind proposes another.
 
-The check after every change: what else in the report speaks of the changed thing.
-
-It knows what a change means (`Meaning`), and reads the rest of the report in plain words
-(`plaintext`, `denial`, `layout`, `effects`), apart from the kinds and from the extractor. What
-belies the change, changes along ("No acute abnormality" becomes "No other acute abnormality"), or
-the change is refused, and the kind is asked for another.
+There is one rule for each `Effect`. A rule yields reasons, and the first one refuses the change. It
+may add edits to `ChangedReport.along` for sentences that must change too.
 """
 
 import re
@@ -91,7 +89,7 @@ def _topics_of(meaning: Meaning) -> list[Topic]:
 
 
 def _stated(check: ChangedReport, meaning: Meaning) -> Iterator[str]:
-    """A finding that the report did not state is stated now."""
+    """Yield reasons against a finding that the change adds to the report."""
     known = _topics_of(meaning)
     if any(_OLD.search(edit.replacement.lower()) for edit in check.edits):
         known = [topic._replace(acute=False) for topic in known]
@@ -114,7 +112,7 @@ def _stated(check: ChangedReport, meaning: Meaning) -> Iterator[str]:
 
 
 def _left_out(check: ChangedReport, meaning: Meaning) -> Iterator[str]:
-    """What the report stated, it denies or does not mention now."""
+    """Yield reasons against a finding that the report no longer states."""
     yield from _not_there(check)
     foreign = [_FOREIGN.search(sentence.said) is not None for sentence in check.touched]
     if any(foreign) and not all(foreign):
@@ -141,7 +139,7 @@ def _left_out(check: ChangedReport, meaning: Meaning) -> Iterator[str]:
 
 @remembered
 def _tells_something(said: str) -> bool:
-    """Whether it states some finding, after which one may say "otherwise"."""
+    """Return whether it states some finding, after which one may say "otherwise"."""
     every = dict.fromkeys(topics().values())
     return any(claims(said, topic.names) for topic in every)
 
@@ -161,7 +159,7 @@ def _without_rest(check: ChangedReport, sentence: PlainSentence) -> Iterator[str
 
 
 def _denied(check: ChangedReport, meaning: Meaning) -> Iterator[str]:
-    """A sentence denies what it stated; it must not compare it or state normality besides."""
+    """Yield reasons against a denial: it must not compare the finding or state normality too."""
     for after in check.after:
         compared = words().compares.search(after)
         if compared is not None:
@@ -172,7 +170,7 @@ def _denied(check: ChangedReport, meaning: Meaning) -> Iterator[str]:
 
 
 def _is_vague_there(sentence: PlainSentence, place: str) -> bool:
-    """Whether a sentence tells, in words that name nothing, of something at the very place."""
+    """Return whether a sentence mentions an unnamed finding at the same place."""
     here, there = sides_in(place), sides_in(sentence.said)
     if not here & there or not heights_in(place) & heights_in(sentence.said):
         return False
@@ -180,7 +178,7 @@ def _is_vague_there(sentence: PlainSentence, place: str) -> bool:
 
 
 def _moved(check: ChangedReport, meaning: Meaning) -> Iterator[str]:
-    """A finding that was at one side or height is at another now."""
+    """Yield reasons against another side or height of a finding."""
     yield from _not_there(check)
     for after in check.after:
         wrong = _WRONG_SIDE.search(after) or _NO_MIDDLE.search(after)
@@ -226,7 +224,7 @@ def _side_moved(check: ChangedReport, meaning: Meaning) -> Iterator[str]:
 
 
 def _sites_in(sentence: PlainSentence) -> set[str]:
-    """The parts of the chest that it names, what lies about the hilum as one."""
+    """Return the parts of the chest that it names, what lies about the hilum as one."""
     found = {site.group() for site in _SITES.finditer(sentence.said)}
     return {"hilum" if "hil" in site else site for site in found}
 
@@ -253,7 +251,7 @@ def _height_moved(check: ChangedReport, meaning: Meaning) -> Iterator[str]:
 
 
 def _regraded(check: ChangedReport, meaning: Meaning) -> Iterator[str]:
-    """A finding has another grade now."""
+    """Yield reasons against another grade of a finding."""
     yield from _not_there(check)
     for sentence in check.touched:
         yield from _graded_twice(sentence, check.edits_of(sentence))
@@ -287,7 +285,7 @@ def _graded_twice(sentence: PlainSentence, own: Sequence[Edit]) -> Iterator[str]
 
 
 def _compared(check: ChangedReport, meaning: Meaning) -> Iterator[str]:
-    """A finding is compared with a prior examination now."""
+    """Yield reasons against a new comparison with a prior examination."""
     yield from _not_there(check)
     for sentence in check.sentences:
         none = words().no_prior.search(sentence.said)
@@ -309,7 +307,7 @@ def _compared(check: ChangedReport, meaning: Meaning) -> Iterator[str]:
 
 
 def _not_compared(check: ChangedReport, meaning: Meaning) -> Iterator[str]:
-    """A finding is compared no more."""
+    """Yield reasons against the removal of a comparison."""
     for after in check.after:
         said = " ".join(after.split()).rstrip(" .;")
         first = _first_part(check)
@@ -331,7 +329,7 @@ def _not_compared(check: ChangedReport, meaning: Meaning) -> Iterator[str]:
 
 
 def _first_part(check: ChangedReport) -> str:
-    """What stands before an "and" that comes before every edit: it is of another finding."""
+    """Return what stands before an "and" that comes before every edit: it is of another finding."""
     sentence = check.touched[0]
     place = check.edits[0].start - sentence.start
     joint = re.search(r" and ", sentence.said[sentence.lead : max(place, sentence.lead)])
@@ -341,12 +339,12 @@ def _first_part(check: ChangedReport) -> str:
 
 
 def _opens_a_part(said: str, place: int) -> bool:
-    """Whether a comparison is that of a second finding: "and stable left effusion"."""
+    """Return whether a comparison is that of a second finding: "and stable left effusion"."""
     return _SECOND.search(said[:place]) is not None
 
 
 def _normality_left_out(check: ChangedReport, meaning: Meaning) -> Iterator[str]:
-    """Sentences that merely deny went."""
+    """Yield reasons against the removal of sentences that only deny."""
     for sentence in check.touched:
         hedged = words().hedged_normal.search(sentence.said)
         if hedged is not None:
@@ -357,7 +355,7 @@ def _normality_left_out(check: ChangedReport, meaning: Meaning) -> Iterator[str]
 
 
 def _no_content_left_out(check: ChangedReport, meaning: Meaning) -> Iterator[str]:
-    """A sentence on technique, communication, history or what to do next went."""
+    """Yield reasons against the removal of a sentence on technique, history or recommendations."""
     for sentence in check.touched:
         said = sentence.said[sentence.lead :]
         if _STARTS_WITH_POINTER.search(said) and _SEEN.search(said):
@@ -385,7 +383,7 @@ def _no_content_left_out(check: ChangedReport, meaning: Meaning) -> Iterator[str
 
 
 def _reordered(check: ChangedReport, meaning: Meaning) -> Iterator[str]:
-    """The sentences stand in another order."""
+    """Yield reasons against another order of the sentences."""
     for sentence in check.sentences:
         pointer = words().pointers.search(sentence.said)
         if pointer is not None:
@@ -393,7 +391,7 @@ def _reordered(check: ChangedReport, meaning: Meaning) -> Iterator[str]:
 
 
 def _not_there(check: ChangedReport) -> Iterator[str]:
-    """What was changed is said to be gone, or no finding, or its denial was lost."""
+    """Yield reasons if the changed finding is described as absent, or its denial was lost."""
     for sentence in check.touched:
         gone = words().not_there.search(sentence.said)
         if gone is not None:
@@ -419,14 +417,14 @@ RULES: dict[Effect, Rule] = {
 
 
 class Verdict(NamedTuple):
-    """The change as it may stand, with what changes along; or why there is none."""
+    """Result of the check: the change with its follow-up edits, or the reason for its refusal."""
 
     change: Change | None
     reason: str = ""
 
 
 def consistent(report: ReadReport, change: Change) -> Verdict:
-    """Whether, and with which further edits, a change leaves a report that agrees with itself.
+    """Check whether a change, with follow-up edits, leaves a report that is consistent.
 
     >>> from vlscore.perturb.perturbation import Edit, Effect, Meaning
     >>> report = ReadReport.read("No effusion. No acute disease.")

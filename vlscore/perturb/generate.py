@@ -1,9 +1,8 @@
-"""The standard normal report, made from what a corpus says most often of normal chests.
+"""Perturbations of one report (`perturb`), and the standard normal report of a corpus.
 
-Source: Dawidowicz, Hirsch, Tal, "VLScore", NeurIPS 2024, section 4.2 and Figure 2; the recipe is
+The standard normal report is made from the most frequent normal sentences of a corpus. Source:
+Dawidowicz, Hirsch, Tal, "VLScore", NeurIPS 2024, section 4.2 and Figure 2; the recipe is
 `perturbations/standard_normal.toml`.
-
-From one report to its perturbations.
 """
 
 import re
@@ -27,8 +26,8 @@ _OF_ONE_STUDY = re.compile(r"[\d:;]")
 _REMEMBERED = 200_000
 
 
-class Topic(NamedTuple):
-    """One thing that a normal report says."""
+class NormalTopic(NamedTuple):
+    """NormalTopic of a normal report."""
 
     name: str
     denies: frozenset[str]
@@ -37,9 +36,9 @@ class Topic(NamedTuple):
 
 
 class Recipe(NamedTuple):
-    """How the standard normal report is made."""
+    """Recipe of the standard normal report."""
 
-    topics: tuple[Topic, ...]
+    topics: tuple[NormalTopic, ...]
     least_often: int
     most_words: int
     without: frozenset[str]
@@ -47,10 +46,10 @@ class Recipe(NamedTuple):
 
 @cache
 def recipe() -> Recipe:
-    """The recipe in `perturbations/standard_normal.toml`."""
+    """Return the recipe in `perturbations/standard_normal.toml`."""
     table = read_file(resource_path("perturbations", "standard_normal.toml"))
     topics = [
-        Topic(
+        NormalTopic(
             entry["name"],
             frozenset(entry["denies"]),
             frozenset(entry["settles"]),
@@ -82,14 +81,14 @@ class NormalSentences:
             self._forget()
 
     def report(self) -> str:
-        """The standard normal report of what was counted; the defaults where nothing was.
+        """Return the standard normal report of what was counted; the defaults where nothing was.
 
         >>> NormalSentences().report().split(". ")[0]
         'The heart is normal in size'
         """
         return " ".join(self._most_common(topic) or topic.default for topic in recipe().topics)
 
-    def _most_common(self, topic: Topic) -> str | None:
+    def _most_common(self, topic: NormalTopic) -> str | None:
         fit = [
             (-count, said)
             for said, count in self._counts.items()
@@ -104,7 +103,7 @@ class NormalSentences:
 
 
 def _said(text: str, sentence: Sentence) -> str | None:
-    """A normal sentence without its period; None if it is none, or is of one study only."""
+    """Return a normal sentence without its period; None if it is none, or is of one study only."""
     if sentence.category is not Category.CLINICAL or not sentence.normal or not sentence.findings:
         return None
     if any(f.polarity is not Polarity.NEGATIVE for f in sentence.findings):
@@ -120,7 +119,7 @@ def _said(text: str, sentence: Sentence) -> str | None:
 
 @cache
 def default_standard_normal() -> str:
-    """What stands for a normal report where no corpus is at hand."""
+    """Return what stands for a normal report where no corpus is at hand."""
     return NormalSentences().report()
 
 
@@ -138,7 +137,7 @@ def perturb(
     study_id: str = "",
     standard_normal: str | None = None,
 ) -> Iterator[Perturbation]:
-    """Changed copies of a report, each with one targeted change.
+    """Yield changed copies of a report, each with one targeted change.
 
     Args:
         report: free text; what it allows decides what is generated, which may be nothing.
@@ -174,7 +173,7 @@ def perturbations_of(
     """At most `per_report` changes of one kind, no two alike, each checked against the report.
 
     Args:
-        refused: takes why changes were refused that the kind proposed.
+        refused: list to which the reasons of refused changes are added.
     """
     chance = Chance(seed, study_id, kind.name)
     found = _distinct(source, kind, chance, study_id, [] if refused is None else refused)
@@ -218,16 +217,16 @@ def _distinct(
 
 
 def check_per_report(per_report: int) -> None:
-    """Raises InvalidSetting where it is below 1."""
+    """Raise InvalidSetting where it is below 1."""
     if per_report < 1:
         raise InvalidSetting(f"per_report is at least 1, not {per_report}")
 
 
 def why_nothing(source: ReadReport, kind: Kind, refused: Sequence[str] = ()) -> str:
-    """In words for the user, why a kind found nothing to change, or why what it found was refused.
+    """Return a message why a kind found nothing to change, or why its changes were refused.
 
     Args:
-        refused: what `perturbations_of` left there.
+        refused: reasons that `perturbations_of` has added.
     """
     if refused:
         return refused[0]

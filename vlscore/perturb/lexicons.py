@@ -1,4 +1,4 @@
-"""The tables under `perturbations/lexicons/` that perturbations need beyond those of findings."""
+"""Lexicons under `perturbations/lexicons/` that only perturbations need, read and checked."""
 
 import re
 import tomllib
@@ -12,7 +12,7 @@ from vlscore.errors import InvalidLexicon
 
 
 class Discourse(NamedTuple):
-    """How sentences lean on each other, and which observations speak of one thing."""
+    """Words by which sentences refer to each other, and families of related observations."""
 
     anaphors: frozenset[str]
     connectives: frozenset[str]
@@ -30,7 +30,7 @@ class Discourse(NamedTuple):
 
 
 class LocationMoves(NamedTuple):
-    """Words that locate a finding -> what they may become; and for which findings."""
+    """Words that locate a finding -> their possible replacements, and for which findings."""
 
     sides: Mapping[str, str]
     zones: Mapping[str, tuple[str, ...]]
@@ -43,7 +43,7 @@ class LocationMoves(NamedTuple):
 
 
 class SeverityChange(NamedTuple):
-    """What a severity word may become, and what before an adjective."""
+    """Possible replacements of a severity word, alone and before an adjective."""
 
     words: tuple[str, ...]
     before_adjective: tuple[str, ...]
@@ -70,7 +70,7 @@ class SeverityChanges(NamedTuple):
 
 
 class Equivalents(NamedTuple):
-    """Phrases of one meaning, and where they may stand for each other."""
+    """Phrases of one meaning, and the contexts in which they can replace each other."""
 
     phrases: tuple[str, ...]
     not_instead: frozenset[str]
@@ -80,7 +80,7 @@ class Equivalents(NamedTuple):
 
 
 class FalseFinding(NamedTuple):
-    """A finding that may be added, and what the report must not speak of."""
+    """Finding that can be added, and the observations that the report must not mention."""
 
     observation: str
     sentences: tuple[str, ...]
@@ -88,7 +88,7 @@ class FalseFinding(NamedTuple):
 
 
 class Denials(NamedTuple):
-    """How a sentence that states a finding becomes one that denies it."""
+    """Phrases that turn a sentence that states a finding into one that denies it."""
 
     openings: Mapping[str, str]
     dropped: frozenset[str]
@@ -98,7 +98,7 @@ class Denials(NamedTuple):
 
 
 class Assertions(NamedTuple):
-    """How a sentence that denies a finding becomes one that states it."""
+    """Phrases that turn a sentence that denies a finding into one that states it."""
 
     openings: Mapping[str, str]
     dropped: frozenset[str]
@@ -108,7 +108,7 @@ class Assertions(NamedTuple):
 
 
 class Comparisons(NamedTuple):
-    """How a sentence compares with a prior examination, and does without."""
+    """Phrases that add or remove a comparison with a prior examination."""
 
     invented: tuple[str, ...]
     invented_for_lasting: tuple[str, ...]
@@ -127,7 +127,7 @@ class Comparisons(NamedTuple):
 
 
 def matching_form(words: str) -> str:
-    """The form in which the tables are looked up: lower case, hyphens and breaks as spaces.
+    """Return the form in which the tables are looked up: lower case, hyphens and breaks as spaces.
 
     >>> matching_form("Mild-to-\\nmoderate")
     'mild to moderate'
@@ -135,7 +135,7 @@ def matching_form(words: str) -> str:
     return " ".join(words.lower().replace("-", " ").split())
 
 
-class _Table(dict[str, Any]):
+class _LexiconTable(dict[str, Any]):
     """A table of a lexicon; what it lacks is named with its file."""
 
     def __init__(self, path: Path, content: dict[str, Any]) -> None:
@@ -153,18 +153,18 @@ class _Table(dict[str, Any]):
 
 
 def read_table(name: str) -> dict[str, Any]:
-    """One file of the folder of lexicons; see `read_file`."""
+    """Return one file of the folder of lexicons; see `read_file`."""
     return read_file(resource_path("perturbations", "lexicons", f"{name}.toml"))
 
 
 def read_file(path: Path) -> dict[str, Any]:
-    """A TOML file whose missing entries are named.
+    """Return a TOML file whose missing entries are named.
 
     Raises: InvalidLexicon where it is missing or not TOML, and later where it lacks an entry.
     """
     try:
         with path.open("rb") as stream:
-            return _Table(path, tomllib.load(stream))
+            return _LexiconTable(path, tomllib.load(stream))
     except FileNotFoundError as error:
         raise InvalidLexicon(f"{path}: the lexicon is missing") from error
     except tomllib.TOMLDecodeError as error:

@@ -1,11 +1,12 @@
-"""Forms and lists: what of a report's layout no change may harm.
+"""Parsed report for the kinds of perturbation: findings, layout and style, and checks of layout.
 
-A form answers its labels: "Pneumothorax: None.", "[x] Effusion", "| Heart | normal |", "Effusion?
-Yes". Through every change it keeps its labels, boxes, columns and lines, and an answer may only
-change word for word. Titles of sections ("FINDINGS:") have sentences below them, which may change;
-so have those of organs ("LUNGS:"), which must stay where they are.
+`ReadReport` is a report that is parsed once for all kinds.
 
-A report as the kinds of perturbation see it: its findings, its layout, its manner of writing.
+`harm` checks that a change does not damage a form or a list. A form answers its labels:
+"Pneumothorax: None.", "[x] Effusion", "| Heart | normal |", "Effusion? Yes". A change must not
+alter its labels, boxes, columns and lines, and may change an answer only word for word. Sentences
+below titles of sections ("FINDINGS:") and organs ("LUNGS:") may change; those of organs must not
+move.
 """
 
 import re
@@ -84,8 +85,8 @@ _TITLE = re.compile(
 )
 
 
-class Answer(NamedTuple):
-    """A label and the few words behind it; `start` is where these begin, `end` where they end."""
+class FormAnswer(NamedTuple):
+    """Label and the few words after it; `start` and `end` are the character positions of these."""
 
     label: str
     value: str
@@ -95,7 +96,7 @@ class Answer(NamedTuple):
 
 @lru_cache(256)
 def labels(text: str) -> tuple[str, ...]:
-    """The labels of a report, in text order, without the titles of its sections."""
+    """Return the labels of a report, in text order, without the titles of its sections."""
     return tuple(match.group(1) for match in _labels(text))
 
 
@@ -111,8 +112,8 @@ def _labels(text: str) -> list[re.Match[str]]:
 
 
 @lru_cache(256)
-def answers(text: str) -> tuple[Answer, ...]:
-    """The labels of a report that are answered in a few words.
+def answers(text: str) -> tuple[FormAnswer, ...]:
+    """Return the labels of a report that are answered in a few words.
 
     >>> [(a.label, a.value) for a in answers("Pneumothorax: None. Heart: Normal.")]
     [('Pneumothorax', 'None'), ('Heart', 'Normal')]
@@ -126,12 +127,12 @@ def answers(text: str) -> tuple[Answer, ...]:
         end = len(text) if stop is None else stop.start()
         value = text[start:end]
         if 0 < len(value.split()) <= _LONGEST_ANSWER and ":" not in value:
-            found.append(Answer(match.group(1), value, start, end))
+            found.append(FormAnswer(match.group(1), value, start, end))
     return tuple(found)
 
 
 def harm(original: str, perturbed: str, edits: Sequence[Edit]) -> str | None:
-    """What a change does to a form or to a list, in words for the user; None if nothing."""
+    """Return a message on the damage of a change to a form or a list, or None."""
     if _MAY_BE_A_FORM.search(original) is not None:
         reason = _harm_to_a_form(original, perturbed, edits)
         if reason is not None:
@@ -177,7 +178,7 @@ def _rows(text: str) -> tuple[tuple[int, int], ...]:
 def _meeting(
     edits: Sequence[Edit], spans: Sequence[tuple[int, int]]
 ) -> Iterator[tuple[Edit, tuple[int, int]]]:
-    """Each edit with each span that it touches; linear, but for spans that lie in one another."""
+    """Yield each edit with each span it touches; linear time, except for nested spans."""
     starts = [start for start, _ in spans]
     # Where the spans up to each end at the latest.
     ends = list(accumulate((end for _, end in spans), max))
@@ -190,7 +191,7 @@ def _meeting(
 
 
 def _is_word_for_word(text: str, edit: Edit, start: int, end: int) -> bool:
-    """Whether an edit inside [start, end) puts words for words, in one line, and no verdict."""
+    """Return whether an edit in [start, end) replaces words by words, in one line, no verdict."""
     if edit.start == end + 1 or edit.end < start:
         return edit.start < edit.end
     inside = start <= edit.start and edit.end <= end
@@ -206,7 +207,7 @@ def _was_numbered_well(original: str) -> bool:
 
 
 def _is_numbered_well(text: str) -> bool:
-    """Whether the list numbers run 1, 2, 3; or start again from 1."""
+    """Return whether the list numbers run 1, 2, 3; or start again from 1."""
     last = 0
     if _ANY_NUMBER.search(text) is None:
         return True
@@ -232,12 +233,12 @@ Topic = tuple[str, Side | None, tuple[str, ...]]
 
 @dataclass(frozen=True, eq=False)
 class ReadReport:
-    """One report, read once for all kinds.
+    """Report, parsed once for all kinds.
 
     Attributes:
         text: the report.
-        findings: what it says, from `vlscore.findings.extract`.
-        standard_normal: the text that may stand for any normal report, where there is one.
+        findings: its findings, from `vlscore.findings.extract`.
+        standard_normal: the text that can replace any normal report, or None.
     """
 
     text: str
@@ -254,7 +255,7 @@ class ReadReport:
         return self.findings.sentences
 
     def words_of(self, sentence: Sentence) -> str:
-        """The sentence in lower case."""
+        """Return the sentence in lower case."""
         return self._lower[sentence.index]
 
     @cached_property
@@ -263,48 +264,48 @@ class ReadReport:
 
     @cached_property
     def plain(self) -> list[PlainSentence]:
-        """The sentences in plain words, for the check that is apart from the extractor."""
+        """Return the sentences for the check that is independent of the extractor."""
         return sentences_of(self.text, [sentence.span for sentence in self.sentences])
 
     @cached_property
     def plain_starts(self) -> list[int]:
-        """Where each of the plain sentences begins; each ends where the next one begins."""
+        """Return where each of the plain sentences begins; each ends where the next one begins."""
         return [sentence.start for sentence in self.plain]
 
     @cached_property
     def plain_counts(self) -> Counter[str]:
-        """How often the report says each sentence, by its words alone."""
+        """Return how often the report says each sentence, by its words alone."""
         return Counter(bare(sentence.said) for sentence in self.plain)
 
     @cached_property
     def squeezed(self) -> str:
-        """The text with one blank for any white space: changes of that alone are none."""
+        """Return the text with one blank for any white space: changes of that alone are none."""
         return " ".join(self.text.split())
 
     @cached_property
     def is_lower_case(self) -> bool:
-        """Whether it is written without capitals, as tokenised corpora are."""
+        """Return whether it is written without capitals, as tokenised corpora are."""
         return not any(character.isupper() for character in self.text)
 
     @cached_property
     def is_upper_case(self) -> bool:
-        """Whether it is written in capitals throughout."""
+        """Return whether it is written in capitals throughout."""
         return self.text.isupper()
 
     @cached_property
     def is_tokenised(self) -> bool:
-        """Whether punctuation stands apart from words ("no effusion .") more often than not."""
+        """Return whether punctuation is mostly separated from words ("no effusion .")."""
         return 2 * len(_SPACED_PERIOD.findall(self.text)) > len(_PERIOD.findall(self.text))
 
     @cached_property
     def is_foreign(self) -> bool:
-        """Whether it is written in another language, whose words may look like English ones."""
+        """Return whether it is in another language, whose words may look like English ones."""
         words = set(re.findall(r"[^\W\d_]+", self.text.lower()))
         foreign = words & discourse().foreign
         return len(foreign) > 1 and len(foreign) > len(words & discourse().english)
 
     def styled(self, sentence: str) -> str:
-        """A sentence of ours, written as the report is written.
+        """Return a generated sentence in the style of the report.
 
         >>> ReadReport.read("no effusion .").styled("There is edema.")
         'there is edema .'
@@ -316,11 +317,11 @@ class ReadReport:
     # ------------------------------------------------------------------ layout
 
     def before(self, index: int) -> int:
-        """Where the sentence before number `index` ends; 0 for the first."""
+        """Return where the sentence before number `index` ends; 0 for the first."""
         return self.sentences[index - 1].span.end if index else 0
 
     def lead(self, index: int) -> str:
-        """What stands between a sentence and the one before it: space, list number, header."""
+        """Return the text between a sentence and the previous one: space, list number, header."""
         return self._leads[index]
 
     @cached_property
@@ -329,12 +330,12 @@ class ReadReport:
         return [self.text[self.before(index) : start] for index, start in enumerate(starts)]
 
     def number_start(self, index: int) -> int | None:
-        """Where the list number of a sentence stands, if it begins a list item."""
+        """Return where the list number of a sentence stands, if it begins a list item."""
         match = _NUMBER.search(self.lead(index))
         return None if match is None else self.before(index) + match.start()
 
     def opens_section(self, index: int) -> bool:
-        """Whether a section header stands before a sentence, or nothing at all."""
+        """Return whether a section header stands before a sentence, or nothing at all."""
         return index in self._section_openings
 
     @cached_property
@@ -343,7 +344,7 @@ class ReadReport:
         return frozenset([0, *headed])
 
     def opens_paragraph(self, index: int) -> bool:
-        """Whether a sentence begins a section, a list item or a line."""
+        """Return whether a sentence begins a section, a list item or a line."""
         return (
             self.opens_section(index)
             or self.number_start(index) is not None
@@ -351,13 +352,13 @@ class ReadReport:
         )
 
     def is_joined(self, index: int) -> bool:
-        """Whether a semicolon, or a list number without a line of its own, ties it to another."""
+        """Return whether a semicolon, or a list number within a line, joins it to another."""
         ends = [self.sentences[k].span.of(self.text) for k in (index - 1, index) if k >= 0]
         return any(_TIED_END.search(text) for text in ends)
 
     @cached_property
     def has_labels(self) -> bool:
-        """Whether titles such as "Left knee." or "Left knee: normal." govern what follows them."""
+        """Return whether titles such as "Left knee:" apply to the sentences after them."""
         return any(self._is_title(sentence) for sentence in self.sentences)
 
     def _is_title(self, sentence: Sentence) -> bool:
@@ -369,7 +370,7 @@ class ReadReport:
     # ------------------------------------------------------------------ coherence
 
     def speaks_of_the_one_before(self, index: int) -> bool:
-        """Whether a sentence makes no sense without the one before it."""
+        """Return whether a sentence makes no sense without the one before it."""
         return self._speaking_of_the_one_before[index]
 
     # Every kind asks it of every sentence.
@@ -386,13 +387,13 @@ class ReadReport:
         ]
 
     def _merely_compares(self, index: int) -> bool:
-        """Whether a sentence is no more than "Increased." or "Grossly stable."."""
+        """Return whether a sentence is no more than "Increased." or "Grossly stable."."""
         sentence = self.sentences[index]
         is_short = len(self.words_of(sentence).split()) <= _TITLE_WORDS
         return bool(sentence.changes) and not sentence.findings and is_short
 
     def keeps_its_place(self, index: int) -> bool:
-        """Whether a sentence reads well only right after the one before it."""
+        """Return whether a sentence reads well only right after the one before it."""
         if index == 0:
             return False
         recommends = self.sentences[index].category is Category.RECOMMENDATION
@@ -401,13 +402,13 @@ class ReadReport:
         return not self._openings[index].isdisjoint(discourse().connectives) or self.leans(index)
 
     def leans(self, index: int) -> bool:
-        """Whether a sentence, if there is one in this section, speaks of something said before."""
+        """Return whether a sentence, if it exists in this section, refers to an earlier one."""
         if index == len(self.sentences) or self.opens_section(index):
             return False
         return discourse().leaning.search(self._words[index]) is not None
 
     def goes_on(self, index: int) -> bool:
-        """Whether a sentence begins in lower case where others do not."""
+        """Return whether a sentence begins in lower case where others do not."""
         if self.opens_paragraph(index) or self.is_lower_case:
             return False
         return self.text[self.sentences[index].span.start].islower()
@@ -426,7 +427,7 @@ class ReadReport:
         ]
 
     def followers(self, index: int) -> list[int]:
-        """The sentences right after one that speak of it."""
+        """Return the sentences directly after one that refer to it."""
         found = []
         for following in range(index + 1, len(self.sentences)):
             if not self.speaks_of_the_one_before(following):
@@ -437,7 +438,7 @@ class ReadReport:
     # ------------------------------------------------------------------ findings
 
     def merely_denies(self, sentence: Sentence) -> bool:
-        """Whether a sentence denies findings or states normality, and says nothing else."""
+        """Return whether a sentence denies findings or states normality, and says nothing else."""
         words = set(_WORDS.findall(self.words_of(sentence)))
         return (
             sentence.category is Category.CLINICAL
@@ -447,13 +448,13 @@ class ReadReport:
         )
 
     def says_nothing_clinical(self, sentence: Sentence) -> bool:
-        """Whether a sentence on technique and the like neither finds nor interprets."""
+        """Return whether a sentence on technique and the like neither finds nor interprets."""
         if sentence.category is Category.CLINICAL or sentence.findings or sentence.changes:
             return False
         return discourse().interpreting.search(self._words[sentence.index]) is None
 
     def pathologies(self, sentence: Sentence) -> list[Finding]:
-        """What the sentence says the patient has, that a reader would miss if it were left out."""
+        """Return the sentence's positive findings, whose omission would be an error."""
         if sentence.category is not Category.CLINICAL:
             return []
         return [
@@ -465,11 +466,11 @@ class ReadReport:
         ]
 
     def restatements(self, finding: Finding) -> Iterator[Finding]:
-        """Other mentions of what may be the same finding: stated or doubted, not elsewhere."""
+        """Yield other affirmed or uncertain mentions of what may be the same finding and place."""
         return (other for other in self._mentions(finding) if other is not finding)
 
     def sentences_stating(self, finding: Finding) -> frozenset[int]:
-        """The sentences that state a finding, or state it again."""
+        """Return the sentences that state a finding, or state it again."""
         topic = topic_of(finding)
         if topic not in self._sentences:
             mentions = self._mentions(finding)
@@ -477,7 +478,7 @@ class ReadReport:
         return self._sentences[topic] | {finding.sentence}
 
     def is_bilateral_elsewhere(self, finding: Finding) -> bool:
-        """Whether another mention of what may be the same finding names both sides."""
+        """Return whether another mention of what may be the same finding names both sides."""
         topic = topic_of(finding)
         if topic not in self._bilateral:
             both = (mention.side is Side.BILATERAL for mention in self._mentions(finding))
@@ -485,11 +486,11 @@ class ReadReport:
         return self._bilateral[topic] > (finding.side is Side.BILATERAL)
 
     def sides_of(self, observation: str) -> set[str]:
-        """The sides at which the report mentions an observation: stated, doubted or denied."""
+        """Return the sides of all mentions of an observation, with any polarity."""
         return self._sides[observation]
 
     def count(self, observation: str) -> int:
-        """How often the report mentions an observation: stated, doubted or denied."""
+        """Return how often the report mentions an observation: stated, doubted or denied."""
         return self._counts[observation]
 
     def _mentions(self, finding: Finding) -> tuple[Finding, ...]:
@@ -532,12 +533,12 @@ class ReadReport:
 
 
 def topic_of(finding: Finding) -> Topic:
-    """What a mention is of: mentions of one topic have the same restatements."""
+    """Return the topic of a mention: mentions of one topic have the same restatements."""
     return finding.observation, finding.side, finding.zones
 
 
 def may_be_one(one: Finding, other: Finding) -> bool:
-    """Whether two mentions may be of one thing: related observations, and no two places."""
+    """Return whether two mentions may be of one thing: related observations, and no two places."""
     related = discourse().families.get(one.observation, frozenset())
     if one.observation != other.observation and other.observation not in related:
         return False
@@ -548,11 +549,11 @@ def may_be_one(one: Finding, other: Finding) -> bool:
 
 
 def on_two_sides(one: Finding, other: Finding) -> bool:
-    """Whether one is on the left and the other on the right."""
+    """Return whether one is on the left and the other on the right."""
     return {one.side, other.side} == {Side.LEFT, Side.RIGHT}
 
 
 def heights(finding: Finding) -> set[str]:
-    """The zones of a finding, and those at the same height."""
+    """Return the zones of a finding, and those at the same height."""
     levels = discourse().levels
     return set(finding.zones).union(*(levels.get(zone, frozenset()) for zone in finding.zones))

@@ -1,10 +1,10 @@
-"""A report in plain words, for the check that must not share the extractor's view of it.
+"""Reading of a report by its words, for a check that must be independent of the extractor.
 
-The only things it has in common with `vlscore.findings` are the characters and where sentences end.
-What a word means is looked up in `perturbations/lexicons/consistency.toml`, by its own patterns.
+It shares only the characters and the ends of sentences with `vlscore.findings`. The meaning of
+words comes from the patterns in `perturbations/lexicons/consistency.toml`.
 
-Sentences that call something normal, whose normality they state, and how they become right
-beside a finding: "No acute abnormality" -> "No other acute abnormality".
+`denial_of` finds sentences that call organs or the whole image normal. `spared` edits them so that
+they agree with a finding: "No acute abnormality" -> "No other acute abnormality".
 """
 
 import re
@@ -40,7 +40,7 @@ _NO_PLACE = re.compile(
 
 
 class Topic(NamedTuple):
-    """What reports call one thing, by plain words."""
+    """Words by which reports name one observation."""
 
     name: str
     observations: frozenset[str]
@@ -92,7 +92,7 @@ class Words(NamedTuple):
 
 
 def sentences_of(text: str, spans: Sequence[tuple[int, int]]) -> list[PlainSentence]:
-    """The sentences at the spans given, each with what stands between it and the one before."""
+    """Return the sentences at the spans, each with the text between it and the previous one."""
     found = []
     before = 0
     for number, (start, end) in enumerate(spans):
@@ -107,7 +107,7 @@ _FORGOTTEN_STOP = re.compile(r"(?<=[a-z)] [A-Z])(?=[a-z]{2})")
 
 
 def _parted(sentence: str) -> str:
-    """The sentence with a semicolon for the blank before a capital in the middle."""
+    """Return the sentence with a semicolon for the blank before a capital in the middle."""
     capitals = [m.start() - 2 for m in _FORGOTTEN_STOP.finditer(sentence)]
     if not capitals or (len(capitals) > 1 and 3 * len(capitals) > sentence.count(" ")):
         return sentence
@@ -129,7 +129,7 @@ Told = TypeVar("Told", bound=Callable[..., Any])
 
 
 def remembered(told: Told) -> Told:
-    """What a sentence tells, remembered: every change of a report asks it, of each sentence.
+    """Cache a function of a sentence, because every change of a report calls it for each sentence.
 
     Long ones are rare, and would take much memory.
     """
@@ -144,7 +144,7 @@ def remembered(told: Told) -> Told:
 
 @remembered
 def bare(said: str) -> str:
-    """The words alone."""
+    """Return the words alone."""
     return " ".join(_BARE_WORDS.findall(said))
 
 
@@ -185,7 +185,7 @@ def any_of(patterns: list[str]) -> Pattern:
 
 
 def is_denied(said: str, start: int, end: int) -> bool:
-    """Whether a plain negation before or after said[start:end], in its clause, denies it."""
+    """Return whether a plain negation before or after said[start:end], in its clause, denies it."""
     table = words()
     clause = max(said.rfind(stop, 0, start) for stop in (";", ":", ". ")) + 1
     for negator in table.negators.finditer(said, clause, end):
@@ -198,7 +198,7 @@ def is_denied(said: str, start: int, end: int) -> bool:
 
 @remembered
 def claims(said: str, pattern: Pattern) -> bool:
-    """Whether a sentence names something without denying it."""
+    """Return whether a sentence names something without denying it."""
     return any(not is_denied(said, *match.span()) for match in pattern.finditer(said))
 
 
@@ -218,7 +218,7 @@ def heights_in(said: str) -> frozenset[str]:
 
 
 def may_be_one_place(one: str, other: str) -> bool:
-    """Whether nothing in two pieces of text says that they speak of two places."""
+    """Return whether nothing in two pieces of text says that they speak of two places."""
     a, b = sides_in(one), sides_in(other)
     if a and b and not a & b:
         return False
@@ -285,27 +285,27 @@ _WITHIN = re.compile(rf"(?:\band|\bwith)\s+(?=(?:\w+ly )?{_NORMAL})")
 
 
 class Denial(NamedTuple):
-    """What a sentence calls normal: some systems, or everything where there are none.
+    """Denial of a sentence: the systems it calls normal, or everything if there are none.
 
-    `only_acute` is true where it denies no more than what is acute.
+    `only_acute` is True if it denies only acute findings.
     """
 
     systems: frozenset[str]
     only_acute: bool
 
     def covers(self, topic: Topic) -> bool:
-        """Whether the denial belies a statement on the topic."""
+        """Return whether the denial belies a statement on the topic."""
         if self.only_acute and not topic.acute:
             return False
         return not self.systems or not self.systems.isdisjoint(topic.systems)
 
     def is_beside(self, topic: Topic) -> bool:
-        """Whether it reads better with an "otherwise" after a statement on the topic."""
+        """Return whether it reads better with an "otherwise" after a statement on the topic."""
         return not self.only_acute and not self.systems.isdisjoint(topic.beside)
 
 
 def denial_of(sentence: PlainSentence, before: PlainSentence | None = None) -> Denial | None:
-    """What a sentence denies of whole organs or of the whole film; None where nothing.
+    """Return the denial of whole organs, or of the whole image, by a sentence, or None.
 
     Args:
         before: the sentence before it, which may be its title ("Ribs. Normal.").
@@ -339,9 +339,9 @@ def _systems_in(said: str) -> frozenset[str]:
 
 
 def spared(text: str, sentence: PlainSentence) -> Edit | None:
-    """The edit by which a denial makes room for a finding stated before it: "other", "otherwise".
+    """Return the edit that adds "other" or "otherwise" to a denial after a finding.
 
-    None where it has no place for such a word. An edit of nothing where it makes room already.
+    None if the denial has no place for such a word; an empty edit if it has one already.
 
     >>> from vlscore.perturb.plaintext import sentences_of
     >>> report = "No acute disease. Lungs are clear."

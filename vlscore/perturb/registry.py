@@ -1,6 +1,6 @@
-"""What every kind of perturbation is.
+"""Base class and registry of kinds of perturbation.
 
-The kinds of perturbation by name; a new kind is one file under `kinds/` and one line here.
+A new kind is one file under `kinds/` and one line here.
 """
 
 from abc import ABC, abstractmethod
@@ -14,7 +14,7 @@ from vlscore.perturb.parsed_report import ReadReport
 
 
 class Kind(ABC):
-    """A kind of perturbation: derive from it, and hand the object, or its place, to `perturb`.
+    """Base class of a kind of perturbation; `perturb` takes its objects, or "package.module:NAME".
 
     Attributes:
         name: as users type it.
@@ -38,7 +38,7 @@ class Kind(ABC):
 
 
 class NeedsStandardNormal(Kind):
-    """A kind that needs `ReadReport.standard_normal`; generators know it by this class."""
+    """Base class of kinds that need `ReadReport.standard_normal`, by which generators find them."""
 
 
 AnyKind = str | Kind | type[Kind]
@@ -66,7 +66,7 @@ class _Kinds(Registry[Kind]):
 
 
 def _made(kind: Any) -> Kind:
-    """The kind itself, made where it is a class."""
+    """Return the kind itself, made where it is a class."""
     if not isinstance(kind, type):
         found: Kind = kind
         return found
@@ -100,7 +100,7 @@ for _name, _target in {
 
 
 def kinds_named(kinds: Iterable[AnyKind] | AnyKind | None) -> list[Kind]:
-    """The kinds with these names, in the order of the registry, each once; all by default.
+    """Return the kinds with these names, in the order of the registry, each once; all by default.
 
     Args:
         kinds: names in any spelling, "package.module:MyKind", or kinds themselves. Those that are

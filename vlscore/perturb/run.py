@@ -1,4 +1,4 @@
-"""From a table of reports to a data set of perturbations."""
+"""Perturbation of every report of a table, into a data set in a folder."""
 
 import hashlib
 import io
@@ -38,17 +38,17 @@ _ROWS_IN_CHUNK = 200
 
 @dataclass(frozen=True)
 class PerturbedTable:
-    """What `perturb_table` made.
+    """Result of `perturb_table`.
 
     Attributes:
         out: the folder, with perturbations.jsonl, skipped.jsonl and run.json.
         reports: reports read, without the bad rows.
         counts: kind -> perturbations.
         bad_rows: rows without a report that can be used.
-        standard_normal: the report that stood for normal ones; None where no kind needed it.
-        resumed_from: rows that an earlier, stopped call had done.
-        unchanged: the data set was there already; nothing was made.
-        notes: what a user should know besides, one sentence each.
+        standard_normal: the report that replaced normal ones; None if no kind needed it.
+        resumed_from: rows that an earlier, stopped call had finished.
+        unchanged: the data set existed already; nothing was made.
+        notes: further remarks for the user, one sentence each.
     """
 
     out: Path
@@ -61,7 +61,7 @@ class PerturbedTable:
     notes: tuple[str, ...] = ()
 
     def to_pandas(self) -> "pandas.DataFrame":
-        """One row a perturbation; `edits` is how many there are in it. Needs pandas."""
+        """Return one row a perturbation; `edits` is how many there are in it. Needs pandas."""
         with (self.out / PERTURBATIONS_FILE).open(encoding="utf-8") as stream:
             return frame(
                 {**record, "edits": len(record["edits"])} for record in map(json.loads, stream)
@@ -83,8 +83,7 @@ def perturb_table(
 ) -> PerturbedTable:
     """Perturb every report of a table; constant memory, the same bytes for the same input and seed.
 
-    Called again after a stop with the same arguments, it goes on where it was; called again when it
-    has ended, it changes nothing.
+    A call with the same arguments resumes a stopped run; after the end of a run it changes nothing.
 
     Args:
         path: table of reports; see `open_reports` for the columns.
@@ -116,7 +115,9 @@ def perturb_table(
     with ResumableFolder(out, key, results=RESULTS, overwrite=overwrite) as folder:
         record = folder.record
         if record is None:
-            run = _Run(chosen, seed, per_report, _standard_normal(folder, table, chosen, key))
+            run = _PerturbationRun(
+                chosen, seed, per_report, _standard_normal(folder, table, chosen, key)
+            )
             _make(run, folder, table, on_progress or no_progress)
 
             def write(place: Path) -> dict[str, Any]:
@@ -137,7 +138,7 @@ def perturb_table(
 
 
 def standard_normal_of(reports: Iterable[str]) -> str:
-    """The standard normal report of a corpus, by `perturbations/standard_normal.toml`."""
+    """Return the standard normal report of a corpus, by `perturbations/standard_normal.toml`."""
     sentences = NormalSentences()
     for report in reports:
         sentences.add(extract(report))
@@ -147,7 +148,7 @@ def standard_normal_of(reports: Iterable[str]) -> str:
 def _standard_normal(
     folder: ResumableFolder, table: ReportTable, kinds: list[Kind], key: dict[str, Any]
 ) -> str | None:
-    """The report that stands for normal ones: as given, as a stopped run had it, or made anew."""
+    """Return the standard normal report: the argument, that of a stopped run, or a new one."""
     if not any(isinstance(kind, NeedsStandardNormal) for kind in kinds):
         return None
     if key["standard_normal"] is not None:
@@ -158,7 +159,7 @@ def _standard_normal(
 
 
 def _make(
-    run: "_Run", folder: ResumableFolder, table: ReportTable, on_progress: OnProgress
+    run: "_PerturbationRun", folder: ResumableFolder, table: ReportTable, on_progress: OnProgress
 ) -> None:
     """Perturb the rows that no chunk holds yet."""
     for chunk in folder.chunks():
@@ -176,7 +177,7 @@ def _make(
 def _stretches(
     rows: Iterator[Report | BadRow], path: Path, *, has_report: bool
 ) -> Iterator[list[Report | BadRow]]:
-    """The rows of each chunk; the first has a report, for without any there is no data set.
+    """Yield the rows of each chunk; the first has a report, for without any there is no data set.
 
     Raises: InvalidTable where no row is a report.
     """
@@ -200,15 +201,15 @@ def _join(folder: ResumableFolder, place: Path) -> None:
 
 
 def _bad_rows(path: Path) -> Iterator[BadRow]:
-    """The rows without a report that can be used, from skipped.jsonl."""
+    """Yield the rows without a report that can be used, from skipped.jsonl."""
     with path.open(encoding="utf-8") as stream:
         for record in map(json.loads, stream):
             if "reason" in record:
                 yield BadRow(record["row"], record["study_id"], record["reason"])
 
 
-class _Run:
-    """Perturbs rows, and counts what comes of them."""
+class _PerturbationRun:
+    """Run that perturbs rows, and counts the results."""
 
     def __init__(
         self, kinds: list[Kind], seed: int, per_report: int, standard_normal: str | None
@@ -270,7 +271,7 @@ class _Run:
         return {kind.name: self._counts[kind.name] for kind in self.kinds}
 
     def facts(self, table: ReportTable) -> dict[str, Any]:
-        """What the data set was made of and with; no times or places, so that bytes repeat."""
+        """Return the facts of the data set, without times or paths, so that the bytes repeat."""
         return {
             "vlscore": __version__,
             "table": table.path.name,

@@ -33,7 +33,7 @@ from vlscore.perturb import (
 )
 from vlscore.training.equal_sentences import (
     Content,
-    Place,
+    SentencePlace,
     SentenceTable,
     differences,
     is_device,
@@ -98,7 +98,7 @@ class _ReportSource:
     """Report with the places of its sentences, its rewrites, and the findings it mentions."""
 
     text: str
-    places: Sequence[Place]
+    places: Sequence[SentencePlace]
     rewrites: Sequence[Rewrite]
     mentioned: frozenset[str]
 
@@ -358,7 +358,9 @@ def _pick(options: Sequence[Any], chance: np.random.Generator) -> Any:
     return options[int(chance.integers(len(options)))]
 
 
-def _written(places: Sequence[Place], rewrites: Sequence[Rewrite], mentioned: Iterable[str]) -> str:
+def _written(
+    places: Sequence[SentencePlace], rewrites: Sequence[Rewrite], mentioned: Iterable[str]
+) -> str:
     return json.dumps(
         {
             "places": [[*place.span, place.content] for place in places],
@@ -374,7 +376,7 @@ def _read(text: str, line: str) -> _ReportSource:
     found = json.loads(line)
     return _ReportSource(
         text,
-        [Place(Span(start, end), content) for start, end, content in found["places"]],
+        [SentencePlace(Span(start, end), content) for start, end, content in found["places"]],
         [
             Rewrite(tuple(Edit(*edit) for edit in edits), frozenset(touched), tuple(categories))
             for edits, touched, categories in found["rewrites"]

@@ -35,7 +35,7 @@ Content = tuple[tuple[Fact, ...], tuple[str, ...]]
 _OPTIONAL = (3, 4, 5, 6)
 
 
-class Place(NamedTuple):
+class SentencePlace(NamedTuple):
     """Sentence of a report.
 
     Attributes:
@@ -108,7 +108,7 @@ class SentenceTable:
         self._numbers: dict[Content, int] = {}
         self._known: dict[str, Content | None] = {}
 
-    def add(self, report: ReadReport) -> list[Place]:
+    def add(self, report: ReadReport) -> list[SentencePlace]:
         """Add the sentences of a report; return the place of each."""
         places = []
         for sentence in report.sentences:
@@ -120,7 +120,7 @@ class SentenceTable:
                 held = self.texts[number]
                 if len(held) < _MOST_ALIKE and text not in held:
                     held.append(text)
-            places.append(Place(sentence.span, number))
+            places.append(SentencePlace(sentence.span, number))
         return places
 
     def to_plain(self) -> list[Any]:

@@ -146,7 +146,7 @@ def train(
         A row that gives no pair raises nothing: it is listed in failures.csv.
     """
     processes = TrainingProcesses.launched()
-    run = _Run(
+    run = _TrainingJob(
         preparation,
         Path(out),
         settings or TrainingSettings(),
@@ -184,7 +184,7 @@ def train(
 
 
 @dataclass(eq=False)
-class _Run:
+class _TrainingJob:
     """Training run on one table."""
 
     preparation: Preparation

@@ -1,4 +1,4 @@
-"""Move a positive finding to another side or zone."""
+"""Kind of perturbation that moves a positive finding to another side or zone."""
 
 import re
 from collections.abc import Collection, Iterator, Mapping
@@ -28,10 +28,10 @@ _OTHER = {"left": "right", "right": "left"}
 
 
 class ChangeLocation(Kind):
-    """Every mention of the place in the sentence, and wherever the finding is stated again, moves.
+    """Kind that moves a finding: every mention of its place in the report changes.
 
-    So the changed report does not contradict itself. Sides of organs that have one, and places a
-    finding cannot plausibly move to, stay.
+    So the changed report does not contradict itself. Sides of organs that exist on one side only
+    do not change, and a finding does not move to an implausible place.
     """
 
     name = "change-location"
@@ -90,12 +90,12 @@ def _other_side(source: ReadReport, finding: Finding, attribute: Attribute) -> C
 
 
 def _is_on_side(source: ReadReport, finding: Finding, side: str) -> bool:
-    """Whether the report names the finding, or its like, on that side or on both."""
+    """Return whether the report names the finding, or a related one, on that side or on both."""
     return source.is_bilateral_elsewhere(finding) or side in source.sides_of(finding.observation)
 
 
 def _is_normal(source: ReadReport, side: str) -> bool:
-    """Whether the report calls something on that side normal ("Right lung is clear")."""
+    """Return whether the report calls something on that side normal ("Right lung is clear")."""
     return any(
         sentence.normal
         and re.search(rf"\b{side}\b", source.words_of(sentence))
@@ -105,7 +105,7 @@ def _is_normal(source: ReadReport, side: str) -> bool:
 
 
 def _takes_along(source: ReadReport, side: str, stated: Collection[int]) -> bool:
-    """Whether a finding would move along that is told elsewhere, or is on the other side too."""
+    """Return whether a finding that would also move is mentioned elsewhere, or on both sides."""
     told = (f for index in stated for f in source.sentences[index].findings if f.is_present)
     # One of each topic: what is asked of them has the same answer.
     along = {topic_of(finding): finding for finding in told if finding.side == side}.values()
@@ -117,7 +117,7 @@ def _takes_along(source: ReadReport, side: str, stated: Collection[int]) -> bool
 
 
 def _moved_sides(source: ReadReport, index: int, side: str) -> set[Edit] | None:
-    """Edits that move all a sentence says from one side to the other; None where it cannot be."""
+    """Return edits that move all findings of a sentence to the other side; None if impossible."""
     span, text = source.sentences[index].span, source.text
     named = list(_SIDES.finditer(text, *span))
     if any(
@@ -186,19 +186,19 @@ def _other_zone(
 
 
 def _at_one_height(options: tuple[str, ...], new: str) -> tuple[str, ...]:
-    """The options that are as high as the place chosen, so that no finding goes to two places."""
+    """Return the options at the height of the new place, so that a finding has only one place."""
     return tuple(option for option in options if heights_in(option) == heights_in(new)) or options
 
 
 def _own_moves(source: ReadReport, finding: Finding) -> dict[str, tuple[str, ...]]:
-    """Where zones go for this finding, or for what its sentence says it is."""
+    """Return the moves of zones for this finding, or for its interpretation in the sentence."""
     beside = source.sentences[finding.sentence].findings
     tables = (location_moves().zones_of.get(other.observation, {}) for other in beside)
     return {words: options for table in tables for words, options in table.items()}
 
 
 def _is_placed_again(source: ReadReport, stated: Collection[int]) -> bool:
-    """Whether a sentence that speaks of the finding without naming it says where it is."""
+    """Return whether a sentence that refers to the finding without its name gives its place."""
     return any(
         _SIDES.search(said) or _zone_words().search(said)
         for index in stated
@@ -209,7 +209,7 @@ def _is_placed_again(source: ReadReport, stated: Collection[int]) -> bool:
 
 
 def _is_tied_to_the_base(source: ReadReport, finding: Finding, zone: str) -> bool:
-    """Whether what is found at the base stands beside what happens only there."""
+    """Return whether a finding at the base is named with one that occurs only there."""
     beside = source.sentences[finding.sentence].findings
     basal = [other for other in beside if other.observation in location_moves().basal]
     return zone == "base" and any(other.polarity is not Polarity.NEGATIVE for other in basal)
@@ -218,10 +218,10 @@ def _is_tied_to_the_base(source: ReadReport, finding: Finding, zone: str) -> boo
 def _moved_zones(
     source: ReadReport, index: int, zone: str, zones: Mapping[str, tuple[str, ...]]
 ) -> set[Edit] | None:
-    """Edits that move all a sentence says from one zone to another.
+    """Return edits that move all findings of a sentence from one zone to another.
 
-    None where the sentence names other zones as well, so that a list or a description would be
-    changed by half.
+    None if the sentence also names other zones, so that only half of a list or a description
+    would change.
     """
     text = source.text
     said = source.words_of(source.sentences[index])

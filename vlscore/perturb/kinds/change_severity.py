@@ -1,4 +1,4 @@
-"""Grade a positive finding differently."""
+"""Kind of perturbation that changes the severity of a positive finding."""
 
 import re
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ _SIZE = re.compile(r"\d\s*(?:mm|cm|millimet|centimet)")
 
 
 class ChangeSeverity(Kind):
-    """The same grade of the same finding changes wherever the report states it."""
+    """Kind that changes the severity of a finding wherever the report states it."""
 
     name = "change-severity"
     description = "Change a word that grades a positive finding: small to large, mild to severe."
@@ -58,12 +58,12 @@ class ChangeSeverity(Kind):
 
 
 def _is_device(finding: Finding) -> bool:
-    """Whether the words for its size say which device it is ("large-bore catheter")."""
+    """Return whether its size word is part of a device's name ("large-bore catheter")."""
     return finding.chexpert == "Support Devices"
 
 
 def _own_grades(finding: Finding) -> list[Attribute]:
-    """Words that grade the finding without being the finding ("borderline heart size")."""
+    """Return words that grade the finding but do not state it ("borderline heart size" does)."""
     return [grade for grade in _grades(finding) if not grade.span.covers(finding.cue)]
 
 
@@ -94,7 +94,7 @@ def _regraded(
 
 
 def _can_be_regraded(source: ReadReport, finding: Finding, grade: Attribute) -> bool:
-    """Whether the word has another grade to become, and grades the finding and nothing else."""
+    """Return whether the word can be replaced by another grade, and grades only this finding."""
     table, text = severity_changes(), source.text
     words = matching_form(grade.span.of(text))
     if words not in table.changes:
@@ -117,7 +117,7 @@ def _can_be_regraded(source: ReadReport, finding: Finding, grade: Attribute) -> 
 
 
 def _is_belied(source: ReadReport, finding: Finding) -> bool:
-    """Whether the report tells the size or grade of the finding by something else as well."""
+    """Return whether the report also expresses the size or grade of the finding differently."""
     table = severity_changes()
     if _is_measured(source, finding) or _is_doubted_too(source, finding):
         return True
@@ -134,7 +134,7 @@ def _is_belied(source: ReadReport, finding: Finding) -> bool:
 
 
 def _is_graded_by_side(source: ReadReport, finding: Finding) -> bool:
-    """Whether left and right are ranked, or stand apart in one sentence and together in another."""
+    """Return whether left and right are compared, or named both apart and together."""
     if finding.side is Side.BILATERAL:
         return any(
             other.observation == finding.observation and other.side in (Side.LEFT, Side.RIGHT)
@@ -157,7 +157,7 @@ def _other_grade(source: ReadReport, finding: Finding, grade: Attribute, choice:
 
 
 def _is_doubted_too(source: ReadReport, finding: Finding) -> bool:
-    """Whether the sentence goes on to interpret the finding, as one that it grades as well."""
+    """Return whether the sentence also interprets the finding as one that it grades too."""
     sentence = source.sentences[finding.sentence]
     interprets = _INTERPRETS.search(source.words_of(sentence)) is not None
     return any(
@@ -170,7 +170,7 @@ def _is_doubted_too(source: ReadReport, finding: Finding) -> bool:
 
 
 def _is_measured(source: ReadReport, finding: Finding) -> bool:
-    """Whether a sentence that states it, or one of nothing else, gives a size."""
+    """Return whether a sentence that states it, or one of nothing else, gives a size."""
     stated = source.sentences_stating(finding)
     return any(
         _SIZE.search(source.words_of(sentence))

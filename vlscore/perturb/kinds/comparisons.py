@@ -1,7 +1,4 @@
-"""Leave out how a finding compares with a prior examination.
-
-Compare a finding with a prior examination where the report does not.
-"""
+"""Kinds of perturbation that remove or add a comparison of a finding with a prior examination."""
 
 import re
 from bisect import bisect_left
@@ -37,7 +34,7 @@ _COMMA = re.compile(r"\s*,?\s*(?:(?:which|and|that) (?:is|are|remains?) |and |bu
 
 
 class DropComparison(Kind):
-    """The words that compare go, or the sentence that only compares; the finding stays."""
+    """Kind that removes the comparing words, or a sentence that only compares; findings remain."""
 
     name = "drop-comparison"
     description = "Leave out that a finding is stable, new, increased or decreased."
@@ -76,7 +73,7 @@ def _own_changes(finding: Finding) -> list[Attribute]:
 
 
 def _without(source: ReadReport, finding: Finding) -> Change | None:
-    """The change that drops every comparison of the finding, here and where it is restated."""
+    """Return the change that removes every comparison of the finding, also where it is restated."""
     mentions = (finding, *source.restatements(finding))
     telling = {mention.sentence for mention in mentions}
     if compared_elsewhere(source, finding, telling) or denied_elsewhere(source, finding, telling):
@@ -97,7 +94,7 @@ def _without(source: ReadReport, finding: Finding) -> Change | None:
 
 
 def _among(edits: Iterable[Edit]) -> Callable[[Span], bool]:
-    """Tells of words whether an edit changes any of them; one look each, however many edits."""
+    """Return a function that tests in one look-up whether an edit changes any of the words."""
     ordered = sorted(edits)
     starts = [edit.start for edit in ordered]
     # Where the edits up to each end at the latest.
@@ -113,7 +110,7 @@ def _among(edits: Iterable[Edit]) -> Callable[[Span], bool]:
 def _still_compares(
     source: ReadReport, index: int, finding: Finding, goes: Callable[[Span], bool]
 ) -> bool:
-    """Whether a sentence compares the finding or its kin in other words than those that go."""
+    """Return whether other words than the removed ones compare the finding or a related one."""
     sentence = source.sentences[index]
     words = [Span(*word.span()) for word in _PRIOR.finditer(source.text, *sentence.span)]
     kin = (other for other in sentence.findings if are_kin(other, finding))
@@ -154,9 +151,9 @@ def _dropped(source: ReadReport, finding: Finding, attribute: Attribute) -> list
 
 
 def _leading_dropped(text: str, start: int, end: int) -> list[Edit] | None:
-    """The edits for a comparison that leads to a noun: "Interval increase in size of".
+    """Return the edits for a comparison before a noun: "Interval increase in size of".
 
-    None where the noun is one already spoken of, which cannot stand alone.
+    None if the noun was mentioned before ("the effusion"), which cannot begin a statement.
     """
     rest = re.compile(rf"\s+{comparisons().leading_rest}", re.IGNORECASE).match(text, end)
     end = end if rest is None else rest.end()
@@ -164,7 +161,7 @@ def _leading_dropped(text: str, start: int, end: int) -> list[Edit] | None:
 
 
 def _predicate_dropped(text: str, sentence: int, start: int, end: int) -> Edit:
-    """The edit for a comparison that ends its sentence: "is unchanged", ", stable from prior"."""
+    """Return the edit for a comparison at a sentence's end, such as ", stable from prior"."""
     copula = _COPULA.search(text, sentence, start)
     if copula is None or _RELATIVE.search(text, sentence, copula.start()):
         comma = _COMMA.search(text, sentence, start)
@@ -177,7 +174,7 @@ def _predicate_dropped(text: str, sentence: int, start: int, end: int) -> Edit:
 
 @cache
 def _tail() -> re.Pattern[str]:
-    """What may stand between the comparing words and the end of their sentence."""
+    """Return a pattern for the text between comparing words and the end of their sentence."""
     return re.compile(rf"({comparisons().tails})\s*[.;]*\s*$", re.IGNORECASE)
 
 
@@ -185,7 +182,7 @@ _END = re.compile(r"\s*[.]+$")
 
 
 class InventComparison(Kind):
-    """Only plain sentences of one finding, in reports that compare nothing."""
+    """Kind that adds a comparison to a sentence of one finding, in reports without comparisons."""
 
     name = "invent-comparison"
     description = (
@@ -224,7 +221,7 @@ def _words_for(finding: Finding) -> tuple[str, ...]:
 
 
 def _plain_finding(source: ReadReport, sentence: Sentence) -> Finding | None:
-    """The one finding of a sentence that a comparison at its end can only mean."""
+    """Return the only finding to which a comparison at the sentence's end can refer, or None."""
     if len(sentence.findings) != 1 or not source.pathologies(sentence):
         return None
     finding = sentence.findings[0]

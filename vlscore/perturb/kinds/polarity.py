@@ -1,9 +1,4 @@
-"""Add a finding of which the report says nothing.
-
-State a finding that the report denies.
-
-Deny a finding that the report states.
-"""
+"""Kinds of perturbation that add a finding, affirm a denied one, or deny an affirmed one."""
 
 import re
 from collections.abc import Iterator
@@ -28,7 +23,7 @@ from vlscore.perturb.registry import Kind
 
 
 class AddFalseFinding(Kind):
-    """The finding is neither stated, doubted nor denied by the report, nor is its like."""
+    """Kind that adds a finding that the report does not mention, nor a related one."""
 
     name = "add-false-finding"
     description = "Add a sentence that states a finding the report does not mention."
@@ -82,7 +77,7 @@ _GENERIC = {"acute_abnormality", "bone_abnormality", "lesion", "parenchymal_chan
 
 
 class AffirmFinding(Kind):
-    """Only sentences that deny one finding and no more, of which no other sentence speaks."""
+    """Kind that affirms the finding of a sentence that only denies it, if no other mentions it."""
 
     name = "affirm-finding"
     description = "State a finding that the report denies."
@@ -102,7 +97,7 @@ class AffirmFinding(Kind):
 
 
 def _denied_alone(source: ReadReport, sentence: Sentence) -> Finding | None:
-    """The one finding of a sentence, where it is denied there and mentioned nowhere else."""
+    """Return the only finding of a sentence that denies it, if it is not mentioned elsewhere."""
     if sentence.category is not Category.CLINICAL or len(sentence.findings) != 1:
         return None
     finding = sentence.findings[0]
@@ -148,7 +143,7 @@ def _stated(opening: str, named: str, tail: str) -> str:
 
 
 def _states(source: ReadReport, sentence: Sentence, finding: Finding, edit: Edit) -> bool:
-    """Whether the changed sentence reads as a statement of the finding."""
+    """Return whether the extractor reads the changed sentence as a statement of the finding."""
     start = sentence.span.start
     said = sentence.span.of(source.text)
     said = said[: edit.start - start] + edit.replacement + said[edit.end - start :]
@@ -165,7 +160,7 @@ _NAMING = re.compile(r"(?:tion|ment|ity|ing|ence) of$", re.IGNORECASE)
 
 
 class NegateFinding(Kind):
-    """Only sentences that state one finding and no more, which no other sentence states again."""
+    """Kind that denies the finding of a sentence that only states it, if no other restates it."""
 
     name = "negate-finding"
     description = "Deny a finding that the report states."
@@ -213,7 +208,7 @@ def _denial(source: ReadReport, sentence: Sentence, finding: Finding) -> tuple[E
 
 
 def _denied_head(head: str) -> str | None:
-    """What denies in place of the words before a finding; None where they say more than that."""
+    """Return the denial for the words before a finding; None if these contain more information."""
     table = denials()
     words = _words(head)
     if "".join(words) != re.sub(r"[\s,]", "", head.lower()):
@@ -232,7 +227,7 @@ def _denied_head(head: str) -> str | None:
 def _denies(
     source: ReadReport, sentence: Sentence, finding: Finding, edits: tuple[Edit, ...]
 ) -> bool:
-    """Whether the changed sentence reads as a denial of the finding, and of nothing else."""
+    """Return whether the extractor reads the changed sentence as a denial of this finding only."""
     start = sentence.span.start
     said = sentence.span.of(source.text)
     for edit in reversed(edits):

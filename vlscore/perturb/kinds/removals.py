@@ -1,8 +1,6 @@
-"""Taking sentences out of a report so that what stays reads as if they had never been there.
+"""Kinds of perturbation that remove sentences: `RemovePathology` and `RemoveInsignificant`.
 
-Remove the sentence that states a pathology.
-
-Remove a sentence that says nothing of the patient's chest.
+`remove_sentences` removes sentences so that the rest of the report shows no gap.
 """
 
 import re
@@ -19,11 +17,11 @@ _DIGITS = re.compile(r"\d{1,2}")
 
 
 def remove_sentences(source: ReadReport, indices: Collection[int]) -> tuple[Edit, ...] | None:
-    """Edits that remove the sentences with the numbers given.
+    """Return the edits that remove the sentences of these numbers, or None.
 
-    List numbers go with an item that goes whole, and the items after it are numbered anew. None
-    where no sentence of a section, or of the report, would be left, or half of one, or where the
-    sentence after one of them speaks of it.
+    The number of a list item is removed with the whole item, and later items are renumbered. None
+    if a section or the report would have no sentence left, if half a sentence would be left, or if
+    the next sentence refers to a removed one.
     """
     gone = sorted(set(indices))
     if not gone or len(gone) == len(source.sentences):
@@ -39,7 +37,7 @@ def remove_sentences(source: ReadReport, indices: Collection[int]) -> tuple[Edit
 
 
 def _runs(source: ReadReport, gone: Sequence[int]) -> list[tuple[int, int]]:
-    """First and last of each stretch of neighbours within one section."""
+    """Return first and last of each run of adjacent sentences within one section."""
     runs = [[gone[0], gone[0]]]
     for before, index in pairwise(gone):
         if index == before + 1 and not source.opens_section(index):
@@ -70,7 +68,7 @@ def _removal(source: ReadReport, first: int, last: int) -> Edit:
 
 
 def _renumbering(source: ReadReport, edits: Sequence[Edit]) -> list[Edit]:
-    """New numbers for the items after those that went."""
+    """Return edits that renumber the list items after the removed ones."""
     found: list[Edit] = []
     lost = 0
     for index in range(len(source.sentences)):
@@ -100,7 +98,7 @@ _OTHERWISE = re.compile(
 
 
 class RemovePathology(Kind):
-    """Where other sentences state the same finding again, or refer back to it, they go with it."""
+    """Kind that removes a positive finding, with all sentences that restate or refer to it."""
 
     name = "remove-pathology"
     description = "Remove the sentence that states a positive finding."
@@ -131,14 +129,14 @@ class RemovePathology(Kind):
 
 
 def _all_that_tell(source: ReadReport, findings: list[Finding]) -> set[int]:
-    """The sentences that state the findings, speak of them, or recommend what to do about them."""
+    """Return the sentences that state the findings, refer to them, or give recommendations."""
     stating = set[int]().union(*(source.sentences_stating(finding) for finding in findings))
     gone = stating.union(*(source.followers(index) for index in stating))
     return gone | {index + 1 for index in gone if _recommends(source, index + 1)}
 
 
 def _is_missed(source: ReadReport, gone: set[int]) -> bool:
-    """Whether what stays speaks of what goes: by another name, or as of something said before."""
+    """Return whether the remaining text still refers to the removed finding."""
     if any(told_elsewhere(source, f, gone) for f in _told(source, gone) if f.is_present):
         return True
     stays = [sentence for sentence in source.sentences if sentence.index not in gone]
@@ -154,7 +152,7 @@ def _is_missed(source: ReadReport, gone: set[int]) -> bool:
 
 
 def _sole(source: ReadReport, index: int, gone: set[int]) -> list[Edit]:
-    """Takes "otherwise" from the sentence that follows what went: there is nothing else now."""
+    """Return edits that remove "otherwise" from the next sentence if no other finding is left."""
     if index in gone or index == len(source.sentences) or source.opens_section(index):
         return []
     start, end = source.sentences[index].span
@@ -200,7 +198,7 @@ _ADMINISTRATIVE = re.compile(
 
 
 class RemoveInsignificant(Kind):
-    """Only sentences without a finding, stated or denied, that no other sentence leans on."""
+    """Kind that removes a sentence without a finding, on which no other sentence depends."""
 
     name = "remove-insignificant"
     description = "Remove a sentence on technique, communication, history or recommendations."
@@ -225,7 +223,7 @@ class RemoveInsignificant(Kind):
 
 
 def _is_administrative(source: ReadReport, sentence: Sentence) -> bool:
-    """Whether a sentence of no category is on what was compared, how good the film is, or sent."""
+    """Return whether a sentence is about prior images, image quality or communication."""
     said = source.words_of(sentence).strip(" .")
     if sentence.category is Category.COMPARISON:
         return _NOTHING_COMPARED.fullmatch(said) is not None

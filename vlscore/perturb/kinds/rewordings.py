@@ -1,12 +1,10 @@
-"""Say the same in other words.
+"""Kinds of perturbation that reword or reorder a report, or replace or shorten normal statements.
 
-Put the sentences of a report in another order.
-
-Replace a word that says nothing by [UNK].
-
-Exchange a normal report for the standard normal report.
-
-Leave unmentioned what the report denies.
+- `Paraphrase` replaces a phrase by one of the same meaning.
+- `ShuffleSentences` changes the order of sentences.
+- `ReplaceUninformative` replaces a word without information by [UNK].
+- `StandardNormal` replaces a normal report by the standard normal report.
+- `UnmentionNegatives` removes sentences that only deny findings.
 """
 
 import re
@@ -37,7 +35,7 @@ _NEXT_WORD = re.compile(r"\s*([\w-]+)")
 
 
 class Paraphrase(Kind):
-    """One phrase becomes another of the table `equivalents.toml`."""
+    """Kind that replaces one phrase by another of the table `equivalents.toml`."""
 
     name = "paraphrase"
     description = "Replace a phrase by one that means the same."
@@ -66,14 +64,14 @@ class Paraphrase(Kind):
 
 
 def _may_stand(source: ReadReport, sentence: Sentence, old: str, new: str) -> bool:
-    """Whether the phrase is another one, and repeats no word of the sentence."""
+    """Return whether the new phrase differs from the old, and repeats no word of the sentence."""
     brought = set(new.split()) - set(old.split()) - _FUNCTION_WORDS
     rest = source.words_of(sentence).replace(old, " ", 1)
     return new != old and brought.isdisjoint(re.findall(r"[\w-]+", rest))
 
 
 def _sentence_at(source: ReadReport, place: int) -> Sentence | None:
-    """The sentence that holds a character of the report."""
+    """Return the sentence that contains a character position of the report."""
     before = bisect_right(source.sentences, place, key=lambda sentence: sentence.span.start)
     sentence = source.sentences[before - 1] if before else None
     return sentence if sentence and place < sentence.span.end else None
@@ -110,7 +108,7 @@ _TRIES = 4
 
 
 class ShuffleSentences(Kind):
-    """Sentences move within their paragraph; one that leans on the one before moves with it."""
+    """Kind that moves sentences within a paragraph; a dependent one moves with the previous."""
 
     name = "shuffle-sentences"
     description = "Put the sentences of a paragraph in another order."
@@ -129,7 +127,7 @@ class ShuffleSentences(Kind):
 
 
 def _regions(source: ReadReport) -> list[list[list[int]]]:
-    """For each paragraph or list item its units: sentences that move together."""
+    """Return for each paragraph or list item its units: sentences that must move together."""
     regions: list[list[list[int]]] = []
     for sentence in source.sentences:
         index = sentence.index
@@ -167,7 +165,7 @@ def _shuffled(source: ReadReport, units: list[list[int]], chance: Chance) -> Edi
 
 
 class ReplaceUninformative(Kind):
-    """Preferably in a sentence that states a finding, where changed words stand as well."""
+    """Kind that masks a word, preferably in a sentence with a finding, as other kinds change."""
 
     name = "replace-uninformative"
     description = "Replace a word without information by [UNK]; the control for changed words."
@@ -183,7 +181,7 @@ class ReplaceUninformative(Kind):
 
 
 def _idle(source: ReadReport, sentence: Sentence) -> Iterator[re.Match[str]]:
-    """Words of the list that stand outside every finding, attribute and rule of the sentence."""
+    """Yield words of the list outside every finding, attribute and rule of the sentence."""
     taken: list[tuple[int, int]] = [finding.cue for finding in sentence.findings]
     taken += [a.span for finding in sentence.findings for a in finding.attributes]
     taken += [rule.span for finding in sentence.findings for rule in finding.rules]
@@ -207,7 +205,7 @@ _SILENT = {Category.TECHNIQUE, Category.COMMUNICATION}
 
 
 class StandardNormal(NeedsStandardNormal):
-    """Both say that nothing is wrong, in other words."""
+    """Kind that replaces a normal report by the standard normal one, which means the same."""
 
     name = "standard-normal"
     description = "Exchange a normal report for a standard normal report."
@@ -223,7 +221,7 @@ class StandardNormal(NeedsStandardNormal):
 
 
 def is_normal(source: ReadReport) -> bool:
-    """Whether every sentence either states normality or is no statement about the patient."""
+    """Return whether every sentence states normality, or is not about the patient."""
     normal = [source.merely_denies(sentence) for sentence in source.sentences]
     return sum(normal) >= _FEWEST and all(
         denies or (sentence.category in _SILENT and source.says_nothing_clinical(sentence))
@@ -232,7 +230,7 @@ def is_normal(source: ReadReport) -> bool:
 
 
 class UnmentionNegatives(Kind):
-    """Every sentence of denials and normality goes; what the patient has stays."""
+    """Kind that removes every sentence of denials and normality; positive findings remain."""
 
     name = "unmention-negatives"
     description = "Remove every sentence that only denies findings or states normality."
