@@ -228,7 +228,7 @@ def _rank(uniform: NDArray[np.float64], n: int) -> NDArray[np.intp]:
 Sums = NDArray[np.float64]
 
 # Numbers drawn at once bound the memory; rows times resamples bound the time.
-_DRAWN_AT_ONCE = 2_000_000
+_SUMS_AT_ONCE = 2_000_000
 _MOST_DRAWS = 200_000_000
 _LEAST_RESAMPLES = 200
 
@@ -292,7 +292,7 @@ def weighted_sums(
     """
     count = len(statistics)
     most = max(min(wanted, _MOST_DRAWS // count), min(wanted, _LEAST_RESAMPLES))
-    step = max(_DRAWN_AT_ONCE // count, 1)
+    step = max(_SUMS_AT_ONCE // count, 1)
     return np.concatenate([weights(min(step, most - k)) @ statistics for k in range(0, most, step)])
 
 
