@@ -13,7 +13,7 @@ cd "$work"
 grep -q gloria encoders.txt
 demo=$("$bin/python" -c '
 import sys, vlscore
-from vlscore._resources import resource_path
+from vlscore.core import resource_path
 assert "site-packages" in vlscore.__file__, f"this is the checkout: {vlscore.__file__}"
 assert "torch" not in sys.modules
 print(resource_path("weights", "phantom", "demo"))')

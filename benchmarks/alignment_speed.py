@@ -2,7 +2,7 @@
 
 Protocol: 200 pairs (50 studies of four candidates), six raters who count errors of six categories,
 significant or not, drawn at random (seed 0): nine ratings. 20 metrics with random values that
-follow the errors more or less. `vlscore.alignment.align` with 1,000 resamples, which is all that
+follow the errors more or less. `vlscore.evaluation.align` with 1,000 resamples, which is all that
 `vlscore align` does beside computing values and writing: four correlations over studies and over
 pairs, differences of any two metrics, single raters, ceilings, rankings. Seconds by the clock, and
 of the processor, on one thread; the middle one of three runs; on a machine with other work (see the

@@ -16,7 +16,7 @@ Parts replaced by the truth, one at a time. Seeing: an image's vector is what th
 of the scene's findings, without comparisons, each in the mean of its training phrasings. Reading:
 a report's vector is the sum of the same means over what it states. Adding up: vectors of images
 and reports are taken, by a linear map that is fitted to the means of single findings, to where the
-ideal encoder has them (`vlscore.meta.ideal_encoder`).
+ideal encoder has them (`vlscore.evaluation.image_use.ideal_encoder`).
 
 With --stages the two towers start from those of the bundled encoder, which saw pairs alone (10,000
 scenes of seed 1), and learn one after the other: judging_stages.py.

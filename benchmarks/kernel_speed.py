@@ -1,7 +1,7 @@
 """Claim: the vectorised triangle area is at least 200 times as fast as a loop over triplets.
 
 Protocol: n = 100,000 triples of float32 embeddings, d = 768, standard normal. Vectorised:
-`vlscore.similarity.triangle_area` (float64) over all of them. Loop: the same formula, projection
+`vlscore.metrics.triangle_area` (float64) over all of them. Loop: the same formula, projection
 residual from the nearer vertex, in plain Python floats, over the first 300 triples, scaled to n.
 A second loop calls the vectorised function once per triplet. One thread. Seven interleaved rounds,
 medians. The largest relative difference between the results is printed beside the times.

@@ -3,8 +3,8 @@
 Protocol (Yu et al. 2023, "Failure modes of metrics"): for each of 60 phantom studies, the report
 of a corpus of 600 other phantom reports that a metric scores best is the metric's oracle report.
 Studies (seed 401), corpus (seed 402) and encoders (trained on seed 1) share no scene; reports are
-in held-out phrasings. No raters are needed: `vlscore.phantom.split_errors` counts the true errors
-by category, and calls them significant by its stated rule. `vlscore.alignment.failure_modes` then
+in held-out phrasings. No raters are needed: `vlscore.data.split_errors` counts the true errors
+by category, and calls them significant by its stated rule. `vlscore.evaluation.failure_modes` then
 compares the oracles: mean errors by category with intervals over studies, one-sided paired t tests
 over all ordered pairs of metrics, Benjamini-Hochberg at 1 %. "chance" is a random report of the
 corpus; "fewest errors" the best there is. `phantom` learned from pairs of image and report alone;

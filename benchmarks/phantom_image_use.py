@@ -6,7 +6,7 @@ by the objectives of seven papers, three training seeds each; one folder each, O
 bundled supervised encoder learned the error counts themselves: it is an upper bound, told the
 answer. Each picture and text is embedded once; every similarity is computed on the embeddings, as
 they are and in a space fitted to the test set's own images and references
-(`vlscore.similarity.SharedSpace`).
+(`vlscore.metrics.SharedSpace`).
 
 tau: Kendall's tau_b between score and true errors as a share of the largest that ties allow, by
 right references. tau scene: the same by references with one error, errors counted against the

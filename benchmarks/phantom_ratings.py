@@ -3,7 +3,7 @@
 Protocol: a rated set of 100 phantom studies (seed 501, which no training uses) with 4 candidates of
 0 to 5 errors each, reference and candidates in held-out phrasings, written in the layout that
 `vlscore align` reads for any user's ratings; the true errors stand in the raters' place, by
-category and by significance (the rule is `vlscore.phantom.split_errors`, a convention, for nobody
+category and by significance (the rule is `vlscore.data.split_errors`, a convention, for nobody
 treats a phantom). `run_alignment` computes every metric that runs offline, and tau_b against all
 and against significant errors, 95 % bootstrap intervals over studies (1,000 resamples). The tables
 are those of the VLScore paper (Dawidowicz et al. 2024): 1, metrics; 4, encoders; 5, similarities;

@@ -21,7 +21,7 @@ def rows_of_errors(
     true: Iterable[PhantomFinding],
     **columns: Any,
 ) -> list[dict[str, Any]]:
-    """One row a category and significance, as `vlscore.alignment.read_ratings` reads them.
+    """One row a category and significance, as `vlscore.evaluation.read_ratings` reads them.
 
     Args:
         system: whose candidate it is.

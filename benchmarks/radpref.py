@@ -3,8 +3,8 @@ three radiologists, by errors and by overall rating, and how much of that the ge
 explains.
 
 Protocol: RadPref's cases (reference, two generated candidates, three radiologists) as its
-repository publishes them, read by `vlscore.alignment`; every free metric of texts that runs here,
-no network, nothing fitted to these ratings. tau_b with the mean of the raters for all errors,
+repository publishes them, read by `vlscore.evaluation.read_ratings`; every free metric of texts
+that runs here, no network, nothing fitted to these ratings. tau_b with the mean of the raters for all errors,
 significant errors (urgent or actionable findings, attributes marked significant) and the rating
 from 1 to 5; 95 % bootstrap intervals that resample cases (1,000 resamples); the same within each
 generator, because one generator is better than the other: any value that tells the two apart agrees

@@ -11,7 +11,7 @@ from vlscore.core import FULL_PRECISION
 SEARCH = """
 import numpy as np, torch
 {switch}
-from vlscore.search import Oracle
+from vlscore.retrieval import Oracle
 x = np.eye(6, dtype=np.float32)
 print(len(Oracle(x, C=1.0).search(x[:2], x[2:4], ranks=True)))
 """

@@ -204,7 +204,7 @@ WRITER = """
 import sys
 from pathlib import Path
 from tests.cache.test_store import FACTS, entry, key
-from vlscore.cache import Entry, Store
+from vlscore.core import Entry, Store
 space = Store(Path(sys.argv[1]), 1 << 30).space(FACTS)
 first, last, mark = map(int, sys.argv[2:])
 for number in range(first, last, 3):

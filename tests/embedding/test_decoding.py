@@ -250,7 +250,7 @@ def test_without_workers_images_are_decoded_here_and_one_warning_says_why(images
 SCRIPT = """
 import sys
 from vlscore.embedding import ImageDecoder, decoding
-from vlscore.images import ImagePolicy
+from vlscore.data import ImagePolicy
 from tests.embedding.pipelines import LightPipeline
 decoding._SECONDS_HERE = 0.0
 ImageDecoder._is_starting = lambda self: False
@@ -285,7 +285,7 @@ def test_a_pipeline_of_the_script_itself_is_used_here(images):
 BUSY = """
 import sys
 from vlscore.embedding import ImageDecoder
-from vlscore.images import ImagePolicy
+from vlscore.data import ImagePolicy
 from tests.embedding.pipelines import EndlessPipeline
 with ImageDecoder(EndlessPipeline(), ImagePolicy(), workers=2) as decoder:
     [decoder.submit(path) for path in sys.argv[1:] * 10][0].result()

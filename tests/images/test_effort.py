@@ -25,8 +25,8 @@ ACCEPT = ImagePolicy(other_modalities="accept")
 READ_UNDER_LIMITS = """
 import resource, sys, time
 from vlscore.errors import UnreadableImage
-from vlscore.images import ImagePolicy, read_image
-from vlscore.images.views import stored_view
+from vlscore.data import ImagePolicy, read_image
+from vlscore.data import stored_view
 resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
 resource.setrlimit(resource.RLIMIT_CPU, (20, 20))
 for policy in (ImagePolicy(), ImagePolicy(other_modalities="accept", frame=1)):

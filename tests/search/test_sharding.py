@@ -21,7 +21,7 @@ from vlscore.testing import INDEPENDENCE, row_error
 PROGRAM = """
 import runpy, sys
 import numpy as np
-from vlscore.search import Corpus, Oracle, Shards
+from vlscore.retrieval import Corpus, Oracle, Shards
 
 folder = sys.argv[1]
 vectors, queries = np.load(folder + "/vectors.npy"), np.load(folder + "/queries.npy")

@@ -1,7 +1,8 @@
 """On phantoms, whose findings are known, every change makes the error that its kind promises.
 
 The oracle reads the changed report by the phantom's own closed vocabulary, and counts the errors
-against the scene, as `vlscore.phantom` does for its candidates. The extractor has no part in it.
+against the scene, as `vlscore.data.phantom` does for its candidates. The extractor has no part
+in it.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""`python -m vlscore.phantom`: write a data set of phantom studies."""
+"""`python -m vlscore.data.phantom`: write a data set of phantom studies."""
 
 import argparse
 import sys
@@ -12,7 +12,7 @@ _SECONDS = 3.0
 
 def main() -> None:
     parser = argparse.ArgumentParser(
-        prog="python -m vlscore.phantom",
+        prog="python -m vlscore.data.phantom",
         description="Write synthetic studies: radiographs, reports, and candidates whose errors "
         "are known exactly.",
     )

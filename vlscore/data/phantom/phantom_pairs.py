@@ -9,7 +9,7 @@ not show. Against the reference both have one error; against the picture none an
 
 `write_dataset` writes radiographs in DICOM or PNG, and a table of reports and errors:
 
-python -m vlscore.phantom FOLDER --studies 100 --seed 7 --format dicom
+python -m vlscore.data.phantom FOLDER --studies 100 --seed 7 --format dicom
 """
 
 import hashlib

@@ -112,7 +112,7 @@ _BY_HAND = "Python: InSharedSpace(load_encoder(NAME), space) takes any encoder"
 
 
 class InSharedSpace(JointEncoder):
-    """An encoder whose embeddings lie in a `vlscore.similarity.SharedSpace`.
+    """An encoder whose embeddings lie in a `SharedSpace`.
 
     It can be used as any loaded encoder: in `Scorer`, `evaluate`, `StudyEmbedder`, an index; and,
     once saved, in every command, as --encoder vlscore.encoders.in_space:InSharedSpace --weights
@@ -145,7 +145,7 @@ class InSharedSpace(JointEncoder):
             title=f"{encoder.card.title}, in a space fitted to images and reports",
             normalised=False,
             C=None,
-            C_source="not measured; vlscore.calibration.calibrate measures it",
+            C_source="not measured; vlscore calibrate measures it",
         )
         self.eval()
 

@@ -1,7 +1,7 @@
 """Phantom scenes under one encoder: every text and picture of the image-use test, embedded once.
 
 The scene is the truth. A study has a reference that states it, a candidate with known errors, and
-references that are wrong about it (`vlscore.phantom.imperfect`).
+references that are wrong about it (`vlscore.data.phantom.phantom_pairs`).
 """
 
 from collections.abc import Mapping, Sequence

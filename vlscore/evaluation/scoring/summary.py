@@ -415,7 +415,7 @@ def _of_metric(
 def _add_corpus(
     found: MetricSummary, metric: Metric, statistics: NDArray[np.float64], seed: int
 ) -> None:
-    """Add the corpus values of (n, s) statistics, with intervals as `vlscore.comparison` has."""
+    """Add the corpus values of (n, s) statistics, with intervals as `compare` prints."""
     total = statistics.sum(0)
     drawn = resampled_sums(statistics, _RESAMPLES, np.random.default_rng(seed))
     with np.errstate(invalid="ignore", divide="ignore"):
