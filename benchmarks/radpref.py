@@ -4,14 +4,15 @@ explains.
 
 Protocol: RadPref's cases (reference, two generated candidates, three radiologists) as its
 repository publishes them, read by `vlscore.evaluation.read_ratings`; every free metric of texts
-that runs here, no network, nothing fitted to these ratings. tau_b with the mean of the raters for all errors,
-significant errors (urgent or actionable findings, attributes marked significant) and the rating
-from 1 to 5; 95 % bootstrap intervals that resample cases (1,000 resamples); the same within each
-generator, because one generator is better than the other: any value that tells the two apart agrees
-with raters over both. The row "generator alone" is such a value: which of the two wrote the report,
-and nothing else. The raters' own agreement and the paired tests between metrics are those of
-`vlscore align`. The last columns have the same metrics on the phantom set of phantom_ratings.py
-(400 candidates, true errors). RadJudge's thirty orders follow, by `vlscore orders`' function.
+that runs here, no network, nothing fitted to these ratings. tau_b with the mean of the raters for
+all errors, significant errors (urgent or actionable findings, attributes marked significant) and
+the rating from 1 to 5; 95 % bootstrap intervals that resample cases (1,000 resamples); the same
+within each generator, because one generator is better than the other: any value that tells the two
+apart agrees with raters over both. The row "generator alone" is such a value: which of the two
+wrote the report, and nothing else. The raters' own agreement and the paired tests between metrics
+are those of `vlscore align`. The last columns have the same metrics on the phantom set of
+phantom_ratings.py (400 candidates, true errors). RadJudge's thirty orders follow, by `vlscore
+orders`' function.
 
 Run: python benchmarks/radpref.py FOLDER [--out benchmarks/results/radpref.md]
 FOLDER holds preference_data.json, radiologist_annotations/ (or its files) and radjudge.json.
