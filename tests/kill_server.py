@@ -78,7 +78,7 @@ class _Counter:
 
 def _work(job: dict[str, Any], answer: int) -> None:
     """Run the command of a job; never returns."""
-    from vlscore.cli.app import app
+    from vlscore.cli.command_line import app
     from vlscore.errors import VLScoreError
 
     nowhere = os.open(os.devnull, os.O_RDWR)
@@ -139,7 +139,7 @@ def _import(names: list[str]) -> None:
 
 def main() -> None:
     answers = os.fdopen(os.dup(1), "w")
-    _import(["vlscore.cli.app"])
+    _import(["vlscore.cli.command_line"])
     answers.write("ready\n")
     answers.flush()
     for line in sys.stdin:

@@ -24,7 +24,7 @@ from typer.testing import CliRunner
 from tests.conftest import REPOSITORY
 from tests.pages import PAGES, Block, blocks
 from tests.tolerances import same_print
-from vlscore.cli.app import app
+from vlscore.cli.command_line import app
 
 DEMO = REPOSITORY / "weights" / "phantom" / "demo"
 

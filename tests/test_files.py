@@ -92,7 +92,7 @@ def test_an_error_of_another_file_is_left_as_it_is(tmp_path):
 
 KILLED = """
 import os, sys
-from vlscore import _files
+from vlscore.core import files as _files
 _files.os.replace = lambda a, b: os._exit(9)
 with _files.atomic_write(sys.argv[1]) as stream:
     stream.write("half")

@@ -55,7 +55,7 @@ def test_while_pytorch_is_imported_the_process_ends_at_once(tmp_path):
     assert (done.returncode, done.stderr) == (130, "\nstopped\n")
 
 
-@pytest.mark.parametrize("name", ["vlscore.cli.app", "typer", "vlscore.cli.weights"])
+@pytest.mark.parametrize("name", ["vlscore.cli.command_line", "typer", "vlscore.cli.weights"])
 def test_while_the_command_line_is_imported(name):
     done = ran(INTERRUPT_AT_IMPORT + RUN, "--version", NAME=name)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "\nstopped\n")

@@ -23,7 +23,7 @@ from safetensors.numpy import save_file
 from tests import kill_server
 from tests.conftest import REPOSITORY
 from tests.meta.test_controlled import REPORTS
-from vlscore.cli.app import app
+from vlscore.cli.command_line import app
 from vlscore.core import sole_writer
 
 pytestmark = pytest.mark.skipif(
@@ -77,6 +77,7 @@ SCENARIOS = {
          "--permutations", "99"],
     ),
     "findings": Scenario("findings", TEXT),
+    "judge": Scenario("judge", TEXT),
     "perturb": Scenario("perturb", ["IN/studies.jsonl", "--out", "OUT"]),
     "sensitivity": Scenario(
         "sensitivity", ["-p", "IN/perturbed", "-m", "bleu-1", "-o", "OUT", *QUICK]
@@ -118,6 +119,8 @@ SCENARIOS = {
 }  # fmt: skip
 # Commands that write no folder of results.
 OTHERS = {
+    "dataset": "files of one write each: tests/datasets",
+    "orders": "prints",
     "bench": "prints",
     "cache info": "prints",
     "cache prune": "SQLite's own transactions: tests/cache",

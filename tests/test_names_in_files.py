@@ -24,7 +24,7 @@ from typer.testing import CliRunner
 
 import vlscore
 from tests.doubles import HashEncoder
-from vlscore.cli.app import app
+from vlscore.cli.command_line import app
 from vlscore.encoders import encoder_from_file
 from vlscore.errors import UnknownName
 
@@ -223,16 +223,12 @@ READERS = {
     "encoders.models.phantom_supervised": SHIPPED,
     "encoders.models.small": NO_NAMES,
     "encoders.published": NO_NAMES,
-    "evaluation.alignment.failures": OWN,
-    "evaluation.alignment.metric_values": OWN,
     "evaluation.alignment.candidate_orders": NO_NAMES,
+    "evaluation.alignment.metric_values": OWN,
     "evaluation.alignment.rated_sets": NO_NAMES,
-    "evaluation.alignment.run": OWN,
     "evaluation.calibration": NO_NAMES,
     "evaluation.comparison.known": OWN,
-    "evaluation.comparison.run": OWN,
     "evaluation.comparison.tables": OWN,
-    "evaluation.controlled_sentences.run": OWN,
     "evaluation.labelling.run": OWN,
     "evaluation.retrieval_table": OWN,
     "evaluation.scoring.parallel": OWN,
@@ -241,7 +237,6 @@ READERS = {
     "evaluation.scoring.seen_images": OWN,
     "evaluation.scoring.summary": OWN,
     "evaluation.sensitivities.pair_values": OWN,
-    "evaluation.sensitivities.run": OWN,
     "findings.lexicon": CODE,
     "metrics.judge.judge_tables": SHIPPED,
     "metrics.library.bert_score": CODE,
@@ -254,6 +249,7 @@ READERS = {
     "retrieval.answers": OWN,
     "retrieval.index_folder": "index.json",
     "retrieval.index_parts": OWN,
+    "stats.command_run": OWN,
     "training.copies": OWN,
     "training.settings": "training.toml",
     "training.state": OWN,

@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 from tests.alignment.samples import make_rexval
 from tests.conftest import REPOSITORY
 from tests.pages import PAGES, Block, blocks
-from vlscore.cli.app import app
+from vlscore.cli.command_line import app
 from vlscore.data import read_rows
 
 PAGE = REPOSITORY / "docs" / "reproduce.md"

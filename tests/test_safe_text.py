@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import vlscore
-from vlscore.cli.app import app
+from vlscore.cli.command_line import app
 from vlscore.cli.output import echo
 from vlscore.core import safe_text as safe
 from vlscore.stats import TextTable, markdown
@@ -72,7 +72,7 @@ def test_every_command_prints_through_one_function():
             name = ast.unparse(node.func)
             if name == "print" or re.fullmatch(r"(typer|click)\.s?echo|sys\.std\w+\.write", name):
                 found.append((path.name, name))
-    assert found == [("saying.py", "typer.secho")]
+    assert found == [("output.py", "typer.secho")]
 
 
 def test_echo(capsys):

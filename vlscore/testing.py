@@ -355,7 +355,11 @@ def row_error(found: Tensor | Sequence[float], expected: Tensor | Sequence[float
     >>> row_error(torch.tensor([[3.0, 4.5]]), torch.tensor([[3.0, 4.0]]))
     0.1
     """
-    found, expected = (torch.as_tensor(x, dtype=torch.float64) for x in (found, expected))
+    # A copy: torch warns of arrays that cannot be written, such as those of a cache.
+    found, expected = (
+        torch.as_tensor(x.copy() if isinstance(x, np.ndarray) else x, dtype=torch.float64)
+        for x in (found, expected)
+    )
     sizes = expected.norm(dim=1).clamp_min(torch.finfo(torch.float64).tiny)
     return float(((found - expected).norm(dim=1) / sizes).max())
 

@@ -11,7 +11,7 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from tests.doubles import HashEncoder
-from vlscore.cli.app import app
+from vlscore.cli.command_line import app
 from vlscore.encoders import ENCODERS
 
 

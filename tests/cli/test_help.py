@@ -10,7 +10,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from vlscore.cli.app import app
+from vlscore.cli.command_line import app
 
 ROOT = typer.main.get_command(app)
 

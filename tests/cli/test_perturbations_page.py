@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from tests.cli.conftest import read_jsonl, write_jsonl
 from tests.conftest import REPOSITORY
-from vlscore.cli.app import app
+from vlscore.cli.command_line import app
 from vlscore.data import sample_studies
 from vlscore.perturb import KINDS, Expected, perturb
 

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from tests.evaluation.samples import results_of
 from tests.meta.samples import make_pairs, write_pairs, write_studies
-from vlscore.cli.app import app
+from vlscore.cli.command_line import app
 from vlscore.errors import InvalidSetting, InvalidTable
 
 

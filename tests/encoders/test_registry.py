@@ -229,7 +229,7 @@ def test_an_encoder_by_entry_point_breaks_nothing(installed):
     asked = """if True:
         import warnings
         import vlscore
-        from vlscore.encoders.weights import published_weights
+        from vlscore.encoders.weight_files import published_weights
         from vlscore.errors import WeightsNotFound
         from vlscore.encoders.registry import SHIPPED
         with warnings.catch_warnings(record=True) as told:

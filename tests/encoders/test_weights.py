@@ -13,7 +13,7 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
-from vlscore.cli.app import app
+from vlscore.cli.command_line import app
 from vlscore.cli.weights import path as path_command
 from vlscore.core import resource_path
 from vlscore.encoders import (

@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 
 from tests.doubles import KeptEncoder
 from tests.evaluation.samples import BATCH, CHUNK, make_table, results_of, write_table
-from vlscore.cli.app import app
+from vlscore.cli.command_line import app
 from vlscore.core import open_cache, resource_path
 from vlscore.data import open_studies
 from vlscore.embedding import kept_pixels

@@ -418,7 +418,7 @@ def test_a_metric_of_ones_own_stays_where_others_are_added(tmp_path):
     table, _ = make_table(tmp_path, 4)
     evaluate(table, tmp_path / "out", Scorer(metrics=[own.length_ratio]))
     # Not registered here: whoever adds to the run names it again.
-    with pytest.raises(InvalidSetting, match=r"length-ratio that is not known.*package\.module"):
+    with pytest.raises(UnknownName, match=r"length-ratio.*not a registered name"):
         evaluate(table, tmp_path / "out", Scorer(metrics="bleu-1"))
     names = "tests.metrics.own:length_ratio,bleu-1"
     evaluate(table, tmp_path / "out", Scorer(metrics=names))

@@ -73,7 +73,7 @@ def test_stemming_is_of_the_other_tokens():
 
 
 def test_the_mean_over_a_generator_is_pycocoevalcaps():
-    """Recomputed by pycocoevalcap 1.2 on the texts as they are: .3243."""
+    """Recomputed by pycocoevalcap 1.2: .3248 with runs of blanks as one, .3243 with each as one."""
     path = Path(__file__).parents[3] / "shared" / "data" / "generated" / "vlm_final.jsonl"
     if not path.is_file():
         pytest.skip(f"{path} is not there")
@@ -82,7 +82,7 @@ def test_the_mean_over_a_generator_is_pycocoevalcaps():
     found = compute([name], [row["candidate"] for row in rows], [row["reference"] for row in rows])[
         name
     ]
-    assert found.mean() == pytest.approx(0.3243, abs=5e-5)
+    assert found.mean() == pytest.approx(0.3248, abs=5e-5)
 
 
 @given(

@@ -148,7 +148,7 @@ def test_what_differs_is_refused_and_overwritten_at_the_end(index, studies, tmp_
     # The same texts, of whom one belongs to another study as well: other ids are found.
     more = write_jsonl(tmp_path / "m.jsonl", [{"id": "n", "report": "finding 1 on the side 1"}])
     more_ids = add_to_index(more, index.index.path, embedder()).index
-    with pytest.raises(InvalidSetting, match="index: vectors"):
+    with pytest.raises(InvalidSetting, match="index table"):
         find_oracles(studies, out, more_ids, embedder())
 
     def stop(done, failed):

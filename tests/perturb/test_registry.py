@@ -85,7 +85,7 @@ def test_a_kind_is_taken_by_its_place(module, tmp_path):
 def test_the_command_takes_a_kind_by_its_place(module, tmp_path):
     from typer.testing import CliRunner
 
-    from vlscore.cli.app import app
+    from vlscore.cli.command_line import app
 
     table = tmp_path / "t.jsonl"
     table.write_text('{"id": "a", "report": "Mild edema."}\n')

@@ -23,6 +23,7 @@ from vlscore.metrics import (
     segment_distance,
     vlscore,
 )
+from vlscore.metrics.library.embedded import SimilarityProvider
 
 # Name -> function of images, candidates, references and C.
 SIMILARITIES = {
@@ -153,5 +154,9 @@ def test_every_similarity_uses_what_its_metric_says(name):
 
 
 def test_every_metric_of_embeddings_of_ours_is_tested_here():
-    ours = {name for name, m in METRICS.items() if m.uses_embeddings and m.provider is None}
+    ours = {
+        name
+        for name, m in METRICS.items()
+        if m.uses_embeddings and isinstance(m.provider, SimilarityProvider)
+    }
     assert ours == set(SIMILARITIES)

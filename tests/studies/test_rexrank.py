@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from vlscore.cli.app import app
+from vlscore.cli.command_line import app
 from vlscore.data import (
     BadRow,
     TextPolicy,

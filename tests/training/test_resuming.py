@@ -72,7 +72,7 @@ from tests.training.conftest import LOCAL, opened
 from tests.training.toys import ToyEncoder
 from vlscore.training.run import train
 from vlscore.training.settings import TrainingSettings
-from vlscore.training.starts import Start
+from vlscore.training.start import Start
 
 def act(shown):
     if shown.step == int(sys.argv[3]):

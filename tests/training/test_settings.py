@@ -45,7 +45,7 @@ def test_the_rate_rises_and_falls_to_nothing():
 
 def test_a_config_comes_back_as_it_was_written(tmp_path):
     path = tmp_path / "training.toml"
-    values = {"batch_size": 8, "clip": 0.5, "out": 'a "b"\\ü', "keep": True, "none": None}
+    values = {"batch_size": 8, "clip": 0.5, "encoder": 'a "b"\\ü', "keep": True, "none": None}
     write_config(path, values)
     del values["none"]
     assert read_config(path, list(values)) == values

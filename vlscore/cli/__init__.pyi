@@ -1,1 +1,1 @@
-from .app import main as main
+from .command_line import main as main

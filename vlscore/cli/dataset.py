@@ -8,7 +8,7 @@ import typer
 
 from vlscore.cli.option_groups import PrintOptions, RunOptions, grouped
 from vlscore.cli.options import OUTPUT, names_of, option
-from vlscore.cli.output import say_of_run, terminal_width
+from vlscore.cli.output import echo, say_of_run, terminal_width
 
 if TYPE_CHECKING:
     from vlscore.data import DatasetSummary
@@ -138,14 +138,14 @@ def dataset(
         )
     say_of_run(found.notes, out, unchanged=False)
     if printing.as_json:
-        typer.echo(json.dumps(found.content(), indent=2, ensure_ascii=False))
+        echo(json.dumps(found.content(), indent=2, ensure_ascii=False))
     elif not printing.quiet:
         for table in _tables(found):
-            typer.echo(table.text(terminal_width()) + "\n")
+            echo(table.text(terminal_width()) + "\n")
         for path in (*found.tables.values(), found.rows_file):
-            typer.echo(f"wrote {path}")
+            echo(f"wrote {path}")
     if found.faults and not running.keep_going:
-        typer.echo(f"{found.faults} faults of the files: {found.rows_file}", err=True)
+        echo(f"{found.faults} faults of the files: {found.rows_file}", err=True)
         raise typer.Exit(1)
 
 
@@ -169,4 +169,4 @@ def _list_datasets() -> None:
 
     for known in DATASETS:
         each = find_dataset(known)
-        typer.echo(f"{known}: {each.description}\n  needs {each.needs}\n  {each.source}")
+        echo(f"{known}: {each.description}\n  needs {each.needs}\n  {each.source}")

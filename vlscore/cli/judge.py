@@ -13,7 +13,7 @@ from vlscore.cli.option_groups import (
     grouped,
 )
 from vlscore.cli.options import TABLE, TABLE_HELP, OutOption, option
-from vlscore.cli.output import say_of_failures, say_of_run, stopping, terminal_width
+from vlscore.cli.output import echo, say_of_failures, say_of_run, stopping, terminal_width
 
 AgeColumnOption = Annotated[
     str,
@@ -86,8 +86,8 @@ def judge(
     )
     if not printing.quiet:
         for each in result.tables:
-            typer.echo(each.text(terminal_width()) + "\n")
-        typer.echo(f"wrote {out}")
+            echo(each.text(terminal_width()) + "\n")
+        echo(f"wrote {out}")
     count = len(result.bad_rows)
     what = "rows could not be judged" if count > 1 else "row could not be judged"
     say_of_failures([(r.row, str(r.id), r.reason) for r in result.bad_rows], count, what)

@@ -7,7 +7,7 @@ import typer
 
 from vlscore.cli.option_groups import PrintOptions, grouped
 from vlscore.cli.options import OUTPUT, option
-from vlscore.cli.output import terminal_width
+from vlscore.cli.output import echo, terminal_width
 
 
 @grouped()
@@ -54,9 +54,9 @@ def orders(
             "cases": [case.id for case in found.cases],
             "passed": found.passed,
         }
-        typer.echo(json.dumps(content, indent=2, ensure_ascii=False))
+        echo(json.dumps(content, indent=2, ensure_ascii=False))
     elif not printing.quiet:
         for table in tables:
-            typer.echo(table.text(terminal_width()) + "\n")
+            echo(table.text(terminal_width()) + "\n")
     if out is not None:
-        typer.echo(f"wrote {out}", err=printing.as_json)
+        echo(f"wrote {out}", err=printing.as_json)
