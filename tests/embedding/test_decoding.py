@@ -92,7 +92,8 @@ def _refused(size):
 def test_pixels_arrive_as_they_are_whichever_way_they_take(tmp_path, monkeypatch, way):
     if way == "a few slots":
         # Room for three: those that come while all are in use go through the pipe.
-        monkeypatch.setattr(worker, "Slots", lambda: slots.Slots(3 << 13))
+        all_slots = slots.Slots
+        monkeypatch.setattr(worker, "Slots", lambda: all_slots(3 << 13))
     if way == "no slots":
         monkeypatch.setattr(slots, "_sealed_file", _refused)
     names = [f"{k}.png" for k in range(9)]
