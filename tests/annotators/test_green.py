@@ -18,8 +18,8 @@ from vlscore.metrics.networks import green_model as green
 from vlscore.metrics.networks.green_model import (
     explanation_removed,
     green_conversation,
-    read_template,
 )
+from vlscore.metrics.networks.green_question import read_template
 from vlscore.metrics.networks.remembered import remembered_green
 
 GOLDEN = golden("green")

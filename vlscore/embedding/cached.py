@@ -258,11 +258,15 @@ def vector_entry(vector: Tensor, *, truncated: bool = False) -> Entry:
 
 
 def vector_of(entry: Entry, dim: int) -> Tensor | None:
-    """Return the embedding of an entry; None if it has not `dim` dimensions."""
+    """Return the embedding of an entry; None if it has not `dim` dimensions, or is damaged.
+
+    All numbers nan: the entry of a text or image whose embedding failed in another task of a run.
+    """
     if entry.shape != (dim,) or len(entry.value) != 4 * dim:
         return None
     values = np.frombuffer(entry.value, "<f4").astype(np.float32)
-    return torch.from_numpy(values) if np.isfinite(values).all() else None
+    is_usable = np.isfinite(values).all() or np.isnan(values).all()
+    return torch.from_numpy(values) if is_usable else None
 
 
 def pixels_entry(stored: np.ndarray[Any, Any], pipeline: ImagePipeline) -> Entry | None:

@@ -43,7 +43,6 @@ from .networks.chexbert_network import CheXbert as CheXbert
 from .networks.chexbert_network import CheXbertAnnotation as CheXbertAnnotation
 from .networks.green_model import GreenAnswer as GreenAnswer
 from .networks.green_model import GreenJudge as GreenJudge
-from .networks.green_model import ReportPair as ReportPair
 from .networks.green_model import UnreadableAnswer as UnreadableAnswer
 from .networks.green_model import read_green_answer as read_green_answer
 from .networks.radgraph_network import Entity as Entity

@@ -105,7 +105,7 @@ class GreenProvider(LocalWeightsProvider):
         }
 
     def files(self, metric: Metric) -> tuple[Path, ...]:
-        from vlscore.metrics.networks.green_model import read_template
+        from vlscore.metrics.networks.green_question import read_template
         from vlscore.metrics.networks.model_files import check_model_folder
 
         what = "a folder with GREEN's language model, such as GREEN-radllama2-7b,"
