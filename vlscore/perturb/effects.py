@@ -426,7 +426,7 @@ class Verdict(NamedTuple):
 def consistent(report: ReadReport, change: Change) -> Verdict:
     """Check whether a change, with follow-up edits, leaves a report that is consistent.
 
-    >>> from vlscore.perturb.perturbation import Edit, Effect, Meaning
+    >>> from vlscore.perturb.edits import Edit, Effect, Meaning
     >>> report = ReadReport.read("No effusion. No acute disease.")
     >>> edit, meaning = Edit(0, 2, "Large"), Meaning(Effect.STATED, ("pleural_effusion",))
     >>> consistent(report, Change((edit,), "example", meaning)).change.edits[1]
