@@ -19,13 +19,13 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Self
-
-import torch
-import torch.distributed as dist
-from torch import Tensor
+from typing import TYPE_CHECKING, Any, Self
 
 from vlscore.errors import InvalidSetting, VLScoreError
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
 
 # The end of a process is noticed at once. This limit is for a machine that vanished silently.
 _SILENCE = timedelta(hours=1)
@@ -97,6 +97,7 @@ class Place:
 
         Args: device: the device from `own_device`.
         """
+
         if self.count == 1:
             return
         import torch.distributed as dist
@@ -108,6 +109,7 @@ class Place:
 
     def leave(self) -> None:
         """Leave the other processes."""
+
         if self.count > 1:
             import torch.distributed as dist
 
@@ -264,8 +266,11 @@ class TrainingProcesses(Place):
         own = rows // self.count
         return slice(self.rank * own, (self.rank + 1) * own)
 
-    def gather(self, own: Tensor) -> Tensor:
+    def gather(self, own: "Tensor") -> "Tensor":
         """Return the rows of all processes, by rank, from equal shapes; without gradient."""
+        import torch
+        import torch.distributed as dist
+
         own = own.detach().contiguous()
         if self.count == 1:
             return own
@@ -276,16 +281,22 @@ class TrainingProcesses(Place):
         dist.all_gather(parts, own)
         return torch.cat(parts)
 
-    def largest(self, value: int, device: torch.device) -> int:
+    def largest(self, value: int, device: "torch.device") -> int:
         """Return the largest value of all processes."""
+        import torch
+        import torch.distributed as dist
+
         if self.count == 1:
             return value
         found = torch.tensor(value, device=device)
         dist.all_reduce(found, dist.ReduceOp.MAX)
         return int(found)
 
-    def add_gradients(self, parameters: Iterable[Tensor]) -> None:
+    def add_gradients(self, parameters: "Iterable[Tensor]") -> None:
         """Replace the gradients in every process by their sum over all processes."""
+        import torch
+        import torch.distributed as dist
+
         if self.count == 1:
             return
         listed = list(parameters)
@@ -302,20 +313,24 @@ class TrainingProcesses(Place):
             for grad, part in zip(grads, flat.split([g.numel() for g in grads]), strict=True):
                 grad.copy_(part.view_as(grad))
 
-    def copy_from_first(self, tensors: Iterable[Tensor]) -> None:
+    def copy_from_first(self, tensors: "Iterable[Tensor]") -> None:
         """Copy the first process's values to every process."""
+        import torch.distributed as dist
+
         if self.count > 1:
             for tensor in tensors:
                 dist.broadcast(tensor, 0)
 
     def wait(self) -> None:
         """Wait until all processes have made this call."""
+        import torch.distributed as dist
+
         if self.count > 1:
             dist.barrier()
 
 
 @contextmanager
-def connected(processes: TrainingProcesses, device: torch.device) -> Iterator[None]:
+def connected(processes: TrainingProcesses, device: "torch.device") -> Iterator[None]:
     """Connect the processes inside the block: by NCCL on GPUs, else by gloo."""
     processes.join(str(device))
     try:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from vlscore.core import Registry, registered_name, split_call, split_names
-from vlscore.encoders import path_from_file
 from vlscore.errors import InvalidSetting
 from vlscore.metrics.groups import members_of
 from vlscore.metrics.metric import Metric
@@ -117,6 +116,8 @@ def metric_from_file(name: str, source: str | Path, option: str = "--metrics") -
     Raises: UnknownName for a name that is not registered, and for a parameter that may name a
         hub's repository; InvalidSetting for a wrong parameter.
     """
+    from vlscore.encoders import path_from_file  # loads torch
+
     written, parameters = split_call(name)
     registered_name(METRICS, written, source, option)
     for value in parameters.values():
