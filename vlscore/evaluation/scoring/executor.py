@@ -12,7 +12,6 @@ import pyarrow as pa
 
 from vlscore.core import OnProgress, ResumableFolder
 from vlscore.data import BadRow, Study, has_headings
-from vlscore.embedding import ImageDecoder, StudyViews
 from vlscore.errors import InvalidSetting
 from vlscore.evaluation.scoring.results import layout_of
 from vlscore.evaluation.scoring.seen_images import stamped
@@ -212,6 +211,8 @@ def prepare(row: Row, scorer: Scorer, decoder: "ImageDecoder | None") -> Item | 
         return None
     if decoder is None:
         return Item(row.candidate or "", row.reference, None, row.parts)
+
+    from vlscore.embedding import StudyViews  # loads torch
 
     shown = StudyViews(row.images, row.views)
     item = Item(row.candidate or "", row.reference, shown, row.parts)
