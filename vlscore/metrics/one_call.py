@@ -15,7 +15,6 @@ import numpy as np
 from vlscore.errors import InvalidSetting
 from vlscore.metrics.batch import MetricValues
 from vlscore.metrics.metric import Metric
-from vlscore.metrics.networks.remembered import stamps
 from vlscore.metrics.scorer import OnError, Scorer
 from vlscore.metrics.scores import Score, ScoreTable
 
@@ -92,6 +91,8 @@ def _stamps_of(options: Mapping[str, Any]) -> tuple[Any, ...]:
 
     So a checkpoint that was replaced on disk is loaded again.
     """
+    from vlscore.metrics.networks.remembered import stamps  # loads torch
+
     named = [options.get(name) for name in _FILES] + [os.environ.get("VLSCORE_WEIGHTS")]
     return tuple(stamps(Path(each)) for each in named if isinstance(each, str | Path) and each)
 
