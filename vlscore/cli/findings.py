@@ -15,7 +15,7 @@ from vlscore.cli.options import (
     TextColumnOption,
     option,
 )
-from vlscore.cli.output import echo, say_of_failures, say_of_run, stopping, terminal_width
+from vlscore.cli.output import finish_rows, stopping
 
 if TYPE_CHECKING:
     from vlscore.findings import LabelPolicy
@@ -128,19 +128,10 @@ def findings(
             overwrite=running.overwrite,
             on_progress=on_progress,
         )
-    say_of_run(
-        result.notes,
-        out,
-        unchanged=result.unchanged,
-        resumed_from=result.resumed_from,
+    finish_rows(
+        result,
         done="labelled",
+        could_not_be="used",
+        quiet=printing.quiet,
+        keep_going=running.keep_going,
     )
-    if not printing.quiet:
-        for table in result.tables:
-            echo(table.text(terminal_width()) + "\n")
-        echo(f"wrote {out}")
-    count = len(result.bad_rows)
-    what = "rows could not be used" if count > 1 else "row could not be used"
-    say_of_failures([(r.row, str(r.id), r.reason) for r in result.bad_rows], count, what)
-    if count and not running.keep_going:
-        raise typer.Exit(1)

@@ -13,7 +13,7 @@ from vlscore.cli.option_groups import (
     grouped,
 )
 from vlscore.cli.options import TABLE, TABLE_HELP, OutOption, option
-from vlscore.cli.output import echo, say_of_failures, say_of_run, stopping, terminal_width
+from vlscore.cli.output import finish_rows, stopping
 
 AgeColumnOption = Annotated[
     str,
@@ -77,19 +77,10 @@ def judge(
             overwrite=running.overwrite,
             on_progress=on_progress,
         )
-    say_of_run(
-        result.notes,
-        out,
-        unchanged=result.unchanged,
-        resumed_from=result.resumed_from,
+    finish_rows(
+        result,
         done="judged",
+        could_not_be="judged",
+        quiet=printing.quiet,
+        keep_going=running.keep_going,
     )
-    if not printing.quiet:
-        for each in result.tables:
-            echo(each.text(terminal_width()) + "\n")
-        echo(f"wrote {out}")
-    count = len(result.bad_rows)
-    what = "rows could not be judged" if count > 1 else "row could not be judged"
-    say_of_failures([(r.row, str(r.id), r.reason) for r in result.bad_rows], count, what)
-    if count and not running.keep_going:
-        raise typer.Exit(1)

@@ -21,8 +21,9 @@ from vlscore.core import INTERRUPTED, printable
 from vlscore.errors import VLScoreError
 
 if TYPE_CHECKING:
-    from vlscore.core import Processes
+    from vlscore.core import OnProgress, Processes
     from vlscore.embedding import StudyEmbedder
+    from vlscore.evaluation import JudgedReports, LabelledReports
     from vlscore.training import Shown
 
 
@@ -135,7 +136,38 @@ def say_of_failures(
         echo("  ... and more", err=True)
 
 
-OnProgress = Callable[[int, int], None]
+def finish_rows(
+    result: "LabelledReports | JudgedReports",
+    *,
+    done: str,
+    could_not_be: str,
+    quiet: bool,
+    keep_going: bool,
+) -> None:
+    """Print the tables of a command over rows, and list the rows that could not be used.
+
+    Args:
+        done: the work in one word, as in "labelled".
+        could_not_be: what a failed row could not be, as in "used".
+    Raises: typer.Exit with status 1 if a row could not be used, unless `keep_going`.
+    """
+    say_of_run(
+        result.notes,
+        result.folder,
+        unchanged=result.unchanged,
+        resumed_from=result.resumed_from,
+        done=done,
+    )
+    if not quiet:
+        for table in result.tables:
+            echo(table.text(terminal_width()) + "\n")
+        echo(f"wrote {result.folder}")
+    count = len(result.bad_rows)
+    what = f"rows could not be {could_not_be}" if count > 1 else f"row could not be {could_not_be}"
+    say_of_failures([(r.row, str(r.id), r.reason) for r in result.bad_rows], count, what)
+    if count and not keep_going:
+        raise typer.Exit(1)
+
 
 # Seconds: a row may take a thousandth of that, and rich's sum over the last rows as long as a row.
 _PAUSE = 0.1
@@ -151,7 +183,7 @@ def row_progress(
     what: str = "scoring",
     quiet: bool = False,
     also: Callable[[], str] = str,
-) -> Iterator[OnProgress]:
+) -> "Iterator[OnProgress]":
     """Show progress on stderr with rate and time left; yields what to call with (done, failed).
 
     Args:
@@ -172,7 +204,7 @@ def row_progress(
 @contextlib.contextmanager
 def phase_progress(
     quiet: bool = False, also: Callable[[], str] = str
-) -> Iterator[Callable[[str, int | None], OnProgress]]:
+) -> "Iterator[Callable[[str, int | None], OnProgress]]":
     """Show the progress of work in several phases, a bar below the other.
 
     Yields what begins a phase: (what is done, how many in all) -> what to call with (done, failed).
@@ -182,7 +214,7 @@ def phase_progress(
     elif sys.stderr.isatty():
         with _bars() as add:
 
-            def begin(what: str, total: int | None) -> OnProgress:
+            def begin(what: str, total: int | None) -> "OnProgress":
                 update = add(what, total)
                 return lambda done, failed: update(done, _beside(failed, also))
 
@@ -191,7 +223,7 @@ def phase_progress(
         yield lambda what, total: _log(total, what, also)
 
 
-def _log(total: int | None, what: str, also: Callable[[], str]) -> OnProgress:
+def _log(total: int | None, what: str, also: Callable[[], str]) -> "OnProgress":
     began = shown = time.monotonic()
     first: int | None = None
 
@@ -217,7 +249,7 @@ def _log(total: int | None, what: str, also: Callable[[], str]) -> OnProgress:
 @contextlib.contextmanager
 def training_progress(
     rows: int | None, quiet: bool = False
-) -> Iterator[tuple[OnProgress, Callable[["Shown"], None]]]:
+) -> "Iterator[tuple[OnProgress, Callable[[Shown], None]]]":
     """Progress of `vlscore train`: of the images that are decoded, then of its steps.
 
     Args:
@@ -280,7 +312,7 @@ def _time(seconds: float) -> str:
 
 
 @contextlib.contextmanager
-def _bar(total: int | None, what: str, also: Callable[[], str]) -> Iterator[OnProgress]:
+def _bar(total: int | None, what: str, also: Callable[[], str]) -> "Iterator[OnProgress]":
     with _bars() as add:
         update = add(what, total)
         yield lambda done, failed: update(done, _beside(failed, also))

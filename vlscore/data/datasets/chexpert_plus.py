@@ -10,7 +10,6 @@ published as PNG (`PNG/`) and DICOM (`DICOM/`).
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from vlscore.data.datasets.dataset_base import (
@@ -21,6 +20,7 @@ from vlscore.data.datasets.dataset_base import (
     DatasetStudy,
     Film,
     Omission,
+    StudyRows,
     relative_name,
     sections_present,
     split_named,
@@ -37,15 +37,6 @@ _COLUMNS = {
     "comparison": "section_comparison",
     "technique": "section_technique",
 }
-
-
-@dataclass
-class _CheXpertStudy:
-    """Rows of one study."""
-
-    first: dict[str, str]
-    number: int
-    films: list[Film] = field(default_factory=list)
 
 
 class CheXpertPlus(Dataset):
@@ -65,7 +56,7 @@ class CheXpertPlus(Dataset):
         """Yield the studies in the order of their first film."""
         path = files.file or files.needed_table(TABLE)
         where = relative_name(path, files.folder)
-        found: dict[str, _CheXpertStudy] = {}
+        found: dict[str, StudyRows] = {}
         for number, row in table_rows(path, ("path_to_image", *_COLUMNS.values())):
             if row is None:
                 yield Omission(where, number, None, "film", DAMAGED)
@@ -75,13 +66,13 @@ class CheXpertPlus(Dataset):
                 yield Omission(where, number, None, "film", INCOMPLETE)
                 continue
             id = f"{parts[-3]}_{parts[-2]}"
-            study = found.setdefault(id, _CheXpertStudy(row, number))
+            study = found.setdefault(id, StudyRows(row, number))
             study.films.append(Film("/".join(parts), _view(row)))
         for id, study in found.items():
             yield _study(id, study, where)
 
 
-def _study(id: str, listed: _CheXpertStudy, where: str) -> DatasetStudy:
+def _study(id: str, listed: StudyRows, where: str) -> DatasetStudy:
     row = listed.first
     sections = sections_present({name: row.get(column) for name, column in _COLUMNS.items()})
     from_last = False

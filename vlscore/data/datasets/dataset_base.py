@@ -94,6 +94,21 @@ class Film:
     columns: int | None = None
 
 
+@dataclass
+class StudyRows:
+    """Rows of one study, where a table has one row a film.
+
+    Attributes:
+        first: the first row; the fields of the study are read from it.
+        number: its number in the table.
+        films: films of all rows.
+    """
+
+    first: dict[str, str]
+    number: int
+    films: list[Film] = field(default_factory=list)
+
+
 @dataclass(frozen=True)
 class DatasetStudy:
     """One study as a data set publishes it.

@@ -11,7 +11,6 @@ out.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
 from vlscore.data.datasets.dataset_base import (
     DAMAGED,
@@ -21,6 +20,7 @@ from vlscore.data.datasets.dataset_base import (
     DatasetStudy,
     Film,
     Omission,
+    StudyRows,
     relative_name,
     sections_present,
 )
@@ -33,15 +33,6 @@ TABLES = (
 _NOT_CHEST = {"COSTAL", "EXCLUDE"}
 # View names as in the rest of the package; "AP_horizontal" is a film of a patient lying down.
 _VIEWS = {"L": "LATERAL", "AP_horizontal": "AP", "UNK": None}
-
-
-@dataclass
-class _PadChestStudy:
-    """Rows of one study."""
-
-    first: dict[str, str]
-    number: int
-    films: list[Film] = field(default_factory=list)
 
 
 class PadChest(Dataset):
@@ -62,7 +53,7 @@ class PadChest(Dataset):
         """Yield the studies in the order of their first film."""
         path = files.file or files.needed_table(*TABLES)
         where = relative_name(path, files.folder)
-        found: dict[str, _PadChestStudy] = {}
+        found: dict[str, StudyRows] = {}
         for number, row in table_rows(path, ("ImageID", "ImageDir", "StudyID", "Report")):
             if row is None:
                 yield Omission(where, number, None, "film", DAMAGED)
@@ -72,7 +63,7 @@ class PadChest(Dataset):
                 detail = row["Projection"].strip()
                 yield Omission(where, number, row["StudyID"], "film", OTHER_PROJECTION, detail)
             else:
-                study = found.setdefault(row["StudyID"], _PadChestStudy(row, number))
+                study = found.setdefault(row["StudyID"], StudyRows(row, number))
                 study.films.append(_film(row, files))
         for id, study in found.items():
             yield DatasetStudy(

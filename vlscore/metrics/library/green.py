@@ -16,7 +16,8 @@ from vlscore.metrics.metric import Metric, Output, Parameter
 from vlscore.metrics.provider import LocalWeightsProvider, name_and_digest, weights_place
 
 if TYPE_CHECKING:
-    from vlscore.metrics.networks.green_model import GreenAnswer, ReportPair
+    from vlscore.metrics.networks.green_model import GreenAnswer
+    from vlscore.metrics.networks.green_question import ReportPair
 
 
 MODEL_VARIABLE = "VLSCORE_GREEN"
@@ -58,11 +59,8 @@ class GreenProvider(LocalWeightsProvider):
         found = np.full((len(metric.columns), len(batch)), np.nan)
         if not len(batch):
             return Computed(list(found))
-        from vlscore.metrics.networks.green_model import (
-            ReportPair,
-            UnreadableAnswer,
-            read_green_answer,
-        )
+        from vlscore.metrics.networks.green_model import UnreadableAnswer, read_green_answer
+        from vlscore.metrics.networks.green_question import ReportPair
 
         failures: dict[int, VLScoreError] = {}
         pairs = [ReportPair(*pair) for pair in batch.pairs()]
@@ -91,7 +89,8 @@ class GreenProvider(LocalWeightsProvider):
             if (reason := self.missing(metric)) is not None:
                 raise MissingDependency(reason)
             return {"answers": name_and_digest(answers), "parser": f"green@{_RELEASED}"}
-        from vlscore.metrics.networks.green_model import LONGEST, precision_on, read_template
+        from vlscore.metrics.networks.green_model import LONGEST, precision_on
+        from vlscore.metrics.networks.green_question import read_template
         from vlscore.metrics.networks.model_files import files_of_model
         from vlscore.metrics.networks.remembered import device_of_annotators
 
