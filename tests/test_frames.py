@@ -34,7 +34,7 @@ from vlscore.retrieval import OracleSettings, build_index, find_oracles
 from vlscore.stats import Interval, Run
 
 STUDIES = 5
-# A trained encoder is judged by evaluate and retrieval, and its losses are a log; sheets are empty.
+# The log of a training is tried where trainings are; sheets are empty.
 NO_TABLE = {"TrainingRun", "RatingSheets"}
 
 
@@ -74,7 +74,7 @@ def results(tmp_path_factory):
         (run_failure_modes(pairs, folder / "failures", **quick), None),
         (run_alignment(pairs, folder / "aligned", scorer=words, **quick), None),
         (perturbed, sum(perturbed.counts.values())),
-        (run_sensitivity(perturbed.out, folder / "s", metrics=["rouge-l"], **quick), None),
+        (run_sensitivity(perturbed.folder, folder / "s", metrics=["rouge-l"], **quick), None),
         (label_table(reports, folder / "labels", **quick), len(said)),
         (judge_table(table, folder / "judged"), STUDIES),
         (compare([table], folder / "compared", words, permutations=19, **quick), None),
@@ -106,7 +106,7 @@ def test_every_class_of_results_has_a_frame(results):
     # Every frame is tried below; that of a RetrievalResult is that of its run.
     assert {*said, *runs} - NO_TABLE == {*results, "Run", "RetrievalResult", "Index"}
     for name, text in said.items():
-        assert text.startswith("One row a "), name
+        assert text.startswith("Return one row a "), name
         assert "Needs pandas." in text, name
 
 

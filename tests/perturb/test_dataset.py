@@ -69,7 +69,7 @@ def made(tmp_path_factory) -> PerturbedTable:
 
 
 def test_the_files_hold_what_perturb_yields(made):
-    assert sorted(contents(made.out)) == sorted(FILES)
+    assert sorted(contents(made.folder)) == sorted(FILES)
     expected = [
         perturbation.to_dict()
         for row in TABLE
@@ -81,14 +81,14 @@ def test_the_files_hold_what_perturb_yields(made):
             standard_normal=made.standard_normal,
         )
     ]
-    assert records(made.out) == expected
+    assert records(made.folder) == expected
     assert sum(made.counts.values()) == len(expected) > 60
     assert made.reports == len(TABLE)
     assert made.bad_rows == []
 
 
 def test_a_record_says_all_there_is_to_say(made):
-    for record in records(made.out):
+    for record in records(made.folder):
         assert list(record) == [
             "study_id",
             "kind",
@@ -104,27 +104,27 @@ def test_a_record_says_all_there_is_to_say(made):
         assert record["category"] == kind.category
         edits = [Edit(**edit) for edit in record["edits"]]
         assert apply_edits(record["original"], edits) == record["perturbed"]
-    texts = [(r["study_id"], r["kind"], r["perturbed"]) for r in records(made.out)]
+    texts = [(r["study_id"], r["kind"], r["perturbed"]) for r in records(made.folder)]
     assert len(set(texts)) == len(texts)
 
 
 def test_every_report_and_kind_is_either_changed_or_explained(made):
-    changed = {(record["study_id"], record["kind"]) for record in records(made.out)}
+    changed = {(record["study_id"], record["kind"]) for record in records(made.folder)}
     explained = {
         (skipped["study_id"], name)
-        for skipped in records(made.out, SKIPPED_FILE)
+        for skipped in records(made.folder, SKIPPED_FILE)
         for name in skipped["reasons"]
     }
     assert changed.isdisjoint(explained)
     assert changed | explained == {(row["id"], name) for row in TABLE for name in KINDS}
-    one_word = next(s for s in records(made.out, SKIPPED_FILE) if s["study_id"] == "g")
+    one_word = next(s for s in records(made.folder, SKIPPED_FILE) if s["study_id"] == "g")
     assert one_word["row"] == 7
     assert one_word["reasons"]["change-location"] == KINDS["change-location"].nothing
 
 
 def test_run_facts(made):
-    facts = json.loads((made.out / RUN_FILE).read_text("utf-8"))
-    table = made.out.parent / "table.jsonl"
+    facts = json.loads((made.folder / RUN_FILE).read_text("utf-8"))
+    table = made.folder.parent / "table.jsonl"
     assert facts["table"] == "table.jsonl"
     assert facts["table_sha256"] == hashlib.sha256(table.read_bytes()).hexdigest()
     assert facts["lexicons_sha256"] == lexicons_digest()
@@ -133,7 +133,7 @@ def test_run_facts(made):
     assert facts["perturbations"] == made.counts
     assert list(made.counts) == list(KINDS)
     assert facts["standard_normal"] == made.standard_normal
-    assert str(made.out.parent) not in json.dumps(facts)
+    assert str(made.folder.parent) not in json.dumps(facts)
 
 
 @pytest.mark.parametrize("format", ["csv", "parquet"])
@@ -141,15 +141,15 @@ def test_formats_agree(made, tmp_path, format):
     table = write(tmp_path / f"table.{format}")
     other = perturb_table(table, tmp_path / "out", seed=3, per_report=2)
     for name in (PERTURBATIONS_FILE, SKIPPED_FILE):
-        assert contents(other.out)[name] == contents(made.out)[name]
+        assert contents(other.folder)[name] == contents(made.folder)[name]
 
 
 def test_same_seed_same_bytes_another_seed_others(made, tmp_path):
-    table = made.out.parent / "table.jsonl"
+    table = made.folder.parent / "table.jsonl"
     again = perturb_table(table, tmp_path / "again", seed=3, per_report=2)
     other = perturb_table(table, tmp_path / "other", seed=4, per_report=2)
-    assert contents(again.out) == contents(made.out)
-    assert contents(other.out)[PERTURBATIONS_FILE] != contents(made.out)[PERTURBATIONS_FILE]
+    assert contents(again.folder) == contents(made.folder)
+    assert contents(other.folder)[PERTURBATIONS_FILE] != contents(made.folder)[PERTURBATIONS_FILE]
 
 
 def test_order_of_rows_does_not_change_what_a_study_gets(made, tmp_path):
@@ -157,24 +157,24 @@ def test_order_of_rows_does_not_change_what_a_study_gets(made, tmp_path):
     other = perturb_table(table, tmp_path / "out", seed=3, per_report=2)
     assert other.standard_normal == made.standard_normal
     for row in TABLE:
-        own = [[r for r in records(t.out) if r["study_id"] == row["id"]] for t in (made, other)]
+        own = [[r for r in records(t.folder) if r["study_id"] == row["id"]] for t in (made, other)]
         assert own[0] == own[1]
 
 
 def test_some_kinds_get_what_all_get(made, tmp_path):
     names = ["paraphrase", "change-location", "standard-normal"]
-    table = made.out.parent / "table.jsonl"
+    table = made.folder.parent / "table.jsonl"
     some = perturb_table(table, tmp_path / "out", names, seed=3, per_report=2)
     assert some.counts == {name: made.counts[name] for name in KINDS if name in names}
-    assert records(some.out) == [r for r in records(made.out) if r["kind"] in names]
+    assert records(some.folder) == [r for r in records(made.folder) if r["kind"] in names]
 
 
 def test_fewer_per_report_get_the_first_ones(made, tmp_path):
-    one = perturb_table(made.out.parent / "table.jsonl", tmp_path / "out", seed=3)
+    one = perturb_table(made.folder.parent / "table.jsonl", tmp_path / "out", seed=3)
     firsts = {}
-    for record in records(made.out):
+    for record in records(made.folder):
         firsts.setdefault((record["study_id"], record["kind"]), record)
-    assert records(one.out) == list(firsts.values())
+    assert records(one.folder) == list(firsts.values())
 
 
 # ------------------------------------------------------------------ the standard normal report
@@ -186,14 +186,16 @@ def test_the_standard_normal_report_comes_from_the_table_itself(tmp_path):
     made = perturb_table(table, tmp_path / "out", ["standard-normal"])
     assert said in made.standard_normal
     assert made.standard_normal == standard_normal_of([said] * 3)
-    assert json.loads((made.out / RUN_FILE).read_text())["standard_normal"] == made.standard_normal
+    assert (
+        json.loads((made.folder / RUN_FILE).read_text())["standard_normal"] == made.standard_normal
+    )
 
 
 def test_a_given_standard_normal_report_is_taken(tmp_path):
     table = write(tmp_path / "t.jsonl", [{"id": 1, "report": NORMAL}])
     options = {"kinds": ["standard-normal"], "standard_normal": "All is well."}
     made = perturb_table(table, tmp_path / "out", **options)
-    (record,) = records(made.out)
+    (record,) = records(made.folder)
     assert record["perturbed"] == made.standard_normal == "All is well."
 
 
@@ -225,7 +227,7 @@ def test_bad_rows_are_named_and_spoil_no_other(tmp_path):
     table.write_text("\n".join(lines) + "\n", encoding="utf-8")
     made = perturb_table(table, tmp_path / "out")
     assert made.reports == 2
-    assert {record["study_id"] for record in records(made.out)} == {"a", "i"}
+    assert {record["study_id"] for record in records(made.folder)} == {"a", "i"}
     reasons = {row.row: row.reason for row in made.bad_rows}
     assert list(reasons) == [2, 3, 4, 5, 6, 7, 8]
     assert "no text in report" in reasons[2]
@@ -235,7 +237,7 @@ def test_bad_rows_are_named_and_spoil_no_other(tmp_path):
     assert "id 'a' stands at row 1 already" in reasons[6]
     assert "surrogate" in reasons[7]
     assert 'column "id" holds a list' in reasons[8]
-    written = [skipped for skipped in records(made.out, SKIPPED_FILE) if "reason" in skipped]
+    written = [skipped for skipped in records(made.folder, SKIPPED_FILE) if "reason" in skipped]
     assert [(w["row"], w["study_id"], w["reason"]) for w in written] == [
         (bad.row, bad.id, bad.reason) for bad in made.bad_rows
     ]
@@ -245,7 +247,7 @@ def test_bad_rows_are_named_and_spoil_no_other(tmp_path):
 def test_a_table_without_ids_counts_its_rows(tmp_path):
     table = write(tmp_path / "t.csv", [{"text": "Mild edema. No effusion."}] * 2)
     made = perturb_table(table, tmp_path / "out", ["negate-finding"])
-    assert [record["study_id"] for record in records(made.out)] == ["1", "2"]
+    assert [record["study_id"] for record in records(made.folder)] == ["1", "2"]
 
 
 def test_columns_may_be_named(tmp_path):
@@ -253,7 +255,7 @@ def test_columns_may_be_named(tmp_path):
     table = write(tmp_path / "t.csv", rows)
     columns = {"id_column": "accession", "text_column": "body"}
     made = perturb_table(table, tmp_path / "out", ["negate-finding"], **columns)
-    (record,) = records(made.out)
+    (record,) = records(made.folder)
     assert (record["study_id"], record["perturbed"]) == ("x7", "No edema. No effusion.")
 
 
@@ -291,7 +293,7 @@ def test_wrong_settings_are_refused_before_the_table_is_read(tmp_path, options, 
 
 def test_a_failure_on_the_way_leaves_the_results_of_before(made, tmp_path):
     table = write(tmp_path / "t.jsonl")
-    out = perturb_table(table, tmp_path / "out", seed=1).out
+    out = perturb_table(table, tmp_path / "out", seed=1).folder
     before = contents(out)
 
     def stop(done: int, bad: int) -> None:
@@ -309,22 +311,22 @@ def test_a_failure_on_the_way_leaves_the_results_of_before(made, tmp_path):
 
 
 def test_the_same_again_changes_nothing_and_says_so(made):
-    before = contents(made.out)
-    table = made.out.parent / "table.jsonl"
-    again = perturb_table(table, made.out, seed=3, per_report=2)
+    before = contents(made.folder)
+    table = made.folder.parent / "table.jsonl"
+    again = perturb_table(table, made.folder, seed=3, per_report=2)
     assert again.unchanged
     assert (again.reports, again.counts, again.standard_normal) == (
         made.reports,
         made.counts,
         made.standard_normal,
     )
-    assert contents(made.out) == before
+    assert contents(made.folder) == before
 
 
 def test_a_stopped_run_goes_on_behind_its_last_chunk_to_the_same_bytes(made, tmp_path, monkeypatch):
     """Also where it was stopped behind the rows that the standard normal report is made of."""
-    table = made.out.parent / "table.jsonl"
-    whole = contents(made.out)
+    table = made.folder.parent / "table.jsonl"
+    whole = contents(made.folder)
     monkeypatch.setattr(dataset, "_ROWS_IN_CHUNK", 3)
     for stop_at in (1, 4, 7, 8):
         out = tmp_path / str(stop_at)

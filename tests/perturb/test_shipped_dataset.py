@@ -22,7 +22,7 @@ def records():
 
 
 def test_it_is_made_again_byte_for_byte(tmp_path):
-    (recipe,) = re.findall(r"-m vlscore\.phantom (.*)$", _makefile(), re.MULTILINE)
+    (recipe,) = re.findall(r"-m vlscore\.data\.phantom (.*)$", _makefile(), re.MULTILINE)
     options = dict(zip(*[iter(shlex.split(recipe)[1:])] * 2, strict=True))
     table = write_dataset(
         tmp_path / "phantom",
@@ -31,7 +31,7 @@ def test_it_is_made_again_byte_for_byte(tmp_path):
         split=options["--phrasings"],
         size=32,
     )
-    made = perturb_table(table, tmp_path / "made").out
+    made = perturb_table(table, tmp_path / "made").folder
     there, here = ({path.name for path in folder.iterdir()} for folder in (BUILT, made))
     assert there - {".lock"} == here - {".lock"}
     for name in (PERTURBATIONS_FILE, SKIPPED_FILE, RUN_FILE):

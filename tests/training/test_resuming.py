@@ -121,8 +121,11 @@ def test_a_finished_run_is_left_alone(run_toy, tmp_path):
     again = run_toy(tmp_path / "out", on_step=steps.append)
     assert again.unchanged
     assert not steps
-    assert again.record == one.record
+    assert again.facts == one.facts
     assert _digests(tmp_path / "out") == before
+    steps = again.to_pandas()["step"].tolist()
+    assert steps[-1] == one.facts["steps"]
+    assert steps == sorted(steps)
 
 
 def test_other_settings_are_refused_and_can_replace(run_toy, tmp_path):
@@ -134,7 +137,7 @@ def test_other_settings_are_refused_and_can_replace(run_toy, tmp_path):
 
 def test_more_epochs_than_a_finished_run_had_say_how_to_train_on(run_toy, tmp_path):
     done = run_toy(tmp_path / "out")
-    had = done.record["key"]["settings"]["epochs"]
+    had = done.facts["key"]["settings"]["epochs"]
     with pytest.raises(InvalidSetting) as refused:
         run_toy(tmp_path / "out", epochs=had + 2)
     told = str(refused.value)

@@ -122,7 +122,7 @@ def perturb(
     what = "rows could not be used" if count > 1 else "row could not be used"
     say_of_failures([(r.row, str(r.id), r.reason) for r in result.bad_rows], count, what)
     if count:
-        echo(f"all of them: {result.out / 'skipped.jsonl'}", err=True)
+        echo(f"all of them: {result.folder / 'skipped.jsonl'}", err=True)
     if result.bad_rows and not running.keep_going:
         raise typer.Exit(1)
 
@@ -148,11 +148,8 @@ def _read(path: Path | None) -> str | None:
 
 
 def _print(result: "PerturbedTable") -> None:
-    from vlscore.stats import TextTable
-
-    counts = {**result.counts, "all": sum(result.counts.values())}
-    rows = tuple((kind, str(count)) for kind, count in counts.items())
-    echo(TextTable(f"{result.reports} reports", ("kind", "changes"), rows).text())
+    for table in result.tables:
+        echo(table.text())
     if result.standard_normal is not None:
         echo(f"standard normal report: {result.standard_normal}")
-    echo(f"wrote {result.out}")
+    echo(f"wrote {result.folder}")

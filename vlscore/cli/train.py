@@ -398,7 +398,7 @@ def train(
         )
     if leads:
         _print(result, out, made.table.notes, printing)
-        if result.failed and not running.keep_going:
+        if result.first_failures() and not running.keep_going:
             raise typer.Exit(1)
 
 
@@ -431,11 +431,11 @@ def _print(result: "TrainingRun", out: Path, notes: Iterable[str], printing: Pri
     elif result.resumed_from:
         echo(f"went on after step {result.resumed_from}", err=True)
     if printing.as_json:
-        echo(json.dumps(result.record, indent=2, ensure_ascii=False))
+        echo(json.dumps(result.facts, indent=2, ensure_ascii=False))
     elif not printing.quiet:
         echo(result.summary())
         echo(f"wrote {out}: use it with --encoder {result.encoder} --weights {out}")
-    if result.failed:
-        what = "rows gave no pair" if len(result.failed) > 1 else "row gave no pair"
-        say_of_failures(list(result.failed[:SHOWN_FAILURES]), len(result.failed), what)
+    if failed := result.first_failures():
+        what = "rows gave no pair" if len(failed) > 1 else "row gave no pair"
+        say_of_failures(failed[:SHOWN_FAILURES], len(failed), what)
         echo(f"all of them: {out / 'failures.csv'}", err=True)

@@ -91,7 +91,7 @@ class Calibration:
         return content
 
     def to_pandas(self) -> "pandas.DataFrame":
-        """One row a quantile: share of the triangles below, area. Needs pandas.
+        """Return one row a quantile: share of the triangles below, area. Needs pandas.
 
         The largest area, which is C, has the share 1, and no interval.
         """

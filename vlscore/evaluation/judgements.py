@@ -75,7 +75,7 @@ class JudgedReports(Run):
         return found
 
     def to_pandas(self) -> "pandas.DataFrame":
-        """One row a study: its scores, and its errors by category. Needs pandas."""
+        """Return one row a study: its scores, and its errors by category. Needs pandas."""
         return read_frame(self.folder / TOTALS, texts=["study_id"])
 
 

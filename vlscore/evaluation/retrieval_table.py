@@ -84,7 +84,7 @@ class RetrievalResult:
         return cls(Signature.parse(content["signature"]), directions, failed)
 
     def to_pandas(self) -> "pandas.DataFrame":
-        """One row a direction: R@1, R@5, R@10, median_rank with intervals. Needs pandas."""
+        """Return one row a direction: R@1, R@5, R@10, median_rank with intervals. Needs pandas."""
         records = (
             {
                 "direction": name,
@@ -139,7 +139,7 @@ class RetrievalRun(Run):
         return [self.content["signature"]]
 
     def to_pandas(self) -> "pandas.DataFrame":
-        """One row a direction: R@1, R@5, R@10, median_rank with intervals. Needs pandas."""
+        """Return one row a direction: R@1, R@5, R@10, median_rank with intervals. Needs pandas."""
         return self.result.to_pandas()
 
     @property

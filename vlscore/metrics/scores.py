@@ -263,7 +263,7 @@ class ScoreTable(Sequence[Score]):
         )
 
     def to_pandas(self) -> "pandas.DataFrame":
-        """Return a frame with one row per study; its `attrs` hold the signatures. Needs pandas."""
+        """Return one row a study; `attrs` holds the signatures. Needs pandas."""
         failures = self.failures
         errors = [str(failures[k]) if k in failures else None for k in range(len(self))]
         return frame_of_columns({**self.columns, "error": errors}, self.signatures)

@@ -5,12 +5,19 @@ import io
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from vlscore.core import OnProgress, ResumableFolder, __version__, frame, no_progress, resource_path
+from vlscore.core import (
+    OnProgress,
+    ResumableFolder,
+    __version__,
+    frame,
+    no_progress,
+    resource_path,
+    warn_caller,
+)
 from vlscore.data import BadRow, Report, ReportTable, open_reports
 from vlscore.errors import InvalidTable
 from vlscore.findings import extract
@@ -22,6 +29,7 @@ from vlscore.perturb.generate import (
 )
 from vlscore.perturb.parsed_report import ReadReport
 from vlscore.perturb.registry import AnyKind, Kind, NeedsStandardNormal, kinds_named
+from vlscore.stats import Failure, Run, TextTable
 
 if TYPE_CHECKING:
     import pandas
@@ -36,33 +44,58 @@ RESULTS = (PERTURBATIONS_FILE, SKIPPED_FILE)
 _ROWS_IN_CHUNK = 200
 
 
-@dataclass(frozen=True)
-class PerturbedTable:
-    """Result of `perturb_table`.
+class PerturbedTable(Run):
+    """Result of `perturb_table`: perturbations.jsonl, skipped.jsonl and run.json."""
 
-    Attributes:
-        out: the folder, with perturbations.jsonl, skipped.jsonl and run.json.
-        reports: reports read, without the bad rows.
-        counts: kind -> perturbations.
-        bad_rows: rows without a report that can be used.
-        standard_normal: the report that replaced normal ones; None if no kind needed it.
-        resumed_from: rows that an earlier, stopped call had finished.
-        unchanged: the data set existed already; nothing was made.
-        notes: further remarks for the user, one sentence each.
-    """
+    results = RESULTS
 
-    out: Path
-    reports: int
-    counts: dict[str, int]
-    standard_normal: str | None
-    bad_rows: list[BadRow] = field(repr=False)
-    resumed_from: int = 0
-    unchanged: bool = False
-    notes: tuple[str, ...] = ()
+    @property
+    def out(self) -> Path:
+        """Former name of `folder`."""
+        warn_caller("PerturbedTable.out is now called folder", DeprecationWarning)
+        return self.folder
+
+    @property
+    def reports(self) -> int:
+        """Number of reports that were read, without the bad rows."""
+        return int(self.content["reports"])
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Number of perturbations of each kind."""
+        return dict(self.content["perturbations"])
+
+    @property
+    def standard_normal(self) -> str | None:
+        """The report that replaced normal ones; None if no kind needed it."""
+        found: str | None = self.content["standard_normal"]
+        return found
+
+    @property
+    def tables(self) -> list[TextTable]:
+        """Number of perturbations of each kind and of all, as it is printed."""
+        counts = {**self.counts, "all": sum(self.counts.values())}
+        rows = tuple((kind, str(count)) for kind, count in counts.items())
+        return [TextTable(f"{self.reports} reports", ("kind", "changes"), rows)]
+
+    @property
+    def bad_rows(self) -> list[BadRow]:
+        """Rows without a report that can be used."""
+        return [BadRow(int(each.row or 0), each.id or None, each.reason) for each in self._failed()]
+
+    def first_failures(self, count: int | None = None) -> list[Failure]:
+        """Return the first rows without a report that can be used; all without a count."""
+        return list(islice(self._failed(), count))
+
+    def _failed(self) -> Iterator[Failure]:
+        with (self.folder / SKIPPED_FILE).open(encoding="utf-8") as stream:
+            for record in map(json.loads, stream):
+                if "reason" in record:
+                    yield Failure(record["row"], record["study_id"] or "", record["reason"])
 
     def to_pandas(self) -> "pandas.DataFrame":
         """Return one row a perturbation; `edits` is how many there are in it. Needs pandas."""
-        with (self.out / PERTURBATIONS_FILE).open(encoding="utf-8") as stream:
+        with (self.folder / PERTURBATIONS_FILE).open(encoding="utf-8") as stream:
             return frame(
                 {**record, "edits": len(record["edits"])} for record in map(json.loads, stream)
             )
@@ -112,29 +145,20 @@ def perturb_table(
         "per_report": per_report,
         "standard_normal": standard_normal,
     }
-    with ResumableFolder(out, key, results=RESULTS, overwrite=overwrite) as folder:
-        record = folder.record
-        if record is None:
-            run = _PerturbationRun(
-                chosen, seed, per_report, _standard_normal(folder, table, chosen, key)
-            )
-            _make(run, folder, table, on_progress or no_progress)
 
-            def write(place: Path) -> dict[str, Any]:
-                _join(folder, place)
-                return run.facts(table)
-
-            record = folder.finish(write, rows=run.rows)
-        return PerturbedTable(
-            folder.out,
-            record["reports"],
-            record["perturbations"],
-            record["standard_normal"],
-            list(_bad_rows(folder.out / SKIPPED_FILE)),
-            folder.resumed_from,
-            folder.unchanged,
-            table.notes,
+    def make(folder: ResumableFolder) -> None:
+        run = _PerturbationRun(
+            chosen, seed, per_report, _standard_normal(folder, table, chosen, key)
         )
+        _make(run, folder, table, on_progress or no_progress)
+
+        def write(place: Path) -> dict[str, Any]:
+            _join(folder, place)
+            return run.facts(table)
+
+        folder.finish(write, rows=run.rows)
+
+    return PerturbedTable.make(out, key, make, overwrite=overwrite, notes=table.notes)
 
 
 def standard_normal_of(reports: Iterable[str]) -> str:
@@ -198,14 +222,6 @@ def _join(folder: ResumableFolder, place: Path) -> None:
         with (place / name).open("wb") as joined:
             for chunk in folder.chunks():
                 joined.write((chunk.path / name).read_bytes())
-
-
-def _bad_rows(path: Path) -> Iterator[BadRow]:
-    """Yield the rows without a report that can be used, from skipped.jsonl."""
-    with path.open(encoding="utf-8") as stream:
-        for record in map(json.loads, stream):
-            if "reason" in record:
-                yield BadRow(record["row"], record["study_id"], record["reason"])
 
 
 class _PerturbationRun:

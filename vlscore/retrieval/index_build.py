@@ -5,7 +5,8 @@ generation are written, and its manifest last: this one replacement makes the ne
 """
 
 import contextlib
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -44,33 +45,60 @@ from vlscore.retrieval.index_parts import (
     request_of,
 )
 from vlscore.retrieval.vector_search.approximate import check_factory, has_faiss
+from vlscore.stats import Run
 
 if TYPE_CHECKING:
     import pandas
 
 
 @dataclass(frozen=True)
-class BuildResult:
-    """Result of building an index.
+class BuildResult(Run):
+    """Result of building an index, or of adding a table to one; `facts` is index.json.
 
     Attributes:
-        index: the index.
-        added_rows: distinct texts that this table added.
-        repeated: reports whose text was already in the index.
-        bad_rows: rows of this table that could not be used.
-        resumed_from: rows of the table that an earlier, killed build had finished.
-        unchanged: the index existed already, made from the same table with the same settings.
+        index: the index, in `folder`.
     """
 
-    index: Index
-    added_rows: int
-    repeated: int
-    bad_rows: list[BadRow] = field(default_factory=list)
-    resumed_from: int = 0
-    unchanged: bool = False
+    index: Index = field(kw_only=True)
+
+    @classmethod
+    def of_index(
+        cls, index: Index, added: int, repeated: int, bad: Iterable[BadRow], **further: Any
+    ) -> "BuildResult":
+        """Return the result of a build.
+
+        Args:
+            added: number of distinct texts that the table added.
+            repeated: number of reports whose text was in the index before.
+            bad: rows of the table that could not be used.
+            further: `resumed_from`, `unchanged`.
+        """
+        failures = [{"row": b.row, "id": b.id, "reason": b.reason} for b in bad]
+        content = {"added_rows": added, "repeated": repeated, "failures": failures}
+        return cls(index.path, asdict(index.manifest), content, index=index, **further)
+
+    @property
+    def added_rows(self) -> int:
+        """Number of distinct texts that this table added."""
+        return int(self.content["added_rows"])
+
+    @property
+    def repeated(self) -> int:
+        """Number of reports whose text was in the index before."""
+        return int(self.content["repeated"])
+
+    @property
+    def bad_rows(self) -> list[BadRow]:
+        """Rows of this table that could not be used."""
+        return [BadRow(**each) for each in self.content["failures"]]
+
+    @property
+    def signatures(self) -> list[str]:
+        """What the vectors depend on."""
+        return [self.index.manifest.signature]
 
     def to_pandas(self) -> "pandas.DataFrame":
-        """Return a frame, one row per distinct text: row, ids (with ";"), text. Needs pandas."""
+        """Return one row a distinct text: row, ids (with ";"), text. Needs pandas."""
         return self.index.to_pandas()
 
 
@@ -270,7 +298,7 @@ class _IndexBuild:
             )
         index = load_index(self._out)
         remove_other_generations(self._out, manifest)
-        return BuildResult(index, 0, 0, index.bad_rows(), unchanged=True)
+        return BuildResult.of_index(index, 0, 0, index.bad_rows(), unchanged=True)
 
     def has_made(self, manifest: Manifest, approximate: str | None) -> bool:
         """Return whether this build would make the existing index."""
@@ -317,7 +345,9 @@ class _IndexBuild:
         good = sum(len(part.owners) for part in parts)
         remove_other_generations(self._out, index.manifest)
         parts.remove()
-        return BuildResult(index, added, good - added, bad, resumed_from, unchanged)
+        return BuildResult.of_index(
+            index, added, good - added, bad, resumed_from=resumed_from, unchanged=unchanged
+        )
 
 
 def _is_committed(key: dict[str, Any], manifest: Manifest) -> bool:

@@ -229,7 +229,7 @@ class Index:
         return ids
 
     def to_pandas(self) -> "pandas.DataFrame":
-        """Return a frame, one row per distinct text: row, ids (with ";"), text. Needs pandas."""
+        """Return one row a distinct text: row, ids (with ";"), text. Needs pandas."""
         ids = [";".join(each) for each in self.all_ids()]
         columns = {"row": range(len(self)), "ids": ids, "text": self.texts()}
         return frame_of_columns(columns)

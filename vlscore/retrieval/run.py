@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -39,7 +39,7 @@ from vlscore.retrieval.index_oracle import OracleRun
 from vlscore.retrieval.queries import QueryTable
 from vlscore.retrieval.target import OracleSettings
 from vlscore.retrieval.vector_search.array_oracle import Shards
-from vlscore.stats import interval, number
+from vlscore.stats import Failure, Run, interval, number
 
 if TYPE_CHECKING:
     import pandas
@@ -107,25 +107,26 @@ _RECALL = "recall"
 _AT_ONCE = 256
 
 
-@dataclass(frozen=True)
-class OracleResult:
-    """Result of an oracle search: its folder, and the summary.
+class OracleResult(Run):
+    """Result of an oracle search: hits.jsonl, hits.parquet (or .csv), summary.json, run.json."""
 
-    Attributes:
-        folder: with hits.jsonl, hits.parquet (or .csv), summary.json and run.json.
-        format: format of the table of hits.
-        summary: the numbers.
-        resumed_from: rows that an earlier, stopped call had finished.
-        unchanged: all results existed already; nothing was searched for.
-        notes: further remarks for the user, one sentence each.
-    """
+    content_file = SUMMARY
+    results = RESULTS
 
-    folder: Path
-    format: str
-    summary: OracleSummary
-    resumed_from: int = 0
-    unchanged: bool = False
-    notes: tuple[str, ...] = ()
+    @cached_property
+    def summary(self) -> OracleSummary:
+        """The numbers."""
+        return read_summary(self.summary_file)
+
+    @property
+    def format(self) -> str:
+        """Format of the table of hits: "parquet" or "csv"."""
+        return str(self.facts["key"]["format"])
+
+    @property
+    def signatures(self) -> list[str]:
+        """What the hits depend on."""
+        return [str(self.summary.signature)]
 
     @property
     def answers_file(self) -> Path:
@@ -152,13 +153,13 @@ class OracleResult:
         return read_answers(self.answers_file, count)
 
     def to_pandas(self) -> "pandas.DataFrame":
-        """Return a frame, one row per hit: study_id, place (1 is best), score... Needs pandas."""
+        """Return one row a hit: study_id, place (1 is best), score... Needs pandas."""
         texts = ("study_id", "ids", "text")
         return read_frame(self.hits_file, texts, {"score": self.summary.signature})
 
-    def first_failures(self, count: int) -> list[tuple[int, str, str]]:
-        """Return (row, id, reason) of the first studies that could not be searched for."""
-        failed = ((a.row, str(a.id), a.error) for a in self.answers() if a.error is not None)
+    def first_failures(self, count: int | None = None) -> list[Failure]:
+        """Return the first studies that could not be searched for; all without a count."""
+        failed = (Failure(a.row, str(a.id), a.error) for a in self.answers() if a.error is not None)
         return list(islice(failed, count))
 
 
@@ -219,19 +220,18 @@ def find_oracles(
     )
     queries = run.open(studies, columns=columns, image_root=image_root)
     key = _key(run, queries, format, image_root)
-    with ResumableFolder(out, key, results=RESULTS, overwrite=overwrite) as folder:
-        if folder.record is None:
-            _search(run, queries, folder, format, workers, on_progress or no_progress)
-        else:
-            run.release()
-        return OracleResult(
-            folder.out,
-            format,
-            read_summary(folder.out / SUMMARY),
-            folder.resumed_from,
-            folder.unchanged,
-            queries.studies.notes,
-        )
+
+    is_searched = False
+
+    def search(folder: ResumableFolder) -> None:
+        nonlocal is_searched
+        _search(run, queries, folder, format, workers, on_progress or no_progress)
+        is_searched = True
+
+    result = OracleResult.make(out, key, search, overwrite=overwrite, notes=queries.studies.notes)
+    if not is_searched:
+        run.release()
+    return result
 
 
 def serve_oracles(

@@ -88,14 +88,33 @@ class Run:
             return cls.of(folder, notes, **(computed or {}))
 
     @classmethod
-    def of(cls, folder: ResumableFolder, notes: Iterable[str] = (), **further: Any) -> Self:
-        """Return the run whose folder has ended; `further` are attributes of the class."""
-        assert folder.record is not None
-        facts = content = folder.record
+    def of(
+        cls,
+        folder: ResumableFolder,
+        notes: Iterable[str] = (),
+        *,
+        record: dict[str, Any] | None = None,
+        **further: Any,
+    ) -> Self:
+        """Return the run whose folder has ended.
+
+        Args:
+            notes: `call_notes`.
+            record: content of run.json; default: the folder's own.
+            further: attributes of the class.
+        """
+        facts = content = folder.record if record is None else record
+        assert facts is not None
+        assert content is not None
         if cls.content_file != RECORD:
             content = json.loads((folder.out / cls.content_file).read_text(encoding="utf-8"))
-        done = folder.resumed_from
-        return cls(folder.out, facts, content, done, folder.unchanged, tuple(notes), **further)
+        values = {
+            "resumed_from": folder.resumed_from,
+            "unchanged": folder.unchanged,
+            "call_notes": tuple(notes),
+            **further,
+        }
+        return cls(folder.out, facts, content, **values)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -117,7 +136,7 @@ class Run:
         return dict(self.content)
 
     def to_pandas(self) -> "pandas.DataFrame":
-        """One row a record of `content[rows]`; intervals in columns. Needs pandas."""
+        """Return one row a record of `content[rows]`; intervals in columns. Needs pandas."""
         return frame(self.content[self.rows], self.content.get("signatures"))
 
     def first_failures(self, count: int | None = None) -> list[Failure]:

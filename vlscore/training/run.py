@@ -1,11 +1,12 @@
 """Training of an encoder from a table of images and reports to a checkpoint."""
 
 import time
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -16,11 +17,14 @@ from vlscore.core import (
     TrainingProcesses,
     connected,
     no_progress,
+    read_frame,
     run_record,
+    warn_caller,
 )
 from vlscore.encoders import STYLES, JointEncoder, SmallSettings, check_device, find_encoder
 from vlscore.errors import InvalidSetting
 from vlscore.evaluation import Calibration
+from vlscore.stats import Failure, Run
 from vlscore.training.augmentation import AUGMENTATIONS
 from vlscore.training.copies import ReportCopies, find_copies
 from vlscore.training.longer import check_not_longer
@@ -40,13 +44,13 @@ from vlscore.training.settings import TrainingSettings, config_of, labels_of, wr
 from vlscore.training.start import Start, own_copy
 from vlscore.training.state import (
     CONFIG,
+    LOG,
     RESULTS,
     Journal,
     card_of_run,
     check_can_be_saved,
     facts_of,
     forget,
-    read_failures,
     save_result,
     write_failures,
 )
@@ -59,36 +63,43 @@ from vlscore.training.training_pairs import (
     wait_for,
 )
 
+if TYPE_CHECKING:
+    import pandas
+
+
 SHOWN = tuple(f"{way} R@1" for way in WAYS)
 PAIRS_FOLDER = "pairs"
 
 
-@dataclass(frozen=True)
-class TrainingRun:
-    """Result of a finished training run.
+class TrainingRun(Run):
+    """Result of a finished training run: a folder that `load_encoder` reads, with the logs.
 
-    Attributes:
-        folder: folder that `load_encoder` reads, with the logs and run.json.
-        record: content of run.json.
-        unchanged: whether the run had ended before, and nothing was trained.
-        resumed_from: number of steps that an earlier, stopped call had finished.
-        failed: (row, id, reason) of the rows that gave no pair.
+    `resumed_from` counts steps. `first_failures` are the rows that gave no pair.
     """
 
-    folder: Path
-    record: dict[str, Any]
-    unchanged: bool = False
-    resumed_from: int = 0
-    failed: tuple[tuple[int, str, str], ...] = ()
+    @property
+    def record(self) -> Mapping[str, Any]:
+        """Former name of `facts`."""
+        warn_caller("TrainingRun.record is now called facts", DeprecationWarning)
+        return self.facts
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """Return one row a logged step: loss, parts of the loss, rates. Needs pandas."""
+        return read_frame(self.folder / f"{LOG}.csv")
+
+    @property
+    def failed(self) -> tuple[Failure, ...]:
+        """All rows that gave no pair."""
+        return tuple(self.first_failures())
 
     @property
     def encoder(self) -> str:
         """Return the name of the encoder for `load_encoder`."""
-        return str(self.record["start"]["encoder"])
+        return str(self.facts["start"]["encoder"])
 
     def summary(self) -> str:
         """Return one line about the trained encoder, and one with its validation results."""
-        facts = self.record
+        facts = self.facts
         first = f"{facts['pairs']} pairs, {facts['steps']} steps of {facts['objective']}"
         best = facts["best_validation"]
         if best is None:
@@ -318,22 +329,16 @@ class _TrainingJob:
             record = folder.finish(write, rows=progress.step)
             forget(self.out)
         self.processes.wait()
-        return self._result(record, folder, pairs)
+        if folder is None:
+            return TrainingRun(self.out, {}, {})
+        return TrainingRun.of(folder, record=record)
 
     def ended(self, folder: ResumableFolder | None) -> TrainingRun:
         """Return the result in the folder of a run that had ended."""
-        failed: list[tuple[int, str, str]] = []
-        if folder is not None:
-            forget(self.out)
-            failed = read_failures(self.out)
-        record = folder.record if folder is not None and folder.record is not None else {}
-        return TrainingRun(self.out, record, unchanged=True, failed=tuple(failed))
-
-    def _result(
-        self, record: dict[str, Any], folder: ResumableFolder | None, pairs: Pairs
-    ) -> TrainingRun:
-        resumed = folder.resumed_from if folder is not None else 0
-        return TrainingRun(self.out, record, resumed_from=resumed, failed=tuple(pairs.failed))
+        if folder is None:
+            return TrainingRun(self.out, {}, {}, unchanged=True)
+        forget(self.out)
+        return TrainingRun.of(folder, unchanged=True, resumed_from=0)
 
     def _data(self) -> tuple[Pairs, Rows, Pairs, Rows]:
         """Return the training pairs and their rows, and the validation pairs and their rows."""

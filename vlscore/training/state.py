@@ -25,7 +25,6 @@ from vlscore.core import (
     atomic_write,
     cells,
     file_digest,
-    from_cell,
     json_line,
     plain,
     writing,
@@ -315,10 +314,3 @@ def write_failures(place: Path, pairs: Pairs) -> None:
         table = csv.writer(stream)
         table.writerow(["row", "id", "error"])
         table.writerows(map(cells, pairs.failed))
-
-
-def read_failures(folder: Path) -> list[tuple[int, str, str]]:
-    """Read (row, id, reason) of every row that gave no pair."""
-    with (folder / FAILURES).open(encoding="utf-8", newline="") as stream:
-        rows = list(csv.reader(stream))[1:]
-    return [(int(row), from_cell(study), from_cell(reason)) for row, study, reason in rows]

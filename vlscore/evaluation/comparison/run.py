@@ -117,7 +117,7 @@ class ComparisonRun(Run):
         return sum(sum(counts.values()) for counts in self.content["failed"].values())
 
     def to_pandas(self) -> "pandas.DataFrame":
-        """One row a system and number: value, value.low, value.high, n, support. Needs pandas."""
+        """Return one row a system and number: value, its bounds, n, support. Needs pandas."""
         return frame(
             {
                 "system": system,

@@ -109,7 +109,7 @@ class LabelledReports(Run):
         ]
 
     def to_pandas(self) -> "pandas.DataFrame":
-        """One row a report, one column a label: 1, 0, -1 or <NA>. Needs pandas."""
+        """Return one row a report, one column a label: 1, 0, -1 or <NA>. Needs pandas."""
         path = next(p for p in self.folder.glob("labels.*") if p.suffix[1:] in FORMATS)
         return read_frame(path, texts=["study_id"]).astype(dict.fromkeys(CHEXPERT_LABELS, "Int64"))
 

@@ -8,7 +8,6 @@ import json
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from vlscore.core import FinishedRun, Signature, cells, from_cell, from_table_cells, table_cells
+from vlscore.core import FinishedRun, Signature, cells, from_table_cells, table_cells
 from vlscore.errors import ChecksumMismatch, InvalidSetting
 from vlscore.evaluation.scoring.own_columns import OwnColumns
 from vlscore.evaluation.scoring.summary import (
@@ -35,7 +34,7 @@ from vlscore.evaluation.scoring.summary import (
     reasons_of,
 )
 from vlscore.metrics import FLAGS, NUMBERS, Metric, Scorer, corpus_name, metric_from_file
-from vlscore.stats import Interval, TextTable, number
+from vlscore.stats import FAILURES, Interval, TextTable, number
 
 _SHOWN_NUMBERS = ("area", "foot")
 _SUPPORT = (
@@ -142,7 +141,7 @@ def _cells(value: Interval | None) -> tuple[str, str]:
 _ROWS_IN_GROUP = 10_000
 
 FORMATS = ("parquet", "csv")
-DETAILS, FAILURES, SUMMARY = "details.parquet", "failures.csv", "summary.json"
+DETAILS, SUMMARY = "details.parquet", "summary.json"
 # Every file that an evaluation can ever write, so that none of an earlier one stays beside it.
 SUBGROUPS = "subgroups.csv"
 RESULTS = (*(f"scores.{format}" for format in FORMATS), DETAILS, FAILURES, SUMMARY, SUBGROUPS)
@@ -326,14 +325,6 @@ def write_results(
             for row, study_id, reasons in reasons_of(table):
                 for metric, reason in reasons.items():
                     writer.writerow(cells([row, study_id, metric, reason]))
-
-
-def read_failures(path: Path, count: int) -> list[tuple[int, str, str]]:
-    """(row, id, reason) of the first `count` rows that lack a value, each reason once."""
-    with path.open(encoding="utf-8", newline="") as stream:
-        rows = csv.DictReader(stream)
-        lines = ((int(r["row"]), from_cell(r["id"]), from_cell(r["error"])) for r in rows)
-        return list(islice(dict.fromkeys(lines), count))
 
 
 def read_scores(path: Path, count: int) -> list[dict[str, Any]]:

@@ -2,7 +2,8 @@
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,7 +44,6 @@ from vlscore.evaluation.scoring.own_columns import (
 )
 from vlscore.evaluation.scoring.parallel import Shared, fitted
 from vlscore.evaluation.scoring.results import (
-    FAILURES,
     RESULTS,
     SUBGROUPS,
     SUMMARY,
@@ -51,9 +51,9 @@ from vlscore.evaluation.scoring.results import (
     check_format,
     layout_of,
     layout_of_run,
-    read_failures,
     read_rows_of,
     read_scores,
+    summary_table,
     with_more_columns,
     with_rows_replaced,
     write_results,
@@ -67,7 +67,7 @@ from vlscore.evaluation.scoring.summary import (
     reasons_of,
 )
 from vlscore.metrics import DEFAULT_METRIC, Plan, Scorer
-from vlscore.stats import TextTable
+from vlscore.stats import FAILURES, Run, TextTable
 
 if TYPE_CHECKING:
     import pandas
@@ -77,26 +77,23 @@ Tables = Callable[[], Iterable[pa.Table]]
 Compute = Callable[[ResumableFolder, Job], int]
 
 
-@dataclass(frozen=True)
-class RunResult:
-    """Where a run's files lie, and its summary.
+class RunResult(Run):
+    """Result of an evaluation: scores.parquet (or .csv), details.parquet, summary.json and more.
 
-    Attributes:
-        folder: with scores.parquet (or .csv), details.parquet, failures.csv, summary.json,
-            run.json, and subgroups.csv where columns make subgroups.
-        scores, failures, summary_file, record: paths of what was written.
-        summary: the numbers.
-        resumed_from: rows that an earlier, stopped run had finished.
-        unchanged: everything asked for was there already; nothing was computed.
-        notes: what a user should know besides, one sentence each.
+    The folder also has failures.csv, run.json, and subgroups.csv where columns make subgroups.
     """
 
-    folder: Path
-    scores: Path
-    summary: Summary
-    resumed_from: int = 0
-    unchanged: bool = False
-    notes: tuple[str, ...] = ()
+    content_file = SUMMARY
+
+    @cached_property
+    def summary(self) -> Summary:
+        """The numbers."""
+        return read_summary(self.summary_file)
+
+    @property
+    def scores(self) -> Path:
+        """Path of the table of scores, one row a study."""
+        return self.folder / f"scores.{self.facts['key']['format']}"
 
     @property
     def failures(self) -> Path:
@@ -115,19 +112,25 @@ class RunResult:
         return subgroup_tables(path) if path.is_file() else []
 
     @property
+    def tables(self) -> list[TextTable]:
+        """The summary and the numbers of every subgroup, as they are printed."""
+        return [summary_table(self.summary), *self.subgroups]
+
+    @property
+    def signatures(self) -> list[str]:
+        """What the numbers of each metric depend on."""
+        return [str(each.signature) for each in self.summary.metrics.values()]
+
+    @property
     def record(self) -> Path:
         """Path of run.json."""
         return self.folder / "run.json"
 
     def to_pandas(self) -> "pandas.DataFrame":
-        """One row a study, the columns of the scores file; signatures in `attrs`. Needs pandas."""
+        """Return one row a study, as the scores file; signatures in `attrs`. Needs pandas."""
         signatures = {name: each.signature for name, each in self.summary.metrics.items()}
         texts = (ID, ERROR, *_own_columns_in(self.folder).names)
         return read_frame(self.scores, texts=texts, signatures=signatures)
-
-    def first_failures(self, count: int) -> list[tuple[int, str, str]]:
-        """(row, id, reason) of the first failed rows."""
-        return read_failures(self.failures, count)
 
     def first_scores(self, count: int) -> list[dict[str, Any]]:
         """The first rows, column by name."""
@@ -373,21 +376,15 @@ class _Run:
         self, folder: ResumableFolder, record: dict[str, Any], *, unchanged: bool = False
     ) -> RunResult:
         """What stands in the folder of a run that has ended."""
-        format = record["key"]["format"]
-        summary = read_summary(folder.out / SUMMARY)
+        result = RunResult.of(folder, record=record, unchanged=unchanged)
+        summary = result.summary
         notes = (
             *self._studies.notes,
             *headings_note(summary.references_with_headings, summary.rows),
             *training_notes(self._scorer.embedder, self._studies.sha256),
         )
-        return RunResult(
-            folder=folder.out,
-            scores=folder.out / f"scores.{format}",
-            summary=summary,
-            resumed_from=folder.resumed_from,
-            unchanged=unchanged,
-            notes=(*notes, *_note_of_patients(record)),
-        )
+        call_notes = (*notes, *_note_of_patients(record))
+        return replace(result, call_notes=call_notes)
 
     def _record(self, folder: ResumableFolder, layout: Layout) -> dict[str, Any]:
         embedder = self._scorer.embedder

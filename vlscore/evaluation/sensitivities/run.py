@@ -91,7 +91,7 @@ class SensitivityRun(Run):
         return [metric["signature"] for metric in self.content["metrics"]]
 
     def to_pandas(self) -> "pandas.DataFrame":
-        """One row a metric and kind: mean value and drop with intervals, n. Needs pandas."""
+        """Return one row a metric and kind: mean value and drop with intervals, n. Needs pandas."""
         return frame(
             {"metric": metric["name"], **kind}
             for metric in self.content["metrics"]
