@@ -29,7 +29,7 @@ from vlscore.encoders import load_encoder
 encoder = load_encoder("limitr", weights={weights!r})
 encoder.checksum
 """
-WAIT = "from vlscore._assurance import confirm\nconfirm(encoder)\n"
+WAIT = "from vlscore.core.threads import confirm\nconfirm(encoder)\n"
 LIBRARIES = """
 import torch
 from torchvision.models import resnet50

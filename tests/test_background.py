@@ -16,8 +16,8 @@ DIGESTS = """
 import os, sys, time
 import torch
 torch.set_num_threads(1)
-from vlscore._assurance import assure
-from vlscore.encoders import known_digests
+from vlscore.core.threads import assure
+from vlscore.encoders import checkpoints as known_digests
 from vlscore.encoders.checkpoints import tensors_digest
 
 # A transposed tensor is copied first: most of the time is spent inside of PyTorch.
@@ -76,7 +76,7 @@ def test_the_work_is_told_to_stop_and_waited_for():
 def test_a_thread_that_nobody_holds_is_stopped_when_python_ends():
     program = """
 import gc, time
-from vlscore._background import BackgroundThread
+from vlscore.core.threads import BackgroundThread
 def work(stopped):
     while not stopped():
         time.sleep(0.001)
@@ -92,7 +92,7 @@ gc.collect()
 def test_ctrl_c_while_python_ends_leaves_no_thread_behind():
     program = """
 import time
-from vlscore._background import BackgroundThread
+from vlscore.core.threads import BackgroundThread
 def work(stopped):
     while not stopped():
         time.sleep(0.001)

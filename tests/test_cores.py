@@ -45,7 +45,7 @@ def test_elsewhere_than_on_linux_the_machine_counts(large, monkeypatch):
 def test_a_process_that_is_bound_to_one_core_has_one():
     code = (
         "import os; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))}); "
-        "from vlscore._cores import usable_cores; print(usable_cores())"
+        "from vlscore.core.cores import usable_cores; print(usable_cores())"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "1\n"

@@ -9,7 +9,7 @@ import pytest
 COUNT = """
 import resource, sys
 import numpy as np
-from vlscore._memory import keep_freed_memory
+from vlscore.core.threads import keep_freed_memory
 
 if "keep" in sys.argv:
     keep_freed_memory()

@@ -16,7 +16,7 @@ from vlscore.retrieval import add_to_index, build_index, load_index
 HOLDER = """
 import sys, time
 from pathlib import Path
-from vlscore._resumable import sole_writer
+from vlscore.core import sole_writer
 with sole_writer(Path(sys.argv[1])):
     print("held", flush=True)
     time.sleep(60)

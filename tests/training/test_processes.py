@@ -22,7 +22,7 @@ from tests.training.conftest import LOCAL, opened
 from tests.training.toys import ToyEncoder
 from vlscore.training.run import train
 from vlscore.training.settings import TrainingSettings
-from vlscore.training.starts import Start
+from vlscore.training.start import Start
 
 settings = TrainingSettings(LOCAL, epochs=3, batch_size=8, learning_rate=0.05,
     validation_share=0.2, augmentation="light")
