@@ -9,6 +9,15 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
+from image_use_preferences import Resampled, image_use, recall, resample
+from image_use_scenes import (
+    EmbeddedScenes,
+    Scenes,
+    arrange,
+    draw_scenes,
+    embed_scenes,
+    pictures_of,
+)
 from numpy.typing import NDArray
 from phantom_sensitivity import pairs_of, report_of
 from phantom_sensitivity import scenes as sensitivity_scenes
@@ -18,15 +27,6 @@ from vlscore.data import StudyImages, render
 from vlscore.embedding import StudyEmbedder
 from vlscore.encoders import SharedSpace
 from vlscore.evaluation import COMPARISONS, EmbeddedPairs, Pair, embed_pairs
-from vlscore.evaluation.image_use.preferences import Resampled, image_use, recall, resample
-from vlscore.evaluation.image_use.scenes import (
-    EmbeddedScenes,
-    Scenes,
-    arrange,
-    draw_scenes,
-    embed_scenes,
-    pictures_of,
-)
 from vlscore.evaluation.sensitivities.pair_values import pair_values
 from vlscore.metrics import find_metric, triangle_area
 from vlscore.stats import auc

@@ -16,7 +16,7 @@ Parts replaced by the truth, one at a time. Seeing: an image's vector is what th
 of the scene's findings, without comparisons, each in the mean of its training phrasings. Reading:
 a report's vector is the sum of the same means over what it states. Adding up: vectors of images
 and reports are taken, by a linear map that is fitted to the means of single findings, to where the
-ideal encoder has them (`vlscore.evaluation.image_use.ideal_encoder`).
+ideal encoder has them (`ideal_encoder`).
 
 With --stages the two towers start from those of the bundled encoder, which saw pairs alone (10,000
 scenes of seed 1), and learn one after the other: judging_stages.py.
@@ -42,7 +42,21 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from ideal_encoder import ideal_scenes, ideal_vectors
 from image_use_numbers import SUPERVISED, TEST_SEEDS, embedded_of, scenes_of
+from image_use_preferences import (
+    FAR_OUT,
+    PREFERS,
+    PREFERS_BLACK,
+    PREFERS_SWAPPED,
+    TAU,
+    TAU_SCENE,
+    Resampled,
+    image_use,
+    resample,
+    summarise,
+)
+from image_use_scenes import EmbeddedScenes
 from judging_stages import new_towers, train_reports, train_stages
 from machine import describe_machine, publish
 from numpy.typing import NDArray
@@ -61,20 +75,6 @@ from vlscore.data import (
 )
 from vlscore.data.phantom.phantom_pairs import scene_at
 from vlscore.embedding import StudyEmbedder
-from vlscore.evaluation.image_use.ideal_encoder import ideal_scenes, ideal_vectors
-from vlscore.evaluation.image_use.preferences import (
-    FAR_OUT,
-    PREFERS,
-    PREFERS_BLACK,
-    PREFERS_SWAPPED,
-    TAU,
-    TAU_SCENE,
-    Resampled,
-    image_use,
-    resample,
-    summarise,
-)
-from vlscore.evaluation.image_use.scenes import EmbeddedScenes
 from vlscore.metrics import Scorer, find_metric, triangle_area
 from vlscore.metrics.explaining import explain_with
 from vlscore.stats import TextTable, auc, markdown

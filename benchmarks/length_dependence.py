@@ -22,6 +22,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from image_use_scenes import Scenes, draw_scenes, pictures_of
 from machine import describe_machine, publish
 from numpy.typing import NDArray
 from phantom_image_use import cards
@@ -29,7 +30,6 @@ from phantom_image_use import cards
 from vlscore.data.phantom.scene import phrasings
 from vlscore.embedding import StudyEmbedder
 from vlscore.encoders import SharedSpace
-from vlscore.evaluation.image_use.scenes import Scenes, draw_scenes, pictures_of
 from vlscore.metrics import EmbeddingTriples, compute, find_metric, triangle_area
 from vlscore.stats import Interval, TextTable, kendall_tau_b, largest_tau_b, markdown, percentiles
 

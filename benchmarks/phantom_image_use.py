@@ -40,6 +40,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from ideal_encoder import ideal_scenes
 from image_use_numbers import (
     METRICS,
     SCORES,
@@ -50,14 +51,7 @@ from image_use_numbers import (
     judge,
     scenes_of,
 )
-from machine import describe_machine, publish
-
-from vlscore.data import FORMS
-from vlscore.embedding import StudyEmbedder
-from vlscore.errors import InvalidSetting
-from vlscore.evaluation import COMPARISONS
-from vlscore.evaluation.image_use.ideal_encoder import ideal_scenes
-from vlscore.evaluation.image_use.preferences import (
+from image_use_preferences import (
     FAR_OUT,
     FOLLOWS,
     PREFERS,
@@ -72,7 +66,13 @@ from vlscore.evaluation.image_use.preferences import (
     resample,
     summarise,
 )
-from vlscore.evaluation.image_use.scenes import EmbeddedScenes
+from image_use_scenes import EmbeddedScenes
+from machine import describe_machine, publish
+
+from vlscore.data import FORMS
+from vlscore.embedding import StudyEmbedder
+from vlscore.errors import InvalidSetting
+from vlscore.evaluation import COMPARISONS
 from vlscore.metrics import find_metric
 from vlscore.stats import TextTable, markdown, number
 

@@ -16,7 +16,10 @@ SHARED = (
     "machine",
     "data",
     "phantom_set",
+    "ideal_encoder",
     "image_use_numbers",
+    "image_use_preferences",
+    "image_use_scenes",
     "judging_stages",
 )
 SCRIPTS = sorted(path for path in FOLDER.glob("*.py") if path.stem not in SHARED)

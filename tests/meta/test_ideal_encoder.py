@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 import torch
+from ideal_encoder import ideal_scenes
+from image_use_preferences import PREFERS, TAU, image_use, resample
+from image_use_scenes import draw_scenes
 
-from vlscore.evaluation.image_use.ideal_encoder import ideal_scenes
-from vlscore.evaluation.image_use.preferences import PREFERS, TAU, image_use, resample
-from vlscore.evaluation.image_use.scenes import draw_scenes
 from vlscore.metrics import find_metric
 
 

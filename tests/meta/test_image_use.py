@@ -5,11 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-
-from tests.doubles import HashEncoder
-from vlscore.data import BOTH, FORMS, KINDS, ZONES, count_errors
-from vlscore.embedding import StudyEmbedder
-from vlscore.evaluation.image_use.preferences import (
+from image_use_preferences import (
     FAR_OUT,
     FOLLOWS,
     PREFERS,
@@ -24,13 +20,17 @@ from vlscore.evaluation.image_use.preferences import (
     resample,
     summarise,
 )
-from vlscore.evaluation.image_use.scenes import (
+from image_use_scenes import (
     EmbeddedScenes,
     Imperfect,
     arrange,
     draw_scenes,
     embed_scenes,
 )
+
+from tests.doubles import HashEncoder
+from vlscore.data import BOTH, FORMS, KINDS, ZONES, count_errors
+from vlscore.embedding import StudyEmbedder
 from vlscore.metrics import find_metric
 
 PLACES = [(kind, side, zone) for kind in KINDS for side in (None, *BOTH) for zone in (None, *ZONES)]

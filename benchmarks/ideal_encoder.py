@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 import torch
+from image_use_scenes import EmbeddedScenes, Imperfect, Scenes
 from torch import Tensor
 
 from vlscore.data import BOTH, KINDS, SEVERITIES, ZONES, PhantomFinding
-from vlscore.evaluation.image_use.scenes import EmbeddedScenes, Imperfect, Scenes
 
 _SITES = [(side, zone) for side in (None, *BOTH) for zone in (None, *ZONES)]
 _PLACES = [(kind, *site) for kind in KINDS for site in _SITES]

@@ -1,1 +1,0 @@
-"""Preferences of a score between candidates that the image tells apart."""
