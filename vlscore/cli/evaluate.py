@@ -215,7 +215,11 @@ def evaluate(
                     retry_failed=computed.retry_failed,
                     keep_going=running.keep_going,
                     processes=processes,
-                    elsewhere=OnRay(table, scorer, recipe) if engine == "ray" else None,
+                    elsewhere=(
+                        OnRay(table, scorer, recipe, workers=resources.workers)
+                        if engine == "ray"
+                        else None
+                    ),
                     checked=checked,
                     own=computed.own_columns(),
                     on_progress=on_progress,

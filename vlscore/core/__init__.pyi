@@ -70,8 +70,6 @@ from .store import Store as Store
 from .store_folder import OFF as OFF
 from .store_folder import PLACE as PLACE
 from .store_folder import Cache as Cache
-from .store_folder import CarriedCache as CarriedCache
-from .store_folder import Entries as Entries
 from .store_folder import cache_folder as cache_folder
 from .store_folder import open_cache as open_cache
 from .threads import INTERRUPTED as INTERRUPTED

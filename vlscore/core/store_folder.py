@@ -1,20 +1,17 @@
 """Cache folder: where the cache lies, how large it may become, and whether there is one.
 
 `VLSCORE_CACHE` is a folder, or "off". `VLSCORE_CACHE_GIB` is the most that both files hold.
-
-`CarriedCache` goes with a task to another machine. The sender looks the task's items up before, and
-stores what comes back. So one cache serves all machines, and only one process writes it.
 """
 
 import os
 import platform
 import re
 import shutil
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 
-from vlscore.core.store import Entry, Facts, Store
+from vlscore.core.store import Store
 from vlscore.errors import InvalidSetting
 
 PLACE, SIZE = "VLSCORE_CACHE", "VLSCORE_CACHE_GIB"
@@ -148,46 +145,3 @@ def _room(folder: Path) -> int:
     except OSError:
         return 0
     return held + free // 2
-
-
-# Facts of a space, as json -> content -> entry.
-Entries = dict[str, dict[bytes, Entry]]
-
-
-class CarriedStore(Store):
-    """Entries in memory.
-
-    Attributes:
-        new: entries that were added since the last `load`.
-    """
-
-    def __init__(self) -> None:
-        # No file is read or made under this name.
-        super().__init__(Path(os.devnull), 0)
-        self._given: Mapping[str, Mapping[bytes, Entry]] = {}
-        self.new: Entries = {}
-
-    def load(self, given: Mapping[str, Mapping[bytes, Entry]]) -> None:
-        """Replace all entries by these."""
-        self._given, self.new = given, {}
-
-    def get(self, facts: Facts, contents: Iterable[bytes]) -> dict[bytes, Entry]:
-        """Return the entries that exist."""
-        there = {**self.new.get(facts.text, {}), **self._given.get(facts.text, {})}
-        return {content: there[content] for content in contents if content in there}
-
-    def put(self, facts: Facts, entries: Mapping[bytes, Entry]) -> dict[bytes, Entry]:
-        """Add entries; an existing value stays. Returns: the value of each content afterwards."""
-        there = self.get(facts, entries)
-        fresh = {content: entry for content, entry in entries.items() if content not in there}
-        self.new.setdefault(facts.text, {}).update(fresh)
-        return {**entries, **there}
-
-
-class CarriedCache(Cache):
-    """A cache in memory of a task's embeddings; pixels are cached where images are decoded."""
-
-    def __init__(self) -> None:
-        self.folder = Path(os.devnull)
-        self.carried = CarriedStore()
-        self.embeddings, self.pixels = self.carried, Store(Path(os.devnull), 0)
