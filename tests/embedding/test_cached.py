@@ -13,7 +13,8 @@ from tests.doubles import BrightnessPipeline, HashEncoder, KeptEncoder
 from tests.tolerances import TWO_VECTORS
 from vlscore.core import assure, open_cache
 from vlscore.data import ImagePolicy
-from vlscore.embedding import Contents, ImageDecoder, StudyEmbedder, StudyViews, Work, kept_pixels
+from vlscore.embedding import ImageDecoder, StudyEmbedder, StudyViews, Work
+from vlscore.embedding.cached import Contents, kept_pixels
 from vlscore.encoders import load_encoder
 from vlscore.encoders.blocks.pixels import PadCropPipeline
 from vlscore.encoders.models.openclip_parts import OpenClipPipeline

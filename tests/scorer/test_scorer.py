@@ -14,7 +14,7 @@ from tests.doubles import HashEncoder
 from tests.metrics import own
 from vlscore import metrics as similarity
 from vlscore.core import Signature
-from vlscore.embedding import StudyEmbedder, StudyViews
+from vlscore.embedding import StudyEmbedder
 from vlscore.errors import (
     InvalidReport,
     InvalidSetting,
@@ -24,7 +24,7 @@ from vlscore.errors import (
     UnreadableImage,
     VLScoreError,
 )
-from vlscore.metrics import Item, Scorer, compute
+from vlscore.metrics import Scorer, compute
 
 REPORTS = ["no effusion", "left effusion is large", "heart size is normal", ""]
 
@@ -642,22 +642,3 @@ def test_errors_of_ours_are_of_one_tree(scorer):
     ):
         with pytest.raises(VLScoreError):
             call()
-
-
-def test_what_is_embedded_can_be_told_and_done_before_it_is_scored():
-    encoder = HashEncoder()
-    scorer = Scorer(encoder, metrics="vlscore,bleu-1", device="cpu")
-    items = [Item("no effusion", "effusion"), Item(None, "heart"), Item("heart", "effusion")]
-    for item in items:
-        item.shown = StudyViews([picture(3)])
-    rows, texts = scorer.texts_of(items)
-    assert rows == [0, 2]
-    assert texts == ["no effusion", "heart", "effusion", "effusion"]
-    scorer.embed_items(items)
-    assert (encoder.image_calls, encoder.report_rows) == (1, len(set(texts)))
-    scorer.score_items(items)
-    # Texts are remembered, pixels are not.
-    assert (encoder.image_calls, encoder.report_rows) == (2, len(set(texts)))
-    texts_alone = Scorer(metrics="bleu-1")
-    texts_alone.embed_items(items)
-    assert texts_alone.texts_of(items) == ([0, 2], [])

@@ -1,11 +1,4 @@
 from .batches import Work as Work
-from .cached import Contents as Contents
-from .cached import FileContent as FileContent
-from .cached import KeptEmbeddings as KeptEmbeddings
-from .cached import kept_pixels as kept_pixels
-from .cached import text_digest as text_digest
-from .cached import vector_entry as vector_entry
-from .cached import vector_of as vector_of
 from .decoding import ImageDecoder as ImageDecoder
 from .decoding import PendingPixels as PendingPixels
 from .embedder import VIEW_POLICIES as VIEW_POLICIES

@@ -248,16 +248,6 @@ class Scorer:
         numbers = geometry(triples) if triples is not None else {}
         return _spread(values, {**numbers, **flags}, texts.rows, texts.failures, len(items))
 
-    def embed_items(self, items: Sequence[Item]) -> None:
-        """Embed what `score_items` embeds, in the same batches, to fill the cache of embeddings."""
-        if self.plan.needs.embeddings:
-            self._embed(items, self._select(items))
-
-    def texts_of(self, items: Sequence[Item]) -> tuple[list[int], list[str]]:
-        """Return the items whose reports `score_items` can use, and the texts that it embeds."""
-        texts = self._select(items)
-        return texts.rows, self._embedded(texts) if self.plan.needs.embeddings else []
-
     def _references_of(self, references: Iterable[str | Item]) -> Iterator[str]:
         for each in references:
             item = each if isinstance(each, Item) else Item("", each)
