@@ -218,10 +218,17 @@ def test_former_names_are_found_with_a_warning(former, name, now, monkeypatch):
 
 
 def test_every_former_name_is_found():
-    from vlscore.core.former_names import FORMER_NAMES
+    from vlscore.core.former_names import FORMER_CLASSES, FORMER_NAMES
 
     for former, now in FORMER_NAMES.items():
         assert importlib.util.find_spec(f"vlscore.{now}") is not None, (former, now)
+    for room, names in FORMER_CLASSES.items():
+        module = importlib.import_module(f"vlscore.{room}")
+        for former, now in names.items():
+            with pytest.warns(DeprecationWarning, match=f"{former} is now vlscore.{room}.{now}"):
+                found = getattr(module, former)
+            assert found is getattr(module, now)
+            assert found.__name__ == now
 
 
 def test_a_program_that_had_another_name_still_runs():

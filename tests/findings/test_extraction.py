@@ -3,7 +3,16 @@
 import pytest
 
 from vlscore.errors import InvalidReport
-from vlscore.findings import Axis, Category, Change, Finding, Polarity, Side, Status, extract
+from vlscore.findings import (
+    Axis,
+    Category,
+    Finding,
+    Polarity,
+    Side,
+    Status,
+    TemporalChange,
+    extract,
+)
 
 
 def only(report: str, observation: str) -> Finding:
@@ -84,7 +93,7 @@ def test_cue_is_the_state_and_span_the_whole() -> None:
 def test_attributes_go_to_their_own_finding() -> None:
     text = "Stable cardiomegaly with small bilateral effusions, left greater than right."
     heart, effusion = only(text, "cardiomegaly"), only(text, "pleural_effusion")
-    assert (heart.side, heart.severity, heart.change) == (None, None, Change.UNCHANGED)
+    assert (heart.side, heart.severity, heart.change) == (None, None, TemporalChange.UNCHANGED)
     assert (effusion.side, effusion.severity, effusion.change) == (Side.BILATERAL, "small", None)
 
 
@@ -138,25 +147,25 @@ def test_a_new_statement_inherits_nothing() -> None:
 @pytest.mark.parametrize(
     ("report", "change"),
     [
-        ("Unchanged left effusion.", Change.UNCHANGED),
-        ("The left effusion is stable.", Change.UNCHANGED),
-        ("The left effusion has increased since the prior study.", Change.INCREASED),
-        ("Worsening left effusion.", Change.INCREASED),
-        ("Decreased left effusion.", Change.DECREASED),
-        ("Left effusion, improved.", Change.DECREASED),
-        ("New left effusion.", Change.NEW),
-        ("Left effusion, not seen on the prior exam.", Change.NEW),
-        ("Left effusion has resolved.", Change.RESOLVED),
+        ("Unchanged left effusion.", TemporalChange.UNCHANGED),
+        ("The left effusion is stable.", TemporalChange.UNCHANGED),
+        ("The left effusion has increased since the prior study.", TemporalChange.INCREASED),
+        ("Worsening left effusion.", TemporalChange.INCREASED),
+        ("Decreased left effusion.", TemporalChange.DECREASED),
+        ("Left effusion, improved.", TemporalChange.DECREASED),
+        ("New left effusion.", TemporalChange.NEW),
+        ("Left effusion, not seen on the prior exam.", TemporalChange.NEW),
+        ("Left effusion has resolved.", TemporalChange.RESOLVED),
         ("Left effusion.", None),
     ],
 )
-def test_change(report: str, change: Change | None) -> None:
+def test_change(report: str, change: TemporalChange | None) -> None:
     assert only(report, "pleural_effusion").change is change
 
 
 def test_an_increased_heart_has_not_changed() -> None:
     finding = only("The heart size is mildly increased, stable since the prior.", "cardiomegaly")
-    assert (finding.severity, finding.change) == ("mild", Change.UNCHANGED)
+    assert (finding.severity, finding.change) == ("mild", TemporalChange.UNCHANGED)
 
 
 def test_words_of_a_part_without_finding_are_not_borrowed() -> None:

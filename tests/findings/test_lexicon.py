@@ -54,7 +54,7 @@ def test_a_trigger_is_one_line(folder: Path) -> None:
         ("context", 'effect = "uncertain"', 'effect = "doubtful"', "no such effect"),
         ("context", '"denies", ', '"denies", "", ', "empty phrase"),
         ("location", 'value = "left"', 'value = "port"', "'port' is not a valid Side"),
-        ("change", 'value = "new"', 'value = "novel"', "is not a valid Change"),
+        ("change", 'value = "new"', 'value = "novel"', "is not a valid TemporalChange"),
         ("grammar", "copulas =", "cupolas =", "copulas missing"),
         ("severity", "rank = 1", "rang = 1", "rank"),
         ("coverage", '"opacity", "airspace', '"opaqueness", "airspace', "no such observation"),

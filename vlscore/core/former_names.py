@@ -5,7 +5,7 @@
 
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from importlib.machinery import ModuleSpec
 from types import ModuleType
@@ -102,3 +102,34 @@ class _FormerNameLoader:
             return getattr(import_module(now), name)
 
         module.__getattr__ = find_name  # type: ignore[method-assign]
+
+
+# Room -> former name of a class -> its name today.
+FORMER_CLASSES = {
+    "data": {"Kind": "FindingKind"},
+    "findings": {"Change": "TemporalChange"},
+    "retrieval": {"Objective": "SearchObjective", "Sought": "SearchTarget"},
+}
+
+
+def with_former_names(room: str, find_name: Callable[[str], Any]) -> Callable[[str], Any]:
+    """Return the `__getattr__` of a room that also finds classes by their former names.
+
+    Args:
+        room: name of the package, as in "vlscore.data".
+        find_name: the room's `__getattr__`.
+    """
+    former = FORMER_CLASSES[room.removeprefix(_PACKAGE)]
+
+    def find(name: str) -> Any:
+        if name in former:
+            warnings.warn(
+                f"{room}.{name} is now {room}.{former[name]}; the next release removes the former "
+                "name",
+                DeprecationWarning,
+                stacklevel=2,
+            )
+            name = former[name]
+        return find_name(name)
+
+    return find

@@ -40,7 +40,7 @@ from .phantom.scene import KINDS as KINDS
 from .phantom.scene import SEVERITIES as SEVERITIES
 from .phantom.scene import ZONES as ZONES
 from .phantom.scene import Acquisition as Acquisition
-from .phantom.scene import Kind as Kind
+from .phantom.scene import FindingKind as FindingKind
 from .phantom.scene import PhantomFinding as PhantomFinding
 from .phantom.scene import Scene as Scene
 from .phantom.scene import Split as Split

@@ -12,7 +12,6 @@ from .lexicon import severity_level as severity_level
 from .types import Attribute as Attribute
 from .types import Axis as Axis
 from .types import Category as Category
-from .types import Change as Change
 from .types import Denial as Denial
 from .types import Finding as Finding
 from .types import Layout as Layout
@@ -23,3 +22,4 @@ from .types import Sentence as Sentence
 from .types import Side as Side
 from .types import Span as Span
 from .types import Status as Status
+from .types import TemporalChange as TemporalChange

@@ -36,7 +36,7 @@ _FARTHEST = 2 * _LONGEST_LABEL
 _LEADER = 4
 
 
-class Part(NamedTuple):
+class StatementPart(NamedTuple):
     """Tokens to be read as one statement, and the characters of its label if it has one."""
 
     tokens: list[Token]
@@ -47,7 +47,7 @@ class Divided(NamedTuple):
     """The layout of a sentence, and the statements in it."""
 
     layout: Layout
-    parts: list[Part]
+    parts: list[StatementPart]
 
 
 def divide(
@@ -58,7 +58,7 @@ def divide(
     `columns` are the titles of the table that a row belongs to: a tick in a column says its title.
     """
     if _MARKS.search(text) is None:
-        return Divided(Layout.PROSE, [Part(tokens)])
+        return Divided(Layout.PROSE, [StatementPart(tokens)])
     reader = _LayoutReader(text, tokens, lexicon)
     boxes = list(BOX.finditer(text))
     if boxes and "|" not in text:
@@ -103,12 +103,12 @@ class _LayoutReader:
 
     # -- ticked boxes -------------------------------------------------------------------------
 
-    def boxed(self, boxes: Sequence[re.Match[str]]) -> list[Part]:
+    def boxed(self, boxes: Sequence[re.Match[str]]) -> list[StatementPart]:
         """Return the statements of a line with boxes: options of a label, or a list of findings."""
         before = self._within(Span(0, boxes[0].start()))
         ends = [*(box.start() for box in boxes[1:]), len(self._text)]
         stated: list[Token] = []
-        parts: list[Part] = []
+        parts: list[StatementPart] = []
         listed = not any(token.form[0].isalnum() for token in before)
         for box, end in zip(boxes, ends, strict=True):
             mark = Span(box.start(), box.end())
@@ -119,7 +119,7 @@ class _LayoutReader:
                 else:
                     stated += words
             elif self._names_finding(words):
-                parts.append(Part([Token("no", *mark), *words]))
+                parts.append(StatementPart([Token("no", *mark), *words]))
         if listed:
             return parts
         return [*(self.labelled([*before, *stated]) if stated else []), *parts]
@@ -132,7 +132,7 @@ class _LayoutReader:
 
     # -- table rows ---------------------------------------------------------------------------
 
-    def row(self, cells: Sequence[Span], columns: tuple[str, ...]) -> Part | None:
+    def row(self, cells: Sequence[Span], columns: tuple[str, ...]) -> StatementPart | None:
         """Return a row whose first cell names a finding or a part of the chest, else None."""
         label = [t for t in self._within(cells[0]) if t.form not in (":", "|")]
         if not self._is_label(label, must_name=True):
@@ -157,14 +157,14 @@ class _LayoutReader:
 
     # -- labels -------------------------------------------------------------------------------
 
-    def labelled(self, tokens: list[Token]) -> list[Part]:
+    def labelled(self, tokens: list[Token]) -> list[StatementPart]:
         """Return the statements of "label: value, label: value", or the tokens as they are."""
         cuts = self._colons(tokens) or self._dashes(tokens)
         if not cuts:
-            return [Part(tokens)] if tokens else []
+            return [StatementPart(tokens)] if tokens else []
         parts = []
         if any(t.form[0].isalnum() for t in tokens[: cuts[0][0]]):
-            parts.append(Part(tokens[: cuts[0][0]]))
+            parts.append(StatementPart(tokens[: cuts[0][0]]))
         ends = [*(first for first, _, _ in cuts[1:]), len(tokens)]
         for (first, at, after), end in zip(cuts, ends, strict=True):
             parts.append(self._statement(tokens[first:at], tokens[at], tokens[after:end]))
@@ -228,7 +228,7 @@ class _LayoutReader:
 
     # -- what a label and its value say together ------------------------------------------------
 
-    def _statement(self, label: list[Token], separator: Token, value: list[Token]) -> Part:
+    def _statement(self, label: list[Token], separator: Token, value: list[Token]) -> StatementPart:
         span = Span(label[0].start, label[-1].end)
         value = self._plain(value)
         if len(label) > 1 and label[0].form in _SIDES:
@@ -237,31 +237,33 @@ class _LayoutReader:
         if words in self._grammar["labels_of_absence"]:
             # "no effusion, cardiomegaly" would deny the first only.
             value = [t._replace(form="or") if t.form == "," else t for t in value]
-            return Part([Token("no", *span), *value], span)
+            return StatementPart([Token("no", *span), *value], span)
         if words in self._grammar["labels_of_presence"]:
-            return Part(value, span)
+            return StatementPart(value, span)
         if words in self._grammar["labels_of_devices"]:
             label = [Token("device", *span)]
         found = self._lexicon.trie.find(label)
         if not any(t.form[0].isalnum() or t.form in "+-?" for t in value):
             # Nothing is said of the label, or what is said stands in another place.
-            return Part([], span)
+            return StatementPart([], span)
         told = self._lexicon.trie.find(value)
         end = self._first_clause(value)
         if any(m.first < end for m in told.get("mention", ())):
             # The value is a sentence of its own: a label that names a finding is its title.
             if "mention" in found or "subject" not in found:
-                return Part(value if "mention" in found else [*label, separator, *value], span)
-            return Part([*label, separator._replace(form="be"), *value], span)
+                return StatementPart(
+                    value if "mention" in found else [*label, separator, *value], span
+                )
+            return StatementPart([*label, separator._replace(form="be"), *value], span)
         if "mention" not in found and "subject" not in found:
-            return Part([*label, separator, *value], span)
+            return StatementPart([*label, separator, *value], span)
         if "unanswered" in told and told["unanswered"][0].first == 0:
-            return Part([], span)
+            return StatementPart([], span)
         if "mention" in found:
             value = self._answered(value, told.get("normal", ()), end)
         else:
             value = self._predicate(value, told)
-        return Part([*label, separator._replace(form="is"), *value], span)
+        return StatementPart([*label, separator._replace(form="is"), *value], span)
 
     def _plain(self, value: list[Token]) -> list[Token]:
         """Return the value without bullets and brackets before it."""

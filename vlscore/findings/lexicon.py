@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple
 from vlscore.core import resource_path
 from vlscore.errors import InvalidLexicon
 from vlscore.findings.tokens import PhraseTrie
-from vlscore.findings.types import Category, Change, Side
+from vlscore.findings.types import Category, Side, TemporalChange
 
 
 @dataclass(frozen=True)
@@ -165,7 +165,7 @@ class Trigger(NamedTuple):
     ends_scope: bool
 
 
-class Place(NamedTuple):
+class NamedPlace(NamedTuple):
     """The side, the zone, or both, that a phrase names."""
 
     side: str | None
@@ -285,16 +285,16 @@ def _load_triggers(entries: Iterable[dict[str, Any]], trie: PhraseTrie) -> None:
 
 def _load_places(data: dict[str, Any], trie: PhraseTrie) -> None:
     for entry in data["combined"]:
-        place = Place(str(Side(entry["side"])), entry["zone"])
+        place = NamedPlace(str(Side(entry["side"])), entry["zone"])
         _add(trie, "place", entry["phrases"], place)
     combined = {p for entry in data["combined"] for p in entry["phrases"]}
     for entry in data["side"]:
         phrases = [p for p in entry["phrases"] if p not in combined]
-        _add(trie, "place", phrases, Place(str(Side(entry["value"])), None))
+        _add(trie, "place", phrases, NamedPlace(str(Side(entry["value"])), None))
     for entry in data["zone"]:
-        _add(trie, "place", entry["phrases"], Place(None, entry["value"]))
+        _add(trie, "place", entry["phrases"], NamedPlace(None, entry["value"]))
     for entry in data["neutral"]:
-        _add(trie, "place", entry["phrases"], Place(None, None))
+        _add(trie, "place", entry["phrases"], NamedPlace(None, None))
 
 
 def _load_scales(data: dict[str, Any], trie: PhraseTrie) -> dict[str, tuple[SeverityLevel, ...]]:
@@ -318,7 +318,7 @@ def _load_scales(data: dict[str, Any], trie: PhraseTrie) -> dict[str, tuple[Seve
 
 def _load_changes(data: dict[str, Any], trie: PhraseTrie) -> None:
     for entry in data["change"]:
-        _add(trie, "change", entry["phrases"], str(Change(entry["value"])))
+        _add(trie, "change", entry["phrases"], str(TemporalChange(entry["value"])))
     _add(trie, "change", data["neutral"]["phrases"], None)
 
 

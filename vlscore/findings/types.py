@@ -58,8 +58,8 @@ class Side(StrEnum):
     BILATERAL = "bilateral"
 
 
-class Change(StrEnum):
-    """Change of the finding since a prior examination."""
+class TemporalChange(StrEnum):
+    """TemporalChange of the finding since a prior examination."""
 
     UNCHANGED = "unchanged"
     INCREASED = "increased"
@@ -190,9 +190,9 @@ class Finding:
         return next((a.value for a in self.on(Axis.SEVERITY)), None)
 
     @property
-    def change(self) -> Change | None:
+    def change(self) -> TemporalChange | None:
         """Return the first comparison with a prior, if any."""
-        return next((Change(a.value) for a in self.on(Axis.CHANGE)), None)
+        return next((TemporalChange(a.value) for a in self.on(Axis.CHANGE)), None)
 
     @property
     def is_present(self) -> bool:

@@ -184,7 +184,7 @@ class Artefact:
 ARTEFACTS: Registry[Artefact] = Registry("artefact", group="vlscore.artefacts")
 
 
-class Mention(NamedTuple):
+class LabelMention(NamedTuple):
     """One mention of a finding: its CheXpert label, or its own name if it has none.
 
     `denied` is False for a finding that is affirmed or uncertain; `attributes` are side, place,
@@ -210,12 +210,12 @@ def _chexpert_labels(texts: Sequence[str]) -> list[dict[str, int | None]]:
     return [chexpert_labels(_findings(text)) for text in texts]
 
 
-def _finding_mentions(texts: Sequence[str]) -> list[tuple[Mention, ...]]:
+def _finding_mentions(texts: Sequence[str]) -> list[tuple[LabelMention, ...]]:
     from vlscore.findings import Polarity, Status
 
     return [
         tuple(
-            Mention(
+            LabelMention(
                 finding.chexpert or finding.observation,
                 finding.polarity is Polarity.NEGATIVE,
                 tuple(dict.fromkeys(attribute.value for attribute in finding.attributes)),

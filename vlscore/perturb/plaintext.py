@@ -284,7 +284,7 @@ _FIRST = re.compile(rf"(?:\w+ly |well[- ]\w+ and )?{_NORMAL}\b")
 _WITHIN = re.compile(rf"(?:\band|\bwith)\s+(?=(?:\w+ly )?{_NORMAL})")
 
 
-class Denial(NamedTuple):
+class DeniedSystems(NamedTuple):
     """Denial of a sentence: the systems it calls normal, or everything if there are none.
 
     `only_acute` is True if it denies only acute findings.
@@ -304,7 +304,7 @@ class Denial(NamedTuple):
         return not self.only_acute and not self.systems.isdisjoint(topic.beside)
 
 
-def denial_of(sentence: PlainSentence, before: PlainSentence | None = None) -> Denial | None:
+def denial_of(sentence: PlainSentence, before: PlainSentence | None = None) -> DeniedSystems | None:
     """Return the denial of whole organs, or of the whole image, by a sentence, or None.
 
     Args:
@@ -314,24 +314,24 @@ def denial_of(sentence: PlainSentence, before: PlainSentence | None = None) -> D
 
 
 @remembered
-def _denial(said: str, before: str | None) -> Denial | None:
+def _denial(said: str, before: str | None) -> DeniedSystems | None:
     if before is not None and _ONE_WORD.fullmatch(said) and _TITLE.fullmatch(before):
         whose = _systems_in(before)
-        return Denial(whose, only_acute=False) if whose else None
+        return DeniedSystems(whose, only_acute=False) if whose else None
     stated = _DENIES.search(said)
     if stated is not None:
         words = stated.group()
         subject = _SUBJECT.search(said, 0, stated.start())
         whose = _systems_in(words) or _systems_in(subject.group() if subject else "")
-        return Denial(whose, _ACUTE.search(words) is not None)
+        return DeniedSystems(whose, _ACUTE.search(words) is not None)
     if _WHOLE.search(said) is not None:
-        return Denial(frozenset(), only_acute=False)
+        return DeniedSystems(frozenset(), only_acute=False)
     part = _OF_PARTS.search(said)
     if part is None:
         return None
     # "Visualized osseous structures are unremarkable": the adjective says whose structures.
     whose = _systems_in(said[max(0, part.start() - _ADJECTIVES) : part.end()])
-    return Denial(whose, only_acute=False) if whose else None
+    return DeniedSystems(whose, only_acute=False) if whose else None
 
 
 def _systems_in(said: str) -> frozenset[str]:

@@ -47,6 +47,6 @@ from .vector_search.objectives import GUARDS as GUARDS
 from .vector_search.objectives import Cosine as Cosine
 from .vector_search.objectives import ImageCentredCosine as ImageCentredCosine
 from .vector_search.objectives import Line as Line
-from .vector_search.objectives import Objective as Objective
+from .vector_search.objectives import SearchObjective as SearchObjective
 from .vector_search.targets import OBJECTIVES as OBJECTIVES
 from .vector_search.targets import SearchTarget as SearchTarget

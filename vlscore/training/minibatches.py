@@ -23,8 +23,8 @@ _BATCHES_AHEAD = 2
 
 
 @dataclass(frozen=True, eq=False)
-class Batch:
-    """Batch: the pairs of one training step.
+class PairBatch:
+    """Pairs of one training step.
 
     Attributes:
         rows: (m,) numbers of the pairs, of all processes.
@@ -90,7 +90,7 @@ class BatchSource:
         """Return the number of whole batches; the pairs left over differ in every epoch."""
         return len(self.rows) // self._settings.batch_size
 
-    def training(self, first: int, steps: int) -> Iterator[Batch]:
+    def training(self, first: int, steps: int) -> Iterator[PairBatch]:
         """Yield batches of the steps `first` to `steps`, each prepared while earlier ones run."""
         with (
             ThreadPoolExecutor(1, "vlscore-batches") as ahead,
@@ -111,19 +111,21 @@ class BatchSource:
                 for each in waiting:
                     each.cancel()
 
-    def plain(self, rows: Rows) -> Batch:
+    def plain(self, rows: Rows) -> PairBatch:
         """Return a batch without augmentation, for validation, all of it for this process."""
         with ThreadPoolExecutor(self._threads) as pool:
             return self._made(rows, slice(None), None, pool)
 
-    def _training_batch(self, step: int, pool: ThreadPoolExecutor) -> Batch:
+    def _training_batch(self, step: int, pool: ThreadPoolExecutor) -> PairBatch:
         size = self._settings.batch_size
         epoch, position = divmod(step, self.steps_in_epoch)
         order = np.random.default_rng([self._settings.seed, epoch]).permutation(len(self.rows))
         rows = self.rows[order[position * size : (position + 1) * size]]
         return self._made(rows, self._processes.share(size), epoch, pool)
 
-    def _made(self, rows: Rows, share: slice, epoch: int | None, pool: ThreadPoolExecutor) -> Batch:
+    def _made(
+        self, rows: Rows, share: slice, epoch: int | None, pool: ThreadPoolExecutor
+    ) -> PairBatch:
         own = rows[share]
         pixels = torch.stack(list(pool.map(lambda pair: self._pixels(pair, epoch), own)))
         lateral, has_lateral = pixels[:0], None
@@ -141,7 +143,7 @@ class BatchSource:
         facts = None
         if self._copies is not None:
             facts = torch.tensor([[copy[1:] for copy in drawn] for drawn in copies]).float()
-        return Batch(
+        return PairBatch(
             rows,
             torch.from_numpy(same),
             self._labels[torch.from_numpy(rows)] if self._labels is not None else None,

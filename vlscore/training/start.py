@@ -134,7 +134,7 @@ BERT = Trunk(
 
 
 @dataclass(frozen=True)
-class Layout:
+class StartModules:
     """Modules of a published encoder that can start from published weights.
 
     Attributes:
@@ -161,16 +161,18 @@ _TWO_ENCODERS = ("img_encoder.model",), "text_encoder.model"
 # Their code has no segment embeddings.
 _MGCA_OWN = ("embeddings.token_type_embeddings.weight",)
 LAYOUTS = {
-    "limitr": Layout(("img_encoder_f.model", "img_encoder_l.model"), RESNET, "text_encoder.model"),
-    "gloria": Layout(("img_encoder.model",), RESNET, "text_encoder.model"),
-    "convirt": Layout(("res_features",), RESNET, "bert_model", name_of=_listed),
-    "convirt-mgca": Layout(("img_encoder.model",), RESNET, "text_encoder.model", _MGCA_OWN),
-    "mgca-resnet50": Layout(("img_encoder.model",), RESNET, "text_encoder.model", _MGCA_OWN),
-    "mgca-vit": Layout(("img_encoder.model",), VIT, "text_encoder.model", _MGCA_OWN),
-    "medclip-resnet": Layout(("vision_model.model",), RESNET, "text_model.model", ("fc.*",)),
-    "medclip-vit": Layout(("vision_model.model",), SWIN, "text_model.model"),
-    "biovil": Layout(("image_tower.encoder.encoder",), RESNET, "report_tower.bert"),
-    "biovil-t": Layout(("image_tower.encoder.encoder",), RESNET, "report_tower.bert"),
+    "limitr": StartModules(
+        ("img_encoder_f.model", "img_encoder_l.model"), RESNET, "text_encoder.model"
+    ),
+    "gloria": StartModules(("img_encoder.model",), RESNET, "text_encoder.model"),
+    "convirt": StartModules(("res_features",), RESNET, "bert_model", name_of=_listed),
+    "convirt-mgca": StartModules(("img_encoder.model",), RESNET, "text_encoder.model", _MGCA_OWN),
+    "mgca-resnet50": StartModules(("img_encoder.model",), RESNET, "text_encoder.model", _MGCA_OWN),
+    "mgca-vit": StartModules(("img_encoder.model",), VIT, "text_encoder.model", _MGCA_OWN),
+    "medclip-resnet": StartModules(("vision_model.model",), RESNET, "text_model.model", ("fc.*",)),
+    "medclip-vit": StartModules(("vision_model.model",), SWIN, "text_model.model"),
+    "biovil": StartModules(("image_tower.encoder.encoder",), RESNET, "report_tower.bert"),
+    "biovil-t": StartModules(("image_tower.encoder.encoder",), RESNET, "report_tower.bert"),
 }
 
 
@@ -246,7 +248,10 @@ def _read(given: str | Path, trunk: Trunk) -> _WeightsFile:
 
 
 def _fill(
-    module: nn.Module, source: _WeightsFile, layout: Layout, name_of: Callable[[str], str] = str
+    module: nn.Module,
+    source: _WeightsFile,
+    layout: StartModules,
+    name_of: Callable[[str], str] = str,
 ) -> None:
     """Copy a network's tensors into a module, except those that the layout lists as `own`."""
     own = {

@@ -22,7 +22,7 @@ from torch.nn import functional
 from vlscore.core import TrainingProcesses
 from vlscore.encoders import ImageFeatures, JointEncoder
 from vlscore.errors import TrainingDiverged
-from vlscore.training.minibatches import Batch
+from vlscore.training.minibatches import PairBatch
 from vlscore.training.objective import Objective, PairFeatures
 
 _IDS_SHOWN = 8
@@ -50,7 +50,7 @@ class Towers:
         self.encoder, self._local, self._frozen_norms = encoder, local, frozen_norms
         self._autocast = precision == "bf16"
 
-    def __call__(self, batch: Batch, rows: slice) -> Features:
+    def __call__(self, batch: PairBatch, rows: slice) -> Features:
         """Compute features of some of this process's pairs, in float32 or wider."""
         device = self.encoder.device
         with torch.autocast(device.type, torch.bfloat16, enabled=self._autocast):
@@ -77,7 +77,7 @@ class Towers:
             for module in _batch_norms(self.encoder):
                 module.eval()
 
-    def _image_features(self, batch: Batch, rows: slice) -> ImageFeatures:
+    def _image_features(self, batch: PairBatch, rows: slice) -> ImageFeatures:
         device = self.encoder.device
         frontal = batch.pixels[rows].to(device)
         if batch.has_lateral is None:
@@ -108,7 +108,7 @@ def widest(found: Sequence[Features]) -> int:
     return max((each["words"].shape[1] for each in found if "words" in each), default=0)
 
 
-def loss_of(objective: Objective, features: Features, batch: Batch) -> dict[str, Tensor]:
+def loss_of(objective: Objective, features: Features, batch: PairBatch) -> dict[str, Tensor]:
     """Compute the parts of the loss of a whole batch."""
     device = features["images"].device
     labels = batch.labels.to(device) if batch.labels is not None else None
@@ -147,7 +147,7 @@ class Step:
         self._towers, self._objective, self._processes = towers, objective, processes
         self._micro_batch, self._seed = micro_batch, seed
 
-    def __call__(self, batch: Batch, number: int, ids: list[str]) -> dict[str, float]:
+    def __call__(self, batch: PairBatch, number: int, ids: list[str]) -> dict[str, float]:
         """Set the gradients of towers and objective; return the parts of the loss.
 
         Args:

@@ -22,7 +22,7 @@ CHANGES = ("new", "increased", "decreased", "unchanged")
 
 
 @dataclass(frozen=True)
-class Kind:
+class FindingKind:
     """Attributes and frequency of a kind of finding.
 
     Attributes:
@@ -40,21 +40,21 @@ class Kind:
 
 BOTH = (*SIDES, "bilateral")
 
-KINDS: dict[str, Kind] = {
-    "effusion": Kind(BOTH, (), SEVERITIES, 2.0),
-    "pneumothorax": Kind(SIDES, (), SEVERITIES, 1.2),
-    "consolidation": Kind(SIDES, ZONES, SEVERITIES, 2.0),
-    "nodule": Kind(SIDES, ZONES, SEVERITIES, 1.5),
-    "atelectasis": Kind(SIDES, ZONES, SEVERITIES, 1.5),
-    "edema": Kind((), (), SEVERITIES, 1.2),
-    "cardiomegaly": Kind((), (), SEVERITIES, 1.5),
-    "fracture": Kind(SIDES, ZONES, (), 0.8),
-    "hyperinflation": Kind((), (), SEVERITIES, 0.8),
-    "endotracheal_tube": Kind(weight=0.7, device=True),
-    "nasogastric_tube": Kind(weight=0.7, device=True),
-    "central_line": Kind(SIDES, weight=0.8, device=True),
-    "pacemaker": Kind(SIDES, weight=0.6, device=True),
-    "chest_tube": Kind(SIDES, weight=0.5, device=True),
+KINDS: dict[str, FindingKind] = {
+    "effusion": FindingKind(BOTH, (), SEVERITIES, 2.0),
+    "pneumothorax": FindingKind(SIDES, (), SEVERITIES, 1.2),
+    "consolidation": FindingKind(SIDES, ZONES, SEVERITIES, 2.0),
+    "nodule": FindingKind(SIDES, ZONES, SEVERITIES, 1.5),
+    "atelectasis": FindingKind(SIDES, ZONES, SEVERITIES, 1.5),
+    "edema": FindingKind((), (), SEVERITIES, 1.2),
+    "cardiomegaly": FindingKind((), (), SEVERITIES, 1.5),
+    "fracture": FindingKind(SIDES, ZONES, (), 0.8),
+    "hyperinflation": FindingKind((), (), SEVERITIES, 0.8),
+    "endotracheal_tube": FindingKind(weight=0.7, device=True),
+    "nasogastric_tube": FindingKind(weight=0.7, device=True),
+    "central_line": FindingKind(SIDES, weight=0.8, device=True),
+    "pacemaker": FindingKind(SIDES, weight=0.6, device=True),
+    "chest_tube": FindingKind(SIDES, weight=0.5, device=True),
 }
 
 # Pairs that one film cannot show, or shows in the same way: they never occur together.

@@ -21,7 +21,7 @@ from vlscore.core import __version__
 from vlscore.errors import InvalidSetting
 from vlscore.metrics.batch import Batch, Computed
 from vlscore.metrics.metric import Metric, Output, Parameter
-from vlscore.metrics.provider import Mention, Provider
+from vlscore.metrics.provider import LabelMention, Provider
 
 
 class MirqiProvider(Provider):
@@ -58,10 +58,13 @@ def _weight(metric: Metric, name: str) -> float:
 
 
 def _scores(
-    candidate: Sequence[Mention], reference: Sequence[Mention], positive: float, attributes: float
+    candidate: Sequence[LabelMention],
+    reference: Sequence[LabelMention],
+    positive: float,
+    attributes: float,
 ) -> tuple[float, float]:
     """Compute precision and recall of one report."""
-    first: dict[str, Mention] = {}
+    first: dict[str, LabelMention] = {}
     for mention in reference:
         first.setdefault(mention.category, mention)
     tp = fp = tn = fn = 0.0

@@ -49,17 +49,17 @@ _REPEATABLE = frozenset("sndCcpauw")
 _Node = dict[str, Any]
 
 
-class Span(NamedTuple):
+class CharacterRange(NamedTuple):
     """Span of characters of a text, from `begin` up to, not including, `end`."""
 
     begin: int
     end: int
 
 
-def sentence_spans(text: str) -> list[Span]:
+def sentence_spans(text: str) -> list[CharacterRange]:
     """Return the sentences of a text, in order; characters between them may belong to none."""
     begins, ends = _marks(text)
-    found: list[Span] = []
+    found: list[CharacterRange] = []
     begin, is_open, end, seen = 0, False, 0, 0
     for i, mark in enumerate(begins):
         is_last = i == len(begins) - 1
@@ -81,9 +81,9 @@ def sentence_spans(text: str) -> list[Span]:
             if end < begin:
                 continue
             if not is_open:
-                found[-1] = Span(begin, end)
+                found[-1] = CharacterRange(begin, end)
                 continue
-            found.append(Span(begin, end))
+            found.append(CharacterRange(begin, end))
             is_open = False
             if not (is_last or (not is_last_end and begins[i + 1].begin > ends[k + 1].end)):
                 break
@@ -94,11 +94,11 @@ class _SentenceMarks:
     """Marks of one kind. Of two that overlap the wider one counts, of equal ones the first."""
 
     def __init__(self) -> None:
-        self.marks: list[tuple[Span, bool]] = []
+        self.marks: list[tuple[CharacterRange, bool]] = []
         # (begin, end, position among the marks), as PyFastNER's tree of intervals holds them.
         self._taken: list[tuple[int, int, int]] = []
 
-    def add(self, mark: Span, counts: bool) -> None:
+    def add(self, mark: CharacterRange, counts: bool) -> None:
         begin, end = mark
         overlapping = [
             (b, e, position)
@@ -123,12 +123,12 @@ class _SentenceMarks:
             self._taken.append((begin, end, position))
 
 
-def _marks(text: str) -> tuple[list[Span], list[Span]]:
+def _marks(text: str) -> tuple[list[CharacterRange], list[CharacterRange]]:
     """Return the begins and ends of sentences, without the forbidden marks."""
     kept = {_BEGIN_MARK: _SentenceMarks(), _END_MARK: _SentenceMarks()}
     trie = _trie()
     for position in range(len(text)):
-        _match(trie, text, kept, Span(position, 0), position)
+        _match(trie, text, kept, CharacterRange(position, 0), position)
     begins, ends = (
         [mark for mark, counts in kept[kind].marks if counts] for kind in (_BEGIN_MARK, _END_MARK)
     )
@@ -139,7 +139,7 @@ def _match(
     node: _Node,
     text: str,
     kept: dict[str, _SentenceMarks],
-    mark: Span,
+    mark: CharacterRange,
     at: int,
     key: str = " ",
     is_class: bool = False,
@@ -154,7 +154,7 @@ def _match(
     """
 
     def on(
-        below: _Node, position: int, key: str, is_class: bool = False, mark: Span = mark
+        below: _Node, position: int, key: str, is_class: bool = False, mark: CharacterRange = mark
     ) -> None:
         _match(below, text, kept, mark, position, key, is_class)
 
@@ -170,9 +170,9 @@ def _match(
             on(below, at + 1, name, True)
     if key != "\\":
         if "(" in node:
-            on(node["("], at, "(", mark=Span(at, mark.end))
+            on(node["("], at, "(", mark=CharacterRange(at, mark.end))
         if ")" in node:
-            on(node[")"], at, ")", mark=Span(mark.begin, at))
+            on(node[")"], at, ")", mark=CharacterRange(mark.begin, at))
     if _ENDS_HERE in node:
         _keep(node, kept, mark, at)
     if this in node and this not in "()":
@@ -189,7 +189,12 @@ def _match(
 
 
 def _match_at_the_end(
-    node: _Node, text: str, kept: dict[str, _SentenceMarks], mark: Span, key: str, is_class: bool
+    node: _Node,
+    text: str,
+    kept: dict[str, _SentenceMarks],
+    mark: CharacterRange,
+    key: str,
+    is_class: bool,
 ) -> None:
     """Follow the patterns that can still match after the last character."""
     at = len(text)
@@ -200,17 +205,17 @@ def _match_at_the_end(
     elif ")" in node:
         below = node[")"]
         if _ENDS_HERE in below:
-            _keep(below, kept, Span(mark.begin, at), at)
+            _keep(below, kept, CharacterRange(mark.begin, at), at)
         elif "e" in below.get("\\", {}):
-            _match(below["\\"], text, kept, Span(mark.begin, at), at)
+            _match(below["\\"], text, kept, CharacterRange(mark.begin, at), at)
     elif "+" in node:
         _match(node["+"], text, kept, mark, at, key, is_class)
 
 
-def _keep(node: _Node, kept: dict[str, _SentenceMarks], mark: Span, at: int) -> None:
+def _keep(node: _Node, kept: dict[str, _SentenceMarks], mark: CharacterRange, at: int) -> None:
     begin, end = sorted((mark.begin, mark.end or at))
     for kind, counts in node.get(_ENDS_HERE, {}).items():
-        kept[kind].add(Span(begin, end), counts)
+        kept[kind].add(CharacterRange(begin, end), counts)
 
 
 @lru_cache(maxsize=1)
@@ -229,41 +234,43 @@ def _trie() -> _Node:
     return trie
 
 
-def _take_gap(found: list[Span], text: str, begin: int) -> None:
+def _take_gap(found: list[CharacterRange], text: str, begin: int) -> None:
     """Add the text before a sentence: as a sentence of its own, or as the end of the previous."""
     gap = _trimmed(text, found[-1].end if found else 0, begin)
     if gap is not None and gap.end - gap.begin > _SHORT:
         found.append(gap)
     elif gap is not None and found:
-        found[-1] = Span(found[-1].begin, gap.end)
+        found[-1] = CharacterRange(found[-1].begin, gap.end)
 
 
-def _with_both_ends(found: list[Span], text: str, ends: Sequence[Span]) -> list[Span]:
+def _with_both_ends(
+    found: list[CharacterRange], text: str, ends: Sequence[CharacterRange]
+) -> list[CharacterRange]:
     """Return the sentences, with the text before the first and after the last one."""
     if not found:
         whole = _trimmed(text, 0, len(text))
         return [whole] if whole is not None and whole.end - whole.begin > _SHORT else []
     before = _trimmed(text, 0, found[0].begin)
     if before is not None and ends and found[0].begin <= ends[0].begin:
-        found[0] = Span(before.begin, found[0].end)
+        found[0] = CharacterRange(before.begin, found[0].end)
     elif before is not None:
         found.insert(0, before)
     behind = _trimmed(text, found[-1].end, len(text))
     if behind is not None and behind.end - behind.begin > _SHORT:
         found.append(behind)
     elif behind is not None:
-        found[-1] = Span(found[-1].begin, behind.end)
+        found[-1] = CharacterRange(found[-1].begin, behind.end)
     return found
 
 
-def _trimmed(text: str, begin: int, end: int) -> Span | None:
+def _trimmed(text: str, begin: int, end: int) -> CharacterRange | None:
     """Return the span from the first non-blank character to the last that can end a sentence."""
     first = next((k for k in range(begin, end) if not text[k].isspace()), None)
     if first is None:
         return None
     for last in range(end - 1, first, -1):
         if text[last].isalnum() or text[last] in _LAST_OF_A_SENTENCE:
-            return Span(first, last + 1)
+            return CharacterRange(first, last + 1)
     return None
 
 
@@ -299,7 +306,7 @@ def sentences(text: str) -> list[str]:
     return [part for part in parts if len(part) >= _SHORTEST]
 
 
-def _first_tokens(tokens: list[_RushToken], spans: list[Span]) -> set[int]:
+def _first_tokens(tokens: list[_RushToken], spans: list[CharacterRange]) -> set[int]:
     """Return the positions of the tokens that begin a sentence, or a text between two of them."""
     found: set[int] = set()
     k = t = 0

@@ -21,7 +21,7 @@ from vlscore.core import atomic_write
 from vlscore.errors import InvalidIndex, InvalidSetting, MissingDependency
 from vlscore.retrieval.vector_search.corpus import Array, Corpus
 from vlscore.retrieval.vector_search.exact import Excluded, Hits, empty_hits, merge
-from vlscore.retrieval.vector_search.objectives import Objective
+from vlscore.retrieval.vector_search.objectives import SearchObjective
 
 FLAT = "Flat"
 
@@ -225,7 +225,7 @@ class ApproximateIndex:
         step = max(1, len(corpus) // _SAMPLE)
         self._sample = corpus.vectors[::step].astype(np.float64)
 
-    def search(self, objective: Objective, k: int, excluded: Excluded | None = None) -> Hits:
+    def search(self, objective: SearchObjective, k: int, excluded: Excluded | None = None) -> Hits:
         """Return the k candidates of lowest cost; arguments are those of `exact.search`."""
         excluded = excluded or {}
         hits = empty_hits(len(objective), k)
@@ -254,7 +254,7 @@ class ApproximateIndex:
         return found
 
 
-def line_points(objective: Objective, sample: Array) -> Array:
+def line_points(objective: SearchObjective, sample: Array) -> Array:
     """Return (q, 5, d) points of each query's line at quantiles of ⟨g, u⟩ over sampled rows g."""
     along = sample @ objective.directions.T
     positions = np.quantile(along, QUANTILES, axis=0).T

@@ -32,8 +32,8 @@ from vlscore.retrieval.vector_search.objectives import (
     Cosine,
     ImageCentredCosine,
     Line,
-    Objective,
     Point,
+    SearchObjective,
 )
 from vlscore.retrieval.vector_search.targets import OBJECTIVES
 
@@ -245,7 +245,7 @@ class Oracle:
             return self.approximate.search(objective, k, excluded)
         return self.shards.merge(search(self.corpus, objective, k, excluded))
 
-    def objective(self, images: Array | None, references: Array | None) -> Objective:
+    def objective(self, images: Array | None, references: Array | None) -> SearchObjective:
         """Return the objective that a search of these queries minimises."""
         given = {"image": images, "reference": references}
         vectors = []
@@ -303,7 +303,7 @@ class Oracle:
 
 def _objective(
     metric: str, vectors: Sequence[Array], norms: Norms, guard: str, image: float
-) -> Objective:
+) -> SearchObjective:
     if len(vectors) == 1:
         return Cosine(vectors[0], norms)
     images, references = vectors

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from vlscore.core import FULL_PRECISION
 from vlscore.retrieval.vector_search.corpus import Array, Corpus
-from vlscore.retrieval.vector_search.objectives import Objective
+from vlscore.retrieval.vector_search.objectives import SearchObjective
 
 _TILE = 32
 
@@ -116,7 +116,9 @@ class Hits:
     second_passes: int = 0
 
 
-def search(corpus: Corpus, objective: Objective, k: int, excluded: Excluded | None = None) -> Hits:
+def search(
+    corpus: Corpus, objective: SearchObjective, k: int, excluded: Excluded | None = None
+) -> Hits:
     """Find the k rows of lowest cost for each query; equal costs in the order of the corpus.
 
     Args:
@@ -156,7 +158,7 @@ def merge(hits: Hits, query: int, rows: Array, costs: Array) -> None:
 
 
 def _search_batch(
-    corpus: Corpus, objective: Objective, queries: Array, excluded: Excluded, hits: Hits
+    corpus: Corpus, objective: SearchObjective, queries: Array, excluded: Excluded, hits: Hits
 ) -> None:
     size = min(hits.rows.shape[1] + _SPARE, len(corpus))
     shortlist = Shortlist(len(queries), size, corpus.device)
@@ -170,7 +172,7 @@ def _search_batch(
 
 
 def _keys(
-    corpus: Corpus, objective: Objective, queries: Array, excluded: Excluded
+    corpus: Corpus, objective: SearchObjective, queries: Array, excluded: Excluded
 ) -> Iterator[tuple[slice, Tensor]]:
     """Yield each chunk's keys (q, n), inf for excluded rows; all chunks share one buffer.
 
@@ -198,7 +200,7 @@ def _keys(
 
 
 def _settle(
-    corpus: Corpus, objective: Objective, queries: Array, shortlist: Shortlist, hits: Hits
+    corpus: Corpus, objective: SearchObjective, queries: Array, shortlist: Shortlist, hits: Hits
 ) -> Array:
     """Compute costs of a shortlist; return the queries whose best row may be another one."""
     keys, rows = shortlist.sorted()
@@ -226,7 +228,7 @@ def _settle(
     return open_ones
 
 
-def _cost_blocks(corpus: Corpus, objective: Objective, queries: Array, rows: Array) -> Array:
+def _cost_blocks(corpus: Corpus, objective: SearchObjective, queries: Array, rows: Array) -> Array:
     """Compute exact costs (q, m) of local rows (q, m), a block for each query."""
     costs = np.empty(rows.shape)
     step = max(1, _COSTED_AT_ONCE // rows.shape[1])
@@ -237,7 +239,7 @@ def _cost_blocks(corpus: Corpus, objective: Objective, queries: Array, rows: Arr
     return costs
 
 
-def _cost(corpus: Corpus, objective: Objective, queries: Array, numbers: Array) -> Array:
+def _cost(corpus: Corpus, objective: SearchObjective, queries: Array, numbers: Array) -> Array:
     """Compute exact costs (m,) of rows by their number, each for its query (m,)."""
     costs = np.empty(len(numbers))
     for begin in range(0, len(numbers), _COSTED_AT_ONCE):
@@ -247,7 +249,7 @@ def _cost(corpus: Corpus, objective: Objective, queries: Array, numbers: Array) 
 
 
 def _cost_all_in_doubt(
-    corpus: Corpus, objective: Objective, queries: Array, excluded: Excluded, hits: Hits
+    corpus: Corpus, objective: SearchObjective, queries: Array, excluded: Excluded, hits: Hits
 ) -> None:
     for rows, keys in _keys(corpus, objective, queries, excluded):
         found = keys.double().cpu().numpy()
@@ -261,7 +263,7 @@ def _cost_all_in_doubt(
 
 
 def _first_rows(
-    corpus: Corpus, query: int, excluded: Excluded, hits: Hits, objective: Objective
+    corpus: Corpus, query: int, excluded: Excluded, hits: Hits, objective: SearchObjective
 ) -> None:
     """Return the first rows for a query under which all rows cost the same."""
     barred = set(excluded.get(query, ()))

@@ -36,8 +36,8 @@ _UNIT_ROUNDOFF = 2.0**-24
 _SMALLEST_NORM = 1e-15
 
 
-class Objective(ABC):
-    """Objective of q queries; the row of smallest cost is the best.
+class SearchObjective(ABC):
+    """Search objective of q queries; the row of smallest cost is the best.
 
     Attributes:
         weights: (c·q, d) float32; c products with the corpus per query.
@@ -70,7 +70,7 @@ class Objective(ABC):
         """
 
 
-class Line(Objective):
+class Line(SearchObjective):
     """Area of the triangle (image, row, reference): half the base times the distance to the line.
 
     Args:
@@ -156,7 +156,7 @@ class Line(Objective):
         return np.where(self.constant[query], 0.0, costs)
 
 
-class Point(Objective):
+class Point(SearchObjective):
     """Distance of a row from one point.
 
     Args: points: (q, d). norms: of the corpus.
@@ -183,7 +183,7 @@ class Point(Objective):
         return norm(rows - self.points[query])
 
 
-class Cosine(Objective):
+class Cosine(SearchObjective):
     """Minus the cosine of a row and the query's vector.
 
     Args: vectors: (q, d), references or images. norms: of the corpus.
@@ -212,7 +212,7 @@ class Cosine(Objective):
         return -cosines(rows, self.vectors[query])
 
 
-class ImageCentredCosine(Objective):
+class ImageCentredCosine(SearchObjective):
     """Minus the cosine of the angle at the image, between row and reference."""
 
     def __init__(self, images: Array, references: Array, norms: Norms) -> None:
