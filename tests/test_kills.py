@@ -59,6 +59,10 @@ class Scenario(NamedTuple):
 TEXT = ["IN/studies.jsonl", "-o", "OUT"]
 ONE = ["evaluate", *TEXT, "-m", "bleu-1"]
 BUILD = ["index", "build", "IN/studies.jsonl", "--out", "OUT"]
+TRAIN = [
+    "IN/phantom/studies.jsonl", "-e", "tests.training.toys:ToyEncoder", "--batch-size", "2",
+    "--validation-share", "0.3", "--workers", "0", "--device", "cpu", "--out", "OUT", "--epochs",
+]  # fmt: skip
 CARD = [
     "IN/phantom/studies.jsonl",
     "-e",
@@ -106,12 +110,8 @@ SCENARIOS = {
     "index build": Scenario("index build", BUILD[2:]),
     "index build --overwrite": Scenario("index build", [*BUILD[2:], "--overwrite"], (BUILD,)),
     "index add": Scenario("index add", ["IN/others.jsonl", "--index", "OUT"], (BUILD,)),
-    "train": Scenario(
-        "train",
-        ["IN/phantom/studies.jsonl", "-e", "tests.training.toys:ToyEncoder", "--batch-size", "2",
-         "--epochs", "1", "--validation-share", "0.3", "--workers", "0", "--device", "cpu",
-         "--out", "OUT"],
-    ),
+    "train": Scenario("train", [*TRAIN, "1"]),
+    "train, more epochs": Scenario("train", [*TRAIN, "2"], (["train", *TRAIN, "1"],)),
     "calibrate --write-card": Scenario(
         "calibrate", [*CARD, "--write-card"], (["copy", "IN/supervised", "OUT"],), is_locked=False,
         has_limit=False,

@@ -23,7 +23,7 @@ from vlscore.errors import InvalidSetting
 from vlscore.evaluation import Calibration
 from vlscore.training.augmentation import AUGMENTATIONS
 from vlscore.training.copies import ReportCopies, find_copies
-from vlscore.training.longer import check_not_longer
+from vlscore.training.longer import epochs_in_parts, is_longer, is_unfinished, note_on_parts
 from vlscore.training.loop import (
     WAYS,
     OnStep,
@@ -40,12 +40,14 @@ from vlscore.training.settings import TrainingSettings, config_of, labels_of, wr
 from vlscore.training.start import Start, own_copy
 from vlscore.training.state import (
     CONFIG,
+    PARTS_OF_RUN,
     RESULTS,
+    STATE,
     Journal,
     card_of_run,
     check_can_be_saved,
     facts_of,
-    forget,
+    keep_state,
     read_failures,
     save_result,
     write_failures,
@@ -96,6 +98,10 @@ class TrainingRun:
         shown = ", ".join(f"{name} {best[name]:.3f}" for name in ("mean recall", *SHOWN))
         return f"{first}\nbest of {facts['validation_pairs']} validation pairs: {shown}"
 
+    def note(self) -> str | None:
+        """Return a sentence that says that a run was continued; None for another."""
+        return note_on_parts(self.record.get(PARTS_OF_RUN, []))
+
 
 def train(
     preparation: Preparation,
@@ -119,6 +125,10 @@ def train(
     A call with the same arguments resumes a stopped run from its last stored state, and ends with
     the same weights as a run without a stop (on the same machine and with the same number of
     processes). After the end of a run such a call changes nothing.
+
+    A call with more epochs continues the finished run from its last state: weights, optimiser and
+    order of the pairs. The learning rate rises and falls again, over the new epochs. The result
+    records this, because it is not that of so many epochs from the beginning.
 
     Several processes that `torchrun` started share each batch; all must have access to the folders.
 
@@ -162,13 +172,16 @@ def train(
     )
     run.check()
     run.opened = run.start.opened(run.settings.seed)
-    if processes.leads and not overwrite:
-        check_not_longer(Path(out), run.key(), run.start.name)
+    extends: tuple[str, ...] = ()
+    if processes.leads and not overwrite and is_longer(Path(out), run.key(), run.start.name):
+        extends = ("settings",)
     with ExitStack() as stack:
         stack.enter_context(connected(processes, run.device))
         folder = None
         if processes.leads:
-            opened = ResumableFolder(out, run.key(), results=RESULTS, overwrite=overwrite)
+            opened = ResumableFolder(
+                out, run.key(), results=RESULTS, overwrite=overwrite, extends=extends
+            )
             folder = stack.enter_context(opened)
         has_ended = torch.tensor(folder is not None and folder.record is not None)
         has_ended = has_ended.to(run.device, torch.uint8)
@@ -289,8 +302,10 @@ class _TrainingJob:
         if folder is not None and training.journal is not None:
             journal = training.journal
             calibration = self._calibration(encoder, training.validation)
+            parts = epochs_in_parts(folder.previous, self.settings.epochs)
+            state = journal.note()
             facts = {
-                **facts_of(self.preparation, self.validation, self.settings, progress),
+                **facts_of(self.preparation, self.validation, self.settings, progress, parts),
                 "start": self._start,
                 "data_sha256": pairs.sha256,
                 "pairs": len(rows),
@@ -303,6 +318,7 @@ class _TrainingJob:
                 write_config(
                     place / CONFIG,
                     config_of(self.preparation, self.validation, self.start, self.settings),
+                    comment=note_on_parts(parts),
                 )
                 save_result(place, encoder, card_of_run(encoder, facts, calibration))
                 journal.write_logs(place)
@@ -312,19 +328,22 @@ class _TrainingJob:
                     device=str(self.device),
                     processes=self.processes.count,
                     seconds=round(time.monotonic() - self.began, 3),
-                    resumed_from=folder.resumed_from,
+                    resumed_from=journal.base + folder.resumed_from,
+                    **{STATE: state},
                 )
 
-            record = folder.finish(write, rows=progress.step)
-            forget(self.out)
+            record = folder.finish(write, rows=progress.step - journal.base)
+            keep_state(self.out, state["files"])
         self.processes.wait()
         return self._result(record, folder, pairs)
 
     def ended(self, folder: ResumableFolder | None) -> TrainingRun:
         """Return the result in the folder of a run that had ended."""
         failed: list[tuple[int, str, str]] = []
-        if folder is not None:
-            forget(self.out)
+        if folder is not None and folder.record is not None:
+            # A stopped run with more epochs needs its states.
+            if not is_unfinished(self.out):
+                keep_state(self.out, folder.record.get(STATE, {}).get("files", ()))
             failed = read_failures(self.out)
         record = folder.record if folder is not None and folder.record is not None else {}
         return TrainingRun(self.out, record, unchanged=True, failed=tuple(failed))
@@ -332,7 +351,7 @@ class _TrainingJob:
     def _result(
         self, record: dict[str, Any], folder: ResumableFolder | None, pairs: Pairs
     ) -> TrainingRun:
-        resumed = folder.resumed_from if folder is not None else 0
+        resumed = int(record.get("resumed_from", 0))
         return TrainingRun(self.out, record, resumed_from=resumed, failed=tuple(pairs.failed))
 
     def _data(self) -> tuple[Pairs, Rows, Pairs, Rows]:
