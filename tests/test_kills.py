@@ -1,13 +1,16 @@
 """Every command that writes a folder, killed at its writes: the same command ends the same way.
 
-By default each command is killed at its last twelve writes, where results take their places, and
-at some before; VLSCORE_EVERY_KILL=1 kills it at all of them. The command is then repeated, and the
-folder must hold the same bytes as without a kill, and nothing else. `SCENARIOS` lists the
-commands, and a test fails where one is missing.
+Each command runs once, and what lies in its folder before each write, and in the middle of one, is
+stored: what a kill there would leave (one real kill a command checks this). From each of these
+states the command is repeated, and the folder must hold the same bytes as without a kill, and
+nothing else. By default these are the last states, where results take their places, and some
+before; VLSCORE_EVERY_KILL=1 takes all of them. `SCENARIOS` lists the commands, and a test fails
+where one is missing.
 """
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -56,6 +59,10 @@ class Scenario(NamedTuple):
 TEXT = ["IN/studies.jsonl", "-o", "OUT"]
 ONE = ["evaluate", *TEXT, "-m", "bleu-1"]
 BUILD = ["index", "build", "IN/studies.jsonl", "--out", "OUT"]
+TRAIN = [
+    "IN/phantom/studies.jsonl", "-e", "tests.training.toys:ToyEncoder", "--batch-size", "2",
+    "--validation-share", "0.3", "--workers", "0", "--device", "cpu", "--out", "OUT", "--epochs",
+]  # fmt: skip
 CARD = [
     "IN/phantom/studies.jsonl",
     "-e",
@@ -103,11 +110,8 @@ SCENARIOS = {
     "index build": Scenario("index build", BUILD[2:]),
     "index build --overwrite": Scenario("index build", [*BUILD[2:], "--overwrite"], (BUILD,)),
     "index add": Scenario("index add", ["IN/others.jsonl", "--index", "OUT"], (BUILD,)),
-    "train": Scenario(
-        "train",
-        ["IN/phantom/studies.jsonl", "--batch-size", "2", "--epochs", "1", "--validation-share",
-         "0.3", "--workers", "0", "--device", "cpu", "--out", "OUT"],
-    ),
+    "train": Scenario("train", [*TRAIN, "1"]),
+    "train, more epochs": Scenario("train", [*TRAIN, "2"], (["train", *TRAIN, "1"],)),
     "calibrate --write-card": Scenario(
         "calibrate", [*CARD, "--write-card"], (["copy", "IN/supervised", "OUT"],), is_locked=False,
         has_limit=False,
@@ -158,18 +162,26 @@ class Server:
         assert self._process.stdout.readline() == "ready\n"
         self._folder = folder
 
-    def run(self, argv: list[str], *, kill_at: int = 0, limit: int = 0) -> dict[str, Any]:
-        """Run a command: {"status", "writes", "error"}."""
+    def run(
+        self,
+        argv: list[str],
+        *,
+        kill_at: int = 0,
+        limit: int = 0,
+        states: Path | None = None,
+    ) -> dict[str, Any]:
+        """Run a command: {"status", "writes", "error", "states", "direct"}."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         if argv[0] == "copy":
             shutil.copytree(*self._placed(argv[1:]), dirs_exist_ok=True)
-            return {"status": 0, "writes": 0, "error": ""}
+            return {"status": 0}
         job = {
             "argv": self._placed(argv),
             "folder": str(self._folder / "out"),
             "kill_at": kill_at,
             "limit": limit,
+            "states": "" if states is None else str(states),
         }
         self._process.stdin.write(json.dumps(job) + "\n")
         self._process.stdin.flush()
@@ -295,44 +307,54 @@ def _content(folder: Path) -> dict[str, Any]:
     return found
 
 
+def _named(content: dict[str, Any]) -> dict[str, Any]:
+    """The same without the part of temporary names that chance chooses."""
+    return {re.sub(r"\.\w{8}\.tmp$", ".tmp", name): data for name, data in content.items()}
+
+
 def _argv(scenario: Scenario) -> list[str]:
     return [*scenario.command.split(), *scenario.argv]
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_killed_anywhere_and_repeated_it_ends_the_same(
-    name: str, place: Path, server: Server, begin: Callable[[Scenario], None]
+    name: str,
+    place: Path,
+    server: Server,
+    begin: Callable[[Scenario], None],
+    tmp_path: Path,
 ) -> None:
     scenario, out = SCENARIOS[name], place / "out"
     argv = _argv(scenario)
     begin(scenario)
-    whole = server.run(argv)
+    whole = server.run(argv, states=tmp_path)
     assert whole["status"] == 0, whole
-    expected, writes = _content(out), whole["writes"]
-    assert writes >= LAST or name == "weights convert" or not scenario.is_locked, writes
-    points = list(range(max(1, writes - LAST + 1), writes + 1))
-    earlier = range(1, points[0])
-    if os.environ.get("VLSCORE_EVERY_KILL"):
-        points = [*earlier, *points]
-    else:
-        points = [*{earlier[k * len(earlier) // BEFORE] for k in range(BEFORE) if earlier}, *points]
+    # A file that is written under its last name is half there for a while.
+    assert not whole["direct"], whole["direct"]
+    expected, states = _content(out), whole["states"]
+    assert len(states) >= LAST or name == "weights convert" or not scenario.is_locked, states
+    begin(scenario)
+    at_end = next(each for each in reversed(states) if each.isdecimal())
+    assert server.run(argv, kill_at=int(at_end))["status"] == kill_server.KILLED
+    assert _named(_content(out)) == _named(_content(tmp_path / at_end))
+    if not os.environ.get("VLSCORE_EVERY_KILL"):
+        earlier = states[:-LAST]
+        chosen = {earlier[k * len(earlier) // BEFORE] for k in range(BEFORE) if earlier}
+        states = [*chosen, *states[-LAST:]]
     wrong = []
-    for point in points:
-        begin(scenario)
-        killed = server.run(argv, kill_at=point)
-        if killed["status"] != kill_server.KILLED:
-            wrong.append((point, "was not killed", killed))
-            continue
+    for state in states:
+        shutil.rmtree(out)
+        shutil.copytree(tmp_path / state, out)
         again = server.run(argv)
         found = _content(out)
         if again["status"] != 0:
-            wrong.append((point, "again", again))
+            wrong.append((state, "again", again))
         elif found != expected:
             differing = {
                 each for each in {**found, **expected} if found.get(each) != expected.get(each)
             }
-            wrong.append((point, "differs", sorted(differing)))
-    assert not wrong, f"{name}, of {writes} writes: {wrong}"
+            wrong.append((state, "differs", sorted(differing)))
+    assert not wrong, f"{name}, of {whole['writes']} writes: {wrong}"
 
 
 @pytest.mark.parametrize("name", [name for name, each in SCENARIOS.items() if each.has_limit])

@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -21,28 +20,28 @@ COMMANDS = [
     ("encoders", "--help"),
     ("weights", "verify", "--help"),
 ]
-# Half a second on a quiet machine; a machine that runs other tests may take five times as long.
+# Of the processor, which other work on the machine hardly changes: half a second here.
 SECONDS = 2.5
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_it_answers_at_once_without_torch(command):
     program = (
-        "import sys\n"
+        "import sys, time\n"
         "from vlscore.cli import app\n"
         "try:\n"
         "    app(standalone_mode=False)\n"
         "except SystemExit:\n"
         "    pass\n"
         "heavy = {'torch', 'transformers', 'open_clip', 'timm', 'pyarrow', 'cv2'}\n"
-        "print(sorted(heavy & set(sys.modules)), file=sys.stderr)\n"
+        "print(sorted(heavy & set(sys.modules)), time.process_time(), file=sys.stderr)\n"
     )
-    start = time.monotonic()
     done = subprocess.run(
         [sys.executable, "-c", program, *command], capture_output=True, text=True, check=True
     )
-    assert time.monotonic() - start < SECONDS
-    assert done.stderr.strip() == "[]"
+    loaded, seconds = done.stderr.rsplit(maxsplit=1)
+    assert loaded == "[]"
+    assert float(seconds) < SECONDS
     assert done.stdout.strip()
 
 

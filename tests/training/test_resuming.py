@@ -1,21 +1,29 @@
 """A run that was stopped ends with the same bytes as one that was not."""
 
+import csv
+import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from safetensors.torch import load_file
 
 from tests.conftest import REPOSITORY
 from tests.training.conftest import opened
 from tests.training.toys import ToyEncoder
 from vlscore.core import file_digest
 from vlscore.errors import ChecksumMismatch, InvalidSetting
+from vlscore.training import TrainingSettings
 
 # What the same data, settings and machine always give; run.json has times.
 FILES = ("model.safetensors", "log.csv", "validation.csv", "failures.csv", "training.toml")
+
+
+SHUFFLED = {"augmentation": "light", "sentences": "shuffled"}
 
 
 class Stopped(Exception):
@@ -24,6 +32,10 @@ class Stopped(Exception):
 
 def _digests(folder: Path) -> dict[str, str]:
     return {name: file_digest(folder / name) for name in FILES}
+
+
+def _files(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
 def _toy() -> ToyEncoder:
@@ -54,7 +66,7 @@ def test_a_stop_after_any_step_changes_nothing(run_toy, tmp_path, expected, keep
             run_toy(out, encoder=_toy(), on_step=stop, **options)
     result = run_toy(out, encoder=_toy(), **options)
     assert _digests(out) == expected
-    assert not (out / ".state").exists()
+    assert [path.name for path in (out / ".state").glob("step-*")] == ["step-00000012.safetensors"]
     assert not (out / ".parts").exists()
     if keep_seconds:
         # Nothing had been kept, so every call began anew.
@@ -135,17 +147,96 @@ def test_other_settings_are_refused_and_can_replace(run_toy, tmp_path):
     assert not run_toy(tmp_path / "out", seed=1, overwrite=True).unchanged
 
 
-def test_more_epochs_than_a_finished_run_had_say_how_to_train_on(run_toy, tmp_path):
-    done = run_toy(tmp_path / "out")
-    had = done.facts["key"]["settings"]["epochs"]
-    with pytest.raises(InvalidSetting) as refused:
-        run_toy(tmp_path / "out", epochs=had + 2)
-    told = str(refused.value)
-    assert f"was trained for {had} epochs, at whose end the learning rate had fallen to 0" in told
-    assert f"--weights {tmp_path / 'out'} --epochs 2 --out ANOTHER-FOLDER" in told
-    # Another difference beside it is another run.
+@pytest.fixture(scope="module")
+def continued(run_toy, tmp_path_factory):
+    """A run of two epochs (six steps), continued for two more, and its folder after the first."""
+    out = tmp_path_factory.mktemp("long")
+    run_toy(out, encoder=_toy(), epochs=2, **SHUFFLED)
+    first = shutil.copytree(out, tmp_path_factory.mktemp("first") / "out")
+    steps = []
+    run = run_toy(out, encoder=_toy(), on_step=lambda s: steps.append(s.step), **SHUFFLED)
+    return first, run, steps
+
+
+def _column(folder: Path, name: str, log: str = "log.csv") -> list[str]:
+    with (folder / log).open(newline="") as stream:
+        return [row[name] for row in csv.DictReader(stream)]
+
+
+def test_more_epochs_continue_a_finished_run(continued, expected):
+    first, run, steps = continued
+    assert steps == [7, 8, 9, 10, 11, 12]
+    assert (run.resumed_from, run.facts["epochs_in_parts"]) == (6, [2, 2])
+    # Logs, pairs and optimiser go on; what was logged before is there unchanged.
+    assert _column(run.folder, "step") == [str(step) for step in range(1, 13)]
+    assert _column(run.folder, "loss")[:6] == _column(first, "loss")
+    assert _column(run.folder, "step", "validation.csv") == ["3", "6", "9", "12"]
+    # The rate of two epochs, twice.
+    settings = TrainingSettings(learning_rate=0.05, epochs=2)
+    rates = [settings.rate_at(step, 6) for step in range(6)]
+    assert [float(rate) for rate in _column(run.folder, "learning_rate")] == [*rates, *rates]
+    assert _digests(run.folder) != expected
+    # AdamW counts its own steps.
+    state = load_file(run.folder / ".state" / "step-00000012.safetensors")
+    assert float(state["optimizer.0.step"]) == 12
+
+
+def test_a_continued_run_says_that_it_is_not_one_from_the_beginning(continued, run_toy, tmp_path):
+    _, run, _ = continued
+    assert "trained for 2 + 2 epochs: each part has its own" in run.notes[-1]
+    assert (run.folder / "training.toml").read_text().startswith("# trained for 2 + 2 epochs")
+    card = json.loads((run.folder / "card.json").read_text())
+    assert card["training"]["epochs_in_parts"] == [2, 2]
+    again = run_toy(run.folder, encoder=_toy(), **SHUFFLED)
+    assert again.unchanged
+    out = shutil.copytree(run.folder, tmp_path / "out")
+    longer = run_toy(out, encoder=_toy(), epochs=5, **SHUFFLED)
+    assert longer.facts["epochs_in_parts"] == [2, 2, 1]
+    assert run_toy(out, encoder=_toy(), overwrite=True, **SHUFFLED).notes == ()
+
+
+@pytest.mark.parametrize("keep_seconds", [0.0, 600.0])
+def test_a_stop_of_a_continued_run_changes_nothing(
+    continued, run_toy, tmp_path, expected, keep_seconds
+):
+    first, _, _ = continued
+    out = shutil.copytree(first, tmp_path / "out")
+    before = _digests(out)
+    for last in (7, 8, 10, 12):
+
+        def stop(shown, last=last):
+            if shown.step == last:
+                raise Stopped
+
+        with pytest.raises(Stopped):
+            run_toy(out, encoder=_toy(), on_step=stop, keep_seconds=keep_seconds, **SHUFFLED)
+        # Until the end, the folder holds the first run, which may be asked for.
+        assert _digests(out) == before
+        assert run_toy(out, encoder=_toy(), epochs=2, **SHUFFLED).unchanged
+    run_toy(out, encoder=_toy(), **SHUFFLED)
+    undisturbed = shutil.copytree(first, tmp_path / "undisturbed")
+    run_toy(undisturbed, encoder=_toy(), **SHUFFLED)
+    assert _digests(out) == _digests(undisturbed)
+    assert _files(out / ".state") == _files(undisturbed / ".state")
+    assert not (out / ".parts").exists()
+
+
+def test_what_cannot_be_continued_says_how_to_train_on(continued, run_toy, tmp_path):
+    first, _, _ = continued
+    out = shutil.copytree(first, tmp_path / "out")
+    # Another difference is another run.
     with pytest.raises(InvalidSetting, match=r"settings epochs: .*; settings seed: 0 there, 1 now"):
-        run_toy(tmp_path / "out", epochs=had + 2, seed=1)
+        run_toy(out, encoder=_toy(), seed=1, **SHUFFLED)
+    shutil.rmtree(out / ".state")
+    assert run_toy(out, encoder=_toy(), epochs=2, **SHUFFLED).unchanged
+    with pytest.raises(InvalidSetting, match=f"--weights {out} --epochs 2 --out ANOTHER-FOLDER"):
+        run_toy(out, encoder=_toy(), **SHUFFLED)
+    early = tmp_path / "early"
+    options = {"learning_rate": 1e-9, "patience": 1}
+    ended = run_toy(early, encoder=_toy(), epochs=8, **options)
+    assert ended.facts["steps"] < 24
+    with pytest.raises(InvalidSetting, match="training ended early, after 1 validations"):
+        run_toy(early, encoder=_toy(), epochs=9, **options)
 
 
 def test_a_damaged_state_is_refused(run_toy, tmp_path):
@@ -166,8 +257,6 @@ def test_a_damaged_state_is_refused(run_toy, tmp_path):
 
 def test_a_state_on_other_images_is_refused(run_toy, table, tmp_path):
     """The table is the same, and an image was replaced: the pairs were prepared anew elsewhere."""
-    import shutil
-
     import cv2
     import numpy as np
 

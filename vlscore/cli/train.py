@@ -424,7 +424,7 @@ def _settings(
 
 def _print(result: "TrainingRun", out: Path, notes: Iterable[str], printing: PrintOptions) -> None:
     """Print what was trained, and the rows that gave no pair."""
-    for note in notes:
+    for note in (*notes, *result.notes):
         echo(f"note: {note}", err=True)
     if result.unchanged:
         echo(f"{out} holds this encoder already; nothing was trained", err=True)

@@ -8,9 +8,12 @@ and halves the batches if memory is short.
 Compiling takes a minute or more for each tower in every process, and changes the last digits. Its
 gain depends on the machine: see docs/scaling.md.
 
+`one_thread_if_small` computes small calls with one thread, which a busy machine hardly slows down.
+
 `Work` counts how much was computed, and how much was in the cache.
 """
 
+import contextlib
 import logging
 import os
 import threading
@@ -39,6 +42,11 @@ _TOKENS_PER_IMAGE = 64
 # share of a full one: on a processor that reads them at 10 GB/s, and on a large GPU.
 _SHARE_OF_A_BATCH = 1 / 32
 _SHARE_ON_A_GPU = 1 / 8
+
+# A network of at most so many parameters computes so many images or reports of a training loop's
+# batch in a tenth of a second with one thread.
+_SMALL_NETWORK = 10_000_000
+_FEW_ITEMS = 64
 
 Item = TypeVar("Item")
 Batch = TypeVar("Batch", Tensor, Tokens)
@@ -115,6 +123,61 @@ def _cheapest_stops(lengths: NDArray[np.int64], most: int, besides: int) -> NDAr
         best = int(np.argmin(total))
         stops[start], cost[start] = start + 1 + best, total[best] + besides
     return stops
+
+
+class _ThreadsBefore:
+    """Number of threads of PyTorch before the first of several Python threads set it to 1."""
+
+    def __init__(self) -> None:
+        self._lock, self._users, self._first = threading.Lock(), 0, 1
+
+    def enter(self) -> int:
+        """Set one thread; return the number that `leave` restores."""
+        with self._lock:
+            before = torch.get_num_threads()
+            if not self._users:
+                self._first = before
+            elif before == 1:
+                # A thread that is new to PyTorch begins with what another one has set.
+                before = self._first
+            self._users += 1
+            torch.set_num_threads(1)
+            return before
+
+    def leave(self, before: int) -> None:
+        with self._lock:
+            self._users -= 1
+            torch.set_num_threads(before)
+
+
+_threads_before = _ThreadsBefore()
+
+
+@contextlib.contextmanager
+def one_thread_if_small(encoder: JointEncoder, items: int) -> Iterator[None]:
+    """Let PyTorch use one thread inside the block if its work is small, and then as many as before.
+
+    On a busy machine, threads that wait for each other make a small call many times slower. The
+    choice depends on the network and the number of items alone, because embeddings depend on the
+    number of threads in their last digits: the load of the machine must not change a score.
+
+    Args: items: images or reports of the whole call, those from a cache included, so that a call
+        that is repeated after a stop chooses the same.
+    """
+    if not (
+        items <= _FEW_ITEMS
+        and encoder.device.type == "cpu"
+        and "OMP_NUM_THREADS" not in os.environ
+        and torch.backends.openmp.is_available()
+        and sum(each.numel() for each in encoder.parameters()) <= _SMALL_NETWORK
+    ):
+        yield
+        return
+    before = _threads_before.enter()
+    try:
+        yield
+    finally:
+        _threads_before.leave(before)
 
 
 def stacked(items: Sequence[Tensor], device: torch.device) -> Tensor:

@@ -17,6 +17,7 @@ from vlscore.embedding.batches import (
     can_compile,
     default_batch_size,
     in_batches,
+    one_thread_if_small,
     stacked,
 )
 from vlscore.embedding.cached import (
@@ -205,11 +206,12 @@ class EmbeddingEngine:
         outcome: dict[str, _Outcome] = {}
         # Memory holds the tokens of one window. Windows are cut before any look-up, so that they
         # do not depend on the items that are known already.
-        for start in range(0, len(distinct), _REPORTS_AT_ONCE):
-            window = distinct[start : start + _REPORTS_AT_ONCE]
-            known = self._remembered.known(window)
-            outcome |= known
-            outcome |= self._embed_missing([text for text in window if text not in known])
+        with one_thread_if_small(self.encoder, len(distinct)):
+            for start in range(0, len(distinct), _REPORTS_AT_ONCE):
+                window = distinct[start : start + _REPORTS_AT_ONCE]
+                known = self._remembered.known(window)
+                outcome |= known
+                outcome |= self._embed_missing([text for text in window if text not in known])
         return self._assemble([outcome[text] for text in reports])
 
     def embed_images(
@@ -236,7 +238,7 @@ class EmbeddingEngine:
                 key = item.content.digest if item.content is not None else position
                 missing.setdefault(key, []).append(position)
         ready = self._ready(pending, missing, vectors, failures, lateral=lateral)
-        with unchanging_weights():
+        with unchanging_weights(), one_thread_if_small(self.encoder, len(pending)):
             for group in in_batches(ready, lambda: self._forward.images):
                 owners = [positions for positions, _ in group]
                 found = self._forward(

@@ -268,6 +268,8 @@ class Training:
     def run(self) -> Progress:
         """Train to the end, from the stored state if there is one; the encoder is then the result.
 
+        The steps after those of a finished run have a schedule of the learning rate of their own.
+
         Raises: TrainingDiverged if a loss or a gradient is not finite; KeyboardInterrupt if the
             run was stopped.
         """
@@ -290,11 +292,15 @@ class Training:
 
     def _resumed(self) -> Progress:
         progress = self.journal.progress() if self.journal is not None else Progress()
-        step = torch.tensor(progress.step, device=self.encoder.device)
-        self.processes.copy_from_first([step])
-        if int(step):
-            progress, tensors = read_state(self.out, int(step))
+        base = self.journal.base if self.journal is not None else 0
+        steps = torch.tensor([progress.step, base], device=self.encoder.device)
+        self.processes.copy_from_first([steps])
+        step, self._base = map(int, steps)
+        if step:
+            progress, tensors = read_state(self.out, step)
             self._trained.restore(tensors)
+            if step == self._base:
+                progress = replace(progress, ended=False)
         else:
             self.processes.copy_from_first(self.encoder.state_dict().values())
             self.processes.copy_from_first(self.objective.state_dict().values())
@@ -321,7 +327,7 @@ class Training:
         validated = None
         for batch in self.source.training(progress.step, self.steps):
             number = progress.step
-            rate = self.settings.rate_at(number, self.steps)
+            rate = self.settings.rate_at(number - self._base, self.steps - self._base)
             self._optimizer.zero_grad(set_to_none=True)
             ids = [self.source.pairs.ids[row] for row in batch.rows]
             parts = step(batch, number, ids)

@@ -27,7 +27,7 @@ from vlscore.evaluation import Calibration
 from vlscore.stats import Failure, Run
 from vlscore.training.augmentation import AUGMENTATIONS
 from vlscore.training.copies import ReportCopies, find_copies
-from vlscore.training.longer import check_not_longer
+from vlscore.training.longer import epochs_in_parts, is_longer, is_unfinished, note_on_parts
 from vlscore.training.loop import (
     WAYS,
     OnStep,
@@ -45,12 +45,14 @@ from vlscore.training.start import Start, own_copy
 from vlscore.training.state import (
     CONFIG,
     LOG,
+    PARTS_OF_RUN,
     RESULTS,
+    STATE,
     Journal,
     card_of_run,
     check_can_be_saved,
     facts_of,
-    forget,
+    keep_state,
     save_result,
     write_failures,
 )
@@ -107,6 +109,12 @@ class TrainingRun(Run):
         shown = ", ".join(f"{name} {best[name]:.3f}" for name in ("mean recall", *SHOWN))
         return f"{first}\nbest of {facts['validation_pairs']} validation pairs: {shown}"
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a user should know besides, one sentence each: that a run was continued."""
+        continued = note_on_parts(self.facts.get(PARTS_OF_RUN, []))
+        return super().notes if continued is None else (*super().notes, continued)
+
 
 def train(
     preparation: Preparation,
@@ -130,6 +138,10 @@ def train(
     A call with the same arguments resumes a stopped run from its last stored state, and ends with
     the same weights as a run without a stop (on the same machine and with the same number of
     processes). After the end of a run such a call changes nothing.
+
+    A call with more epochs continues the finished run from its last state: weights, optimiser and
+    order of the pairs. The learning rate rises and falls again, over the new epochs. The result
+    records this, because it is not that of so many epochs from the beginning.
 
     Several processes that `torchrun` started share each batch; all must have access to the folders.
 
@@ -173,13 +185,16 @@ def train(
     )
     run.check()
     run.opened = run.start.opened(run.settings.seed)
-    if processes.leads and not overwrite:
-        check_not_longer(Path(out), run.key(), run.start.name)
+    extends: tuple[str, ...] = ()
+    if processes.leads and not overwrite and is_longer(Path(out), run.key(), run.start.name):
+        extends = ("settings",)
     with ExitStack() as stack:
         stack.enter_context(connected(processes, run.device))
         folder = None
         if processes.leads:
-            opened = ResumableFolder(out, run.key(), results=RESULTS, overwrite=overwrite)
+            opened = ResumableFolder(
+                out, run.key(), results=RESULTS, overwrite=overwrite, extends=extends
+            )
             folder = stack.enter_context(opened)
         has_ended = torch.tensor(folder is not None and folder.record is not None)
         has_ended = has_ended.to(run.device, torch.uint8)
@@ -300,8 +315,10 @@ class _TrainingJob:
         if folder is not None and training.journal is not None:
             journal = training.journal
             calibration = self._calibration(encoder, training.validation)
+            parts = epochs_in_parts(folder.previous, self.settings.epochs)
+            state = journal.note()
             facts = {
-                **facts_of(self.preparation, self.validation, self.settings, progress),
+                **facts_of(self.preparation, self.validation, self.settings, progress, parts),
                 "start": self._start,
                 "data_sha256": pairs.sha256,
                 "pairs": len(rows),
@@ -314,6 +331,7 @@ class _TrainingJob:
                 write_config(
                     place / CONFIG,
                     config_of(self.preparation, self.validation, self.start, self.settings),
+                    comment=note_on_parts(parts),
                 )
                 save_result(place, encoder, card_of_run(encoder, facts, calibration))
                 journal.write_logs(place)
@@ -323,21 +341,24 @@ class _TrainingJob:
                     device=str(self.device),
                     processes=self.processes.count,
                     seconds=round(time.monotonic() - self.began, 3),
-                    resumed_from=folder.resumed_from,
+                    resumed_from=journal.base + folder.resumed_from,
+                    **{STATE: state},
                 )
 
-            record = folder.finish(write, rows=progress.step)
-            forget(self.out)
+            record = folder.finish(write, rows=progress.step - journal.base)
+            keep_state(self.out, state["files"])
         self.processes.wait()
         if folder is None:
             return TrainingRun(self.out, {}, {})
-        return TrainingRun.of(folder, record=record)
+        return TrainingRun.of(folder, record=record, resumed_from=int(record["resumed_from"]))
 
     def ended(self, folder: ResumableFolder | None) -> TrainingRun:
         """Return the result in the folder of a run that had ended."""
-        if folder is None:
+        if folder is None or folder.record is None:
             return TrainingRun(self.out, {}, {}, unchanged=True)
-        forget(self.out)
+        # A stopped run with more epochs needs its states.
+        if not is_unfinished(self.out):
+            keep_state(self.out, folder.record.get(STATE, {}).get("files", ()))
         return TrainingRun.of(folder, unchanged=True, resumed_from=0)
 
     def _data(self) -> tuple[Pairs, Rows, Pairs, Rows]:

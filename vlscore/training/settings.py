@@ -195,12 +195,14 @@ def check_names(path: Path, values: Mapping[str, Any]) -> None:
         path_from_file(str(values[name]), path)
 
 
-def write_config(path: Path, values: Mapping[str, Any]) -> None:
+def write_config(path: Path, values: Mapping[str, Any], *, comment: str | None = None) -> None:
     """Write settings in the form that `read_config` reads; leave out those that are None.
 
+    Args: comment: text for the head of the file.
     Raises: OutputFailed.
     """
     with atomic_write(path) as stream:
+        stream.writelines(f"# {line}\n" for line in (comment or "").splitlines())
         stream.writelines(
             f"{name} = {_written(value)}\n" for name, value in values.items() if value is not None
         )

@@ -3,7 +3,8 @@
 The weights, the optimiser's state and the progress are in `.state/` of the output folder, as
 safetensors, which cannot run code. A kill costs only the minutes since the last state, and does not
 change the result. Each time a state is written, the log of the steps since the last one is appended
-as a chunk of the run, with the name and digest of the state file.
+as a chunk of the run, with the name and digest of the state file. The last state remains after the
+end, so that the run can be continued for more epochs.
 
 `save_result` writes the folder of the result, which `load_encoder` reads, with its card.
 """
@@ -12,7 +13,7 @@ import csv
 import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,10 @@ from vlscore.training.settings import TrainingSettings
 from vlscore.training.training_pairs import FAILURES, Pairs, Preparation
 
 FOLDER = ".state"
+# Entry of run.json about the last state: its progress, and the names and digests of its files.
+STATE = "state"
+# Entry about the epochs of each part of a run that was continued after its end.
+PARTS_OF_RUN = "epochs_in_parts"
 LOG, VALIDATIONS = LOGS = ("log", "validation")
 
 
@@ -107,8 +112,23 @@ class Journal:
         self._run, self._data, self._anew = run, data, anew
         self._folder = run.out / FOLDER
         self._lines: dict[str, list[str]] = {name: [] for name in LOGS}
-        if not run.rows:
-            forget(run.out)
+        self._earlier: dict[str, Any] = {}
+        if run.previous is not None:
+            self._earlier = run.previous.record[STATE]
+        elif not run.rows:
+            keep_state(run.out, ())
+
+    @property
+    def base(self) -> int:
+        """Return the number of steps of the finished run that this one continues; 0 without one."""
+        return int(self._earlier["progress"]["step"]) if self._earlier else 0
+
+    def note(self) -> dict[str, Any]:
+        """Return the progress of the last state, and names and digests of its files."""
+        note = self._earlier
+        for chunk in self._run.chunks():
+            note = chunk.note
+        return note
 
     def progress(self) -> Progress:
         """Read the progress of the run.
@@ -121,13 +141,11 @@ class Journal:
             if not self._anew:
                 raise
             self._run.begin_anew()
-            forget(self._run.out)
+            keep_state(self._run.out, ())
             return Progress()
 
     def _progress(self) -> Progress:
-        note: dict[str, Any] = {}
-        for chunk in self._run.chunks():
-            note = chunk.note
+        note = self.note()
         if not note:
             return Progress()
         if note["data"] != self._data:
@@ -160,13 +178,12 @@ class Journal:
             names.append(best_file(progress))
         digests = {name: file_digest(self._folder / name) for name in names}
         note = {"progress": asdict(progress), "files": digests, "data": self._data}
-        with self._run.append(progress.step - self._run.rows, note) as place:
+        with self._run.append(progress.step - self.base - self._run.rows, note) as place:
             for name, lines in self._lines.items():
                 (place / f"{name}.jsonl").write_text("".join(lines), encoding="utf-8")
         self._lines = {name: [] for name in LOGS}
-        for path in self._folder.iterdir():
-            if path.name not in names:
-                path.unlink()
+        # The state of the finished run that this one continues remains until this one ends.
+        keep_state(self._run.out, [*names, *self._earlier.get("files", ())])
 
     def write_logs(self, place: Path) -> None:
         """Write every log with rows as a table, including the rows of stopped calls."""
@@ -179,6 +196,10 @@ class Journal:
                     table.writerows(rows)
 
     def _rows(self, name: str) -> Iterator[dict[str, Any]]:
+        previous = self._run.previous
+        if previous is not None and f"{name}.csv" in previous.digests:
+            with previous.file(f"{name}.csv").open(encoding="utf-8", newline="") as stream:
+                yield from csv.DictReader(stream)
         for chunk in self._run.chunks():
             with (chunk.path / f"{name}.jsonl").open(encoding="utf-8") as stream:
                 yield from map(json.loads, stream)
@@ -221,10 +242,16 @@ def read_best(out: Path, progress: Progress) -> dict[str, Tensor]:
     return load_file(out / FOLDER / best_file(progress))
 
 
-def forget(out: Path) -> None:
-    """Remove the state of a run that has ended, or is discarded."""
+def keep_state(out: Path, names: Collection[str]) -> None:
+    """Remove all stored states except some files."""
+    folder = out / FOLDER
     with writing(out):
-        shutil.rmtree(out / FOLDER, ignore_errors=True)
+        if not names:
+            shutil.rmtree(folder, ignore_errors=True)
+        elif folder.is_dir():
+            for path in folder.iterdir():
+                if path.name not in names:
+                    path.unlink()
 
 
 def state_file(progress: Progress) -> str:
@@ -274,6 +301,7 @@ def facts_of(
     validation: Preparation | None,
     settings: TrainingSettings,
     progress: Progress,
+    parts: Sequence[int],
 ) -> dict[str, Any]:
     """Return the facts of a training run, for the encoder's card and run.json."""
     return {
@@ -284,6 +312,7 @@ def facts_of(
         "table_sha256": preparation.table.sha256,
         "validation_table": None if validation is None else str(validation.table.path.resolve()),
         "steps": progress.step,
+        PARTS_OF_RUN: list(parts),
         "best_step": progress.best_step if progress.score is not None else None,
         "best_validation": progress.best,
     }

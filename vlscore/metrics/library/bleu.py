@@ -8,7 +8,7 @@ scores on the same tokens if every order up to n has a match. Otherwise it is 0,
 print a tiny number.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -44,7 +44,7 @@ class SacrebleuProvider(Provider):
     library = "sacrebleu"
 
     def compute(self, metric: Metric, batch: Batch) -> Computed:
-        bleu = self._bleu(metric)
+        bleu, of_sums = self._bleu(metric), self._of_sums(metric)
         prepare = before_periods if metric.settings["tokens"] == "cxr" else str
         counts_short = _counts_short(metric)
         values = np.empty(len(batch))
@@ -56,31 +56,37 @@ class SacrebleuProvider(Provider):
             values[row] = score.score
             statistics[row] = [*score.counts, *score.totals, score.sys_len, score.ref_len]
             if counts_short and 0 in score.totals:
-                values[row] = self._of_sums(metric, statistics[row])
+                values[row] = of_sums(statistics[row])
         forget_lines()
         return Computed([_as_share(values)], statistics)
 
     def corpus(self, metric: Metric, sums: Values) -> Mapping[str, Values]:
-        values = [self._of_sums(metric, row) for row in sums]
-        return {"corpus": _as_share(np.array(values))}
+        of_sums = self._of_sums(metric)
+        return {"corpus": _as_share(np.array([of_sums(row) for row in sums]))}
 
-    def _of_sums(self, metric: Metric, sums: Values) -> float:
-        """Compute BLEU in percent from counts and totals of every order and two lengths."""
-        order = _order(metric)
-        rounded = [int(count) for count in np.round(sums)]
-        total = rounded[order : 2 * order]
-        if _counts_short(metric):
-            total = [max(count, 1) for count in total]
+    def _of_sums(self, metric: Metric) -> Callable[[Values], float]:
+        """Return the function from counts and totals of every order, and two lengths, to percent.
+
+        A bootstrap calls it thousands of times.
+        """
+        order, counts_short = _order(metric), _counts_short(metric)
+        smoothing = metric.settings["smoothing"]
         compute = self._module("sacrebleu.metrics.bleu").BLEU.compute_bleu
-        found = compute(
-            correct=rounded[:order],
-            total=total,
-            sys_len=rounded[-2],
-            ref_len=rounded[-1],
-            smooth_method=metric.settings["smoothing"],
-            max_ngram_order=order,
-        )
-        return float(found.score)
+
+        def of_sums(sums: Values) -> float:
+            rounded = [int(count) for count in np.round(sums)]
+            total = rounded[order : 2 * order]
+            found = compute(
+                correct=rounded[:order],
+                total=[max(count, 1) for count in total] if counts_short else total,
+                sys_len=rounded[-2],
+                ref_len=rounded[-1],
+                smooth_method=smoothing,
+                max_ngram_order=order,
+            )
+            return float(found.score)
+
+        return of_sums
 
     def conventions(self, metric: Metric) -> dict[str, str]:
         return {"level": "sentence", "case": "lower"}
