@@ -23,8 +23,12 @@ def test_text_metrics_of_two_systems(command, tables, tmp_path):
     out = tmp_path / "out"
     done = command("compare", *tables, "--text-only", "--baselines", "-o", out, *QUICK)
     assert done.exit_code == 0, done.output
-    for shown in ("Differences in rouge-l", "ours - theirs", "bleu-4 corpus", "rouge-score:"):
+    for shown in ("ROUGE-L ↑", "BLEU-4 ↑", "*: best.", f"{out / 'tables.md'}"):
         assert shown in done.stdout
+    assert len(done.stdout.splitlines()) <= 44
+    rest = (out / "tables.md").read_text(encoding="utf-8")
+    for written in ("Differences in rouge-l", "ours - theirs", "bleu-4 corpus", "rouge-score:"):
+        assert written in rest
     assert "note: baseline:nearest-image is left out" in done.stderr
     assert "demonstration" not in done.stderr
     again = command("compare", *tables, "--text-only", "--baselines", "-o", out, *QUICK)
@@ -47,7 +51,7 @@ def test_by_default_embeddings_count_where_there_are_images(
     shown = write_jsonl(tmp_path / "shown.jsonl", rows)
     done = command("compare", shown, tables[1], "--baselines", "-o", tmp_path / "out", *QUICK)
     assert done.exit_code == 0, done.output
-    assert "Differences in vlscore" in done.stdout
+    assert "VLScore ↑" in done.stdout
     assert "baseline:nearest-image" in done.stdout
 
 
@@ -67,7 +71,25 @@ def test_finished_runs_need_no_metrics(command, tables, tmp_path):
     folders = [tmp_path / table.stem for table in tables]
     done = command("compare", *folders, "-o", tmp_path / "out", *QUICK)
     assert done.exit_code == 0, done.output
-    assert "bleu-2 corpus" in done.stdout
+    assert "BLEU-2 ↑" in done.stdout
+
+
+def test_the_table_is_printed_in_another_way_from_the_finished_numbers(command, tables, tmp_path):
+    arguments = ("compare", *tables, "-m", "bleu-2,rouge-l", "-o", tmp_path / "out", *QUICK)
+    first = command(*arguments).stdout
+    numbers = (tmp_path / "out" / "comparison.json").read_bytes()
+    again = command(*arguments, "--columns", "bleu-2.mean,rouge-l", "--digits", 1, "--ties", "none")
+    assert again.exit_code == 0, again.output
+    assert "BLEU-2 ↑" in first
+    assert "BLEU-2 (mean) ↑" in again.stdout
+    assert "nothing was computed" in again.stderr
+    assert (tmp_path / "out" / "comparison.json").read_bytes() == numbers
+    for suffix in ("md", "tex", "html", "csv"):
+        written = (tmp_path / "out" / f"table.{suffix}").read_text(encoding="utf-8")
+        assert "BLEU-2 (mean)" in written or r"BLEU-2\\(mean)" in written
+    wrong = command(*arguments, "--columns", "bleu-3")
+    assert "no number 'bleu-3'" in str(wrong.exception)
+    assert "bleu-2" in str(wrong.exception)
 
 
 @pytest.mark.parametrize(

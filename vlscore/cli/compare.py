@@ -18,6 +18,7 @@ from vlscore.cli.option_groups import (
     grouped,
 )
 from vlscore.cli.options import (
+    OUTPUT,
     READING,
     TABLE,
     FigureOption,
@@ -32,15 +33,15 @@ from vlscore.cli.output import (
     echo,
     say_of_encoder,
     say_of_run,
+    show_tables,
     stopping,
-    terminal_width,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from vlscore.embedding import StudyEmbedder
-    from vlscore.evaluation import ComparisonRun, Source
+    from vlscore.evaluation import ComparisonRun, Source, TableSettings
     from vlscore.metrics import Scorer
 
 
@@ -139,6 +140,69 @@ class TestOptions:
     patient_column: PatientColumnOption = None
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PaperTableOptions:
+    """How the one table is printed and written; nothing is computed anew."""
+
+    columns: Annotated[
+        str,
+        option(
+            "--columns",
+            "Numbers in the table, with commas, as in bleu-4,findings-f1.recall; all for every "
+            "number. Default: the headline of every metric.",
+            "NAMES",
+            OUTPUT,
+        ),
+    ] = ""
+    digits: Annotated[int, option("--digits", "Digits after the point.", "N", OUTPUT, min=0)] = 3
+    systems_as_rows: Annotated[
+        bool | None,
+        option(
+            "--systems-as-rows/--systems-as-columns",
+            "Default: rows, where 80 signs are enough for that.",
+            panel=OUTPUT,
+            show_default=False,
+        ),
+    ] = None
+    intervals: Annotated[
+        str,
+        option(
+            "--intervals",
+            "95 % intervals in the table: none; half, as in 0.41 ± 0.02; below, in a second line.",
+            "NAME",
+            OUTPUT,
+        ),
+    ] = "none"
+    ties: Annotated[
+        str,
+        option(
+            "--ties",
+            "sign: mark what is not significantly different from the best; letters: systems that "
+            "share a letter are not significantly different; none.",
+            "NAME",
+            OUTPUT,
+        ),
+    ] = "sign"
+    family: Annotated[
+        str,
+        option(
+            "--family",
+            "Tests over which the table's p values are adjusted: shown, its numbers times the "
+            "pairs of systems; all, every number of every metric.",
+            "NAME",
+            OUTPUT,
+        ),
+    ] = "shown"
+
+    def settings(self) -> "TableSettings":
+        """Return how the table is printed; raises InvalidSetting."""
+        from vlscore.core import split_names
+        from vlscore.evaluation import TableSettings
+
+        chosen = {**dataclasses.asdict(self), "columns": tuple(split_names(self.columns))}
+        return TableSettings(**chosen)
+
+
 @grouped()
 def compare(
     *,
@@ -151,15 +215,18 @@ def compare(
     resources: ResourceOptions,
     reading: ReadingOptions,
     sections: SectionOptions,
+    paper: PaperTableOptions,
     figure: FigureOption = None,
     running: RunOptions,
     printing: PrintOptions,
 ) -> None:
     """Compare systems that wrote reports for the same studies.
 
-    Every metric of every system with its interval; every difference with its interval and a paired
-    test, corrected for how many there are; what the candidates are like as texts. Written to --out
-    as Markdown, LaTeX, csv and json, with the values of every study.
+    Prints one table: the headline of every metric, the best system of each, and which others are
+    not significantly different from it. The folder has this table as table.md, .tex, .html and
+    .csv, and in tables.md every number with its interval, every difference with its interval and a
+    paired test, and what the candidates are like as texts. Repeat the command with other options
+    for the table, such as --columns or --digits, to print it in another way.
 
     Tables are joined by id. Where studies or references differ, or finished runs have other
     signatures, nothing is computed, and the difference is shown. Images are read from the first
@@ -172,6 +239,7 @@ def compare(
     from vlscore.evaluation import compare as run
     from vlscore.evaluation import open_sources
 
+    settings = paper.settings()
     sources = open_sources(systems, table.columns())
     reports = open_reports(compared.train) if compared.train is not None else None
     scorer: Scorer | None = None
@@ -199,29 +267,30 @@ def compare(
             values=compared.values,
             lower_is_better=list(names_of(compared.lower_is_better)),
             **dataclasses.asdict(testing),
+            table=settings,
             figure=figure,
             workers=resources.decoders(),
             overwrite=running.overwrite,
             on_phase=on_phase,
         )
     say_of_encoder(embedder)
-    _print(result, out, printing)
+    _print(result, out, settings, printing)
     if result.failed and not running.keep_going:
         raise typer.Exit(1)
 
 
-def _print(result: "ComparisonRun", out: Path, printing: PrintOptions) -> None:
-    """Print the tables, and the values that are lacking."""
+def _print(
+    result: "ComparisonRun", out: Path, settings: "TableSettings", printing: PrintOptions
+) -> None:
+    """Print the one table, what else fits on a screen, and the values that are lacking."""
     say_of_run(result.notes, out, unchanged=result.unchanged, resumed_from=result.resumed_from)
     if result.taken_up:
         echo(f"{result.taken_up} columns of the earlier comparison were used again", err=True)
     if printing.as_json:
         echo(json.dumps(result.content, indent=2, ensure_ascii=False))
     elif not printing.quiet:
-        for table in result.tables:
-            echo(table.text(terminal_width()) + "\n")
-        echo("\n".join(result.signatures))
-        echo(f"wrote {result.folder}")
+        tables = [result.table(settings), *result.tables[1:]]
+        show_tables(tables, result.signatures, result.folder, "tables.md")
     if result.failed:
         echo(f"{result.failed} values are lacking:", fg="red", err=True)
         for name, study, reason in result.first_failures(SHOWN_FAILURES):

@@ -37,6 +37,8 @@ from .calibration import calibrate as calibrate
 from .calibration import calibrate_vectors as calibrate_vectors
 from .calibration import read_card as read_card
 from .calibration import write_constant as write_constant
+from .comparison.paper_table import TableSettings as TableSettings
+from .comparison.paper_table import paper_table as paper_table
 from .comparison.run import ComparisonRun as ComparisonRun
 from .comparison.run import compare as compare
 from .comparison.statistics import Comparison as Comparison

@@ -99,6 +99,9 @@ class Metric:
         cost: "free", "model" if a neural network runs, "paid" if a service charges money.
             Metrics that are not free run only if the user names them.
         provider: the `Provider` of a user's own metric; None for a metric of vlscore.
+        title: name as papers print it, as in "BLEU-4"; empty: the name in the registry.
+        headline: the one number that stands for the metric in a table of systems: the name of a
+            corpus value, as "corpus" for BLEU; empty: the mean of the first number.
     """
 
     name: str
@@ -120,6 +123,8 @@ class Metric:
     # Equal metrics have equal providers; whether a user's provider can be hashed does not matter.
     provider: Any = field(default=None, hash=False)
     chosen: tuple[tuple[str, Setting], ...] = ()
+    title: str = ""
+    headline: str = ""
 
     def __post_init__(self) -> None:
         for name in _TUPLES:
@@ -132,6 +137,8 @@ class Metric:
                 f"{self.name!r} is no name of a metric: no blanks, commas, colons, bars or "
                 "parentheses"
             )
+        if self.headline and self.headline not in {output.name for output in self.corpus}:
+            raise InvalidSetting(f"{self.name}: headline={self.headline!r} is no corpus value")
 
     def __call__(self, **values: Any) -> "Metric":
         """Return the metric with other parameters; raise InvalidSetting for unknown ones."""
@@ -160,6 +167,27 @@ class Metric:
     def columns(self) -> tuple[str, ...]:
         """Return the columns' names, one for each output: "bleu-4", "findings-f1.precision"."""
         return (str(self), *(f"{self}.{output.name}" for output in self.further))
+
+    def printed(self, number: str = "", *, of_corpus: bool = False) -> str:
+        """Return the name of one of its numbers as papers print it.
+
+        Args:
+            number: name of an output; empty: the first number.
+            of_corpus: the number is a value of the whole corpus.
+
+        Parameters that are paths are left out. The headline has the metric's name alone, unless
+        the metric has several corpus values: "BLEU-4", "CheXbert F1 (micro)". Other numbers say
+        what they are: "BLEU-4 (mean)", "CheXbert F1 precision".
+        """
+        paths = {parameter.name for parameter in self.parameters if parameter.kind is str}
+        settings = ", ".join(f"{n}={written(value)}" for n, value in self.chosen if n not in paths)
+        shown = (self.title or self.name) + (f" ({settings})" if settings else "")
+        if of_corpus:
+            alone = number == self.headline and len(self.corpus) == 1
+            return shown if alone else f"{shown} ({number})"
+        if number:
+            return f"{shown} {number}"
+        return f"{shown} (mean)" if self.headline else shown
 
     @property
     def uses_embeddings(self) -> bool:

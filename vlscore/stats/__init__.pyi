@@ -54,10 +54,12 @@ from .rank import kendall_tau_b as kendall_tau_b
 from .rank import kendall_tau_b_interval as kendall_tau_b_interval
 from .rank import largest_tau_b as largest_tau_b
 from .rank import paired_difference_of_taus as paired_difference_of_taus
+from .tables import PAPER_FORMATS as PAPER_FORMATS
 from .tables import TextTable as TextTable
 from .tables import interval as interval
 from .tables import markdown as markdown
 from .tables import number as number
 from .tables import p_value as p_value
 from .tables import tables_of as tables_of
+from .tables import write_changed as write_changed
 from .tables import write_tables as write_tables

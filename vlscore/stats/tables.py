@@ -1,18 +1,23 @@
 """Tables of text, and the format of numbers in them; no cell is ever cut."""
 
 import csv
+import html
 import io
 import math
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vlscore.core import cells, printable, without_html
+from vlscore.core import atomic_write, cells, printable, without_html
+from vlscore.errors import InvalidSetting
 from vlscore.stats.intervals import Interval
+from vlscore.stats.latex import float_of
 
 NOTHING = "-"
+#: Formats of a table, by the suffix of its file.
+PAPER_FORMATS = ("md", "tex", "html", "csv")
 
 
 def number(value: float | None, digits: int = 3) -> str:
@@ -57,6 +62,11 @@ class TextTable:
         columns: headings; the first column names the rows.
         rows: rows, each with a cell for every column.
         caption: explanation below the table.
+        best: (row, column) of the best cells: in bold face, on a terminal with a star.
+        signs: signs behind the cells, raised where the format has that, such as letters of equal
+            systems; in the shape of `rows`, or empty.
+        notes: long texts below the table, such as signatures.
+        label: for \\ref in LaTeX; empty: none.
 
     >>> print(TextTable("T", ("metric", "mean"), (("bleu-4", "0.11"),)).text())
     T
@@ -68,39 +78,72 @@ class TextTable:
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     caption: str = ""
+    best: tuple[tuple[int, int], ...] = ()
+    signs: tuple[tuple[str, ...], ...] = ()
+    notes: tuple[str, ...] = ()
+    label: str = ""
 
     def text(self, width: int = 80) -> str:
         """Return aligned text; columns that do not fit follow below, after the first column."""
-        shown = [[printable(text, one_line=True) for text in r] for r in (self.columns, *self.rows)]
+        rows = self._padded("*") if self.best or self.signs else (self.columns, *self.rows)
+        shown = [[printable(text, one_line=True) for text in r] for r in rows]
         blocks = ["\n".join(_aligned(shown, columns)) for columns in _blocks(shown, width)]
         body = "\n\n".join(blocks)
-        below = [_wrapped(printable(self.caption), width)] if self.caption else []
+        caption = self._caption("*")
+        below = [_wrapped(printable(caption), width)] if caption else []
         return "\n".join([*([printable(self.title)] if self.title else []), body, *below])
 
     def markdown(self) -> str:
         """Return Markdown, for README files and notes."""
-        head = _pipes(self.columns)
+        rows = [
+            [self._styled(r, c, _safe(text), ("**", "**"), ("<sup>", "</sup>")) for c, text in row]
+            for r, row in self._cells()
+        ]
+        head = _pipes([_safe(heading) for heading in self.columns])
         line = "| --- |" + " ---: |" * (len(self.columns) - 1)
-        body = "\n".join([head, line, *map(_pipes, self.rows)])
+        body = "\n".join([head, line, *map(_pipes, rows)])
         title = f"**{without_html(self.title)}**" if self.title else ""
-        caption = without_html(self.caption)
-        return "\n\n".join(part for part in (title, body, caption) if part) + "\n"
+        caption = without_html(self._caption("Bold"))
+        notes = "\n".join(f"- `{_safe(note).replace('`', chr(39))}`" for note in self.notes)
+        return "\n\n".join(part for part in (title, body, caption, notes) if part) + "\n"
+
+    def html(self) -> str:
+        """Return a table of HTML, without a style."""
+        titles = self._titles()
+        heads = "".join(f'<th scope="col">{_html(heading)}</th>' for heading in self.columns)
+        lines = [
+            "<table>",
+            *([f"<caption>{_html(titles)}</caption>"] if titles else []),
+            f"<thead><tr>{heads}</tr></thead>",
+            "<tbody>",
+        ]
+        for r, row in self._cells():
+            shown = [
+                self._styled(r, c, _html(text), ("<b>", "</b>"), ("<sup>", "</sup>"))
+                for c, text in row
+            ]
+            rest = "".join(f"<td>{cell}</td>" for cell in shown[1:])
+            lines.append(f'<tr><th scope="row">{shown[0]}</th>{rest}</tr>')
+        lines.append("</tbody>")
+        if self.notes:
+            notes = "<br>".join(f"<code>{_html(note)}</code>" for note in self.notes)
+            lines.append(f'<tfoot><tr><td colspan="{len(self.columns)}">{notes}</td></tr></tfoot>')
+        return "\n".join([*lines, "</table>", ""])
 
     def latex(self) -> str:
-        """Return LaTeX, for papers; needs the package booktabs."""
-        lines = [
-            r"\begin{table}",
-            rf"\caption{{{_escaped('. '.join(filter(None, (self.title, self.caption))))}}}",
-            rf"\begin{{tabular}}{{l{'r' * (len(self.columns) - 1)}}}",
-            r"\toprule",
-            " & ".join(map(_escaped, self.columns)) + r" \\",
-            r"\midrule",
-            *(_latex_row(row) for row in self.rows),
-            r"\bottomrule",
-            r"\end{tabular}",
-            r"\end{table}",
-        ]
-        return "\n".join(lines) + "\n"
+        """Return LaTeX, for papers: one floating table that fits a column, or a page.
+
+        It needs the packages booktabs and siunitx.
+        """
+        return float_of(
+            self._titles(),
+            self.columns,
+            self.rows,
+            bold=self.best,
+            signs=self.signs,
+            notes=self.notes,
+            label=self.label,
+        )
 
     def csv(self) -> str:
         """Return csv: headings and cells alone; "-" becomes an empty cell."""
@@ -110,16 +153,76 @@ class TextTable:
         writer.writerows(cells("" if c == NOTHING else c for c in row) for row in self.rows)
         return written.getvalue()
 
+    def formatted(self, suffix: str) -> str:
+        """Return the table in a format of `PAPER_FORMATS`; raise InvalidSetting for another."""
+        writers = {"md": self.markdown, "tex": self.latex, "html": self.html, "csv": self.csv}
+        if suffix not in writers:
+            raise InvalidSetting(f"a table is one of {', '.join(writers)}, not {suffix!r}")
+        return writers[suffix]()
+
+    def _caption(self, best: str) -> str:
+        """Return the caption, with a sentence about the mark of the best cells."""
+        return " ".join(filter(None, (f"{best}: best." if self.best else "", self.caption)))
+
+    def _titles(self) -> str:
+        """Return title and caption in one text."""
+        caption = self._caption("Bold")
+        return (
+            f"{self.title.rstrip('.')}. {caption}"
+            if self.title and caption
+            else (self.title or caption)
+        )
+
+    def _cells(self) -> Iterator[tuple[int, list[tuple[int, str]]]]:
+        for r, row in enumerate(self.rows):
+            yield r, list(enumerate(row))
+
+    def _sign(self, row: int, column: int) -> str:
+        return self.signs[row][column] if self.signs else ""
+
+    def _styled(
+        self, row: int, column: int, text: str, bold: tuple[str, str], raised: tuple[str, str]
+    ) -> str:
+        """Return a cell with what its format writes before and after bold and raised text."""
+        if (row, column) in self.best:
+            text = f"{bold[0]}{text}{bold[1]}"
+        sign = self._sign(row, column)
+        return text + (f"{raised[0]}{sign}{raised[1]}" if sign else "")
+
+    def _padded(self, best: str) -> list[list[str]]:
+        """Return headings and cells as text; what stands behind the numbers has one width."""
+        signs = [
+            [(best if (r, c) in self.best else "") + self._sign(r, c) for c in range(len(row))]
+            for r, row in enumerate(self.rows)
+        ]
+        widths = [max((len(row[c]) for row in signs), default=0) for c in range(len(self.columns))]
+        return [
+            [heading + " " * width for heading, width in zip(self.columns, widths, strict=True)],
+            *(
+                [cell + f"{s:<{w}}" for cell, s, w in zip(row, own, widths, strict=True)]
+                for row, own in zip(self.rows, signs, strict=True)
+            ),
+        ]
+
 
 def tables_of(content: Mapping[str, Any]) -> list[TextTable]:
     """Return the tables that a result file holds under "tables", as json has them.
 
     >>> content = {"tables": [{"title": "T", "columns": ["a"], "rows": [["1"]], "caption": ""}]}
-    >>> tables_of(content)
-    [TextTable(title='T', columns=('a',), rows=(('1',),), caption='')]
+    >>> tables_of(content)[0].rows
+    (('1',),)
     """
     return [
-        TextTable(t["title"], tuple(t["columns"]), tuple(map(tuple, t["rows"])), t["caption"])
+        TextTable(
+            t["title"],
+            tuple(t["columns"]),
+            tuple(map(tuple, t["rows"])),
+            t["caption"],
+            tuple((row, column) for row, column in t.get("best", ())),
+            tuple(map(tuple, t.get("signs", ()))),
+            tuple(t.get("notes", ())),
+            t.get("label", ""),
+        )
         for t in content.get("tables", ())
     ]
 
@@ -136,6 +239,14 @@ def write_tables(place: Path, tables: Sequence[TextTable], notes: Iterable[str] 
     (place / "tables.md").write_text(markdown(tables, notes), encoding="utf-8")
     latex = "\n".join(table.latex() for table in tables)
     (place / "tables.tex").write_text(latex, encoding="utf-8")
+
+
+def write_changed(path: Path, text: str) -> None:
+    """Write a text whole or not at all; a file that holds it already is not touched."""
+    if path.is_file() and path.read_text(encoding="utf-8") == text:
+        return
+    with atomic_write(path) as stream:
+        stream.write(text)
 
 
 def _blocks(rows: Sequence[Sequence[str]], width: int) -> Iterable[list[int]]:
@@ -167,29 +278,12 @@ def _wrapped(text: str, width: int) -> str:
 
 
 def _pipes(texts: Sequence[str]) -> str:
-    shown = (without_html(printable(text, one_line=True)).replace("|", "\\|") for text in texts)
-    return "| " + " | ".join(text or " " for text in shown) + " |"
+    return "| " + " | ".join(text or " " for text in texts) + " |"
 
 
-_LATEX = str.maketrans(
-    {
-        **{letter: "\\" + letter for letter in "&%$#_{}"},
-        "\\": r"\textbackslash{}",
-        "~": r"\textasciitilde{}",
-        "^": r"\textasciicircum{}",
-        "|": r"\textbar{}",
-        "<": "$<$",
-        ">": "$>$",
-        "Δ": r"$\Delta$",
-    }
-)
+def _safe(text: str) -> str:
+    return without_html(printable(text, one_line=True)).replace("|", "\\|")
 
 
-def _latex_row(cells: Sequence[str]) -> str:
-    row = " & ".join(map(_escaped, cells))
-    # LaTeX would read a bracket after the end of a row as the space between two rows.
-    return ("{}" if row.startswith("[") else "") + row + r" \\"
-
-
-def _escaped(text: str) -> str:
-    return printable(text, one_line=True).translate(_LATEX)
+def _html(text: str) -> str:
+    return html.escape(printable(text, one_line=True))

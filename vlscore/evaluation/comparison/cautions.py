@@ -38,6 +38,20 @@ def cautions(measured: Sequence[Measured], tested: Sequence[Tested]) -> list[str
     return found
 
 
+def families(measured: Sequence[Measured], tested: Sequence[Tested]) -> list[str]:
+    """Return a sentence about the tests over which p values are adjusted."""
+    headlines = {each.name for each in measured if each.is_headline}
+    count = sum(test.name in headlines for test in tested)
+    if count == len(tested):
+        return []
+    pairs = len({(test.first, test.second) for test in tested})
+    return [
+        f"p is adjusted over {count} tests, the headlines of {len(headlines)} metrics times "
+        f"{pairs} pairs of systems; `--family all` adjusts over all {len(tested)} tests, those of "
+        "labels, precision and the like, too"
+    ]
+
+
 def _and_more(named: Sequence[str], count: int) -> str:
     shown = ", ".join(named)
     return f"{shown}, and {count - _SHOWN} more" if count > _SHOWN else shown

@@ -38,8 +38,9 @@ from vlscore.evaluation.comparison.baselines import (
     nearest_reports,
     random_reports,
 )
-from vlscore.evaluation.comparison.cautions import cautions
+from vlscore.evaluation.comparison.cautions import cautions, families
 from vlscore.evaluation.comparison.known import EXTENDS, KnownValues, check_extension, read_numbers
+from vlscore.evaluation.comparison.paper_table import TableSettings, paper_table
 from vlscore.evaluation.comparison.statistics import (
     Comparison,
     TextFacts,
@@ -74,6 +75,7 @@ from vlscore.evaluation.comparison.tables import (
     first_failures,
     read_chunk,
     write_chunk,
+    write_paper_table,
     write_results,
 )
 from vlscore.evaluation.sensitivities.changed_pairs import (
@@ -84,7 +86,7 @@ from vlscore.evaluation.sensitivities.changed_pairs import (
 from vlscore.evaluation.sensitivities.pair_values import read_vectors, write_vectors
 from vlscore.metrics import Item, Metric, Scorer
 from vlscore.perturb import standard_normal_of
-from vlscore.stats import FAILURES, Failure, Run, check_drawable
+from vlscore.stats import FAILURES, Failure, Run, TextTable, check_drawable
 
 if TYPE_CHECKING:
     import pandas
@@ -131,6 +133,10 @@ class ComparisonRun(Run):
             for system in self.content["systems"]
         )
 
+    def table(self, settings: TableSettings | None = None) -> TextTable:
+        """Return the one table of the comparison; see `TableSettings`."""
+        return paper_table(self.content, settings)
+
     def first_failures(self, count: int | None = None) -> list[Failure]:
         """The first values that are lacking, each reason once; `row` is the system."""
         return first_failures(self.folder / FAILURES)[:count]
@@ -153,6 +159,7 @@ def compare(
     ignore_blanks: bool = False,
     patient_column: str | None = None,
     against: str | None = None,
+    table: TableSettings | None = None,
     figure: str | None = None,
     workers: int = 0,
     overwrite: bool = False,
@@ -190,6 +197,7 @@ def compare(
         patient_column: of the first table that has it: whose study a row is. Intervals and tests
             then resample and permute whole patients.
         against: name of the system that is tested against each other one; default: every two are.
+        table: how the one table is printed; also of a run that has ended.
         figure: "png", "svg" or "pdf": draw every number of every system, too; also of a run that
             has ended.
         workers: processes that decode images.
@@ -288,6 +296,7 @@ def compare(
             on_progress=begin("intervals and tests", count_numbers(signatures, given)),
         )
 
+        run.notes += families(result.measured, result.tested)
         run.notes += cautions(result.measured, result.tested)
         run.notes += same_text_notes(result.texts)
         result = replace(result, notes=tuple(run.notes))
@@ -301,6 +310,7 @@ def compare(
         return {"result": result, "taken_up": run.taken_up}
 
     ended = ComparisonRun.make(out, key, compute, overwrite=overwrite, extends=EXTENDS)
+    write_paper_table(ended.folder, ended.content, table or TableSettings())
     if figure is not None:
         draw(ended.content, ended.folder / f"{FIGURE}.{figure}")
     return ended

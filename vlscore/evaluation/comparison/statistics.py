@@ -122,6 +122,8 @@ class _Quantity:
         statistics: (systems, studies, sums); nan where a study has no value.
         combine: what makes the number of summed statistics; `mean_of_sums` of means.
         of_corpus: the metric, where the number is a value of the whole corpus; else None.
+        title: name of the number as papers print it; empty: `name`.
+        is_headline: whether it is the headline of its metric.
     """
 
     metric: str
@@ -130,6 +132,8 @@ class _Quantity:
     statistics: NDArray[np.float64]
     combine: Combine = mean_of_sums
     of_corpus: Metric | None = None
+    title: str = ""
+    is_headline: bool = True
 
 
 @dataclass(frozen=True)
@@ -147,6 +151,9 @@ class Measured:
             where the value is no F1 of the whole corpus.
         left_out: system -> share of the resamples in which the value is not defined, and which
             its interval leaves out; where that is not 0.
+        title: name of the number as papers print it.
+        is_headline: whether it is the headline of its metric (`Metric.headline`).
+        of_corpus: whether it is a value of the whole corpus.
     """
 
     name: str
@@ -156,6 +163,9 @@ class Measured:
     values: Mapping[str, Interval]
     support: Mapping[str, int] = field(default_factory=dict)
     left_out: Mapping[str, float] = field(default_factory=dict)
+    title: str = ""
+    is_headline: bool = True
+    of_corpus: bool = False
 
 
 @dataclass(frozen=True)
@@ -168,9 +178,11 @@ class Tested:
         count: studies.
         difference: with its 95 % interval by the paired bootstrap.
         p_value: two-sided, by the paired permutation test.
-        adjusted: p after Benjamini and Hochberg, over all tests of the comparison.
+        adjusted: p after Benjamini and Hochberg, over the tests of all headlines; nan for a number
+            that is no headline.
         left_out: share of the resamples in which the difference is not defined, and which its
             interval leaves out.
+        adjusted_all: p after Benjamini and Hochberg, over all tests of the comparison.
     """
 
     name: str
@@ -181,6 +193,7 @@ class Tested:
     p_value: float
     adjusted: float
     left_out: float = 0.0
+    adjusted_all: float = math.nan
 
     @property
     def disagrees(self) -> bool:
@@ -206,6 +219,7 @@ class Comparison:
         failed: system -> metric -> studies without a value, where there are some.
         signatures: metric -> what its numbers depend on.
         notes: what a reader should know besides.
+        against: the system that is tested against each other one; None: every two are tested.
     """
 
     studies: int
@@ -215,6 +229,7 @@ class Comparison:
     failed: Mapping[str, Mapping[str, int]]
     signatures: Mapping[str, str]
     notes: tuple[str, ...] = ()
+    against: str | None = None
 
     @property
     def systems(self) -> list[str]:
@@ -289,7 +304,7 @@ def compare_values(
     return Comparison(
         studies=numbers.shape[1],
         measured=tuple(measured),
-        tested=tuple(_adjusted(tested)),
+        tested=tuple(_adjusted(tested, {each.name for each in measured if each.is_headline})),
         texts=dict(texts),
         failed={name: _failed(values[name], layout) for name in names},
         signatures={
@@ -297,6 +312,7 @@ def compare_values(
             **{each.name: each.signature for each in given},
         },
         notes=tuple(notes),
+        against=against,
     )
 
 
@@ -318,7 +334,14 @@ def _quantities(numbers: NDArray[np.float64], layout: Layout) -> Iterator[_Quant
         columns = numbers[:, :, layout.columns(metric)]
         for k, (name, output) in enumerate(zip(metric.columns, metric.outputs, strict=True)):
             column = np.where(np.isfinite(columns[:, :, k]), columns[:, :, k], np.nan)
-            yield _Quantity(str(metric), output.higher_is_better, name, mean_statistics(column))
+            yield _Quantity(
+                str(metric),
+                output.higher_is_better,
+                name,
+                mean_statistics(column),
+                title=metric.printed(output.name if k else ""),
+                is_headline=k == 0 and not metric.headline,
+            )
         for output in metric.corpus:
             # Statistics without a value are 0, which would count as a candidate without words.
             has_value = np.isfinite(columns[:, :, :1])
@@ -329,6 +352,8 @@ def _quantities(numbers: NDArray[np.float64], layout: Layout) -> Iterator[_Quant
                 np.where(has_value, numbers[:, :, layout.statistics(metric)], np.nan),
                 partial(_corpus_value, metric, output.name),
                 metric,
+                metric.printed(output.name, of_corpus=True),
+                output.name == metric.headline,
             )
 
 
@@ -347,7 +372,17 @@ def _corpus_value(metric: Metric, name: str, sums: NDArray[np.float64]) -> NDArr
 
 def _unmeasured(quantity: _Quantity, names: Sequence[str]) -> Measured:
     nothing = dict.fromkeys(names, _NOTHING)
-    return Measured(quantity.name, quantity.metric, quantity.higher_is_better, 0, nothing)
+    found = Measured(quantity.name, quantity.metric, quantity.higher_is_better, 0, nothing)
+    return _described(found, quantity)
+
+
+def _described(found: Measured, quantity: _Quantity) -> Measured:
+    return replace(
+        found,
+        title=quantity.title or quantity.name,
+        is_headline=quantity.is_headline,
+        of_corpus=quantity.of_corpus is not None,
+    )
 
 
 def _measured(
@@ -379,7 +414,7 @@ def _measured(
             support[name] = count
         if share := sums.left_out(k, combine):
             left_out[name] = share
-    return Measured(
+    found = Measured(
         quantity.name,
         quantity.metric,
         quantity.higher_is_better,
@@ -388,6 +423,7 @@ def _measured(
         support,
         left_out,
     )
+    return _described(found, quantity)
 
 
 def _tested(
@@ -407,14 +443,27 @@ def _tested(
     )
 
 
-def _adjusted(tested: Sequence[Tested]) -> list[Tested]:
-    """The same with adjusted p values; a test that gave none is left out of the correction."""
-    defined = [k for k, test in enumerate(tested) if np.isfinite(test.p_value)]
-    adjusted = benjamini_hochberg([tested[k].p_value for k in defined])
-    by_position = dict(zip(defined, adjusted.tolist(), strict=True))
+def _adjusted(tested: Sequence[Tested], headlines: Collection[str]) -> list[Tested]:
+    """Return the tests with p values adjusted over the headlines' tests, and over all tests."""
+    of_headlines = _adjusted_over([test.p_value for test in tested if test.name in headlines])
+    shown = iter(of_headlines)
+    of_all = _adjusted_over([test.p_value for test in tested])
     return [
-        replace(test, adjusted=by_position.get(k, float("nan"))) for k, test in enumerate(tested)
+        replace(
+            test,
+            adjusted=next(shown) if test.name in headlines else math.nan,
+            adjusted_all=p,
+        )
+        for test, p in zip(tested, of_all, strict=True)
     ]
+
+
+def _adjusted_over(p_values: Sequence[float]) -> list[float]:
+    """Adjust p values; a test that gave none is left out of the correction, and gives nan."""
+    defined = [k for k, p in enumerate(p_values) if math.isfinite(p)]
+    adjusted = benjamini_hochberg([p_values[k] for k in defined])
+    found = dict(zip(defined, adjusted.tolist(), strict=True))
+    return [found.get(k, math.nan) for k in range(len(p_values))]
 
 
 def _failed(values: SystemValues, layout: Layout) -> dict[str, int]:

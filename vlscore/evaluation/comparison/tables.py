@@ -7,6 +7,7 @@ import csv
 import json
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from vlscore.core import (
 from vlscore.data import Study
 from vlscore.evaluation.comparison.cautions import DISAGREEMENT
 from vlscore.evaluation.comparison.known import NUMBERS, write_numbers
+from vlscore.evaluation.comparison.paper_table import TableSettings, paper_table
 from vlscore.evaluation.comparison.statistics import Comparison, Measured, Tested
 from vlscore.evaluation.comparison.system_values import GivenMetric, Layout, SystemValues
 from vlscore.metrics import Metric
@@ -33,6 +35,7 @@ from vlscore.stats import (
     DEMONSTRATION,
     FAILURES,
     FIGURE_FORMATS,
+    PAPER_FORMATS,
     Failure,
     Interval,
     TextTable,
@@ -44,6 +47,7 @@ from vlscore.stats import (
     number,
     p_value,
     with_mark,
+    write_changed,
 )
 
 _DIGITS = 4
@@ -68,7 +72,7 @@ def systems_table(result: Comparison) -> TextTable:
     if has_support:
         rows.append(("support", *(_support(each) for each in result.measured)))
     return TextTable(
-        "Systems",
+        "All numbers of the systems",
         ("system", *columns),
         tuple(rows),
         "Means over the n studies for which every system has a value, and values of the whole "
@@ -79,17 +83,20 @@ def systems_table(result: Comparison) -> TextTable:
 
 def differences_tables(result: Comparison) -> list[TextTable]:
     """Every two systems, a table a number."""
+    headlines = {each.name for each in result.measured if each.is_headline}
+    count = sum(test.name in headlines for test in result.tested)
     caption = (
         "Means and corpus values of the first system less those of the second, over the same n "
         "studies: 95 % intervals by the paired bootstrap, p by the two-sided paired permutation "
-        f"test, adjusted by Benjamini and Hochberg over all {len(result.tested)} tests."
+        f"test. Adjusted by Benjamini and Hochberg over the {count} tests of the metrics' "
+        f"headlines, and over all {len(result.tested)} tests."
     )
     tables = []
     for each in result.measured:
         tests = [test for test in result.tested if test.name == each.name]
         if not tests:
             continue
-        columns = ["systems", "difference", "p", "adjusted p", "n"]
+        columns = ["systems", "difference", "p", "adjusted p", "adjusted over all", "n"]
         rows = [_difference(test) for test in tests]
         if each.support:
             columns.append("support")
@@ -105,6 +112,7 @@ def _difference(test: Tested) -> tuple[str, ...]:
         interval(test.difference, _DIGITS),
         p_value(test.p_value) + ("*" if test.disagrees else ""),
         p_value(test.adjusted),
+        p_value(test.adjusted_all),
         str(test.count),
     )
 
@@ -146,9 +154,12 @@ def texts_table(result: Comparison) -> TextTable:
 
 
 def all_tables(result: Comparison) -> list[TextTable]:
-    """Those that are printed; without differences where there is one system alone."""
-    tables = [systems_table(result), texts_table(result), *differences_tables(result)]
-    return with_mark(tables, result.signatures.values())
+    """Return the table of the headlines, and all others; no differences of one system alone."""
+    tables = [texts_table(result), systems_table(result), *differences_tables(result)]
+    return [
+        replace(paper_table(_numbers_of(result)), notes=()),
+        *with_mark(tables, result.signatures.values()),
+    ]
 
 
 _SYSTEMS = ("system", "metric", "value", "low", "high", "n", "support", "better")
@@ -182,13 +193,14 @@ def differences_rows(result: Comparison) -> TextTable:
             *_exact(test.difference),
             _digits(test.p_value),
             _digits(test.adjusted),
+            _digits(test.adjusted_all),
             str(test.count),
             supports[test.name],
         )
         for test in result.tested
     ]
-    columns = ("metric", "first", "second", "difference", "low", "high", "p", "adjusted_p", "n")
-    return TextTable("", (*columns, "support"), tuple(rows))
+    columns = ("metric", "first", "second", "difference", "low", "high", "p", "adjusted_p")
+    return TextTable("", (*columns, "adjusted_p_all", "n", "support"), tuple(rows))
 
 
 def _exact(value: Interval) -> Sequence[str]:
@@ -202,11 +214,12 @@ def _digits(value: float) -> str:
 CONTENT, VALUES = "comparison.json", "values.parquet"
 MARKDOWN, LATEX = "tables.md", "tables.tex"
 SYSTEMS, DIFFERENCES, TEXTS = "systems.csv", "differences.csv", "texts.csv"
-FIGURE = "systems"
+FIGURE, PAPER = "systems", "table"
 # Every file that a comparison can ever write.
 RESULTS = (
     NUMBERS,
     *(CONTENT, VALUES, FAILURES, MARKDOWN, LATEX, SYSTEMS, DIFFERENCES, TEXTS),
+    *(f"{PAPER}.{suffix}" for suffix in PAPER_FORMATS),
     *(f"{FIGURE}.{suffix}" for suffix in FIGURE_FORMATS),
 )
 
@@ -285,6 +298,17 @@ def write_results(
                     writer.writerow(cells([name, studies[row].id, metric, reason]))
 
 
+def write_paper_table(folder: Path, content: Mapping[str, Any], settings: TableSettings) -> None:
+    """Write the one table of a comparison in every format, where a file differs from it.
+
+    Args: content: of comparison.json.
+    Raises: InvalidSetting as `paper_table`.
+    """
+    table = paper_table(content, settings)
+    for suffix in PAPER_FORMATS:
+        write_changed(folder / f"{PAPER}.{suffix}", table.formatted(suffix))
+
+
 def draw(content: Mapping[str, Any], path: Path) -> None:
     """Draw every number of every system.
 
@@ -308,16 +332,21 @@ def draw(content: Mapping[str, Any], path: Path) -> None:
 def content_of(result: Comparison) -> dict[str, Any]:
     """Of comparison.json."""
     found: dict[str, Any] = plain(
+        {"notes": result.notes, "texts": result.texts, "failed": result.failed}
+    )
+    return {**_numbers_of(result), **found, "tables": plain(all_tables(result))}
+
+
+def _numbers_of(result: Comparison) -> dict[str, Any]:
+    """Return the part of comparison.json from which tables and figures are made."""
+    found: dict[str, Any] = plain(
         {
             "studies": result.studies,
             "systems": result.systems,
+            "against": result.against,
             "measured": result.measured,
             "tested": result.tested,
-            "texts": result.texts,
-            "failed": result.failed,
             "signatures": result.signatures,
-            "notes": result.notes,
-            "tables": all_tables(result),
         }
     )
     return found

@@ -272,6 +272,7 @@ def _prepared(text: str, metric: Metric) -> str:
 BERT_SCORE = Metric(
     provider=BertScoreProvider(),
     name="bert-score",
+    title="BERTScore",
     description="F measure of the cosines between each word piece's embedding and the nearest "
     "one of the other report",
     higher_is_better=True,

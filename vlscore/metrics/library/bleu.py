@@ -123,6 +123,8 @@ BLEU = tuple(
     Metric(
         provider=SacrebleuProvider(),
         name=f"bleu-{order}",
+        title=f"BLEU-{order}",
+        headline="corpus",
         description=f"n-gram precision up to order {order}, with brevity penalty, of one report",
         higher_is_better=True,
         bounds=(0.0, 1.0),

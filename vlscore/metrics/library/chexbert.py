@@ -175,6 +175,8 @@ def _five() -> list[int]:
 CHEXBERT_F1 = Metric(
     provider=CheXbertProvider(),
     name="chexbert-f1",
+    title="CheXbert F1",
+    headline="micro",
     description="F1 of the fourteen observations that CheXbert reads in candidate and reference; "
     "1 where it reads none in either",
     higher_is_better=True,
@@ -221,6 +223,7 @@ CHEXBERT_F1 = Metric(
 CHEXBERT_SIMILARITY = Metric(
     provider=CheXbertProvider(),
     name="chexbert-similarity",
+    title="CheXbert similarity",
     description="cosine of CheXbert's vectors of [CLS], the s_emb of Yu et al. 2023",
     higher_is_better=True,
     bounds=(-1.0, 1.0),

@@ -16,6 +16,7 @@ CHARACTER_ORDER = 6
 # Highest order of word n-grams of each metric.
 WORD_ORDERS = {"chrf": 0, "chrf++": 2}
 
+_TITLES = {"chrf": "chrF", "chrf++": "chrF++"}
 _CITATIONS = {
     "chrf": "Popovic 2015, chrF, WMT",
     "chrf++": "Popovic 2017, chrF++: words helping character n-grams, WMT",
@@ -62,6 +63,8 @@ CHRF = tuple(
     Metric(
         provider=ChrfProvider(),
         name=name,
+        title=_TITLES[name],
+        headline="corpus",
         description=f"F measure of n-grams of {_OVER[name]}",
         higher_is_better=True,
         bounds=(0.0, 1.0),

@@ -126,6 +126,7 @@ def _similarity(candidate: _Vector, reference: _Vector, sigma: float) -> float:
 CIDER_D = Metric(
     provider=CiderProvider(),
     name="cider-d",
+    title="CIDEr-D",
     description="tf-idf cosine of n-grams up to order 4, counts clipped, with a penalty for "
     "length; document frequencies are those of the run's references",
     higher_is_better=True,

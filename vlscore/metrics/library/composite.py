@@ -331,6 +331,7 @@ class CompositeProvider(Provider):
 COMPOSITE = Metric(
     provider=CompositeProvider(),
     name="composite",
+    title="Composite",
     description="weighted sum of normalised metrics, fitted to raters by vlscore align --fit; "
     "written composite:FILE",
     higher_is_better=True,

@@ -92,6 +92,8 @@ def _mentioned(labels: Sequence[Mapping[str, int | None]]) -> Any:
 FINDINGS_F1 = Metric(
     provider=FindingsProvider(),
     name="findings-f1",
+    title="Findings F1",
+    headline="micro",
     description="F1 of the CheXpert observations that candidate and reference state; 1 where "
     "neither states any",
     higher_is_better=True,

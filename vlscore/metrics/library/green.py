@@ -181,6 +181,7 @@ def _read_answers(path: Path, time: int, size: int) -> Mapping[_Pair, str | VLSc
 GREEN = Metric(
     provider=GreenProvider(),
     name="green",
+    title="GREEN",
     description="findings of both reports, of those and the clinically significant errors, as a "
     "language model counts them",
     higher_is_better=True,

@@ -58,6 +58,7 @@ def _row(score: float, judgement: "Judgement") -> tuple[float, ...]:
 JUDGE = Metric(
     provider=JudgeProvider(),
     name="judge",
+    title="Judge",
     description="what a candidate states rightly, weighed by significance, among what it states "
     "rightly and wrongly; errors are found by rules; 1 without an error",
     higher_is_better=True,

@@ -55,6 +55,7 @@ def _tokens(text: str) -> list[str]:
 METEOR = Metric(
     provider=NltkProvider(),
     name="meteor",
+    title="METEOR",
     description="aligned words, stems and WordNet synonyms, less a penalty for fragmentation",
     higher_is_better=True,
     bounds=(0.0, 1.0),

@@ -100,6 +100,7 @@ def _part(count: float, whole: float) -> float:
 MIRQI = Metric(
     provider=MirqiProvider(),
     name="mirqi",
+    title="MIRQI",
     description="F measure of mentions that agree in finding and polarity, attributes weighed in; "
     "only contradictions are errors: what is left out or invented is not",
     higher_is_better=True,

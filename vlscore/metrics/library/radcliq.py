@@ -127,6 +127,7 @@ RADCLIQ = tuple(
     Metric(
         provider=RadCliQProvider(),
         name=name,
+        title=name.replace("radcliq", "RadCliQ"),
         description=description,
         higher_is_better=False,
         bounds=(None, None),

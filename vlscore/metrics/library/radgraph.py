@@ -149,10 +149,11 @@ class RadGraphProvider(LocalWeightsProvider):
         )
 
 
-def _metric(name: str, description: str, citation: str, *further: Output) -> Metric:
+def _metric(name: str, title: str, description: str, citation: str, *further: Output) -> Metric:
     return Metric(
         provider=RadGraphProvider(),
         name=name,
+        title=title,
         description=description,
         higher_is_better=True,
         bounds=(0.0, 1.0),
@@ -168,6 +169,7 @@ def _metric(name: str, description: str, citation: str, *further: Output) -> Met
 RADGRAPH = (
     _metric(
         "radgraph-f1",
+        "RadGraph F1",
         "mean of the F1 of entities and the F1 of relations; .5 at most for reports without "
         "relations",
         "Yu et al. 2023, Patterns",
@@ -177,6 +179,7 @@ RADGRAPH = (
     *(
         _metric(
             f"radgraph-{level}",
+            f"RadGraph {level}",
             f"F1 of entities by tokens and label{more}; 0 where a report has none",
             "Delbrouck et al. 2022, EMNLP Findings",
         )

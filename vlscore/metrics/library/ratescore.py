@@ -147,6 +147,7 @@ def agreement(
 RATESCORE = Metric(
     provider=RaTEScoreProvider(),
     name="ratescore",
+    title="RaTEScore",
     description="F1 of how similar each entity is to the nearest one of the other report, weighted "
     "by their types; .5 where a report has no entities",
     higher_is_better=True,

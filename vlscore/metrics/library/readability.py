@@ -126,6 +126,7 @@ def _read(path: Path, changed: int) -> frozenset[str]:
 
 def _grade(
     name: str,
+    title: str,
     description: str,
     citation: str,
     low: float | None,
@@ -134,6 +135,7 @@ def _grade(
     return Metric(
         provider=TextstatProvider(),
         name=name,
+        title=title,
         description=f"{description}; lower is easier, not better",
         higher_is_better=False,
         bounds=(low, None),
@@ -146,6 +148,7 @@ def _grade(
 
 FLESCH_KINCAID = _grade(
     "flesch-kincaid",
+    "Flesch-Kincaid",
     "reading grade from words a sentence and syllables a word",
     "Kincaid et al. 1975, Derivation of new readability formulas, Navy report 8-75",
     None,
@@ -154,6 +157,7 @@ FLESCH_KINCAID = _grade(
 
 GUNNING_FOG = _grade(
     "gunning-fog",
+    "Gunning fog",
     "reading grade from words a sentence and the share of long words that are not familiar",
     "Gunning 1952, The Technique of Clear Writing",
     0.0,
@@ -162,6 +166,7 @@ GUNNING_FOG = _grade(
 
 DALE_CHALL = _grade(
     "dale-chall",
+    "Dale-Chall",
     "reading grade from words a sentence and the share of words that are not familiar",
     "Dale, Chall 1948, A formula for predicting readability; textstat's word list",
     0.0,
@@ -170,6 +175,7 @@ DALE_CHALL = _grade(
 
 DALE_CHALL_CLINICAL = _grade(
     "dale-chall-clinical",
+    "Dale-Chall (clinical)",
     "Dale-Chall where words that are frequent in the run's references are familiar too",
     "Rawat 2022 (improved Dale-Chall); after Dale, Chall 1948",
     0.0,

@@ -85,6 +85,7 @@ def _f_measure(candidate: Sequence[str], reference: Sequence[str], beta: Any) ->
 ROUGE_L = Metric(
     provider=RougeScoreProvider(),
     name="rouge-l",
+    title="ROUGE-L",
     description="F measure of the longest common subsequence of words",
     higher_is_better=True,
     bounds=(0.0, 1.0),
