@@ -213,7 +213,7 @@ def align(
     running: RunOptions,
     printing: PrintOptions,
 ) -> None:
-    """Compare metrics with what radiologists said of candidate reports.
+    """Measure how well metrics agree with radiologists' ratings.
 
     Computes the metrics for every rated pair of a candidate and its reference, and prints tau_b,
     tau_c, Spearman's and Pearson's correlation with the raters' mean, tests between metrics,

@@ -51,7 +51,7 @@ def bench(
     sections: SectionOptions,
     printing: PrintOptions,
 ) -> None:
-    """Print where the time of an evaluation goes on this machine, and what would help.
+    """Show where the time of an evaluation goes on this machine.
 
     Does for some studies what `vlscore evaluate` does, one stage after the other on one process,
     and times each: start, reading, decoding by format, encoding, scoring, writing. Nothing is taken

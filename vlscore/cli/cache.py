@@ -9,9 +9,10 @@ from vlscore.cli.options import option
 from vlscore.cli.output import GroupedCommand, echo
 
 app = typer.Typer(
-    help="Look into, shrink and check what is kept between runs: pixels, embeddings, annotations.",
+    name="cache",
+    help="Show, shrink and check what is stored between runs.\n\n"
+    "These are decoded images, embeddings, and what networks read in reports.",
     no_args_is_help=True,
-    add_completion=False,
 )
 
 _DAMAGED = 1

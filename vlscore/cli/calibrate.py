@@ -67,7 +67,7 @@ def calibrate(
     running: RunOptions,
     printing: PrintOptions,
 ) -> None:
-    """Measure C, the area at which VLScore is 0, of an encoder on a table of studies.
+    """Measure C, the area at which VLScore is 0, for an encoder.
 
     Prints the largest area of the table's triangles, which is how the paper defines C, and
     quantiles with intervals. C depends on the encoder and on how bad the candidates are: scores

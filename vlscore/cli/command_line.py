@@ -1,7 +1,7 @@
 """The command line: every command parses, calls one function of a room below, and prints.
 
-A new command is one file here and one line in `_register`. Files of this room import only typer
-at module level, so that `vlscore --help` answers at once.
+A new command is one file here and one line in `_register`, in the group of its purpose. Files of
+this room import only typer at module level, so that `vlscore --help` answers at once.
 """
 
 import os
@@ -9,15 +9,16 @@ import sys
 
 import typer
 
-from vlscore.cli.output import GroupedCommand, echo
+from vlscore.cli.output import GroupedCommand, GroupedCommands, echo
 from vlscore.core import INTERRUPTED, __version__, keep_freed_memory, say_stopped
 from vlscore.errors import VLScoreError
 
 app = typer.Typer(
     name="vlscore",
-    help="Image-aware evaluation of generated chest X-ray reports.",
+    cls=GroupedCommands,
+    help="Score generated chest X-ray reports against the radiograph and the reference.\n\n"
+    "Every command explains itself: vlscore COMMAND --help.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -44,6 +45,7 @@ def _register() -> None:
         compare,
         controlled,
         dataset,
+        doctor,
         encoders,
         evaluate,
         failure_modes,
@@ -62,32 +64,48 @@ def _register() -> None:
         weights,
     )
 
-    for command in (
-        score.score,
-        evaluate.evaluate,
-        compare.compare,
-        metrics.metrics,
-        encoders.encoders,
-        dataset.dataset,
-        findings.findings,
-        judge.judge,
-        perturb.perturb,
-        sensitivity.sensitivity,
-        align.align,
-        orders.orders,
-        rating_sheets.rating_sheets,
-        failure_modes.failure_modes,
-        controlled.controlled,
-        oracle.oracle,
-        retrieval.retrieval,
-        train.train,
-        bench.bench,
-        calibrate.calibrate,
-    ):
-        app.command(cls=GroupedCommand)(command)
-    app.add_typer(weights.app, name="weights")
-    app.add_typer(index.index, name="index")
-    app.add_typer(cache.app, name="cache")
+    groups = {
+        "Score reports": (
+            score.score,
+            evaluate.evaluate,
+            judge.judge,
+            findings.findings,
+        ),
+        "Compare systems": (
+            compare.compare,
+            oracle.oracle,
+        ),
+        "Judge metrics": (
+            align.align,
+            sensitivity.sensitivity,
+            perturb.perturb,
+            controlled.controlled,
+            orders.orders,
+            failure_modes.failure_modes,
+            rating_sheets.rating_sheets,
+        ),
+        "Train and prepare": (
+            dataset.dataset,
+            train.train,
+            retrieval.retrieval,
+            calibrate.calibrate,
+            index.index,
+        ),
+        "Look up": (
+            metrics.metrics,
+            encoders.encoders,
+            weights.app,
+            cache.app,
+            bench.bench,
+            doctor.doctor,
+        ),
+    }
+    for purpose, commands in groups.items():
+        for command in commands:
+            if isinstance(command, typer.Typer):
+                app.add_typer(command, rich_help_panel=purpose)
+            else:
+                app.command(cls=GroupedCommand, rich_help_panel=purpose)(command)
 
 
 _register()

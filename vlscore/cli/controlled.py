@@ -139,7 +139,7 @@ def controlled(
     running: RunOptions,
     printing: PrintOptions,
 ) -> None:
-    """Test metrics on sentences whose meaning is known, and on reports that leave something out.
+    """Test metrics on sentences whose meaning is known.
 
     Sentences of your reports are grouped by what they say of an observation: stated, uncertain,
     denied, or not mentioned. Our own rules read that (`vlscore.findings`); with --labelled, others

@@ -104,7 +104,7 @@ def dataset(
     running: RunOptions,
     printing: PrintOptions,
 ) -> None:
-    """Make a table of a published data set: ids, patients, films, views, sections, parts.
+    """Make a table of studies from a published data set.
 
     What is left out stands with its reason in NAME.rows.csv beside the table, and is counted. The
     exit status is 1 where files are absent or damaged, 0 where the data set itself lacks something.

@@ -114,7 +114,7 @@ def encoders(
     ] = None,
     as_json: Annotated[bool, option("--json", "Print as json.")] = False,
 ) -> None:
-    """List the encoders that --encoder takes, or print the card of one.
+    """List the encoders, or show everything about one.
 
     C is the triangle area that scores 0; "-" means that nobody published one, and --C must be
     given. An encoder whose embeddings have no unit length has areas of its own magnitude. Names

@@ -31,7 +31,7 @@ def failure_modes(
     running: RunOptions,
     printing: PrintOptions,
 ) -> None:
-    """Show which errors the reports have that each metric takes for the best of a corpus.
+    """Show the errors of the reports that each metric prefers.
 
     RATINGS counts errors, by category, of reports that metrics chose: the candidate's id is the
     metric. ReXVal is such a set. `vlscore oracle` finds a metric's choices among your reports.

@@ -92,7 +92,9 @@ def findings(
     running: RunOptions,
     printing: PrintOptions,
 ) -> None:
-    """Label reports with CheXpert's fourteen observations, and compare with labels that you have.
+    """Label reports with CheXpert's fourteen observations.
+
+    With --against, compare these labels with labels that you have.
 
     Writes labels.csv (one row a report; 1 stated, 0 denied, -1 uncertain, empty not mentioned),
     findings.csv (one row a finding: observation, label, side, zones, severity, change, size, the

@@ -43,8 +43,9 @@ if TYPE_CHECKING:
 
 
 index = typer.Typer(
-    help="Build, extend and check indexes: corpora of reports, embedded once, that `vlscore "
-    "oracle` searches.",
+    name="index",
+    help="Build, extend and check a searchable corpus of reports.\n\n"
+    "Its reports are embedded once; `vlscore oracle` searches them.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )

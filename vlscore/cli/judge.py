@@ -46,7 +46,7 @@ def judge(
     running: RunOptions,
     printing: PrintOptions,
 ) -> None:
-    """Name each error of generated reports: category, severity 1 to 5, correction, reason.
+    """Name each error of a report, how severe it is, and why.
 
     The judge works by rules, without a model or a network. Writes judgements.jsonl (each error of
     each study), totals.csv (one row a study: scores, and errors by category), summary.json,

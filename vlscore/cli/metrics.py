@@ -103,7 +103,7 @@ def metrics(
         str | None, typer.Argument(help="Show all that is known of one metric.", metavar="NAME")
     ] = None,
 ) -> None:
-    """List the metrics that evaluate, sensitivity and oracle take, or show one.
+    """List the metrics, or show everything about one.
 
     Several are named with commas between them, parameters in parentheses:
     vlscore,bleu-4(smoothing=exp). A metric of your own is written package.module:METRIC.

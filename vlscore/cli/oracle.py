@@ -193,7 +193,7 @@ def oracle(
     show: ShowOption = None,
     printing: PrintOptions,
 ) -> None:
-    """Find for every study the reports of a corpus that score highest.
+    """Find the reports of a corpus that score best for a study.
 
     A hit is printed with its score, the area, foot (where it projects onto the line from image, 0,
     to reference, 1), h/|r-i| (its height over that line), |g-r| (distance to the reference) and

@@ -31,7 +31,7 @@ def orders(
     ] = None,
     printing: PrintOptions,
 ) -> None:
-    """Show which of some small cases each metric puts in the right order.
+    """Show which small cases each metric puts in the right order.
 
     A case is a reference, two or three candidates, and the order that a radiologist expects,
     such as RadJudge's thirty.

@@ -50,6 +50,24 @@ class GroupedCommand(typer.core.TyperCommand):
                 formatter.write_dl(groups[heading])
 
 
+class GroupedCommands(typer.core.TyperGroup):
+    """Commands under headings of their purpose, each with the first sentence of its help."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Print the groups in order of appearance; no sentence is cut."""
+        groups: dict[str, list[tuple[str, str]]] = {}
+        for name in self.list_commands(ctx):
+            command = self.commands[name]
+            heading = getattr(command, "rich_help_panel", None)
+            sentence = (command.help or "").split("\n\n")[0].replace("\n", " ")
+            groups.setdefault(heading if isinstance(heading, str) else "Commands", []).append(
+                (name, sentence)
+            )
+        for heading, commands in groups.items():
+            with formatter.section(heading):
+                formatter.write_dl(commands)
+
+
 SHOWN_FAILURES = 10
 
 

@@ -81,7 +81,7 @@ def perturb(
     printing: PrintOptions,
     list_kinds: ListKindsOption = False,
 ) -> None:
-    """Make changed copies of reports, each with one targeted change, to test metrics with.
+    """Make changed copies of reports to test metrics with.
 
     Writes perturbations.jsonl (one change a line: original, perturbed, edits, kind, expected
     effect, error category, rule), skipped.jsonl (why a report allows no change of a kind) and

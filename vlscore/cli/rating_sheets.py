@@ -34,7 +34,9 @@ def rating_sheets(
     seed: Annotated[int, option("--seed", "Of the draw and of every order.", "N")] = 0,
     quiet: QuietOption = False,
 ) -> None:
-    """Make blinded sheets on which raters count the errors of the reports that metrics chose.
+    """Make blinded sheets on which raters count errors.
+
+    The reports are those that metrics chose by `vlscore oracle`.
 
     Writes a sheet a rater, each in an order of its own, instructions, and key.csv, which alone
     says which metric chose a report: keep it from the raters. A report that several metrics chose

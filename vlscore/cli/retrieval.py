@@ -46,7 +46,7 @@ def retrieval(
     running: RunOptions,
     printing: PrintOptions,
 ) -> None:
-    """Evaluate an encoder: does it find each image's report among all, and each report's image?
+    """Test whether an encoder finds the report of each image.
 
     Prints R@1, R@5, R@10 and the median rank, both ways, with intervals. Ties count as chance
     would break them; equal reports are one, and any study's copy of it is a right answer.

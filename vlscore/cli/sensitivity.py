@@ -118,7 +118,7 @@ def sensitivity(
     running: RunOptions,
     printing: PrintOptions,
 ) -> None:
-    """Score every original and perturbed report, and show which changes a metric notices.
+    """Show which changes of a report each metric notices.
 
     Prints the tables of the VLScore paper: removed sentences (Table 2), changed words (Table 3),
     standard normal reports (Figure 2); writes them with every value to --out. With --swap-images,

@@ -9,9 +9,9 @@ from vlscore.cli.options import option
 from vlscore.cli.output import echo
 
 app = typer.Typer(
-    help="Find, fetch, check and convert the checkpoints of encoders.",
+    name="weights",
+    help="Find, fetch, check and convert checkpoints of encoders.",
     no_args_is_help=True,
-    add_completion=False,
 )
 
 _TO_DO_BY_HAND = 1

@@ -67,6 +67,9 @@ from .controlled_sentences.unmention import StressResult as StressResult
 from .controlled_sentences.unmention import unmention_test as unmention_test
 from .drift import PrecisionCheck as PrecisionCheck
 from .drift import check_drift as check_drift
+from .installation import Check as Check
+from .installation import Installation as Installation
+from .installation import doctor as doctor
 from .judgements import JudgedReports as JudgedReports
 from .judgements import judge_table as judge_table
 from .labelling.label_agreement import LabelAgreement as LabelAgreement

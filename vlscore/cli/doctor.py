@@ -1,0 +1,36 @@
+"""`vlscore doctor`: what is installed, what was found, and what to do about the rest."""
+
+import json
+from typing import Annotated
+
+import typer
+
+from vlscore.cli.options import option
+from vlscore.cli.output import echo, terminal_width
+
+_NOT_READY = 1
+
+
+def doctor(
+    *,
+    as_json: Annotated[
+        bool, option("--json", "Print the results as json, and nothing else.")
+    ] = False,
+) -> None:
+    """Check the installation: libraries, device, encoders, metrics.
+
+    Prints what is installed with its version, the device that would compute, which encoders and
+    metrics can be used, and what to do about the others. No network is used.
+
+    The exit status is 0 if every command can run, else 1. Encoders, metrics and extras that are
+    not installed do not change it.
+    """
+    from vlscore.evaluation import doctor as examine
+
+    found = examine()
+    if as_json:
+        echo(json.dumps(found.to_dict(), indent=2, ensure_ascii=False))
+    else:
+        echo(found.text(terminal_width()))
+    if not found.is_ready:
+        raise typer.Exit(_NOT_READY)
