@@ -38,6 +38,7 @@ def _options(
 def _register() -> None:
     from vlscore.cli import (
         align,
+        baseline,
         bench,
         cache,
         calibrate,
@@ -66,6 +67,7 @@ def _register() -> None:
         score.score,
         evaluate.evaluate,
         compare.compare,
+        baseline.baseline,
         metrics.metrics,
         encoders.encoders,
         dataset.dataset,
