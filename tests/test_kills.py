@@ -84,6 +84,11 @@ SCENARIOS = {
          "--permutations", "99"],
     ),
     "findings": Scenario("findings", TEXT),
+    "baseline": Scenario(
+        "baseline",
+        ["nearest-image", "IN/phantom/studies.jsonl", "--train", "IN/phantom/studies.jsonl",
+         "--workers", "0", "-o", "OUT"],
+    ),
     "judge": Scenario("judge", TEXT),
     "perturb": Scenario("perturb", ["IN/studies.jsonl", "--out", "OUT"]),
     "sensitivity": Scenario(

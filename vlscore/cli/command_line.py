@@ -39,6 +39,7 @@ def _options(
 def _register() -> None:
     from vlscore.cli import (
         align,
+        baseline,
         bench,
         cache,
         calibrate,
@@ -73,6 +74,7 @@ def _register() -> None:
         ),
         "Compare systems": (
             compare.compare,
+            baseline.baseline,
             oracle.oracle,
         ),
         "Judge metrics": (

@@ -23,7 +23,7 @@ from vlscore.errors import VLScoreError
 if TYPE_CHECKING:
     from vlscore.core import OnProgress, Processes
     from vlscore.embedding import StudyEmbedder
-    from vlscore.evaluation import JudgedReports, LabelledReports
+    from vlscore.evaluation import BaselineRun, JudgedReports, LabelledReports
     from vlscore.stats import TextTable
     from vlscore.training import Shown
 
@@ -191,7 +191,7 @@ def say_of_failures(
 
 
 def finish_rows(
-    result: "LabelledReports | JudgedReports",
+    result: "LabelledReports | JudgedReports | BaselineRun",
     *,
     done: str,
     could_not_be: str,

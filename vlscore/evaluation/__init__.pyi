@@ -32,6 +32,16 @@ from .alignment.run import run_alignment as run_alignment
 from .alignment.sheets import RatingSheets as RatingSheets
 from .alignment.sheets import make_sheets as make_sheets
 from .alignment.tables import all_tables as all_tables
+from .baselines.baseline_base import Baseline as Baseline
+from .baselines.baseline_base import BaselineSettings as BaselineSettings
+from .baselines.baseline_base import Case as Case
+from .baselines.baseline_base import Training as Training
+from .baselines.registry import BASELINES as BASELINES
+from .baselines.registry import find_baseline as find_baseline
+from .baselines.report_templates import ReportTemplates as ReportTemplates
+from .baselines.report_templates import read_templates as read_templates
+from .baselines.run import BaselineRun as BaselineRun
+from .baselines.run import baseline as baseline
 from .calibration import Calibration as Calibration
 from .calibration import calibrate as calibrate
 from .calibration import calibrate_vectors as calibrate_vectors

@@ -193,9 +193,9 @@ class _JudgeRun(RowFiles[Study]):
 
     def write(self, folder: ResumableFolder, place: Path) -> dict[str, Any]:
         """Write the results, and return what is in them."""
-        join_parts(folder, JUDGEMENTS, place / JUDGEMENTS)
-        join_parts(folder, TOTALS, place / TOTALS, csv_of([_COLUMNS]))
-        join_failures(folder, place)
+        join_parts(folder.chunks(), JUDGEMENTS, place / JUDGEMENTS)
+        join_parts(folder.chunks(), TOTALS, place / TOTALS, csv_of([_COLUMNS]))
+        join_failures(folder.chunks(), place)
         reports = self.rows - self.bad
         means = {name: self.sums[name] / reports for name in _NUMBERS}
         totals = {str(category): int(self.sums[str(category)]) for category in ErrorCategory}

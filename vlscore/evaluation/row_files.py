@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from vlscore.core import OnProgress, ResumableFolder, cell
+from vlscore.core import Chunk, OnProgress, ResumableFolder, cell
 from vlscore.data import BadRow
 from vlscore.stats import FAILURES, Run
 
@@ -56,17 +56,17 @@ class RowFiles(ABC, Generic[Row]):
                     (place / name).write_bytes(content.encode("utf-8"))
 
 
-def join_parts(folder: ResumableFolder, name: str, whole: Path, head: str = "") -> None:
+def join_parts(chunks: Iterable[Chunk], name: str, whole: Path, head: str = "") -> None:
     """Write the parts of a file that the chunks hold, one after the other, behind a head."""
     with whole.open("wb") as joined:
         joined.write(head.encode("utf-8"))
-        for chunk in folder.chunks():
+        for chunk in chunks:
             joined.write((chunk.path / name).read_bytes())
 
 
-def join_failures(folder: ResumableFolder, place: Path) -> None:
-    """Write failures.csv from the parts of all chunks."""
-    join_parts(folder, FAILURES, place / FAILURES, csv_of([("row", "id", "error")]))
+def join_failures(chunks: Iterable[Chunk], place: Path) -> None:
+    """Write failures.csv from the parts of the chunks."""
+    join_parts(chunks, FAILURES, place / FAILURES, csv_of([("row", "id", "error")]))
 
 
 def csv_of(rows: Iterable[Sequence[Any]]) -> str:

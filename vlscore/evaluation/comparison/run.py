@@ -29,15 +29,14 @@ from vlscore.data import (
     select,
 )
 from vlscore.errors import InvalidSetting, InvalidStudy, InvalidTable, VLScoreError
-from vlscore.evaluation.comparison.baselines import (
+from vlscore.evaluation.baselines.frequent_reports import (
     CONSTANT,
-    NEAREST,
     NORMAL,
     RANDOM,
     constant_report,
-    nearest_reports,
     random_reports,
 )
+from vlscore.evaluation.baselines.nearest_image import NEAREST, nearest_reports
 from vlscore.evaluation.comparison.cautions import cautions, families
 from vlscore.evaluation.comparison.known import EXTENDS, KnownValues, check_extension, read_numbers
 from vlscore.evaluation.comparison.paper_table import TableSettings, paper_table

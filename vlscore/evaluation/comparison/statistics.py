@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from vlscore.core import OnProgress, Signature, no_progress
 from vlscore.errors import InvalidSetting
+from vlscore.evaluation.baselines.baseline_base import BASELINE
 from vlscore.evaluation.comparison.system_values import GivenMetric, Layout, SystemValues
-from vlscore.evaluation.comparison.systems import BASELINE
 from vlscore.metrics import Metric, corpus_name, corpus_of_sums, support_of_sums
 from vlscore.stats import (
     Combine,

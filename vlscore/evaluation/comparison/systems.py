@@ -13,6 +13,7 @@ import numpy as np
 from vlscore.core import FinishedRun, Signature, difference, finished_run
 from vlscore.data import BadRow, ColumnNames, Study, StudyImages, StudyTable, open_studies
 from vlscore.errors import InvalidSetting, InvalidTable
+from vlscore.evaluation.baselines.baseline_base import BASELINE
 from vlscore.evaluation.comparison.system_values import Layout, SystemValues
 from vlscore.evaluation.scoring.results import layout_of_run, read_rows_of
 from vlscore.evaluation.scoring.summary import ID, STATISTICS, reasons_of
@@ -75,9 +76,6 @@ def read_values(
                     values.failures[place[name]] = kept
     return values
 
-
-# What names of baselines begin with.
-BASELINE = "baseline:"
 
 _TEXTS = {"reference", "candidate"}
 # Ids and texts that a message shows.

@@ -25,7 +25,9 @@ _ID_COLUMNS = ("id", "study_id", "study", "dicom_id", "Path")
 _VALUES = {1.0: 1, 0.0: 0, -1.0: -1}
 
 
-def read_labels(path: str | Path, *, id_column: str | None = None) -> dict[str, Labels]:
+def read_labels(
+    path: str | Path, *, id_column: str | None = None, threshold: float | None = None
+) -> dict[str, Labels]:
     """Study id -> labels of a table with one column a label, as CheXpert's labeller writes it.
 
     A label is 1 (stated), 0 (denied), -1 (uncertain) or empty (not mentioned). Columns are found by
@@ -33,6 +35,7 @@ def read_labels(path: str | Path, *, id_column: str | None = None) -> dict[str, 
 
     Args:
         id_column: default: "id" or "study_id".
+        threshold: values may then be probabilities; from it on a label is 1, below it 0.
 
     Raises: InvalidTable where the file cannot be read, has no column of ids or labels, names a
         study twice, or holds another value.
@@ -61,7 +64,7 @@ def read_labels(path: str | Path, *, id_column: str | None = None) -> dict[str, 
         if study in labels:
             raise InvalidTable(f"{path}, row {row}: {study!r} has an earlier row")
         labels[study] = {
-            label: _value(record.get(name), f'{path}, row {row}: column "{name}"')
+            label: _value(record.get(name), f'{path}, row {row}: column "{name}"', threshold)
             for label, name in columns.items()
         }
     return labels
@@ -81,7 +84,7 @@ def _id_of(value: Any) -> str:
     return "" if value is None else str(value).strip()
 
 
-def _value(cell: Any, place: str) -> int | None:
+def _value(cell: Any, place: str, threshold: float | None) -> int | None:
     if cell is None or (isinstance(cell, str) and not cell.strip()):
         return None
     try:
@@ -90,6 +93,8 @@ def _value(cell: Any, place: str) -> int | None:
         number = 2.0
     if math.isnan(number):
         return None
+    if threshold is not None and 0 < number < 1:
+        return int(number >= threshold)
     if number not in _VALUES:
         raise InvalidTable(f"{place} holds {cell!r}; a label is 1, 0, -1 or empty")
     return _VALUES[number]

@@ -260,8 +260,8 @@ class _Run(RowFiles[Report]):
         heads = {"labels": ("study_id", *CHEXPERT_LABELS), "findings": _FINDING_COLUMNS}
         for name, head in heads.items():
             first = csv_of([head]) if self.format == "csv" else ""
-            join_parts(folder, name, place / f"{name}.{self.format}", first)
-        join_failures(folder, place)
+            join_parts(folder.chunks(), name, place / f"{name}.{self.format}", first)
+        join_failures(folder.chunks(), place)
         tables = [_counts_table(self.counts, self.reports)]
         rows: list[LabelAgreement] = []
         notes = []

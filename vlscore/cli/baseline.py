@@ -1,0 +1,153 @@
+"""`vlscore baseline`: candidates of a generator so simple that a model must beat it."""
+
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from vlscore.cli.option_groups import (
+    EncoderOptions,
+    PrintOptions,
+    ReadingOptions,
+    ResourceOptions,
+    RunOptions,
+    SectionOptions,
+    TableOptions,
+    grouped,
+)
+from vlscore.cli.options import TABLE, TABLE_HELP, OutOption, option
+from vlscore.cli.output import finish_rows, say_of_encoder, stopping
+
+if TYPE_CHECKING:
+    from vlscore.evaluation import BaselineSettings
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class BaselineOptions:
+    """Settings of baselines."""
+
+    seed: Annotated[int, option("--seed", "Of random choices.", "N", min=0)] = 0
+    first: Annotated[
+        int,
+        option("--first", "Frequent words or sentences that are drawn from.", "N", min=1),
+    ] = 100
+    by_section: Annotated[
+        bool,
+        option("--by-section", "Draw sentences of findings and of impression separately."),
+    ] = False
+    labels: Annotated[
+        str,
+        option(
+            "--labels",
+            "Labels of templates: reference (of the study itself: an upper bound), zero-shot or "
+            "probe (of the encoder), or a classifier's table with one column a label.",
+            "SOURCE",
+        ),
+    ] = "reference"
+    threshold: Annotated[
+        float,
+        option("--threshold", "Probability in that table from which on a label is present."),
+    ] = 0.5
+    style: Annotated[
+        str,
+        option(
+            "--style", "Of templates: grouped (a sentence for several labels) or single.", "NAME"
+        ),
+    ] = "grouped"
+    templates: Annotated[
+        Path | None,
+        option("--templates", "File of your own sentences. Default: the bundled one.", "PATH"),
+    ] = None
+
+    def settings(self) -> "BaselineSettings":
+        """Return the settings of these options."""
+        from vlscore.evaluation import BaselineSettings
+
+        return BaselineSettings(**dataclasses.asdict(self))
+
+
+@grouped("candidate_column", "C", "reference_section", "candidate_section", "as_json")
+def baseline(
+    *,
+    name: Annotated[
+        str,
+        typer.Argument(
+            help="constant, normal, random, top-words, top-sentences, nearest-image or templates.",
+            metavar="NAME",
+        ),
+    ],
+    studies: Annotated[Path, typer.Argument(help=TABLE_HELP, metavar="STUDIES")],
+    out: OutOption,
+    train: Annotated[
+        Path | None,
+        option(
+            "--train",
+            "Table of other studies that the baseline learns from: reports, and images where it "
+            "needs them.",
+            "REPORTS",
+            TABLE,
+        ),
+    ] = None,
+    chosen: BaselineOptions,
+    table: TableOptions,
+    encoding: EncoderOptions,
+    resources: ResourceOptions,
+    reading: ReadingOptions,
+    sections: SectionOptions,
+    running: RunOptions,
+    printing: PrintOptions,
+) -> None:
+    """Write candidates of a generator so simple that a model must beat it (Pino 2022).
+
+    constant: the most frequent training report. normal: the training set's usual sentences for a
+    normal study. random: a training report drawn at random. top-words, top-sentences: frequent
+    words or sentences, drawn by their frequency. nearest-image: the report of the training study
+    whose image the encoder puts nearest. templates: fixed sentences for the labels of a study.
+
+    Writes candidates.jsonl, which `vlscore evaluate` and `vlscore compare` read, summary.json,
+    tables.md and failures.csv. Each row has the baseline's signature.
+
+    Stop with Ctrl-C and start the same command again to go on where it was.
+
+    Example: vlscore baseline top-sentences test.csv --train train.csv --out sentences
+    """
+    from vlscore.cli.output import cache_hits, row_progress
+    from vlscore.data import count_rows
+    from vlscore.evaluation import baseline as write_baseline
+    from vlscore.evaluation import find_baseline
+
+    settings = chosen.settings()
+    needs = find_baseline(name, settings).needs
+    has_images = bool(needs & {"images", "train images"})
+    embedder = encoding.embedder(resources, reading) if has_images else None
+    total = count_rows(studies)
+    if "train images" in needs and train is not None and total is not None:
+        others = count_rows(train)
+        total = None if others is None else total + others
+    with (
+        stopping(out, "finished candidates are"),
+        row_progress(total, "writing", quiet=printing.quiet, also=cache_hits(embedder)) as progress,
+    ):
+        result = write_baseline(
+            name,
+            studies,
+            out,
+            train=train,
+            settings=settings,
+            embedder=embedder,
+            text_policy=sections.section,
+            columns=table.columns("id", "image", "reference", "view"),
+            image_root=table.image_root,
+            workers=resources.decoders() if has_images else 0,
+            overwrite=running.overwrite,
+            on_progress=progress,
+        )
+    say_of_encoder(embedder)
+    finish_rows(
+        result,
+        done="written",
+        could_not_be="given a candidate",
+        quiet=printing.quiet,
+        keep_going=running.keep_going,
+    )

@@ -1,0 +1,1 @@
+"""The command `baseline`: generators that need no network of their own, one class a baseline."""

@@ -1,0 +1,156 @@
+"""What a baseline is: its settings, what it learns from, and what it writes for a study."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vlscore.core import file_digest
+from vlscore.data import Report
+from vlscore.embedding import StudyEmbedder
+from vlscore.errors import InvalidSetting, InvalidStudy
+
+Array = NDArray[np.float32]
+
+# What names of baselines begin with, in comparisons and signatures.
+BASELINE = "baseline:"
+REFERENCE, ZERO_SHOT, PROBE = "reference", "zero-shot", "probe"
+STYLES = ("grouped", "single")
+# What a baseline can need.
+TRAIN, TRAIN_IMAGES, IMAGES = "train", "train images", "images"
+
+
+@dataclass(frozen=True, kw_only=True)
+class BaselineSettings:
+    """Settings of baselines; each baseline names those that it uses.
+
+    Attributes:
+        seed: of every random choice.
+        first: how many of the most frequent words or sentences are drawn from.
+        by_section: draw the sentences of findings and of impression each from their own section.
+        labels: where templates take their labels from: "reference" (of the study itself, an upper
+            bound), "zero-shot", "probe", or the path of a table with one column a label.
+        threshold: from which value on a label of that table is positive.
+        style: "grouped": one sentence for several labels where the templates have one; "single".
+        templates: file of sentences; default: the bundled one.
+    """
+
+    seed: int = 0
+    first: int = 100
+    by_section: bool = False
+    labels: str = REFERENCE
+    threshold: float = 0.5
+    style: str = STYLES[0]
+    templates: Path | None = None
+
+    def __post_init__(self) -> None:
+        """Raise InvalidSetting for a value out of range."""
+        if self.first < 1:
+            raise InvalidSetting(f"first is a number from 1 on, not {self.first}")
+        if self.style not in STYLES:
+            raise InvalidSetting(f"style is {' or '.join(STYLES)}, not {self.style!r}")
+        if self.seed < 0:
+            raise InvalidSetting(f"seed is a number from 0 on, not {self.seed}")
+
+    def used(self, names: Sequence[str], of: str) -> dict[str, Any]:
+        """Return the settings of these names.
+
+        Raises: InvalidSetting where another setting has no default value.
+        """
+        for each in fields(self):
+            if each.name not in names and getattr(self, each.name) != each.default:
+                raise InvalidSetting(f"{of} does not use the setting {each.name}; leave it out")
+        return {name: value for name, value in asdict(self).items() if name in names}
+
+
+@dataclass(frozen=True)
+class Training:
+    """Reports that a baseline learns from.
+
+    Attributes:
+        reports: n texts, of the section that counts.
+        whole: the same reports as they are in the table.
+        images: (n, d) float32 embeddings of their images; None where they are not needed.
+    """
+
+    reports: Sequence[str]
+    whole: Sequence[Report] = ()
+    images: Array | None = None
+
+
+@dataclass(frozen=True)
+class Case:
+    """A study that a baseline writes a report for.
+
+    Attributes:
+        position: number of its row in the table, counted from 0.
+        id: of the study.
+        reference: the section that counts; None where it is not read.
+        image: (d,) float32 embedding; None where it is not needed.
+    """
+
+    position: int
+    id: str
+    reference: str | None = None
+    image: Array | None = None
+
+
+class Baseline(ABC):
+    """Generator of reports without a network of its own.
+
+    Attributes:
+        name: as users write it.
+        description: one sentence.
+        uses: names of the settings that its reports depend on.
+    """
+
+    name: ClassVar[str]
+    description: ClassVar[str]
+    uses: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(self, settings: BaselineSettings) -> None:
+        self.settings = settings
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """What it needs: "train", "train images", "images" (of the studies), "reference"."""
+        return frozenset({TRAIN})
+
+    def facts(self) -> dict[str, str]:
+        """Return the settings for the signature; of a file its digest, not its path."""
+        used = self.settings.used(self.uses, self.name)
+        return {name: _written(value) for name, value in used.items() if value is not None}
+
+    @abstractmethod
+    def fit(self, training: Training, embedder: StudyEmbedder | None) -> Sequence[str]:
+        """Learn from training reports; return what a user should know, one sentence each.
+
+        Raises: InvalidTable or InvalidSetting where nothing can be learnt from them.
+        """
+
+    @abstractmethod
+    def candidate(self, case: Case) -> str:
+        """Return the report of one study. Raises: InvalidStudy where there is none."""
+
+    def candidates(self, cases: Sequence[Case]) -> list[str | InvalidStudy]:
+        """Return the reports of some studies, each its text or why there is none.
+
+        A report does not depend on the other studies of the call.
+        """
+        found: list[str | InvalidStudy] = []
+        for case in cases:
+            try:
+                found.append(self.candidate(case))
+            except InvalidStudy as error:
+                found.append(error)
+        return found
+
+
+def _written(value: Any) -> str:
+    if isinstance(value, Path):
+        return file_digest(value)[:12]
+    return str(value)
