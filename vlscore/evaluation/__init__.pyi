@@ -66,6 +66,7 @@ from .controlled_sentences.unmention import unmention_test as unmention_test
 from .drift import PrecisionCheck as PrecisionCheck
 from .drift import check_drift as check_drift
 from .judgements import JudgedReports as JudgedReports
+from .judgements import TokenPrices as TokenPrices
 from .judgements import judge_table as judge_table
 from .labelling.label_agreement import LabelAgreement as LabelAgreement
 from .labelling.label_agreement import agreement as agreement
