@@ -2,7 +2,10 @@
 
 import json
 
+import pytest
+
 from tests.cli.conftest import write_jsonl
+from tests.judge.endpoint_server import EMPTY, Answer, running
 
 ROWS = [
     {"id": "s1", "reference": "Left effusion.", "candidate": "Right effusion."},
@@ -30,3 +33,34 @@ def test_a_bad_row_is_listed_and_costs_no_other(command, tmp_path):
     assert done.exit_code == 1
     assert "row 3 (s3)" in done.stderr
     assert command("judge", table, "--out", tmp_path / "p", "--keep-going").exit_code == 0
+
+
+def test_a_language_model_judges_and_its_cost_is_printed(command, tmp_path):
+    pytest.importorskip("openai", reason="needs openai: pip install 'vlscore[judge]'")
+    table = write_jsonl(tmp_path / "t.jsonl", ROWS)
+    with running(lambda number, body: Answer(EMPTY)) as endpoint:
+        model = ("--model", "fake", "--endpoint", endpoint.url, "--prices", "1,2")
+        done = command("judge", table, "--out", tmp_path / "o", *model)
+    assert done.exit_code == 0, done.output
+    assert f"reports go to {endpoint.url} (on this machine)" in done.stderr
+    assert "asked the model for 2 answers" in done.stderr
+    cost = next(line for line in done.stdout.splitlines() if line.startswith("cost"))
+    assert cost.split()[-1] == "0.0002"
+    summary = json.loads((tmp_path / "o" / "summary.json").read_text())
+    assert summary["answers"]["tokens_in"] == 200
+    assert "few-shot@1" in summary["judge"]
+
+
+def test_wrong_settings_of_a_model_are_explained(command, tmp_path):
+    table = write_jsonl(tmp_path / "t.jsonl", ROWS)
+    start = ("judge", table, "--out", tmp_path / "o", "--model", "m")
+    for more, reason in (
+        ((), "--endpoint http://localhost"),
+        (("--endpoint", "https://example.org/v1"), "--send-to example.org"),
+        (("--endpoint", "http://localhost:1/v1", "--prices", "cheap"), "two numbers"),
+        (("--endpoint", "http://localhost:1/v1", "--prompt", "x"), "no prompt"),
+    ):
+        done = command(*start, *more)
+        assert done.exit_code != 0
+        assert reason in f"{done.stderr} {done.exception}"
+    assert not (tmp_path / "o").exists()

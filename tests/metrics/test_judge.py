@@ -1,9 +1,11 @@
 """The judge as a metric gives the judge's numbers."""
 
+import numpy as np
 import pytest
 
+from tests.judge.endpoint_server import Answer, running
 from vlscore.errors import InvalidSetting
-from vlscore.metrics import METRICS, SCORES, Plan, RuleJudge, compute
+from vlscore.metrics import METRICS, SCORES, Plan, RuleJudge, compute, provider_of
 from vlscore.testing import check_metric
 
 CANDIDATES = ["Right effusion.", "Clear lungs.", "Rib fracture. Edema.", ""]
@@ -38,3 +40,40 @@ def test_the_signature_states_the_rules_and_their_tables():
     plan = Plan("judge")
     (metric,) = plan.metrics
     assert RuleJudge().name in str(plan.signature(metric))
+
+
+def test_a_model_behind_an_endpoint_is_a_metric_too(monkeypatch, cache_folder):
+    pytest.importorskip("openai", reason="needs openai: pip install 'vlscore[judge]'")
+    answer = (
+        '{"errors": [{"category": "false_finding", "severity": 4, "finding": "effusion", '
+        '"candidate_line": 1, "reference_line": null, "correction": "", "reason": "It is not."}], '
+        '"correct": [{"finding": "edema", "severity": 3}]}'
+    )
+    bad = "unusable"
+
+    def behave(number, body):
+        return Answer(bad if "Rib" in str(body["messages"]) else answer)
+
+    with running(behave) as endpoint:
+        monkeypatch.setenv("VLSCORE_JUDGE_ENDPOINT", endpoint.url)
+        plan = Plan("judge(model=fake,prompt=zero-shot)")
+        (metric,) = plan.metrics
+        values = compute(str(metric), CANDIDATES[:3], REFERENCES[:3])
+        signature = str(plan.signature(metric))
+        missing = provider_of(metric).missing(metric)
+    assert values[f"{metric}.sum"].tolist()[:2] == [4.0, 4.0]
+    assert values[str(metric)].tolist()[:2] == [1.5 / 3, 1.5 / 3]
+    assert np.isnan(values[str(metric)][2])
+    for fact in ("judge:model", "model:fake", f"endpoint:{endpoint.url}", "prompt:zero-shot@1"):
+        assert fact in signature.split("|")
+    assert missing is None
+
+
+def test_a_metric_sends_no_report_to_a_host_that_is_not_allowed(monkeypatch):
+    with pytest.raises(InvalidSetting, match="VLSCORE_JUDGE_SEND_TO=example"):
+        compute("judge(model=m,endpoint=http://example.org/v1)", CANDIDATES, REFERENCES)
+    metric = METRICS["judge"](model="absent")
+    assert "--endpoint" in provider_of(metric).missing(metric)
+    monkeypatch.setenv("VLSCORE_JUDGE_IN_FLIGHT", "many")
+    with pytest.raises(InvalidSetting, match="VLSCORE_JUDGE_IN_FLIGHT is a number"):
+        compute("judge(model=m,endpoint=http://localhost:1/v1)", CANDIDATES, REFERENCES)

@@ -81,6 +81,7 @@ from .installation import Check as Check
 from .installation import Installation as Installation
 from .installation import doctor as doctor
 from .judgements import JudgedReports as JudgedReports
+from .judgements import TokenPrices as TokenPrices
 from .judgements import judge_table as judge_table
 from .labelling.label_agreement import LabelAgreement as LabelAgreement
 from .labelling.label_agreement import agreement as agreement

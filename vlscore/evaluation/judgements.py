@@ -2,10 +2,10 @@
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from vlscore.core import OnProgress, ResumableFolder, __version__, no_progress, plain, read_frame
 from vlscore.data import (
@@ -16,7 +16,7 @@ from vlscore.data import (
     columns_of,
     open_studies,
 )
-from vlscore.errors import InvalidReport, InvalidStudy, InvalidTable
+from vlscore.errors import InvalidReport, InvalidSetting, InvalidStudy, InvalidTable
 from vlscore.evaluation.row_files import (
     RowFiles,
     bad_rows_of,
@@ -24,7 +24,15 @@ from vlscore.evaluation.row_files import (
     join_failures,
     join_parts,
 )
-from vlscore.metrics import Judgement, RuleJudge, patient_of, rating
+from vlscore.metrics import (
+    AnswerCounts,
+    JudgeCase,
+    Judgement,
+    ModelJudge,
+    RuleJudge,
+    patient_of,
+    rating,
+)
 from vlscore.perturb import ErrorCategory
 from vlscore.stats import FAILURES, Run, TextTable
 
@@ -39,7 +47,26 @@ JUDGEMENTS, TOTALS, SUMMARY, _TABLES = (
     "tables.md",
 )
 _NUMBERS = ("rating", "sum", "maximum", "count", "significant")
+# Rows of a chunk of a model's judgements: without a cache, a kill costs so many answers.
+_ROWS_OF_A_MODEL = 100
 _COLUMNS = ("study_id", *_NUMBERS, *(str(category) for category in ErrorCategory))
+
+
+class TokenPrices(NamedTuple):
+    """Prices of a million tokens, in any one currency.
+
+    Attributes:
+        tokens_in: of questions.
+        tokens_out: of answers.
+    """
+
+    tokens_in: float
+    tokens_out: float
+
+    def cost(self, counts: AnswerCounts) -> float:
+        """Return the price of these answers."""
+        per_token = (counts.tokens_in * self.tokens_in, counts.tokens_out * self.tokens_out)
+        return sum(per_token) / 1e6
 
 
 @dataclass(frozen=True)
@@ -83,11 +110,12 @@ def judge_table(
     path: str | Path,
     out: str | Path,
     *,
-    judge: RuleJudge | None = None,
+    judge: RuleJudge | ModelJudge | None = None,
     columns: ColumnNames | None = None,
     age_column: str = "age",
     indication_column: str = "indication",
     text_policy: TextPolicy | None = None,
+    prices: TokenPrices | None = None,
     overwrite: bool = False,
     on_progress: OnProgress | None = None,
 ) -> JudgedReports:
@@ -101,13 +129,17 @@ def judge_table(
         age_column, indication_column: of the patient; used where the table has them. An age is
             in years, or as DICOM writes it ("072Y", "003M").
         text_policy: which section of the reports is judged; default: all of the text.
+        prices: of a model's tokens; with them the summary has the cost.
         overwrite: make anew; earlier results stay until the new ones are complete.
         on_progress: called with (rows done, bad rows).
 
     Raises: InvalidTable where the table cannot be read or no row can be judged; InvalidSetting
-        where `out` holds other results; FolderInUse.
+        where `out` holds other results; FolderInUse. EndpointFailed where a model gives no more
+        answers; the same call then resumes.
     """
     judge = judge or RuleJudge()
+    if prices is not None and not all(0 <= price < float("inf") for price in prices):
+        raise InvalidSetting(f"prices are 0 or more, not {tuple(prices)}")
     found = set(columns_of(Path(path)))
     also = [name for name in (age_column, indication_column) if name in found]
     table = open_studies(path, needs=("reference", "candidate"), columns=columns, also=also)
@@ -122,14 +154,32 @@ def judge_table(
         }
     )
 
+    if prices is not None:
+        key["prices"] = list(prices)
+
     def compute(folder: ResumableFolder) -> None:
-        run = _JudgeRun(judge, text_policy, age_column, indication_column)
+        run = _JudgeRun(judge, text_policy, (age_column, indication_column), prices)
         run.take_all(folder, table, on_progress or no_progress)
         if run.rows == run.bad:
             raise InvalidTable(f"{table.path}: no row could be judged")
         folder.finish(lambda place: run.write(folder, place), rows=run.rows)
 
-    return JudgedReports.make(out, key, compute, overwrite=overwrite, notes=table.notes)
+    notes = _notes(table.notes, judge, prices)
+    return JudgedReports.make(out, key, compute, overwrite=overwrite, notes=notes)
+
+
+def _notes(
+    notes: Sequence[str], judge: RuleJudge | ModelJudge, prices: TokenPrices | None
+) -> Iterator[str]:
+    """Yield the notes of a call; it is read after the work, when the answers are counted."""
+    yield from notes
+    if isinstance(judge, ModelJudge) and judge.paid.answers:
+        paid = judge.paid
+        cost = "" if prices is None else f", at a cost of {prices.cost(paid):.4f}"
+        yield (
+            f"this call asked the model for {paid.answers} answers: {paid.tokens_in} tokens of "
+            f"questions, {paid.tokens_out} of answers{cost}; other answers came from the cache"
+        )
 
 
 class _JudgeRun(RowFiles[Study]):
@@ -137,21 +187,26 @@ class _JudgeRun(RowFiles[Study]):
 
     def __init__(
         self,
-        judge: RuleJudge,
+        judge: RuleJudge | ModelJudge,
         text_policy: TextPolicy | None,
-        age_column: str,
-        indication_column: str,
+        patient_columns: tuple[str, str],
+        prices: TokenPrices | None,
     ) -> None:
         super().__init__()
         self.judge, self.text_policy = judge, text_policy
-        self.age_column, self.indication_column = age_column, indication_column
+        self.age_column, self.indication_column = patient_columns
+        self.prices = prices
         self.sums: Counter[str] = Counter()
         self.severities: Counter[str] = Counter()
+        self.answers: Counter[str] = Counter()
+        if isinstance(judge, ModelJudge):
+            self.rows_in_chunk = _ROWS_OF_A_MODEL
 
     def count(self, rows: int, note: Mapping[str, Any]) -> None:
         super().count(rows, note)
         self.sums.update(note["sums"])
         self.severities.update(note["severities"])
+        self.answers.update(note.get("answers", {}))
 
     def take(
         self, rows: Sequence[Study | BadRow], on_progress: OnProgress
@@ -161,35 +216,79 @@ class _JudgeRun(RowFiles[Study]):
         failures: list[tuple[int, str | None, str]] = []
         sums: Counter[str] = Counter()
         severities: Counter[str] = Counter()
-        for number, row in enumerate(rows, start=1):
-            try:
-                judgement = self._judged(row)
-            except (InvalidReport, InvalidStudy) as error:
-                failures.append((row.row, row.id, str(error)))
+        answers: Counter[str] = Counter()
+        for row, judged in self._judged(rows, on_progress, answers):
+            if isinstance(judged, str):
+                failures.append((row.row, row.id, judged))
                 continue
-            record = {"study_id": row.id, "rating": rating(judgement), **judgement.to_dict()}
+            record = {"study_id": row.id, "rating": rating(judged), **judged.to_dict()}
             lines.append(json.dumps(record, ensure_ascii=False) + "\n")
-            numbers = {**{name: record[name] for name in _NUMBERS}, **judgement.totals}
+            numbers = {**{name: record[name] for name in _NUMBERS}, **judged.totals}
             totals.append((row.id, *numbers.values()))
             sums.update(numbers)
-            severities.update(f"{error.category} {error.severity}" for error in judgement.errors)
-            on_progress(self.rows + number, self.bad + len(failures))
+            severities.update(f"{error.category} {error.severity}" for error in judged.errors)
+        on_progress(self.rows + len(rows), self.bad + len(failures))
         files = {
             JUDGEMENTS: "".join(lines),
             TOTALS: csv_of(totals),
             FAILURES: csv_of(failures),
         }
         note = {"bad": len(failures), "sums": dict(sums), "severities": dict(severities)}
-        return files, note
+        return files, {**note, "answers": dict(answers)} if answers else note
 
-    def _judged(self, row: Study | BadRow) -> Judgement:
+    def _judged(
+        self, rows: Sequence[Study | BadRow], on_progress: OnProgress, answers: Counter[str]
+    ) -> Iterator[tuple[Study | BadRow, Judgement | str]]:
+        """Yield each row with its judgement, or with the reason why it has none.
+
+        Args: answers: takes the counts of a model's answers.
+        """
+        cases = [self._case(row) for row in rows]
+        done = 0
+
+        def on_done() -> None:
+            nonlocal done
+            done += 1
+            on_progress(self.rows + done, self.bad)
+
+        usable = [case for case in cases if isinstance(case, JudgeCase)]
+        outcomes = iter(self.judge.judge_all(usable, on_done))
+        for row, case in zip(rows, cases, strict=True):
+            if isinstance(case, str):
+                yield row, case
+                continue
+            outcome = next(outcomes)
+            if outcome.counts is not None:
+                answers.update(outcome.counts.to_dict())
+            if outcome.judgement is None:
+                yield row, str(outcome.error)
+            else:
+                yield row, outcome.judgement
+
+    def _case(self, row: Study | BadRow) -> JudgeCase | str:
+        """Return what a row asks the judge, or why it cannot be judged."""
         if isinstance(row, BadRow):
-            raise InvalidStudy(row.reason)
-        patient = patient_of(
-            row.extra.get(self.age_column), row.extra.get(self.indication_column), self.age_column
-        )
-        chosen = row if self.text_policy is None else row.selected(self.text_policy)
-        return self.judge.judge(chosen.candidate or "", chosen.reference or "", patient)
+            return row.reason
+        age, indication = (row.extra.get(n) for n in (self.age_column, self.indication_column))
+        try:
+            patient = patient_of(age, indication, self.age_column)
+            chosen = row if self.text_policy is None else row.selected(self.text_policy)
+        except (InvalidReport, InvalidStudy) as error:
+            return str(error)
+        return JudgeCase(chosen.candidate or "", chosen.reference or "", patient)
+
+    def _answers(self) -> tuple[dict[str, Any], list[TextTable]]:
+        """Return the counts of a model's answers with their cost, and their table."""
+        if not isinstance(self.judge, ModelJudge):
+            return {}, []
+        counts = AnswerCounts(**{n: self.answers[n] for n in AnswerCounts().to_dict()})
+        found: dict[str, Any] = counts.to_dict()
+        shown = [(name.replace("_", " "), str(value)) for name, value in found.items()]
+        if self.prices is not None:
+            found["cost"] = self.prices.cost(counts)
+            shown.append(("cost", f"{found['cost']:.4f}"))
+        title = "Answers of the model, also those from the cache"
+        return {"answers": found}, [TextTable(title, ("number of", "all"), tuple(shown))]
 
     def write(self, folder: ResumableFolder, place: Path) -> dict[str, Any]:
         """Write the results, and return what is in them."""
@@ -199,13 +298,15 @@ class _JudgeRun(RowFiles[Study]):
         reports = self.rows - self.bad
         means = {name: self.sums[name] / reports for name in _NUMBERS}
         totals = {str(category): int(self.sums[str(category)]) for category in ErrorCategory}
-        tables = [_scores_table(means, reports), _errors_table(self.severities, totals)]
+        answers, table = self._answers()
+        tables = [_scores_table(means, reports), _errors_table(self.severities, totals), *table]
         summary = {
             "judge": self.judge.name,
             "reports": reports,
             "means": means,
             "totals": totals,
             "severities": dict(sorted(self.severities.items())),
+            **answers,
         }
         (place / SUMMARY).write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
         (place / _TABLES).write_text("\n".join(t.markdown() for t in tables), encoding="utf-8")

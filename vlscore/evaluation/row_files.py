@@ -24,7 +24,10 @@ class RowFiles(ABC, Generic[Row]):
     Attributes:
         rows: how many were done, by earlier calls too.
         bad: how many of them failed.
+        rows_in_chunk: rows after which the files are written; None for the default.
     """
+
+    rows_in_chunk: int | None = None
 
     def __init__(self) -> None:
         self.rows = self.bad = 0
@@ -48,7 +51,7 @@ class RowFiles(ABC, Generic[Row]):
             self.count(chunk.rows, chunk.note)
         on_progress(self.rows, self.bad)
         left = islice(table, folder.rows, None)
-        while some := list(islice(left, _ROWS_IN_CHUNK)):
+        while some := list(islice(left, self.rows_in_chunk or _ROWS_IN_CHUNK)):
             files, note = self.take(some, on_progress)
             self.count(len(some), note)
             with folder.append(len(some), note) as place:

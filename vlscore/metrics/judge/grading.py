@@ -1,6 +1,7 @@
 """Severity of an error, 1 to 5, with the reason."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from vlscore.errors import InvalidSetting
 from vlscore.metrics.judge.judge_tables import JudgeTables
@@ -35,6 +36,14 @@ class Patient:
 
 
 UNKNOWN = Patient()
+
+
+class JudgeCase(NamedTuple):
+    """Candidate report, the reference it is judged against, and the patient."""
+
+    candidate: str
+    reference: str
+    patient: Patient = UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)

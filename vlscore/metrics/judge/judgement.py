@@ -1,10 +1,10 @@
 """Judgements: the common result of every kind of judge, as plain values."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
 
-from vlscore.errors import InvalidSetting
+from vlscore.errors import InvalidSetting, VLScoreError
 from vlscore.findings import Span
 from vlscore.perturb import ErrorCategory
 
@@ -141,3 +141,48 @@ class Judgement:
             "maximum": self.maximum,
             "found": list(self.found),
         }
+
+
+@dataclass(slots=True)
+class AnswerCounts:
+    """Counts of a language model's answers and of their tokens.
+
+    Attributes:
+        answers: number of answers.
+        tokens_in, tokens_out: tokens of their questions, and of the answers.
+        uncounted: number of answers without a count of tokens.
+    """
+
+    answers: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    uncounted: int = 0
+
+    def add(self, tokens_in: int | None, tokens_out: int | None) -> None:
+        """Count one answer; None for tokens that nobody counted."""
+        self.answers += 1
+        self.tokens_in += tokens_in or 0
+        self.tokens_out += tokens_out or 0
+        self.uncounted += tokens_in is None or tokens_out is None
+
+    def to_dict(self) -> dict[str, int]:
+        """Return plain data, ready for json."""
+        return asdict(self)
+
+
+class Outcome(NamedTuple):
+    """Judgement of one pair of reports, or why there is none.
+
+    Attributes:
+        judgement: None if there is an error.
+        error: None if there is a judgement.
+        counts: all answers about the pair, also those from the cache; None for the rule judge.
+    """
+
+    judgement: Judgement | None
+    error: VLScoreError | None = None
+    counts: AnswerCounts | None = None
+
+
+def nothing_done() -> None:
+    """Do nothing: a judge calls it after each pair, if its caller passes no other function."""

@@ -1,6 +1,6 @@
 """Rule judge: errors of a candidate report, finding by finding, without a model."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from vlscore.core import __version__
 from vlscore.errors import InvalidReport
@@ -8,6 +8,7 @@ from vlscore.findings import Category, Span
 from vlscore.metrics.judge.grading import (
     UNKNOWN,
     Grade,
+    JudgeCase,
     Patient,
     comparison_severity,
     extent_severity,
@@ -16,7 +17,13 @@ from vlscore.metrics.judge.grading import (
     place_severity,
 )
 from vlscore.metrics.judge.judge_tables import JudgeTables, load_tables
-from vlscore.metrics.judge.judgement import ErrorItem, Judgement, Quote
+from vlscore.metrics.judge.judgement import (
+    ErrorItem,
+    Judgement,
+    Outcome,
+    Quote,
+    nothing_done,
+)
 from vlscore.metrics.judge.lines import LineCorrector, Part
 from vlscore.metrics.judge.matching import (
     Matching,
@@ -63,6 +70,22 @@ class RuleJudge:
         stated = statements_of(candidate, self.tables)
         true = statements_of(reference, self.tables)
         return self.compare(stated, true, patient)
+
+    def judge_all(
+        self, cases: Iterable[JudgeCase], on_done: Callable[[], None] = nothing_done
+    ) -> list[Outcome]:
+        """Judge many pairs; a pair that cannot be judged has an error as its outcome.
+
+        Args: on_done: called after each pair.
+        """
+        outcomes: list[Outcome] = []
+        for case in cases:
+            try:
+                outcomes.append(Outcome(self.judge(*case)))
+            except InvalidReport as error:
+                outcomes.append(Outcome(None, error))
+            on_done()
+        return outcomes
 
     def compare(
         self, candidate: ReportStatements, reference: ReportStatements, patient: Patient = UNKNOWN

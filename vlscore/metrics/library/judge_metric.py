@@ -1,19 +1,23 @@
-"""Metric by the rule judge: each error of a candidate, weighted by its clinical significance.
+"""Metric by a judge: each error of a candidate, weighted by its clinical significance.
 
 It uses the two reports alone: neither the patient's age nor the indication.
 """
 
+import os
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from vlscore.core import Cache, warn_caller
+from vlscore.errors import MissingDependency, VLScoreError, WeightsNotFound
 from vlscore.metrics.batch import Batch, Computed
 from vlscore.metrics.metric import Metric, Output, Parameter
 from vlscore.metrics.provider import Provider
 
 if TYPE_CHECKING:
     from vlscore.metrics.judge.judgement import Judgement
+    from vlscore.metrics.judge.model_judge import ModelJudge
     from vlscore.metrics.judge.rules import RuleJudge
 
 
@@ -22,12 +26,12 @@ _SCORES = ("rating", "sum", "maximum", "count", "significant")
 
 
 class JudgeProvider(Provider):
-    """Judges each candidate against its reference."""
+    """Judges each candidate against its reference, by rules or by a language model."""
 
     library = "vlscore"
 
     @cached_property
-    def _judge(self) -> "RuleJudge":
+    def _rules(self) -> "RuleJudge":
         from vlscore.metrics.judge.rules import RuleJudge
 
         return RuleJudge()
@@ -36,13 +40,62 @@ class JudgeProvider(Provider):
         from vlscore.metrics.judge.judge_scores import SCORES
 
         score = SCORES[str(metric.settings["score"])]
-        candidates, references = batch.artefacts["judge-statements"]
-        judged = [self._judge.compare(g, r) for g, r in zip(candidates, references, strict=True)]
-        rows = np.array([_row(score(j), j) for j in judged], dtype=np.float64).reshape(-1, 5)
-        return Computed(list(rows.T))
+        failures: dict[int, VLScoreError] = {}
+        rows = np.full((len(batch), 5), np.nan)
+        for row, judged in enumerate(self._judged(metric, batch)):
+            if isinstance(judged, VLScoreError):
+                failures[row] = judged
+            else:
+                rows[row] = _row(score(judged), judged)
+        return Computed(list(rows.T), failures=failures)
+
+    def missing(self, metric: Metric) -> str | None:
+        if metric.settings["model"] is None:
+            return None
+        from vlscore.metrics.judge.model_judge import lacks_library
+
+        try:
+            return lacks_library(_model_judge(metric, None).model)
+        except (MissingDependency, WeightsNotFound) as error:
+            return str(error)
 
     def facts(self, metric: Metric) -> dict[str, Any]:
-        return {"judge": self._judge.name}
+        if metric.settings["model"] is None:
+            return {"judge": self._rules.name}
+        return {"judge": "model", **_model_judge(metric, None).facts}
+
+    def _judged(self, metric: Metric, batch: Batch) -> "list[Judgement | VLScoreError]":
+        if metric.settings["model"] is None:
+            candidates, references = batch.artefacts["judge-statements"]
+            pairs = zip(candidates, references, strict=True)
+            return [self._rules.compare(candidate, reference) for candidate, reference in pairs]
+        from vlscore.metrics.judge.grading import JudgeCase
+
+        judge = _model_judge(metric, batch.annotations.cache)
+        if not judge.model.is_here:
+            warn_caller(f"the metric judge sends both reports of each study to {judge.model}")
+        outcomes = judge.judge_all([JudgeCase(*pair) for pair in batch.pairs()])
+        return [outcome.judgement or _error_of(outcome.error) for outcome in outcomes]
+
+
+def _error_of(error: VLScoreError | None) -> VLScoreError:
+    assert error is not None
+    return error
+
+
+def _model_judge(metric: Metric, cache: Cache | None) -> "ModelJudge":
+    from vlscore.metrics.judge.judge_endpoint import ENDPOINT, allowed_hosts, requests_at_once
+    from vlscore.metrics.judge.model_judge import remembered_judge
+
+    settings = {name: None if v is None else str(v) for name, v in metric.settings.items()}
+    return remembered_judge(
+        str(settings["model"]),
+        settings["endpoint"] or os.environ.get(ENDPOINT) or None,
+        (str(settings["prompt"]), str(settings["order"])),
+        tuple(allowed_hosts()),
+        requests_at_once(),
+        cache,
+    )
 
 
 def _row(score: float, judgement: "Judgement") -> tuple[float, ...]:
@@ -60,7 +113,7 @@ JUDGE = Metric(
     name="judge",
     title="Judge",
     description="what a candidate states rightly, weighed by significance, among what it states "
-    "rightly and wrongly; errors are found by rules; 1 without an error",
+    "rightly and wrongly; errors are found by rules, or by a language model; 1 without an error",
     higher_is_better=True,
     bounds=(0.0, 1.0),
     uses_image=False,
@@ -76,6 +129,32 @@ JUDGE = Metric(
             "of the severities, the largest severity, the number of errors, or the number of "
             "significant ones",
             _SCORES,
+        ),
+        Parameter(
+            "model",
+            None,
+            "a language model in place of the rules: its folder on this machine, or its name at "
+            "the endpoint",
+            kind=str,
+        ),
+        Parameter(
+            "endpoint",
+            None,
+            "address of an OpenAI-compatible service; default: VLSCORE_JUDGE_ENDPOINT. A host on "
+            "another machine must be in VLSCORE_JUDGE_SEND_TO",
+            kind=str,
+        ),
+        Parameter(
+            "prompt",
+            "few-shot",
+            "of a model: few-shot, zero-shot, or a .toml file of your own",
+            kind=str,
+        ),
+        Parameter(
+            "order",
+            "candidate-first",
+            "of a model: which report the question shows first",
+            ("candidate-first", "reference-first"),
         ),
     ),
     further=(

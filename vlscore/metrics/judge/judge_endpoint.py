@@ -1,0 +1,333 @@
+"""Language models behind an OpenAI-compatible endpoint, on this machine or elsewhere.
+
+Reports are patients' data. So an endpoint on another machine must be named a second time, by
+`send_to`. Redirects are not followed, and no proxy is used on the way to this machine itself.
+"""
+
+import asyncio
+import ipaddress
+import logging
+import os
+import re
+from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+from vlscore.errors import InvalidSetting, MissingDependency, VLScoreError
+from vlscore.metrics.judge.judge_answers import answer_schema
+from vlscore.metrics.judge.judge_models import OnReply, Reply
+from vlscore.metrics.judge.judge_questions import JudgePrompt, JudgeQuestion
+
+#: Environment variables: the key, the endpoint, hosts that may receive reports, requests at once.
+KEY, ENDPOINT, SEND_TO, IN_FLIGHT = (
+    "VLSCORE_JUDGE_KEY",
+    "VLSCORE_JUDGE_ENDPOINT",
+    "VLSCORE_JUDGE_SEND_TO",
+    "VLSCORE_JUDGE_IN_FLIGHT",
+)
+DEFAULT_IN_FLIGHT = 8
+# OpenAI's own key is sent to OpenAI alone.
+_OPENAI_KEY, _OPENAI = "OPENAI_API_KEY", "api.openai.com"
+# Retries wait 0.5, 1, 2, 4, 8, 8, ... seconds, or as long as the server's Retry-After asks.
+RETRIES, TIMEOUT = 8, 120.0
+# Questions in a row without any answer, after which the endpoint is taken for broken.
+_FAILURES_IN_A_ROW = 10
+_WORD = re.compile(r"[A-Za-z0-9_.\-]{1,60}")
+_KEY_CHARACTERS = re.compile(r"[\x21-\x7e]+")
+
+Result = TypeVar("Result")
+
+
+class EndpointFailed(VLScoreError):
+    """An endpoint answers no question: it cannot be reached, or refuses all of them."""
+
+
+class QuestionFailed(VLScoreError):
+    """An endpoint did not answer one question, after all retries."""
+
+
+class EndpointModel:
+    """Language model behind an OpenAI-compatible endpoint.
+
+    Args:
+        model: name of the model, as the endpoint knows it.
+        url: base address, such as "http://localhost:8000/v1".
+        send_to: hosts on other machines that may receive reports.
+        in_flight: most requests at once.
+        timeout: seconds of one attempt without an answer.
+        retries: further attempts after 408, 409, 429, 5xx, a timeout or a cut connection.
+
+    Raises: InvalidSetting for a wrong address, or a host on another machine that `send_to` does
+        not name.
+    """
+
+    library = "openai"
+
+    def __init__(
+        self,
+        model: str,
+        url: str,
+        *,
+        send_to: Iterable[str] = (),
+        in_flight: int = DEFAULT_IN_FLIGHT,
+        timeout: float = TIMEOUT,
+        retries: int = RETRIES,
+    ) -> None:
+        self.model, self.url = model, url.rstrip("/")
+        self.host, self.is_here = checked_host(self.url, send_to)
+        if in_flight < 1:
+            raise InvalidSetting(f"requests at once are 1 or more, not {in_flight}")
+        self._in_flight, self._timeout, self._retries = in_flight, timeout, retries
+        self._failures = 0
+        self._ended: EndpointFailed | None = None
+
+    def __str__(self) -> str:
+        """Return the address, and whether it is this machine."""
+        where = "on this machine" if self.is_here else "another machine"
+        plain = "" if self.is_here or self.url.startswith("https:") else ", not encrypted"
+        return f"{self.url} ({where}{plain})"
+
+    def facts(self, prompt: JudgePrompt) -> Mapping[str, str]:
+        """Return model and endpoint."""
+        return {"model": _fact(self.model), "endpoint": self.url}
+
+    def ask(
+        self, questions: Sequence[JudgeQuestion], prompt: JudgePrompt, on_reply: OnReply
+    ) -> dict[int, Exception]:
+        """Ask all questions, several at once; return the errors of those without a reply.
+
+        Raises: EndpointFailed if the endpoint cannot be reached, refuses the key, the model or
+            further requests, or fails ten questions in a row; MissingDependency.
+        """
+        return _run(self._ask_all(questions, prompt, on_reply))
+
+    async def _ask_all(
+        self, questions: Sequence[JudgeQuestion], prompt: JudgePrompt, on_reply: OnReply
+    ) -> dict[int, Exception]:
+        failures: dict[int, Exception] = {}
+        left = iter(enumerate(questions))
+        self._ended = None
+        fields = _fields(prompt)
+        async with self._client() as client:
+
+            async def work(left: Iterator[tuple[int, JudgeQuestion]]) -> None:
+                for number, question in left:
+                    try:
+                        on_reply(number, await self._reply(client, question, fields))
+                        self._failures = 0
+                    except QuestionFailed as error:
+                        failures[number] = error
+                        self._failures += 1
+                        if self._failures >= _FAILURES_IN_A_ROW:
+                            self._ended = EndpointFailed(
+                                f"{self._failures} questions in a row had no answer; the last: "
+                                f"{error}"
+                            )
+                    except EndpointFailed as error:
+                        self._ended = error
+                    if self._ended is not None:
+                        # Requests under way end, and their answers are stored.
+                        return
+
+            count = min(self._in_flight, len(questions))
+            await asyncio.gather(*(work(left) for _ in range(count)))
+        if self._ended is not None:
+            raise self._ended
+        return failures
+
+    def _client(self) -> Any:
+        try:
+            import openai
+        except ImportError:
+            raise MissingDependency(
+                "a model behind an endpoint needs openai: pip install 'vlscore[judge]'"
+            ) from None
+        # Its debug messages contain requests, and with them reports.
+        logging.getLogger("openai").setLevel(logging.WARNING)
+        key = _key(self.host)
+
+        async def set_headers(request: Any) -> None:
+            # The client adds names of organisations, and other keys, from the environment.
+            for name in [n for n in request.headers if n.lower().startswith("openai-")]:
+                del request.headers[name]
+            request.headers.pop("Authorization", None)
+            if key:
+                request.headers["Authorization"] = f"Bearer {key}"
+
+        transport = openai.DefaultAsyncHttpxClient(
+            follow_redirects=False,
+            trust_env=not self.is_here,
+            timeout=self._timeout,
+            event_hooks={"request": [set_headers]},
+        )
+        return openai.AsyncOpenAI(
+            api_key=key or "none",
+            base_url=self.url,
+            timeout=self._timeout,
+            max_retries=self._retries,
+            http_client=transport,
+        )
+
+    async def _reply(
+        self, client: Any, question: JudgeQuestion, fields: Mapping[str, Any]
+    ) -> Reply:
+        """Return the reply to one question; raise QuestionFailed or EndpointFailed."""
+        import openai
+
+        messages = [{"role": role, "content": text} for role, text in question.messages]
+        try:
+            # A server that sends a byte now and then never reaches the timeout of the client.
+            async with asyncio.timeout(self._timeout * (self._retries + 2)):
+                completion = await client.chat.completions.create(
+                    model=self.model, messages=messages, extra_body=dict(fields)
+                )
+        except openai.APIStatusError as error:
+            raise self._refusal(error) from None
+        except (TimeoutError, openai.APITimeoutError):
+            raise QuestionFailed(
+                f"{self.url} did not answer within {self._timeout:g} s, {self._retries + 1} times"
+            ) from None
+        except openai.APIConnectionError as error:
+            if type(error.__cause__).__name__ == "ConnectError":
+                raise EndpointFailed(f"{self.url} cannot be reached; is it running?") from None
+            raise QuestionFailed(f"{self.url} cut the connection, also when asked again") from None
+        except (openai.OpenAIError, ValueError):
+            raise QuestionFailed(f"{self.url} answered with something that is no json") from None
+        return self._read(completion)
+
+    def _read(self, completion: Any) -> Reply:
+        try:
+            choice = completion.choices[0]
+            text, finish = choice.message.content, choice.finish_reason
+        except (AttributeError, IndexError, TypeError):
+            raise QuestionFailed(f"{self.url} answered with no chat completion") from None
+        usage = getattr(completion, "usage", None)
+        counts = [getattr(usage, name, None) for name in ("prompt_tokens", "completion_tokens")]
+        tokens_in, tokens_out = (n if isinstance(n, int) and n >= 0 else None for n in counts)
+        # Half a surrogate pair cannot be sent back with the next question.
+        whole = str(text or "").encode("utf-8", "replace").decode("utf-8")
+        return Reply(whole, finish == "length", tokens_in, tokens_out)
+
+    def _refusal(self, error: Any) -> VLScoreError:
+        """Return the error of a status; the server's own words may repeat a report or the key."""
+        status = int(error.status_code)
+        known = [getattr(error, name, None) for name in ("type", "code", "param")]
+        named = [w for w in known if isinstance(w, str) and _WORD.fullmatch(w) and w != _key_or()]
+        what = f"HTTP {status}{''.join(f', {word}' for word in dict.fromkeys(named))}"
+        if 300 <= status < 400:
+            return EndpointFailed(
+                f"{self.url} sends requests on to another address ({what}); reports are not sent "
+                "there: name the final address"
+            )
+        if status in (401, 403):
+            return EndpointFailed(f"{self.url} refuses access ({what}): set {KEY} to your key")
+        if status == 404:
+            return EndpointFailed(
+                f"{self.url} knows no model {self.model!r}, or has no chat completions ({what})"
+            )
+        if status == 429:
+            return EndpointFailed(
+                f"{self.url} takes no more requests ({what}), also after {self._retries} retries. "
+                "Answers so far are stored; start the same command again later"
+            )
+        return QuestionFailed(f"{self.url} refused the question ({what})")
+
+
+def checked_host(url: str, send_to: Iterable[str] = ()) -> tuple[str, bool]:
+    """Return the host of an endpoint, and whether it is this machine.
+
+    Raises: InvalidSetting for an address of another form, or a host on another machine that
+        `send_to` does not name.
+    """
+    try:
+        parts = urlsplit(url)
+        host, _ = (parts.hostname or "").lower(), parts.port
+    except ValueError:
+        parts, host = None, ""
+    if (
+        parts is None
+        or parts.scheme not in ("http", "https")
+        or not re.fullmatch(r"[a-z0-9.\-:_]+", host)
+        or not re.fullmatch(r"[\x21-\x7e]+", url)
+        or any(sign in url for sign in "@?#|\\,")
+    ):
+        raise InvalidSetting(
+            "an endpoint is an address such as http://localhost:8000/v1, without user, password "
+            "or parameters"
+        )
+    if is_this_machine(host):
+        return host, True
+    if host not in [name.strip().lower() for name in send_to]:
+        raise InvalidSetting(
+            f"{url} is on another machine, and would receive every report. If your rules allow "
+            f"that, say so: --send-to {host}, or in Python send_to={host!r}, or {SEND_TO}={host}"
+        )
+    return host, False
+
+
+def is_this_machine(host: str) -> bool:
+    """Return whether a host is "localhost" or a loopback address, without asking a name server.
+
+    >>> [is_this_machine(h) for h in ("localhost", "127.0.0.2", "::1", "10.0.0.1", "localhost.io")]
+    [True, True, True, False, False]
+    """
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def allowed_hosts() -> list[str]:
+    """Return the hosts that the environment allows to receive reports."""
+    return [host for host in os.environ.get(SEND_TO, "").split(",") if host.strip()]
+
+
+def requests_at_once() -> int:
+    """Return the number of requests at once that the environment asks for, else 8."""
+    text = os.environ.get(IN_FLIGHT, "").strip()
+    if not text:
+        return DEFAULT_IN_FLIGHT
+    if not re.fullmatch(r"[0-9]{1,4}", text) or int(text) < 1:
+        raise InvalidSetting(f"{IN_FLIGHT} is a number of requests, 1 or more, not {text!r}")
+    return int(text)
+
+
+def _fields(prompt: JudgePrompt) -> dict[str, Any]:
+    fields = dict(prompt.request)
+    if prompt.schema == "strict":
+        schema = {"name": "judgement", "strict": True, "schema": answer_schema(is_bounded=False)}
+        fields["response_format"] = {"type": "json_schema", "json_schema": schema}
+    elif prompt.schema == "json":
+        fields["response_format"] = {"type": "json_object"}
+    return fields
+
+
+def _key_or() -> str:
+    return os.environ.get(KEY, "").strip()
+
+
+def _key(host: str) -> str:
+    """Return the key for a host from the environment, "" without one."""
+    key = _key_or()
+    if not key and host == _OPENAI:
+        key = os.environ.get(_OPENAI_KEY, "").strip()
+    if key and not _KEY_CHARACTERS.fullmatch(key):
+        raise InvalidSetting(f"{KEY} has characters that no key has, such as a line break")
+    return key
+
+
+def _fact(text: str) -> str:
+    return "".join("_" if sign in "|\n\r" else sign for sign in text)
+
+
+def _run(work: Coroutine[Any, Any, Result]) -> Result:
+    """Run a coroutine to its end, also where a loop runs already, as in a notebook."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work)
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(asyncio.run, work).result()

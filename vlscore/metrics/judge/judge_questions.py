@@ -1,0 +1,201 @@
+"""Questions to a language model: prompt files, and the conversation about one pair of reports."""
+
+import hashlib
+import json
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Literal, cast, get_args
+
+from vlscore.data import SentenceSpan, is_encodable, split_sentences
+from vlscore.errors import InvalidReport, InvalidSetting
+from vlscore.metrics.judge.grading import JudgeCase, Patient
+from vlscore.metrics.judge.judge_answers import UnusableAnswer, read_answer
+from vlscore.metrics.judge.judgement import Judgement
+
+#: Which of the two reports the question shows first.
+Order = Literal["candidate-first", "reference-first"]
+#: Names of shipped prompts: with examples, and without.
+FEW_SHOT, ZERO_SHOT = "few-shot", "zero-shot"
+_SHIPPED = Path(__file__).with_name("data") / "prompt.toml"
+_SCHEMAS = ("strict", "json", "none")
+# What the judge itself writes into a request.
+_RESERVED = ("model", "messages", "response_format", "stream", "n", "user")
+
+#: Messages of a conversation, as role and text.
+Messages = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class JudgePrompt:
+    """Words of the question, with examples and the settings of a request.
+
+    Attributes:
+        name: name and version for signatures: "few-shot@1", or file name and digest.
+        instructions: what is asked, before any report.
+        again: what is asked after an answer that cannot be used, with {error}.
+        examples: pairs of question and answer.
+        schema: "strict", "json" or "none": how the service is told the form of the answer.
+        request: further fields of a request, such as temperature.
+    """
+
+    name: str
+    instructions: str
+    again: str
+    examples: tuple[tuple[JudgeCase, str], ...] = ()
+    schema: str = "strict"
+    request: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def max_tokens(self) -> int:
+        """Return the largest number of tokens of an answer: 4096 if the file sets none."""
+        names = ("max_tokens", "max_completion_tokens")
+        return int(next((self.request[name] for name in names if name in self.request), 4096))
+
+
+@dataclass(frozen=True)
+class JudgeQuestion:
+    """Question about one pair of reports, with the answers so far that could not be used.
+
+    Attributes:
+        messages: the conversation.
+        case: the pair.
+        lines, true_lines: numbered lines of candidate and reference.
+    """
+
+    messages: Messages
+    case: JudgeCase
+    lines: tuple[SentenceSpan, ...]
+    true_lines: tuple[SentenceSpan, ...]
+
+    def judgement(self, answer: str) -> Judgement:
+        """Read an answer; raise UnusableAnswer that says what is wrong with it."""
+        return read_answer(
+            answer, self.case.candidate, self.case.reference, self.lines, self.true_lines
+        )
+
+    def again(self, answer: str, error: UnusableAnswer, prompt: JudgePrompt) -> "JudgeQuestion":
+        """Return the question that shows the model its answer and the error."""
+        asked = prompt.again.replace("{error}", str(error)).strip()
+        # An empty message is refused by some services.
+        messages = (*self.messages, ("assistant", answer or "-"), ("user", asked))
+        return JudgeQuestion(messages, self.case, self.lines, self.true_lines)
+
+
+def question_of(case: JudgeCase, prompt: JudgePrompt, order: Order) -> JudgeQuestion:
+    """Return the question about one pair, after the instructions and the examples.
+
+    Reports are JSON strings in a user's message, so no text in a report can end its own string.
+
+    Raises: InvalidReport where a report is not a str, or cannot be encoded as UTF-8.
+    """
+    for role, text in (("candidate", case.candidate), ("reference", case.reference)):
+        if not isinstance(text, str) or not is_encodable(text):
+            raise InvalidReport(f"the {role} must be a str that can be encoded as UTF-8")
+    messages = [("system", prompt.instructions.strip())]
+    for example, answer in prompt.examples:
+        messages += [("user", _shown(example, order)), ("assistant", answer.strip())]
+    messages.append(("user", _shown(case, order)))
+    lines, true_lines = (tuple(split_sentences(text)) for text in case[:2])
+    return JudgeQuestion(tuple(messages), case, lines, true_lines)
+
+
+def _shown(case: JudgeCase, order: Order) -> str:
+    """Return both reports, as numbered lines, and the patient as one JSON object."""
+    reports = {"candidate": _numbered(case.candidate), "reference": _numbered(case.reference)}
+    if order == "reference-first":
+        reports = dict(reversed(reports.items()))
+    patient: dict[str, Any] = {}
+    if case.patient.age is not None:
+        patient["age"] = round(case.patient.age, 2)
+    if case.patient.indication:
+        patient["indication"] = case.patient.indication
+    content = {**reports, **({"patient": patient} if patient else {})}
+    return json.dumps(content, ensure_ascii=False, indent=1)
+
+
+def _numbered(report: str) -> dict[str, str]:
+    """Return number -> line, with each run of blanks and line breaks as one blank."""
+    lines = split_sentences(report)
+    return {str(number): " ".join(line.text.split()) for number, line in enumerate(lines, 1)}
+
+
+def check_order(order: str) -> Order:
+    """Return the order; raise InvalidSetting for an unknown one."""
+    if order not in get_args(Order):
+        raise InvalidSetting(f"the order is {' or '.join(get_args(Order))}, not {order!r}")
+    return cast("Order", order)
+
+
+def find_prompt(name: str) -> JudgePrompt:
+    """Return a shipped prompt, or that of a user's file.
+
+    Args: name: "few-shot", "zero-shot", or the path of a .toml file like the shipped one.
+
+    Raises: InvalidSetting that names the file and its wrong entry.
+    """
+    path = _SHIPPED if name in (FEW_SHOT, ZERO_SHOT) else Path(name).expanduser()
+    try:
+        stamp = path.stat()
+    except OSError:
+        raise InvalidSetting(
+            f"no prompt {name!r}: name {FEW_SHOT}, {ZERO_SHOT}, or a .toml file"
+        ) from None
+    return _read_prompt(path, name, stamp.st_mtime_ns)
+
+
+@lru_cache(maxsize=8)
+def _read_prompt(path: Path, name: str, time: int) -> JudgePrompt:
+    try:
+        content = path.read_bytes()
+        data = tomllib.loads(content.decode("utf-8"))
+        request = dict(data.get("request", {}))
+        schema = str(request.pop("schema", "strict"))
+        examples = tuple(map(_example, data.get("example", [])))
+        prompt = JudgePrompt(
+            f"{name}@{data['version']}",
+            str(data["instructions"]),
+            str(data["again"]),
+            () if name == ZERO_SHOT else examples,
+            schema,
+            request,
+        )
+    except (OSError, ValueError) as error:
+        raise InvalidSetting(f"{path}: no prompt in TOML: {error}") from None
+    except (KeyError, TypeError, AttributeError) as error:
+        raise InvalidSetting(f"{path}: a prompt lacks or misuses {error}") from None
+    if schema not in _SCHEMAS:
+        raise InvalidSetting(f"{path}: schema is {', '.join(_SCHEMAS)}, not {schema!r}")
+    if "{error}" not in prompt.again:
+        raise InvalidSetting(f"{path}: again must contain {{error}}, the reason for asking again")
+    if wrong := sorted(set(request) & set(_RESERVED)):
+        raise InvalidSetting(f"{path}: the judge itself sets {', '.join(wrong)} of a request")
+    _check_examples(path, prompt)
+    if path == _SHIPPED:
+        return prompt
+    digest = hashlib.sha256(content).hexdigest()[:12]
+    return JudgePrompt(
+        f"{path.name.replace('|', '_')}@{digest}",
+        prompt.instructions,
+        prompt.again,
+        prompt.examples,
+        schema,
+        request,
+    )
+
+
+def _example(entry: Mapping[str, Any]) -> tuple[JudgeCase, str]:
+    candidate, reference = ("\n".join(entry[name]) for name in ("candidate", "reference"))
+    patient = Patient(entry.get("age"), str(entry.get("indication", "")))
+    return JudgeCase(candidate, reference, patient), str(entry["answer"])
+
+
+def _check_examples(path: Path, prompt: JudgePrompt) -> None:
+    """Raise InvalidSetting for an example whose answer breaks the schema."""
+    for number, (case, answer) in enumerate(prompt.examples, 1):
+        try:
+            question_of(case, prompt, "candidate-first").judgement(answer)
+        except UnusableAnswer as error:
+            raise InvalidSetting(f"{path}: example {number}: {error}") from None
