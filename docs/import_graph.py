@@ -31,6 +31,7 @@ ROOMS = [
     "training",
     "testing",
     "cli",
+    "integrations",
 ]
 
 

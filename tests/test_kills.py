@@ -129,6 +129,7 @@ SCENARIOS = {
 # Commands that write no folder of results.
 OTHERS = {
     "dataset": "files of one write each: tests/datasets",
+    "pair": "files of one write each: tests/studies/test_report_pairs.py",
     "orders": "prints",
     "bench": "prints",
     "cache info": "prints",

@@ -5,6 +5,7 @@ from . import encoders as encoders
 from . import errors as errors
 from . import evaluation as evaluation
 from . import findings as findings
+from . import integrations as integrations
 from . import metrics as metrics
 from . import perturb as perturb
 from . import retrieval as retrieval

@@ -56,6 +56,7 @@ def _register() -> None:
         metrics,
         oracle,
         orders,
+        pair,
         perturb,
         rating_sheets,
         retrieval,
@@ -88,6 +89,7 @@ def _register() -> None:
         ),
         "Train and prepare": (
             dataset.dataset,
+            pair.pair,
             train.train,
             retrieval.retrieval,
             calibrate.calibrate,

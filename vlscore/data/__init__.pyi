@@ -48,6 +48,8 @@ from .phantom.scene import sample_finding as sample_finding
 from .phantom.scene import sample_scene as sample_scene
 from .phantom.scene import sentence_for as sentence_for
 from .phantom.scene import write_report as write_report
+from .report_pairs import PairedReports as PairedReports
+from .report_pairs import pair_reports as pair_reports
 from .reports import SECTIONS as SECTIONS
 from .reports import ReportSections as ReportSections
 from .reports import Section as Section

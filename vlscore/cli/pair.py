@@ -1,0 +1,80 @@
+"""`vlscore pair`: a file of references and a file of generated reports as one table."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from vlscore.cli.option_groups import PrintOptions, RunOptions, grouped
+from vlscore.cli.options import OUTPUT, option
+from vlscore.cli.output import echo, say_of_run
+
+if TYPE_CHECKING:
+    from vlscore.data import PairedReports
+
+
+@grouped("overwrite")
+def pair(
+    *,
+    references: Annotated[
+        Path,
+        typer.Argument(
+            help="References: a table, a manifest of ReXrank, or a text file with one report a "
+            "line.",
+            metavar="REFERENCES",
+        ),
+    ],
+    candidates: Annotated[
+        Path,
+        typer.Argument(
+            help="Generated reports: a table, or a text file with one report a line.",
+            metavar="CANDIDATES",
+        ),
+    ],
+    out: Annotated[
+        Path,
+        option(
+            "--out -o",
+            "Table to write: .csv or .jsonl; .json is ReXrank's file of predictions.",
+            "TABLE",
+            OUTPUT,
+        ),
+    ],
+    running: RunOptions,
+    printing: PrintOptions,
+) -> None:
+    """Join references and generated reports from two files to one table for every command.
+
+    Reads the files of CXR-Report-Metric (columns study_id and report), of RadEval (one report a
+    line; or lists "references" and "hypotheses" in one json file, which is then both arguments) and
+    of ReXrank as they are. Rows are joined by id or study_id, else by their order. Rows without a
+    partner are listed in NAME.rows.csv, and the exit status is then 1.
+
+    Example: vlscore pair gt_reports.csv predicted_reports.csv --out studies.csv
+    """
+    import json
+
+    from vlscore.data import pair_reports
+
+    found = pair_reports(references, candidates, out)
+    say_of_run(found.notes, out, unchanged=False)
+    if printing.as_json:
+        echo(json.dumps(_content(found), indent=2, ensure_ascii=False))
+    elif not printing.quiet:
+        echo(f"{found.pairs} studies")
+        for reason, count in found.left_out.most_common():
+            echo(f"{count} left out: {reason}")
+        echo(f"wrote {found.out}\nwrote {found.rows_file}")
+    if found.left_out and not running.keep_going:
+        echo(f"{found.left_out.total()} rows are left out: {found.rows_file}", err=True)
+        raise typer.Exit(1)
+
+
+def _content(found: "PairedReports") -> dict[str, object]:
+    return {
+        "table": str(found.out),
+        "studies": found.pairs,
+        "left_out": dict(found.left_out),
+        "by_id": found.by_id,
+        "notes": found.notes,
+    }

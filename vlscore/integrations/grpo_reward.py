@@ -1,0 +1,198 @@
+"""Reward of generated reports for GRPO and the other online trainers of TRL."""
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from vlscore.core import warn_caller
+from vlscore.data import check_encodable, select
+from vlscore.errors import InvalidReport, InvalidSetting, InvalidStudy, VLScoreError
+from vlscore.metrics import DEFAULT_METRIC, Scorer, ScoreTable
+
+_IMAGE_COLUMNS = ("image", "images")
+
+
+class ReportReward:
+    """Reward function of TRL: a metric of vlscore, or a weighted sum of several.
+
+    TRL calls it with the completions of a step and the columns of the data set. Larger is better:
+    a metric of which lower values are better is subtracted. A call never raises an error: a row
+    that cannot be scored gets the reward `failed`, is counted in `failures`, and the first row of
+    each kind of error is reported in a warning. A completion that is no usable report, for instance
+    one without the section that is scored, is scored as an empty report.
+
+    Args:
+        metrics: names, as in "vlscore,findings-f1"; or metrics.
+        weights: weight of each metric, in their order; default: 1 for each.
+        reference: column of the data set with the reference reports.
+        image: column with the images or their paths; default: "image" or "images", if a metric
+            looks at images. A row of several images is one study with several views.
+        failed: reward of a row that cannot be scored; with None, TRL leaves the row out, and also
+            prints it, with its texts, if no other reward function scores it.
+        scorer: a `Scorer` of the metrics, instead of `metrics` and `options`: for metrics that are
+            fitted to references, `scorer.fit(references)`.
+        options: as in `Scorer` (encoder, weights of an encoder, text_policy, device, ...);
+            `encoder_weights` is its `weights`.
+
+    Attributes:
+        scorer: what scores.
+        failures: name of the error -> number of rows that could not be scored.
+
+    Raises: InvalidSetting where weights do not fit; UnknownName, MissingDependency and others of
+        `Scorer`, before the training begins.
+    """
+
+    def __init__(
+        self,
+        metrics: Any = DEFAULT_METRIC,
+        *,
+        weights: Sequence[float] | None = None,
+        reference: str = "reference",
+        image: str | None = None,
+        failed: float | None = None,
+        scorer: Scorer | None = None,
+        encoder_weights: str | None = None,
+        **options: Any,
+    ) -> None:
+        self.scorer = scorer or Scorer(metrics=metrics, weights=encoder_weights, **options)
+        if self.scorer.plan.needs_fit:
+            raise InvalidSetting(
+                "a metric is fitted to the references of a whole run: give "
+                "ReportReward(scorer=scorer.fit(references))"
+            )
+        names = [str(metric) for metric in self.scorer.metrics]
+        self.weights = [1.0] * len(names) if weights is None else [float(w) for w in weights]
+        if len(self.weights) != len(names) or not all(map(math.isfinite, self.weights)):
+            raise InvalidSetting(
+                f"weights are one finite number for each metric ({', '.join(names)}), not {weights}"
+            )
+        self.reference, self.image, self.failed = reference, image, failed
+        self.failures: Counter[str] = Counter()
+        # TRL prints rewards under this name.
+        self.__name__ = "+".join(names)
+
+    @property
+    def signatures(self) -> dict[str, str]:
+        """Return metric -> what its values depend on; print them beside a trained model's."""
+        return {name: str(each) for name, each in self.scorer.signatures.items()}
+
+    def __call__(
+        self, prompts: Any = None, completions: Sequence[Any] = (), **columns: Any
+    ) -> list[float | None]:
+        """Return one reward for each completion; arguments as TRL passes them.
+
+        Args:
+            prompts: not used.
+            completions: texts, or lists of messages, of which the last one's text is scored.
+            columns: one list for each column of the data set, with one entry for each completion;
+                and TRL's own arguments, of which only `log_metric` is used.
+        """
+        try:
+            rewards = self._rewards(completions, columns)
+        except Exception as error:  # Any error would end a training of days.
+            self._count(dict.fromkeys(range(len(completions)), error))
+            rewards = [None] * len(completions)
+        return [self.failed if reward is None else reward for reward in rewards]
+
+    def _rewards(
+        self, completions: Sequence[Any], columns: Mapping[str, Any]
+    ) -> list[float | None]:
+        needs, count = self.scorer.plan.needs, len(completions)
+        candidates = [self._usable(text_of_completion(each)) for each in completions]
+        references = self._column(columns, (self.reference,), count) if needs.references else None
+        names = (self.image,) if self.image is not None else _IMAGE_COLUMNS
+        images = (
+            [_views(each) for each in self._column(columns, names, count)] if needs.images else None
+        )
+        failures: dict[int, Exception] = {}
+        for row, reference in enumerate(references or ()):
+            if not isinstance(reference, str) or not reference.strip():
+                failures[row] = InvalidReport("the reference is empty, or no text")
+        rows = [row for row in range(count) if row not in failures]
+        total = np.full(count, np.nan)
+        if rows:
+            table = self.scorer.score(
+                *(
+                    None if x is None else [x[k] for k in rows]
+                    for x in (images, candidates, references)
+                ),
+                on_error="keep",
+            )
+            values = np.stack([each.headline for each in table.values.values()], axis=1)
+            signs = [metric.sign for metric in table.metrics]
+            total[rows] = values @ (np.array(signs) * self.weights)
+            failures |= {rows[k]: error for k, error in table.failures.items()}
+            self._log(columns.get("log_metric"), table, total)
+        self._count(failures)
+        return [float(value) if math.isfinite(value) else None for value in total]
+
+    def _column(self, columns: Mapping[str, Any], names: Sequence[str], count: int) -> list[Any]:
+        for name in names:
+            if columns.get(name) is not None:
+                found = list(columns[name])
+                if len(found) != count:
+                    raise InvalidStudy(f'"{name}" has {len(found)} entries, not {count}')
+                return found
+        raise InvalidStudy(
+            f'the data set has no column "{" or ".join(names)}"; name it in ReportReward '
+            "(reference=..., image=...). TRL passes the columns that remove_unused_columns keeps"
+        )
+
+    def _usable(self, text: str) -> str:
+        """Return the text, or an empty report if the text policy finds nothing to score in it."""
+        try:
+            check_encodable([text], "candidate")
+            select(text, self.scorer.text_policy, "candidate")
+        except VLScoreError:
+            return ""
+        return text
+
+    def _log(self, log: Any, table: ScoreTable, total: Any) -> None:
+        """Log the mean of each metric, and the share of failed rows, where TRL offers it."""
+        if log is None:
+            return
+        for metric, values in table.values.items():
+            if len(table.values) > 1 and np.isfinite(values.headline).any():
+                log(str(metric), float(np.nanmean(values.headline)))
+        log(f"{self.__name__} failed", float(1 - np.isfinite(total).mean()))
+
+    def _count(self, failures: Mapping[int, Exception]) -> None:
+        for row, error in failures.items():
+            kind = type(error).__name__
+            self.failures[kind] += 1
+            if self.failures[kind] == 1:
+                warn_caller(
+                    f"row {row} of a step has no reward ({kind}: {error}). Such rows get the "
+                    f"reward {self.failed}; their number is in `failures`"
+                )
+
+
+def text_of_completion(completion: Any) -> str:
+    """Return the text of a completion: a text, or the last of its messages; else "".
+
+    >>> text_of_completion([{"role": "assistant", "content": "Clear lungs."}])
+    'Clear lungs.'
+    >>> text_of_completion([{"content": [{"type": "text", "text": "Clear."}, {"type": "image"}]}])
+    'Clear.'
+    """
+    if isinstance(completion, str):
+        return completion
+    if isinstance(completion, Sequence) and completion:
+        return text_of_completion(_content(completion[-1]))
+    return ""
+
+
+def _content(message: Any) -> Any:
+    content = message.get("content") if isinstance(message, Mapping) else None
+    if isinstance(content, list):
+        parts = [part.get("text") or "" for part in content if isinstance(part, Mapping)]
+        return " ".join(part for part in parts if part)
+    return content
+
+
+def _views(image: Any) -> Any:
+    """Return one study's images as the scorer takes them: a tuple where there are several."""
+    return tuple(image) if isinstance(image, list) else image
