@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -45,7 +46,7 @@ from vlscore.errors import InvalidSetting
 
 if TYPE_CHECKING:
     from vlscore.data import StudyTable
-    from vlscore.evaluation import OwnColumns, PrecisionCheck, RunResult
+    from vlscore.evaluation import OnRay, OwnColumns, PrecisionCheck, RunResult
     from vlscore.metrics import Scorer
 
 
@@ -178,8 +179,8 @@ def evaluate(
     """
     from vlscore.cli.output import row_progress
     from vlscore.core import Processes
-    from vlscore.evaluation import OnRay, facts_of, serve_evaluation, when_all_are_ready
     from vlscore.evaluation import evaluate as run
+    from vlscore.evaluation import facts_of, serve_evaluation, when_all_are_ready
 
     _check_engine(engine)
     processes = Processes.from_torchrun(encoding.device)
@@ -215,7 +216,7 @@ def evaluate(
                     retry_failed=computed.retry_failed,
                     keep_going=running.keep_going,
                     processes=processes,
-                    elsewhere=OnRay(table, scorer, recipe) if engine == "ray" else None,
+                    elsewhere=_on_ray(table, scorer, recipe) if engine == "ray" else None,
                     checked=checked,
                     own=computed.own_columns(),
                     on_progress=on_progress,
@@ -225,6 +226,13 @@ def evaluate(
         _print(result, out, show, printing)
         if result.summary.failed and not running.keep_going:
             raise typer.Exit(1)
+
+
+def _on_ray(table: "StudyTable", scorer: "Scorer", recipe: "Callable[[], Scorer]") -> "OnRay":
+    # Its workers load torch, which metrics of texts do without.
+    from vlscore.evaluation import OnRay
+
+    return OnRay(table, scorer, recipe)
 
 
 def _check_engine(engine: str) -> None:
