@@ -178,8 +178,8 @@ def evaluate(
     """
     from vlscore.cli.output import row_progress
     from vlscore.core import Processes
-    from vlscore.evaluation import OnRay, facts_of, serve_evaluation, when_all_are_ready
     from vlscore.evaluation import evaluate as run
+    from vlscore.evaluation import facts_of, serve_evaluation, when_all_are_ready
 
     _check_engine(engine)
     processes = Processes.from_torchrun(encoding.device)
@@ -201,6 +201,11 @@ def evaluate(
             checked = checking.check(table, scorer, printing)
             recipe = partial(chosen.absolute().scorer, *scoring, quiet=True)
             quiet, also = printing.is_silent, cache_hits(scorer.embedder)
+            elsewhere = None
+            if engine == "ray":
+                from vlscore.evaluation import OnRay
+
+                elsewhere = OnRay(table, scorer, recipe, workers=resources.workers)
             with (
                 stopping(out, "finished rows are"),
                 row_progress(table.count(), quiet=quiet, also=also) as on_progress,
@@ -215,11 +220,7 @@ def evaluate(
                     retry_failed=computed.retry_failed,
                     keep_going=running.keep_going,
                     processes=processes,
-                    elsewhere=(
-                        OnRay(table, scorer, recipe, workers=resources.workers)
-                        if engine == "ray"
-                        else None
-                    ),
+                    elsewhere=elsewhere,
                     checked=checked,
                     own=computed.own_columns(),
                     on_progress=on_progress,
