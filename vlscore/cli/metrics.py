@@ -5,19 +5,23 @@
 
 import textwrap
 from collections.abc import Iterable
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from vlscore.cli.output import echo
-from vlscore.metrics import Metric, Plan, provider_of
+
+if TYPE_CHECKING:
+    from vlscore.metrics import Metric
 
 _WIDTH = 80
 _INDENT = 24
 
 
-def metrics_text(metrics: Iterable[Metric]) -> str:
+def metrics_text(metrics: "Iterable[Metric]") -> str:
     """Two lines or more a metric, within 80 columns: what it is, and what it looks at."""
+    from vlscore.metrics import provider_of
+
     lines = []
     for metric in metrics:
         looks = f"looks at {_inputs(metric)}; {_direction(metric)}"
@@ -34,8 +38,10 @@ def metrics_text(metrics: Iterable[Metric]) -> str:
     return "\n".join(lines)
 
 
-def metric_text(metric: Metric) -> str:
+def metric_text(metric: "Metric") -> str:
     """All that is known of one metric, a fact a line."""
+    from vlscore.metrics import provider_of
+
     missing = provider_of(metric).missing(metric)
     facts = {
         "what": metric.description,
@@ -71,14 +77,16 @@ def _fact(name: str, value: str, before: str = "") -> str:
     )
 
 
-def _signature(metric: Metric) -> str:
+def _signature(metric: "Metric") -> str:
     """The facts that a value is printed with; blanks between them, so that lines can break."""
     if metric.uses_embeddings:
         return "its parameters, the encoder, and how images and reports were read"
+    from vlscore.metrics import Plan
+
     return str(Plan([metric]).signature(metric)).replace("|", " | ")
 
 
-def _inputs(metric: Metric) -> str:
+def _inputs(metric: "Metric") -> str:
     parts = [
         *(["the image"] if metric.uses_image else []),
         "the candidate",
@@ -89,7 +97,7 @@ def _inputs(metric: Metric) -> str:
     return ", ".join(parts) + by + of
 
 
-def _direction(metric: Metric) -> str:
+def _direction(metric: "Metric") -> str:
     return "higher is better" if metric.higher_is_better else "lower is better"
 
 
