@@ -98,10 +98,14 @@ def _as_sphinx_reads_it(
     app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]
 ) -> None:
     """Put a section's text below its heading, and let bars be bars, as in |g - r|."""
-    found = []
+    found, is_continued = [], False
     for line in lines:
         section = re.match(r"(Args|Raises|Returns|Yields|Attributes): (.+)$", line)
-        found += [f"{section[1]}:", f"    {section[2]}"] if section else [line]
+        is_continued = bool(section) or (is_continued and line.startswith(" "))
+        if section:
+            found += [f"{section[1]}:", f"    {section[2]}"]
+        else:
+            found.append(f"    {line}" if is_continued else line)
     lines[:] = [line.replace("|", "\\|") if "`" not in line else line for line in found]
 
 
