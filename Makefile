@@ -1,4 +1,4 @@
-# Two commands: `make demo` scores bundled studies, `make test` checks the project.
+# Two commands: `make demo` compares bundled reports, `make test` checks the project.
 # Both set up .venv on first use; afterwards they take seconds to start.
 
 PYTHON ?= python3
@@ -15,10 +15,10 @@ CPU_WHEELS ?= https://download.pytorch.org/whl/cpu
 GPU ?= $(shell for file in /dev/nvidiactl /dev/dxg; do test -e $$file && echo $$file; done; \
 	for command in nvidia-smi sbatch qsub bsub; do command -v $$command; done; uname -s | grep -v Linux)
 
-.PHONY: demo test lint types unit docs perturbations test-gpu lowest wheel clean
+.PHONY: demo test lint types unit docs site perturbations test-gpu lowest wheel clean
 
 demo: $(VENV)/.installed
-	$(BIN)/vlscore evaluate weights/phantom/demo/studies.jsonl --out $(OUT) --overwrite --show 12 --metrics vlscore,cosine,bleu-4,rouge-l
+	$(BIN)/vlscore compare generator=weights/phantom/demo/studies.jsonl --baselines --metrics vlscore,bleu-4,rouge-l,findings-f1 --out $(OUT) --overwrite
 
 test: lint types unit
 
@@ -44,6 +44,11 @@ unit: $(VENV)/.installed-dev
 docs: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest tests/test_docs.py
 
+# The documentation as a site, in out/site. A warning is an error.
+site: $(VENV)/.installed-dev
+	$(BIN)/python -m sphinx -W --keep-going -q -b html -c docs . out/site
+	@echo "wrote out/site/docs/index.html"
+
 # On a machine with a GPU: the tests that need one, and what its stages take.
 test-gpu: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -m gpu
@@ -63,6 +68,7 @@ lowest: $(VENV)/bin/python
 wheel: $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check build
 	rm -rf out/dist && $(BIN)/python -m build --outdir out/dist
+	$(BIN)/python .github/wheel_contents.py out/dist/*.whl
 	$(BIN)/python -m venv --clear out/clean
 	out/clean/bin/python -m pip install --quiet --disable-pip-version-check out/dist/*.whl
 	.github/smoke.sh out/clean/bin

@@ -79,6 +79,10 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
         [{"study_id": row["id"], "report": row["report"]} for row in reports],
     )
     _write_mimic_shaped(folder)
+    tutorial = (REPOSITORY / "docs" / "tutorial.md").read_text(encoding="utf-8")
+    tables = re.findall(r"^```csv\n(.*?)^```$", tutorial, re.MULTILINE | re.DOTALL)
+    for name, table in zip(("first", "second"), tables, strict=True):
+        (folder / f"{name}.csv").write_text(table, encoding="utf-8")
     return folder
 
 
@@ -183,25 +187,43 @@ def test_python_stands_in_fences_that_say_so() -> None:
                 assert not re.search(r"^(import|from) \w+", block.text, re.MULTILINE), block.place
 
 
-def test_readme_shows_what_make_demo_prints(
+def test_readme_shows_a_table_that_make_demo_prints(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Every score as it is printed: a golden of the whole way, decoder to table."""
     recipe = (REPOSITORY / "Makefile").read_text(encoding="utf-8")
     found = re.search(r"^demo:.*\n\t\$\(BIN\)/vlscore (.*)$", recipe, re.MULTILINE)
     assert found is not None
-    shutil.copytree(DEMO, tmp_path / "weights" / "phantom" / "demo")
-    monkeypatch.chdir(tmp_path)
-    command = found[1].replace("$(OUT)", "out/demo").split()
-    done = CliRunner().invoke(app, command, env={"COLUMNS": "120"})
-    assert done.exit_code == 0, done.output
-    (shown,) = [b for b in blocks(REPOSITORY / "README.md") if b.text.startswith("$ make demo")]
-    printed, expected = (
-        # A signature names the version of sacrebleu that is installed.
-        [re.sub(r"(sacrebleu):[\d.]+", r"\1", line.rstrip()) for line in lines if line.strip()]
-        for lines in (done.stdout.splitlines(), shown.text.splitlines()[1:])
-    )
+    printed = _printed(found[1].replace("$(OUT)", "out/demo").split(), tmp_path, monkeypatch)
+    shown = [block for block in blocks(REPOSITORY / "README.md") if block.language == ""]
+    (expected,) = [_lines(block.text) for block in shown]
+    first = printed.index(expected[0]) if expected[0] in printed else 0
+    assert same_print(printed[first : first + len(expected)], expected), printed
+
+
+def test_the_demonstration_has_the_scores_that_its_page_shows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every score as it is printed: a golden of the whole way, decoder to table."""
+    page = REPOSITORY / "weights" / "phantom" / "README.md"
+    (shown,) = [b for b in blocks(page) if b.text.startswith("$ vlscore evaluate")]
+    command, *expected = _lines(shown.text)
+    printed = _printed(command.split()[2:], tmp_path, monkeypatch)
     assert same_print(printed, expected), printed
+
+
+def _printed(command: list[str], folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The lines that a command on the demonstration prints."""
+    shutil.copytree(DEMO, folder / "weights" / "phantom" / "demo")
+    monkeypatch.chdir(folder)
+    done = CliRunner().invoke(app, command, env={"COLUMNS": "80"})
+    assert done.exit_code == 0, done.output
+    return _lines(done.stdout)
+
+
+def _lines(text: str) -> list[str]:
+    """Lines that are not blank; a signature names the version of sacrebleu that is installed."""
+    lines = [re.sub(r"(sacrebleu):[\d.]+", r"\1", line.rstrip()) for line in text.splitlines()]
+    return [line for line in lines if line]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=_name)
@@ -257,3 +279,23 @@ def test_readme_type_checks(tmp_path: Path) -> None:
     # cache mypy may name a file by an earlier run's folder, so the name alone decides.
     wrong = re.findall(r"^\S*/(readme_\w+)\.py:(\d+): error", done.stdout, re.MULTILINE)
     assert wrong == [("readme_slips", str(number)) for number in range(2, len(slips) + 1)], done
+
+
+def test_the_picture_is_what_its_script_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The film's pixels within a grey level, the numbers to the last but one place."""
+    import base64
+
+    import numpy as np
+    from PIL import Image
+
+    monkeypatch.syspath_prepend(REPOSITORY / "docs")
+    import picture
+
+    film = re.compile(r'(?<=base64,)[^"]+')
+    drawn, stored = picture.draw(), picture.PICTURE.read_text(encoding="utf-8")
+    assert same_print(film.sub("", drawn).splitlines(), film.sub("", stored).splitlines())
+    pixels = []
+    for text in (drawn, stored):
+        (found,) = film.findall(text)
+        pixels.append(np.asarray(Image.open(io.BytesIO(base64.b64decode(found))), dtype=float))
+    assert np.abs(pixels[0] - pixels[1]).mean() < 1

@@ -6,20 +6,22 @@
 import shutil
 import textwrap
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from vlscore.cli.options import option
 from vlscore.cli.output import echo
-from vlscore.encoders import EncoderCard, PublishedWeights
+
+if TYPE_CHECKING:
+    from vlscore.encoders import EncoderCard, PublishedWeights
 
 _NONE = "-"
 _WIDEST = 100
 _KEEP_WORDS: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
 
 
-def cards_text(cards: Iterable[EncoderCard]) -> str:
+def cards_text(cards: "Iterable[EncoderCard]") -> str:
     """One line an encoder: what decides whether it can be used for a study."""
     headings = ("name", "dim", "unit length", "C", "pixels", "tokens", "licence")
     rows = [
@@ -48,7 +50,7 @@ def cards_text(cards: Iterable[EncoderCard]) -> str:
     return "\n".join(lines)
 
 
-def card_text(card: EncoderCard) -> str:
+def card_text(card: "EncoderCard") -> str:
     """All that is known of one encoder, fact by fact."""
     facts = {
         name: _constant(value)
@@ -67,7 +69,7 @@ def card_text(card: EncoderCard) -> str:
     return "\n".join(lines)
 
 
-def weights_text(entry: PublishedWeights, card: EncoderCard, here: bool) -> str:
+def weights_text(entry: "PublishedWeights", card: "EncoderCard", here: bool) -> str:
     """What to know of one encoder's checkpoint before downloading it."""
     facts = {
         "status": f"{entry.status}; {'found' if here else 'not found'} on this machine",

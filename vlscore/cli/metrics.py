@@ -83,6 +83,8 @@ def _signature(metric: "Metric") -> str:
 
     if metric.uses_embeddings:
         return "its parameters, the encoder, and how images and reports were read"
+    from vlscore.metrics import Plan
+
     return str(Plan([metric]).signature(metric)).replace("|", " | ")
 
 
