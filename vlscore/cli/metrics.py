@@ -79,8 +79,6 @@ def _fact(name: str, value: str, before: str = "") -> str:
 
 def _signature(metric: "Metric") -> str:
     """The facts that a value is printed with; blanks between them, so that lines can break."""
-    from vlscore.metrics import Plan
-
     if metric.uses_embeddings:
         return "its parameters, the encoder, and how images and reports were read"
     from vlscore.metrics import Plan

@@ -176,11 +176,13 @@ class EndpointModel:
         import openai
 
         messages = [{"role": role, "content": text} for role, text in question.messages]
+        # The client checks each field of `messages` again, which takes half of its time.
+        body = {**fields, "messages": messages}
         try:
             # A server that sends a byte now and then never reaches the timeout of the client.
             async with asyncio.timeout(self._timeout * (self._retries + 2)):
                 completion = await client.chat.completions.create(
-                    model=self.model, messages=messages, extra_body=dict(fields)
+                    model=self.model, messages=[], extra_body=body
                 )
         except openai.APIStatusError as error:
             raise self._refusal(error) from None

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -46,7 +46,7 @@ class JudgePrompt:
     again: str
     examples: tuple[tuple[JudgeCase, str], ...] = ()
     schema: str = "strict"
-    request: Mapping[str, Any] = field(default_factory=dict)
+    request: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     @property
     def max_tokens(self) -> int:
@@ -94,17 +94,30 @@ def question_of(case: JudgeCase, prompt: JudgePrompt, order: Order) -> JudgeQues
     for role, text in (("candidate", case.candidate), ("reference", case.reference)):
         if not isinstance(text, str) or not is_encodable(text):
             raise InvalidReport(f"the {role} must be a str that can be encoded as UTF-8")
+    lines, true_lines = (tuple(split_sentences(text)) for text in case[:2])
+    asked = ("user", _shown(case, lines, true_lines, order))
+    return JudgeQuestion((*_begin(prompt, order), asked), case, lines, true_lines)
+
+
+@lru_cache(maxsize=8)
+def _begin(prompt: JudgePrompt, order: Order) -> Messages:
+    """Return the instructions and the examples."""
     messages = [("system", prompt.instructions.strip())]
     for example, answer in prompt.examples:
-        messages += [("user", _shown(example, order)), ("assistant", answer.strip())]
-    messages.append(("user", _shown(case, order)))
-    lines, true_lines = (tuple(split_sentences(text)) for text in case[:2])
-    return JudgeQuestion(tuple(messages), case, lines, true_lines)
+        lines, true_lines = map(split_sentences, example[:2])
+        shown = _shown(example, lines, true_lines, order)
+        messages += [("user", shown), ("assistant", answer.strip())]
+    return tuple(messages)
 
 
-def _shown(case: JudgeCase, order: Order) -> str:
+def _shown(
+    case: JudgeCase,
+    lines: Sequence[SentenceSpan],
+    true_lines: Sequence[SentenceSpan],
+    order: Order,
+) -> str:
     """Return both reports, as numbered lines, and the patient as one JSON object."""
-    reports = {"candidate": _numbered(case.candidate), "reference": _numbered(case.reference)}
+    reports = {"candidate": _numbered(lines), "reference": _numbered(true_lines)}
     if order == "reference-first":
         reports = dict(reversed(reports.items()))
     patient: dict[str, Any] = {}
@@ -116,9 +129,8 @@ def _shown(case: JudgeCase, order: Order) -> str:
     return json.dumps(content, ensure_ascii=False, indent=1)
 
 
-def _numbered(report: str) -> dict[str, str]:
+def _numbered(lines: Sequence[SentenceSpan]) -> dict[str, str]:
     """Return number -> line, with each run of blanks and line breaks as one blank."""
-    lines = split_sentences(report)
     return {str(number): " ".join(line.text.split()) for number, line in enumerate(lines, 1)}
 
 
