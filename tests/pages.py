@@ -4,6 +4,7 @@ import re
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 from tests.conftest import REPOSITORY
@@ -17,6 +18,7 @@ PAGES = [
     REPOSITORY / "weights" / "phantom-supervised" / "README.md",
 ]
 _NOT_RUN = re.compile(r"<!-- not run: (.+) -->")
+_NEEDS = re.compile(r"<!-- needs: (\w+) -->")
 _SHELL = {"sh", "bash", "console"}
 
 
@@ -29,6 +31,8 @@ class Block:
         language: as written behind the fence; "" for a fence without one, "indented" for a block
             of four spaces.
         not_run: why it is not run, as the comment above it says; None where it is.
+        needs: module that it needs, as in the comment `<!-- needs: trl -->` above it, if that is
+            not installed here; the block is then not run.
     """
 
     page: Path
@@ -36,6 +40,7 @@ class Block:
     language: str
     text: str
     not_run: str | None
+    needs: str | None = None
 
     @property
     def place(self) -> str:
@@ -82,6 +87,9 @@ def blocks(page: Path) -> Iterator[Block]:
             above, number = (line if line.strip() else above), end
             continue
         reason = _NOT_RUN.fullmatch(above.strip())
+        needed = _NEEDS.fullmatch(above.strip())
+        lacks = needed[1] if needed and find_spec(needed[1]) is None else None
         first = number + 2 if fence else number + 1
-        yield Block(page, first, language, "\n".join(text).strip("\n"), reason and reason[1])
+        code = "\n".join(text).strip("\n")
+        yield Block(page, first, language, code, reason and reason[1], lacks)
         above, number = "", after
