@@ -15,7 +15,7 @@ CPU_WHEELS ?= https://download.pytorch.org/whl/cpu
 GPU ?= $(shell for file in /dev/nvidiactl /dev/dxg; do test -e $$file && echo $$file; done; \
 	for command in nvidia-smi sbatch qsub bsub; do command -v $$command; done; uname -s | grep -v Linux)
 
-.PHONY: demo test lint types unit docs site perturbations test-gpu lowest wheel clean
+.PHONY: demo test real lint types unit docs site perturbations test-gpu lowest wheel clean
 
 demo: $(VENV)/.installed
 	$(BIN)/vlscore compare generator=weights/phantom/demo/studies.jsonl --baselines --metrics vlscore,bleu-4,rouge-l,findings-f1 --out $(OUT) --overwrite
@@ -28,6 +28,14 @@ perturbations: $(VENV)/.installed-dev
 	$(BIN)/vlscore perturb out/phantom/studies.jsonl --out perturbations/phantom --overwrite
 	$(BIN)/vlscore sensitivity --perturbations perturbations/phantom \
 		--studies out/phantom/studies.jsonl --out out/sensitivity
+
+# All tables on real films and reports (docs/real.md); what exists in WORK is not made again.
+WORK ?= out/real
+real: $(VENV)/.installed
+	@test -d "$(DATA)/iu" || { echo "name the folder of docs/real.md: make real DATA=FOLDER"; exit 1; }
+	$(BIN)/python benchmarks/real_encoders.py $(DATA) $(WORK) --out benchmarks/results/real_encoders.md
+	$(BIN)/python benchmarks/real_imperfect.py $(DATA) $(WORK) --out benchmarks/results/real_imperfect.md
+	$(BIN)/python benchmarks/radpref.py $(DATA)/radpref --out benchmarks/results/radpref.md
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .

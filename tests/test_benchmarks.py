@@ -21,6 +21,7 @@ SHARED = (
     "image_use_preferences",
     "image_use_scenes",
     "judging_stages",
+    "real_data",
 )
 SCRIPTS = sorted(path for path in FOLDER.glob("*.py") if path.stem not in SHARED)
 # Still to be brought over; none is added.

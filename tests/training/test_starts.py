@@ -26,6 +26,9 @@ def test_a_small_encoder_has_the_words_of_the_reports():
     assert all(torch.equal(value, states[1][name]) for name, value in states[0].items())
     assert any(not torch.equal(value, states[2][name]) for name, value in states[0].items())
     assert start.kept_side == 256
+    large = Start(side=320)
+    assert large.small(["Large heart."], 1).image_pipeline.side == 320
+    assert large.kept_side == round(320 * 8 / 7)
 
 
 def test_a_layout_starts_from_its_parts(monkeypatch):
@@ -60,6 +63,8 @@ def test_a_checkpoint_goes_on(monkeypatch):
     ("settings", "said"),
     [
         ({"encoder": "limitr", "style": "limitr"}, "is of a new small encoder"),
+        ({"encoder": "limitr", "side": 96}, "side=96 .* is of a new small encoder"),
+        ({"side": 100}, "side is a multiple of 32"),
         ({"image_weights": "i"}, "image_weights are of a published layout"),
         (
             {"encoder": "limitr", "weights": "w", "text_weights": "t"},

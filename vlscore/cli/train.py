@@ -144,6 +144,16 @@ class StartOptions:
             START,
         ),
     ] = None
+    side: Annotated[
+        int | None,
+        option(
+            "--side",
+            "Of small towers: side in pixels of the square that enters, a multiple of 32. "
+            "Default: 128.",
+            "PIXELS",
+            START,
+        ),
+    ] = None
 
     def start(self) -> "Start":
         """Return the start of the training."""
@@ -156,6 +166,7 @@ class StartOptions:
             self.image_weights,
             self.text_weights,
             self.style,
+            self.side,
         )
 
 
@@ -216,6 +227,15 @@ class LearningOptions:
         str,
         _learning("--sentences", "Of a report: all, shuffled, or one drawn anew.", "NAME"),
     ] = "all"
+    findings_weight: Annotated[
+        float,
+        _learning(
+            "--findings-weight",
+            "Weight of the findings extracted from the training reports, as a second aim of both "
+            "towers, for a few thousand pairs; 0 for none.",
+            "NUMBER",
+        ),
+    ] = 0.0
     duplicates_apart: Annotated[
         bool,
         option(

@@ -1,7 +1,7 @@
 """Training of an encoder from a table of images and reports to a checkpoint."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -39,8 +39,13 @@ from vlscore.training.loop import (
 )
 from vlscore.training.minibatches import BatchSource, Rows
 from vlscore.training.objective import Objective
+from vlscore.training.objectives.finding_labels import (
+    WithFindings,
+    common_observations,
+    finding_labels,
+)
 from vlscore.training.registry import find_objective
-from vlscore.training.settings import TrainingSettings, config_of, labels_of, write_config
+from vlscore.training.settings import TrainingSettings, config_of, write_config
 from vlscore.training.start import Start, own_copy
 from vlscore.training.state import (
     CONFIG,
@@ -272,7 +277,9 @@ class _TrainingJob:
         """Return what the start weights depend on, besides seed and training reports."""
         digest = None if self.opened is None else self.opened.weights_digest
         style = self.start.style if self.opened is None else None
-        return {"encoder": self.start.name, "weights_digest": digest, "style": style}
+        facts = {"encoder": self.start.name, "weights_digest": digest, "style": style}
+        # Only where it is set, so that runs that were begun before this setting existed resume.
+        return facts if self.start.side is None else {**facts, "side": self.start.side}
 
     def trained(
         self, folder: ResumableFolder | None, *, micro_batch: int, **options: Any
@@ -286,12 +293,14 @@ class _TrainingJob:
         start = self.opened or self.start.small([*reports, *words], self.settings.seed)
         encoder = own_copy(start).to(self.device)
         check_can_be_saved(encoder)
-        objective = self._objective(encoder, pairs)
+        observations = self._observations(reports)
+        objective = self._objective(encoder, pairs, len(observations))
 
         labels = held_labels = None
         if objective.needs_labels:
-            labels = labels_of(pairs.texts)
-            held_labels = labels if held_pairs is pairs else labels_of(held_pairs.texts)
+            labels = held_labels = finding_labels(pairs.texts, observations)
+            if held_pairs is not pairs:
+                held_labels = finding_labels(held_pairs.texts, observations)
         source = self._source(encoder, pairs, rows, labels, copies)
         held_source = self._source(encoder, held_pairs, held, held_labels, held_copies)
         if len(rows) < self.settings.batch_size:
@@ -322,6 +331,7 @@ class _TrainingJob:
                 "start": self._start,
                 "data_sha256": pairs.sha256,
                 "pairs": len(rows),
+                **({"observations": observations} if observations else {}),
                 "failed": len(pairs.failed),
                 "validation_sha256": held_pairs.sha256 if len(held) else None,
                 "validation_pairs": len(held),
@@ -423,7 +433,19 @@ class _TrainingJob:
             return None
         return Journal(folder, f"{pairs.sha256} {held.sha256}", anew=self.overwrite)
 
-    def _objective(self, encoder: JointEncoder, pairs: Pairs) -> Objective:
+    def _observations(self, reports: Sequence[str]) -> list[str]:
+        """Return the observations that `findings_weight` adds to the loss; none without it."""
+        if not self.settings.findings_weight:
+            return []
+        found = common_observations(reports)
+        if not found:
+            raise InvalidSetting(
+                f"findings_weight={self.settings.findings_weight} (--findings-weight) needs "
+                "training reports that state findings: no observation is stated by 15 of them"
+            )
+        return found
+
+    def _objective(self, encoder: JointEncoder, pairs: Pairs, observations: int) -> Objective:
         with torch.no_grad():
             pixels = encoder.preprocess(as_radiograph(pairs.frontal(0), pairs.ids[0]))
             patches = encoder.image_features(pixels[None].to(self.device)).patches
@@ -433,6 +455,13 @@ class _TrainingJob:
             found = find_objective(
                 self.settings.objective, dim=encoder.card.dim, local_dim=local_dim
             )
+            if observations:
+                found = WithFindings(
+                    found,
+                    observations=observations,
+                    dim=encoder.card.dim,
+                    weight=self.settings.findings_weight,
+                )
         return found.to(self.device)
 
     def _calibration(

@@ -3,45 +3,24 @@
 - `TrainingSettings` holds every number on which the weights depend, except data and towers.
 - `read_config` and `write_config` read and write a TOML file of settings, which every run writes.
   The names are those of the options of `vlscore train`, with underscores for hyphens.
-- `labels_of` computes finding labels of reports, for objectives that need them.
 """
 
 import difflib
 import json
 import math
 import tomllib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-import torch
-from torch import Tensor
-
 from vlscore.core import atomic_write, registered_name, split_call
 from vlscore.encoders import encoder_from_file, path_from_file
 from vlscore.errors import InvalidSetting
-from vlscore.findings import CHEXPERT_LABELS, chexpert_labels
 from vlscore.training.augmentation import AUGMENTATIONS
 from vlscore.training.registry import OBJECTIVES
 from vlscore.training.start import Start
 from vlscore.training.training_pairs import Preparation
-
-LABELS = CHEXPERT_LABELS
-
-
-def labels_of(reports: Sequence[str]) -> Tensor:
-    """Return (n, 14) float32 in the order of LABELS: 1 present, -1 uncertain, 0 denied or absent.
-
-    Absent means not mentioned. `vlscore.findings` extracts them, which needs no network; MedCLIP's
-    authors use CheXpert's labels, with the same coding.
-
-    >>> labels_of(["Possible pneumonia. No effusion."])[0, LABELS.index("Pneumonia")]
-    tensor(-1.)
-    """
-    rows = [[label or 0 for label in chexpert_labels(report).values()] for report in reports]
-    return torch.tensor(rows, dtype=torch.float32).reshape(len(rows), len(LABELS))
-
 
 PRECISIONS = ("fp32", "bf16")
 SENTENCES = ("all", "shuffled", "one")
@@ -68,6 +47,9 @@ class TrainingSettings:
             depends on its micro-batch, as in the authors' code of the published layouts.
         augmentation: name of a recipe; see `vlscore.training.augmentation`.
         sentences: "all" of a report in their order, "shuffled" in any order, or "one" of them.
+        findings_weight: weight of the findings that `vlscore.findings` extracts from the training
+            reports, as a second aim for images and reports; 0 for none. See
+            `vlscore.training.objectives.finding_labels`.
         duplicates_apart: pairs of one study, or with equal reports, are not negatives.
         validation_share: share of the training studies held out if there is no validation table.
         validate_every: epochs between two validations.
@@ -90,6 +72,7 @@ class TrainingSettings:
     frozen_norms: bool = False
     augmentation: str = "none"
     sentences: str = "all"
+    findings_weight: float = 0.0
     duplicates_apart: bool = True
     validation_share: float = 0.05
     validate_every: int = 1
@@ -101,6 +84,7 @@ class TrainingSettings:
         _at_least(self, 1, "epochs", "validate_every")
         _at_least(self, 2, "batch_size")
         _at_least(self, 0, "weight_decay", "clip", "patience", "seed", "validation_share")
+        _at_least(self, 0, "findings_weight")
         _one_of(self, PRECISIONS, "precision")
         _one_of(self, SENTENCES, "sentences")
         _one_of(self, SELECTIONS, "select")
@@ -234,6 +218,7 @@ def config_of(
         "views": preparation.views,
         "encoder": start.name,
         "style": start.style,
+        "side": start.side,
         **settings.to_dict(),
     }
 

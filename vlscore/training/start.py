@@ -297,6 +297,8 @@ class Start:
         tokenizer: vocabulary of a published layout, or of the checkpoint.
         image_weights, text_weights: of the parts of a published layout; see `new_encoder`.
         style: for a new small encoder: the model whose pooling and normalisation it uses.
+        side: for a new small encoder: side in pixels of the square that enters, a multiple of 32;
+            default: 128.
 
     Raises: InvalidSetting if settings contradict each other.
     """
@@ -307,13 +309,18 @@ class Start:
     image_weights: str | Path | None = None
     text_weights: str | Path | None = None
     style: str | None = None
+    side: int | None = None
 
     def __post_init__(self) -> None:
-        if self.style is not None and not self.is_small:
-            raise InvalidSetting(
-                f"style={self.style} (--style) is of a new small encoder; {self.name} has a way of "
-                "its own"
-            )
+        for name, value in (("style", self.style), ("side", self.side)):
+            if value is not None and not self.is_small:
+                raise InvalidSetting(
+                    f"{name}={value} (--{name}) is of a new small encoder; {self.name} has its own"
+                )
+        if self.side is not None:
+            from vlscore.encoders import SmallSettings
+
+            SmallSettings(side=self.side)
         parts = {"image_weights": self.image_weights, "text_weights": self.text_weights}
         given = [name for name, path in parts.items() if path is not None]
         if given and (self.weights is not None or not self.is_layout):
@@ -370,6 +377,8 @@ class Start:
             options["style"] = self.style
             if self.style in STYLES:
                 options["dim"] = STYLES[self.style].dim
+        if self.side is not None:
+            options["side"] = self.side
         return SmallEncoder.new(vocabulary_of(reports), seed=seed, **options).eval()
 
     @property
@@ -377,7 +386,7 @@ class Start:
         """Return the shorter side of stored images in pixels; raise UnknownName."""
         known = self.encoder
         card = known.card if isinstance(known, JointEncoder) else encoder_card(known)
-        return max(_LEAST_KEPT, round(card.image_size * _KEPT))
+        return max(_LEAST_KEPT, round((self.side or card.image_size) * _KEPT))
 
 
 def own_copy(encoder: JointEncoder) -> JointEncoder:

@@ -8,8 +8,9 @@ import torch
 
 from tests.training.objectives.pairs import array, cosine, drawn_pairs, softmax, total
 from vlscore.errors import InvalidSetting
+from vlscore.findings import CHEXPERT_LABELS as LABELS
 from vlscore.training.objectives.contrastive import Medclip
-from vlscore.training.settings import LABELS, labels_of
+from vlscore.training.objectives.finding_labels import finding_labels
 
 
 def expected(pairs, scale):
@@ -72,11 +73,11 @@ def test_without_labels_it_says_what_is_missing():
 
 def test_labels_are_read_from_reports():
     reports = ["Possible pneumonia. No pleural effusion.", "Small left effusion.", ""]
-    labels = labels_of(reports)
+    labels = finding_labels(reports)
     assert labels.shape == (3, len(LABELS)) == (3, 14)
     assert labels.dtype == torch.float32
     column = {name: labels[:, place].tolist() for place, name in enumerate(LABELS)}
     assert column["Pneumonia"] == [-1, 0, 0]
     assert column["Pleural Effusion"] == [0, 1, 0]
     assert column["No Finding"] == [0, 0, 1]
-    assert labels_of([]).shape == (0, 14)
+    assert finding_labels([]).shape == (0, 14)

@@ -233,7 +233,7 @@ class Medclip(Objective):
         if pairs.labels is None:
             raise InvalidSetting(
                 "the objective medclip needs the reports' finding labels: "
-                "vlscore.training.labels.labels_of(reports)"
+                "vlscore.training.objectives.finding_labels.finding_labels(reports)"
             )
         with torch.no_grad():
             self.log_scale.clamp_(0, _LARGEST_LOG_SCALE)

@@ -1,0 +1,216 @@
+"""Films, reports and manual codings for the benchmarks on real films: tables, parts, vectors.
+
+The data folder has the layout that docs/real.md describes: `iu/studies.jsonl` with `iu/images`
+(the data set `squared-films`), `generated/*.jsonl`, and `radpref/`. Everything that is made from it
+lies in a work folder outside of the repository, and is made once.
+
+Parts. "train" trains encoders and probes. "choose" is the half of the development part on which
+every choice was made. "report" is the other half, which was measured once, at the end; where the
+data has a test part, that is "report". The halves are chosen by a hash of the study's id; studies
+with the same report, or of the same patient, are in the same half.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from data import describe_file
+from findings_vs_codings import CLEAN, Concept
+from numpy.typing import NDArray
+
+from vlscore.core import atomic_write
+from vlscore.data import open_studies, write_dataset
+from vlscore.embedding import StudyEmbedder
+from vlscore.training import Preparation
+from vlscore.training.training_pairs import Pairs, as_radiograph, prepare
+
+Array = NDArray[np.float64]
+PARTS = TRAIN, CHOOSE, REPORT = "train", "choose", "report"
+SOURCE = "https://openi.nlm.nih.gov (Demner-Fushman et al. 2016), CC BY-NC-ND 4.0"
+_AT_ONCE = 64
+# The encoders take 96 pixels; the stored films are a little larger, for rotations.
+KEPT = 112
+
+# Findings that the coders coded in at least 20 training studies, and that one film can show.
+FINDINGS = (
+    "cardiomegaly",
+    "pleural effusion",
+    "atelectasis",
+    "opacity, any wording",
+    "hyperinflation",
+    "low lung volumes",
+    "calcified granuloma",
+    "degenerative change of spine or joint",
+    "aortic tortuosity",
+    "atherosclerosis",
+    "catheter",
+    "surgical clips and staples",
+    "scoliosis",
+    "vascular congestion",
+    "emphysema",
+)
+CONCEPTS: dict[str, Concept] = {each.name: each for each in CLEAN if each.name in FINDINGS}
+
+
+def is_coded(mesh: str, concept: Concept) -> bool:
+    """Return whether a manual coding ("Cardiomegaly/mild;Spine/degenerative") has a finding."""
+    return any(re.match(concept.coding, term.strip()) for term in mesh.split(";"))
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Studies of one part with their decoded films.
+
+    Attributes:
+        table: path of its table.
+        pairs: films and reports; studies without a film or a report are left out.
+        mesh: manual coding of each pair.
+    """
+
+    table: Path
+    pairs: Pairs
+    mesh: Sequence[str]
+
+    def coded(self, name: str) -> NDArray[np.bool_]:
+        """Return (n,) bool, whether each study has a finding in its manual coding."""
+        return np.array([is_coded(each, CONCEPTS[name]) for each in self.mesh], bool)
+
+    @cached_property
+    def usable(self) -> NDArray[np.bool_]:
+        """Return (n,) bool, False for studies that the coders did not code."""
+        return np.array(["No Indexing" not in each for each in self.mesh], bool)
+
+
+@dataclass(frozen=True)
+class RealData:
+    """Data folder and work folder.
+
+    Attributes:
+        data: folder in the layout of docs/real.md.
+        work: folder for tables, films, encoders and vectors.
+        side: shorter side of the decoded films, in pixels.
+    """
+
+    data: Path
+    work: Path
+    side: int = KEPT
+
+    def table(self, part: str) -> Path:
+        """Return the path of a part's table."""
+        return self.work / f"iu_{part}.jsonl"
+
+    def make_tables(self) -> None:
+        """Write a table for each part, and the films in their proportions, unless they exist."""
+        if all(self.table(part).is_file() for part in PARTS):
+            return
+        self.work.mkdir(parents=True, exist_ok=True)
+        everything = self.work / "iu.jsonl"
+        write_dataset(
+            "squared-films", self.data / "iu", everything, proportions=self.work / "films"
+        )
+        rows = [json.loads(line) for line in everything.read_text(encoding="utf-8").splitlines()]
+        for part, chosen in divide(rows).items():
+            with atomic_write(self.table(part)) as stream:
+                stream.writelines(json.dumps(row) + "\n" for row in chosen)
+
+    def preparation(self, part: str, table: Path | None = None) -> Preparation:
+        """Return what `train` and `prepare` read of a part, or of another table."""
+        studies = open_studies(table or self.table(part), needs={"image", "reference"})
+        return Preparation(studies, side=self.side)
+
+    def part(self, name: str) -> Part:
+        """Return a part with its films, which are decoded once."""
+        # `train` looks for the validation pairs beside those of the training table.
+        folder = {TRAIN: "pairs", CHOOSE: "pairs-validation"}.get(name, f"pairs-{name}")
+        pairs = prepare(self.preparation(name), self.work / folder)
+        lines = self.table(name).read_text(encoding="utf-8").splitlines()
+        mesh = {row["id"]: row["mesh"] or "" for row in map(json.loads, lines)}
+        return Part(self.table(name), pairs, [mesh[id] for id in pairs.ids])
+
+    def describe(self) -> str:
+        """Return one line about the data."""
+        return f"Data: {describe_file(self.data / 'iu' / 'studies.jsonl')}: {SOURCE}."
+
+
+def divide(rows: Iterable[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
+    """Divide the rows of all studies into the parts; this file's docstring has the rule."""
+    parts: dict[str, list[Mapping[str, Any]]] = {part: [] for part in PARTS}
+    development = []
+    for row in rows:
+        split = row["split"]
+        if split == "validate":
+            development.append(row)
+        elif split in ("train", "test"):
+            parts[TRAIN if split == "train" else REPORT].append(row)
+    has_test = bool(parts[REPORT])
+    first: dict[str, str] = {}
+    for row in development:
+        for key in _together(row):
+            first[key] = min(first.get(key, row["id"]), row["id"])
+    for row in development:
+        leader = min(first[key] for key in _together(row))
+        is_chosen = hashlib.sha256(leader.encode()).digest()[0] % 2 == 1
+        if is_chosen or not has_test:
+            parts[CHOOSE if is_chosen else REPORT].append(row)
+    return parts
+
+
+def _together(row: Mapping[str, Any]) -> list[str]:
+    """Return keys that studies of the same half share: the report, and the patient if known."""
+    text = " ".join(row[name] or "" for name in ("findings", "impression"))
+    keys = ["text " + " ".join(text.lower().split())]
+    return keys if row.get("patient") is None else [*keys, f"patient {row['patient']}"]
+
+
+@dataclass(frozen=True, eq=False)
+class Vectors:
+    """Vectors of a part by one encoder: (n, d) of images and reports, (d,) of a black film."""
+
+    images: Array
+    reports: Array
+    black: Array
+
+
+def image_vectors(embedder: StudyEmbedder, pairs: Pairs) -> Array:
+    """Return (n, d) float64 vectors of the decoded films."""
+    encoder, found = embedder.encoder, []
+    with torch.inference_mode():
+        for first in range(0, len(pairs), _AT_ONCE):
+            rows = range(first, min(first + _AT_ONCE, len(pairs)))
+            films = [as_radiograph(pairs.frontal(row), pairs.ids[row]) for row in rows]
+            found.append(encoder.embed_images(torch.stack(list(map(encoder.preprocess, films)))))
+    return torch.cat(found).double().numpy()
+
+
+def text_vectors(embedder: StudyEmbedder, texts: Sequence[str]) -> Array:
+    """Return (n, d) float64 vectors of texts; equal texts are read once."""
+    distinct = list(dict.fromkeys(texts))
+    embedded = embedder.embed_texts(distinct)
+    for error in embedded.failures.values():
+        raise error
+    row_of = {text: row for row, text in enumerate(distinct)}
+    vectors: Array = embedded.vectors.double().numpy()
+    return vectors[[row_of[text] for text in texts]]
+
+
+def vectors_of(embedder: StudyEmbedder, part: Part, cache: Path) -> Vectors:
+    """Return the vectors of a part, from `cache` (an .npz file) if they were computed before."""
+    if cache.is_file():
+        with np.load(cache, allow_pickle=False) as stored:
+            return Vectors(stored["images"], stored["reports"], stored["black"])
+    found = Vectors(
+        image_vectors(embedder, part.pairs),
+        text_vectors(embedder, part.pairs.texts),
+        embedder.embed_black().double().numpy().reshape(-1),
+    )
+    cache.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_write(cache, "wb") as stream:
+        np.savez(stream, images=found.images, reports=found.reports, black=found.black)
+    return found

@@ -1,0 +1,461 @@
+"""Claim: small encoders learn from 2,125 real pairs what a film shows, on one core in minutes each.
+
+Protocol. Films and reports of the Indiana University collection (real_data.py), films with their
+original proportions. Every encoder is trained by `vlscore.training.train`, the function of `vlscore
+train`, on the part "train"; validation on the part "choose" by the mean of R@1, R@5 and R@10
+selects its epoch. All settings were chosen on "choose": table "What each choice brought". The part
+"report" was measured once, at the end.
+
+- Retrieval: R@k of films among the distinct reports of the part, and of reports among films; equal
+  reports are one. Chance is k divided by the number of reports. "of 900": the reports of the part
+  and further distinct reports of the training part, 900 in all, so that the number can be compared
+  with that of a larger test part; the encoder was trained on those further reports.
+- Probe: ridge regression from the vectors of the training part to the manual coding of the
+  training part; area under the ROC curve on the part. Ridge from 32 x 32 pixels is the baseline.
+- Zero-shot: cosine of the film with the mean of up to 12 sentences of training reports that state a
+  finding, less that with the mean vector of all training reports without it; area under the curve.
+- Learning curve: the same settings with 1/8, 1/4 and 1/2 of the training pairs, the same number
+  of steps per pair.
+
+The manual coding is used for probes and as the truth, never in training. `findings` means the
+setting findings_weight: findings that `vlscore.findings` extracts from the training reports.
+Intervals: 95 %, bootstrap over studies.
+
+Run: python benchmarks/real_encoders.py DATA WORK [--out benchmarks/results/real_encoders.md]
+Encoders that exist are not trained again; an interrupted training is resumed.
+"""
+
+import argparse
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import torch
+from machine import describe_machine, publish
+from real_data import (
+    CHOOSE,
+    CONCEPTS,
+    REPORT,
+    TRAIN,
+    Array,
+    Part,
+    RealData,
+    Vectors,
+    text_vectors,
+    vectors_of,
+)
+from real_imperfect import collect_phrases
+
+from vlscore.core import atomic_write, write_json
+from vlscore.embedding import StudyEmbedder
+from vlscore.retrieval import Retrieval, evaluate_retrieval
+from vlscore.stats import Interval, TextTable, bootstrap_mean, grouped_auc, interval, markdown
+from vlscore.training import Start, TrainingSettings, train
+
+SEEDS = (0, 1, 2)
+SIDE = 96
+GALLERY = 900
+SETTINGS: dict[str, Any] = {
+    "epochs": 12,
+    "batch_size": 64,
+    "learning_rate": 1.5e-3,
+    "weight_decay": 0.1,
+    "augmentation": "light",
+    "sentences": "shuffled",
+    "precision": "bf16",
+    "validate_every": 2,
+    "findings_weight": 0.3,
+}
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """One training: what differs from SETTINGS, and the share of the training pairs."""
+
+    objective: str
+    style: str
+    changes: dict[str, Any] = field(default_factory=dict)
+    share: float = 1.0
+
+
+# In the order in which they were tried.
+CHOICES = {
+    "findings_weight 1": Recipe("convirt", "convirt", {"findings_weight": 1.0}),
+    "findings_weight 0": Recipe("convirt", "convirt", {"findings_weight": 0.0}),
+}
+FINAL = {
+    "convirt": Recipe("convirt", "convirt"),
+    "siglip": Recipe("siglip", "siglip"),
+    "judging": Recipe("judging", "judging", {"select": "loss"}),
+}
+CURVE = {share: Recipe("convirt", "convirt", share=share) for share in (0.125, 0.25, 0.5)}
+
+
+# ---------------------------------------------------------------- training
+
+
+def fit(data: RealData, recipe: Recipe, out: Path, seed: int) -> Path:
+    """Train one encoder into `out` unless it is there; return `out`."""
+    table = data.table(TRAIN) if recipe.share == 1 else _subset(data, recipe.share)
+    return fit_table(data, recipe, out, seed, table, data.table(CHOOSE))
+
+
+def fit_table(
+    data: RealData, recipe: Recipe, out: Path, seed: int, table: Path, held: Path
+) -> Path:
+    """Train one encoder on the studies of a table, validated on those of another."""
+    if (out / "run.json").is_file() and (out / "card.json").is_file():
+        return out
+    name = "pairs" if table == data.table(TRAIN) else f"pairs-{table.stem}"
+    settings = TrainingSettings(
+        objective=recipe.objective, **{**SETTINGS, **recipe.changes}, seed=seed
+    )
+    began = time.process_time()
+    result = train(
+        data.preparation(TRAIN, table),
+        out,
+        settings,
+        Start(style=recipe.style, side=SIDE),
+        validation=data.preparation(CHOOSE, held),
+        pairs=data.work / name,
+        device="cpu",
+        keep_seconds=60,
+    )
+    spent = time.process_time() - began
+    if not result.resumed_from:
+        write_json(out.with_name(f"{out.name}-took.json"), {"cpu_seconds": spent})
+    print(f"{out.name}: {result.summary()}, {spent:.0f} s", flush=True)
+    return out
+
+
+def _subset(data: RealData, share: float) -> Path:
+    """Write the table of a share of the training studies, drawn by seed 0, unless it exists."""
+    path = data.work / f"iu_train_{share:g}.jsonl"
+    if not path.is_file():
+        lines = data.table(TRAIN).read_text(encoding="utf-8").splitlines(keepends=True)
+        order = np.random.default_rng(0).permutation(len(lines))[: round(share * len(lines))]
+        with atomic_write(path) as stream:
+            stream.writelines(lines[k] for k in sorted(order))
+    return path
+
+
+def train_all(data: RealData, seeds: Sequence[int]) -> None:
+    """Train every encoder, the final ones first."""
+    encoders = data.work / "encoders"
+    for seed in seeds:
+        for name, recipe in FINAL.items():
+            fit(data, recipe, encoders / f"{name}-seed{seed}", seed)
+    for name, recipe in CHOICES.items():
+        fit(data, recipe, data.work / "choices" / name.replace(" ", "-"), 0)
+    for share, recipe in CURVE.items():
+        fit(data, recipe, data.work / "curve" / f"{share:g}", 0)
+
+
+# ---------------------------------------------------------------- measures
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """Numbers of one encoder on one part.
+
+    Attributes:
+        to_text, to_image: retrieval in both directions.
+        hits: (n,) whether each film's report is among the first 10 of 900.
+        ranks: (n,) its rank among the 900, from 1.
+        image_probe, report_probe, zero_shot: finding -> (n,) values.
+    """
+
+    to_text: Retrieval
+    to_image: Retrieval
+    hits: Array
+    ranks: Array
+    image_probe: dict[str, Array]
+    report_probe: dict[str, Array]
+    zero_shot: dict[str, Array]
+
+
+def measure(
+    embedder: StudyEmbedder, train_part: Part, part: Part, folder: Path, name: str
+) -> Measured:
+    """Return every number of one encoder on a part; vectors are stored in `folder`."""
+    known = vectors_of(embedder, train_part, folder / f"vectors-{TRAIN}.npz")
+    own = vectors_of(embedder, part, folder / f"vectors-{name}.npz")
+    to_text, to_image = evaluate_retrieval(own.images, own.reports, list(part.pairs.texts))
+    ranks = _ranks_of_900(own, part, known, train_part)
+    phrases = collect_phrases(train_part.pairs.texts).stating
+    average = _unit(known.reports).mean(0)
+    films = _unit(own.images)
+    zero = {
+        finding: films @ (_unit(text_vectors(embedder, list(phrases[finding]))).mean(0) - average)
+        for finding in CONCEPTS
+        if phrases.get(finding)
+    }
+    truths = {finding: train_part.coded(finding) for finding in CONCEPTS}
+    usable = train_part.usable
+    return Measured(
+        to_text,
+        to_image,
+        (ranks <= 10).astype(float),
+        ranks,
+        probes(known.images[usable], own.images, truths, usable),
+        probes(known.reports[usable], own.reports, truths, usable),
+        zero,
+    )
+
+
+def _ranks_of_900(own: Vectors, part: Part, known: Vectors, train_part: Part) -> Array:
+    """Return the rank of each film's report among 900 distinct ones; ties count half."""
+    first = {text: row for row, text in reversed(list(enumerate(part.pairs.texts)))}
+    further = {text: row for row, text in enumerate(train_part.pairs.texts) if text not in first}
+    rows = np.array(list(further.values()))
+    chosen = np.random.default_rng(0).permutation(rows)[: max(GALLERY - len(first), 0)]
+    gallery = np.concatenate(
+        [_unit(own.reports[list(first.values())]), _unit(known.reports[chosen])]
+    )
+    column = {text: number for number, text in enumerate(first)}
+    similarity = np.round(_unit(own.images) @ gallery.T, 12)
+    right = similarity[np.arange(len(part.pairs)), [column[text] for text in part.pairs.texts]]
+    above = (similarity > right[:, None]).sum(1)
+    ties = (similarity == right[:, None]).sum(1) - 1
+    found: Array = 1 + above + ties / 2
+    return found
+
+
+def _unit(vectors: Array) -> Array:
+    found: Array = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+    return found
+
+
+def probes(
+    known: Array, vectors: Array, truths: dict[str, Any], usable: Any, ridge: float = 1.0
+) -> dict[str, Array]:
+    """Return finding -> (n,) values of a ridge regression on standardised vectors.
+
+    Args:
+        known: (m, d) vectors of the usable training studies.
+        vectors: (n, d) vectors to read.
+        truths: finding -> codings of all training studies; `usable` selects the m.
+        ridge: penalty as a multiple of m.
+    """
+    mean, spread = known.mean(0), known.std(0) + 1e-9
+    x, z = (known - mean) / spread, (vectors - mean) / spread
+    y = np.stack([truth[usable].astype(float) for truth in truths.values()], 1)
+    penalty = ridge * len(x) * np.eye(x.shape[1])
+    values = z @ np.linalg.solve(x.T @ x + penalty, x.T @ (y - y.mean(0)))
+    return dict(zip(truths, values.T, strict=True))
+
+
+def pixel_probe(train_part: Part, part: Part) -> dict[str, Array]:
+    """Return the same from 32 x 32 pixels: what an encoder must beat."""
+
+    def pixels(each: Part) -> Array:
+        size = (32, 32)
+        films = [each.pairs.frontal(row) for row in range(len(each.pairs))]
+        small = [cv2.resize(film, size, interpolation=cv2.INTER_AREA).ravel() for film in films]
+        return np.array(small, np.float64)
+
+    truths = {finding: train_part.coded(finding) for finding in CONCEPTS}
+    usable = train_part.usable
+    return probes(pixels(train_part)[usable], pixels(part), truths, usable)
+
+
+def area(values: Array, part: Part, finding: str) -> Interval | None:
+    """Return the area under the curve on a part; None if fewer than 3 studies have the finding."""
+    usable = part.usable
+    truth = part.coded(finding)[usable]
+    if truth.sum() < 3:
+        return None
+    ids = [id for id, is_usable in zip(part.pairs.ids, usable, strict=True) if is_usable]
+    return grouped_auc(values[usable], truth, ids, resamples=1000)
+
+
+# ---------------------------------------------------------------- tables
+
+
+def retrieval_rows(name: str, found: Sequence[Measured]) -> tuple[str, ...]:
+    """Return the cells of one row: means over seeds, intervals over studies."""
+
+    def mean(of: Any) -> str:
+        return f"{np.mean([of(each) for each in found]):.3f}"
+
+    hits, ranks = (np.mean([getattr(m, k) for m in found], axis=0) for k in ("hits", "ranks"))
+    return (
+        name,
+        str(len(found)),
+        *(mean(lambda m, k=k: m.to_text.recall[k].estimate) for k in (1, 5, 10)),
+        mean(lambda m: m.to_text.median_rank.estimate),
+        *(mean(lambda m, k=k: m.to_image.recall[k].estimate) for k in (1, 5, 10)),
+        mean(lambda m: m.to_image.median_rank.estimate),
+        interval(bootstrap_mean(hits)),
+        f"{np.median(ranks):.0f}",
+    )
+
+
+RETRIEVAL = (
+    "encoder", "seeds", "film to report R@1", "R@5", "R@10", "median rank",
+    "report to film R@1 ", "R@5 ", "R@10 ", "median rank ", "R@10 of 900", "median rank of 900",
+)  # fmt: skip
+
+
+def retrieval_table(title: str, found: dict[str, list[Measured]]) -> TextTable:
+    rows = [retrieval_rows(name, each) for name, each in found.items()]
+    some = next(iter(found.values()))[0]
+    chance = [f"{k / some.to_text.gallery:.3f}" for k in (1, 5, 10)]
+    back = [f"{k / some.to_image.gallery:.3f}" for k in (1, 5, 10)]
+    middle, other = (f"{(each.gallery + 1) / 2:.0f}" for each in (some.to_text, some.to_image))
+    rows.append(("chance", "", *chance, middle, *back, other, f"{10 / GALLERY:.3f}", "450"))
+    return TextTable(title, RETRIEVAL, tuple(rows))
+
+
+def areas_table(
+    title: str, found: dict[str, list[dict[str, Array]]], part: Part, caption: str = ""
+) -> TextTable:
+    """Return a row for each finding: areas under the curve of the mean value over seeds."""
+    rows = []
+    for finding in CONCEPTS:
+        count = int(part.coded(finding)[part.usable].sum())
+        if count < 3:
+            continue
+        cells = []
+        for each in found.values():
+            known = [values[finding] for values in each if finding in values]
+            areas = [area(values, part, finding) for values in known]
+            cells.append(_mean_interval([a for a in areas if a is not None]))
+        rows.append((finding, str(count), *cells))
+    return TextTable(title, ("finding", "studies", *found), tuple(rows), caption)
+
+
+def _mean_interval(areas: Sequence[Interval]) -> str:
+    """Return the mean of seeds; the interval is the mean of theirs."""
+    if not areas:
+        return "-"
+    low, mid, high = (np.mean([getattr(a, k) for a in areas]) for k in ("low", "estimate", "high"))
+    return f"{mid:.3f} [{low:.3f}, {high:.3f}]"
+
+
+def load(folder: Path) -> StudyEmbedder:
+    """Return the encoder of a folder, on one core."""
+    return StudyEmbedder("small", weights=str(folder), device="cpu")
+
+
+def measured_in(folders: Sequence[Path], train_part: Part, part: Part, name: str) -> list[Measured]:
+    """Return the numbers of the encoders that are there."""
+    there = [folder for folder in folders if (folder / "card.json").is_file()]
+    return [measure(load(folder), train_part, part, folder, name) for folder in there]
+
+
+def all_tables(data: RealData) -> list[TextTable]:
+    """Return every table of the results page, of the encoders that are there."""
+    train_part, choose, report = (data.part(name) for name in (TRAIN, CHOOSE, REPORT))
+    choices = {
+        name: measured_in(
+            [data.work / "choices" / name.replace(" ", "-")], train_part, choose, CHOOSE
+        )
+        for name in CHOICES
+    }
+    # The settings that were chosen, on the part that they were chosen on.
+    chosen = [data.work / "encoders" / "convirt-seed0"]
+    choices = {"as chosen": measured_in(chosen, train_part, choose, CHOOSE), **choices}
+    final = {
+        name: measured_in(
+            sorted((data.work / "encoders").glob(f"{name}-seed*[0-9]")), train_part, report, REPORT
+        )
+        for name in FINAL
+    }
+    curve = {
+        f"{share:g} of the pairs": measured_in(
+            [data.work / "curve" / f"{share:g}"], train_part, report, REPORT
+        )
+        for share in CURVE
+    }
+    curve["all pairs"] = final["convirt"][:1]
+    choices, final, curve = (
+        {k: v for k, v in each.items() if v} for each in (choices, final, curve)
+    )
+    pixels = {"32 x 32 pixels": [pixel_probe(train_part, report)]}
+    return [
+        retrieval_table("Retrieval (part report)", final),
+        areas_table(
+            "Findings read in image vectors by a linear probe: area under the curve (part report)",
+            {**pixels, **{name: [m.image_probe for m in each] for name, each in final.items()}},
+            report,
+        ),
+        areas_table(
+            "Findings read in report vectors by a linear probe (part report)",
+            {name: [m.report_probe for m in each] for name, each in final.items()},
+            report,
+        ),
+        areas_table(
+            "Zero-shot: findings read in films by sentences that state them (part report)",
+            {name: [m.zero_shot for m in each] for name, each in final.items()},
+            report,
+        ),
+        retrieval_table("Learning curve: retrieval (part report)", curve),
+        areas_table(
+            "Learning curve: findings read in image vectors (part report)",
+            {name: [m.image_probe for m in each] for name, each in curve.items()},
+            report,
+        ),
+        retrieval_table("What each choice brought: retrieval (part choose)", choices),
+        areas_table(
+            "What each choice brought: findings read in image vectors (part choose)",
+            {name: [m.image_probe for m in each] for name, each in choices.items()},
+            choose,
+        ),
+        settings_table(data),
+    ]
+
+
+def settings_table(data: RealData) -> TextTable:
+    """Return how each encoder was trained, and the time it took."""
+    rows = []
+    recipes = {
+        **{f"encoders/{name}-seed0": recipe for name, recipe in FINAL.items()},
+        **{f"choices/{name.replace(' ', '-')}": recipe for name, recipe in CHOICES.items()},
+        **{f"curve/{share:g}": recipe for share, recipe in CURVE.items()},
+    }
+    for name, recipe in recipes.items():
+        folder, took = data.work / name, data.work / f"{name}-took.json"
+        if not (folder / "run.json").is_file():
+            continue
+        pairs = json.loads((folder / "run.json").read_text(encoding="utf-8"))["pairs"]
+        seconds = json.loads(took.read_text())["cpu_seconds"] if took.is_file() else None
+        changed = ", ".join(f"{key} {value}" for key, value in recipe.changes.items())
+        shown = "-" if seconds is None else f"{seconds:.0f}"
+        rows.append((name, recipe.objective, changed or "-", str(pairs), shown))
+    common = ", ".join(f"{key} {value}" for key, value in SETTINGS.items())
+    columns = ("encoder", "objective", "other settings", "pairs", "CPU seconds")
+    return TextTable("Training", columns, tuple(rows), f"All: side {SIDE}, {common}.")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("data", type=Path, help="the folder of docs/real.md")
+    parser.add_argument("work", type=Path, help="folder outside the repository for what is made")
+    parser.add_argument("--seeds", type=int, default=len(SEEDS), help="of the final encoders")
+    parser.add_argument("--only-tables", action="store_true", help="train nothing")
+    parser.add_argument("--out", type=Path)
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    data = RealData(options.data, options.work)
+    data.make_tables()
+    if not options.only_tables:
+        train_all(data, SEEDS[: options.seeds])
+    report = [
+        "# Encoders of real films",
+        describe_machine(),
+        data.describe(),
+        "`python benchmarks/real_encoders.py` says what each table is. Several seeds: means over "
+        "them; brackets: 95 % bootstrap interval over the studies of the part.",
+        markdown(all_tables(data), []),
+    ]
+    publish("\n\n".join(report) + "\n", options.out)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,183 @@
+"""The benchmarks on real films, on phantoms in the same layout."""
+
+import json
+import sys
+
+import cv2
+import numpy as np
+import pytest
+
+from tests.conftest import REPOSITORY
+from vlscore.data import render, sample_studies
+from vlscore.findings import extract
+
+STUDIES, TRAINED = 80, 56
+# Of the Indiana collection's manual coding.
+MESH = {
+    "effusion": "Pleural Effusion",
+    "cardiomegaly": "Cardiomegaly",
+    "atelectasis": "Pulmonary Atelectasis",
+    "consolidation": "Consolidation",
+    "hyperinflation": "Lung/hyperdistention",
+}
+
+
+@pytest.fixture(scope="module")
+def modules():
+    """The benchmark's modules, imported as the scripts do."""
+    sys.path.insert(0, str(REPOSITORY / "benchmarks"))
+    try:
+        import real_data
+        import real_encoders
+        import real_imperfect
+
+        yield real_data, real_imperfect, real_encoders
+    finally:
+        sys.path.remove(str(REPOSITORY / "benchmarks"))
+
+
+@pytest.fixture(scope="module")
+def data(modules, tmp_path_factory):
+    """Phantoms in the layout of docs/real.md, and their work folder."""
+    folder = tmp_path_factory.mktemp("data")
+    (folder / "iu" / "images").mkdir(parents=True)
+    (folder / "generated").mkdir()
+    rows, generated = [], []
+    for number, study in enumerate(sample_studies(7, STUDIES)):
+        film = cv2.resize(render(study.scene) / 16, (64, 64), interpolation=cv2.INTER_AREA)
+        cv2.imwrite(str(folder / "iu" / "images" / f"{number}.png"), film.astype(np.uint8))
+        terms = {
+            MESH[f.kind] + (f"/{f.side}" if f.side in ("left", "right") else "")
+            for f in study.scene.findings
+            if f.kind in MESH
+        }
+        rows.append(
+            {
+                "id": f"iu-{number}",
+                "images": [{"file": f"images/{number}.png", "view": "frontal", "rows": 64,
+                            "columns": 64}],
+                "findings": study.reference,
+                "impression": "Reported.",
+                "mesh": ";".join(sorted(terms)) or "normal",
+                "part": "training" if number < TRAINED else "development-test",
+            }
+        )  # fmt: skip
+        if number % 3 == 0:
+            generated.append({"id": f"iu-{number}", "candidate": study.candidate})
+    _write(folder / "iu" / "studies.jsonl", rows)
+    _write(folder / "generated" / "one.jsonl", generated)
+    other = [{**row, "candidate": "The lungs are clear."} for row in generated]
+    _write(folder / "generated" / "other.jsonl", other)
+    found = modules[0].RealData(folder, tmp_path_factory.mktemp("work"), 64)
+    found.make_tables()
+    return found
+
+
+def _write(path, rows):
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+
+def row(id, split="validate", text="Clear.", patient=None):
+    return {"id": id, "split": split, "findings": text, "impression": None, "patient": patient}
+
+
+def test_equal_reports_and_patients_stay_in_one_half(modules):
+    rows = [row(f"s{k}", text=f"Text {k // 2}.", patient=None) for k in range(60)]
+    rows += [row(f"p{k}", text=f"Own {k}.", patient=k // 2) for k in range(60)]
+    parts = modules[0].divide([*rows, row("t", "train")])
+    assert [each["id"] for each in parts["train"]] == ["t"]
+    halves = {each["id"]: name for name in ("choose", "report") for each in parts[name]}
+    assert len(halves) == 120
+    assert {name: list(halves.values()).count(name) > 30 for name in ("choose", "report")} == {
+        "choose": True,
+        "report": True,
+    }
+    for letter in "sp":
+        assert all(halves[f"{letter}{k}"] == halves[f"{letter}{k + 1}"] for k in range(0, 60, 2))
+    with_test = modules[0].divide([*rows, row("u", "test")])
+    assert [each["id"] for each in with_test["report"]] == ["u"]
+    assert with_test["choose"] == parts["choose"]
+
+
+@pytest.fixture(scope="module")
+def cases(modules, data):
+    imperfect = modules[1]
+    phrases = imperfect.collect_phrases(data.part("train").pairs.texts)
+    # All phantoms, because the parts are small.
+    return imperfect.make_cases(data.part("train"), phrases)
+
+
+def test_references_say_nothing_of_the_findings_that_candidates_add(modules, data, cases):
+    imperfect = modules[1]
+    part = data.part("train")
+    assert {case.form for case in cases} >= {"omits", "wrong side"}
+    for case in cases:
+        if case.form == "wrong side":
+            assert case.direction in part.mesh[case.row]
+            assert imperfect.other_side(case.right.split(". ")[0]) == case.wrong.split(". ")[0]
+        if case.form != "omits":
+            continue
+        stated = {imperfect.concept_of(each.observation) for each in extract(case.reference)}
+        assert stated.isdisjoint(case.group.split(" / "))
+        assert part.coded(case.direction)[case.row]
+        (other,) = set(case.group.split(" / ")) - {case.direction}
+        assert not part.coded(other)[case.row]
+
+
+def test_a_score_of_sentences_alone_is_at_one_half(modules, cases):
+    imperfect = modules[1]
+    weights = imperfect.weights_of(cases)
+    assert (weights > 0).sum() > 10
+    rows = [case.row for case in cases]
+    # It prefers the finding that is first in the alphabet, whatever the film.
+    values = np.array(
+        [float(c.direction == min(c.direction, *c.group.split(" / "))) for c in cases]
+    )
+    chosen = np.array([case.form == "omits" for case in cases])
+    share = imperfect.share_of(values[chosen], weights[chosen], np.array(rows)[chosen])
+    assert share.estimate == pytest.approx(0.5)
+    assert share.low < 0.5 < share.high
+
+
+def test_a_probe_reads_what_is_there_and_no_more(modules):
+    rng = np.random.default_rng(0)
+    known, new = rng.standard_normal((2, 400, 5))
+    truth = known[:, 0] + 0.1 * rng.standard_normal(400) > 1
+    noise = rng.random(400) > 0.5
+    usable = np.ones(400, bool)
+    found = modules[2].probes(known, new, {"first": truth, "noise": noise}, usable)
+    assert np.corrcoef(found["first"], new[:, 0])[0, 1] > 0.95
+    assert abs(np.corrcoef(found["noise"], new[:, 0])[0, 1]) < 0.9
+
+
+def test_from_the_data_to_every_table(modules, data, monkeypatch):
+    """Numbers of such small encoders mean nothing; the tables must be complete."""
+    _, imperfect, encoders = modules
+    from vlscore.training.objectives import finding_labels
+
+    monkeypatch.setattr(finding_labels, "_LEAST_REPORTS", 3)
+    monkeypatch.setattr(encoders, "SIDE", 32)
+    monkeypatch.setattr(encoders, "SETTINGS", {"epochs": 1, "batch_size": 8,
+                                               "findings_weight": 0.3})  # fmt: skip
+    recipe = {"convirt": encoders.Recipe("convirt", "convirt")}
+    for name, recipes in (
+        ("FINAL", recipe),
+        ("CHOICES", recipe),
+        ("CURVE", {0.5: recipe["convirt"]}),
+    ):
+        monkeypatch.setattr(encoders, name, recipes)
+    encoders.train_all(data, (0,))
+    before = {path: path.stat().st_mtime_ns for path in data.work.rglob("model.safetensors")}
+    assert len(before) == 3
+    encoders.train_all(data, (0,))
+    assert all(path.stat().st_mtime_ns == time for path, time in before.items())
+    tables = encoders.all_tables(data)
+    assert all(table.rows for table in tables)
+    assert [row[0] for row in tables[0].rows] == ["convirt", "chance"]
+    _, found = imperfect.measure(data, "train")
+    films = found["convirt"]["image-gain-distance"]
+    assert set(films) == set(imperfect.FILMS)
+    # Cosine does not look at the film.
+    cosine = found["convirt"]["cosine"]
+    np.testing.assert_array_equal(cosine[imperfect.RIGHT], cosine[imperfect.BLACK])
+    assert set(found["texts alone"]["rouge-l"]) == {imperfect.RIGHT}
