@@ -122,6 +122,8 @@ OTHERS = {
     "dataset": "files of one write each: tests/datasets",
     "orders": "prints",
     "bench": "prints",
+    "explain": "prints; one file of one write",
+    "report": "one file of one write: tests/pages",
     "cache info": "prints",
     "cache prune": "SQLite's own transactions: tests/cache",
     "cache verify": "SQLite's own transactions: tests/cache",

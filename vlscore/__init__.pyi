@@ -6,6 +6,7 @@ from . import errors as errors
 from . import evaluation as evaluation
 from . import findings as findings
 from . import metrics as metrics
+from . import pages as pages
 from . import perturb as perturb
 from . import retrieval as retrieval
 from . import stats as stats
@@ -28,3 +29,4 @@ from .metrics import Scorer as Scorer
 from .metrics import ScoreTable as ScoreTable
 from .metrics import explain as explain
 from .metrics import score as score
+from .pages import report as report

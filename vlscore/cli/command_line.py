@@ -46,6 +46,7 @@ def _register() -> None:
         dataset,
         encoders,
         evaluate,
+        explain,
         failure_modes,
         findings,
         index,
@@ -55,6 +56,7 @@ def _register() -> None:
         orders,
         perturb,
         rating_sheets,
+        report,
         retrieval,
         score,
         sensitivity,
@@ -64,7 +66,9 @@ def _register() -> None:
 
     for command in (
         score.score,
+        explain.explain,
         evaluate.evaluate,
+        report.report,
         compare.compare,
         metrics.metrics,
         encoders.encoders,
