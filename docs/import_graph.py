@@ -30,6 +30,7 @@ ROOMS = [
     "evaluation",
     "training",
     "testing",
+    "pages",
     "cli",
     "integrations",
 ]

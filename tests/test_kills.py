@@ -132,6 +132,8 @@ OTHERS = {
     "pair": "files of one write each: tests/studies/test_report_pairs.py",
     "orders": "prints",
     "bench": "prints",
+    "explain": "prints; one file of one write",
+    "report": "one file of one write: tests/pages",
     "cache info": "prints",
     "cache prune": "SQLite's own transactions: tests/cache",
     "cache verify": "SQLite's own transactions: tests/cache",

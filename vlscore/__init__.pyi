@@ -7,6 +7,7 @@ from . import evaluation as evaluation
 from . import findings as findings
 from . import integrations as integrations
 from . import metrics as metrics
+from . import pages as pages
 from . import perturb as perturb
 from . import retrieval as retrieval
 from . import stats as stats
@@ -29,3 +30,4 @@ from .metrics import Scorer as Scorer
 from .metrics import ScoreTable as ScoreTable
 from .metrics import explain as explain
 from .metrics import score as score
+from .pages import report as report

@@ -50,7 +50,7 @@ WriteCardOption = Annotated[
 ]
 
 
-@grouped("C", "overwrite")
+@grouped("C", "overwrite", "report")
 def calibrate(
     *,
     studies: Annotated[Path, typer.Argument(help=TABLE_HELP, metavar="STUDIES")],

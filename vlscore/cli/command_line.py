@@ -49,6 +49,7 @@ def _register() -> None:
         doctor,
         encoders,
         evaluate,
+        explain,
         failure_modes,
         findings,
         index,
@@ -59,6 +60,7 @@ def _register() -> None:
         pair,
         perturb,
         rating_sheets,
+        report,
         retrieval,
         score,
         sensitivity,
@@ -69,7 +71,9 @@ def _register() -> None:
     groups = {
         "Score reports": (
             score.score,
+            explain.explain,
             evaluate.evaluate,
+            report.report,
             judge.judge,
             findings.findings,
         ),

@@ -94,7 +94,7 @@ class DatasetOptions:
     ] = False
 
 
-@grouped("overwrite")
+@grouped("overwrite", "report")
 def dataset(
     *,
     name: NameArgument = None,

@@ -117,7 +117,7 @@ class CorpusOptions:
 
 
 @index.command(cls=GroupedCommand)
-@grouped("C", "views", "reference_section", "candidate_section", "as_json")
+@grouped("C", "views", "reference_section", "candidate_section", "as_json", "report")
 def build(
     *,
     corpus: TableArgument,
@@ -161,7 +161,7 @@ def build(
 
 
 @index.command(cls=GroupedCommand)
-@grouped("C", "views", "reference_section", "candidate_section", "as_json", "overwrite")
+@grouped("C", "views", "reference_section", "candidate_section", "as_json", "overwrite", "report")
 def add(
     *,
     corpus: TableArgument,

@@ -245,10 +245,14 @@ class IndexEncoderOptions(EncoderOptions):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RunOptions:
-    """Whether earlier results are replaced, and whether failed rows decide the exit status."""
+    """How a run treats earlier results and failed rows, and whether it ends with a page.
+
+    `GroupedCommand` writes the page.
+    """
 
     overwrite: opt.OverwriteOption = False
     keep_going: opt.KeepGoingOption = False
+    report: opt.ReportOption = False
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

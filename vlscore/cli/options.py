@@ -212,6 +212,14 @@ OverwriteOption = Annotated[
         panel=OUTPUT,
     ),
 ]
+ReportOption = Annotated[
+    bool,
+    option(
+        "--report",
+        "Also write report.html, a page to look at. It holds reports: `vlscore report -h`.",
+        panel=OUTPUT,
+    ),
+]
 KeepOption = Annotated[
     list[str] | None,
     option(

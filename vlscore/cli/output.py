@@ -34,6 +34,17 @@ _FIRST = "Options"
 class GroupedCommand(typer.core.TyperCommand):
     """A command whose options stand under the headings that `rich_help_panel` names."""
 
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; with --report, also where some rows failed, write its page."""
+        try:
+            returned = super().invoke(ctx)
+        except typer.Exit as ended:
+            if ended.exit_code == 1:
+                _write_page(ctx)
+            raise
+        _write_page(ctx)
+        return returned
+
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Arguments first, then every group of options in order of appearance."""
         groups: dict[str, list[tuple[str, str]]] = {}
@@ -66,6 +77,22 @@ class GroupedCommands(typer.core.TyperGroup):
         for heading, commands in groups.items():
             with formatter.section(heading):
                 formatter.write_dl(commands)
+
+
+def _write_page(ctx: Any) -> None:
+    """Write the page of a command's result folder, if --report was given."""
+    out = ctx.params.get("out")
+    if not ctx.params.get("report") or out is None:
+        return
+    from vlscore.pages import report
+
+    # The folders of these commands do not name their table.
+    own = ctx.params.get("studies") or ctx.params.get("reports")
+    page = report(out, table=own if ctx.info_name in ("judge", "findings") else None)
+    for note in page.notes:
+        echo(f"note: {note}", err=True)
+    if not (ctx.params.get("quiet") or ctx.params.get("as_json")):
+        echo(f"wrote {page.path}")
 
 
 SHOWN_FAILURES = 10

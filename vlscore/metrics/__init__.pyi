@@ -7,6 +7,7 @@ from .elsewhere import known_metric as known_metric
 from .explaining import Explanation as Explanation
 from .explaining import SentenceShare as SentenceShare
 from .explaining import explain as explain
+from .explaining import explain_with as explain_with
 from .judge.corrections import CorrectedReport as CorrectedReport
 from .judge.corrections import apply_corrections as apply_corrections
 from .judge.grading import JudgeCase as JudgeCase

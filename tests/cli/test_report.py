@@ -1,0 +1,47 @@
+"""`vlscore report` and `vlscore explain` on the command line."""
+
+import json
+
+from typer.testing import CliRunner
+
+from vlscore.cli.command_line import app
+
+STUDY = {"id": "1", "reference": "Mild edema. No effusion.", "candidate": "Clear lungs."}
+
+
+def run(*words):
+    return CliRunner().invoke(app, [*map(str, words)])
+
+
+def test_report_of_a_command_and_after_it(tmp_path):
+    table = tmp_path / "s.jsonl"
+    table.write_text(json.dumps(STUDY) + "\n")
+    made = run("evaluate", table, "-m", "bleu-1", "-o", tmp_path / "out", "-q", "--report")
+    assert made.exit_code == 0, made.output
+    assert (tmp_path / "out" / "report.html").is_file()
+    again = run("report", tmp_path / "out", "--no-texts", "-o", tmp_path / "page.html", "-q")
+    assert again.exit_code == 0, again.output
+    assert "edema" not in (tmp_path / "page.html").read_text(encoding="utf-8")
+    judged = run("judge", table, "-o", tmp_path / "judged", "-q", "--report")
+    assert judged.exit_code == 0, judged.output
+    assert "2 reports" in (tmp_path / "judged" / "report.html").read_text(encoding="utf-8")
+
+
+def test_report_says_what_the_page_holds(tmp_path):
+    table = tmp_path / "s.jsonl"
+    table.write_text(json.dumps(STUDY) + "\n")
+    run("evaluate", table, "-m", "bleu-1", "-o", tmp_path / "out", "-q")
+    shown = run("report", tmp_path / "out")
+    assert "Patients' data. This page holds 2 reports and 1 id." in shown.output
+
+
+def test_explain_prints_errors_and_shares_and_writes_a_page(tmp_path):
+    page = tmp_path / "one.html"
+    made = run(
+        "explain", "-g", STUDY["candidate"], "-r", STUDY["reference"], "-m", "rouge-l",
+        "--page", page,
+    )  # fmt: skip
+    assert made.exit_code == 0, made.output
+    assert "omitted finding: edema" in made.output
+    assert "Mild edema." in made.output
+    assert page.is_file()

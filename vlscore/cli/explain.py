@@ -1,0 +1,63 @@
+"""`vlscore explain`: why one study has its score."""
+
+import json
+import warnings
+from pathlib import Path
+from typing import Annotated
+
+from vlscore.cli.option_groups import (
+    EncoderOptions,
+    PrintOptions,
+    ReadingOptions,
+    ResourceOptions,
+    SectionOptions,
+    grouped,
+)
+from vlscore.cli.options import OUTPUT, option
+from vlscore.cli.output import echo, say_of_encoder
+
+
+@grouped("batch_size", "workers", "quiet")
+def explain(
+    *,
+    candidate: Annotated[str, option("--candidate -g", "Generated report.", "TEXT")],
+    reference: Annotated[str, option("--reference -r", "Reference report.", "TEXT")],
+    image: Annotated[
+        list[Path] | None,
+        option("--image -i", "Image; repeat for several views.", "PATH"),
+    ] = None,
+    metric: Annotated[
+        str, option("--metric -m", "Metric; `vlscore metrics` lists all.", "NAME")
+    ] = "vlscore",
+    page: Annotated[
+        Path | None,
+        option("--page", "Also write an HTML page, which holds both reports.", "FILE", OUTPUT),
+    ] = None,
+    films: Annotated[
+        bool, option("--films", "The page shows the films too, shrunk.", panel=OUTPUT)
+    ] = False,
+    encoding: EncoderOptions,
+    resources: ResourceOptions,
+    reading: ReadingOptions,
+    sections: SectionOptions,
+    printing: PrintOptions,
+) -> None:
+    """Explain the score of one report: errors, and what each sentence costs.
+
+    Errors are those of the judge by rules, each with its severity from 1 to 5. The share of a
+    sentence is how much it lowers (-) or raises (+) the score.
+
+    Example: vlscore explain -i chest.dcm -g "Left effusion." -r "Clear lungs."
+    """
+    from vlscore.pages import explain_study
+
+    scorer = encoding.scorer(metric, resources, reading, sections)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        found = explain_study(scorer, tuple(image or ()), candidate, reference)
+    say_of_encoder(scorer.embedder)
+    for each in caught:
+        echo(f"warning: {each.message}", err=True)
+    echo(json.dumps(found.to_dict(), indent=2) if printing.as_json else str(found))
+    if page is not None:
+        echo(f"wrote {found.write(page, films=films).path}", err=True)

@@ -1,0 +1,5 @@
+from .explained_study import ExplainedStudy as ExplainedStudy
+from .explained_study import explain_study as explain_study
+from .report_page import Holding as Holding
+from .report_page import ReportPage as ReportPage
+from .report_page import report as report

@@ -1,0 +1,93 @@
+"""One study explained: its score, its errors, and what each sentence costs."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from vlscore.data import Study, select
+from vlscore.metrics import Explanation, Judgement, RuleJudge, Score, Scorer, explain_with
+from vlscore.pages.marked_texts import judged_block
+from vlscore.pages.page_parts import CaseList, Column, RunView
+from vlscore.pages.report_page import ReportPage, write_page
+
+_TRIANGLE = ("foot", "image_reference", "image_candidate", "area")
+
+
+@dataclass(frozen=True)
+class ExplainedStudy:
+    """Explanation of one study.
+
+    Attributes:
+        study: its images and reports, with the sections that were scored.
+        score: its values.
+        judgement: errors of the candidate, as the judge by rules finds them.
+        explanation: shares of the sentences.
+    """
+
+    study: Study
+    score: Score
+    judgement: Judgement
+    explanation: Explanation
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data that json can write."""
+        return {
+            **self.score.to_dict(),
+            "explanation": self.explanation.to_dict(),
+            "judgement": self.judgement.to_dict(),
+        }
+
+    def __str__(self) -> str:
+        errors = [
+            f"  {error.severity}  {str(error.category).replace('_', ' ')}: {error.finding}; "
+            f"{error.reason}"
+            for error in self.judgement.errors
+        ]
+        geometry, triangle = self.score.geometry, []
+        if "foot" in geometry:
+            triangle = [f"area {geometry['area']:.4f}, foot {geometry['foot']:.4f}"]
+        return "\n".join([str(self.explanation), *triangle, "errors (severity)", *errors])
+
+    def write(self, path: str | Path, *, films: bool = False) -> ReportPage:
+        """Write a page of the study; it holds both reports, and the films if they are wanted."""
+        study, score = self.study, self.score
+        errors = [error.to_dict() for error in self.judgement.errors]
+        block = judged_block(study.candidate or "", study.reference or "", errors)
+        block.shares = self.explanation.to_dict()
+        if set(_TRIANGLE) <= set(score.geometry):
+            block.triangle = [float(score.geometry[name]) for name in _TRIANGLE]
+        numbers = {name: [float(value)] for name, value in score.values.items()}
+        columns = [Column("study", is_text=True)]
+        columns += [Column(name, is_main=True) for name in numbers]
+        cases = CaseList("studies", columns, {"study": [study.id], **numbers}, "study")
+        cases.cases = [[block]]
+        view = RunView("One study", "explain", signatures=[str(self.explanation.signature)])
+        view.cases = cases
+        if films:
+            from vlscore.pages.films import FILM_BYTES, add_films
+
+            add_films(view, [study], FILM_BYTES)
+        return write_page(Path(path), [view])
+
+
+def explain_study(
+    scorer: Scorer, images: Sequence[Any], candidate: str, reference: str
+) -> ExplainedStudy:
+    """Explain the score of one study.
+
+    Args:
+        scorer: its first metric is explained.
+        images: paths of the views; empty for metrics that read no image.
+        candidate, reference: one report each.
+
+    Raises: InvalidSetting for a metric without a reference; those of `Scorer.score`.
+    """
+    views = tuple(images)
+    shown = views or None
+    explanation = explain_with(scorer, shown, candidate, reference)
+    score = scorer.score(shown, candidate, reference)
+    chosen = select(candidate, scorer.text_policy, "candidate")
+    true = select(reference, scorer.text_policy, "reference")
+    study = Study("study", views, true, chosen, 1)
+    return ExplainedStudy(study, score, RuleJudge().judge(chosen, true), explanation)

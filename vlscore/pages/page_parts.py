@@ -1,0 +1,289 @@
+"""Parts of a page as plain data: texts in marked pieces, lists of cases, charts, one run's view."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from math import isfinite
+from typing import Any, NamedTuple
+
+from vlscore.stats import TextTable
+
+#: A piece of a text: a str, or [text, classes, numbers of the errors that mark it].
+Piece = str | list[Any]
+
+_DIGITS = 6
+
+
+class Mark(NamedTuple):
+    """Characters [start, end) of a text and what they are marked as.
+
+    Attributes:
+        start, end: positions in the text.
+        kind: class of the mark, as in "missed".
+        number: of the error in its list, from 1; 0 where the mark belongs to no error.
+    """
+
+    start: int
+    end: int
+    kind: str
+    number: int = 0
+
+
+def pieces_of(text: str, marks: Iterable[Mark]) -> list[Piece]:
+    """Cut a text at its marks; pieces of overlapping marks have all their classes.
+
+    >>> pieces_of("Small effusion.", [Mark(6, 14, "missed", 1)])
+    ['Small ', ['effusion', 'missed', [1]], '.']
+    """
+    own = [m for m in marks if 0 <= m.start < m.end <= len(text)]
+    cuts = sorted({0, len(text), *(m.start for m in own), *(m.end for m in own)})
+    found: list[Piece] = []
+    for start, end in pairwise(cuts):
+        over = [m for m in own if m.start <= start and end <= m.end]
+        if not over:
+            found.append(text[start:end])
+            continue
+        kinds = " ".join(dict.fromkeys(m.kind for m in over))
+        found.append([text[start:end], kinds, sorted({m.number for m in over if m.number})])
+    return found
+
+
+@dataclass
+class Block:
+    """One comparison of texts in a case: a candidate and its reference, or a text and its change.
+
+    Attributes:
+        title: name of the system or hit; empty where a case has one block.
+        texts: (role, pieces) in the order in which they are shown.
+        errors: [class, severity, finding, reason, correction] each; marks refer to them by number.
+        triangle: foot, and the distances image to reference and image to candidate, in units of
+            the embeddings, with the area; None where the numbers are absent.
+        shares: explanation of the score by sentences, as `Explanation.to_dict` writes it.
+        maps: where a sentence looks on the film; see `sentence_maps`.
+    """
+
+    title: str
+    texts: list[tuple[str, list[Piece]]]
+    errors: list[list[Any]] = field(default_factory=list)
+    triangle: list[float] | None = None
+    shares: Mapping[str, Any] | None = None
+    maps: Mapping[str, Any] | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data without empty entries."""
+        return {name: value for name, value in vars(self).items() if value}
+
+
+@dataclass
+class Column:
+    """Column of a list.
+
+    Attributes:
+        name: key of its values.
+        better: 1 where larger values are better, -1 where smaller ones are, 0 for neither.
+        is_text: whether values are texts.
+        is_main: whether it is shown at first.
+        has_card: whether a card shows its distribution.
+        is_signed: whether values are differences, which are sorted by their size.
+        mean: mean with its interval, where the run computed one.
+    """
+
+    name: str
+    better: int = 0
+    is_text: bool = False
+    is_main: bool = False
+    has_card: bool = True
+    mean: tuple[float | None, float | None, float | None] | None = None
+    is_signed: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data."""
+        return {
+            "name": self.name,
+            "better": self.better,
+            "text": self.is_text,
+            "main": self.is_main,
+            "card": self.is_main and self.has_card and not self.is_text,
+            "signed": self.is_signed,
+            "mean": self.mean and [plain_value(value) for value in self.mean],
+        }
+
+
+@dataclass
+class CaseList:
+    """List of cases, one a row, that readers sort and filter.
+
+    Attributes:
+        what: plural of a row, as in "studies".
+        columns: in order; the first names the row.
+        values: column name -> value of every row.
+        sort: name of the column that the list is sorted by at first.
+        descending: whether large values come first.
+        cases: blocks of every row; None where the page has no texts.
+        picks: text columns with few values, which readers select rows by.
+        scatter: columns on the x and y axis at first.
+        diagonal: whether both axes have one unit, so that points off the diagonal differ.
+        films: row -> images as data URLs.
+    """
+
+    what: str
+    columns: list[Column]
+    values: dict[str, list[Any]]
+    sort: str
+    descending: bool = False
+    cases: list[list[Block]] | None = None
+    picks: tuple[str, ...] = ()
+    scatter: tuple[str, str] | None = None
+    diagonal: bool = False
+    films: dict[int, list[str]] = field(default_factory=dict)
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return len(self.values[self.columns[0].name])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data; numbers with six significant digits."""
+        return {
+            "what": self.what,
+            "columns": [column.to_dict() for column in self.columns],
+            "values": {
+                column.name: [plain_value(value) for value in self.values[column.name]]
+                for column in self.columns
+            },
+            "rows": self.rows,
+            "sort": [self.sort, self.descending],
+            "cases": self.cases
+            and [[block.to_dict() for block in blocks] for blocks in self.cases],
+            "picks": list(self.picks),
+            "scatter": self.scatter,
+            "diagonal": self.diagonal,
+            "films": self.films,
+        }
+
+
+def worst_first(cases: CaseList) -> list[int]:
+    """Return the rows in the order in which the page lists them at first; rows without value last.
+
+    >>> worst_first(CaseList("studies", [Column("x")], {"x": [2.0, None, 1.0]}, "x"))
+    [2, 0, 1]
+    """
+    values = cases.values[cases.sort]
+    known = [row for row, value in enumerate(values) if value is not None and value == value]
+    if any(column.name == cases.sort and column.is_signed for column in cases.columns):
+        values = [value if value is None else abs(value) for value in values]
+    known.sort(key=lambda row: values[row], reverse=cases.descending)
+    return known + sorted(set(range(len(values))) - set(known))
+
+
+def plain_value(value: Any) -> Any:
+    """Return a cell as json holds it: numbers rounded to six digits, None for nan.
+
+    >>> plain_value(0.123456789), plain_value(float("nan")), plain_value(True)
+    (0.123457, None, 1)
+    """
+    if isinstance(value, bool):
+        return int(value)
+    if isinstance(value, float):
+        return float(f"{value:.{_DIGITS}g}") if isfinite(value) else None
+    return value
+
+
+@dataclass
+class Forest:
+    """Estimates with their intervals, one a line.
+
+    Attributes:
+        title: what is estimated.
+        rows: (label, estimate, low, high); a bound is None where there is none.
+        better: as of `Column`.
+        zero: whether 0 means "no difference" and is drawn as a line.
+        hollow: labels of the rows that are drawn as hollow circles.
+        note: what the chart shows, below the title.
+    """
+
+    title: str
+    rows: Sequence[tuple[str, float | None, float | None, float | None]]
+    better: int = 0
+    zero: bool = False
+    hollow: frozenset[str] = frozenset()
+    note: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data."""
+        rows = [[*map(plain_value, row), int(row[0] in self.hollow)] for row in self.rows]
+        return {**vars(self), "rows": rows, "hollow": len(self.hollow)}
+
+
+@dataclass
+class Curves:
+    """Lines over a common axis, such as the loss of every step.
+
+    Attributes: title; x: name of the axis; series: label -> (x values, y values); at: x value that
+        is marked by a line.
+    """
+
+    title: str
+    x: str
+    series: Mapping[str, tuple[Sequence[Any], Sequence[Any]]]
+    at: float | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data."""
+        series = [
+            [name, [plain_value(x) for x in xs], [plain_value(y) for y in ys]]
+            for name, (xs, ys) in self.series.items()
+        ]
+        return {"title": self.title, "x": self.x, "series": series, "at": self.at}
+
+
+@dataclass
+class RunView:
+    """What a page shows of one result folder.
+
+    Attributes:
+        name: of the folder.
+        command: that wrote it, as in "evaluate".
+        lead: one sentence: how many studies, metrics and failures.
+        facts: (name, value): time, versions, encoder, inputs.
+        notes: sentences that a reader should know.
+        failures: (count, reason), the most frequent first.
+        tables: as the command prints them.
+        signatures: what the numbers depend on.
+        forests, curves: charts.
+        cases: the list; None where the folder has no rows to list.
+        texts: number of reports on the page.
+        films: number of films on the page.
+    """
+
+    name: str
+    command: str
+    lead: str = ""
+    facts: list[tuple[str, str]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    failures: list[tuple[int, str]] = field(default_factory=list)
+    tables: list[TextTable] = field(default_factory=list)
+    signatures: list[str] = field(default_factory=list)
+    forests: list[Forest] = field(default_factory=list)
+    curves: list[Curves] = field(default_factory=list)
+    cases: CaseList | None = None
+
+    @property
+    def texts(self) -> int:
+        """Number of reports on the page."""
+        if self.cases is None or self.cases.cases is None:
+            return 0
+        return sum(len(block.texts) for blocks in self.cases.cases for block in blocks)
+
+    @property
+    def films(self) -> int:
+        """Number of films on the page."""
+        return 0 if self.cases is None else sum(map(len, self.cases.films.values()))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what the page's program draws; the template writes the rest."""
+        return {
+            "forests": [each.to_dict() for each in self.forests],
+            "curves": [each.to_dict() for each in self.curves],
+            "list": self.cases and self.cases.to_dict(),
+        }

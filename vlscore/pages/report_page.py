@@ -1,0 +1,208 @@
+"""`report`: one self-contained HTML page of result folders."""
+
+import base64
+import gzip
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from vlscore.core import OnProgress, __version__, atomic_write, no_progress, printable
+from vlscore.errors import InvalidSetting
+from vlscore.pages.page_parts import RunView
+from vlscore.pages.result_folder import ResultFolder
+from vlscore.pages.run_views import view_of
+from vlscore.pages.view_parts import PageOptions
+from vlscore.stats import is_demonstration
+
+PAGE = "report.html"
+
+
+# Parts of a section from top to bottom: where cases matter, and where means matter.
+_OF_CASES = ("cards", "why", "list", "scatter", "forests", "curves")
+_OF_MEANS = ("forests", "curves", "cards", "why", "list", "scatter")
+_CASES_FIRST = {"evaluate", "judge", "findings", "oracle"}
+
+
+class Holding(NamedTuple):
+    """Which patients' data a page holds.
+
+    Attributes: is_private: whether it holds any; title, text: the same in words.
+    """
+
+    is_private: bool
+    title: str
+    text: str
+
+
+@dataclass(frozen=True)
+class ReportPage:
+    """A page that was written.
+
+    Attributes:
+        path: of the file.
+        bytes: its size.
+        holds: which patients' data it holds.
+        notes: what could not be shown, and why.
+    """
+
+    path: Path
+    bytes: int
+    holds: Holding
+    notes: tuple[str, ...]
+
+
+def report(
+    *folders: str | Path,
+    out: str | Path | None = None,
+    texts: bool = True,
+    films: bool = False,
+    sentences: int = 0,
+    weights: str | Path | None = None,
+    table: str | Path | None = None,
+    image_root: str | Path | None = None,
+    on_progress: OnProgress | None = None,
+) -> ReportPage:
+    """Write one HTML page that shows result folders; an earlier page is replaced.
+
+    The page is one file, needs no network, and runs no code but its own. It holds reports, which
+    are patients' data, unless `texts` is False; and films only if `films` is True.
+
+    Args:
+        folders: of finished commands, each of which becomes a section.
+        out: the file; default: report.html in the first folder.
+        texts: whether the page holds reports, ids, paths and notes. Without them it holds numbers
+            by row, and tables.
+        films: whether the page holds the images, shrunk; refused without texts.
+        sentences: in how many studies, those with the worst score, the page shows what each
+            sentence costs (`vlscore.explain`); the run's encoder is then loaded.
+        weights: checkpoint of that encoder, where it is not found by itself.
+        table: table of the studies, where run.json names none or it was moved.
+        image_root: folder that image paths start from, where it is not the run's.
+        on_progress: called with (cases read, 0).
+
+    Raises: InvalidSetting where a folder holds no finished run; ChecksumMismatch where its results
+        were changed; OutputFailed.
+    """
+    if not folders:
+        raise InvalidSetting("name at least one result folder")
+    if films and not texts:
+        raise InvalidSetting("films are patients' data: a page without texts holds none of them")
+    options = PageOptions(
+        texts,
+        None if table is None else Path(table),
+        None if image_root is None else Path(image_root),
+        on_progress or no_progress,
+    )
+    views: list[RunView] = []
+    films_so_far = 0
+    for folder in folders:
+        opened = ResultFolder.open(folder)
+        view, studies = view_of(opened, options)
+        if sentences and texts:
+            from vlscore.pages.sentence_shares import add_shares
+
+            add_shares(view, opened, studies, sentences, weights)
+        if films:
+            from vlscore.pages.films import FILM_BYTES, add_films
+
+            films_so_far += add_films(view, studies, FILM_BYTES - films_so_far)
+        views.append(view)
+    path = Path(out) if out is not None else Path(folders[0]) / PAGE
+    return write_page(path, views, texts)
+
+
+def write_page(path: Path, views: Sequence[RunView], texts: bool = True) -> ReportPage:
+    """Write the page of these views. Raises: OutputFailed."""
+    title = ", ".join(dict.fromkeys(f"{view.name} ({view.command})" for view in views))
+    page = page_of(views, printable(title, one_line=True), texts)
+    with atomic_write(path, "wb") as stream:
+        stream.write(page)
+    notes = tuple(note for view in views for note in view.notes)
+    return ReportPage(path, len(page), holding_of(views, texts), notes)
+
+
+def holding_of(views: Sequence[RunView], texts: bool) -> Holding:
+    """Return which patients' data a page holds."""
+    if not texts:
+        return Holding(
+            False,
+            "Numbers alone.",
+            "This page holds no report, no film and no id of a study: rows have numbers. Small "
+            "groups can still say something about a person; read the tables before you share it.",
+        )
+    reports, films = (sum(getattr(view, name) for view in views) for name in ("texts", "films"))
+    ids = sum(view.cases.rows for view in views if view.cases is not None)
+    counts = {"report": reports, "film": films, "id": ids}
+    parts = [f"{n:,} {name}{'s' if n > 1 else ''}" for name, n in counts.items() if n]
+    if not parts:
+        return Holding(False, "No patients' data.", "This page holds numbers and names of files.")
+    return Holding(
+        True,
+        "Patients' data.",
+        f"This page holds {' and '.join(parts)}. Treat it like the "
+        "data that it was made from. A page made with --no-texts holds numbers alone.",
+    )
+
+
+def page_of(views: Sequence[RunView], title: str, texts: bool) -> bytes:
+    """Return the HTML of a page."""
+    place = files("vlscore.pages") / "templates"
+    style, script, source = (
+        (place / name).read_text(encoding="utf-8")
+        for name in ("report.css", "report.js", "report.html.j2")
+    )
+    environment = _environment()
+    shown = [
+        {
+            **vars(view),
+            "parts": _OF_CASES if view.command in _CASES_FIRST else _OF_MEANS,
+            "is_demonstration": is_demonstration(view.signatures),
+        }
+        for view in views
+    ]
+    # The browser hashes the text between the tags; Jinja2 must not change it.
+    page = environment.from_string(source).render(
+        title=title,
+        runs=shown,
+        version=__version__,
+        holds=holding_of(views, texts),
+        style=_raw(style),
+        style_digest=_digest(style),
+        script=_raw(script),
+        script_digest=_digest(script),
+        payload=_packed({"runs": [view.to_dict() for view in views]}),
+    )
+    encoded: bytes = page.encode("utf-8")
+    return encoded
+
+
+def _environment() -> Any:
+    from jinja2 import Environment, StrictUndefined
+
+    return Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+
+
+def _raw(text: str) -> Any:
+    """Mark a file of the package as safe; nothing that comes from a table may pass here."""
+    from markupsafe import Markup
+
+    if "</style" in text or "</script" in text:
+        raise ValueError("a file of the package would end its own element")
+    return Markup(text)
+
+
+def _digest(text: str) -> str:
+    return base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii")
+
+
+def _packed(data: Any) -> str:
+    """Return json as gzip in base64: it cannot end its element, and is a fourth as long."""
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    packed = gzip.compress(text.encode("utf-8", "replace"), compresslevel=9, mtime=0)
+    return base64.b64encode(packed).decode("ascii")

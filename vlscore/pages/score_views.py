@@ -1,0 +1,249 @@
+"""Views of scores of studies: evaluate, compare, judge, oracle."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from vlscore.data import Study
+from vlscore.pages.marked_texts import judged_block
+from vlscore.pages.page_parts import CaseList, Column, Forest, RunView
+from vlscore.pages.result_folder import ResultFolder, open_table, studies_by_row
+from vlscore.pages.view_parts import (
+    PageOptions,
+    interval_of,
+    judged_blocks,
+    read_texts,
+    studies_of,
+    tables_named,
+)
+from vlscore.stats import TextTable
+
+_TRIANGLE = ("foot", "image_reference", "image_candidate", "area")
+# Columns of scores that say nothing of quality by themselves.
+_BESIDE = ("area", "image_candidate", "image_reference", "candidate_reference", "foot")
+_FLAGS = ("candidate_truncated", "reference_truncated")
+
+
+def evaluate_view(folder: ResultFolder, options: PageOptions, view: RunView) -> list[Study | None]:
+    assert folder.scores is not None
+    values = folder.columns(folder.scores, texts=("id", "error"))
+    summary = folder.json("summary.json")
+    better: dict[str, int] = {}
+    means: dict[str, tuple[float | None, float | None, float | None]] = {}
+    forest: list[tuple[str, float | None, float | None, float | None]] = []
+    rows = []
+    for name, metric in summary["metrics"].items():
+        for column, value in metric["values"].items():
+            better[column] = 1 if value["higher_is_better"] else -1
+            means[column] = interval_of(value["mean"])
+            rows.append(_summary_row(column, value["mean"], value["median"], value["scored"]))
+        for which, value in metric["corpus"].items():
+            label = f"{name} {which}" + ("" if which == "corpus" else " (corpus)")
+            rows.append(_summary_row(label, value, None, metric["scored"]))
+            forest.append((label, *interval_of(value)))
+    view.tables.append(
+        TextTable(
+            "Means and corpus values",
+            ("metric", "mean", "95 % interval", "median", "n"),
+            tuple(rows),
+        )
+    )
+    if forest:
+        view.forests.append(Forest("Values of the whole corpus", forest))
+    mains = list(summary["metrics"])
+    view.lead = (
+        f"{summary['rows']:,} studies under {len(mains)} metrics; {summary['scored']:,} have every "
+        "value."
+    )
+    _warn(view, summary)
+    columns = [Column("id", is_text=True)]
+    columns += [
+        Column(name, better.get(name, 0), name not in better and name not in (*_BESIDE, *_FLAGS))
+        for name in values
+        if name not in ("row", "id")
+    ]
+    for column in columns:
+        column.is_main, column.mean = column.name in mains, means.get(column.name)
+    if not any(values.get("error", [])):
+        columns = [column for column in columns if column.name != "error"]
+    studies = studies_of(folder, view, options, "reference", "candidate")
+    found = [studies.get(row) for row in values["row"]]
+    view.cases = CaseList("studies", columns, values, mains[0], better.get(mains[0], 1) < 0)
+    triangles = _triangles(values)
+    view.cases.cases = judged_blocks(found, options, triangles)
+    if len(mains) > 1:
+        view.cases.scatter = (mains[0], mains[1])
+    return found
+
+
+def _summary_row(
+    label: str, mean: Mapping[str, Any] | None, median: Mapping[str, Any] | None, n: int
+) -> tuple[str, ...]:
+    estimate, low, high = interval_of(mean)
+    shown = "" if low is None or high is None else f"[{low:.4f}, {high:.4f}]"
+    middle = interval_of(median)[0]
+    return (
+        label,
+        "-" if estimate is None else f"{estimate:.4f}",
+        shown,
+        "" if middle is None else f"{middle:.4f}",
+        f"{n}",
+    )
+
+
+_COUNTED = {
+    "candidates_truncated": "candidates were truncated: the encoder did not read their end",
+    "references_truncated": "references were truncated: the encoder did not read their end",
+    "foot_far_outside": "feet lie below -0.5 or above 1.5, where a high VLScore means little",
+    "empty_candidates": "candidates are empty; they were scored like all others",
+    "candidates_say_missing": 'candidates say "nan", "None" or the like',
+    "references_say_missing": 'references say "nan", "None" or the like',
+    "views_guessed": "studies have several images, and which one is frontal was guessed",
+}
+
+
+def _warn(view: RunView, summary: Mapping[str, Any]) -> None:
+    view.notes += [f"{summary[n]:,} {words}." for n, words in _COUNTED.items() if summary.get(n)]
+
+
+def _triangles(values: Mapping[str, Sequence[Any]]) -> list[list[float] | None]:
+    if not set(_TRIANGLE) <= set(values):
+        return [None] * len(next(iter(values.values())))
+    rows = zip(*(values[name] for name in _TRIANGLE), strict=True)
+    return [list(row) if None not in row and row[1] > 0 else None for row in rows]
+
+
+def compare_view(folder: ResultFolder, options: PageOptions, view: RunView) -> list[Study | None]:
+    content = folder.content
+    systems = [str(name) for name in content["systems"]]
+    mains = [m for m in content["measured"] if m["name"] == m["metric"]]
+    view.lead = f"{len(systems)} systems, {content['studies']:,} studies, {len(mains)} metrics."
+    for measured in mains:
+        rows = [(s, *interval_of(measured["values"].get(s))) for s in systems]
+        better = 1 if measured["higher_is_better"] else -1
+        view.forests.append(Forest(measured["name"], rows, better))
+    values = folder.columns("values.parquet")
+    place: dict[tuple[str, str], int] = {
+        (system, id): k
+        for k, (system, id) in enumerate(zip(values["system"], values["id"], strict=True))
+    }
+    ids = list(dict.fromkeys(values["id"]))
+    columns = [Column("id", is_text=True)]
+    shown: dict[str, list[Any]] = {"id": ids}
+    for measured in mains:
+        name, better = measured["name"], 1 if measured["higher_is_better"] else -1
+        if name not in values:
+            continue
+        of = {s: [_at(values[name], place.get((s, id))) for id in ids] for s in systems}
+        apart = f"{name}: {systems[0]} − {systems[1]}" if len(systems) == 2 else f"{name}: spread"
+        shown[apart] = [_apart(row, len(systems) == 2) for row in zip(*of.values(), strict=True)]
+        columns.append(Column(apart, is_main=True, is_signed=True))
+        for system in systems:
+            shown[f"{name} · {system}"] = of[system]
+            shown_first = len(systems) < 4
+            columns.append(Column(f"{name} · {system}", better, False, shown_first, False))
+    first = columns[1].name if len(columns) > 1 else "id"
+    view.cases = CaseList("studies", columns, shown, first, descending=first != "id")
+    if len(columns) > 3:
+        view.cases.scatter = (columns[2].name, columns[3].name)
+        view.cases.diagonal = True
+    return _systems(folder, options, view, ids, systems)
+
+
+def _at(values: Sequence[Any], place: int | None) -> Any:
+    return None if place is None else values[place]
+
+
+def _apart(row: Sequence[float | None], signed: bool) -> float | None:
+    """Return the difference of two systems, or the largest one among several."""
+    known = [value for value in row if value is not None]
+    if signed:
+        return known[0] - known[1] if len(known) == 2 else None
+    return max(known) - min(known) if len(known) > 1 else None
+
+
+def _systems(
+    folder: ResultFolder,
+    options: PageOptions,
+    view: RunView,
+    ids: Sequence[str],
+    systems: Sequence[str],
+) -> list[Study | None]:
+    tables, keys = tables_named(folder.record), folder.key["systems"]
+    of: dict[str, dict[str, Study]] = {}
+    for system in systems:
+        if system not in tables:
+            continue
+
+        def read(system: str = system) -> dict[str, Study]:
+            entry = keys[system]
+            table = open_table(
+                tables[system],
+                entry["table_sha256"],
+                entry["columns"],
+                ("reference", "candidate"),
+                options.image_root or folder.key.get("image_root"),
+            )
+            rows = studies_by_row(table, folder.text_policy())
+            return {study.id: study for study in rows.values()}
+
+        of[system] = dict(read_texts(view, options, read))
+    assert view.cases is not None
+    if any(of.values()):
+        view.cases.cases = [
+            [
+                judged_block(study.candidate, study.reference, title=system)
+                for system, rows in of.items()
+                if (study := rows.get(id)) is not None
+                and study.candidate is not None
+                and study.reference is not None
+            ]
+            for id in ids
+        ]
+    return [next((rows[id] for rows in of.values() if id in rows), None) for id in ids]
+
+
+def judge_view(folder: ResultFolder, options: PageOptions, view: RunView) -> list[Study | None]:
+    lines = list(folder.lines("judgements.jsonl"))
+    view.lead = f"{folder.record['reports']:,} reports judged by rules."
+    scores = {"rating": 1, "sum": -1, "maximum": -1, "count": -1, "significant": -1}
+    values: dict[str, list[Any]] = {"study_id": [line["study_id"] for line in lines]}
+    values |= {name: [line[name] for line in lines] for name in scores}
+    columns = [Column("study_id", is_text=True)]
+    columns += [Column(n, b, is_main=n in ("rating", "sum")) for n, b in scores.items()]
+    view.cases = CaseList("reports", columns, values, "rating")
+    view.cases.scatter = ("rating", "sum")
+    rows = studies_of(folder, view, options, "reference", "candidate")
+    by_id = {study.id: study for study in rows.values()}
+    found = [by_id.get(line["study_id"]) for line in lines]
+    view.cases.cases = judged_blocks(found, options, errors=[line["errors"] for line in lines])
+    return found
+
+
+def oracle_view(folder: ResultFolder, options: PageOptions, view: RunView) -> list[Study | None]:
+    lines = list(folder.lines("hits.jsonl"))
+    view.lead = f"The best reports of a corpus for {len(lines):,} studies."
+    names = ("score", "area", "foot", "height", "distance", "distance_rank")
+    values: dict[str, list[Any]] = {"id": [line["id"] for line in lines]}
+    for name in names:
+        values[name] = [_of_first_hit(line, name) for line in lines]
+    columns = [Column("id", is_text=True)]
+    columns += [Column(n, 1 if n == "score" else 0, is_main=n != "height") for n in names]
+    view.cases = CaseList("studies", columns, values, "distance_rank", True)
+    view.cases.scatter = ("score", "foot")
+    rows = studies_of(folder, view, options, "reference")
+    found = [rows.get(line["row"]) for line in lines]
+    if any(found):
+        view.cases.cases = [
+            [
+                judged_block(hit["text"], study.reference, title=f"hit {n}")
+                for n, hit in enumerate(line.get("hits") or (), start=1)
+                if study is not None and study.reference is not None and hit.get("text")
+            ]
+            for line, study in zip(lines, found, strict=True)
+        ]
+    return found
+
+
+def _of_first_hit(line: Mapping[str, Any], name: str) -> Any:
+    hits = line.get("hits") or ()
+    return hits[0].get(name) if hits else None
