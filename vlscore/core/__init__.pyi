@@ -26,6 +26,7 @@ from .files import writing as writing
 from .finish import RECORD as RECORD
 from .finish import FinishedRun as FinishedRun
 from .finish import finished_run as finished_run
+from .former_names import find_former_names as find_former_names
 from .former_names import with_former_names as with_former_names
 from .frames import flat as flat
 from .frames import frame as frame
