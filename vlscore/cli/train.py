@@ -22,7 +22,7 @@ from vlscore.cli.options import (
     option,
     worker_count,
 )
-from vlscore.cli.output import SHOWN_FAILURES, echo, say_of_failures, stopping
+from vlscore.cli.output import GROUPED_FAILURES, echo, say_of_failures, stopping
 
 if TYPE_CHECKING:
     from vlscore.training import Preparation, Start, TrainingRun, TrainingSettings
@@ -439,5 +439,5 @@ def _print(result: "TrainingRun", out: Path, notes: Iterable[str], printing: Pri
         echo(f"wrote {out}: use it with --encoder {result.encoder} --weights {out}")
     if result.failed:
         what = "rows gave no pair" if len(result.failed) > 1 else "row gave no pair"
-        say_of_failures(list(result.failed[:SHOWN_FAILURES]), len(result.failed), what)
+        say_of_failures(list(result.failed[:GROUPED_FAILURES]), len(result.failed), what)
         echo(f"all of them: {out / 'failures.csv'}", err=True)

@@ -43,6 +43,7 @@ from vlscore.evaluation.scoring.own_columns import (
 )
 from vlscore.evaluation.scoring.parallel import Shared, fitted
 from vlscore.evaluation.scoring.results import (
+    DETAILS,
     FAILURES,
     RESULTS,
     SUBGROUPS,
@@ -52,6 +53,7 @@ from vlscore.evaluation.scoring.results import (
     layout_of,
     layout_of_run,
     read_failures,
+    read_guessed,
     read_rows_of,
     read_scores,
     with_more_columns,
@@ -128,6 +130,10 @@ class RunResult:
     def first_failures(self, count: int) -> list[tuple[int, str, str]]:
         """(row, id, reason) of the first failed rows."""
         return read_failures(self.failures, count)
+
+    def first_guessed(self, count: int) -> list[str]:
+        """Return names of the first studies whose frontal view is a guess: their ids, or rows."""
+        return read_guessed(self.folder / DETAILS, count)
 
     def first_scores(self, count: int) -> list[dict[str, Any]]:
         """The first rows, column by name."""
