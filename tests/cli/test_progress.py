@@ -7,7 +7,7 @@ import time
 import pytest
 
 from vlscore.cli import output as progress
-from vlscore.cli.output import row_progress
+from vlscore.cli.output import row_progress, say_of_failures
 
 
 @pytest.fixture
@@ -85,3 +85,16 @@ def test_where_a_terminal_is_narrow_what_is_beside_is_cut_and_nothing_else(
     assert "0:00:0" in line
     assert "12 failed" in line
     assert (line.rstrip()[-1] == "…") == (int(columns) < 100)
+
+
+def test_failed_rows_with_one_reason_are_one_line(capsys):
+    rows = [(k, f"s{k}", "no section FINDINGS") for k in range(1, 8)]
+    say_of_failures([*rows, (9, "", "no image")], 8, "rows lack a value")
+    assert capsys.readouterr().err.splitlines() == [
+        "8 rows lack a value:",
+        "  row 1 (s1), row 2 (s2), row 3 (s3) and 4 more: no section FINDINGS",
+        "  row 9: no image",
+    ]
+    others = [(k, "", f"reason {k}") for k in range(11)]
+    say_of_failures(others, 11, "rows lack a value")
+    assert capsys.readouterr().err.splitlines()[-2:] == ["  row 9: reason 9", "  ... and more"]

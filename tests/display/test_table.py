@@ -127,3 +127,18 @@ def test_numbers_and_p_values():
         "0.001",
         "-",
     )
+
+
+def test_every_block_of_a_wide_table_has_the_columns_that_tell_its_rows_apart():
+    rows = tuple((m, k, *CELLS[:4]) for m in ("vlscore", "bleu-4") for k in ("image", "text"))
+    shown = TextTable("", ("metric", "kind", *(f"column {k}" for k in range(4))), rows).text(60)
+    blocks = shown.split("\n\n")
+    assert len(blocks) > 1
+    for block in blocks:
+        names = [line.split()[:2] for line in block.splitlines()]
+        assert names == [["metric", "kind"], *(list(row[:2]) for row in rows)]
+    # Where their names are too wide, or rows are equal, the first column alone is repeated.
+    for other in (("x" * 20, "image"), ("vlscore", "image")):
+        again = TextTable("", ("metric", "kind", *"abcd"), ((*other, *CELLS[:4]),) * 2).text(60)
+        assert all(block.split()[0] == "metric" for block in again.split("\n\n"))
+        assert again.count("kind") == 1

@@ -324,6 +324,7 @@ def test_guessed_views_are_counted(tmp_path, scorer):
     write_table(table, records)
     result = evaluate(table, tmp_path / "out", scorer)
     assert result.summary.views_guessed == 1
+    assert result.first_guessed(5) == [records[0]["id"]]
     rows = read_scores(result)
     direct = [
         float(scorer.score(tmp_path / image, record["candidate"], record["reference"]))

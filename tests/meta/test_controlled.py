@@ -73,6 +73,20 @@ def test_a_metric_that_knows_the_answer_separates_all_and_a_turned_one_as_well(s
     assert ("agrees", "uncertain", "uncertain") not in cells
 
 
+def test_every_phase_has_a_name_and_a_total(sentences):
+    phases = {}
+
+    def begin(what, total):
+        phases[what] = [total]
+        return lambda done, failed: phases[what].append(done)
+
+    controlled_corpora(Scorer(metrics="bleu-1,rouge-l"), sentences, SMALL, on_phase=begin)
+    assert phases["resampling metrics"] == [2, 1, 2]
+    total, *done = phases["pairs of sentences"]
+    assert done == sorted(done)
+    assert done[-1] == total > 10
+
+
 def test_areas_of_a_text_metric_are_those_of_its_pairs(sentences):
     found = controlled_corpora(Scorer(metrics="bleu-1"), sentences, SMALL)
     assert found.told == frozenset()

@@ -221,8 +221,17 @@ def test_texts_alone_need_no_encoder(tmp_path, pairs, monkeypatch):
     from vlscore.embedding import embedder as studies
 
     monkeypatch.setattr(studies, "load_encoder", None)
-    result = run_sensitivity(pairs, tmp_path / "out", metrics="rouge-l", resamples=10)
+    phases = {}
+
+    def begin(what, total):
+        phases[what] = [total]
+        return lambda done, failed: phases[what].append(done)
+
+    options = {"metrics": "rouge-l", "resamples": 10, "on_phase": begin}
+    result = run_sensitivity(pairs, tmp_path / "out", **options)
     assert [metric["name"] for metric in result.content["metrics"]] == ["rouge-l"]
+    count = result.content["pairs"]
+    assert phases == {"pairs": [count, count], "resampling metrics": [1, 1]}
     assert result.content["swaps"] == []
 
 

@@ -454,6 +454,9 @@ def test_two_images_with_one_candidate_and_one_reference_are_no_batch(scorer):
         scorer.score(views, REPORTS[0], REPORTS[1])
     with pytest.warns(UserWarning, match="nothing tells which is frontal"):
         assert isinstance(scorer.score(tuple(views), REPORTS[0], REPORTS[1]), vlscore.Score)
+    batch = [picture(2), *[tuple(views)] * 7]
+    with pytest.warns(UserWarning, match=r"of 7 studies .*from 0: 1, 2, 3, 4, 5, \.\.\.\) nothing"):
+        scorer.score(batch, [REPORTS[0]] * 8, [REPORTS[1]] * 8)
 
 
 def test_one_text_for_several_patients_is_warned_of(scorer):

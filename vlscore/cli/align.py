@@ -36,7 +36,7 @@ from vlscore.cli.options import (
     option,
 )
 from vlscore.cli.output import (
-    SHOWN_FAILURES,
+    GROUPED_FAILURES,
     cache_hits,
     echo,
     say_of_encoder,
@@ -280,5 +280,5 @@ def _print(run: "AlignmentRun", printing: PrintOptions) -> None:
     failures = run.content["failures"]
     if failures:
         what = "rows or values are missing" if len(failures) > 1 else "row or value is missing"
-        say_of_failures(run.first_failures(SHOWN_FAILURES), len(failures), what)
+        say_of_failures(run.first_failures(GROUPED_FAILURES), len(failures), what)
         echo(f"all of them: {run.folder / 'failures.csv'}", err=True)

@@ -18,7 +18,7 @@ from vlscore.cli.option_groups import (
 )
 from vlscore.cli.options import OUTPUT, TABLE_HELP, option
 from vlscore.cli.output import (
-    SHOWN_FAILURES,
+    GROUPED_FAILURES,
     echo,
     say_of_encoder,
     say_of_failures,
@@ -122,4 +122,4 @@ def _print(found: "Calibration", card: Path | None, printing: PrintOptions) -> N
         shown = [(row.row, str(row.id or ""), row.reason) for row in found.failed]
         count = len(shown)
         what = "rows could not be used" if count > 1 else "row could not be used"
-        say_of_failures(shown[: SHOWN_FAILURES + 1], count, what)
+        say_of_failures(shown[:GROUPED_FAILURES], count, what)

@@ -25,7 +25,7 @@ from vlscore.cli.options import (
     option,
 )
 from vlscore.cli.output import (
-    SHOWN_FAILURES,
+    GROUPED_FAILURES,
     echo,
     say_of_encoder,
     say_of_failures,
@@ -149,14 +149,14 @@ def controlled(
 
     Example: vlscore controlled reports.csv --metrics bleu-4,rouge-l --out controlled
     """
-    from vlscore.cli.output import row_progress
+    from vlscore.cli.output import phase_progress
     from vlscore.evaluation import run_controlled
 
     scorer = encoding.scorer(sentences.metrics or "bleu-4,rouge-l,findings-f1", resources)
     found = columns.read(source, sentences)
     with (
         stopping(None, kept=None),
-        row_progress(None, "pairs", quiet=printing.is_silent) as on_progress,
+        phase_progress(quiet=printing.is_silent) as on_phase,
     ):
         run = run_controlled(
             found,
@@ -167,7 +167,7 @@ def controlled(
             sampling=sentences.sampling(),
             most_reports=sentences.reports,
             overwrite=running.overwrite,
-            on_progress=on_progress,
+            on_phase=on_phase,
         )
     say_of_encoder(scorer.embedder)
     _print(run, out, printing)
@@ -188,6 +188,6 @@ def _print(run: "ControlledRun", out: Path, printing: PrintOptions) -> None:
         echo(f"wrote {run.folder}; tables.md has the means of every two groups")
     failures = run.content["failures"]
     if failures:
-        shown = [(f["row"], f["id"] or "", f["reason"]) for f in failures[:SHOWN_FAILURES]]
+        shown = [(f["row"], f["id"] or "", f["reason"]) for f in failures[:GROUPED_FAILURES]]
         what = "rows could not be used" if len(failures) > 1 else "row could not be used"
         say_of_failures(shown, len(failures), what)

@@ -31,7 +31,7 @@ from vlscore.cli.options import (
     option,
 )
 from vlscore.cli.output import (
-    SHOWN_FAILURES,
+    GROUPED_FAILURES,
     cache_hits,
     echo,
     ending_together,
@@ -42,6 +42,9 @@ from vlscore.cli.output import (
     terminal_width,
 )
 from vlscore.errors import InvalidSetting
+
+# Studies that a note names.
+_NAMED = 5
 
 if TYPE_CHECKING:
     from vlscore.data import StudyTable
@@ -253,7 +256,15 @@ def _print(result: "RunResult", out: Path, show: int, printing: PrintOptions) ->
             echo("\n" + groups.text(terminal_width()))
         for name in (result.scores, result.summary_file, result.record):
             echo(f"wrote {name}")
+    if guessed := summary.views_guessed:
+        first = ", ".join(result.first_guessed(_NAMED)) + (", ..." if guessed > _NAMED else "")
+        echo(
+            f"note: {guessed} {'studies have' if guessed > 1 else 'study has'} several images, and "
+            f"nothing tells which is frontal ({first}); the first was taken. --views mean takes "
+            "all; a column of views says which is which",
+            err=True,
+        )
     if summary.failed:
         what = "rows lack a value" if summary.failed > 1 else "row lacks a value"
-        say_of_failures(result.first_failures(SHOWN_FAILURES), summary.failed, what)
+        say_of_failures(result.first_failures(GROUPED_FAILURES), summary.failed, what)
         echo(f"all of them: {result.failures}; --retry-failed computes them again", err=True)

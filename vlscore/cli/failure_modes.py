@@ -13,7 +13,7 @@ from vlscore.cli.option_groups import (
     grouped,
 )
 from vlscore.cli.options import RATINGS_HELP, LayoutOption, OutOption, option
-from vlscore.cli.output import SHOWN_FAILURES, echo, say_of_failures, say_of_run, terminal_width
+from vlscore.cli.output import GROUPED_FAILURES, echo, say_of_failures, say_of_run, terminal_width
 
 
 @grouped()
@@ -64,6 +64,6 @@ def failure_modes(
     failures = run.content["failures"]
     if failures:
         what = "rows could not be used" if len(failures) > 1 else "row could not be used"
-        say_of_failures(run.first_failures(SHOWN_FAILURES), len(failures), what)
+        say_of_failures(run.first_failures(GROUPED_FAILURES), len(failures), what)
         if not running.keep_going:
             raise typer.Exit(1)

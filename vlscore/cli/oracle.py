@@ -22,6 +22,7 @@ from vlscore.cli.option_groups import (
 )
 from vlscore.cli.options import OUTPUT, TABLE_HELP, FormatOption, OptionalOutOption, option
 from vlscore.cli.output import (
+    GROUPED_FAILURES,
     cache_hits,
     echo,
     say_of_encoder,
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
 SEARCH = "Search"
 
 _SHOWN_STUDIES = 10
-_SHOWN_FAILURES = 11
 
 
 ShowOption = Annotated[
@@ -280,7 +280,7 @@ def _print(
         _print_hits(result, (_SHOWN_STUDIES if out is None else 0) if show is None else show, out)
     if failed := result.summary.failed:
         what = "studies failed" if failed > 1 else "study failed"
-        say_of_failures(result.first_failures(_SHOWN_FAILURES), failed, what)
+        say_of_failures(result.first_failures(GROUPED_FAILURES), failed, what)
 
 
 def _print_hits(result: "OracleResult", show: int, out: Path | None) -> None:

@@ -96,6 +96,9 @@ def _write_page(ctx: Any) -> None:
 
 
 SHOWN_FAILURES = 10
+# Failed rows of which equal reasons are listed in one line.
+GROUPED_FAILURES = 1000
+_NAMES_OF_A_GROUP = 3
 
 
 def echo(text: object = "", *, err: bool = False, fg: str | None = None, nl: bool = True) -> None:
@@ -199,10 +202,10 @@ def say_of_run(
 def say_of_failures(
     shown: Sequence[tuple[int | str | None, str, str]], count: int, what: str
 ) -> None:
-    """List the first failed rows on stderr.
+    """List the first failed rows on stderr, those with the same reason in one line.
 
     Args:
-        shown: (row, id, reason), SHOWN_FAILURES of them where there are so many; the row is None
+        shown: (row, id, reason), GROUPED_FAILURES of them where there are so many; the row is None
             where no row of one table is meant.
         count: of all failed rows.
         what: they are, as in "rows lack a value".
@@ -210,11 +213,22 @@ def say_of_failures(
     if not count:
         return
     echo(f"{count} {what}:", fg="red", err=True)
-    for row, study_id, error in shown[:SHOWN_FAILURES]:
-        name = f"row {row} ({study_id})" if study_id else f"row {row}"
-        echo(f"  {study_id if row is None else name}: {error}", err=True)
-    if len({(row, id if row is None else "") for row, id, _ in shown[:SHOWN_FAILURES]}) < count:
+    reasons: dict[str, dict[tuple[int | str | None, str], None]] = {}
+    for row, study_id, reason in shown:
+        reasons.setdefault(reason, {})[row, study_id] = None
+    listed = list(reasons.items())[:SHOWN_FAILURES]
+    for reason, rows in listed:
+        names = [_row_name(*each) for each in list(rows)[:_NAMES_OF_A_GROUP]]
+        more = len(rows) - len(names)
+        echo(f"  {', '.join(names)}{f' and {more} more' if more else ''}: {reason}", err=True)
+    if len({(row, id if row is None else "") for _, rows in listed for row, id in rows}) < count:
         echo("  ... and more", err=True)
+
+
+def _row_name(row: int | str | None, study_id: str) -> str:
+    if row is None:
+        return study_id
+    return f"row {row} ({study_id})" if study_id else f"row {row}"
 
 
 def finish_rows(

@@ -19,9 +19,11 @@ from vlscore.cli.option_groups import (
 )
 from vlscore.cli.options import OUTPUT, TABLE_HELP, FormatOption, OutOption, names_of, option
 from vlscore.cli.output import (
+    GROUPED_FAILURES,
     cache_hits,
     echo,
     say_of_encoder,
+    say_of_failures,
     say_of_run,
     stopping,
     terminal_width,
@@ -30,7 +32,6 @@ from vlscore.cli.output import (
 if TYPE_CHECKING:
     from vlscore.evaluation import SensitivityRun
 
-_SHOWN_FAILURES = 10
 
 PerturbationsOption = Annotated[
     Path,
@@ -127,7 +128,7 @@ def sensitivity(
 
     Example: vlscore sensitivity -p perturbed --studies studies.csv --swap-images -o results
     """
-    from vlscore.cli.output import row_progress
+    from vlscore.cli.output import phase_progress
     from vlscore.evaluation import run_sensitivity
 
     table = embedder = None
@@ -135,10 +136,9 @@ def sensitivity(
         table = columns.studies(studies, {"image"}, "id", "image", "view")
     if studies is not None or encoding.encoder is not None:
         embedder = encoding.embedder(resources, reading)
-    what, also = "studies and pairs", cache_hits(embedder)
     with (
         stopping(out),
-        row_progress(None, what, quiet=printing.is_silent, also=also) as on_progress,
+        phase_progress(quiet=printing.is_silent, also=cache_hits(embedder)) as on_phase,
     ):
         run = run_sensitivity(
             perturbations,
@@ -157,7 +157,7 @@ def sensitivity(
             seed=noticed.seed,
             workers=resources.decoders(),
             overwrite=running.overwrite,
-            on_progress=on_progress,
+            on_phase=on_phase,
         )
     say_of_encoder(embedder)
     _print(run, out, printing)
@@ -181,6 +181,5 @@ def _print(run: "SensitivityRun", out: Path, printing: PrintOptions) -> None:
         echo(f"{run.content['truncated']} reports are longer than the encoder reads", err=True)
     failures = run.content["failures"]
     if failures:
-        echo(f"{len(failures)} studies have pairs without values:", fg="red", err=True)
-        for study, reason in list(failures.items())[:_SHOWN_FAILURES]:
-            echo(f"  {study}: {reason}", err=True)
+        what = "studies have pairs without values"
+        say_of_failures(run.first_failures(GROUPED_FAILURES), len(failures), what)

@@ -22,7 +22,7 @@ from vlscore.cli.options import (
     option,
     worker_count,
 )
-from vlscore.cli.output import SHOWN_FAILURES, echo, say_of_failures, stopping
+from vlscore.cli.output import GROUPED_FAILURES, echo, say_of_failures, stopping
 
 if TYPE_CHECKING:
     from vlscore.training import Preparation, Start, TrainingRun, TrainingSettings
@@ -457,5 +457,5 @@ def _print(result: "TrainingRun", out: Path, notes: Iterable[str], printing: Pri
         echo(f"wrote {out}: use it with --encoder {result.encoder} --weights {out}")
     if failed := result.first_failures():
         what = "rows gave no pair" if len(failed) > 1 else "row gave no pair"
-        say_of_failures(failed[:SHOWN_FAILURES], len(failed), what)
+        say_of_failures(failed[:GROUPED_FAILURES], len(failed), what)
         echo(f"all of them: {out / 'failures.csv'}", err=True)

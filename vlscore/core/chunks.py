@@ -18,9 +18,18 @@ from pathlib import Path
 from typing import Any
 
 from vlscore.core.files import atomic_write, file_digest, writing
+from vlscore.core.lru import Recent
 from vlscore.errors import ChecksumMismatch, InvalidSetting
 
 Stamps = dict[str, list[Any]]
+# Facts by which a file counts as unchanged: device, inode, bytes, time of change.
+_State = tuple[int, int, int, int]
+_digests: Recent[_State, str] = Recent(100_000)
+
+
+def remember_digest(state: _State, sha256: str) -> None:
+    """Remember the sha256 of a file that was hashed, so that `stamps` need not read it again."""
+    _digests.add({state: sha256})
 
 
 def stamps(paths: Iterable[str | Path]) -> Stamps:
@@ -33,7 +42,12 @@ def stamps(paths: Iterable[str | Path]) -> Stamps:
     for path in dict.fromkeys(os.fspath(path) for path in paths):
         try:
             status = os.stat(path)
-            found[path] = [status.st_size, status.st_mtime_ns, file_digest(path)]
+            state = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+            digest = _digests.known([state]).get(state)
+            if digest is None:
+                digest = file_digest(path)
+                remember_digest(state, digest)
+            found[path] = [status.st_size, status.st_mtime_ns, digest]
         except OSError:
             # The row has failed, or will fail; there is nothing to compare with later.
             continue

@@ -14,10 +14,12 @@ import os
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
+from functools import cache
 from pathlib import Path
-from typing import IO, Any
+from types import NoneType, UnionType
+from typing import IO, Any, Union, get_args, get_origin, get_type_hints
 
-from vlscore.errors import OutputFailed
+from vlscore.errors import ChecksumMismatch, OutputFailed
 
 __version__ = "0.1.0"
 
@@ -166,6 +168,63 @@ def plain(value: Any) -> Any:
     if hasattr(value, "item") and not isinstance(value, str | bytes):
         value = value.item()
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+@cache
+def _types_of(kind: type) -> dict[str, Any]:
+    return get_type_hints(kind)
+
+
+def from_plain(kind: Any, data: Any) -> Any:
+    """Return data that `plain` made, and json read, as the type that it had.
+
+    Args: kind: a dataclass, list, tuple, dict, optional type, or a type with `parse` for its text.
+        Every field of a dataclass is checked; entries that it does not have are ignored. None for a
+        float becomes nan.
+
+    Raises: ValueError, TypeError, KeyError, OverflowError for data of another form.
+
+    >>> from_plain(dict[int, float], {"1": None})
+    {1: nan}
+    """
+    origin, inner = get_origin(kind), get_args(kind)
+    if kind is Any:
+        return data
+    if origin in (Union, UnionType):
+        if data is None and NoneType in inner:
+            return None
+        (kind,) = (each for each in inner if each is not NoneType)
+        return from_plain(kind, data)
+    if kind is float and (data is None or type(data) in (int, float)):
+        return math.nan if data is None else float(data)
+    if kind in (bool, int, str) and type(data) is kind:
+        return data
+    if origin is dict and isinstance(data, dict):
+        return {inner[0](name): from_plain(inner[1], value) for name, value in data.items()}
+    if origin in (list, tuple) and isinstance(data, list):
+        return origin(from_plain(inner[0], value) for value in data)
+    if hasattr(kind, "parse") and isinstance(data, str):
+        return kind.parse(data)
+    if is_dataclass(kind) and isinstance(kind, type) and isinstance(data, dict):
+        types = _types_of(kind)
+        names = [each.name for each in fields(kind) if each.name in data]
+        return kind(**{name: from_plain(types[name], data[name]) for name in names})
+    raise ValueError(f"no {getattr(kind, '__name__', kind)}")
+
+
+@contextlib.contextmanager
+def reading_result(path: Path) -> Iterator[None]:
+    """Raise ChecksumMismatch if a result file does not hold what its command writes.
+
+    The digest in run.json does not show this if somebody computed it again.
+    """
+    try:
+        yield
+    except (ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError):
+        raise ChecksumMismatch(
+            f"{path} does not hold what this version of the command writes: it was changed or "
+            "damaged. Give --overwrite to make all results anew, or choose another output folder"
+        ) from None
 
 
 def write_json(path: str | Path, content: Any) -> None:

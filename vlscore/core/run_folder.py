@@ -81,8 +81,18 @@ T = TypeVar("T")
 OnProgress = Callable[[int, int], None]
 
 
+# Called at the beginning of each phase with (what is done, how many in all, None if unknown);
+# returns what to call with the numbers done.
+OnPhase = Callable[[str, int | None], OnProgress]
+
+
 def no_progress(done: int, failed: int) -> None:
     """Ignore progress: what a function calls where its caller gave nothing."""
+
+
+def no_phase(what: str, total: int | None) -> OnProgress:
+    """Ignore a phase, and its progress."""
+    return no_progress
 
 
 _EXTENDS = "continues the finished run"

@@ -24,15 +24,17 @@ from vlscore.core import (
     Space,
     __version__,
     libraries,
+    remember_digest,
     stable_module,
     stable_name,
 )
-from vlscore.data import ImagePolicy
+from vlscore.data import ImagePolicy, Provenance, Radiograph
 from vlscore.encoders import ImagePipeline, JointEncoder, Precision, weights_sample
 
 # Facts by which a file counts as unchanged: device, inode, bytes, time of change.
 State = tuple[int, int, int, int]
 _REMEMBERED_FILES = 100_000
+_BLACK_SIDE = 256
 # A pipe or a device has no end, and files larger than this are no radiographs.
 _MOST_BYTES = 1 << 31
 
@@ -80,6 +82,7 @@ class Contents:
             if _state(path) != state:
                 return None
             self._known.add({state: digest})
+            remember_digest(state, digest.hex())
         return FileContent(path, digest, state)
 
 
@@ -277,9 +280,31 @@ def pixels_entry(stored: np.ndarray[Any, Any], pipeline: ImagePipeline) -> Entry
     return Entry(values.tobytes(), values.shape)
 
 
-def pixels_of(entry: Entry, pipeline: ImagePipeline) -> np.ndarray[Any, Any] | None:
-    """Return the pixels of an entry; None if it holds something else."""
+def black_radiograph() -> Radiograph:
+    """Return a black image, which readers of files refuse."""
+    pixels = np.zeros((_BLACK_SIDE, _BLACK_SIDE), dtype=np.float32)
+    return Radiograph(pixels, Provenance(format="array", bits=32, window="as given"), "black image")
+
+
+def stored_shape(pipeline: ImagePipeline) -> tuple[int, ...] | None:
+    """Return the shape of the pixels that a pipeline stores; None if it refuses a black image."""
+    try:
+        return pipeline.load_stored(black_radiograph(), ImagePolicy()).shape
+    except Exception:  # a user's own pipeline may raise any type
+        return None
+
+
+def pixels_of(
+    entry: Entry, pipeline: ImagePipeline, shape: tuple[int, ...] | None
+) -> np.ndarray[Any, Any] | None:
+    """Return the pixels of an entry; None if it holds something else.
+
+    Args: shape: that of `stored_shape`; pixels of another one would end the run, or be read
+        wrongly.
+    """
     kind = _stored_dtype(pipeline)
+    if shape is not None and tuple(entry.shape) != shape:
+        return None
     if len(entry.shape) != 3 or len(entry.value) != kind.itemsize * math.prod(entry.shape):
         return None
     return np.frombuffer(entry.value, kind).reshape(entry.shape).astype(pipeline.stored_type)

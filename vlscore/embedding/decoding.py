@@ -20,7 +20,7 @@ from torch import Tensor
 from vlscore.core import Space
 from vlscore.data import ImagePolicy, is_plain_file
 from vlscore.embedding.batches import Work
-from vlscore.embedding.cached import FileContent, pixels_entry, pixels_of
+from vlscore.embedding.cached import FileContent, pixels_entry, pixels_of, stored_shape
 from vlscore.embedding.workers import (
     CannotStart,
     Closed,
@@ -74,6 +74,8 @@ class ImageDecoder:
         self._pool: WorkerPool | None = None
         self._threads: ThreadPoolExecutor | None = None
         self._cannot_start = False
+        self._shape: tuple[int, ...] | None = None
+        self._has_shape = False
 
     def __enter__(self) -> "ImageDecoder":
         return self
@@ -110,7 +112,11 @@ class ImageDecoder:
         entry = None
         if self._pixels is not None:
             entry = self._pixels.get([content.digest]).get(content.digest)
-        return None if entry is None else pixels_of(entry, self._pipeline)
+        if entry is None:
+            return None
+        if not self._has_shape:
+            self._shape, self._has_shape = stored_shape(self._pipeline), True
+        return pixels_of(entry, self._pipeline, self._shape)
 
     def _begun(self, image: Any, content: FileContent | None) -> "Callable[[], Stored]":
         """Begin decoding; return a function that waits, counts the image and caches its pixels."""

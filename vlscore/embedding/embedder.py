@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from vlscore.core import Cache, Signature, confirm, open_cache, warn_caller
-from vlscore.data import ImagePolicy, Provenance, Radiograph, is_lateral, projection, stored_view
+from vlscore.data import ImagePolicy, is_lateral, projection, stored_view
+from vlscore.embedding.cached import black_radiograph
 from vlscore.embedding.decoding import ImageDecoder, PendingPixels
 from vlscore.embedding.engine import EmbeddingEngine
 from vlscore.encoders import (
@@ -105,9 +105,6 @@ def choose_views(
         lateral[:1] if policy == "frontal+lateral" else [],
         guessed=len(frontal) > 1 and not stated,
     )
-
-
-_BLACK_SIDE = 256
 
 
 @dataclass(eq=False)
@@ -308,7 +305,7 @@ class StudyEmbedder:
     def embed_black(self) -> Tensor:
         """Embed a black image (d,), which readers of files refuse for a study."""
         # The authors' readers accept only files.
-        pixels = self.encoder.image_pipeline.load_stored(_black_radiograph(), ImagePolicy())
+        pixels = self.encoder.image_pipeline.load_stored(black_radiograph(), ImagePolicy())
         black = [PendingPixels("black image", lambda: pixels)]
         lateral = black if self.views == "frontal+lateral" else []
         study = StudyViews(images=("black image",), frontal=black, lateral=lateral)
@@ -362,11 +359,6 @@ def _check_policy(policy: ImagePolicy, encoder: JointEncoder) -> ImagePolicy:
             '"authors" asks for; use the default policy'
         )
     return policy
-
-
-def _black_radiograph() -> Radiograph:
-    pixels = np.zeros((_BLACK_SIDE, _BLACK_SIDE), dtype=np.float32)
-    return Radiograph(pixels, Provenance(format="array", bits=32, window="as given"), "black image")
 
 
 @cache

@@ -15,8 +15,10 @@ from vlscore.core import (
     Signature,
     __version__,
     frame,
+    from_plain,
     no_progress,
     plain,
+    reading_result,
     run_record,
     write_json,
 )
@@ -29,7 +31,6 @@ from vlscore.retrieval import (
     QueryTable,
     Retrieval,
     evaluate_retrieval,
-    read_interval,
 )
 from vlscore.stats import Run, TextTable, interval, markdown, with_mark
 
@@ -69,19 +70,16 @@ class RetrievalResult:
 
     @classmethod
     def of_dict(cls, content: dict[str, Any]) -> "RetrievalResult":
-        """The result that `to_dict` became."""
+        """Return the result that `to_dict` became; raise ValueError, ... for other data."""
         directions = {
-            name: Retrieval(
-                recall={int(k): read_interval(found) for k, found in each["recall"].items()},
-                median_rank=read_interval(each["median_rank"]),
-                queries=each["queries"],
-                gallery=each["gallery"],
-            )
+            name: from_plain(Retrieval, each)
             for name, each in content.items()
             if name not in ("signature", "failed", "failures")
         }
-        failed = [BadRow(**row) for row in content["failures"]]
-        return cls(Signature.parse(content["signature"]), directions, failed)
+        if not all(set(CUTS) <= each.recall.keys() for each in directions.values()):
+            raise ValueError("a direction has no recall")
+        failed = from_plain(list[BadRow], content["failures"])
+        return cls(from_plain(Signature, content["signature"]), directions, failed)
 
     def to_pandas(self) -> "pandas.DataFrame":
         """Return one row a direction: R@1, R@5, R@10, median_rank with intervals. Needs pandas."""
@@ -126,7 +124,8 @@ class RetrievalRun(Run):
     @property
     def result(self) -> RetrievalResult:
         """The numbers."""
-        return RetrievalResult.of_dict(self.content)
+        with reading_result(self.folder / self.content_file):
+            return RetrievalResult.of_dict(self.content)
 
     @property
     def tables(self) -> list[TextTable]:
@@ -136,7 +135,7 @@ class RetrievalRun(Run):
     @property
     def signatures(self) -> list[str]:
         """What the numbers depend on."""
-        return [self.content["signature"]]
+        return [str(self.result.signature)]
 
     def to_pandas(self) -> "pandas.DataFrame":
         """Return one row a direction: R@1, R@5, R@10, median_rank with intervals. Needs pandas."""

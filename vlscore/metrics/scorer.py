@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 DEFAULT_METRIC = "vlscore"
 OnError = Literal["raise", "keep"]
 
+# Studies that a warning names.
+_NAMED = 5
 _DEFAULTS = {"precision": "fp32", "views": "first-frontal", "cache": True, "compile": False}
 
 
@@ -215,11 +217,14 @@ class Scorer:
         rows, is_batch = items_of(image, candidate, reference, self.plan.needs)
         items = [Item(g, r, None if i is None else _shown(i)) for i, g, r in rows]
         table = self.score_items(items)
-        if guessed := sum(item.shown is not None and item.shown.guessed for item in items):
+        guessed = [k for k, item in enumerate(items) if item.shown and item.shown.guessed]
+        if guessed:
+            first = ", ".join(map(str, guessed[:_NAMED])) + (", ..." if guessed[_NAMED:] else "")
+            which = f" (of this call, counted from 0: {first})" if is_batch else ""
             warn_caller(
-                f"of {guessed} {'studies' if guessed > 1 else 'study'} with several images nothing "
-                "tells which is frontal; the first was taken. Name one image, or choose "
-                'views="mean" (--views mean)'
+                f"of {len(guessed)} {'studies' if len(guessed) > 1 else 'study'} with several "
+                f"images{which} nothing tells which is frontal; the first was taken. Name one "
+                'image, or choose views="mean" (--views mean)'
             )
         if self.embedder is not None:
             confirm(self.embedder.encoder)

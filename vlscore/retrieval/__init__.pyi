@@ -2,7 +2,6 @@ from .answers import Answer as Answer
 from .answers import Hit as Hit
 from .answers import OracleSummary as OracleSummary
 from .answers import read_answers as read_answers
-from .answers import read_interval as read_interval
 from .index_build import BuildResult as BuildResult
 from .index_build import add_to_index as add_to_index
 from .index_build import build_index as build_index

@@ -1,7 +1,6 @@
 """Answers of an oracle search for each study, their files, and their summary."""
 
 import json
-import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from itertools import islice
@@ -10,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from vlscore.core import Signature, plain
+from vlscore.core import Signature, from_plain, plain, reading_result
 from vlscore.retrieval.vector_search.array_oracle import Found
 from vlscore.stats import Interval, bootstrap_mean, bootstrap_median
 
@@ -87,15 +86,20 @@ class Answer:
 
     @classmethod
     def of_dict(cls, content: dict[str, Any]) -> "Answer":
-        """Return the answer from the data of `to_dict`."""
-        hits = []
-        for hit in content["hits"]:
-            numbers = {name: hit[name] for name in _NUMBERS}
-            for name, value in numbers.items():
-                if value is None and name != "distance_rank":
-                    numbers[name] = math.nan
-            hits.append(Hit(Found(**numbers), hit["ids"], hit["text"], hit["verbatim"]))
-        return cls(content["row"], content["id"], hits, content["error"])
+        """Return the answer from the data of `to_dict`; raise ValueError, ... for other data."""
+        hits = [
+            Hit(
+                from_plain(Found, hit),
+                from_plain(list[str], hit["ids"]),
+                from_plain(str, hit["text"]),
+                from_plain(bool | None, hit["verbatim"]),
+            )
+            for hit in content["hits"]
+        ]
+        row, study, error = content["row"], content["id"], content["error"]
+        return cls(
+            from_plain(int, row), from_plain(str | None, study), hits, from_plain(str | None, error)
+        )
 
 
 def write_answers(path: Path, answers: Iterable[Answer], signature: str) -> None:
@@ -106,10 +110,19 @@ def write_answers(path: Path, answers: Iterable[Answer], signature: str) -> None
 
 
 def read_answers(path: Path, count: int | None = None) -> Iterator[Answer]:
-    """Yield the first `count` answers of a file."""
+    """Yield the first `count` answers of a file.
+
+    Raises: ChecksumMismatch for a file that `write_answers` did not write.
+    """
     with path.open(encoding="utf-8", newline="") as stream:
-        for line in islice(stream, count):
-            yield Answer.of_dict(json.loads(line))
+        lines = islice(stream, count)
+        while True:
+            with reading_result(path):
+                line = next(lines, None)
+                answer = None if line is None else Answer.of_dict(json.loads(line))
+            if answer is None:
+                return
+            yield answer
 
 
 def hits_table(answers: Iterable[Answer]) -> pa.Table:
@@ -198,16 +211,13 @@ class Tally:
         )
 
 
-def read_interval(found: Mapping[str, float | None]) -> Interval:
-    """Return an interval from json, which writes an undefined bound as null."""
-    return Interval(**{name: math.nan if v is None else v for name, v in found.items()})
-
-
 def read_summary(path: Path) -> OracleSummary:
-    """Read a summary that was written from `to_dict`."""
-    content = json.loads(path.read_text(encoding="utf-8"))
-    for name in ("mean", "median"):
-        content[name] = None if content[name] is None else read_interval(content[name])
-    content["signature"] = Signature.parse(content["signature"])
-    content["recall"] = {int(k): share for k, share in content["recall"].items()}
-    return OracleSummary(**content)
+    """Read a summary that was written from `to_dict`.
+
+    Raises: ChecksumMismatch for a file that holds something else.
+    """
+    with reading_result(path):
+        found: OracleSummary = from_plain(
+            OracleSummary, json.loads(path.read_text(encoding="utf-8"))
+        )
+        return found

@@ -7,7 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
-from vlscore.core import RECORD, ResumableFolder, frame, from_cell
+from vlscore.core import (
+    RECORD,
+    ResumableFolder,
+    frame,
+    from_cell,
+    from_plain,
+    reading_result,
+)
 from vlscore.stats.tables import TextTable, tables_of
 
 if TYPE_CHECKING:
@@ -79,7 +86,8 @@ class Run:
                 class. It is not called where the run ended before.
             notes: `call_notes`.
 
-        Raises: whatever `ResumableFolder` and `compute` raise.
+        Raises: whatever `ResumableFolder` and `compute` raise; ChecksumMismatch for a result file
+            that holds something else.
         """
         with ResumableFolder(
             out, key, results=cls.results, overwrite=overwrite, extends=extends
@@ -106,8 +114,11 @@ class Run:
         facts = content = folder.record if record is None else record
         assert facts is not None
         assert content is not None
-        if cls.content_file != RECORD:
-            content = json.loads((folder.out / cls.content_file).read_text(encoding="utf-8"))
+        path = folder.out / cls.content_file
+        with reading_result(path):
+            if cls.content_file != RECORD:
+                content = json.loads(path.read_text(encoding="utf-8"))
+            _check(content)
         values = {
             "resumed_from": folder.resumed_from,
             "unchanged": folder.unchanged,
@@ -148,6 +159,17 @@ class Run:
             Failure(each["row"], each["id"] or "", each["reason" if "reason" in each else "error"])
             for each in self.content["failures"][:count]
         ]
+
+
+def _check(content: Mapping[str, Any]) -> None:
+    """Raise ValueError, ... for content of other types than a command writes."""
+    tables_of(content)
+    from_plain(dict[str, str], content.get("signatures", {}))
+    from_plain(list[str], content.get("notes", []))
+    failures = content.get("failures", [])
+    for each in failures if isinstance(failures, list) else ():
+        from_plain(str | None, each["id"])
+        from_plain(str, each["reason" if "reason" in each else "error"])
 
 
 def _read_failures(path: Path) -> Iterator[Failure]:

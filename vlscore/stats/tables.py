@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vlscore.core import atomic_write, cells, printable, without_html
+from vlscore.core import atomic_write, cells, from_plain, printable, without_html
 from vlscore.errors import InvalidSetting
 from vlscore.stats.intervals import Interval
 from vlscore.stats.latex import float_of
@@ -84,7 +84,7 @@ class TextTable:
     label: str = ""
 
     def text(self, width: int = 80) -> str:
-        """Return aligned text; columns that do not fit follow below, after the first column."""
+        """Return aligned text; columns that do not fit follow below, after the names of rows."""
         rows = self._padded("*") if self.best or self.signs else (self.columns, *self.rows)
         shown = [[printable(text, one_line=True) for text in r] for r in rows]
         blocks = ["\n".join(_aligned(shown, columns)) for columns in _blocks(shown, width)]
@@ -208,23 +208,17 @@ class TextTable:
 def tables_of(content: Mapping[str, Any]) -> list[TextTable]:
     """Return the tables that a result file holds under "tables", as json has them.
 
+    Raises: ValueError, TypeError for something else.
+
     >>> content = {"tables": [{"title": "T", "columns": ["a"], "rows": [["1"]], "caption": ""}]}
     >>> tables_of(content)[0].rows
     (('1',),)
     """
-    return [
-        TextTable(
-            t["title"],
-            tuple(t["columns"]),
-            tuple(map(tuple, t["rows"])),
-            t["caption"],
-            tuple((row, column) for row, column in t.get("best", ())),
-            tuple(map(tuple, t.get("signs", ()))),
-            tuple(t.get("notes", ())),
-            t.get("label", ""),
-        )
-        for t in content.get("tables", ())
-    ]
+    tables: list[TextTable] = from_plain(list[TextTable], content.get("tables", []))
+    for table in tables:
+        if any(len(row) != len(table.columns) for row in table.rows):
+            raise ValueError(f"a row of {table.title} has not one cell for each column")
+    return tables
 
 
 def markdown(tables: Iterable[TextTable], notes: Iterable[str] = ()) -> str:
@@ -250,15 +244,25 @@ def write_changed(path: Path, text: str) -> None:
 
 
 def _blocks(rows: Sequence[Sequence[str]], width: int) -> Iterable[list[int]]:
-    """Yield the columns that fit into the width together; the first is in every block."""
-    widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
-    block, used = [0], widths[0]
-    for k in range(1, len(widths)):
-        if used + len(_GAP) + widths[k] > width and len(block) > 1:
+    """Yield the columns that fit into the width together.
+
+    Every block begins with the columns that tell the rows apart: the first, and those after it up
+    to the first that makes all rows differ, if they leave half of the width.
+    """
+    widths = [max(len(row[k]) + len(_GAP) for row in rows) for k in range(len(rows[0]))]
+    keys = 1
+    while keys < len(widths) and len({tuple(row[:keys]) for row in rows}) < len(rows):
+        keys += 1
+    if keys == len(widths) or sum(widths[:keys]) > width // 2:
+        keys = 1
+    first = list(range(keys))
+    block, used = list(first), sum(widths[:keys])
+    for k in range(keys, len(widths)):
+        if used + widths[k] - len(_GAP) > width and len(block) > keys:
             yield block
-            block, used = [0], widths[0]
+            block, used = list(first), sum(widths[:keys])
         block.append(k)
-        used += len(_GAP) + widths[k]
+        used += widths[k]
     yield block
 
 

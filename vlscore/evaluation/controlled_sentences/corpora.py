@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from vlscore.core import OnProgress, Signature
+from vlscore.core import OnPhase, OnProgress, Signature, no_phase
 from vlscore.errors import InvalidSetting
 from vlscore.evaluation.controlled_sentences.labelled_sentences import (
     DENIED,
@@ -135,12 +135,14 @@ def controlled_corpora(
     sampling: Sampling | None = None,
     *,
     on_progress: OnProgress | None = None,
+    on_phase: OnPhase = no_phase,
 ) -> Controlled:
     """Matrices and areas of every metric of a scorer.
 
     Args:
         sentences: with labels; see `label_sentences` and `read_labelled`.
         on_progress: called with (pairs done, values lacking).
+        on_phase: called at the beginning of each phase.
 
     Raises: InvalidSetting for a metric that looks at images, for sentences have none, or where no
         observation has sentences to compare.
@@ -159,14 +161,17 @@ def controlled_corpora(
             "do not; name other observations (--observations), or give more reports"
         )
     wanted = [pair for plan in plans for pair in plan.pairs()]
-    values, failures = pair_values(scorer, sentences.sentences, wanted, on_progress)
+    comparing = both(on_progress, on_phase("pairs of sentences", len(set(wanted))))
+    values, failures = pair_values(scorer, sentences.sentences, wanted, comparing)
     cells: list[CellMean] = []
     separations: list[Separation] = []
-    for metric in scorer.metrics:
+    resampling = on_phase("resampling metrics", len(scorer.metrics))
+    for number, metric in enumerate(scorer.metrics, start=1):
         of_metric = values[str(metric)]
         for plan in plans:
             cells += plan.cells_of(str(metric), of_metric)
             separations += plan.separations_of(str(metric), of_metric, metric.sign)
+        resampling(number, 0)
     names = {plan.observation for plan in plans}
     left_out = {
         name: "no two sentences state it, or no two do not"
@@ -209,6 +214,19 @@ def refuse_images(scorer: Scorer, why: str) -> None:
             f"{named or 'these metrics'} look at images, and {why}; name metrics of texts. "
             "`vlscore sensitivity` shows the same reports to metrics of images"
         )
+
+
+def both(one: OnProgress | None, other: OnProgress) -> OnProgress:
+    """Return a function that calls both, as far as there are two."""
+    if one is None:
+        return other
+    first = one
+
+    def call(done: int, failed: int) -> None:
+        first(done, failed)
+        other(done, failed)
+
+    return call
 
 
 def pair_values(

@@ -9,7 +9,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vlscore.core import OnProgress, ResumableFolder, plain, run_record, write_json
+from vlscore.core import (
+    OnPhase,
+    OnProgress,
+    ResumableFolder,
+    no_phase,
+    plain,
+    run_record,
+    write_json,
+)
 from vlscore.data import BadRow, ReportTable, TextPolicy, select, select_from_parts
 from vlscore.errors import InvalidReport
 from vlscore.evaluation.controlled_sentences.corpora import (
@@ -172,6 +180,7 @@ def run_controlled(
     most_reports: int = 200,
     overwrite: bool = False,
     on_progress: OnProgress | None = None,
+    on_phase: OnPhase = no_phase,
 ) -> ControlledRun:
     """Compare labelled sentences of reports under every metric, and write tables and numbers.
 
@@ -186,6 +195,7 @@ def run_controlled(
         most_reports: of the stress test.
         overwrite: replace earlier results.
         on_progress: called with (pairs done, values lacking).
+        on_phase: called at the beginning of each phase: pairs of sentences, of reports, resampling.
 
     Raises: InvalidSetting, FolderInUse.
     """
@@ -213,7 +223,9 @@ def run_controlled(
         else:
             sentences = source
             bad += source.bad
-        result = controlled_corpora(scorer, sentences, sampling, on_progress=on_progress)
+        result = controlled_corpora(
+            scorer, sentences, sampling, on_progress=on_progress, on_phase=on_phase
+        )
         if isinstance(source, ReportTable):
             stress = unmention_test(
                 scorer,
@@ -222,6 +234,7 @@ def run_controlled(
                 resamples=sampling.resamples,
                 seed=sampling.seed,
                 on_progress=on_progress,
+                on_phase=on_phase,
             )
         notes += [f"{name} is left out: {why}" for name, why in result.left_out.items()]
         notes += [f"{n} pairs have no {m}" for m, n in result.failures.items() if n]

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vlscore.core import OnProgress, plain
+from vlscore.core import OnPhase, OnProgress, no_phase, plain
 from vlscore.evaluation.controlled_sentences.corpora import (
+    both,
     pair_values,
     refuse_images,
     told_the_answer,
@@ -84,6 +85,7 @@ def unmention_test(
     resamples: int = 1000,
     seed: int = 0,
     on_progress: OnProgress | None = None,
+    on_phase: OnPhase = no_phase,
 ) -> Stress:
     """Leave denials, or a pathology, out of reports, and see what each metric makes of it.
 
@@ -124,20 +126,17 @@ def unmention_test(
         for name, (candidate, reference) in COMPARED.items()
     }
     every = [pair for of in pairs.values() for pair in of]
-    values, _ = pair_values(scorer, texts, every, on_progress)
-    results = [
-        _result(
-            str(metric),
-            metric.sign,
-            {
-                name: np.array([values[str(metric)].get(pair, np.nan) for pair in of])
-                for name, of in pairs.items()
-            },
-            resamples,
-            seed,
-        )
-        for metric in scorer.metrics
-    ]
+    comparing = both(on_progress, on_phase("pairs of reports", len(set(every))))
+    values, _ = pair_values(scorer, texts, every, comparing)
+    resampling = on_phase("resampling metrics", len(scorer.metrics))
+    results = []
+    for metric in scorer.metrics:
+        of_metric = {
+            name: np.array([values[str(metric)].get(pair, np.nan) for pair in of])
+            for name, of in pairs.items()
+        }
+        results.append(_result(str(metric), metric.sign, of_metric, resamples, seed))
+        resampling(len(results), 0)
     return Stress(len(chosen), len(seen), results, told_the_answer(scorer))
 
 

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from vlscore.core import Signature, atomic_write
+from vlscore.core import Signature, atomic_write, cells, from_cell
 from vlscore.data import StudyTable, read_rows
 from vlscore.errors import InvalidSetting, InvalidTable
 from vlscore.evaluation.scoring.summary import (
@@ -200,7 +200,7 @@ def write_subgroups(path: Path, tables: Tables, metrics: Metrics, own: OwnValues
         for name in own.columns.by:
             for label, part in own.split(name, tables).items():
                 for row in _numbers_of(summary_of(part, metrics, own)):
-                    writer.writerow([name, label, *row])
+                    writer.writerow(cells([name, label, *row]))
 
 
 def subgroup_tables(path: Path) -> list[TextTable]:
@@ -210,8 +210,9 @@ def subgroup_tables(path: Path) -> list[TextTable]:
         for row in csv.DictReader(stream):
             low, high = (number(_float(row[each]), 4) for each in ("low", "high"))
             shown = f"[{low}, {high}]" if row["low"] else ""
-            cells = (row["value"], number(_float(row["mean"]), 4), shown, row["n"])
-            found.setdefault((row["column"], row["metric"]), []).append(cells)
+            label, column, metric = (from_cell(row[each]) for each in ("value", "column", "metric"))
+            shown_row = (label, number(_float(row["mean"]), 4), shown, row["n"])
+            found.setdefault((column, metric), []).append(shown_row)
     return [
         TextTable(f"{metric} by {column}", (column, "mean", "95 % interval", "n"), tuple(rows), "")
         for (column, metric), rows in found.items()

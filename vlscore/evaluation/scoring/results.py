@@ -141,6 +141,7 @@ def _cells(value: Interval | None) -> tuple[str, str]:
 _ROWS_IN_GROUP = 10_000
 
 FORMATS = ("parquet", "csv")
+_GUESSED = "view_guessed"
 DETAILS, SUMMARY = "details.parquet", "summary.json"
 # Every file that an evaluation can ever write, so that none of an earlier one stays beside it.
 SUBGROUPS = "subgroups.csv"
@@ -332,6 +333,18 @@ def read_scores(path: Path, count: int) -> list[dict[str, Any]]:
     batches = _csv_batches(path) if path.suffix == ".csv" else _parquet_batches(path)
     found: list[dict[str, Any]] = _Rows(batches).take(count).to_pylist()
     return found
+
+
+def read_guessed(path: Path, count: int) -> list[str]:
+    """Return ids, or rows without one, of the first studies whose frontal view is a guess."""
+    found: list[str] = []
+    for table in _parquet_batches(path):
+        guessed = table.filter(pc.fill_null(table[_GUESSED], False)).slice(0, count)
+        names = zip(guessed[ROW].to_pylist(), guessed[ID].to_pylist(), strict=True)
+        found += [study or f"row {row}" for row, study in names]
+        if len(found) >= count:
+            break
+    return found[:count]
 
 
 class _Rows:

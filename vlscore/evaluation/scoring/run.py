@@ -44,6 +44,7 @@ from vlscore.evaluation.scoring.own_columns import (
 )
 from vlscore.evaluation.scoring.parallel import Shared, fitted
 from vlscore.evaluation.scoring.results import (
+    DETAILS,
     RESULTS,
     SUBGROUPS,
     SUMMARY,
@@ -51,6 +52,7 @@ from vlscore.evaluation.scoring.results import (
     check_format,
     layout_of,
     layout_of_run,
+    read_guessed,
     read_rows_of,
     read_scores,
     summary_table,
@@ -131,6 +133,10 @@ class RunResult(Run):
         signatures = {name: each.signature for name, each in self.summary.metrics.items()}
         texts = (ID, ERROR, *_own_columns_in(self.folder).names)
         return read_frame(self.scores, texts=texts, signatures=signatures)
+
+    def first_guessed(self, count: int) -> list[str]:
+        """Return names of the first studies whose frontal view is a guess: their ids, or rows."""
+        return read_guessed(self.folder / DETAILS, count)
 
     def first_scores(self, count: int) -> list[dict[str, Any]]:
         """The first rows, column by name."""

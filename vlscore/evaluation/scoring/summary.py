@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from vlscore.core import Signature, plain
+from vlscore.core import Signature, from_plain, plain, reading_result
 from vlscore.metrics import FLAGS, Metric, ScoreTable, corpus_of_sums, support_of_sums
 from vlscore.stats import (
     Interval,
@@ -348,45 +348,24 @@ def summarise(
 
 
 def read_summary(path: Path) -> Summary:
-    """The summary that `to_dict` became in a file."""
-    content = json.loads(path.read_text(encoding="utf-8"))
-    metrics = {}
-    for name, each in content["metrics"].items():
-        values = {
-            column: ValueSummary(
-                value["scored"],
-                _interval(value["mean"]),
-                _interval(value["median"]),
-                value["higher_is_better"],
-            )
-            for column, value in each["values"].items()
-        }
-        corpus = {
-            which: interval
-            for which, found in each["corpus"].items()
-            if (interval := _interval(found)) is not None
-        }
-        signature = Signature.parse(each["signature"])
-        metrics[name] = MetricSummary(
-            signature,
-            each["scored"],
-            each["failed"],
-            values,
-            corpus,
-            each.get("support", {}),
-            each.get("left_out", {}),
-        )
-    # An earlier version did not count headings.
-    content.setdefault("references_with_headings", 0)
-    known = {name: content[name] for name in Summary.__dataclass_fields__}
-    return Summary(**{**known, "metrics": metrics})
+    """Return the summary that `to_dict` became in a file.
 
-
-def _interval(found: dict[str, float | None] | None) -> Interval | None:
-    """json has no nan: an interval that is not defined was written as null."""
-    if found is None:
-        return None
-    return Interval(**{name: np.nan if v is None else v for name, v in found.items()})
+    Raises: ChecksumMismatch for a file that holds something else.
+    """
+    with reading_result(path):
+        content = json.loads(path.read_text(encoding="utf-8"))
+        # Earlier versions wrote null for a corpus value that is not defined, and counted no
+        # headings.
+        for each in content["metrics"].values():
+            each["corpus"] = {name: v for name, v in each["corpus"].items() if v is not None}
+        content.setdefault("references_with_headings", 0)
+        found: Summary = from_plain(Summary, content)
+        for metric in found.metrics.values():
+            if not metric.values or not {*metric.support, *metric.left_out} <= metric.corpus.keys():
+                raise ValueError("a metric without its numbers")
+        if not found.metrics:
+            raise ValueError("no metric")
+        return found
 
 
 def _of_metric(

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vlscore.core import plain
+from vlscore.core import OnProgress, no_progress, plain
 from vlscore.data import TextPolicy
 from vlscore.evaluation.sensitivities.changed_pairs import (
     EmbeddedPairs,
@@ -198,11 +198,18 @@ def sensitivity_of_values(
     truncated: int = 0,
     resamples: int = 2000,
     seed: int = 0,
+    on_progress: OnProgress = no_progress,
 ) -> Sensitivity:
-    """The benchmark from values that are computed already."""
-    common = on_common_rows(values)
+    """Return the benchmark from values that are computed already.
+
+    Args: on_progress: called with (metrics done, 0), for intervals take long.
+    """
+    results = []
+    for each in on_common_rows(values):
+        results.append(_of_metric(pairs, each, resamples, seed))
+        on_progress(len(results), 0)
     return Sensitivity(
-        metrics=_adjusted([_of_metric(pairs, each, resamples, seed) for each in common]),
+        metrics=_adjusted(results),
         left_out=dict(left_out or {}),
         failures=dict(failures or {}),
         pairs=len(pairs),

@@ -13,11 +13,13 @@ import pyarrow.parquet as pq
 import torch
 
 from vlscore.core import (
+    OnPhase,
     OnProgress,
     ResumableFolder,
     atomic_write,
     file_digest,
     frame,
+    no_phase,
     no_progress,
     plain,
     run_record,
@@ -123,6 +125,7 @@ def run_sensitivity(
     workers: int = 0,
     overwrite: bool = False,
     on_progress: OnProgress | None = None,
+    on_phase: OnPhase = no_phase,
 ) -> SensitivityRun:
     """Measure which changes of reports metrics notice, and write tables, values and a figure.
 
@@ -146,6 +149,7 @@ def run_sensitivity(
         workers: processes that decode images.
         overwrite: compute anew, and replace results when the new ones are complete.
         on_progress: called with (images and pairs done, how many of them failed).
+        on_phase: called at the beginning of each phase: images, pairs, resampling.
 
     Raises: InvalidTable, InvalidSetting, MissingDependency, FolderInUse.
     """
@@ -178,8 +182,8 @@ def run_sensitivity(
     }
 
     def compute(folder: ResumableFolder) -> dict[str, Any]:
-        done = run.compute(folder, workers, on_progress or no_progress)
-        ended = run.results(folder)
+        done = run.compute(folder, workers, on_progress or no_progress, on_phase)
+        ended = run.results(folder, on_phase)
 
         def write(place: Path) -> dict[str, Any]:
             ended.write(place, format)
@@ -311,12 +315,19 @@ class _Run:
                 "name the metrics to compute"
             )
 
-    def compute(self, folder: ResumableFolder, workers: int, on_progress: OnProgress) -> int:
+    def compute(
+        self,
+        folder: ResumableFolder,
+        workers: int,
+        on_progress: OnProgress,
+        on_phase: OnPhase,
+    ) -> int:
         """Compute what no chunk holds yet; returns rows of all chunks: studies, then pairs."""
         done, failed = folder.rows, sum(chunk.note["failed"] for chunk in folder.chunks())
         on_progress(done, failed)
         left = dict(islice(self._images.items(), min(done, len(self._images)), None))
         if self._embedder is not None and left:
+            embedding = on_phase("images", len(self._images))
             for names, part in zip(
                 _stretches(list(left), STUDIES_AT_ONCE),
                 embed_images(self._embedder, left, workers=workers),
@@ -328,8 +339,10 @@ class _Run:
                     write_vectors(place, names, part, self._embedder.dim)
                 done, failed = done + len(names), failed + len(part.failures)
                 on_progress(done, failed)
+                embedding(done, failed)
         studies = self._vectors(folder)
         start = done - len(self._images)
+        comparing, failed_images = on_phase("pairs", len(self._pairs)), failed
         for begin in range(start, len(self._pairs), _PAIRS_AT_ONCE):
             chunk = range(begin, min(begin + _PAIRS_AT_ONCE, len(self._pairs)))
             values, truncated = self._values([self._selected[k] for k in chunk], studies)
@@ -341,9 +354,10 @@ class _Run:
                 write_values(place, values, {begin + k: e for k, e in failures.items()})
             done, failed = done + len(chunk), failed + len(failures)
             on_progress(done, failed)
+            comparing(done - len(self._images), failed - failed_images)
         return done
 
-    def results(self, folder: ResumableFolder) -> _Ended:
+    def results(self, folder: ResumableFolder, on_phase: OnPhase) -> _Ended:
         """The benchmark from the values of all chunks."""
         chunks = [chunk for chunk in folder.chunks() if chunk.note["kind"] == "pairs"]
         parts = [read_values(chunk.path) for chunk in chunks]
@@ -363,6 +377,7 @@ class _Run:
             truncated=sum(chunk.note["truncated"] for chunk in chunks),
             resamples=self._resamples,
             seed=self._seed,
+            on_progress=on_phase("resampling metrics", len(values)),
         )
         swaps = self._swaps(self._vectors(folder)) if self._swap else []
         return _Ended(self._pairs, result, swaps, tuple(self._notes))
