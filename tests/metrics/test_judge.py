@@ -39,7 +39,10 @@ def test_every_choice_keeps_the_contract():
 def test_the_signature_states_the_rules_and_their_tables():
     plan = Plan("judge")
     (metric,) = plan.metrics
-    assert RuleJudge().name in str(plan.signature(metric))
+    signature = str(plan.signature(metric))
+    assert signature.startswith(f"judge|score:rating|judge:{RuleJudge().name}|")
+    with pytest.raises(InvalidSetting, match="needs a model"):
+        compute("judge(order=reference-first)", CANDIDATES, REFERENCES)
 
 
 def test_a_model_behind_an_endpoint_is_a_metric_too(monkeypatch, cache_folder):

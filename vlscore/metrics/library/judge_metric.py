@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vlscore.core import Cache, warn_caller
-from vlscore.errors import MissingDependency, VLScoreError, WeightsNotFound
+from vlscore.errors import InvalidSetting, MissingDependency, VLScoreError, WeightsNotFound
 from vlscore.metrics.batch import Batch, Computed
 from vlscore.metrics.metric import Metric, Output, Parameter
 from vlscore.metrics.provider import Provider
@@ -50,7 +50,7 @@ class JudgeProvider(Provider):
         return Computed(list(rows.T), failures=failures)
 
     def missing(self, metric: Metric) -> str | None:
-        if metric.settings["model"] is None:
+        if not _asks_model(metric):
             return None
         from vlscore.metrics.judge.model_judge import lacks_library
 
@@ -60,12 +60,12 @@ class JudgeProvider(Provider):
             return str(error)
 
     def facts(self, metric: Metric) -> dict[str, Any]:
-        if metric.settings["model"] is None:
+        if not _asks_model(metric):
             return {"judge": self._rules.name}
         return {"judge": "model", **_model_judge(metric, None).facts}
 
     def _judged(self, metric: Metric, batch: Batch) -> "list[Judgement | VLScoreError]":
-        if metric.settings["model"] is None:
+        if not _asks_model(metric):
             candidates, references = batch.artefacts["judge-statements"]
             pairs = zip(candidates, references, strict=True)
             return [self._rules.compare(candidate, reference) for candidate, reference in pairs]
@@ -83,6 +83,16 @@ def _error_of(error: VLScoreError | None) -> VLScoreError:
     return error
 
 
+def _asks_model(metric: Metric) -> bool:
+    """Return whether a language model judges; raise InvalidSetting for settings without one."""
+    if metric.settings["model"] is not None:
+        return True
+    useless = [name for name, _ in metric.chosen if name in ("endpoint", "prompt", "order")]
+    if useless:
+        raise InvalidSetting(f"judge({useless[0]}=...) needs a model, as in judge(model=NAME)")
+    return False
+
+
 def _model_judge(metric: Metric, cache: Cache | None) -> "ModelJudge":
     from vlscore.metrics.judge.judge_endpoint import ENDPOINT, allowed_hosts, requests_at_once
     from vlscore.metrics.judge.model_judge import remembered_judge
@@ -91,7 +101,7 @@ def _model_judge(metric: Metric, cache: Cache | None) -> "ModelJudge":
     return remembered_judge(
         str(settings["model"]),
         settings["endpoint"] or os.environ.get(ENDPOINT) or None,
-        (str(settings["prompt"]), str(settings["order"])),
+        (settings["prompt"] or "few-shot", settings["order"] or "candidate-first"),
         tuple(allowed_hosts()),
         requests_at_once(),
         cache,
@@ -146,15 +156,16 @@ JUDGE = Metric(
         ),
         Parameter(
             "prompt",
-            "few-shot",
-            "of a model: few-shot, zero-shot, or a .toml file of your own",
+            None,
+            "of a model: few-shot (the default), zero-shot, or a .toml file of your own",
             kind=str,
         ),
         Parameter(
             "order",
-            "candidate-first",
-            "of a model: which report the question shows first",
+            None,
+            "of a model: which report the question shows first; default: candidate-first",
             ("candidate-first", "reference-first"),
+            kind=str,
         ),
     ),
     further=(
