@@ -240,6 +240,17 @@ def test_links_lead_somewhere(page: Path) -> None:
             assert anchor in {_anchor(heading) for heading in headings}, f"{_name(page)}: {target}"
 
 
+@pytest.mark.parametrize("page", ["CONTRIBUTING.md", "docs/architecture.md"])
+def test_files_that_are_named_exist(page: str) -> None:
+    """A newcomer who follows the page opens every file that it names."""
+    text = (REPOSITORY / page).read_text(encoding="utf-8")
+    named = re.findall(r"`((?:vlscore|tests|docs|weights|benchmarks|perturbations)/[^`\s]*)`", text)
+    assert len(named) > 10
+    # A name in capitals stands for any member.
+    named = [name for name in named if not re.search(r"[A-Z]{2,}", name)]
+    assert [name for name in named if not any(REPOSITORY.glob(name.rstrip("/")))] == []
+
+
 def _anchor(heading: str) -> str:
     return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 

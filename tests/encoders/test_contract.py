@@ -18,6 +18,7 @@ from vlscore.encoders import (
     SmallEncoder,
     Tokens,
     WordPieceTokenizer,
+    entry_of,
     find_encoder,
     inference,
     load_encoder,
@@ -49,7 +50,7 @@ def word_pieces() -> WordPieceTokenizer:
 
 def make(name: str, folder: Path) -> JointEncoder:
     torch.manual_seed(0)
-    if name in ("phantom", "phantom-supervised"):
+    if entry_of(name).weights.status == "bundled":
         return load_encoder(name)
     if name == "small":
         words = ["no", "pleural", "effusion", "left", "heart"]

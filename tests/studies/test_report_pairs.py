@@ -131,3 +131,15 @@ def test_a_missing_cell_stays_missing(tmp_path):
     views = [row["view"] for _, row in read_rows(out)]
     assert is_missing(views[0])
     assert json.loads(views[1]) == ["PA"]
+
+
+def test_a_text_that_cannot_be_written_spoils_its_own_row(tmp_path):
+    references = tmp_path / "data.json"
+    lists = {"references": ["Clear.", "Edema.", 7], "hypotheses": ["No edema.", "\ud800", "x"]}
+    references.write_text(json.dumps(lists))
+    found = pair_reports(references, references, tmp_path / "s.jsonl")
+    assert (found.pairs, found.left_out.total()) == (1, 2)
+    table = tmp_path / "r.jsonl"
+    rows = [{"id": 1, "report": "a", "view": "\ud800"}, {"id": 2, "report": "b", "view": "PA"}]
+    table.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert pair_reports(table, table, tmp_path / "s.csv").pairs == 1

@@ -33,6 +33,7 @@ _CANDIDATES = (
 )  # fmt: skip
 _LISTS = {"reference": "references", "candidate": "hypotheses"}
 _LINES = (".txt", ".tok")
+_JSON = (str, int, float, list, dict)
 
 NO_CANDIDATE = "no candidate has this id"
 NO_REFERENCE = "no reference has this id"
@@ -94,7 +95,7 @@ def pair_reports(references: str | Path, candidates: str | Path, out: str | Path
         references: .csv, .tsv, .json, .jsonl or .parquet with a column `reference`, `report` or
             `text`, or with `findings` and `impression`; a manifest of ReXrank; .txt or .tok with
             one report a line; or RadEval's json object. Other columns (image, view, patient) are
-            copied; paths of images are not changed.
+            copied, except `candidate`; paths of images are not changed.
         candidates: the same with a column `candidate`, `report`, `text`, `model_prediction`,
             `hypothesis` or `prediction`; the same file again for RadEval's json object.
         out: .csv or .jsonl; .json writes a file of predictions for ReXrank, if `references` is a
@@ -219,6 +220,10 @@ def _json_of(path: Path) -> Any:
 def _text_row(number: int, text: Any, role: str) -> _ReportRow:
     if not isinstance(text, str):
         return _ReportRow(number, None, reason=f"the {role} is a {type(text).__name__}, not a text")
+    try:
+        check_encodable([text], role)
+    except InvalidStudy as error:
+        return _ReportRow(number, None, reason=str(error))
     if role == "candidate":
         return _ReportRow(number, None, text if text.strip() else "")
     reason = None if text.strip() else NO_TEXT
@@ -233,7 +238,8 @@ def _table_row(
         if id_column is not None:
             check_encodable([record.get(id_column)], id_column)
             id = id_of(record.get(id_column), id_column)
-        check_encodable([record.get(name) for name in sources], sources[0])
+        for name, value in record.items():
+            check_encodable([value], name)
         texts = {name: text_of(record.get(name), name) for name in sources}
     except InvalidStudy as error:
         return _ReportRow(number, id, reason=str(error))
@@ -244,7 +250,12 @@ def _table_row(
     if filled and sources[0] not in REPORT_SECTIONS:
         named = {"reference": filled[sources[0]]}
     dropped = {id_column, "id", "candidate", *sources}
-    others = {name: value for name, value in record.items() if name not in dropped}
+    # Parquet has dates and other values that json has not.
+    others = {
+        name: value if value is None or isinstance(value, _JSON) else str(value)
+        for name, value in record.items()
+        if name not in dropped
+    }
     return _ReportRow(number, id, None, {**named, **others}, None if filled else NO_TEXT)
 
 
