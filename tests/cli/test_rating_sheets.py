@@ -9,7 +9,7 @@ import pytest
 from tests.alignment.samples import write_csv
 from tests.doubles import HashEncoder
 from vlscore.embedding import StudyEmbedder
-from vlscore.evaluation.alignment.sheets import COUNTS
+from vlscore.evaluation.ratings.questions import COUNTS
 from vlscore.retrieval import build_index
 
 

@@ -55,7 +55,7 @@ def _register() -> None:
         oracle,
         orders,
         perturb,
-        rating_sheets,
+        ratings,
         retrieval,
         score,
         sensitivity,
@@ -77,7 +77,6 @@ def _register() -> None:
         sensitivity.sensitivity,
         align.align,
         orders.orders,
-        rating_sheets.rating_sheets,
         failure_modes.failure_modes,
         controlled.controlled,
         oracle.oracle,
@@ -87,6 +86,8 @@ def _register() -> None:
         calibrate.calibrate,
     ):
         app.command(cls=GroupedCommand)(command)
+    app.add_typer(ratings.ratings, name="ratings")
+    app.command(name="rating-sheets", cls=GroupedCommand, hidden=True)(ratings.rating_sheets)
     app.add_typer(weights.app, name="weights")
     app.add_typer(index.index, name="index")
     app.add_typer(cache.app, name="cache")
