@@ -202,14 +202,14 @@ class _Study:
                 (p.study, p.rater, p.first, p.second, p.answer) for p in self._filled.preferences
             ]
             _write_csv(place / COMPARISONS, [head, *rows])
-            return [(RANKS, f'--rating-columns "{RANK}" --meaning ranks')]
+            return [(RANKS, f'--rating-columns "{RANK}" --ratings-are ranks')]
         if ERRORS in self._asks:
             _write_csv(place / COUNTED, self._counts())
             written.append((COUNTED, ""))
         if DIMENSIONS in self._asks:
             names = [q.name for q in self._filled.questions if q.ask == DIMENSIONS]
             _write_csv(place / RATINGS, self._long(names))
-            written.append((RATINGS, f'--rating-columns "{",".join(names)}" --meaning quality'))
+            written.append((RATINGS, f'--rating-columns "{",".join(names)}" --ratings-are quality'))
         return written
 
     def _each(self) -> Iterator[tuple[int, int, list[Any]]]:
