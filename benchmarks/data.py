@@ -158,3 +158,21 @@ RADPREF = {
         "c3a33618fda4098a46a44aa14a74bf2ad8320d27fa791fc4620770a7aca0204f",
     ),
 }
+
+CVT2DISTILGPT2 = DataFile(
+    title="reports of CvT2DistilGPT2 (Nicolson et al. 2023) for 336 studies of the Indiana "
+    "collection",
+    url="https://github.com/aehrc/cvt2distilgpt2",
+    licence="GPL-3.0",
+    sha256="ebceb4bb760b84782438c15686f829ae826f31a20a0287c58bba8e5450f81ab5",
+    obtain="Write one JSON object a line for each report under experiment/iu_x_ray_chen: `id`, "
+    "`reference`, `candidate`.",
+)
+SQUARED_FILMS = DataFile(
+    title="2,513 studies of the Indiana collection with films squeezed to 256 x 256 pixels",
+    url="https://openi.nlm.nih.gov",
+    licence="CC BY-NC-ND 4.0",
+    sha256="d189347a72ff6f9ca88a97b61673f4324ac029045d563b9b14038634164bbd76",
+    obtain="Write one JSON object a line for each study, in the layout `squared-films` of "
+    "docs/datasets.md.",
+)

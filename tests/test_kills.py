@@ -8,6 +8,7 @@ before; VLSCORE_EVERY_KILL=1 takes all of them. `SCENARIOS` lists the commands, 
 where one is missing.
 """
 
+import csv
 import json
 import os
 import re
@@ -28,6 +29,7 @@ from tests.conftest import REPOSITORY
 from tests.meta.test_controlled import REPORTS
 from vlscore.cli.command_line import app
 from vlscore.core import sole_writer
+from vlscore.evaluation.ratings.questions import COUNTS
 
 pytestmark = pytest.mark.skipif(
     not Path("/proc/self/fd").is_dir(), reason="writes are told by /proc"
@@ -100,6 +102,12 @@ SCENARIOS = {
     "rating-sheets": Scenario(
         "rating-sheets", ["IN/oracle", "--raters", "ann,bob", "--out", "OUT"]
     ),
+    "ratings make": Scenario(
+        "ratings make",
+        ["IN/studies.jsonl", "IN/others.jsonl", "--ask", "preferences", "--format", "html,csv",
+         "--raters", "ann,bob", "--out", "OUT"],
+    ),
+    "ratings read": Scenario("ratings read", ["IN/sheets", "-o", "OUT", *QUICK]),
     "failure-modes": Scenario("failure-modes", ["IN/ratings.jsonl", "-o", "OUT", *QUICK]),
     "controlled": Scenario(
         "controlled",
@@ -217,6 +225,13 @@ def _jsonl(path: Path, rows: list[dict[str, Any]]) -> None:
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
 
 
+def _csv(path: Path, rows: list[dict[str, Any]]) -> None:
+    with path.open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.DictWriter(stream, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+
+
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the inputs of all commands in `in`."""
@@ -250,6 +265,15 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for k in range(6) for c in "xy"
     ]  # fmt: skip
     _jsonl(inputs / "ratings.jsonl", ratings)
+    (inputs / "sheets").mkdir()
+    items = [{"item": f"i{k}", "study_id": f"s{k // 2}", "candidate_id": "xy"[k % 2],
+              "reference": "Edema.", "candidate": f"No edema {k}."} for k in range(6)]  # fmt: skip
+    _csv(inputs / "sheets" / "key.csv", items)
+    for rater in ("ann", "bob"):
+        rows = [
+            {"item": each["item"], **dict.fromkeys(COUNTS, k % 3)} for k, each in enumerate(items)
+        ]
+        _csv(inputs / "sheets" / f"sheet-{rater}.csv", rows)
     save_file({"a": np.zeros((3, 3), np.float32)}, inputs / "model.safetensors")
     shutil.copytree(REPOSITORY / "weights" / "phantom-supervised", inputs / "supervised")
     (inputs / "supervised" / "card.json").write_text('{"C": null}')

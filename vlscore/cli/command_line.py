@@ -59,7 +59,7 @@ def _register() -> None:
         orders,
         pair,
         perturb,
-        rating_sheets,
+        ratings,
         report,
         retrieval,
         score,
@@ -89,7 +89,7 @@ def _register() -> None:
             controlled.controlled,
             orders.orders,
             failure_modes.failure_modes,
-            rating_sheets.rating_sheets,
+            ratings.ratings,
         ),
         "Train and prepare": (
             dataset.dataset,
@@ -114,6 +114,7 @@ def _register() -> None:
                 app.add_typer(command, rich_help_panel=purpose)
             else:
                 app.command(cls=GroupedCommand, rich_help_panel=purpose)(command)
+    app.command(name="rating-sheets", cls=GroupedCommand, hidden=True)(ratings.rating_sheets)
 
 
 _register()

@@ -349,7 +349,7 @@ def _warnings_kept() -> Iterator[None]:
 
 RATINGS_HELP = (
     "Table of ratings, or the folder of a published set: ReXVal, RadEvalX, RadPref; "
-    "or of filled-in sheets of vlscore rating-sheets."
+    "or of filled-in sheets of vlscore ratings make."
 )
 
 

@@ -29,8 +29,6 @@ from .alignment.rating_table import layout_of as layout_of
 from .alignment.rating_table import read_ratings as read_ratings
 from .alignment.run import AlignmentRun as AlignmentRun
 from .alignment.run import run_alignment as run_alignment
-from .alignment.sheets import RatingSheets as RatingSheets
-from .alignment.sheets import make_sheets as make_sheets
 from .alignment.tables import all_tables as all_tables
 from .baselines.baseline_base import Baseline as Baseline
 from .baselines.baseline_base import BaselineSettings as BaselineSettings
@@ -89,6 +87,18 @@ from .labelling.label_agreement import read_labels as read_labels
 from .labelling.run import FORMATS as FORMATS
 from .labelling.run import LabelledReports as LabelledReports
 from .labelling.run import label_table as label_table
+from .ratings.bradley_terry import Preference as Preference
+from .ratings.bradley_terry import davidson as davidson
+from .ratings.bradley_terry import strengths as strengths
+from .ratings.rater_agreement import equal_share as equal_share
+from .ratings.rater_agreement import fleiss_kappa as fleiss_kappa
+from .ratings.rater_agreement import kendall_w as kendall_w
+from .ratings.rater_agreement import krippendorff_alpha as krippendorff_alpha
+from .ratings.rater_agreement import rater_agreement as rater_agreement
+from .ratings.run import RatingsRun as RatingsRun
+from .ratings.run import read_reading_study as read_reading_study
+from .ratings.sheet_making import RatingSheets as RatingSheets
+from .ratings.sheet_making import make_sheets as make_sheets
 from .retrieval_table import RetrievalResult as RetrievalResult
 from .retrieval_table import RetrievalRun as RetrievalRun
 from .retrieval_table import retrieve as retrieve

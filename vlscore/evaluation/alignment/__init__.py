@@ -1,1 +1,1 @@
-"""The commands `align`, `failure-modes` and `rating-sheets`: metrics and raters."""
+"""The commands `align` and `failure-modes`: metrics and raters."""

@@ -43,7 +43,8 @@ from vlscore.evaluation.alignment.rated_sets import (
     read_rexval,
 )
 from vlscore.evaluation.alignment.rated_sets import FOLDER as RADPREF_FOLDER
-from vlscore.evaluation.alignment.sheets import KEY, read_sheets
+from vlscore.evaluation.ratings.sheet_files import KEY
+from vlscore.evaluation.ratings.sheet_reading import read_sheets
 
 ONE_RATER = "rater"
 # Read where the table has them, needed where a user names another column.

@@ -1,4 +1,4 @@
-"""`vlscore rating-sheets` from the command line, and back through `vlscore failure-modes`."""
+"""`vlscore ratings` from the command line, its former name, and back through other commands."""
 
 import csv
 import json
@@ -9,7 +9,7 @@ import pytest
 from tests.alignment.samples import write_csv
 from tests.doubles import HashEncoder
 from vlscore.embedding import StudyEmbedder
-from vlscore.evaluation.alignment.sheets import COUNTS
+from vlscore.evaluation.ratings.questions import COUNTS
 from vlscore.retrieval import build_index
 
 
@@ -34,6 +34,8 @@ def test_sheets_are_made_filled_in_and_read(command, oracles, tmp_path):
     first = command("rating-sheets", *oracles, "--raters", "ann, bob", "--sample", 4, "-o", out)
     assert first.exit_code == 0, first.output
     assert "reports of 4 studies to be judged" in first.stdout
+    assert "is now `vlscore ratings make --format csv`" in first.stderr
+    assert "rating-sheets" not in command("--help").stdout
     again = command("rating-sheets", *oracles, "--raters", "ann,bob", "--sample", 4, "-o", out)
     assert "nothing was made" in again.stderr
     assert "no rating" in str(command("failure-modes", out, "-o", tmp_path / "f").exception)
@@ -53,6 +55,49 @@ def test_sheets_are_made_filled_in_and_read(command, oracles, tmp_path):
     assert shown["insignificant", "1 false finding"] == 0
     aligned = command("align", out, "-m", "bleu-1", "-o", tmp_path / "a", "--resamples", 20)
     assert aligned.exit_code == 0, aligned.output
+
+
+def test_systems_are_compared_and_ranked(command, tmp_path):
+    for name, extra in (("ours", ""), ("theirs", " Edema."), ("third", " Old fracture.")):
+        rows = [
+            {"id": f"s{k}", "reference": f"Effusion {k}.", "candidate": f"Effusion {k}.{extra}"}
+            for k in range(4)
+        ]
+        write_csv(tmp_path / f"{name}.csv", rows)
+    tables = [tmp_path / f"{name}.csv" for name in ("ours", "theirs", "third")]
+    options = ["--ask", "preferences", "--format", "csv", "--raters", "ann,bob,carl"]
+    out = tmp_path / "s"
+    made = command("ratings", "make", *tables, *options, "-o", out)
+    assert made.exit_code == 0, made.output
+    assert "12 comparisons of 4 studies to be made" in made.stdout
+    for path in sorted(out.glob("sheet-*.csv")):
+        with path.open(encoding="utf-8", newline="") as stream:
+            rows = list(csv.DictReader(stream))
+        # The shorter report is better.
+        for row in rows:
+            a, b = len(row["report A"]), len(row["report B"])
+            row["preferred"] = "A" if a < b else "B"
+        rows[0]["preferred"] = "both" if "carl" in path.name else rows[0]["preferred"]
+        write_csv(path, rows)
+    groups = ["--group", "clinicians=ann,bob", "--group", "lay=carl"]
+    read = command("ratings", "read", out, *groups, "-o", tmp_path / "r", "--resamples", 20)
+    assert read.exit_code == 1
+    assert "sheet-carl.csv" in read.stderr
+    assert "write A, B or tie" in read.stderr
+    assert "Systems by preferred: clinicians" in read.stdout
+    assert "Systems by preferred: lay" in read.stdout
+    with (tmp_path / "r" / "systems.csv").open(newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    assert [r["system"] for r in rows if r["group"] == "all"] == ["ours", "theirs", "third"]
+    options = ["--rating-columns", "preference rank", "--ratings-are", "ranks", "-m", "bleu-1"]
+    ranks = tmp_path / "r" / "ranks.csv"
+    aligned = command("align", ranks, *options, "-o", tmp_path / "a", "--resamples", 20)
+    assert aligned.exit_code == 0, aligned.output
+    assert "no rater" not in read.stderr
+    wrong = command("ratings", "read", out, "--group", "lay", "-o", tmp_path / "w")
+    assert "write NAME=RATERS" in str(wrong.exception)
+    wrong = command("ratings", "read", out, "--group", "lay=zoe", "-o", tmp_path / "w")
+    assert "zoe, who rated nothing" in str(wrong.exception)
 
 
 class _Killed(BaseException):

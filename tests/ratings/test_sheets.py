@@ -10,7 +10,7 @@ from tests.doubles import HashEncoder
 from vlscore.embedding import StudyEmbedder
 from vlscore.errors import InvalidSetting, InvalidTable
 from vlscore.evaluation import failure_modes, make_sheets, read_ratings
-from vlscore.evaluation.alignment.sheets import COUNTS
+from vlscore.evaluation.ratings.questions import COUNTS
 from vlscore.retrieval import OracleSettings, SourceSettings, build_index, find_oracles
 
 FINDINGS = ("edema", "effusion", "nodule", "pneumothorax")

@@ -1,0 +1,163 @@
+"""Agreement of raters against worked examples of the literature and independent computations."""
+
+import itertools
+
+import numpy as np
+import pytest
+import scipy.optimize
+import scipy.stats
+
+from vlscore.evaluation.ratings.bradley_terry import Preference, davidson, strengths
+from vlscore.evaluation.ratings.rater_agreement import (
+    equal_share,
+    fleiss_kappa,
+    kendall_w,
+    krippendorff_alpha,
+    rater_agreement,
+)
+
+_ = np.nan
+# Krippendorff 2011, Computing Krippendorff's Alpha-Reliability, section E.
+KRIPPENDORFF = np.array(
+    [
+        [1, 2, 3, 3, 2, 1, 4, 1, 2, _, _, _],
+        [1, 2, 3, 3, 2, 2, 4, 1, 2, 5, _, 3],
+        [_, 3, 3, 3, 2, 3, 4, 2, 2, 5, 1, _],
+        [1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, _],
+    ]
+)
+# The example of Fleiss's kappa with 14 raters, 10 subjects and 5 categories: 0.210.
+FLEISS = [
+    [0, 0, 0, 0, 14], [0, 2, 6, 4, 2], [0, 0, 3, 5, 6], [0, 3, 9, 2, 0], [2, 2, 8, 1, 1],
+    [7, 7, 0, 0, 0], [3, 2, 6, 3, 0], [2, 5, 3, 2, 2], [6, 5, 2, 1, 0], [0, 2, 2, 3, 7],
+]  # fmt: skip
+# Wins of the American League in 1987 (Agresti 2002, Categorical Data Analysis, table 10.10).
+TEAMS = ("Milwaukee", "Detroit", "Toronto", "New York", "Boston", "Cleveland", "Baltimore")
+WINS = [
+    [0, 7, 9, 7, 7, 9, 11], [6, 0, 7, 5, 11, 9, 9], [4, 6, 0, 7, 7, 8, 12], [6, 8, 6, 0, 6, 7, 10],
+    [6, 2, 6, 7, 0, 7, 12], [4, 4, 5, 6, 6, 0, 6], [2, 4, 1, 3, 1, 7, 0],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("level", "published"), [("nominal", 0.743), ("ordinal", 0.815), ("interval", 0.849)]
+)
+def test_krippendorff_s_own_example(level, published):
+    assert round(krippendorff_alpha(KRIPPENDORFF, level), 3) == published
+
+
+def test_alpha_weighs_a_unit_as_often_as_it_is_repeated():
+    weights = np.random.default_rng(0).integers(0, 4, KRIPPENDORFF.shape[1])
+    repeated = np.repeat(KRIPPENDORFF, weights, axis=1)
+    for level in ("nominal", "ordinal", "interval"):
+        found = krippendorff_alpha(KRIPPENDORFF, level, weights.astype(float))
+        assert found == pytest.approx(krippendorff_alpha(repeated, level), abs=1e-12)
+
+
+def test_fleiss_s_example():
+    rows = np.array([np.repeat(np.arange(5), counts) for counts in FLEISS]).T.astype(float)
+    assert round(fleiss_kappa(rows), 3) == 0.210
+
+
+def test_kendall_s_w_of_siegel_and_castellan_and_of_friedman_s_test():
+    ranks = np.array([[1, 6, 3, 2, 5, 4], [1, 5, 6, 4, 2, 3], [6, 3, 2, 5, 4, 1]], dtype=float)
+    assert round(kendall_w(ranks), 2) == 0.16
+    # With ties: Friedman's statistic, which scipy corrects for them, is m (n - 1) W.
+    rows = np.random.default_rng(1).integers(0, 4, (4, 15)).astype(float)
+    statistic = scipy.stats.friedmanchisquare(*rows.T).statistic
+    assert kendall_w(rows) == pytest.approx(statistic / (4 * 14), abs=1e-12)
+
+
+def test_the_share_of_equal_ratings_counts_pairs():
+    pairs = [
+        a == b
+        for unit in KRIPPENDORFF.T
+        for a, b in itertools.combinations(unit[~np.isnan(unit)], 2)
+    ]
+    assert equal_share(KRIPPENDORFF) == pytest.approx(np.mean(pairs))
+
+
+def test_intervals_are_over_studies():
+    rng = np.random.default_rng(5)
+    true = rng.integers(1, 6, 60)
+    values = np.stack([np.clip(true + rng.integers(-1, 2, 60), 1, 5) for _ in range(3)])
+    studies = [f"s{k // 2}" for k in range(60)]
+    found = rater_agreement("r", values.astype(float), studies, resamples=200, seed=1)
+    for each in (found.alpha, found.kappa, found.w, found.equal):
+        assert each.low < each.estimate < each.high
+    assert (found.raters, found.units, found.complete) == (3, 60, 60)
+    assert rater_agreement("r", values[:1].astype(float), studies) is None
+
+
+def test_agresti_s_baseball():
+    worth, v = davidson(np.array(WINS, dtype=float), np.zeros((7, 7)))
+    found = dict(zip(TEAMS, (worth - worth[-1]).round(3), strict=True))
+    # As R's package BradleyTerry2 prints them, Baltimore being the reference.
+    assert found == {
+        "Milwaukee": 1.581,
+        "Detroit": 1.436,
+        "Toronto": 1.294,
+        "New York": 1.248,
+        "Boston": 1.108,
+        "Cleveland": 0.684,
+        "Baltimore": 0.0,
+    }
+    assert v == 0
+
+
+def test_ties_against_another_optimiser():
+    rng = np.random.default_rng(2)
+    wins, ties = rng.integers(0, 9, (2, 4, 4)).astype(float)
+    np.fill_diagonal(wins, 0)
+    ties = np.triu(ties, 1) + np.triu(ties, 1).T
+
+    def loss(where):
+        p, v = np.exp(np.append(where[:3], 0)), np.exp(where[3])
+        total = 0.0
+        for i in range(4):
+            for j in range(4):
+                root = v * np.sqrt(p[i] * p[j])
+                sums = np.log(p[i] + p[j] + root)
+                if i != j:
+                    total += wins[i, j] * (np.log(p[i]) - sums)
+                if i < j:
+                    total += ties[i, j] * (np.log(root) - sums)
+        return -total
+
+    best = scipy.optimize.minimize(loss, np.zeros(4), method="BFGS", options={"gtol": 1e-8})
+    worth, v = davidson(wins, ties)
+    np.testing.assert_allclose(worth[:3] - worth[3], best.x[:3], atol=1e-5)
+    assert np.log(v) == pytest.approx(best.x[3], abs=1e-5)
+
+
+def test_a_system_that_always_wins_has_no_strength_but_a_share():
+    always = [Preference(f"s{k}", "ann", "a", "b", 1) for k in range(6)]
+    found = strengths(always, "preferred", resamples=50)
+    assert [(each.system, each.share.estimate) for each in found] == [("a", 1.0), ("b", 0.0)]
+    assert all(np.isnan(each.strength.estimate) for each in found)
+    # A single tie is enough.
+    some = [*always, Preference("s9", "ann", "a", "b", 0)]
+    assert not np.isnan(strengths(some, "preferred", resamples=50)[0].strength.estimate)
+
+
+def test_intervals_of_strengths_hold_the_truth_as_often_as_they_say():
+    rng = np.random.default_rng(4)
+    true = {"a": 0.8, "b": 0.0, "c": -0.8}
+    held = []
+    for _round in range(20):
+        said = []
+        for study in range(60):
+            for one, other in itertools.combinations(true, 2):
+                p, q = np.exp(true[one]), np.exp(true[other])
+                tie = 0.5 * np.sqrt(p * q)
+                answer = rng.choice([1, 0, -1], p=np.array([p, tie, q]) / (p + q + tie))
+                said.append(Preference(f"s{study}", "ann", one, other, int(answer)))
+        found = {each.system: each for each in strengths(said, "preferred", resamples=60)}
+        assert next(iter(found)) == "a"
+        assert found["b"].comparisons == 120
+        held += [
+            found[name].strength.low < worth < found[name].strength.high
+            for name, worth in true.items()
+        ]
+    # Of 60 intervals of 95 %: 50 or fewer have a chance below one in ten thousand.
+    assert sum(held) > 50

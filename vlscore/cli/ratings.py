@@ -1,0 +1,212 @@
+"""`vlscore ratings`: sheets and pages for raters, and what they say of systems."""
+
+import dataclasses
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from vlscore.cli.option_groups import BootstrapOptions, PrintOptions, RunOptions, grouped
+from vlscore.cli.options import TABLE, ImageRootOption, OutOption, QuietOption, option
+from vlscore.cli.output import SHOWN_FAILURES, GroupedCommand, echo, say_of_failures, terminal_width
+
+ratings = typer.Typer(
+    name="ratings",
+    help="Reading studies: make blinded sheets for raters, and read what they say.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+RatersOption = Annotated[str, option("--raters", "Names of the raters, with commas.", "NAMES")]
+SampleOption = Annotated[
+    int | None, option("--sample", "Draw so many studies. Default: all.", "N", min=1)
+]
+StudiesOption = Annotated[
+    Path | None,
+    option(
+        "--studies",
+        "Table with the images of the studies; of oracles, the table that was searched for, where "
+        "it has moved.",
+        "STUDIES",
+        TABLE,
+    ),
+]
+SeedOption = Annotated[int, option("--seed", "Of the draw and of every order.", "N", min=0)]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class AskedOptions:
+    """What raters are asked, and in which form."""
+
+    ask: Annotated[
+        str,
+        option(
+            "--ask",
+            "errors (numbers by category), dimensions (ratings 1 to 5), both with a comma; or "
+            "preferences (which of two reports is better).",
+            "NAMES",
+        ),
+    ] = "errors"
+    format: Annotated[
+        str, option("--format", "Of sheets: html, csv, xlsx, with commas.", "NAMES")
+    ] = "html"
+    raters_per_study: Annotated[
+        int | None,
+        option("--raters-per-study", "Raters who are asked about a study. Default: all.", "N"),
+    ] = None
+    films: Annotated[
+        bool,
+        option("--films", "Embed the films, shrunk, in the HTML pages."),
+    ] = False
+    dimensions: Annotated[
+        Path | None,
+        option("--dimensions", "File of your own dimensions. Default: the bundled one.", "PATH"),
+    ] = None
+
+
+@ratings.command("make", cls=GroupedCommand)
+@grouped()
+def make(
+    *,
+    sources: Annotated[
+        list[Path],
+        typer.Argument(
+            help="Tables of studies with candidates, one a system; or folders of `vlscore oracle "
+            "--out`, one a metric. NAME=PATH names one.",
+            metavar="SYSTEMS...",
+        ),
+    ],
+    out: OutOption,
+    raters: RatersOption = "rater-1",
+    asked: AskedOptions,
+    sample: SampleOption = None,
+    studies: StudiesOption = None,
+    image_root: ImageRootOption = None,
+    seed: SeedOption = 0,
+    quiet: QuietOption = False,
+) -> None:
+    """Make blinded sheets on which raters judge the reports of systems.
+
+    Writes a sheet a rater, each in an order of its own, instructions, and key.csv, which alone says
+    whose report is shown: do not give it to raters. Equal reports of a study are judged once. A
+    study's reports go to the same raters.
+
+    An HTML page works in any browser without a network, keeps the answers until they are saved, and
+    saves them as a file: put it into the folder. Pages and sheets hold patients' data.
+
+    `vlscore ratings read`, `vlscore align` and `vlscore failure-modes` read the folder when the
+    sheets are filled in. A folder that holds sheets is never written over.
+
+    Example: vlscore ratings make ours.csv theirs.csv --raters ann,bob --sample 50 --out sheets
+    """
+    from vlscore.cli.options import names_of
+
+    options = dataclasses.asdict(asked)
+    options |= {"ask": names_of(asked.ask), "formats": names_of(options.pop("format"))}
+    options |= {"raters": names_of(raters), "sample": sample, "studies": studies, "seed": seed}
+    _make(sources, out, quiet, image_root=image_root, **options)
+
+
+def rating_sheets(
+    sources: Annotated[list[Path], typer.Argument(metavar="ORACLES")],
+    out: OutOption,
+    raters: RatersOption = "rater-1",
+    sample: SampleOption = None,
+    studies: StudiesOption = None,
+    seed: SeedOption = 0,
+    quiet: QuietOption = False,
+) -> None:
+    """Make csv sheets on which raters count errors: the former name of `vlscore ratings make`."""
+    from vlscore.cli.options import names_of
+
+    echo(
+        "warning: `vlscore rating-sheets` is now `vlscore ratings make --format csv`; the former "
+        "name will be removed",
+        err=True,
+        fg="yellow",
+    )
+    _make(sources, out, quiet, raters=names_of(raters), sample=sample, studies=studies, seed=seed)
+
+
+def _make(sources: list[Path], out: Path, quiet: bool, **options: object) -> None:
+    """Make sheets, and print where they are."""
+    from typing import Any, cast
+
+    from vlscore.cli.output import say_of_run
+    from vlscore.evaluation import make_sheets
+
+    made = make_sheets(sources, out, **cast(Any, options))
+    say_of_run(made.notes, out, unchanged=made.unchanged, done="made")
+    if not quiet:
+        compares = options.get("ask") == ("preferences",)
+        what = "comparisons" if compares else "reports"
+        verb = "made" if compares else "judged"
+        echo(f"{made.items} {what} of {made.studies} studies to be {verb}")
+        for sheet in made.sheets.values():
+            echo(f"wrote {sheet}")
+
+
+@ratings.command("read", cls=GroupedCommand)
+@grouped("as_json")
+def read(
+    *,
+    folder: Annotated[
+        Path,
+        typer.Argument(
+            help="Folder of `vlscore ratings make`, sheets filled in.", metavar="SHEETS"
+        ),
+    ],
+    out: OutOption,
+    groups: Annotated[
+        list[str] | None,
+        option(
+            "--group",
+            "Raters whose numbers are shown apart, such as clinicians=ann,bob. Once a group.",
+            "NAME=RATERS",
+        ),
+    ] = None,
+    bootstrap: BootstrapOptions,
+    running: RunOptions,
+    printing: PrintOptions,
+) -> None:
+    """Check filled-in sheets, and show how raters agree and which systems they prefer.
+
+    Writes the tables that `vlscore align` reads (counts.csv, ratings.csv, or of preferences
+    ranks.csv), agreement.csv, systems.csv, ratings.json, tables.md, tables.tex and failures.csv.
+
+    Systems are ranked by Bradley and Terry's model with ties; preferences that were not asked for
+    follow from the ratings of the same rater.
+
+    Example: vlscore ratings read sheets --group clinicians=ann,bob --group lay=carl --out read
+    """
+    from vlscore.cli.options import names_of
+    from vlscore.cli.output import say_of_run
+    from vlscore.errors import InvalidSetting
+    from vlscore.evaluation import read_reading_study
+
+    chosen: dict[str, tuple[str, ...]] = {}
+    for each in groups or ():
+        name, equals, members = each.partition("=")
+        if not (equals and name.strip() and members.strip()):
+            raise InvalidSetting(f"write NAME=RATERS, as in clinicians=ann,bob, not {each!r}")
+        chosen[name.strip()] = names_of(members)
+    run = read_reading_study(
+        folder,
+        out,
+        groups=chosen,
+        resamples=bootstrap.resamples,
+        seed=bootstrap.seed,
+        overwrite=running.overwrite,
+    )
+    say_of_run(run.notes, out, unchanged=run.unchanged)
+    if not printing.quiet:
+        for table in run.tables:
+            echo(table.text(terminal_width()) + "\n")
+        for line in run.align_with:
+            echo(f"to compare metrics with these ratings: {line} --out aligned")
+        echo(f"wrote {run.folder}")
+    bad = run.bad_rows
+    shown = [(each.row or None, each.id or "", each.reason) for each in bad[:SHOWN_FAILURES]]
+    say_of_failures(shown, len(bad), "rows of sheets could not be used")
+    if bad and not running.keep_going:
+        raise typer.Exit(1)

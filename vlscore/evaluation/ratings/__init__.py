@@ -1,0 +1,1 @@
+"""The commands `ratings make` and `ratings read`: sheets and pages for raters, and answers."""
