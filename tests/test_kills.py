@@ -122,6 +122,8 @@ OTHERS = {
     "dataset": "files of one write each: tests/datasets",
     "orders": "prints",
     "bench": "prints",
+    "draw": "figures of one write each, drawn again by the same command",
+    "methods": "prints",
     "cache info": "prints",
     "cache prune": "SQLite's own transactions: tests/cache",
     "cache verify": "SQLite's own transactions: tests/cache",

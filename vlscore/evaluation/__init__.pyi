@@ -67,6 +67,7 @@ from .controlled_sentences.unmention import StressResult as StressResult
 from .controlled_sentences.unmention import unmention_test as unmention_test
 from .drift import PrecisionCheck as PrecisionCheck
 from .drift import check_drift as check_drift
+from .folder_figures import draw as draw
 from .judgements import JudgedReports as JudgedReports
 from .judgements import judge_table as judge_table
 from .labelling.label_agreement import LabelAgreement as LabelAgreement
@@ -75,6 +76,8 @@ from .labelling.label_agreement import read_labels as read_labels
 from .labelling.run import FORMATS as FORMATS
 from .labelling.run import LabelledReports as LabelledReports
 from .labelling.run import label_table as label_table
+from .methods_section import MethodsText as MethodsText
+from .methods_section import methods as methods
 from .retrieval_table import RetrievalResult as RetrievalResult
 from .retrieval_table import RetrievalRun as RetrievalRun
 from .retrieval_table import retrieve as retrieve
