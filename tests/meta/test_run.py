@@ -239,8 +239,7 @@ def test_without_matplotlib_everything_but_the_figure_is_there(tmp_path, pairs, 
     def absent(*_):
         raise MissingDependency("figures need matplotlib: pip install 'vlscore[plots]'")
 
-    monkeypatch.setattr(run, "draw_drops", absent)
-    monkeypatch.setattr(run, "draw_normal_distribution", absent)
+    monkeypatch.setattr(run, "draw_sensitivity", absent)
     result = run_sensitivity(pairs, tmp_path / "out", metrics="rouge-l", resamples=10)
     assert result.notes == ("no figure: figures need matplotlib: pip install 'vlscore[plots]'",)
     assert set(results_of(tmp_path / "out")) == {"sensitivity.json", "values.csv", "tables.md"}

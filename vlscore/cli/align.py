@@ -42,8 +42,8 @@ from vlscore.cli.output import (
     say_of_encoder,
     say_of_failures,
     say_of_run,
+    show_tables,
     stopping,
-    terminal_width,
 )
 
 if TYPE_CHECKING:
@@ -273,10 +273,7 @@ def _print(run: "AlignmentRun", printing: PrintOptions) -> None:
     if printing.as_json:
         echo(json.dumps(run.content, indent=2, ensure_ascii=False))
     elif not printing.quiet:
-        for each in run.tables:
-            echo(each.text(terminal_width()) + "\n")
-        echo("\n".join(run.signatures))
-        echo(f"wrote {run.folder}")
+        show_tables(run.tables, run.signatures, run.folder, "tables.md")
     failures = run.content["failures"]
     if failures:
         what = "rows or values are missing" if len(failures) > 1 else "row or value is missing"

@@ -23,6 +23,7 @@ from vlscore.cli.options import (
     OUTPUT,
     TABLE_HELP,
     ByOption,
+    FigureOption,
     FormatOption,
     KeepOption,
     OutOption,
@@ -32,7 +33,10 @@ from vlscore.cli.options import (
 )
 from vlscore.cli.output import (
     GROUPED_FAILURES,
+    SCREEN,
     cache_hits,
+    check_figure,
+    draw_figures,
     echo,
     ending_together,
     say_of_encoder,
@@ -161,6 +165,7 @@ def evaluate(
     sections: SectionOptions,
     engine: EngineOption = "local",
     format: FormatOption = "parquet",
+    figure: FigureOption = None,
     running: RunOptions,
     show: ShowOption = 0,
     printing: PrintOptions,
@@ -185,6 +190,7 @@ def evaluate(
     from vlscore.evaluation import facts_of, serve_evaluation, when_all_are_ready
 
     _check_engine(engine)
+    check_figure(figure)
     processes = Processes.from_torchrun(encoding.device)
     chosen = dataclasses.replace(encoding, device=processes.device)
     scoring = computed.wanted, resources, reading, sections
@@ -229,10 +235,31 @@ def evaluate(
                     on_progress=on_progress,
                 )
     if processes.leads:
+        draw_figures(result.folder, figure)
         say_of_encoder(scorer.embedder)
         _print(result, out, show, printing)
         if result.summary.failed and not running.keep_going:
             raise typer.Exit(1)
+
+
+def _print_summary(result: "RunResult") -> None:
+    """Print the numbers, and the subgroups, as far as they fit on a screen."""
+    from vlscore.evaluation import summary_text
+
+    width = terminal_width()
+    text = summary_text(result.summary, width)
+    if text.count("\n") >= SCREEN:
+        text = summary_text(result.summary, width, every=False)
+        text += f"\nfurther numbers of these metrics: {result.summary_file}"
+    echo(text)
+    room = SCREEN - text.count("\n")
+    groups = [table.text(width) for table in result.subgroups]
+    for k, shown in enumerate(groups):
+        room -= shown.count("\n") + 2
+        if k and room < 0:
+            echo(f"\n{len(groups) - k} more tables of subgroups: {result.folder / 'subgroups.csv'}")
+            break
+        echo("\n" + shown)
 
 
 def _check_engine(engine: str) -> None:
@@ -242,7 +269,7 @@ def _check_engine(engine: str) -> None:
 
 def _print(result: "RunResult", out: Path, show: int, printing: PrintOptions) -> None:
     """Print the first scores, the summary, and the rows that lack a value."""
-    from vlscore.evaluation import scores_table, summary_text
+    from vlscore.evaluation import scores_table
 
     say_of_run(result.notes, out, unchanged=result.unchanged, resumed_from=result.resumed_from)
     summary = result.summary
@@ -251,9 +278,7 @@ def _print(result: "RunResult", out: Path, show: int, printing: PrintOptions) ->
     elif not printing.quiet:
         if show:
             echo(scores_table(result.first_scores(show)).text(terminal_width()) + "\n")
-        echo(summary_text(summary, terminal_width()))
-        for groups in result.subgroups:
-            echo("\n" + groups.text(terminal_width()))
+        _print_summary(result)
         for name in (result.scores, result.summary_file, result.record):
             echo(f"wrote {name}")
     if guessed := summary.views_guessed:

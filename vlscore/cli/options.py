@@ -195,7 +195,8 @@ FigureOption = Annotated[
     str | None,
     option(
         "--figure",
-        "Draw the numbers with their intervals, too: png, svg or pdf. Needs 'vlscore[plots]'.",
+        "Also draw figures of the results: png, svg or pdf. Needs 'vlscore[plots]'; `vlscore draw` "
+        "draws them later.",
         "NAME",
         OUTPUT,
     ),

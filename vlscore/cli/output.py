@@ -69,6 +69,8 @@ class GroupedCommands(typer.core.TyperGroup):
         groups: dict[str, list[tuple[str, str]]] = {}
         for name in self.list_commands(ctx):
             command = self.commands[name]
+            if command.hidden:
+                continue
             heading = getattr(command, "rich_help_panel", None)
             sentence = (command.help or "").split("\n\n")[0].replace("\n", " ")
             groups.setdefault(heading if isinstance(heading, str) else "Commands", []).append(
@@ -118,7 +120,7 @@ def terminal_width() -> int:
 
 
 # Lines that a command prints of its results at most, but for a first table that is longer.
-_SCREEN = 40
+SCREEN = 40
 
 
 def show_tables(
@@ -133,7 +135,7 @@ def show_tables(
     """
     texts = [table.text(terminal_width()) + "\n" for table in tables]
     signed = "\n".join(signatures)
-    shown, room = 0, float(_SCREEN)
+    shown, room = 0, SCREEN
     for text in texts:
         room -= text.count("\n") + 1
         if shown and room < 0:
@@ -150,6 +152,25 @@ def show_tables(
     echo(f"wrote {folder}")
     if more:
         echo(f"{' and '.join(more)}: {folder / rest}")
+
+
+def check_figure(format: str | None) -> None:
+    """Refuse figures that cannot be drawn, before anything is computed.
+
+    Raises: InvalidSetting for an unknown format; MissingDependency without matplotlib.
+    """
+    from vlscore.stats import check_drawable
+
+    if format is not None:
+        check_drawable(format)
+
+
+def draw_figures(folder: Path, format: str | None) -> None:
+    """Draw the figures of a finished folder into it; none without a format."""
+    from vlscore.evaluation import draw
+
+    if format is not None:
+        draw(folder, format)
 
 
 def cache_hits(embedder: "StudyEmbedder | None") -> Callable[[], str]:

@@ -14,6 +14,7 @@ from vlscore.cli.options import (
     TABLE,
     TABLE_HELP,
     DeviceOption,
+    FigureOption,
     ImagePolicyOption,
     OutOption,
     PrecisionOption,
@@ -22,7 +23,14 @@ from vlscore.cli.options import (
     option,
     worker_count,
 )
-from vlscore.cli.output import GROUPED_FAILURES, echo, say_of_failures, stopping
+from vlscore.cli.output import (
+    GROUPED_FAILURES,
+    check_figure,
+    draw_figures,
+    echo,
+    say_of_failures,
+    stopping,
+)
 
 if TYPE_CHECKING:
     from vlscore.training import Preparation, Start, TrainingRun, TrainingSettings
@@ -364,6 +372,7 @@ def train(
     held_out: ValidationOptions,
     table: TableOptions,
     pairing: PairOptions,
+    figure: FigureOption = None,
     running: RunOptions,
     printing: PrintOptions,
 ) -> None:
@@ -387,6 +396,7 @@ def train(
     from vlscore.training import train as run
 
     _check_config(context, config)
+    check_figure(figure)
     settings = _settings(objective, learning, compute, held_out)
     start, group = starting.start(), held_out.group_column
     made = pairing.preparation(studies, table, start, group)
@@ -417,6 +427,7 @@ def train(
             on_step=on_step,
         )
     if leads:
+        draw_figures(result.folder, figure)
         _print(result, out, made.table.notes, printing)
         if result.first_failures() and not running.keep_going:
             raise typer.Exit(1)

@@ -75,6 +75,7 @@ from .controlled_sentences.unmention import StressResult as StressResult
 from .controlled_sentences.unmention import unmention_test as unmention_test
 from .drift import PrecisionCheck as PrecisionCheck
 from .drift import check_drift as check_drift
+from .folder_figures import draw as draw
 from .installation import Check as Check
 from .installation import Installation as Installation
 from .installation import doctor as doctor
@@ -87,6 +88,8 @@ from .labelling.label_agreement import read_labels as read_labels
 from .labelling.run import FORMATS as FORMATS
 from .labelling.run import LabelledReports as LabelledReports
 from .labelling.run import label_table as label_table
+from .methods_section import MethodsText as MethodsText
+from .methods_section import methods as methods
 from .ratings.bradley_terry import Preference as Preference
 from .ratings.bradley_terry import davidson as davidson
 from .ratings.bradley_terry import strengths as strengths

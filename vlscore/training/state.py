@@ -33,6 +33,7 @@ from vlscore.core import (
 from vlscore.encoders import JointEncoder
 from vlscore.errors import ChecksumMismatch, InvalidSetting, OutputFailed
 from vlscore.evaluation import Calibration
+from vlscore.stats import FIGURE_FORMATS
 from vlscore.training.settings import TrainingSettings
 from vlscore.training.training_pairs import FAILURES, Pairs, Preparation
 
@@ -279,7 +280,12 @@ _MODEL_FILES = (
     "card.json",
 )
 # Every file that training can write, except the folder of the pairs.
-RESULTS = (*_MODEL_FILES, *(f"{name}.csv" for name in LOGS), CONFIG, FAILURES)
+RESULTS = (
+    *_MODEL_FILES,
+    *(f"{name}.csv" for name in LOGS),
+    *(f"curves.{suffix}" for suffix in FIGURE_FORMATS),
+    *(CONFIG, FAILURES),
+)
 
 
 def check_can_be_saved(encoder: JointEncoder) -> None:

@@ -34,7 +34,13 @@ from vlscore.evaluation.alignment.metric_values import (
     write_values,
 )
 from vlscore.evaluation.alignment.rated_pairs import Array, RatedPairs
-from vlscore.evaluation.alignment.tables import all_tables, composite_table, draw, write_csv
+from vlscore.evaluation.alignment.tables import (
+    FIGURES,
+    all_tables,
+    composite_table,
+    draw_alignment,
+    write_csv,
+)
 from vlscore.metrics import Composite, CompositeProvider, Metric, Scorer, write_composite
 from vlscore.stats import (
     FAILURES,
@@ -48,7 +54,7 @@ from vlscore.stats import (
 
 # Pairs of one chunk where nothing is embedded; else batches.
 _TEXTS_IN_CHUNK = 1000
-COMPOSITE, _FIGURE = "composite.json", "agreement"
+COMPOSITE = "composite.json"
 TOLD = "in-sample upper bound"
 
 
@@ -75,7 +81,7 @@ class AlignmentRun(Run):
         "rankings.csv",
         "tables.md",
         "tables.tex",
-        *(f"{_FIGURE}.{suffix}" for suffix in FIGURE_FORMATS),
+        *(f"{name}.{suffix}" for name in FIGURES for suffix in FIGURE_FORMATS),
     )
     rows = "agreements"
 
@@ -122,8 +128,8 @@ def run_alignment(
         fit: name of a rating, to fit a composite of the computed metrics to; composite.json then
             holds it.
         level, resamples, seed: of the bootstrap.
-        figure: "png", "svg" or "pdf": draw tau_b of every metric with the raters' ceilings, too;
-            also of a run that has ended.
+        figure: "png", "svg" or "pdf": also draw tau_b of every metric with the raters' ceilings,
+            and the best metric against the raters' mean; also of a run that has ended.
         overwrite: compute anew, and replace results when the new ones are complete.
         on_progress: called with (pairs done, values that are missing).
 
@@ -171,7 +177,7 @@ def run_alignment(
 
     ended = AlignmentRun.make(out, key, compute, overwrite=overwrite)
     if figure is not None:
-        draw(ended.content, ended.folder / f"{_FIGURE}.{figure}")
+        draw_alignment(ended.folder, ended.content, figure)
     return ended
 
 

@@ -19,6 +19,7 @@ from vlscore.stats import (
     is_demonstration,
     number,
     p_value,
+    scatter,
 )
 
 _HEADLINES = 2
@@ -191,6 +192,22 @@ def composite_table(fit: CompositeFit) -> TextTable:
     return TextTable(title, ("metric", "weight", "tau_b", "n"), tuple(rows), caption)
 
 
+#: Names of the figures, without suffix.
+FIGURES = ("agreement", "pairs")
+
+
+def draw_alignment(folder: Path, content: Mapping[str, Any], format: str) -> list[Path]:
+    """Draw the figures of an alignment into its folder, and return their paths.
+
+    Args: content: of alignment.json.
+    Raises: MissingDependency where matplotlib is not installed.
+    """
+    agreement, pairs = (folder / f"{name}.{format}" for name in FIGURES)
+    draw(content, agreement)
+    draw_scatter(content, folder / "values.csv", pairs)
+    return [path for path in (agreement, pairs) if path.is_file()]
+
+
 def draw(content: Mapping[str, Any], path: Path) -> None:
     """Draw tau_b of every metric, a panel a rating.
 
@@ -217,6 +234,30 @@ def draw(content: Mapping[str, Any], path: Path) -> None:
     if is_demonstration(metric["signature"] for metric in content["metrics"]):
         note += f" {DEMONSTRATION}"
     dot_plots(panels, path, title="Agreement with raters", lines=lines, note=note)
+
+
+def draw_scatter(content: Mapping[str, Any], values: Path, path: Path) -> None:
+    """Draw the metric that agrees best with the raters against their mean: one dot a pair.
+
+    Args:
+        content: of alignment.json.
+        values: path of values.csv.
+    Raises: MissingDependency where matplotlib is not installed.
+    """
+    first = next(iter(each["rating"] for each in content["agreements"]), None)
+    mine = [each for each in content["agreements"] if each["rating"] == first]
+    mine.sort(key=lambda each: _place(interval_of(each["by_study"]["tau_b"]).estimate))
+    if not mine:
+        return
+    name, tau = mine[0]["metric"], interval_of(mine[0]["by_study"]["tau_b"])
+    with values.open(encoding="utf-8", newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    x, y = ([float(row[c] or "nan") for row in rows] for c in (name, f"mean {first}"))
+    note = f"One dot a pair of candidate and reference; tau_b {interval(tau)}."
+    if is_demonstration(metric["signature"] for metric in content["metrics"]):
+        note += f" {DEMONSTRATION}"
+    labels = (name, f"raters' mean: {first}")
+    scatter(x, y, path, title="Metric and raters", labels=labels, note=note)
 
 
 def write_csv(path: Path, records: Iterable[Any]) -> None:

@@ -70,7 +70,7 @@ def paper_table(content: Content, settings: TableSettings | None = None) -> Text
         not every two systems were tested.
     """
     settings = settings or TableSettings()
-    shown = _chosen(content["measured"], settings.columns)
+    shown = chosen_numbers(content["measured"], settings.columns)
     tests = _Tests(content, shown, settings)
     if settings.systems_as_rows is not None:
         table = _table(content, shown, tests, settings, by_system=settings.systems_as_rows)
@@ -83,7 +83,7 @@ def paper_table(content: Content, settings: TableSettings | None = None) -> Text
     return marked
 
 
-def _chosen(measured: Sequence[Content], columns: Sequence[str]) -> list[Content]:
+def chosen_numbers(measured: Sequence[Content], columns: Sequence[str]) -> list[Content]:
     """Return the numbers that the columns name; raises InvalidSetting."""
     headlines = [each for each in measured if _is_headline(each)]
     if not columns:
@@ -217,7 +217,7 @@ def _table(
     lines: list[tuple[str, list[_Cell]]] = []
     counts = {each["count"] for each in shown}
     if by_system:
-        heads = ["system", *(_heading(each) for each in shown)]
+        heads = ["system", *(heading(each) for each in shown)]
         for name in systems:
             cells = [_cell(each, name, systems, signs, settings) for each in shown]
             lines.append((name, cells))
@@ -228,7 +228,7 @@ def _table(
         for each in shown:
             cells = [_cell(each, name, systems, signs, settings) for name in systems]
             cells += [_Cell(str(each["count"]))] * (len(counts) > 1)
-            lines.append((_heading(each), cells))
+            lines.append((heading(each), cells))
     caption = [
         *_of_what(shown),
         *_of_intervals(settings),
@@ -297,7 +297,7 @@ def _assembled(
     )
 
 
-def _heading(each: Content) -> str:
+def heading(each: Content) -> str:
     return f"{each.get('title', each['name'])} {'↑' if each['higher_is_better'] else '↓'}"
 
 

@@ -38,6 +38,7 @@ from vlscore.evaluation.baselines.frequent_reports import (
 )
 from vlscore.evaluation.baselines.nearest_image import NEAREST, nearest_reports
 from vlscore.evaluation.comparison.cautions import cautions, families
+from vlscore.evaluation.comparison.comparison_figures import draw_comparison
 from vlscore.evaluation.comparison.known import EXTENDS, KnownValues, check_extension, read_numbers
 from vlscore.evaluation.comparison.paper_table import TableSettings, paper_table
 from vlscore.evaluation.comparison.statistics import (
@@ -68,15 +69,15 @@ from vlscore.evaluation.comparison.systems import (
 )
 from vlscore.evaluation.comparison.tables import (
     CONTENT,
-    FIGURE,
     RESULTS,
-    draw,
+    VALUES,
     first_failures,
     read_chunk,
     write_chunk,
     write_paper_table,
     write_results,
 )
+from vlscore.evaluation.methods_section import METHODS, REFERENCES, methods
 from vlscore.evaluation.sensitivities.changed_pairs import (
     STUDIES_AT_ONCE,
     StudyVectors,
@@ -85,7 +86,7 @@ from vlscore.evaluation.sensitivities.changed_pairs import (
 from vlscore.evaluation.sensitivities.pair_values import read_vectors, write_vectors
 from vlscore.metrics import Item, Metric, Scorer
 from vlscore.perturb import standard_normal_of
-from vlscore.stats import FAILURES, Failure, Run, TextTable, check_drawable
+from vlscore.stats import FAILURES, Failure, Run, TextTable, check_drawable, write_changed
 
 if TYPE_CHECKING:
     import pandas
@@ -197,8 +198,8 @@ def compare(
             then resample and permute whole patients.
         against: name of the system that is tested against each other one; default: every two are.
         table: how the one table is printed; also of a run that has ended.
-        figure: "png", "svg" or "pdf": draw every number of every system, too; also of a run that
-            has ended.
+        figure: "png", "svg" or "pdf": also draw the table's numbers, their paired differences
+            and the systems' ranks; also of a run that has ended.
         workers: processes that decode images.
         overwrite: compute anew, and replace results when the new ones are complete.
         on_progress: called with (rows done, values lacking), where there is no `on_phase`.
@@ -310,8 +311,12 @@ def compare(
 
     ended = ComparisonRun.make(out, key, compute, overwrite=overwrite, extends=EXTENDS)
     write_paper_table(ended.folder, ended.content, table or TableSettings())
+    described = methods(ended.folder)
+    write_changed(ended.folder / METHODS, described.markdown)
+    write_changed(ended.folder / REFERENCES, described.bibtex)
     if figure is not None:
-        draw(ended.content, ended.folder / f"{FIGURE}.{figure}")
+        shown = table.columns if table is not None else ()
+        draw_comparison(ended.folder, ended.content, figure, shown, VALUES)
     return ended
 
 

@@ -26,23 +26,20 @@ from vlscore.core import (
 )
 from vlscore.data import Study
 from vlscore.evaluation.comparison.cautions import DISAGREEMENT
+from vlscore.evaluation.comparison.comparison_figures import FIGURE_FILES
 from vlscore.evaluation.comparison.known import NUMBERS, write_numbers
 from vlscore.evaluation.comparison.paper_table import TableSettings, paper_table
 from vlscore.evaluation.comparison.statistics import Comparison, Measured, Tested
 from vlscore.evaluation.comparison.system_values import GivenMetric, Layout, SystemValues
+from vlscore.evaluation.methods_section import METHODS, REFERENCES
 from vlscore.metrics import Metric
 from vlscore.stats import (
-    DEMONSTRATION,
     FAILURES,
-    FIGURE_FORMATS,
     PAPER_FORMATS,
     Failure,
     Interval,
     TextTable,
-    dot_plots,
     interval,
-    interval_of,
-    is_demonstration,
     markdown,
     number,
     p_value,
@@ -214,13 +211,13 @@ def _digits(value: float) -> str:
 CONTENT, VALUES = "comparison.json", "values.parquet"
 MARKDOWN, LATEX = "tables.md", "tables.tex"
 SYSTEMS, DIFFERENCES, TEXTS = "systems.csv", "differences.csv", "texts.csv"
-FIGURE, PAPER = "systems", "table"
+PAPER = "table"
 # Every file that a comparison can ever write.
 RESULTS = (
     NUMBERS,
     *(CONTENT, VALUES, FAILURES, MARKDOWN, LATEX, SYSTEMS, DIFFERENCES, TEXTS),
     *(f"{PAPER}.{suffix}" for suffix in PAPER_FORMATS),
-    *(f"{FIGURE}.{suffix}" for suffix in FIGURE_FORMATS),
+    *(*FIGURE_FILES, METHODS, REFERENCES),
 )
 
 _NUMBERS, _TRUNCATED, _FAILED = "numbers.npy", "truncated.npy", "failed.json"
@@ -307,26 +304,6 @@ def write_paper_table(folder: Path, content: Mapping[str, Any], settings: TableS
     table = paper_table(content, settings)
     for suffix in PAPER_FORMATS:
         write_changed(folder / f"{PAPER}.{suffix}", table.formatted(suffix))
-
-
-def draw(content: Mapping[str, Any], path: Path) -> None:
-    """Draw every number of every system.
-
-    Args: content: of comparison.json.
-    Raises: MissingDependency where matplotlib is not installed.
-    """
-    panels = {
-        each["name"] + ("" if each["higher_is_better"] else " (lower is better)"): {
-            name: interval_of(value) for name, value in each["values"].items()
-        }
-        for each in content["measured"]
-    }
-    n = {each["count"] for each in content["measured"]}
-    shown = f"n = {min(n)}" if len(n) == 1 else f"n = {min(n, default=0)} to {max(n, default=0)}"
-    note = f"{shown} studies; bars: 95 % bootstrap intervals over studies."
-    if is_demonstration(content["signatures"].values()):
-        note += f" {DEMONSTRATION}"
-    dot_plots(panels, path, title="Systems", note=note)
 
 
 def content_of(result: Comparison) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import csv
 import json
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ from vlscore.evaluation.scoring.summary import (
     IMAGES,
     REASONS,
     ROW,
+    MetricSummary,
     Summary,
     chunk_schema,
     columns_schema,
@@ -34,7 +35,7 @@ from vlscore.evaluation.scoring.summary import (
     reasons_of,
 )
 from vlscore.metrics import FLAGS, NUMBERS, Metric, Scorer, corpus_name, metric_from_file
-from vlscore.stats import FAILURES, Interval, TextTable, number
+from vlscore.stats import FAILURES, FIGURE_FORMATS, Interval, TextTable, number
 
 _SHOWN_NUMBERS = ("area", "foot")
 _SUPPORT = (
@@ -71,14 +72,27 @@ def support_table(summary: Summary) -> TextTable:
     return TextTable("", columns, tuple(rows), _SUPPORT)
 
 
-def summary_text(summary: Summary, width: int = 80) -> str:
-    """The table, what else to know of the run, and the signatures."""
+def summary_text(summary: Summary, width: int = 80, *, every: bool = True) -> str:
+    """Return the table, what else to know of the run, and the signatures.
+
+    Args: every: False: of each metric only the mean of its first number, and its first value of
+        the whole corpus.
+    """
+    if not every:
+        summary = replace(summary, metrics={n: _first(m) for n, m in summary.metrics.items()})
     facts = [f"{name}: {value}" for name, value in _facts(summary).items()]
     signatures = [str(metric.signature) for metric in summary.metrics.values()]
     tables = [summary_table(summary)]
     tables += [table for table in (support_table(summary),) if table.rows]
     shown = [line for table in tables for line in (table.text(width), "")]
     return "\n".join([*shown, *facts, "", *signatures])
+
+
+def _first(metric: MetricSummary) -> MetricSummary:
+    """Return a metric with its first number and its first corpus value alone."""
+    values, corpus = (dict(list(each.items())[:1]) for each in (metric.values, metric.corpus))
+    left_out = {name: share for name, share in metric.left_out.items() if name in corpus}
+    return replace(metric, values=values, corpus=corpus, left_out=left_out)
 
 
 def scores_table(rows: Sequence[Mapping[str, Any]]) -> TextTable:
@@ -145,7 +159,11 @@ _GUESSED = "view_guessed"
 DETAILS, SUMMARY = "details.parquet", "summary.json"
 # Every file that an evaluation can ever write, so that none of an earlier one stays beside it.
 SUBGROUPS = "subgroups.csv"
-RESULTS = (*(f"scores.{format}" for format in FORMATS), DETAILS, FAILURES, SUMMARY, SUBGROUPS)
+RESULTS = (
+    *(f"scores.{format}" for format in FORMATS),
+    *(DETAILS, FAILURES, SUMMARY, SUBGROUPS),
+    *(f"distributions.{suffix}" for suffix in FIGURE_FORMATS),
+)
 
 
 @dataclass(frozen=True)

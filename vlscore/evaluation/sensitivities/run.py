@@ -55,7 +55,7 @@ from vlscore.evaluation.sensitivities.pair_values import (
     write_values,
     write_vectors,
 )
-from vlscore.evaluation.sensitivities.tables import all_tables, draw_drops, draw_normal_distribution
+from vlscore.evaluation.sensitivities.tables import FIGURES, all_tables, draw_sensitivity
 from vlscore.metrics import EmbeddingTriples, Fit, Metric, find_metric
 from vlscore.stats import FIGURE_FORMATS, Failure, Run, TextTable, check_drawable, markdown
 
@@ -64,7 +64,6 @@ if TYPE_CHECKING:
 
 
 _PAIRS_AT_ONCE = 512
-_FIGURE, _DROPS = "normal_reports", "drops"
 
 
 @dataclass(frozen=True)
@@ -81,7 +80,7 @@ class SensitivityRun(Run):
         "values.csv",
         "values.parquet",
         "tables.md",
-        *(f"{name}.{format}" for name in (_FIGURE, _DROPS) for format in FIGURE_FORMATS),
+        *(f"{name}.{format}" for name in FIGURES for format in FIGURE_FORMATS),
     )
 
     result: Sensitivity | None = None
@@ -204,9 +203,7 @@ def _with_figures(run: SensitivityRun, figure: str | None) -> SensitivityRun:
     """Draw the figures beside the numbers of a run that has ended."""
     format = figure or "png"
     try:
-        draw_drops(run.content, run.folder / f"{_DROPS}.{format}")
-        if any(metric["normal"] for metric in run.content["metrics"]):
-            draw_normal_distribution(run.content, run.folder / f"{_FIGURE}.{format}")
+        draw_sensitivity(run.folder, run.content, format)
     except MissingDependency as error:
         return replace(run, call_notes=(f"no figure: {error}",))
     return run

@@ -18,17 +18,19 @@ from vlscore.evaluation.sensitivities.kinds_noticed import (
     Sensitivity,
 )
 from vlscore.stats import (
+    COLOURS,
     DEMONSTRATION,
     Interval,
     TextTable,
     dot_plots,
+    figure_style,
+    finish,
     interval,
     interval_of,
     is_demonstration,
     new_figure,
     number,
     p_value,
-    save,
     with_mark,
 )
 
@@ -165,6 +167,24 @@ def _estimate(value: Interval | None) -> str:
     return "-" if value is None or math.isnan(value.estimate) else f"{value.estimate:.3f}"
 
 
+#: Names of the figures, without suffix.
+FIGURES = ("drops", "normal_reports")
+
+
+def draw_sensitivity(folder: Path, content: Mapping[str, Any], format: str) -> list[Path]:
+    """Draw the figures of the benchmark into its folder, and return their paths.
+
+    Args: content: of sensitivity.json.
+    Raises: MissingDependency where matplotlib is not installed.
+    """
+    drops, normal = (folder / f"{name}.{format}" for name in FIGURES)
+    draw_drops(content, drops)
+    if not any(metric["normal"] for metric in content["metrics"]):
+        return [drops]
+    draw_normal_distribution(content, normal)
+    return [drops, normal]
+
+
 def draw_normal_distribution(content: Mapping[str, Any], path: str | Path) -> None:
     """Figure 2: how each metric scores normal reports replaced by the standard normal report.
 
@@ -177,18 +197,24 @@ def draw_normal_distribution(content: Mapping[str, Any], path: str | Path) -> No
     Raises: MissingDependency where matplotlib is not installed.
     """
     shown = [each for each in content["metrics"] if each["normal"] and each["higher_is_better"]]
-    figure = new_figure(len(shown))
-    axes = figure.subplots()
-    if shown:
-        axes.boxplot([m["normal"] for m in shown], orientation="horizontal", whis=(5, 95))
-        axes.set_yticks(range(1, len(shown) + 1), [m["name"] for m in shown])
-    axes.invert_yaxis()
-    axes.set_xlabel("value for a standard normal report against the normal report it replaces")
-    axes.set_title("Normal reports: box, quartiles; whiskers, 5 % and 95 %", loc="left")
+    note = "Box: quartiles; whiskers: 5 % and 95 %."
     if is_demonstration(metric["signature"] for metric in shown):
-        # Below the axis' label, which stands at the figure's border.
-        figure.text(0.01, -0.06, DEMONSTRATION)
-    save(figure, path)
+        note += f" {DEMONSTRATION}"
+    with figure_style():
+        figure = new_figure(len(shown) + 2)
+        axes = figure.subplots()
+        if shown:
+            axes.boxplot(
+                [m["normal"] for m in shown],
+                orientation="horizontal",
+                whis=(5, 95),
+                medianprops={"color": COLOURS[1]},
+                flierprops={"markersize": 2},
+            )
+            axes.set_yticks(range(1, len(shown) + 1), [m["name"] for m in shown])
+        axes.invert_yaxis()
+        axes.set_xlabel("value for a standard normal report")
+        finish(figure, path, "Normal reports", note)
 
 
 def draw_drops(content: Mapping[str, Any], path: str | Path) -> None:
@@ -204,7 +230,7 @@ def draw_drops(content: Mapping[str, Any], path: str | Path) -> None:
     note = "Above 0 is worse; bars: 95 % bootstrap intervals over studies."
     if is_demonstration(metric["signature"] for metric in content["metrics"]):
         note += f" {DEMONSTRATION}"
-    lines = {name: {"no change": 0.0} for name in panels}
+    lines = {name: {"": 0.0} for name in panels}
     title = f"Mean drop by kind ({content['pairs']} pairs of {content['studies']} studies)"
     dot_plots(panels, path, title=title, lines=lines, note=note)
 

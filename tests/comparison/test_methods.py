@@ -1,0 +1,84 @@
+"""The paragraph of a methods section, its citations, and figures of finished folders."""
+
+import json
+import re
+
+import pytest
+
+from vlscore.encoders import ENCODERS
+from vlscore.errors import InvalidTable
+from vlscore.evaluation import compare, draw, evaluate, methods
+from vlscore.evaluation.methods_section import _entries
+from vlscore.metrics import METRICS, Scorer
+
+ROWS = [
+    {"id": f"s{k}", "reference": f"There is a nodule of {k} mm.", "candidate": f"A nodule of {k}."}
+    for k in range(6)
+]
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    place = tmp_path_factory.mktemp("methods")
+    tables = []
+    for name, more in (("ours", ""), ("theirs", " Clear.")):
+        rows = [{**row, "candidate": row["candidate"] + more} for row in ROWS]
+        tables.append(place / f"{name}.jsonl")
+        tables[-1].write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    scorer = Scorer(metrics="bleu-4,rouge-l")
+    compare(tables, place / "compared", scorer, resamples=50, permutations=99)
+    evaluate(tables[0], place / "scored", scorer)
+    return place
+
+
+def test_the_paragraph_of_a_comparison_names_what_was_done(folders):
+    found = methods(folders / "compared")
+    for said in (
+        "compared 2 systems (ours, theirs) on the same 6 studies",
+        "BLEU-4 [@papineni2002bleu; @post2018sacrebleu] (by sacrebleu ",
+        "of the whole corpus",
+        "ROUGE-L [@lin2004rouge] (by rouge-score ",
+        "(50 resamples)",
+        "(99 permutations)",
+        "over the 2 tests of the metrics above",
+    ):
+        assert said in found.markdown
+    assert r"\cite{papineni2002bleu,post2018sacrebleu}" in found.latex
+    assert r"95 \% percentile" in found.latex
+    cited = set(re.findall(r"@([a-z]+\d{4}[a-z]+)", found.markdown))
+    written = set(re.findall(r"^@\w+\{([^,]+),", found.bibtex, re.MULTILINE))
+    assert cited == written
+    assert "keywords" not in found.bibtex
+    folder = folders / "compared"
+    assert (folder / "methods.md").read_text(encoding="utf-8") == found.markdown
+    assert (folder / "references.bib").read_text(encoding="utf-8") == found.bibtex
+
+
+def test_the_paragraph_of_an_evaluation(folders):
+    found = methods(folders / "scored").markdown
+    assert "scored 6 studies" in found
+    assert "(2,000 resamples)" in found
+    with pytest.raises(InvalidTable, match=r"no run\.json"):
+        methods(folders)
+
+
+def test_every_metric_and_encoder_that_names_a_publication_has_an_entry():
+    names = {name for _, names in _entries().values() for name in names}
+    published = {n for n, m in METRICS.items() if not m.citation.startswith("none")}
+    assert published <= names
+    without = {"phantom", "phantom-supervised", "small"}
+    assert set(ENCODERS) - without <= names
+
+
+def test_figures_of_a_finished_folder(folders):
+    pytest.importorskip("matplotlib")
+    before = {p.name: p.read_bytes() for p in (folders / "compared").iterdir() if p.is_file()}
+    drawn = draw(folders / "compared", "svg")
+    assert [path.name for path in drawn] == [
+        f"{name}.svg" for name in ("systems", "differences", "ranks", "studies")
+    ]
+    assert all(b"<svg" in path.read_bytes() for path in drawn)
+    assert before == {name: (folders / "compared" / name).read_bytes() for name in before}
+    assert [path.name for path in draw(folders / "scored", "svg")] == ["distributions.svg"]
+    with pytest.raises(InvalidTable, match="not the folder of a finished command"):
+        draw(folders, "svg")

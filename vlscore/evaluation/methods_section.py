@@ -1,0 +1,219 @@
+"""The paragraph of a paper's methods section that a finished folder needs, with its citations."""
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from vlscore.core import FinishedRun, Signature, finished_run
+from vlscore.errors import InvalidTable, VLScoreError
+from vlscore.metrics import metric_from_file, provider_of
+from vlscore.stats import DEMONSTRATION
+
+METHODS, REFERENCES = "methods.md", "references.bib"
+
+_ENTRY = re.compile(r"^@\w+\{(?P<key>[^,]+),.*?^\}\n", re.MULTILINE | re.DOTALL)
+_KEYWORDS = re.compile(r"^  keywords = \{(?P<names>[^}]*)\},\n", re.MULTILINE)
+_CITED = re.compile(r" \[(?P<keys>@[^\]]+)\]")
+_LATEX = str.maketrans({"%": r"\%", "&": r"\&", "_": r"\_", "#": r"\#", "$": r"\$", "~": r"\~{}"})
+
+Content = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class MethodsText:
+    """A paragraph to paste.
+
+    Attributes:
+        markdown: text with citations as pandoc reads them, as in [@papineni2002bleu].
+    """
+
+    markdown: str
+
+    @property
+    def latex(self) -> str:
+        """Return the text for LaTeX, with \\\\cite."""
+
+        def cite(found: re.Match[str]) -> str:
+            keys = found["keys"].replace("@", "").replace("; ", ",")
+            return rf"~\cite{{{keys}}}"
+
+        parts = re.split(r"( \[@[^\]]+\])", self.markdown)
+        return "".join(
+            _CITED.sub(cite, part) if _CITED.fullmatch(part) else part.translate(_LATEX)
+            for part in parts
+        )
+
+    @property
+    def bibtex(self) -> str:
+        """Return the BibTeX entries of what is cited, in the order of their keys."""
+        cited = set(re.findall(r"@([\w-]+)", " ".join(_CITED.findall(self.markdown))))
+        return "\n".join(entry for key, (entry, _) in _entries().items() if key in cited)
+
+
+def methods(folder: str | Path) -> MethodsText:
+    """Return the paragraph of a finished folder of evaluate, compare or align.
+
+    It names the metrics with their libraries and versions, the encoder, intervals, tests and the
+    tests over which p values are adjusted.
+
+    Raises: InvalidTable for another folder.
+    """
+    run = finished_run(folder)
+    if run is None:
+        raise InvalidTable(f"{folder} is not the folder of a finished command: it has no run.json")
+    writers: dict[str, Callable[[FinishedRun, Content], str]] = {
+        "comparison.json": _of_comparison,
+        "alignment.json": _of_alignment,
+        "summary.json": _of_evaluation,
+    }
+    for name, writer in writers.items():
+        if name in run.digests:
+            content = json.loads((run.folder / name).read_text(encoding="utf-8"))
+            return MethodsText(writer(run, content))
+    raise InvalidTable(f"{folder}: give a folder of evaluate, compare or align")
+
+
+def _of_comparison(run: FinishedRun, content: Content) -> str:
+    key = run.key
+    headlines = [each for each in content["measured"] if each.get("is_headline", True)]
+    titles = {each["metric"]: each.get("title", each["name"]) for each in headlines}
+    corpus = {each["metric"] for each in headlines if each.get("of_corpus")}
+    systems = content["systems"]
+    parts = [
+        f"We compared {len(systems)} systems ({', '.join(systems)}) on the same "
+        f"{content['studies']} studies with vlscore {run.record['vlscore']}.",
+        *_of_metrics(run, content["signatures"], titles, corpus),
+        _of_intervals(key["resamples"], key.get("patient_column")),
+    ]
+    names = {each["name"] for each in headlines}
+    count = sum(t["name"] in names and t["p_value"] is not None for t in content["tested"])
+    if count:
+        pairs = "every two systems"
+        if content.get("against"):
+            pairs = f"{content['against']} and each other system"
+        parts.append(
+            f"Differences between {pairs} were tested by two-sided paired permutation tests "
+            f"{_cite('randomization')} ({key['permutations']:,} permutations). p values were "
+            f"adjusted {_cite('false-discovery-rate')} over the {count} tests of the metrics "
+            f"above; differences with an adjusted p below 0.05 whose interval excludes 0 are "
+            "called significant."
+        )
+    parts.append(f"The seed was {key['seed']}.")
+    return _joined(parts)
+
+
+def _of_evaluation(run: FinishedRun, content: Content) -> str:
+    signatures = {name: each["signature"] for name, each in content["metrics"].items()}
+    parts = [
+        f"We scored {content['rows']} studies with vlscore {run.record['vlscore']}.",
+        *_of_metrics(run, signatures, {}, set()),
+        _of_intervals(2000, None),
+    ]
+    return _joined(parts)
+
+
+def _of_alignment(run: FinishedRun, content: Content) -> str:
+    signatures = {each["name"]: each["signature"] for each in content["metrics"]}
+    parts = [
+        f"We compared metrics with {len(content['raters'])} raters on {content['pairs']} pairs of "
+        f"candidate and reference from {content['studies']} studies with vlscore "
+        f"{run.record['vlscore']}.",
+        *_of_metrics(run, signatures, {}, set()),
+        "Agreement is Kendall's tau_b with the raters' mean.",
+        _of_intervals(run.key["resamples"], None),
+        "p values of differences between metrics were adjusted "
+        f"{_cite('false-discovery-rate')} over all pairs of metrics.",
+        f"The seed was {run.key['seed']}.",
+    ]
+    return _joined(parts)
+
+
+def _of_metrics(
+    run: FinishedRun, signatures: Mapping[str, str], titles: Mapping[str, str], corpus: set[str]
+) -> list[str]:
+    """Return sentences about the metrics, and about the encoder where there is one."""
+    shown, encoders, sections = [], {}, []
+    is_demonstration = False
+    for name, text in signatures.items():
+        try:
+            signature = Signature.parse(text)
+        except VLScoreError:
+            continue
+        facts = dict(signature.facts)
+        shown.append(_metric(run, name, facts, titles.get(name), name in corpus))
+        if facts.get("enc"):
+            encoders[str(facts["enc"])] = facts
+        sections += [facts["txt"]] if facts.get("txt") else []
+        is_demonstration |= "DEMONSTRATION" in text
+    sentences = [f"Metrics were {'; '.join(shown)}."]
+    for encoder, facts in encoders.items():
+        weights, _, digest = encoder.partition("@")
+        how = [f"weights {digest}"] if digest else []
+        how += [f"C = {facts['C']}"] if facts.get("C") else []
+        how += [f"views: {facts['views']}"] if facts.get("views") else []
+        cited = _cite(weights)
+        sentences.append(f"The encoder was {weights} {cited} ({', '.join(how)}).")
+    for section in dict.fromkeys(sections):
+        what = "whole reports" if section == "all" else f"the part {section} of the reports"
+        sentences.append(f"Metrics read {what}.")
+    if is_demonstration:
+        sentences.append(f"Made with the {DEMONSTRATION}.")
+    return sentences
+
+
+def _metric(
+    run: FinishedRun,
+    name: str,
+    facts: Mapping[str, str | None],
+    title: str | None,
+    of_corpus: bool,
+) -> str:
+    """Return a metric with citation, library and version."""
+    try:
+        metric = metric_from_file(name, run.folder / "run.json")
+        library = provider_of(metric).library
+        title = title or metric.printed()
+        cited = _cite(metric.name)
+    except VLScoreError:
+        # A metric that was computed elsewhere, or a user's own that is not registered here.
+        return f"{title or name} (computed elsewhere)"
+    version = facts.get(library)
+    by = f"by {library} {version}" if version else f"by {library}"
+    parts = [by, *(["of the whole corpus"] if of_corpus else [])]
+    return f"{title} {cited} ({', '.join(parts)})"
+
+
+def _of_intervals(resamples: int, patients: str | None) -> str:
+    whom = "studies" if patients is None else "patients"
+    return (
+        f"Intervals are 95 % percentile bootstrap intervals over {whom} {_cite('bootstrap')} "
+        f"({resamples:,} resamples)."
+    )
+
+
+def _joined(parts: Iterable[str]) -> str:
+    # What has no citation leaves two blanks.
+    return re.sub(r" +", " ", " ".join(parts)).replace(" (by vlscore)", "") + "\n"
+
+
+def _cite(name: str) -> str:
+    """Return the citation of a metric, encoder or method; empty where it has none."""
+    keys = [key for key, (_, names) in _entries().items() if name in names]
+    return f"[{'; '.join(f'@{key}' for key in keys)}]" if keys else ""
+
+
+@cache
+def _entries() -> dict[str, tuple[str, frozenset[str]]]:
+    """Return key -> (entry without keywords, names in its keywords) of references.bib."""
+    text = files("vlscore.evaluation").joinpath(REFERENCES).read_text(encoding="utf-8")
+    found = {}
+    for match in _ENTRY.finditer(text):
+        keywords = _KEYWORDS.search(match[0])
+        names = keywords["names"].split(", ") if keywords else []
+        found[match["key"]] = (_KEYWORDS.sub("", match[0]), frozenset(names))
+    return dict(sorted(found.items()))
