@@ -74,7 +74,7 @@ def blocks(page: Path) -> Iterator[Block]:
     above, number = "", 0
     while number < len(lines):
         line = lines[number]
-        fence = re.fullmatch(r"```(\w*)", line)
+        fence = re.fullmatch(r"```([\w{}-]*)", line)
         end = number + 1
         if fence:
             end = lines.index("```", number + 1)
