@@ -100,7 +100,7 @@ def test_the_page_says_that_it_holds_reports(page):
     text = page.read_text(encoding="utf-8")
     assert "Patients&#39; data." in text
     # One row has no reference, so that no pair of texts is shown.
-    assert f"{2 * (COUNT - 1)} reports and {COUNT} ids" in text
+    assert f"{2 * (COUNT - 1)} reports and {COUNT} rows with ids" in text
 
 
 def test_failures_are_counted_by_reason(page):

@@ -44,7 +44,8 @@ class ExplainedStudy:
             f"{error.reason}"
             for error in self.judgement.errors
         ]
-        geometry, triangle = self.score.geometry, []
+        geometry = self.score.geometry
+        triangle: list[str] = []
         if "foot" in geometry:
             triangle = [f"area {geometry['area']:.4f}, foot {geometry['foot']:.4f}"]
         return "\n".join([str(self.explanation), *triangle, "errors (severity)", *errors])

@@ -118,7 +118,7 @@ def findings_view(folder: ResultFolder, options: PageOptions, view: RunView) -> 
     values = folder.columns(name, texts=("study_id",))
     first = next(iter(values))
     view.lead = f"{len(values[first]):,} reports labelled."
-    columns = [Column(n, is_text=n == first, is_main=n != first) for n in values]
+    columns = [Column(n, is_text=n == first, is_main=n != first, has_card=False) for n in values]
     view.cases = CaseList("reports", columns, values, first)
     texts: dict[str, str] = {}
 

@@ -136,8 +136,10 @@ def holding_of(views: Sequence[RunView], texts: bool) -> Holding:
         )
     reports, films = (sum(getattr(view, name) for view in views) for name in ("texts", "films"))
     ids = sum(view.cases.rows for view in views if view.cases is not None)
-    counts = {"report": reports, "film": films, "id": ids}
+    counts = {"report": reports, "film": films, "row": ids}
     parts = [f"{n:,} {name}{'s' if n > 1 else ''}" for name, n in counts.items() if n]
+    if ids:
+        parts[-1] += " with ids or texts"
     if not parts:
         return Holding(False, "No patients' data.", "This page holds numbers and names of files.")
     return Holding(
@@ -160,6 +162,7 @@ def page_of(views: Sequence[RunView], title: str, texts: bool) -> bytes:
         {
             **vars(view),
             "parts": _OF_CASES if view.command in _CASES_FIRST else _OF_MEANS,
+            "has_open_tables": not view.forests and not view.curves and view.command != "evaluate",
             "is_demonstration": is_demonstration(view.signatures),
         }
         for view in views

@@ -11,6 +11,8 @@ from vlscore.pages.view_parts import PageOptions, tables_named
 from vlscore.stats import tables_of
 
 _MOST_LISTED = 20_000
+# A column of fewer different values has no distribution to look at.
+_LEAST_DISTINCT = 6
 
 
 def view_of(folder: ResultFolder, options: PageOptions) -> tuple[RunView, list[Study | None]]:
@@ -118,6 +120,7 @@ def _generic(folder: ResultFolder, options: PageOptions, view: RunView) -> list[
     ]
     for column in [c for c in columns if not c.is_text][:6]:
         column.is_main = True
+        column.has_card = len(set(values[column.name])) >= _LEAST_DISTINCT
     view.cases = CaseList(f"rows of {name}", columns, values, columns[0].name)
     return [None] * min(count, _MOST_LISTED)
 

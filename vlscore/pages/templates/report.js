@@ -265,7 +265,7 @@
     }
 
     apply() {
-      const rows = [];
+      const begin = performance.now(), rows = [];
       for (let row = 0; row < this.rows; row++) if (this.accepts(row)) rows.push(row);
       const values = this.sortName === "errors" ? this.errors.map((own) => own.reduce((sum, error) => sum + error[1], 0)) : this.values[this.sortName];
       const sign = this.descending ? -1 : 1, signed = this.columns.some((column) => column.signed && column.name === this.sortName);
@@ -282,6 +282,7 @@
       this.active = this.opened === null ? (rows.length ? 0 : -1) : rows.indexOf(this.opened);
       this.drawChips(); this.drawCards(); this.drawWhy(); this.drawHead(); this.drawRows(true); this.drawScatter();
       this.count.textContent = rows.length === this.rows ? `${this.rows.toLocaleString("en")} ${this.list.what}` : `${rows.length.toLocaleString("en")} of ${this.rows.toLocaleString("en")} ${this.list.what}`;
+      performance.measure("listed", { start: begin });
     }
     change(change) { change(this.filter); this.grid.scrollTop = 0; this.apply(); }
 
@@ -636,6 +637,7 @@
     });
     addEventListener("beforeprint", () => { lists.forEach((list) => list.print(true)); document.querySelectorAll("details").forEach((each) => { each.open = true; }); });
     addEventListener("afterprint", () => lists.forEach((list) => list.print(false)));
+    performance.mark("drawn");
     document.documentElement.dataset.ready = "yes";
   }
   start().catch((error) => {
