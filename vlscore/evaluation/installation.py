@@ -97,8 +97,8 @@ def _libraries() -> Iterator[Check]:
         advice = f"pip install '{wanted.name}{wanted.specifier}'"
         yield Check("Libraries", problem, advice, is_needed=True)
     for extra in sorted({each for each in map(_extra, parsed) if each} - {"dev", "docs"}):
-        missing = [_problem(each) for each in parsed if _extra(each) == extra]
-        missing = [problem for problem in missing if problem]
+        of_extra = [_problem(each) for each in parsed if _extra(each) == extra]
+        missing = [problem for problem in of_extra if problem]
         fact = f"{extra}: {', '.join(missing) or 'installed'}"
         yield Check("Extras", fact, f"pip install 'vlscore[{extra}]'" if missing else "")
 

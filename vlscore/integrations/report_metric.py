@@ -90,7 +90,7 @@ class ReportMetric(TorchMetric):  # type: ignore[misc]
 
     def update(self, image: Any, candidate: Any, reference: Any = None) -> None:
         """Score a batch and store its numbers; arguments as in `Scorer.score`, each a list."""
-        table: ScoreTable = self.scorer.score(image, candidate, reference, on_error=self.on_error)  # type: ignore[arg-type]
+        table: ScoreTable = self.scorer.score(image, candidate, reference, on_error=self.on_error)  # type: ignore[call-overload]
         numbers = [column for v in table.values.values() for column in v.columns.values()]
         self.rows.append(self._tensor(np.stack(numbers, axis=1)))
         for number, values in enumerate(table.values.values()):
@@ -104,7 +104,7 @@ class ReportMetric(TorchMetric):  # type: ignore[misc]
     def sync(self, *args: Any, **options: Any) -> None:
         """Gather the numbers of all processes; one may have had no batch."""
         if not len(self.rows):
-            self.rows = [self._all_rows()]
+            self.rows: Any = [self._all_rows()]
         super().sync(*args, **options)
 
     def compute(self) -> dict[str, Tensor] | Tensor:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from vlscore.core import atomic_write
 from vlscore.errors import InvalidSetting, MissingDependency
@@ -93,9 +94,11 @@ def figure_style() -> Iterator[None]:
     """
     try:
         import matplotlib
+        from cycler import cycler
     except ImportError as error:
         raise MissingDependency(_NEEDED) from error
-    with matplotlib.rc_context({**_STYLE, "axes.prop_cycle": matplotlib.cycler(color=COLOURS)}):
+    style: Any = {**_STYLE, "axes.prop_cycle": cycler(color=COLOURS)}
+    with matplotlib.rc_context(style):
         yield
 
 
@@ -163,8 +166,8 @@ def dot_plots(
 
 
 def scatter(
-    x: Sequence[float],
-    y: Sequence[float],
+    x: ArrayLike,
+    y: ArrayLike,
     path: str | Path,
     *,
     title: str,

@@ -9,7 +9,7 @@ from string import ascii_lowercase
 from typing import Any
 
 from vlscore.errors import InvalidSetting
-from vlscore.evaluation.comparison.systems import BASELINE
+from vlscore.evaluation.baselines.baseline_base import BASELINE
 from vlscore.stats import (
     Interval,
     TextTable,

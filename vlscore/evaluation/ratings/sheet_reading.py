@@ -146,8 +146,9 @@ class _Reading:
                 item = self._item(record, seen)
                 rated += self._take(item, rater, record)
             except InvalidStudy as error:
-                for pair in _pairs_of(item) or [None]:
-                    self._builder.refuse(number, f"{path.name}: {error}", pair, rater)
+                pairs: list[tuple[str, str] | None] = [*_pairs_of(item)]
+                for each in pairs or [None]:
+                    self._builder.refuse(number, f"{path.name}: {error}", each, rater)
         asked = [name for name, each in self._items.items() if rater in each.raters]
         if not asked:
             self._note_a_stranger(path, rater)

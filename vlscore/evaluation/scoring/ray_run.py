@@ -138,8 +138,8 @@ class ChunkActor:
     def _scorer(self) -> Scorer:
         scorer = self._recipe()
         if (embedder := scorer.embedder) is not None:
-            cache = False if self._cache is None else open_cache(self._cache)
-            other = embedder.like_this(cache=cache)
+            cache = None if self._cache is None else open_cache(self._cache)
+            other = embedder.like_this(cache=cache or False)
             scorer = Scorer(other, metrics=scorer.metrics, text_policy=scorer.text_policy)
         return fitted(scorer, self._table)
 
