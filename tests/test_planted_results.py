@@ -162,12 +162,11 @@ def test_subgroups_hold_no_formula_and_are_read_back(table, tmp_path):
 
 def test_pixels_of_another_shape_are_not_believed():
     pipeline = load_encoder("phantom").image_pipeline
-    shape = stored_shape(pipeline)
+    height, width = shape = stored_shape(pipeline)
     kind = np.dtype(pipeline.stored_type)
-    right = Entry(bytes(kind.itemsize * int(np.prod(shape))), shape)
-    assert pixels_of(right, pipeline, shape).shape == shape
-    channels, height, width = shape
-    for other in ((channels, width * height, 1), (channels, height // 2, width * 2)):
+    right = Entry(bytes(kind.itemsize * height * width), (1, height, width))
+    assert pixels_of(right, pipeline, shape).shape == (1, height, width)
+    for other in ((1, width * height, 1), (1, height // 2, width * 2), (2, height // 2, width)):
         assert pixels_of(Entry(right.value, other), pipeline, shape) is None
 
 

@@ -286,24 +286,27 @@ def black_radiograph() -> Radiograph:
     return Radiograph(pixels, Provenance(format="array", bits=32, window="as given"), "black image")
 
 
-def stored_shape(pipeline: ImagePipeline) -> tuple[int, ...] | None:
-    """Return the shape of the pixels that a pipeline stores; None if it refuses a black image."""
+def stored_shape(pipeline: ImagePipeline) -> tuple[int, int] | None:
+    """Return the height and width that a pipeline stores; None if it refuses a black image.
+
+    The number of channels may depend on the image policy.
+    """
     try:
-        return pipeline.load_stored(black_radiograph(), ImagePolicy()).shape
+        _, height, width = pipeline.load_stored(black_radiograph(), ImagePolicy()).shape
     except Exception:  # a user's own pipeline may raise any type
         return None
+    return height, width
 
 
 def pixels_of(
-    entry: Entry, pipeline: ImagePipeline, shape: tuple[int, ...] | None
+    entry: Entry, pipeline: ImagePipeline, shape: tuple[int, int] | None
 ) -> np.ndarray[Any, Any] | None:
     """Return the pixels of an entry; None if it holds something else.
 
-    Args: shape: that of `stored_shape`; pixels of another one would end the run, or be read
-        wrongly.
+    Args: shape: that of `stored_shape`; pixels of another one would end the run.
     """
     kind = _stored_dtype(pipeline)
-    if shape is not None and tuple(entry.shape) != shape:
+    if shape is not None and tuple(entry.shape[1:]) != shape:
         return None
     if len(entry.shape) != 3 or len(entry.value) != kind.itemsize * math.prod(entry.shape):
         return None

@@ -74,7 +74,7 @@ class ImageDecoder:
         self._pool: WorkerPool | None = None
         self._threads: ThreadPoolExecutor | None = None
         self._cannot_start = False
-        self._shape: tuple[int, ...] | None = None
+        self._shape: tuple[int, int] | None = None
         self._has_shape = False
 
     def __enter__(self) -> "ImageDecoder":

@@ -353,16 +353,20 @@ def read_scores(path: Path, count: int) -> list[dict[str, Any]]:
     return found
 
 
-def read_guessed(path: Path, count: int) -> list[str]:
+def read_guessed(details: Path, scores: Path, count: int) -> list[str]:
     """Return ids, or rows without one, of the first studies whose frontal view is a guess."""
-    found: list[str] = []
-    for table in _parquet_batches(path):
-        guessed = table.filter(pc.fill_null(table[_GUESSED], False)).slice(0, count)
-        names = zip(guessed[ROW].to_pylist(), guessed[ID].to_pylist(), strict=True)
-        found += [study or f"row {row}" for row, study in names]
-        if len(found) >= count:
-            break
-    return found[:count]
+    batches = _csv_batches if scores.suffix == ".csv" else _parquet_batches
+    named, found = _Rows(batches(scores)), list[str]()
+    for table in _Rows(_parquet_batches(details)).groups():
+        ids = named.take(len(table)).column(ID).to_pylist()
+        for row, study, guessed in zip(
+            table[ROW].to_pylist(), ids, table[_GUESSED].to_pylist(), strict=True
+        ):
+            if guessed:
+                found.append(study or f"row {row}")
+            if len(found) == count:
+                return found
+    return found
 
 
 class _Rows:

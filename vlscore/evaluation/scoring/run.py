@@ -136,7 +136,7 @@ class RunResult(Run):
 
     def first_guessed(self, count: int) -> list[str]:
         """Return names of the first studies whose frontal view is a guess: their ids, or rows."""
-        return read_guessed(self.folder / DETAILS, count)
+        return read_guessed(self.folder / DETAILS, self.scores, count)
 
     def first_scores(self, count: int) -> list[dict[str, Any]]:
         """The first rows, column by name."""
