@@ -53,6 +53,26 @@ def test_80_columns_are_enough(names):
     assert max(map(len, help_of(names).splitlines())) <= 80
 
 
+def test_commands_stand_in_groups_of_their_purpose():
+    shown = help_of(())
+    groups = re.findall(r"^([A-Z][\w ]+):\n((?:  .+\n?)+)", shown, re.MULTILINE)
+    commands = {name: re.findall(r"^  ([a-z-]+)  +(.+)$", body, re.M) for name, body in groups}
+    assert list(commands) == [
+        "Options",
+        "Score reports",
+        "Compare systems",
+        "Judge metrics",
+        "Train and prepare",
+        "Look up",
+    ]
+    del commands["Options"]
+    listed = [name for group in commands.values() for name, _ in group]
+    assert sorted(listed) == sorted({names[0] for names in COMMANDS})
+    # A whole sentence each, in one line.
+    for _, sentence in (row for group in commands.values() for row in group):
+        assert re.fullmatch(r"[A-Z][^.]+\.", sentence), sentence
+
+
 def test_no_paragraph_is_wrapped_twice(names):
     """Docstrings are wrapped at 100 columns; at 80 no line may be a stub of the one above."""
     shown = help_of(names).split("\n\n")
@@ -114,7 +134,7 @@ def test_commands_that_write_a_folder_share_its_options(names):
 
 
 def test_help_and_lists_answer_at_once():
-    for arguments in (("evaluate", "--help"), ("metrics",), ("metrics", "bleu-4")):
+    for arguments in (("--help",), ("evaluate", "--help"), ("metrics",), ("metrics", "bleu-4")):
         seconds = []
         for _ in range(3):
             before = _seconds_of_children()
@@ -127,6 +147,7 @@ def test_help_and_lists_answer_at_once():
             seconds.append(_seconds_of_children() - before)
             loaded = {line.split("|")[-1].strip() for line in done.stderr.splitlines()}
             assert not {"torch", "nltk", "sacrebleu", "scipy", "pyarrow"} & loaded
+            assert "numpy" not in loaded or arguments[0] == "metrics"
             if seconds[-1] < 1:
                 break
         # Of the processor, half a second on a quiet machine: beside other work a clock shows more.
@@ -172,7 +193,9 @@ def test_an_unknown_metric_is_suggested(command):
 
 def test_an_unknown_option_or_command_is_status_2(command):
     assert command("evaluate", "x.csv", "--nonsense").exit_code == 2
-    assert command("evalute").exit_code == 2
+    mistyped = command("evalute")
+    assert mistyped.exit_code == 2
+    assert "Did you mean 'evaluate'?" in mistyped.stderr
 
 
 def _seconds_of_children():
