@@ -283,8 +283,8 @@ def _write_table(out: Path, rows: Sequence[Mapping[str, Any]]) -> None:
 
 def _write_predictions(manifest: Path, out: Path, candidates: Mapping[str, str]) -> None:
     """Write ReXrank's file of predictions: its manifest with `model_prediction` in each study."""
-    content = None if manifest.suffix.lower() in _LINES else _json_of(manifest)
-    if content is None or not is_manifest(content):
+    content: Any = None if manifest.suffix.lower() in _LINES else _json_of(manifest)
+    if not is_manifest(content):
         raise InvalidSetting(f"{out}: .json is for ReXrank, and {manifest} is no manifest of it")
     write_json(
         out,

@@ -44,6 +44,9 @@ class ReportMetric(TorchMetric):  # type: ignore[misc]
 
     full_state_update = False
     is_differentiable = False
+    rows: list[Tensor]
+    failed: Tensor
+    truncated: Tensor
 
     def __init__(
         self,
