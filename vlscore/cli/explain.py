@@ -36,6 +36,14 @@ def explain(
     films: Annotated[
         bool, option("--films", "The page shows the films too, shrunk.", panel=OUTPUT)
     ] = False,
+    maps: Annotated[
+        bool,
+        option(
+            "--maps",
+            "Where each sentence looks on the film, for encoders with local vectors, with a "
+            "check by deletion. A page shows it with --films.",
+        ),
+    ] = False,
     encoding: EncoderOptions,
     resources: ResourceOptions,
     reading: ReadingOptions,
@@ -54,10 +62,12 @@ def explain(
     scorer = encoding.scorer(metric, resources, reading, sections)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
-        found = explain_study(scorer, tuple(image or ()), candidate, reference)
+        found = explain_study(scorer, tuple(image or ()), candidate, reference, maps=maps)
     say_of_encoder(scorer.embedder)
     for each in caught:
         echo(f"warning: {each.message}", err=True)
+    if maps and found.maps is None:
+        echo("note: no map: the encoder has no local vectors, or no image was given", err=True)
     echo(json.dumps(found.to_dict(), indent=2) if printing.as_json else str(found))
     if page is not None:
         echo(f"wrote {found.write(page, films=films).path}", err=True)

@@ -1,6 +1,6 @@
 """One study explained: its score, its errors, and what each sentence costs."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,12 +23,16 @@ class ExplainedStudy:
         score: its values.
         judgement: errors of the candidate, as the judge by rules finds them.
         explanation: shares of the sentences.
+        maps: where each sentence of the candidate and of the reference looks on the first film, as
+            `maps_to_dict` writes it; None where they were not asked for, or the encoder has no
+            local vectors.
     """
 
     study: Study
     score: Score
     judgement: Judgement
     explanation: Explanation
+    maps: Mapping[str, Any] | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data that json can write."""
@@ -48,14 +52,21 @@ class ExplainedStudy:
         triangle: list[str] = []
         if "foot" in geometry:
             triangle = [f"area {geometry['area']:.4f}, foot {geometry['foot']:.4f}"]
-        return "\n".join([str(self.explanation), *triangle, "errors (severity)", *errors])
+        maps = [] if self.maps is None else ["maps (moved copies beaten; half by chance)"]
+        for each in () if self.maps is None else self.maps["sentences"]:
+            maps.append(f"  {each['beaten']:4.1f} of {each['copies']}  {each['text']}")
+        return "\n".join([str(self.explanation), *triangle, *maps, "errors (severity)", *errors])
 
     def write(self, path: str | Path, *, films: bool = False) -> ReportPage:
-        """Write a page of the study; it holds both reports, and the films if they are wanted."""
+        """Write a page of the study; it holds both reports, and the films if they are wanted.
+
+        Maps lie on a film, so that a page without films has none.
+        """
         study, score = self.study, self.score
         errors = [error.to_dict() for error in self.judgement.errors]
         block = judged_block(study.candidate or "", study.reference or "", errors)
         block.shares = self.explanation.to_dict()
+        block.maps = self.maps if films else None
         if set(_TRIANGLE) <= set(score.geometry):
             block.triangle = [float(score.geometry[name]) for name in _TRIANGLE]
         numbers = {name: [float(value)] for name, value in score.values.items()}
@@ -73,7 +84,7 @@ class ExplainedStudy:
 
 
 def explain_study(
-    scorer: Scorer, images: Sequence[Any], candidate: str, reference: str
+    scorer: Scorer, images: Sequence[Any], candidate: str, reference: str, *, maps: bool = False
 ) -> ExplainedStudy:
     """Explain the score of one study.
 
@@ -81,6 +92,8 @@ def explain_study(
         scorer: its first metric is explained.
         images: paths of the views; empty for metrics that read no image.
         candidate, reference: one report each.
+        maps: also compute where each sentence looks on the first film, which embeds some 80
+            blurred copies of it for each sentence.
 
     Raises: InvalidSetting for a metric without a reference; those of `Scorer.score`.
     """
@@ -91,4 +104,21 @@ def explain_study(
     chosen = select(candidate, scorer.text_policy, "candidate")
     true = select(reference, scorer.text_policy, "reference")
     study = Study("study", views, true, chosen, 1)
-    return ExplainedStudy(study, score, RuleJudge().judge(chosen, true), explanation)
+    judgement = RuleJudge().judge(chosen, true)
+    drawn = _maps_of(scorer, views, explanation) if maps else None
+    return ExplainedStudy(study, score, judgement, explanation, drawn)
+
+
+def _maps_of(
+    scorer: Scorer, images: Sequence[Any], explanation: Explanation
+) -> Mapping[str, Any] | None:
+    from vlscore.pages.sentence_maps import maps_to_dict, sentence_maps
+
+    if scorer.embedder is None or not images:
+        return None
+    sentences = [each.text for each in (*explanation.candidate, *explanation.reference)]
+    embedder = scorer.embedder
+    found = sentence_maps(
+        embedder.encoder, images[0], list(dict.fromkeys(sentences)), embedder.image_policy
+    )
+    return None if found is None else maps_to_dict(*found)

@@ -59,7 +59,7 @@ class Block:
         triangle: foot, and the distances image to reference and image to candidate, in units of
             the embeddings, with the area; None where the numbers are absent.
         shares: explanation of the score by sentences, as `Explanation.to_dict` writes it.
-        maps: where a sentence looks on the film; see `sentence_maps`.
+        maps: where sentences look on the film, as `maps_to_dict` writes it.
     """
 
     title: str

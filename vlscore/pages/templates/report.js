@@ -97,6 +97,7 @@
       node.append(list);
     }
     if (block.shares) node.append(drawShares(block.shares));
+    if (block.maps) node.append(drawMaps(block.maps));
     return node;
   }
 
@@ -117,6 +118,22 @@
     }
     const how = shares.method === "additive" ? "Integrated gradients; the shares add up to the loss." : "By deletion: the change of the score without the sentence, or with it added.";
     return el("div", {}, el("h4", {}, `${shares.metric} ${shown(shares.score)}: share of each sentence`), table, el("p", { class: "caption" }, how));
+  }
+
+  // The film as the encoder reads it, below the places that a sentence looks at.
+  function drawMaps(maps) {
+    const picture = el("div", { class: "map" }), note = el("p", { class: "caption", role: "status" });
+    const show = (map) => {
+      const side = Math.sqrt(map.places.length), grid = svg("svg", { viewBox: `0 0 ${side} ${side}`, preserveAspectRatio: "none", "aria-hidden": "true" });
+      map.places.forEach((value, place) => grid.append(svg("rect", { x: place % side, y: Math.floor(place / side), width: 1, height: 1, "fill-opacity": (0.65 * value ** 2).toFixed(3) })));
+      picture.replaceChildren(el("img", { src: maps.film, alt: "The film as the encoder reads it" }), grid);
+      const good = map.beaten >= 0.9 * map.copies;
+      note.textContent = `Check: blurring the marked places lowers the agreement of film and sentence more than ${map.beaten} of ${map.copies} copies of the map at other places do (a useless map: half). ${good ? "This map passes." : "Do not trust this map."}`;
+    };
+    const first = maps.sentences.reduce((best, map, index) => (map.beaten > maps.sentences[best].beaten ? index : best), 0);
+    const choices = maps.sentences.map((map, index) => el("label", {}, el("input", { type: "radio", name: "map", checked: index === first, onchange: () => show(map) }), ` ${map.text} `, el("span", { class: "sev" }, `${map.beaten} of ${map.copies}`)));
+    if (maps.sentences.length) show(maps.sentences[first]);
+    return el("div", {}, el("h4", {}, "Where each sentence looks"), el("div", { class: "pictures" }, el("figure", {}, picture, note), el("div", { class: "choices" }, ...choices)));
   }
 
   // Image and reference span the base; the candidate is above its foot.

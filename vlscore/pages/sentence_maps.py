@@ -1,0 +1,147 @@
+"""Where on a film a sentence looks: maps from local vectors, and a check by deletion."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import isqrt
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn.functional import adaptive_avg_pool2d, interpolate, normalize
+
+from vlscore.data import ImagePolicy
+from vlscore.encoders import JointEncoder
+from vlscore.pages.films import film_url
+
+#: Shares of the film that are deleted, one after the other.
+SHARES = (1 / 16, 1 / 8, 1 / 4, 1 / 2)
+#: Most copies of a map, moved elsewhere, with which the deletion is compared.
+COPIES = 20
+_BATCH = 32
+# Cells to a side of the blurred film that takes the place of what is deleted.
+_BLURRED = 4
+
+
+@dataclass(frozen=True)
+class SentenceMap:
+    """Map of one sentence.
+
+    Attributes:
+        text: the sentence.
+        places: (side, side) float64, mean cosine of the sentence's words with each place.
+        beaten: number of moved copies of the map whose deletion lowers the agreement of film and
+            sentence less than that of the map; a useless map beats half of them in the mean.
+        copies: number of copies.
+    """
+
+    text: str
+    places: NDArray[np.float64]
+    beaten: float
+    copies: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data; places from 0 to 1, row by row."""
+        low, high = float(self.places.min()), float(self.places.max())
+        scaled = (self.places - low) / (high - low or 1.0)
+        return {
+            "text": self.text,
+            "places": [round(float(value), 2) for value in scaled.ravel()],
+            "beaten": self.beaten,
+            "copies": self.copies,
+        }
+
+
+@torch.no_grad()
+def sentence_maps(
+    encoder: JointEncoder,
+    image: Any,
+    sentences: Sequence[str],
+    policy: ImagePolicy | None = None,
+    seed: int = 0,
+) -> tuple[Tensor, list[SentenceMap]] | None:
+    """Return the film as the encoder reads it, and the map of each sentence.
+
+    A map is checked by deletion (after Petsiuk, Das and Saenko, RISE, BMVC 2018): the places of
+    the largest values are blurred, in four steps up to half of the film, and the mean cosine of
+    film and sentence is compared with that of copies of the map that are moved, at random, around
+    the edges of the film. Copies have the shape of the map, so that only the place differs.
+
+    Args:
+        encoder: with local vectors in a square of places.
+        image: as `as_radiograph` takes it.
+        sentences: of a report.
+        policy: how the file is read.
+        seed: of the copies' places.
+
+    Returns: ((channels, height, width), maps); None for an encoder without such vectors.
+    Raises: UnreadableImage; InvalidReport.
+    """
+    loaded = encoder.image_pipeline.load(image, policy or encoder.image_policy)
+    pixels = loaded[None].to(encoder.device)
+    patches = encoder.image_features(pixels).patches
+    if patches is None or isqrt(patches.shape[1]) ** 2 != patches.shape[1]:
+        return None
+    rng = np.random.default_rng(seed)
+    found = []
+    for sentence in sentences:
+        features = encoder.report_features(encoder.tokenize([sentence]).to(encoder.device))
+        if features.words is None or features.is_word is None or not bool(features.is_word.any()):
+            continue
+        places = _places(patches[0], features.words[0][features.is_word[0]])
+        beaten, copies = _beaten(encoder, pixels, features.vectors[0], places, rng)
+        found.append(SentenceMap(sentence, places, beaten, copies))
+    return pixels[0].cpu(), found
+
+
+def _places(patches: Tensor, words: Tensor) -> NDArray[np.float64]:
+    """Return the mean cosine of the words with each place, (side, side)."""
+    cosines = normalize(words.double(), dim=1) @ normalize(patches.double(), dim=1).T
+    side = isqrt(len(patches))
+    values: NDArray[np.float64] = cosines.mean(0).reshape(side, side).cpu().numpy()
+    return values
+
+
+def _beaten(
+    encoder: JointEncoder,
+    pixels: Tensor,
+    sentence: Tensor,
+    places: NDArray[np.float64],
+    rng: np.random.Generator,
+) -> tuple[float, int]:
+    """Return how many moved copies the map beats, and of how many; ties count half."""
+    side = len(places)
+    moves = rng.permutation(side * side - 1)[:COPIES] + 1
+    maps = [places, *(np.roll(places, divmod(int(k), side), axis=(0, 1)) for k in moves)]
+    size = pixels.shape[-2:]
+    blurred = interpolate(
+        adaptive_avg_pool2d(pixels, _BLURRED), size=size, mode="bilinear", align_corners=False
+    )
+    masks = torch.stack([_mask(each, share) for each in maps for share in SHARES])
+    large = interpolate(masks[:, None], size=size, mode="nearest").to(pixels)
+    cosines = []
+    for part in large.split(_BATCH):
+        vectors = encoder.embed_images(pixels * (1 - part) + blurred * part)
+        cosines.append(normalize(vectors.double(), dim=1) @ normalize(sentence.double(), dim=0))
+    means = torch.cat(cosines).reshape(len(maps), len(SHARES)).mean(1).cpu().numpy()
+    beaten = (means[1:] > means[0]).sum() + 0.5 * (means[1:] == means[0]).sum()
+    return float(beaten), len(moves)
+
+
+def _mask(places: NDArray[np.float64], share: float) -> Tensor:
+    """Return 1 at the places of the largest values, 0 elsewhere; (side, side) float32."""
+    mask = np.zeros(places.size, dtype=np.float32)
+    count = max(round(share * places.size), 1)
+    mask[np.argsort(-places, axis=None, kind="stable")[:count]] = 1
+    return torch.from_numpy(mask.reshape(places.shape))
+
+
+def maps_to_dict(film: Tensor, maps: Sequence[SentenceMap]) -> Mapping[str, Any]:
+    """Return what a page draws: the film as the encoder reads it, and the maps."""
+    grey = film.float().mean(0).numpy()
+    low, high = float(grey.min()), float(grey.max())
+    return {
+        "film": film_url(((grey - low) / (high - low or 1.0)).astype(np.float32)),
+        "sentences": [each.to_dict() for each in maps],
+    }
