@@ -481,3 +481,11 @@ def test_a_model_without_folder_or_endpoint_is_explained(tmp_path):
         find_judge_model("llama3")
     with pytest.raises(InvalidSetting, match="1 or more"):
         EndpointModel("m", "http://localhost:1/v1", in_flight=0)
+
+
+def test_without_the_client_the_message_says_what_to_install(monkeypatch):
+    from vlscore.errors import MissingDependency
+
+    monkeypatch.setitem(sys.modules, "openai", None)
+    with pytest.raises(MissingDependency, match=r"pip install 'vlscore\[judge\]'"):
+        judge_of("http://localhost:1/v1").judge(*CASE)
