@@ -373,6 +373,18 @@ def test_a_second_run_asks_nothing(cache_folder):
         assert len(endpoint.requests) == 3
 
 
+def test_the_cache_lists_answers_by_their_model(cache_folder):
+    from typer.testing import CliRunner
+
+    from vlscore.cli.command_line import app
+
+    with running(always(Answer(WRONG_SIDE))) as endpoint:
+        judge_of(endpoint.url).judge(*CASE)
+    shown = CliRunner().invoke(app, ["cache", "info"]).stdout
+    (line,) = (line for line in shown.splitlines() if line.startswith("answers"))
+    assert line.split()[:3] == ["answers", "fake", "1"]
+
+
 def test_a_killed_run_pays_for_no_answer_twice(tmp_path, cache_folder):
     """The server holds its seventh answer back until the run is killed by SIGKILL."""
     rows = [f"{k},Clear lungs {k}.,Left effusion {k}." for k in range(12)]
@@ -469,3 +481,11 @@ def test_a_model_without_folder_or_endpoint_is_explained(tmp_path):
         find_judge_model("llama3")
     with pytest.raises(InvalidSetting, match="1 or more"):
         EndpointModel("m", "http://localhost:1/v1", in_flight=0)
+
+
+def test_without_the_client_the_message_says_what_to_install(monkeypatch):
+    from vlscore.errors import MissingDependency
+
+    monkeypatch.setitem(sys.modules, "openai", None)
+    with pytest.raises(MissingDependency, match=r"pip install 'vlscore\[judge\]'"):
+        judge_of("http://localhost:1/v1").judge(*CASE)

@@ -45,6 +45,8 @@ def info() -> None:
                 name = f"{facts['encoder']}@{facts['checksum'][:12]}"
             if "annotator" in facts:
                 name = f"{facts['annotator']}@{facts['weights'][:12]}"
+            if facts["holds"] == "answers":
+                name = str(facts["model"])
             rows.append(
                 (
                     str(facts["holds"]),
