@@ -187,9 +187,9 @@ def test_no_csv_of_any_command_holds_a_formula(tmp_path):
 
     ids = [row["id"] for row in read_scores(tmp_path / "scored" / "scores.csv", 9)]
     assert ids[:4] == [row["id"] for row in rows]
-    from vlscore.evaluation.alignment.sheets import _read_key
+    from vlscore.evaluation.ratings.sheet_files import read_key
 
-    items = _read_key(sheets / "key.csv").values()
+    items = read_key(sheets / "key.csv").values()
     assert {item.study for item in items} == {row["id"] for row in rows} | {"=bad"}
     assert {item.reference for item in items} == {row["reference"] for row in rows} | {"x"}
     assert os.path.isdir(index)

@@ -8,7 +8,7 @@ Rawat 2022: clinicians and lay readers rate the reports of generators and compar
 import re
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -16,32 +16,27 @@ from typing import Any
 import numpy as np
 
 from vlscore.core import (
-    FinishedRun,
     ResumableFolder,
-    Signature,
     differing,
     end_decided_run,
-    file_digest,
     finished_run,
     run_record,
 )
-from vlscore.data import (
-    BadRow,
-    ColumnNames,
-    Study,
-    StudyImages,
-    TextPolicy,
-    open_studies,
-    read_study_images,
-)
 from vlscore.errors import InvalidSetting, InvalidTable
-from vlscore.evaluation.comparison.systems import Systems, has_images, join, open_sources
 from vlscore.evaluation.ratings.questions import (
     DIMENSIONS,
     ERRORS,
     PREFERENCES,
     Question,
     questions_of,
+)
+from vlscore.evaluation.ratings.rated_reports import (
+    Material,
+    are_oracles,
+    open_oracles,
+    reports_of_oracles,
+    reports_of_systems,
+    sources_key,
 )
 from vlscore.evaluation.ratings.rating_page import embedded_films, write_page
 from vlscore.evaluation.ratings.sheet_files import (
@@ -57,12 +52,9 @@ from vlscore.evaluation.ratings.sheet_files import (
     write_questions,
     write_xlsx_sheet,
 )
-from vlscore.retrieval import ANSWERS, read_answers
 
 INSTRUCTIONS = "instructions.md"
 
-# Facts of an oracle's signature that decide which reports there were to choose from.
-_SAME = {"txt": "sections of reports", "excl": "what was excluded"}
 _RATER = re.compile(r"\w[\w.-]*")
 
 _WAYS = {
@@ -152,15 +144,6 @@ class _Wanted:
         return [KEY, QUESTIONS, INSTRUCTIONS, *sheets]
 
 
-@dataclass(frozen=True)
-class _Material:
-    """Reports to be judged, not named yet, and the images of their studies."""
-
-    items: Sequence[Item]
-    notes: Sequence[str]
-    images: Mapping[str, StudyImages | BadRow] = field(default_factory=dict)
-
-
 def make_sheets(
     sources: Sequence[str | Path],
     out: str | Path,
@@ -213,8 +196,8 @@ def make_sheets(
         per_study, films,
     )  # fmt: skip
     _check(wanted)
-    found = _opened(sources) if _are_oracles(sources) else {}
-    key = {**_sources_key(sources, found, studies, image_root), **wanted.key()}
+    found = open_oracles(sources) if are_oracles(sources) else {}
+    key = {**sources_key(sources, found, studies, image_root), **wanted.key()}
     suffix = f".{wanted.formats[0]}"
     sheets = {rater: Path(out) / sheet_name(rater, suffix) for rater in raters}
     # A run that was killed while its results took their places is ended first.
@@ -224,9 +207,9 @@ def make_sheets(
     unchanged = facts is not None
     if facts is None:
         material = (
-            _chosen(found, _references(found, studies), _images(found, studies, image_root, films))
+            reports_of_oracles(found, studies, image_root, films)
             if found
-            else _of_systems(sources, studies, image_root, films)
+            else reports_of_systems(sources, studies, image_root, films)
         )
         items = _named(material.items, wanted)
         facts = {
@@ -269,7 +252,7 @@ def _write(
     folder: ResumableFolder,
     items: Sequence[AnyItem],
     wanted: _Wanted,
-    material: _Material,
+    material: Material,
     facts: dict[str, Any],
     began: float,
 ) -> None:
@@ -325,165 +308,6 @@ def _made_before(out: Path, key: Mapping[str, Any]) -> dict[str, Any] | None:
             f"{', '.join(differs)}); choose another folder"
         )
     return earlier.record
-
-
-def _split_name(source: str | Path) -> tuple[str, Path]:
-    """Return name and path of "name=path"; the name is empty where there is none."""
-    name, separator, path = str(source).partition("=")
-    is_named = bool(separator and name and path) and not Path(source).exists()
-    return (name, Path(path)) if is_named else ("", Path(source))
-
-
-def _are_oracles(sources: Sequence[str | Path]) -> bool:
-    """Whether folders of oracles are meant, and not tables or evaluations."""
-    paths = [path for _, path in map(_split_name, sources)]
-    if not all(path.is_dir() for path in paths):
-        return False
-    runs = [finished_run(path) for path in paths]
-    return not all(run is not None and ANSWERS not in run.digests and "metrics" in run.key
-                   for run in runs)  # fmt: skip
-
-
-def _sources_key(
-    sources: Sequence[str | Path],
-    oracles: Mapping[str, FinishedRun],
-    studies: str | Path | None,
-    image_root: str | Path | None,
-) -> dict[str, Any]:
-    if oracles:
-        return {"oracles": {name: run.digests[ANSWERS] for name, run in oracles.items()}}
-    systems = {each.name: each.table.sha256 for each in open_sources(sources)}
-    return {
-        "systems": systems,
-        "studies": None if studies is None else file_digest(Path(studies)),
-        "image_root": None if image_root is None else str(Path(image_root).resolve()),
-    }
-
-
-def _of_systems(
-    sources: Sequence[str | Path],
-    studies: str | Path | None,
-    image_root: str | Path | None,
-    films: bool,
-) -> _Material:
-    """Return the reports of all systems, equal ones of a study once."""
-    opened = open_sources(sources)
-    images = None
-    if films:
-        holders = [each.table.path for each in opened if has_images(each)]
-        if studies is None and not holders:
-            raise InvalidTable("no table has a column image; name one with studies (--studies)")
-        path = studies if studies is not None else holders[0]
-        images = open_studies(path, needs={"image"}, image_root=image_root)
-    systems: Systems = join(opened, images)
-    items = []
-    for k, study in enumerate(systems.studies):
-        texts = {name: candidates[k] for name, candidates in systems.candidates.items()}
-        items += _distinct(study.id, study.reference or "", texts)
-    return _Material(items, systems.notes, systems.images)
-
-
-def _distinct(study: str, reference: str, texts: Mapping[str, str]) -> list[Item]:
-    """Return an item for each different report of a study."""
-    return [
-        Item("", study, tuple(name for name, own in texts.items() if own == text), reference, text)
-        for text in dict.fromkeys(texts.values())
-    ]
-
-
-def _opened(given: Sequence[str | Path]) -> dict[str, FinishedRun]:
-    """Return name -> the oracle's run; all of one table, index, sections and exclusions."""
-    found: dict[str, FinishedRun] = {}
-    for each in given:
-        name, path = _split_name(each)
-        run = finished_run(path)
-        if run is None or ANSWERS not in run.digests:
-            raise InvalidTable(
-                f"{path}: holds no hits; give the folder that vlscore oracle --out wrote"
-            )
-        run.check()
-        called = name or Signature.parse(run.key["signature"]).subject
-        if called in found:
-            raise InvalidSetting(f"two oracles would be called {called}; name them, as in b={path}")
-        found[called] = run
-    if not found:
-        raise InvalidSetting("sheets are made of at least one oracle's hits; give its folder")
-    first = next(iter(found.values()))
-    for run in found.values():
-        mine, theirs = _made_of(first), _made_of(run)
-        if differs := [name for name in mine if mine[name] != theirs[name]]:
-            raise InvalidSetting(
-                f"{first.folder} and {run.folder} cannot be judged beside each other: they differ "
-                f"in {', '.join(differs)}"
-            )
-    return found
-
-
-def _made_of(run: FinishedRun) -> dict[str, Any]:
-    """Return what must be equal for oracles to have had the same choice."""
-    signature = Signature.parse(run.key["signature"])
-    return {
-        "the table of studies": run.key["table_sha256"],
-        "the index": run.key["index"]["table"],
-        **{said: signature.get(name) for name, said in _SAME.items()},
-    }
-
-
-def _references(found: Mapping[str, FinishedRun], table: str | Path | None) -> dict[str, str]:
-    """Return study -> the section of its reference that the oracles read."""
-    run = next(iter(found.values()))
-    path, columns = _searched_table(run, table)
-    studies = open_studies(path, needs={"reference"}, columns=columns)
-    if studies.sha256 != run.key["table_sha256"]:
-        raise InvalidTable(f"{path}: is not the table that {run.folder} was made of")
-    printed = Signature.parse(run.key["signature"]).get("txt") or "all"
-    policy = TextPolicy(printed.split(",")[0].removeprefix("ref="))
-    rows = (row.selected(policy) for row in studies if isinstance(row, Study))
-    return {row.id: row.reference or "" for row in rows}
-
-
-def _searched_table(run: FinishedRun, moved: str | Path | None) -> tuple[Path, ColumnNames]:
-    """Return the table of studies of an oracle, and its columns."""
-    path = Path(moved if moved is not None else run.record["table"])
-    return path, ColumnNames(**run.key["columns"])
-
-
-def _images(
-    found: Mapping[str, FinishedRun],
-    table: str | Path | None,
-    image_root: str | Path | None,
-    films: bool,
-) -> dict[str, StudyImages | BadRow]:
-    """Return the images of the studies, where films are asked for."""
-    if not films:
-        return {}
-    path, columns = _searched_table(next(iter(found.values())), table)
-    rows = read_study_images(path, image_root=image_root, columns=columns)
-    return {row.id: row for row in rows if row.id is not None}
-
-
-def _chosen(
-    found: Mapping[str, FinishedRun],
-    references: Mapping[str, str],
-    images: Mapping[str, StudyImages | BadRow],
-) -> _Material:
-    """Return the chosen reports of the studies that all oracles answer, equal ones once."""
-    best: dict[str, dict[str, str]] = {}
-    for name, run in found.items():
-        for answer in read_answers(run.file(ANSWERS)):
-            if answer.hits and answer.id is not None and answer.id in references:
-                best.setdefault(answer.id, {})[name] = answer.hits[0].text
-    items: list[Item] = []
-    left_out = 0
-    for study, by_oracle in best.items():
-        if len(by_oracle) < len(found):
-            left_out += 1
-            continue
-        items += _distinct(study, references[study], by_oracle)
-    if not items:
-        raise InvalidTable("no study has a hit of every oracle; look into their failures")
-    notes = [f"{left_out} studies without a hit of every oracle are left out"] if left_out else []
-    return _Material(items, notes, images)
 
 
 def _named(chosen: Sequence[Item], wanted: _Wanted) -> list[AnyItem]:
