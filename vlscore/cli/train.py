@@ -434,8 +434,8 @@ def _print(result: "TrainingRun", out: Path, notes: Iterable[str], printing: Pri
         echo(json.dumps(result.record, indent=2, ensure_ascii=False))
     elif not printing.quiet:
         echo(result.summary())
-        if note := result.note():
-            echo(note)
+        if continued := result.note():
+            echo(continued)
         echo(f"wrote {out}: use it with --encoder {result.encoder} --weights {out}")
     if result.failed:
         what = "rows gave no pair" if len(result.failed) > 1 else "row gave no pair"
