@@ -70,10 +70,11 @@ class _States:
     def take(self, number: int) -> None:
         """Store the state before write `number`, and the one halfway to it."""
         now, before = content_of(self._folder), self._last
+        gone = [data for name, data in before.items() if name not in now]
         grown = {
             name: data[: len(data) // 2]
             for name, data in now.items()
-            if data and data not in before.values()
+            if data and data != before.get(name) and data not in gone
         }
         if grown:
             self._store(f"{number}-half", {**now, **grown})
@@ -189,7 +190,10 @@ def _work(job: dict[str, Any], answer: int) -> None:
     there = set(sys.modules)
     status, error = 0, ""
     try:
-        command_line()(job["argv"])
+        if job["argv"][0] == "python":
+            exec(job["argv"][1])
+        else:
+            command_line()(job["argv"])
     except SystemExit as end:
         status = end.code if isinstance(end.code, int) else 1
     except VLScoreError as refused:

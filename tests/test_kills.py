@@ -420,6 +420,36 @@ def test_a_second_run_into_the_folder_is_refused_and_changes_nothing(
     assert _content(out) == before
 
 
+def test_a_file_that_is_half_there_for_a_while_is_noticed(
+    place: Path, server: Server, tmp_path: Path
+) -> None:
+    """The walk above can fail: it finds a file that is written under its last name."""
+    out = place / "out"
+    shutil.rmtree(out, ignore_errors=True)
+    out.mkdir()
+    code = """
+import os, pathlib
+folder = pathlib.Path(FOLDER)
+for name in ("a.txt", "b.tmp"):
+    with open(folder / name, "w") as stream:
+        stream.write("0123456789")
+os.replace(folder / "b.tmp", folder / "b.txt")
+os.mkdir(folder / "ended")
+"""
+    done = server.run(["python", code.replace("FOLDER", repr(str(out)))], states=tmp_path)
+    assert done["status"] == 0, done
+    assert done["direct"] == ["a.txt"]
+    found = [sorted(_content(tmp_path / each).items()) for each in done["states"]]
+    whole, half = b"0123456789", b"01234"
+    assert found == [
+        [("a.txt", half)],
+        [("a.txt", whole)],
+        [("a.txt", whole), ("b.tmp", half)],
+        [("a.txt", whole), ("b.tmp", whole)],
+        [("a.txt", whole), ("b.txt", whole)],
+    ]
+
+
 def _commands(group: Any, prefix: str = "") -> Iterator[str]:
     for name, command in group.commands.items():
         if hasattr(command, "commands"):

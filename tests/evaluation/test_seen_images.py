@@ -1,5 +1,6 @@
 """A finished run and the image files that it was computed from."""
 
+import hashlib
 import json
 import os
 
@@ -97,3 +98,21 @@ def test_a_run_that_does_not_know_its_images_takes_no_numbers_of_images(tmp_path
     with pytest.raises(InvalidSetting, match="does not say which image files"):
         evaluate(table, tmp_path / "out", scorer_of("vlscore,image-centred-cosine"))
     assert evaluate(table, tmp_path / "out", scorer_of("vlscore,bleu-1")).summary.scored == 3
+
+
+def test_each_image_is_hashed_once_in_a_run(tmp_path, monkeypatch):
+    table, _ = make_table(tmp_path, 5)
+    hashed, real = [], hashlib.file_digest
+
+    def file_digest(stream, kind):
+        hashed.append(os.path.basename(stream.name))
+        return real(stream, kind)
+
+    monkeypatch.setattr(hashlib, "file_digest", file_digest)
+    evaluate(table, tmp_path / "out", scorer_of("vlscore"))
+    images = [name for name in hashed if name.endswith(".png")]
+    assert sorted(images) == [f"{k}.png" for k in range(5)]
+    # A file that is replaced has other facts, and is read again.
+    _replace(tmp_path / "2.png")
+    with pytest.raises(InvalidSetting, match=r"2\.png has been replaced"):
+        evaluate(table, tmp_path / "out", scorer_of("vlscore,cosine,image-centred-cosine"))
