@@ -44,6 +44,9 @@ def test_resamples_without_the_observation_are_left_out_and_their_share_is_known
         # Three standard errors of 2,000 resamples.
         assert found.left_out[name] == pytest.approx((39 / 40) ** 40, abs=0.033)
     assert "consolidation (corpus) 3" in summary_text(result.summary)
+    short = summary_text(result.summary, every=False)
+    assert "findings-f1 micro (corpus)" in short
+    assert not any(other in short for other in ("macro", "consolidation", "precision"))
 
 
 def test_an_observation_that_nobody_mentions_is_shown_as_undefined(table, tmp_path):
