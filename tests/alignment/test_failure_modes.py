@@ -116,7 +116,7 @@ def test_files_hold_what_was_found_and_a_second_call_changes_nothing(rexval, tmp
     content = json.loads((run.folder / "failure_modes.json").read_text(encoding="utf-8"))
     assert content == run.content
     assert content["candidates"] == list(KINDS)
-    assert (run.folder / "tables.tex").read_text(encoding="utf-8").count(r"\begin{table}") >= 3
+    assert (run.folder / "tables.tex").read_text(encoding="utf-8").count(r"\caption{") >= 3
     lines = (run.folder / "tests.csv").read_text(encoding="utf-8").splitlines()
     assert len(lines) == 1 + 3 * 4 * 3 * 7
     again = run_failure_modes(pairs, tmp_path / "out", resamples=20)

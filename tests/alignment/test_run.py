@@ -77,7 +77,7 @@ def test_files_hold_what_was_computed(pairs, tmp_path):
     tables = (run.folder / "tables.md").read_text(encoding="utf-8")
     assert "rouge-score:" in tables
     latex = (run.folder / "tables.tex").read_text(encoding="utf-8")
-    assert latex.count(r"\begin{table}") == len(run.tables)
+    assert latex.count(r"\caption{") == len(run.tables)
     for table in run.tables:
         heads = " ".join(table.columns)
         assert "n" in heads.split() or "(n)" in heads or "n in parentheses" in table.caption

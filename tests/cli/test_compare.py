@@ -90,6 +90,10 @@ def test_the_table_is_printed_in_another_way_from_the_finished_numbers(command, 
     wrong = command(*arguments, "--columns", "bleu-3")
     assert "no number 'bleu-3'" in str(wrong.exception)
     assert "bleu-2" in str(wrong.exception)
+    fresh = ("compare", *tables, "-m", "bleu-2", "-o", tmp_path / "fresh", *QUICK)
+    assert command(*fresh, "--columns", "rouge-l").exit_code != 0
+    assert command(*fresh, "--against", "ours", "--ties", "letters").exit_code != 0
+    assert not (tmp_path / "fresh").exists()
 
 
 @pytest.mark.parametrize(

@@ -44,6 +44,9 @@ def test_resamples_without_the_observation_are_left_out_and_their_share_is_known
         # Three standard errors of 2,000 resamples.
         assert found.left_out[name] == pytest.approx((39 / 40) ** 40, abs=0.033)
     assert "consolidation (corpus) 3" in summary_text(result.summary)
+    short = summary_text(result.summary, every=False)
+    assert "findings-f1 micro (corpus)" in short
+    assert not any(other in short for other in ("macro", "consolidation", "precision"))
 
 
 def test_an_observation_that_nobody_mentions_is_shown_as_undefined(table, tmp_path):
@@ -115,7 +118,7 @@ def test_a_comparison_has_the_support_beside_each_f1(table, tmp_path):
     expected = {"estimate": -1.0, "low": -1.0, "high": -1.0}
     assert differences["findings-f1 consolidation (corpus)"]["difference"] == expected
     assert differences["findings-f1 edema (corpus)"]["p_value"] is None
-    systems = next(table for table in run.tables if table.title == "Systems")
+    systems = next(table for table in run.tables if table.title.startswith("All numbers"))
     row = dict(zip(systems.columns, systems.rows[-1], strict=True))
     assert row["system"] == "support"
     assert row["findings-f1 consolidation (corpus)"] == "1"

@@ -137,7 +137,9 @@ def _of_metrics(
     run: FinishedRun, signatures: Mapping[str, str], titles: Mapping[str, str], corpus: set[str]
 ) -> list[str]:
     """Return sentences about the metrics, and about the encoder where there is one."""
-    shown, encoders, sections = [], {}, []
+    shown: list[str] = []
+    sections: list[str] = []
+    encoders: dict[str, dict[str, str | None]] = {}
     is_demonstration = False
     for name, text in signatures.items():
         try:
@@ -148,7 +150,8 @@ def _of_metrics(
         shown.append(_metric(run, name, facts, titles.get(name), name in corpus))
         if facts.get("enc"):
             encoders[str(facts["enc"])] = facts
-        sections += [facts["txt"]] if facts.get("txt") else []
+        if section := facts.get("txt"):
+            sections.append(section)
         is_demonstration |= "DEMONSTRATION" in text
     sentences = [f"Metrics were {'; '.join(shown)}."]
     for encoder, facts in encoders.items():

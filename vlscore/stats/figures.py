@@ -298,7 +298,8 @@ def curves(
             for k, (name, (x, y)) in enumerate(drawn.items()):
                 style = ("-", "--", ":", "-.")[k % 4]
                 marker = "o" if len(x) <= 30 else None
-                axis.plot(x, y, linestyle=style, marker=marker, label=name, markersize=2.5)
+                width = 1.2 if marker else 0.7
+                axis.plot(x, y, style, marker=marker, label=name, markersize=2.5, linewidth=width)
             axis.set_title(heading, loc="left")
             axis.set_xlabel(label)
             axis.grid()

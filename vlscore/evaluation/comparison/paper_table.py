@@ -2,7 +2,7 @@
 
 import difflib
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from string import ascii_lowercase
@@ -10,6 +10,7 @@ from typing import Any
 
 from vlscore.errors import InvalidSetting
 from vlscore.evaluation.baselines.baseline_base import BASELINE
+from vlscore.metrics import Metric, corpus_name
 from vlscore.stats import (
     Interval,
     TextTable,
@@ -26,6 +27,11 @@ _ALL = "all"
 _LEVEL = 0.05
 _WIDTH = 80
 _TIE = "†"
+
+_LETTERS = (
+    "letters need tests of every two systems, and only {} was tested against the others; leave out "
+    "--against, or take another --ties"
+)
 
 Content = Mapping[str, Any]
 
@@ -62,6 +68,39 @@ class TableSettings:
             raise InvalidSetting(f"digits is a number from 0 to 15, not {self.digits}")
 
 
+def check_table(
+    settings: TableSettings,
+    metrics: Iterable[Metric],
+    elsewhere: Iterable[str],
+    against: str | None,
+) -> None:
+    """Refuse a table that the comparison will not have, before anything is computed.
+
+    Args:
+        elsewhere: metrics that were computed elsewhere.
+        against: the system that is tested against each other one; None: every two are tested.
+
+    Raises: InvalidSetting as `paper_table`.
+    """
+    expected: list[Content] = [{"name": name, "metric": name} for name in elsewhere]
+    for metric in metrics:
+        name = str(metric)
+        first, *further = metric.columns
+        expected.append({"name": first, "metric": name, "is_headline": not metric.headline})
+        expected += [{"name": each, "metric": name, "is_headline": False} for each in further]
+        expected += [
+            {
+                "name": corpus_name(metric, each.name),
+                "metric": name,
+                "is_headline": each.name == metric.headline,
+            }
+            for each in metric.corpus
+        ]
+    chosen_numbers(expected, settings.columns)
+    if settings.ties == "letters" and against is not None:
+        raise InvalidSetting(_LETTERS.format(against))
+
+
 def paper_table(content: Content, settings: TableSettings | None = None) -> TextTable:
     """Return the table of a comparison.
 
@@ -79,7 +118,7 @@ def paper_table(content: Content, settings: TableSettings | None = None) -> Text
         table = next((way for way in ways if _width(way) <= _WIDTH), min(ways, key=_width))
     signatures = {each["metric"]: content["signatures"].get(each["metric"]) for each in shown}
     table = replace(table, notes=tuple(text for text in signatures.values() if text))
-    (marked,) = with_mark([table], signatures.values())
+    (marked,) = with_mark([table], content["signatures"].values())
     return marked
 
 
@@ -146,10 +185,7 @@ class _Tests:
             return {}
         if ties == "letters":
             if self.against is not None:
-                raise InvalidSetting(
-                    f"letters need tests of every two systems, and only {self.against} was "
-                    "tested against the others; leave out --against, or take another --ties"
-                )
+                raise InvalidSetting(_LETTERS.format(self.against))
             pairs = [frozenset(pair) for pair in combinations(ranked, 2)]
             return _letters(ranked, [pair for pair in pairs if (name, pair) in self._differing])
         to = self.against if self.against in ranked else ranked[0]

@@ -40,7 +40,7 @@ from vlscore.evaluation.baselines.nearest_image import NEAREST, nearest_reports
 from vlscore.evaluation.comparison.cautions import cautions, families
 from vlscore.evaluation.comparison.comparison_figures import draw_comparison
 from vlscore.evaluation.comparison.known import EXTENDS, KnownValues, check_extension, read_numbers
-from vlscore.evaluation.comparison.paper_table import TableSettings, paper_table
+from vlscore.evaluation.comparison.paper_table import TableSettings, check_table, paper_table
 from vlscore.evaluation.comparison.statistics import (
     Comparison,
     TextFacts,
@@ -309,6 +309,7 @@ def compare(
         folder.finish(write, rows=rows)
         return {"result": result, "taken_up": run.taken_up}
 
+    check_table(table or TableSettings(), signatures, [each.name for each in given], against)
     ended = ComparisonRun.make(out, key, compute, overwrite=overwrite, extends=EXTENDS)
     write_paper_table(ended.folder, ended.content, table or TableSettings())
     described = methods(ended.folder)
