@@ -20,6 +20,7 @@ from vlscore.stats import TextTable
 _TRIANGLE = ("foot", "image_reference", "image_candidate", "area")
 # Columns of scores that say nothing of quality by themselves.
 _BESIDE = ("area", "image_candidate", "image_reference", "candidate_reference", "foot")
+_SUBGROUPS = "subgroups.csv"
 _FLAGS = ("candidate_truncated", "reference_truncated")
 
 
@@ -47,6 +48,10 @@ def evaluate_view(folder: ResultFolder, options: PageOptions, view: RunView) -> 
             tuple(rows),
         )
     )
+    if _SUBGROUPS in folder.files:
+        groups = folder.columns(_SUBGROUPS)
+        cells = [[_cell(value) for value in column] for column in groups.values()]
+        view.tables.append(TextTable("Subgroups", tuple(groups), tuple(zip(*cells, strict=True))))
     if forest:
         view.forests.append(Forest("Values of the whole corpus", forest))
     mains = list(summary["metrics"])
@@ -88,6 +93,13 @@ def _summary_row(
         "" if middle is None else f"{middle:.4f}",
         f"{n}",
     )
+
+
+def _cell(value: Any) -> str:
+    """Return a value of a csv file as a table shows it."""
+    if isinstance(value, float):
+        return f"{value:.0f}" if value.is_integer() else f"{value:.4f}"
+    return "" if value is None else str(value)
 
 
 _COUNTED = {
