@@ -25,6 +25,7 @@ _FLAGS = ("candidate_truncated", "reference_truncated")
 
 
 def evaluate_view(folder: ResultFolder, options: PageOptions, view: RunView) -> list[Study | None]:
+    """Fill the view of an evaluation; return the study of each listed case."""
     assert folder.scores is not None
     values = folder.columns(folder.scores, texts=("id", "error"))
     summary = folder.json("summary.json")
@@ -125,6 +126,7 @@ def _triangles(values: Mapping[str, Sequence[Any]]) -> list[list[float] | None]:
 
 
 def compare_view(folder: ResultFolder, options: PageOptions, view: RunView) -> list[Study | None]:
+    """Fill the view of a comparison: its list begins with what tells two systems apart."""
     content = folder.content
     systems = [str(name) for name in content["systems"]]
     mains = [m for m in content["measured"] if m["name"] == m["metric"]]
@@ -215,6 +217,7 @@ def _systems(
 
 
 def judge_view(folder: ResultFolder, options: PageOptions, view: RunView) -> list[Study | None]:
+    """Fill the view of judgements, with the errors as they were judged."""
     lines = list(folder.lines("judgements.jsonl"))
     view.lead = f"{folder.record['reports']:,} reports judged by rules."
     scores = {"rating": 1, "sum": -1, "maximum": -1, "count": -1, "significant": -1}
@@ -232,6 +235,7 @@ def judge_view(folder: ResultFolder, options: PageOptions, view: RunView) -> lis
 
 
 def oracle_view(folder: ResultFolder, options: PageOptions, view: RunView) -> list[Study | None]:
+    """Fill the view of an oracle: each study with the hits of the corpus."""
     lines = list(folder.lines("hits.jsonl"))
     view.lead = f"The best reports of a corpus for {len(lines):,} studies."
     names = ("score", "area", "foot", "height", "distance", "distance_rank")
