@@ -107,7 +107,7 @@ def main() -> None:
     """Measure, and print or write the report."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path)
-    parser.add_argument("--studies", type=int, default=100)
+    parser.add_argument("--studies", type=int, default=30)
     arguments = parser.parse_args()
     warnings.simplefilter("ignore", DemonstrationEncoderWarning)
     scorer = Scorer(metrics="vlscore", cache=False)

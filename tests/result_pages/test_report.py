@@ -12,6 +12,7 @@ import pytest
 from PIL import Image
 
 from tests.result_pages.conftest import COUNT, HOSTILE, REPORTS, command, payload_of, text_of
+from vlscore.core import ResumableFolder
 from vlscore.errors import ChecksumMismatch, InvalidSetting
 from vlscore.metrics import RuleJudge
 from vlscore.pages import report
@@ -264,3 +265,52 @@ def test_films_leave_room_for_the_rest(embedded, tmp_path, monkeypatch):
 def worst(listed: dict) -> int:
     values = listed["values"]["vlscore"]
     return values.index(min(values))
+
+
+def finished(folder: Path, record: dict, **files: str) -> Path:
+    """A finished run with these files; "log.csv" is written as log_csv."""
+    names = {name: name.replace("_", ".") for name in files}
+    with ResumableFolder(folder, {"made": "by a test"}, results=names.values()) as run:
+
+        def write(place: Path) -> dict:
+            for name, content in files.items():
+                (place / names[name]).write_text(content, encoding="utf-8")
+            return record
+
+        run.finish(write, rows=0)
+    return folder
+
+
+def test_training_is_shown_as_curves(tmp_path):
+    record = {
+        "objective": "convirt",
+        "steps": 2,
+        "pairs": 9,
+        "best_step": 1,
+        "settings": {"seed": 0},
+    }
+    folder = finished(
+        tmp_path / "t",
+        record,
+        log_csv="step,loss,learning_rate\n1,2.5,0.1\n2,1.5,0.2\n",
+        validation_csv="step,mean recall,image to text R@1,text to image R@1\n1,0.5,0.4,0.6\n",
+    )
+    curves = {
+        curve["title"]: curve for curve in payload_of(report(folder).path)["runs"][0]["curves"]
+    }
+    assert curves["Loss of each step"]["series"] == [["loss", [1.0, 2.0], [2.5, 1.5]]]
+    recall = curves["Validation: recall, image to text"]
+    assert recall["at"] == 1
+    assert recall["series"] == [["R@1", [1.0], [0.4]], ["mean of all", [1.0], [0.5]]]
+
+
+def test_any_other_folder_is_shown_by_its_tables_and_rows(tmp_path):
+    table = {"title": "T", "columns": ["a", "b"], "rows": [["x", "<i>1</i>"]], "caption": "c"}
+    folder = finished(
+        tmp_path / "g", {"tables": [table]}, few_csv="a\n1\n", many_csv="name,x\none,1.5\ntwo,\n"
+    )
+    made = report(folder)
+    listed = cases_of(made.path)
+    assert listed["values"] == {"name": ["one", "two"], "x": [1.5, None]}
+    assert "<td>&lt;i&gt;1&lt;/i&gt;</td>" in made.path.read_text(encoding="utf-8")
+    assert "name" not in cases_of(report(folder, texts=False).path)["values"]

@@ -13,6 +13,7 @@ from vlscore.pages.view_parts import PageOptions, interval_of, read_texts
 
 
 def align_view(folder: ResultFolder, options: PageOptions, view: RunView) -> list[Study | None]:
+    """Fill the view of an alignment: metrics and ratings of each rated report."""
     from vlscore.evaluation import read_ratings
 
     content = folder.content
@@ -71,6 +72,7 @@ def _common(files: Sequence[str]) -> str:
 def sensitivity_view(
     folder: ResultFolder, options: PageOptions, view: RunView
 ) -> list[Study | None]:
+    """Fill the view of a sensitivity test: each change, with its words marked."""
     from vlscore.evaluation import read_pairs
 
     content = folder.content
@@ -114,6 +116,7 @@ def sensitivity_view(
 
 
 def findings_view(folder: ResultFolder, options: PageOptions, view: RunView) -> list[Study | None]:
+    """Fill the view of labels: each report, with its findings marked."""
     name = next(n for n in folder.files if n.startswith("labels."))
     values = folder.columns(name, texts=("study_id",))
     first = next(iter(values))

@@ -20,10 +20,12 @@ from vlscore.stats import TextTable
 _TRIANGLE = ("foot", "image_reference", "image_candidate", "area")
 # Columns of scores that say nothing of quality by themselves.
 _BESIDE = ("area", "image_candidate", "image_reference", "candidate_reference", "foot")
+_SUBGROUPS = "subgroups.csv"
 _FLAGS = ("candidate_truncated", "reference_truncated")
 
 
 def evaluate_view(folder: ResultFolder, options: PageOptions, view: RunView) -> list[Study | None]:
+    """Fill the view of an evaluation; return the study of each listed case."""
     assert folder.scores is not None
     values = folder.columns(folder.scores, texts=("id", "error"))
     summary = folder.json("summary.json")
@@ -47,6 +49,10 @@ def evaluate_view(folder: ResultFolder, options: PageOptions, view: RunView) -> 
             tuple(rows),
         )
     )
+    if _SUBGROUPS in folder.files:
+        groups = folder.columns(_SUBGROUPS)
+        cells = [[_cell(value) for value in column] for column in groups.values()]
+        view.tables.append(TextTable("Subgroups", tuple(groups), tuple(zip(*cells, strict=True))))
     if forest:
         view.forests.append(Forest("Values of the whole corpus", forest))
     mains = list(summary["metrics"])
@@ -90,6 +96,13 @@ def _summary_row(
     )
 
 
+def _cell(value: Any) -> str:
+    """Return a value of a csv file as a table shows it."""
+    if isinstance(value, float):
+        return f"{value:.0f}" if value.is_integer() else f"{value:.4f}"
+    return "" if value is None else str(value)
+
+
 _COUNTED = {
     "candidates_truncated": "candidates were truncated: the encoder did not read their end",
     "references_truncated": "references were truncated: the encoder did not read their end",
@@ -113,6 +126,7 @@ def _triangles(values: Mapping[str, Sequence[Any]]) -> list[list[float] | None]:
 
 
 def compare_view(folder: ResultFolder, options: PageOptions, view: RunView) -> list[Study | None]:
+    """Fill the view of a comparison: its list begins with what tells two systems apart."""
     content = folder.content
     systems = [str(name) for name in content["systems"]]
     mains = [m for m in content["measured"] if m["name"] == m["metric"]]
@@ -203,6 +217,7 @@ def _systems(
 
 
 def judge_view(folder: ResultFolder, options: PageOptions, view: RunView) -> list[Study | None]:
+    """Fill the view of judgements, with the errors as they were judged."""
     lines = list(folder.lines("judgements.jsonl"))
     view.lead = f"{folder.record['reports']:,} reports judged by rules."
     scores = {"rating": 1, "sum": -1, "maximum": -1, "count": -1, "significant": -1}
@@ -220,6 +235,7 @@ def judge_view(folder: ResultFolder, options: PageOptions, view: RunView) -> lis
 
 
 def oracle_view(folder: ResultFolder, options: PageOptions, view: RunView) -> list[Study | None]:
+    """Fill the view of an oracle: each study with the hits of the corpus."""
     lines = list(folder.lines("hits.jsonl"))
     view.lead = f"The best reports of a corpus for {len(lines):,} studies."
     names = ("score", "area", "foot", "height", "distance", "distance_rank")

@@ -52,7 +52,7 @@ def add_shares(
         if abs(found.score - value) > _TOLERANCE * max(1.0, abs(value)):
             failed += 1
             continue
-        blocks[0].shares = found.to_dict()
+        blocks[0].shares = {**found.to_dict(), "metric": name}
     if failed:
         view.notes.append(
             f"No shares of sentences for {failed:,} studies: their score could not be computed "
