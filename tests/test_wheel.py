@@ -115,7 +115,7 @@ def test_extras_are_named_and_named_ones_exist() -> None:
         for group in re.findall(r"vlscore\[([\w,]+)\]", text)
         for extra in group.split(",")
     }
-    # The word in messages that stands for any of them.
+    # Messages and pages write `vlscore[extra]` for any of them.
     assert named - {"extra"} <= set(EXTRAS)
     table = texts[REPOSITORY / "CONTRIBUTING.md"].split("## Dependencies")[1]
     assert set(re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)) == set(EXTRAS)

@@ -67,6 +67,14 @@ def test_a_missing_extra_is_no_failure(monkeypatch):
     assert doctor().is_ready
 
 
+def test_the_other_checks_run_without_a_library(monkeypatch):
+    monkeypatch.setitem(sys.modules, "packaging.requirements", None)
+    (libraries,) = _checks("Libraries")
+    assert libraries.fact.startswith("cannot be examined")
+    assert not doctor().is_ready
+    assert _checks("Metrics")[0].fact.endswith("can run")
+
+
 def test_what_cannot_be_imported_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
     (device,) = _checks("Device")

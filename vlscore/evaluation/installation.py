@@ -1,21 +1,21 @@
 """What is installed on this machine, what was found, and what to do about the rest.
 
-Nothing here uses a network. Only the check of the device imports torch.
+Nothing here uses a network. Only the check of the device imports torch. Whatever may be missing is
+imported where it is used, so that the other checks run without it.
 """
 
 import os
 import platform
+import re
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, distribution, version
 from pathlib import Path
 from typing import Any
 
 from vlscore.core import OFF, PLACE, __version__, cache_folder, usable_cores
-from vlscore.encoders import is_here, published_weights
 from vlscore.errors import VLScoreError
-from vlscore.metrics import METRICS, provider_of
 
 _GIB = 1 << 30
 
@@ -73,9 +73,26 @@ def doctor() -> Installation:
     Encoders and metrics that cannot be used, and extras that are not installed, have advice. They
     do not make an installation unready.
     """
+    topics = {
+        "Libraries": _libraries,
+        "Device": _device,
+        "Encoders": _encoders,
+        "Metrics": _metrics,
+        "Cache": _cache,
+        "Completion": _completion,
+    }
     return Installation(
-        (*_libraries(), *_device(), *_encoders(), *_metrics(), *_cache(), *_completion())
+        tuple(check for topic, checks in topics.items() for check in _examined(topic, checks))
     )
+
+
+def _examined(topic: str, checks: Callable[[], Iterator[Check]]) -> Iterator[Check]:
+    """Yield the checks of a topic; a failed one where a library is missing that they need."""
+    try:
+        yield from checks()
+    except ImportError as error:
+        advice = "install the libraries that are missing"
+        yield Check(topic, f"cannot be examined: {error}", advice, is_needed=True)
 
 
 def _libraries() -> Iterator[Check]:
@@ -105,8 +122,8 @@ def _libraries() -> Iterator[Check]:
 
 def _extra(requirement: Any) -> str | None:
     """Return the extra that a requirement belongs to; None for what every command needs."""
-    marker = str(requirement.marker or "")
-    return marker.split('"')[1] if marker.startswith("extra ==") else None
+    found = re.search(r'extra == "([\w-]+)"', str(requirement.marker or ""))
+    return found and found[1]
 
 
 def _problem(requirement: Any) -> str | None:
@@ -146,6 +163,8 @@ def _device() -> Iterator[Check]:
 
 def _encoders() -> Iterator[Check]:
     """Check which encoders can be loaded without naming a checkpoint."""
+    from vlscore.encoders import is_here, published_weights
+
     place = os.environ.get("VLSCORE_WEIGHTS", "").strip()
     if place and not Path(place).exists():
         yield Check("Encoders", f"VLSCORE_WEIGHTS is {place}", "there is no such file or folder")
@@ -172,6 +191,8 @@ def _encoders() -> Iterator[Check]:
 
 def _metrics() -> Iterator[Check]:
     """Check which metrics can run with their default parameters."""
+    from vlscore.metrics import METRICS, provider_of
+
     # A composite is a file of the user's.
     known = {name: metric for name, metric in METRICS.items() if name != "composite"}
     reasons = {name: provider_of(metric).missing(metric) for name, metric in known.items()}
