@@ -86,7 +86,9 @@ class Recipe:
 # In the order in which they were tried.
 CHOICES = {
     "findings_weight 1": Recipe("convirt", "convirt", {"findings_weight": 1.0}),
-    "findings_weight 0": Recipe("convirt", "convirt", {"findings_weight": 0.0}),
+    "findings_weight 0, 10 epochs": Recipe(
+        "convirt", "convirt", {"findings_weight": 0.0, "epochs": 10}
+    ),
 }
 FINAL = {
     "convirt": Recipe("convirt", "convirt"),

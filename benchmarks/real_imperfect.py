@@ -30,6 +30,8 @@ after real_encoders.py, which trains the encoders. `make real DATA=FOLDER` runs 
 """
 
 import argparse
+import hashlib
+import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -51,7 +53,7 @@ from real_data import (
     vectors_of,
 )
 
-from vlscore.core import Signature
+from vlscore.core import Signature, write_json
 from vlscore.embedding import StudyEmbedder
 from vlscore.findings import Axis, Polarity, ReportFindings, Sentence, extract
 from vlscore.metrics import METRICS, EmbeddingTriples, Metric, compute, find_metric, usable_metrics
@@ -326,20 +328,27 @@ def _values(
     return values
 
 
-def text_preferences(cases: Sequence[Case]) -> dict[str, dict[str, Array]]:
-    """Return the same of every metric of texts that looks at the reference and can run here."""
+def text_preferences(cases: Sequence[Case], cache: Path) -> dict[str, dict[str, Array]]:
+    """Return the same of every metric of texts that looks at the reference and can run here.
+
+    Args: cache: file with the values of the same cases, from an earlier call.
+    """
+    metrics = [m for m in usable_metrics()[0] if m.uses_reference and not m.uses_embeddings]
+    key = hashlib.sha256(repr((cases, list(map(str, metrics)))).encode()).hexdigest()
+    if cache.is_file():
+        stored = json.loads(cache.read_text(encoding="utf-8"))
+        if stored["key"] == key:
+            return {name: {RIGHT: np.array(each)} for name, each in stored["shares"].items()}
     references = [case.reference for case in cases]
-    found = {}
-    for metric in usable_metrics()[0]:
-        if metric.uses_embeddings or not metric.uses_reference:
-            continue
+    shares = {}
+    for metric in metrics:
         right, wrong = (
             metric.sign * compute([metric], candidates, references)[str(metric)]
             for candidates in ([c.right for c in cases], [c.wrong for c in cases])
         )
-        share = np.sign(right - wrong) / 2 + 0.5
-        found[str(metric)] = {RIGHT: share}
-    return found
+        shares[str(metric)] = np.sign(right - wrong) / 2 + 0.5
+    write_json(cache, {"key": key, "shares": {name: x.tolist() for name, x in shares.items()}})
+    return {name: {RIGHT: each} for name, each in shares.items()}
 
 
 def share_of(values: Array, weights: Array, rows: Sequence[int], seed: int = 0) -> Interval:
@@ -426,7 +435,7 @@ def measure(
             seeds.append(preferences(cases, part, embedder, vectors, None))
         found[name] = mean_over_seeds(seeds)
         print(f"{name}: {len(seeds)} seeds", flush=True)
-    found["texts alone"] = text_preferences(cases)
+    found["texts alone"] = text_preferences(cases, data.work / f"texts-{part_name}.json")
     return cases, found
 
 

@@ -1,0 +1,67 @@
+"""Claim: on real reports and films, scores notice changes of meaning; few of them use the film.
+
+Protocol. Every kind of `vlscore.perturb` changes the reports of the part "report" (real_data.py),
+one change of each kind a report, seed 0; the original is the reference. These are the paper's
+Tables 2 and 3 on the films of real_imperfect.py, with the encoders of real_encoders.py (seed 0).
+The swap audit computes every score that looks at the image again with another study's film, and
+with a black one. Metrics of texts score the same pairs. Intervals: 95 %, bootstrap over studies.
+
+Run: python benchmarks/real_sensitivity.py DATA WORK [--out benchmarks/results/real_sensitivity.md]
+"""
+
+import argparse
+from pathlib import Path
+
+import torch
+from machine import describe_machine, publish
+from phantom_sensitivity import pairs_of
+from real_data import REPORT, RealData
+from real_imperfect import trained
+
+from vlscore.data import StudyImages, read_study_images
+from vlscore.embedding import StudyEmbedder
+from vlscore.evaluation import embed_pairs, image_swap, sensitivity
+from vlscore.evaluation.sensitivities.tables import all_tables
+from vlscore.stats import markdown
+
+METRICS = ["vlscore", "cosine", "clipscore", "refclipscore", "image-gain-distance"]
+METRICS += ["image-gain-cosine", "bleu-4", "rouge-l", "findings-f1"]
+
+
+def images_of(table: Path) -> dict[str, StudyImages]:
+    """Return the films of each study of a part's table."""
+    found = read_study_images(table)
+    return {each.id: each for each in found if isinstance(each, StudyImages)}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("data", type=Path, help="the folder of docs/real.md")
+    parser.add_argument("work", type=Path, help="the folder that real_encoders.py wrote")
+    parser.add_argument("--out", type=Path)
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    data = RealData(options.data, options.work)
+    part = data.part(REPORT)
+    reports = dict(zip(part.pairs.ids, part.pairs.texts, strict=True))
+    images = images_of(data.table(REPORT))
+    pairs = pairs_of(reports)
+    parts = [
+        "# What metrics notice, on real films",
+        f"{len(pairs):,} changes of {len(reports)} studies. {describe_machine()}",
+        data.describe(),
+    ]
+    for name, folders in trained(data.work).items():
+        embedder = StudyEmbedder("small", weights=str(folders[0]), device="cpu")
+        embedded = embed_pairs(pairs, embedder, images)
+        for error in embedded.failures.values():
+            raise error
+        result = sensitivity(pairs, METRICS, embedded)
+        signatures = [metric.signature for metric in result.metrics]
+        tables = all_tables(result, image_swap(pairs, embedded))
+        parts += [f"## With `{name}`", markdown(tables, signatures)]
+    publish("\n\n".join(parts) + "\n", options.out)
+
+
+if __name__ == "__main__":
+    main()
