@@ -146,7 +146,7 @@ class _Reading:
                 item = self._item(record, seen)
                 rated += self._take(item, rater, record)
             except InvalidStudy as error:
-                for pair in _pairs_of(item) or [None]:
+                for pair in _pairs_of(item):
                     self._builder.refuse(number, f"{path.name}: {error}", pair, rater)
         asked = [name for name, each in self._items.items() if rater in each.raters]
         if not asked:
@@ -252,5 +252,6 @@ class _Reading:
             )
 
 
-def _pairs_of(item: AnyItem | None) -> list[tuple[str, str]]:
-    return item.pairs if isinstance(item, Item) else []
+def _pairs_of(item: AnyItem | None) -> list[tuple[str, str] | None]:
+    """Return the rated pairs of a row that cannot be used; None where they are not known."""
+    return [*item.pairs] if isinstance(item, Item) else [None]
