@@ -184,7 +184,7 @@ def rater_agreement(
     shared = (~np.isnan(rated)).sum(0) >= 2
     if not shared.any():
         return None
-    rows, names = rated[:, shared], [studies[int(k)] for k in np.flatnonzero(shared)]
+    rows, names = rated[:, shared], [studies[k] for k in np.flatnonzero(shared).tolist()]
     draws = drawn_weights(len(names), names, resamples=resamples, seed=seed)
     weights = [np.ones(len(names)), *draws]
     levels, pairs = _coincidences(rows)

@@ -146,9 +146,8 @@ class _Reading:
                 item = self._item(record, seen)
                 rated += self._take(item, rater, record)
             except InvalidStudy as error:
-                pairs: list[tuple[str, str] | None] = [*_pairs_of(item)]
-                for each in pairs or [None]:
-                    self._builder.refuse(number, f"{path.name}: {error}", each, rater)
+                for pair in _pairs_of(item):
+                    self._builder.refuse(number, f"{path.name}: {error}", pair, rater)
         asked = [name for name, each in self._items.items() if rater in each.raters]
         if not asked:
             self._note_a_stranger(path, rater)
@@ -253,5 +252,6 @@ class _Reading:
             )
 
 
-def _pairs_of(item: AnyItem | None) -> list[tuple[str, str]]:
-    return item.pairs if isinstance(item, Item) else []
+def _pairs_of(item: AnyItem | None) -> list[tuple[str, str] | None]:
+    """Return the rated pairs of a row that cannot be used; None where they are not known."""
+    return [*item.pairs] if isinstance(item, Item) else [None]
