@@ -69,7 +69,6 @@ def inspect_scorer(
     columns = [name for metric in ours.metrics for name in metric.columns]
     shown = [inspect_scoring.mean(), inspect_scoring.stderr()]
 
-    @inspect_scoring.scorer(metrics=dict.fromkeys(columns, shown), name="vlscore")  # type: ignore[untyped-decorator]
     def report_scorer() -> Any:
         async def score(state: Any, target: Any) -> Any:
             found = await asyncio.to_thread(
@@ -88,7 +87,8 @@ def inspect_scorer(
 
         return score
 
-    return report_scorer()
+    registered = inspect_scoring.scorer(metrics=dict.fromkeys(columns, shown), name="vlscore")
+    return registered(report_scorer)()
 
 
 def _scored(

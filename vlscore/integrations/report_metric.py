@@ -1,6 +1,6 @@
 """Metrics of vlscore as one metric of torchmetrics, for a loop in one or several processes."""
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -53,7 +53,7 @@ class ReportMetric(TorchMetric):  # type: ignore[misc]
         scorer: Scorer | Any = DEFAULT_METRIC,
         *,
         value: str | None = None,
-        on_error: str = "raise",
+        on_error: Literal["raise", "keep"] = "raise",
         **options: Any,
     ) -> None:
         super().__init__(**options)
@@ -63,7 +63,8 @@ class ReportMetric(TorchMetric):  # type: ignore[misc]
                 "a metric is fitted to the references of a whole run: give "
                 "ReportMetric(scorer.fit(references))"
             )
-        self.value, self.on_error = value, on_error
+        self.value = value
+        self.on_error: Literal["raise", "keep"] = on_error
         columns = [name for metric in self.scorer.metrics for name in metric.columns]
         self._no_rows = torch.zeros(0, len(columns), dtype=torch.float64)
         self.add_state(_ROWS, [], dist_reduce_fx="cat")
@@ -76,7 +77,7 @@ class ReportMetric(TorchMetric):  # type: ignore[misc]
             raise InvalidSetting(f"there is no value {value!r}; these are {', '.join(names)}")
 
     @property
-    def higher_is_better(self) -> bool | None:
+    def higher_is_better(self) -> bool | None:  # type: ignore[override]
         """Return the direction of `value`; None for several values, or a count."""
         directions: dict[str, bool] = {}
         for metric in self.scorer.metrics:
@@ -93,7 +94,7 @@ class ReportMetric(TorchMetric):  # type: ignore[misc]
 
     def update(self, image: Any, candidate: Any, reference: Any = None) -> None:
         """Score a batch and store its numbers; arguments as in `Scorer.score`, each a list."""
-        table: ScoreTable = self.scorer.score(image, candidate, reference, on_error=self.on_error)  # type: ignore[call-overload]
+        table: ScoreTable = self.scorer.score(image, candidate, reference, on_error=self.on_error)
         numbers = [column for v in table.values.values() for column in v.columns.values()]
         self.rows.append(self._tensor(np.stack(numbers, axis=1)))
         for number, values in enumerate(table.values.values()):
