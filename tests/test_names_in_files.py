@@ -244,6 +244,7 @@ READERS = {
     "metrics.networks.model_bert": OWN,
     "metrics.networks.model_files": OWN,
     "metrics.networks.radgraph_archive": CODE,
+    "pages.result_folder": OWN,
     "perturb.lexicons": CODE,
     "perturb.run": OWN,
     "retrieval.answers": OWN,

@@ -13,9 +13,11 @@ from PIL import Image
 
 from tests.result_pages.conftest import COUNT, HOSTILE, REPORTS, command, payload_of, text_of
 from vlscore.core import ResumableFolder
-from vlscore.errors import ChecksumMismatch, InvalidSetting
+from vlscore.errors import ChecksumMismatch, InvalidSetting, UnknownName
 from vlscore.metrics import RuleJudge
 from vlscore.pages import report
+from vlscore.pages.result_folder import ResultFolder
+from vlscore.pages.sentence_shares import _scorer_of
 
 
 class _Elements(HTMLParser):
@@ -314,3 +316,10 @@ def test_any_other_folder_is_shown_by_its_tables_and_rows(tmp_path):
     assert listed["values"] == {"name": ["one", "two"], "x": [1.5, None]}
     assert "<td>&lt;i&gt;1&lt;/i&gt;</td>" in made.path.read_text(encoding="utf-8")
     assert "name" not in cases_of(report(folder, texts=False).path)["values"]
+
+
+@pytest.mark.parametrize(("metric", "encoder"), [("os:system", None), ("vlscore", "os:system")])
+def test_a_folder_cannot_choose_code(metric, encoder, tmp_path):
+    folder = ResultFolder(tmp_path, {"encoder": {"name": encoder} if encoder else None})
+    with pytest.raises(UnknownName, match=r"run\.json"):
+        _scorer_of(metric, f"{metric}|txt:all", folder, None)

@@ -5,10 +5,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from vlscore.core import Signature
+from vlscore.core import RECORD, Signature
 from vlscore.data import Study
+from vlscore.encoders import encoder_from_file
 from vlscore.errors import DemonstrationEncoderWarning, VLScoreError
-from vlscore.metrics import Scorer, explain_with
+from vlscore.metrics import Scorer, explain_with, metric_from_file
 from vlscore.pages.page_parts import RunView, worst_first
 from vlscore.pages.result_folder import ResultFolder
 
@@ -31,7 +32,7 @@ def add_shares(
         return
     name, recorded = next(iter(folder.signatures.items()))
     try:
-        scorer = _scorer_of(name, recorded, folder.record, weights)
+        scorer = _scorer_of(name, recorded, folder, weights)
         here = str(_without_text(scorer.signature))
         if here != str(_without_text(Signature.parse(recorded))):
             raise VLScoreError(f"the signature is {here} here, and {recorded} in the run")
@@ -61,12 +62,16 @@ def add_shares(
 
 
 def _scorer_of(
-    name: str, recorded: str, record: Mapping[str, Any], weights: str | Path | None
+    name: str, recorded: str, folder: ResultFolder, weights: str | Path | None
 ) -> Scorer:
     """Return a scorer with the settings that a signature names; the texts are selected already."""
-    facts = Signature.parse(recorded)
-    encoder = record.get("encoder")
+    facts, source = Signature.parse(recorded), folder.path / RECORD
+    encoder = folder.record.get("encoder")
     named = encoder.get("name") if isinstance(encoder, Mapping) else None
+    # The folder may be somebody else's: its names choose registered members alone, never code.
+    metric = metric_from_file(name, source)
+    if named is not None:
+        named = encoder_from_file(str(named), source, "--encoder")
     settings: dict[str, Any] = {}
     if facts.get("img") is not None:
         settings["image_policy"] = facts.get("img")
@@ -78,7 +83,7 @@ def _scorer_of(
         settings["weights"] = str(weights)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DemonstrationEncoderWarning)
-        return Scorer(named, metrics=name, **settings)
+        return Scorer(named, metrics=metric, **settings)
 
 
 def _without_text(signature: Signature) -> Signature:
