@@ -114,8 +114,8 @@ def _libraries() -> Iterator[Check]:
         advice = f"pip install '{wanted.name}{wanted.specifier}'"
         yield Check("Libraries", problem, advice, is_needed=True)
     for extra in sorted({each for each in map(_extra, parsed) if each} - {"dev", "docs"}):
-        of_extra = [_problem(each) for each in parsed if _extra(each) == extra]
-        missing = [problem for problem in of_extra if problem]
+        its_own = [each for each in parsed if _extra(each) == extra]
+        missing = [problem for each in its_own if (problem := _problem(each))]
         fact = f"{extra}: {', '.join(missing) or 'installed'}"
         yield Check("Extras", fact, f"pip install 'vlscore[{extra}]'" if missing else "")
 
