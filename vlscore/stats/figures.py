@@ -93,9 +93,12 @@ def figure_style() -> Iterator[None]:
     """
     try:
         import matplotlib
+        from cycler import cycler
     except ImportError as error:
         raise MissingDependency(_NEEDED) from error
-    with matplotlib.rc_context({**_STYLE, "axes.prop_cycle": matplotlib.cycler(color=COLOURS)}):
+    # Any: the type of matplotlib's settings differs between its versions.
+    style: Any = {**_STYLE, "axes.prop_cycle": cycler(color=COLOURS)}
+    with matplotlib.rc_context(style):
         yield
 
 
