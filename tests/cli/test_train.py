@@ -37,6 +37,10 @@ def test_a_table_becomes_an_encoder_that_scores(table, tmp_path, command):
         "--workers", "0",
     )  # fmt: skip
     assert scored.exit_code == 0, scored.output
+    pytest.importorskip("matplotlib")
+    drawn = command("draw", out, "--figure", "svg")
+    assert drawn.stdout == f"wrote {out / 'curves.svg'}\n"
+    assert b"<svg" in (out / "curves.svg").read_bytes()
 
 
 def test_the_card_says_what_it_was_trained_on(table, tmp_path, command):
