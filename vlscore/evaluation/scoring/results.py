@@ -91,7 +91,8 @@ def summary_text(summary: Summary, width: int = 80, *, every: bool = True) -> st
 
 def _first(metric: MetricSummary) -> MetricSummary:
     """Return a metric with its first number and its first corpus value alone."""
-    values, corpus = (dict(list(each.items())[:1]) for each in (metric.values, metric.corpus))
+    values = dict(list(metric.values.items())[:1])
+    corpus = dict(list(metric.corpus.items())[:1])
     left_out = {name: share for name, share in metric.left_out.items() if name in corpus}
     return replace(metric, values=values, corpus=corpus, left_out=left_out)
 
