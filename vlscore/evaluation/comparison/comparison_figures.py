@@ -141,8 +141,8 @@ def _draw_studies(
     first, second = content["systems"]
     own = by_study[each["name"]]
     scatter(
-        own[first],
-        own[second],
+        own[first].tolist(),
+        own[second].tolist(),
         path,
         title=heading(each),
         labels=(first, second),
