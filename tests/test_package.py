@@ -1,5 +1,6 @@
 """The package's face, and the direction of its imports."""
 
+import ast
 import importlib.util
 import re
 import resource
@@ -102,6 +103,16 @@ def test_the_page_draws_the_rooms_as_they_are(graph):
     assert page == import_graph.page_with(graph.drawing(), page), (
         "run: python docs/import_graph.py --write"
     )
+
+
+def test_class_names_have_one_meaning():
+    names = Counter(
+        node.name
+        for path in PACKAGE.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ClassDef)
+    )
+    assert [name for name, count in names.items() if count > 1] == []
 
 
 def test_file_names_have_one_meaning():

@@ -188,7 +188,7 @@ def test_our_extraction_finds_the_labels_again_in_the_sentences(style):
 
 
 def test_a_probe_learns_what_can_be_learnt():
-    from vlscore.evaluation.baselines.baseline_base import Case, Training
+    from vlscore.evaluation.baselines.baseline_base import Case, TrainingReports
     from vlscore.evaluation.baselines.label_sources import LinearProbe
 
     rng = np.random.default_rng(1)
@@ -196,7 +196,7 @@ def test_a_probe_learns_what_can_be_learnt():
     has_it = images[:, 2] > 0.8
     reports = ["Pulmonary edema." if each else "No edema." for each in has_it]
     probe = LinearProbe(["Edema", "Fracture"])
-    assert probe.fit(Training(reports, images=images), None) == [
+    assert probe.fit(TrainingReports(reports, images=images), None) == [
         "Fracture: not in the training reports, so never present"
     ]
     new = rng.normal(size=(300, 8)).astype(np.float32)

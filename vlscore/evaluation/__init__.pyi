@@ -33,7 +33,7 @@ from .alignment.tables import all_tables as all_tables
 from .baselines.baseline_base import Baseline as Baseline
 from .baselines.baseline_base import BaselineSettings as BaselineSettings
 from .baselines.baseline_base import Case as Case
-from .baselines.baseline_base import Training as Training
+from .baselines.baseline_base import TrainingReports as TrainingReports
 from .baselines.registry import BASELINES as BASELINES
 from .baselines.registry import find_baseline as find_baseline
 from .baselines.report_templates import ReportTemplates as ReportTemplates

@@ -140,7 +140,7 @@ def run_alignment(
         raise InvalidSetting("name metrics to compute (--metrics), or a table of values (--values)")
     if figure is not None:
         check_drawable(figure)
-    run = _Run(pairs, scorer, columns, values, lower_is_better, studies)
+    run = _AlignmentJob(pairs, scorer, columns, values, lower_is_better, studies)
     key = {
         **run.key(),
         "level": level,
@@ -181,7 +181,7 @@ def run_alignment(
     return ended
 
 
-class _Run:
+class _AlignmentJob:
     """Gathers the values of all metrics; those computed here in chunks."""
 
     def __init__(

@@ -68,7 +68,7 @@ class BaselineSettings:
 
 
 @dataclass(frozen=True)
-class Training:
+class TrainingReports:
     """Reports that a baseline learns from.
 
     Attributes:
@@ -126,7 +126,7 @@ class Baseline(ABC):
         return {name: _written(value) for name, value in used.items() if value is not None}
 
     @abstractmethod
-    def fit(self, training: Training, embedder: StudyEmbedder | None) -> Sequence[str]:
+    def fit(self, training: TrainingReports, embedder: StudyEmbedder | None) -> Sequence[str]:
         """Learn from training reports; return what a user should know, one sentence each.
 
         Raises: InvalidTable or InvalidSetting where nothing can be learnt from them.

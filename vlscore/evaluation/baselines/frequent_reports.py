@@ -14,7 +14,7 @@ import numpy as np
 from vlscore.data import Report, split_sections, split_sentences
 from vlscore.embedding import StudyEmbedder
 from vlscore.errors import InvalidSetting, InvalidTable
-from vlscore.evaluation.baselines.baseline_base import BASELINE, Baseline, Case, Training
+from vlscore.evaluation.baselines.baseline_base import BASELINE, Baseline, Case, TrainingReports
 from vlscore.perturb import standard_normal_of
 
 CONSTANT, NORMAL, RANDOM = f"{BASELINE}constant", f"{BASELINE}normal", f"{BASELINE}random"
@@ -76,7 +76,7 @@ class Constant(Baseline):
     name = "constant"
     description = "the most frequent training report"
 
-    def fit(self, training: Training, embedder: StudyEmbedder | None) -> Sequence[str]:
+    def fit(self, training: TrainingReports, embedder: StudyEmbedder | None) -> Sequence[str]:
         """Find the report."""
         self._report, times = constant_report(training.reports)
         return [f"the report is the most frequent one, {times} of {len(training.reports)}"]
@@ -92,7 +92,7 @@ class Normal(Baseline):
     name = "normal"
     description = "a report of the training set's usual sentences for a normal study"
 
-    def fit(self, training: Training, embedder: StudyEmbedder | None) -> Sequence[str]:
+    def fit(self, training: TrainingReports, embedder: StudyEmbedder | None) -> Sequence[str]:
         """Compose the report."""
         self._report = standard_normal_of(training.reports)
         return []
@@ -109,7 +109,7 @@ class Random(Baseline):
     description = "a training report drawn at random"
     uses = ("seed",)
 
-    def fit(self, training: Training, embedder: StudyEmbedder | None) -> Sequence[str]:
+    def fit(self, training: TrainingReports, embedder: StudyEmbedder | None) -> Sequence[str]:
         """Take the reports to draw from."""
         self._reports = training.reports
         # Reports are drawn in the order of the studies, as a comparison draws them.
@@ -172,7 +172,7 @@ class TopWords(Baseline):
     description = "frequent words of the training reports, drawn by their frequency"
     uses = ("seed", "first")
 
-    def fit(self, training: Training, embedder: StudyEmbedder | None) -> Sequence[str]:
+    def fit(self, training: TrainingReports, embedder: StudyEmbedder | None) -> Sequence[str]:
         """Count the words."""
         words = [report.split() for report in training.reports]
         self._words = _Frequent.of(words, self.settings.first)
@@ -190,7 +190,7 @@ class TopSentences(Baseline):
     description = "frequent sentences of the training reports, drawn by their frequency"
     uses = ("seed", "first", "by_section")
 
-    def fit(self, training: Training, embedder: StudyEmbedder | None) -> Sequence[str]:
+    def fit(self, training: TrainingReports, embedder: StudyEmbedder | None) -> Sequence[str]:
         """Count the sentences. Raises: InvalidTable where no report has sections."""
         first = self.settings.first
         if not self.settings.by_section:

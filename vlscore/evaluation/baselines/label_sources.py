@@ -18,7 +18,7 @@ from vlscore.evaluation.baselines.baseline_base import (
     ZERO_SHOT,
     Array,
     Case,
-    Training,
+    TrainingReports,
 )
 from vlscore.evaluation.labelling.label_agreement import read_labels
 from vlscore.findings import chexpert_labels
@@ -38,7 +38,7 @@ class LabelSource(ABC):
     name: str
     needs: frozenset[str] = frozenset()
 
-    def fit(self, training: Training, embedder: StudyEmbedder | None) -> Sequence[str]:
+    def fit(self, training: TrainingReports, embedder: StudyEmbedder | None) -> Sequence[str]:
         """Prepare; return what a user should know."""
         return []
 
@@ -53,7 +53,7 @@ class ReferenceLabels(LabelSource):
     name = "reference-upper-bound"
     needs = frozenset({REFERENCE})
 
-    def fit(self, training: Training, embedder: StudyEmbedder | None) -> Sequence[str]:
+    def fit(self, training: TrainingReports, embedder: StudyEmbedder | None) -> Sequence[str]:
         """Return the note that no real system has these labels."""
         return [
             "labels are extracted from the references of the studies themselves, so results are an "
@@ -80,7 +80,7 @@ class TableLabels(LabelSource):
         self._labels = read_labels(path, threshold=threshold)
         self.name = f"table@{file_digest(path)[:12]},threshold={threshold:g}"
 
-    def fit(self, training: Training, embedder: StudyEmbedder | None) -> Sequence[str]:
+    def fit(self, training: TrainingReports, embedder: StudyEmbedder | None) -> Sequence[str]:
         """Return the labels that the table lacks."""
         columns = sorted({name for labels in self._labels.values() for name in labels})
         return [f"{self._path} has the labels {', '.join(columns)}; all others count as absent"]
@@ -106,7 +106,7 @@ class ZeroShotLabels(LabelSource):
     def __init__(self, prompts: Mapping[str, tuple[str, str]]) -> None:
         self._prompts = {name: pair for name, pair in prompts.items() if all(pair)}
 
-    def fit(self, training: Training, embedder: StudyEmbedder | None) -> Sequence[str]:
+    def fit(self, training: TrainingReports, embedder: StudyEmbedder | None) -> Sequence[str]:
         """Embed the sentences."""
         assert embedder is not None
         texts = [text for pair in self._prompts.values() for text in pair]
@@ -143,7 +143,7 @@ class LinearProbe(LabelSource):
     def __init__(self, names: Sequence[str]) -> None:
         self._names = names
 
-    def fit(self, training: Training, embedder: StudyEmbedder | None) -> Sequence[str]:
+    def fit(self, training: TrainingReports, embedder: StudyEmbedder | None) -> Sequence[str]:
         """Fit one regression a label, with L2 penalty, on standardised embeddings."""
         if training.images is None or not len(training.images):
             raise InvalidTable("no training study has both an image and a report")

@@ -15,7 +15,7 @@ from vlscore.evaluation.baselines.baseline_base import (
     Array,
     Baseline,
     Case,
-    Training,
+    TrainingReports,
 )
 from vlscore.retrieval import Corpus, Cosine, search
 
@@ -71,7 +71,7 @@ class NearestImage(Baseline):
         """Reports and images for training, and images of the studies."""
         return frozenset({TRAIN, TRAIN_IMAGES, IMAGES})
 
-    def fit(self, training: Training, embedder: StudyEmbedder | None) -> Sequence[str]:
+    def fit(self, training: TrainingReports, embedder: StudyEmbedder | None) -> Sequence[str]:
         """Take the training images to search."""
         if training.images is None or not len(training.images):
             raise InvalidTable("no training study has both an image and a report")

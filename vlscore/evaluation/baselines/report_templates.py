@@ -21,7 +21,7 @@ from vlscore.evaluation.baselines.baseline_base import (
     Baseline,
     BaselineSettings,
     Case,
-    Training,
+    TrainingReports,
 )
 from vlscore.evaluation.baselines.label_sources import (
     LabelSource,
@@ -183,7 +183,7 @@ class Templates(Baseline):
             return LinearProbe(names)
         return TableLabels(Path(labels), self.settings.threshold)
 
-    def fit(self, training: Training, embedder: StudyEmbedder | None) -> Sequence[str]:
+    def fit(self, training: TrainingReports, embedder: StudyEmbedder | None) -> Sequence[str]:
         """Prepare the source of the labels."""
         return self._source.fit(training, embedder)
 

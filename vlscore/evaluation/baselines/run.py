@@ -43,7 +43,7 @@ from vlscore.evaluation.baselines.baseline_base import (
     Baseline,
     BaselineSettings,
     Case,
-    Training,
+    TrainingReports,
 )
 from vlscore.evaluation.baselines.registry import AnyBaseline, find_baseline
 from vlscore.evaluation.row_files import bad_rows_of, csv_of, join_failures, join_parts
@@ -245,7 +245,7 @@ class _BaselineRun:
     def learn(self, table: StudyTable | ReportTable | None) -> list[str]:
         """Fit the baseline to its training table; return what a user should know."""
         if table is None:
-            return list(self._source.baseline.fit(Training([]), self._source.embedder))
+            return list(self._source.baseline.fit(TrainingReports([]), self._source.embedder))
         images = self._train_images(table) if isinstance(table, StudyTable) else None
         texts, whole, unusable = [], [], 0
         for row in table:
@@ -268,7 +268,9 @@ class _BaselineRun:
                 f"{table.path}: {len(self._train_ids) - len(texts)} rows have no image that could "
                 "be embedded"
             )
-        fitted = self._source.baseline.fit(Training(texts, whole, vectors), self._source.embedder)
+        fitted = self._source.baseline.fit(
+            TrainingReports(texts, whole, vectors), self._source.embedder
+        )
         return [*notes, *fitted]
 
     @staticmethod

@@ -18,7 +18,7 @@ from vlscore.core import FinishedRun, Signature, Stamps, atomic_write, differenc
 from vlscore.data import Study
 from vlscore.errors import InvalidSetting
 from vlscore.evaluation.baselines.frequent_reports import CONSTANT, NORMAL, RANDOM
-from vlscore.evaluation.comparison.system_values import Layout, SystemValues
+from vlscore.evaluation.comparison.system_values import NumberLayout, SystemValues
 from vlscore.metrics import Metric
 
 NUMBERS = "numbers.npz"
@@ -57,7 +57,7 @@ class KnownValues:
         return [metric for metric in metrics if (system, str(metric)) not in self.blocks]
 
     def joined(
-        self, system: str, layout: Layout, rows: slice, computed: SystemValues | None
+        self, system: str, layout: NumberLayout, rows: slice, computed: SystemValues | None
     ) -> SystemValues:
         """Return a stretch of a system's values: those computed, and the known ones beside them.
 
@@ -66,7 +66,7 @@ class KnownValues:
             rows: the stretch.
             computed: of the metrics that are missing, in the order of the layout.
         """
-        new = Layout(tuple(self.missing(system, layout.metrics)))
+        new = NumberLayout(tuple(self.missing(system, layout.metrics)))
         numbers = np.full((rows.stop - rows.start, layout.width), np.nan)
         reasons: dict[int, dict[str, str]] = {}
         for metric in layout.metrics:
@@ -127,7 +127,7 @@ def write_numbers(
 
     Args: images: what the image files were like that the values were computed from.
     """
-    layout = Layout(tuple(signatures))
+    layout = NumberLayout(tuple(signatures))
     index = {
         "ids": [study.id for study in studies],
         "metrics": [[str(metric), len(metric.columns)] for metric in layout.metrics],

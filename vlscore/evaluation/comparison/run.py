@@ -52,7 +52,7 @@ from vlscore.evaluation.comparison.statistics import (
 )
 from vlscore.evaluation.comparison.system_patients import patients_of
 from vlscore.evaluation.comparison.system_values import (
-    Layout,
+    NumberLayout,
     SystemValues,
     compute_values,
     read_given,
@@ -239,7 +239,9 @@ def compare(
         lower_is_better=lower_is_better,
         computed=[name for metric in signatures for name in metric.columns],
     )
-    run = _Run(sources, joined, signatures, scorer, images is not None, baselines, train, seed)
+    run = _ComparisonJob(
+        sources, joined, signatures, scorer, images is not None, baselines, train, seed
+    )
     key = {
         "systems": {
             source.name: {
@@ -321,7 +323,7 @@ def compare(
     return ended
 
 
-class _Run:
+class _ComparisonJob:
     """Systems and baselines on their way to values."""
 
     def __init__(
@@ -477,7 +479,7 @@ class _Run:
                     computed = compute_values(
                         scorer, studies, candidates[rows], shown, is_selected=is_selected
                     )
-                layout = Layout(self._scorer.metrics)
+                layout = NumberLayout(self._scorer.metrics)
                 found[name] = self._known.joined(name, layout, rows, computed)
         return found
 

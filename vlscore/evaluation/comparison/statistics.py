@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from vlscore.core import OnProgress, Signature, no_progress
 from vlscore.errors import InvalidSetting
 from vlscore.evaluation.baselines.baseline_base import BASELINE
-from vlscore.evaluation.comparison.system_values import GivenMetric, Layout, SystemValues
+from vlscore.evaluation.comparison.system_values import GivenMetric, NumberLayout, SystemValues
 from vlscore.metrics import Metric, corpus_name, corpus_of_sums, support_of_sums
 from vlscore.stats import (
     Combine,
@@ -268,7 +268,7 @@ def compare_values(
     names = list(values)
     if against is not None and against not in names:
         raise InvalidSetting(f"no system is called {against}; there are {', '.join(names)}")
-    layout = Layout(tuple(signatures))
+    layout = NumberLayout(tuple(signatures))
     numbers = np.stack([values[name].numbers for name in names])
     measured: list[Measured] = []
     tested: list[Tested] = []
@@ -328,7 +328,7 @@ def _is_tested(first: str, second: str, against: str | None) -> bool:
     return not (first.startswith(BASELINE) and second.startswith(BASELINE))
 
 
-def _quantities(numbers: NDArray[np.float64], layout: Layout) -> Iterator[_Quantity]:
+def _quantities(numbers: NDArray[np.float64], layout: NumberLayout) -> Iterator[_Quantity]:
     """Every number with its statistics, (systems, studies, sums); nan where there is no value."""
     for metric in layout.metrics:
         columns = numbers[:, :, layout.columns(metric)]
@@ -466,7 +466,7 @@ def _adjusted_over(p_values: Sequence[float]) -> list[float]:
     return [found.get(k, math.nan) for k in range(len(p_values))]
 
 
-def _failed(values: SystemValues, layout: Layout) -> dict[str, int]:
+def _failed(values: SystemValues, layout: NumberLayout) -> dict[str, int]:
     counts = {
         str(metric): int((~np.isfinite(values.numbers[:, layout.columns(metric)][:, 0])).sum())
         for metric in layout.metrics

@@ -20,7 +20,7 @@ from vlscore.metrics import Batch, EmbeddingTriples, Metric, Scorer, ValueColumn
 
 
 @dataclass(frozen=True)
-class Layout:
+class NumberLayout:
     """Where the numbers of each metric stand in a row of numbers.
 
     Attributes:
@@ -94,7 +94,7 @@ def compute_values(
         images: embedded already; None where no metric looks at them.
         is_selected: the text policy was applied to the candidates already.
     """
-    layout = Layout(scorer.metrics)
+    layout = NumberLayout(scorer.metrics)
     failures: dict[int, VLScoreError] = {}
     rows, chosen = [], []
     for row, (study, candidate) in enumerate(zip(studies, candidates, strict=True)):

@@ -14,7 +14,7 @@ from vlscore.core import FinishedRun, Signature, difference, finished_run
 from vlscore.data import BadRow, ColumnNames, Study, StudyImages, StudyTable, open_studies
 from vlscore.errors import InvalidSetting, InvalidTable
 from vlscore.evaluation.baselines.baseline_base import BASELINE
-from vlscore.evaluation.comparison.system_values import Layout, SystemValues
+from vlscore.evaluation.comparison.system_values import NumberLayout, SystemValues
 from vlscore.evaluation.scoring.results import layout_of_run, read_rows_of
 from vlscore.evaluation.scoring.summary import ID, STATISTICS, reasons_of
 from vlscore.metrics import Metric
@@ -49,7 +49,7 @@ def read_values(
                 f"{difference(found, wanted)}. Values of different signatures are not compared"
             )
     place = {study.id: k for k, study in enumerate(studies)}
-    target = Layout(tuple(signatures))
+    target = NumberLayout(tuple(signatures))
     values = SystemValues(np.full((len(studies), target.width), np.nan))
     for table in read_rows_of(run, layout):
         ids = table[ID].to_pylist()

@@ -30,7 +30,7 @@ from vlscore.evaluation.comparison.comparison_figures import FIGURE_FILES
 from vlscore.evaluation.comparison.known import NUMBERS, write_numbers
 from vlscore.evaluation.comparison.paper_table import TableSettings, paper_table
 from vlscore.evaluation.comparison.statistics import Comparison, Measured, Tested
-from vlscore.evaluation.comparison.system_values import GivenMetric, Layout, SystemValues
+from vlscore.evaluation.comparison.system_values import GivenMetric, NumberLayout, SystemValues
 from vlscore.evaluation.methods_section import METHODS, REFERENCES
 from vlscore.metrics import Metric
 from vlscore.stats import (
@@ -347,7 +347,7 @@ def _write_values(
     given: Sequence[GivenMetric],
 ) -> None:
     """One row a system and study; signatures are in the metadata, as in an evaluation's scores."""
-    layout = Layout(tuple(signatures))
+    layout = NumberLayout(tuple(signatures))
     names = [name for metric in signatures for name in metric.columns]
     names += [each.name for each in given]
     printed = {str(metric): str(signature) for metric, signature in signatures.items()}

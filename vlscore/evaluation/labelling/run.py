@@ -166,7 +166,7 @@ def label_table(
     )
 
     def compute(folder: ResumableFolder) -> None:
-        run = _Run(policy, text_policy, format, given)
+        run = _LabellingJob(policy, text_policy, format, given)
         run.take_all(folder, table, on_progress or no_progress)
         if not run.reports:
             raise InvalidTable(f"{table.path}: holds no report")
@@ -188,7 +188,7 @@ def _numbers(row: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-class _Run(RowFiles[Report]):
+class _LabellingJob(RowFiles[Report]):
     """Labels rows, and counts their labels."""
 
     def __init__(

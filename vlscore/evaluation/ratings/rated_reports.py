@@ -17,7 +17,7 @@ from vlscore.data import (
 )
 from vlscore.errors import InvalidSetting, InvalidTable
 from vlscore.evaluation.comparison.systems import Systems, has_images, join, open_sources
-from vlscore.evaluation.ratings.sheet_files import Item
+from vlscore.evaluation.ratings.sheet_files import SheetItem
 from vlscore.retrieval import ANSWERS, read_answers
 
 # Facts of an oracle's signature that decide which reports there were to choose from.
@@ -28,7 +28,7 @@ _SAME = {"txt": "sections of reports", "excl": "what was excluded"}
 class Material:
     """Reports to be judged, not named yet, and the images of their studies."""
 
-    items: Sequence[Item]
+    items: Sequence[SheetItem]
     notes: Sequence[str]
     images: Mapping[str, StudyImages | BadRow] = field(default_factory=dict)
 
@@ -90,10 +90,12 @@ def reports_of_systems(
     return Material(items, systems.notes, systems.images)
 
 
-def _distinct(study: str, reference: str, texts: Mapping[str, str]) -> list[Item]:
+def _distinct(study: str, reference: str, texts: Mapping[str, str]) -> list[SheetItem]:
     """Return an item for each different report of a study."""
     return [
-        Item("", study, tuple(name for name, own in texts.items() if own == text), reference, text)
+        SheetItem(
+            "", study, tuple(name for name, own in texts.items() if own == text), reference, text
+        )
         for text in dict.fromkeys(texts.values())
     ]
 
@@ -189,7 +191,7 @@ def reports_of_oracles(
         for answer in read_answers(run.file(ANSWERS)):
             if answer.hits and answer.id is not None and answer.id in references:
                 best.setdefault(answer.id, {})[name] = answer.hits[0].text
-    items: list[Item] = []
+    items: list[SheetItem] = []
     left_out = 0
     for study, by_oracle in best.items():
         if len(by_oracle) < len(found):

@@ -36,7 +36,7 @@ _SIDE, _RATERS = "side", "raters"
 
 
 @dataclass(frozen=True)
-class Item:
+class SheetItem:
     """A report to be judged once, whoever wrote or chose it.
 
     Attributes:
@@ -76,8 +76,8 @@ class ItemPair:
     """
 
     name: str
-    first: Item
-    second: Item
+    first: SheetItem
+    second: SheetItem
     raters: tuple[str, ...] = ()
 
     @property
@@ -91,7 +91,7 @@ class ItemPair:
         return (self.first.reference, self.first.text, self.second.text)
 
 
-AnyItem = Item | ItemPair
+AnyItem = SheetItem | ItemPair
 
 
 def sheet_name(rater: str, suffix: str = CSV) -> str:
@@ -223,21 +223,21 @@ def write_key(path: Path, items: Iterable[AnyItem]) -> None:
         writer.writerow([*_KEY_COLUMNS, _SIDE, _RATERS])
         for item in items:
             raters = ";".join(item.raters)
-            sides = [("", item)] if isinstance(item, Item) else _sides(item)
+            sides = [("", item)] if isinstance(item, SheetItem) else _sides(item)
             for side, shown in sides:
                 for candidate in shown.candidates:
                     row = [item.name, item.study, candidate, shown.reference, shown.text]
                     writer.writerow(cells([*row, side, raters]))
 
 
-def _sides(pair: ItemPair) -> list[tuple[str, Item]]:
+def _sides(pair: ItemPair) -> list[tuple[str, SheetItem]]:
     return [(FIRST, pair.first), (SECOND, pair.second)]
 
 
 def read_key(path: Path) -> dict[str, AnyItem]:
     """Return the items of a key by name. Raises: InvalidTable, naming the row."""
     missing_columns(path, columns_of(path), _KEY_COLUMNS)
-    sides: dict[str, dict[str, Item]] = {}
+    sides: dict[str, dict[str, SheetItem]] = {}
     for number, record in read_rows(path):
         if isinstance(record, str):
             raise InvalidTable(f"{path}, row {number}: {record}")
@@ -250,7 +250,7 @@ def read_key(path: Path) -> dict[str, AnyItem]:
         earlier = known[side].candidates if side in known else ()
         reports = (str(record[REFERENCE] or ""), str(record[CANDIDATE] or ""))
         raters = tuple(filter(None, str(record.get(_RATERS) or "").split(";")))
-        known[side] = Item(name, study, (*earlier, candidate), *reports, raters)
+        known[side] = SheetItem(name, study, (*earlier, candidate), *reports, raters)
     found: dict[str, AnyItem] = {}
     for name, known in sides.items():
         if set(known) == {""}:

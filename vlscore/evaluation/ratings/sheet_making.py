@@ -44,8 +44,8 @@ from vlscore.evaluation.ratings.sheet_files import (
     KEY,
     QUESTIONS,
     AnyItem,
-    Item,
     ItemPair,
+    SheetItem,
     sheet_name,
     write_csv_sheet,
     write_key,
@@ -310,7 +310,7 @@ def _made_before(out: Path, key: Mapping[str, Any]) -> dict[str, Any] | None:
     return earlier.record
 
 
-def _named(chosen: Sequence[Item], wanted: _Wanted) -> list[AnyItem]:
+def _named(chosen: Sequence[SheetItem], wanted: _Wanted) -> list[AnyItem]:
     """Return the items of the studies that are drawn, named in an order that shows nothing."""
     rng = np.random.default_rng(wanted.seed)
     studies = list(dict.fromkeys(item.study for item in chosen))
@@ -352,13 +352,13 @@ def _asked(studies: Sequence[str], wanted: _Wanted) -> dict[str, tuple[str, ...]
 
 
 def _compared(
-    kept: Sequence[Item],
+    kept: Sequence[SheetItem],
     raters: Mapping[str, tuple[str, ...]],
     wanted: _Wanted,
     rng: np.random.Generator,
 ) -> list[AnyItem]:
     """Return the comparisons of every two reports of a study, each in the orders that are asked."""
-    by_study: dict[str, list[Item]] = {}
+    by_study: dict[str, list[SheetItem]] = {}
     for item in kept:
         by_study.setdefault(item.study, []).append(item)
     couples = [two for items in by_study.values() for two in combinations(items, 2)]

@@ -24,8 +24,8 @@ from vlscore.evaluation.ratings.sheet_files import (
     SHEET,
     XLSX,
     AnyItem,
-    Item,
     ItemPair,
+    SheetItem,
     read_key,
     read_questions,
     read_sheet,
@@ -217,7 +217,7 @@ class _Reading:
         import scipy.stats
 
         asked: dict[str, set[tuple[str, str]]] = {}
-        texts: dict[tuple[str, str], Item] = {}
+        texts: dict[tuple[str, str], SheetItem] = {}
         for item in self._items.values():
             if isinstance(item, ItemPair):
                 for side in (item.first, item.second):
@@ -254,4 +254,4 @@ class _Reading:
 
 def _pairs_of(item: AnyItem | None) -> list[tuple[str, str] | None]:
     """Return the rated pairs of a row that cannot be used; None where they are not known."""
-    return [*item.pairs] if isinstance(item, Item) else [None]
+    return [*item.pairs] if isinstance(item, SheetItem) else [None]

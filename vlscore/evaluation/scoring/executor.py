@@ -62,7 +62,7 @@ class Job:
         return islice(asked, self.skip, None)
 
 
-class Computed(NamedTuple):
+class ComputedChunk(NamedTuple):
     """A chunk's rows, and the image files that they were made from."""
 
     rows: pa.Table
@@ -72,7 +72,7 @@ class Computed(NamedTuple):
 class Computing(Protocol):
     """What computes the chunks of a job: this process, several, or a cluster."""
 
-    def chunks(self, job: Job) -> Iterator[Computed]:
+    def chunks(self, job: Job) -> Iterator[ComputedChunk]:
         """The chunks, in the order of the rows; the same bytes whoever computes them."""
         ...
 
@@ -86,11 +86,11 @@ class Here:
     def __init__(self, table: Iterable[Row], scorer: Scorer, workers: int) -> None:
         self.table, self.scorer, self._workers = table, scorer, workers
 
-    def chunks(self, job: Job) -> Iterator[Computed]:
+    def chunks(self, job: Job) -> Iterator[ComputedChunk]:
         """All chunks."""
         return self.part(job, 0, 1)
 
-    def part(self, job: Job, first: int, step: int) -> Iterator[Computed]:
+    def part(self, job: Job, first: int, step: int) -> Iterator[ComputedChunk]:
         """Every `step`-th chunk, from number `first` on."""
         scorer = job.scorer(self.scorer)
         embedder = scorer.embedder if scorer.plan.needs.images else None
@@ -150,22 +150,22 @@ def chunks_of(rows: Iterator[Row], scorer: Scorer) -> Iterator[list[Row]]:
         yield chunk
 
 
-def computed(chunk: Sequence["Prepared"], scorer: Scorer, schema: pa.Schema) -> Computed:
+def computed(chunk: Sequence["Prepared"], scorer: Scorer, schema: pa.Schema) -> ComputedChunk:
     """The rows of a chunk with their values, and the images that they were made from."""
     images = [path for row, _ in chunk if isinstance(row, Study) for path in row.images]
     if scorer.embedder is not None:
         # A chunk's numbers depend on its rows alone, in a run that was stopped as in any other.
         scorer.embedder.engine.forget()
-    return Computed(_scored(chunk, scorer, schema), images)
+    return ComputedChunk(_scored(chunk, scorer, schema), images)
 
 
-def _unless_all_alike(computed: Iterator[Computed]) -> Iterator[Computed]:
+def _unless_all_alike(computed: Iterator[ComputedChunk]) -> Iterator[ComputedChunk]:
     """The same chunks, held back until they show that a setting is not what is wrong."""
-    held: list[Computed] = []
+    held: list[ComputedChunk] = []
     kinds: set[str] = set()
     example = ""
     for rows, images in computed:
-        held.append(Computed(rows, images))
+        held.append(ComputedChunk(rows, images))
         count_failed = 0
         for row, study_id, reasons in reasons_of(rows):
             count_failed += 1

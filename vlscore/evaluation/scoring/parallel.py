@@ -10,7 +10,7 @@ import pyarrow as pa
 from vlscore.core import Processes, key_difference
 from vlscore.data import Study, StudyTable
 from vlscore.errors import InvalidSetting, VLScoreError
-from vlscore.evaluation.scoring.executor import Computed, Here, Job, Row
+from vlscore.evaluation.scoring.executor import ComputedChunk, Here, Job, Row
 from vlscore.metrics import Item, Scorer
 
 T = TypeVar("T")
@@ -29,7 +29,7 @@ class Shared:
         self._here, self._processes = here, processes
         self._is_waited_for = False
 
-    def chunks(self, job: Job) -> Iterator[Computed]:
+    def chunks(self, job: Job) -> Iterator[ComputedChunk]:
         """All chunks: one's own, and those that the others send; raises ProcessLost."""
         processes = self._processes
         self._is_waited_for = True
@@ -179,7 +179,7 @@ def job_of(written: dict[str, Any]) -> Job:
     )
 
 
-def written_chunk(chunk: Computed) -> bytes:
+def written_chunk(chunk: ComputedChunk) -> bytes:
     """A chunk as it travels between processes."""
     images = json.dumps([str(path) for path in chunk.images])
     rows = chunk.rows.replace_schema_metadata({_IMAGES: images})
@@ -189,11 +189,11 @@ def written_chunk(chunk: Computed) -> bytes:
     return bytes(sink.getvalue())
 
 
-def read_chunk_message(content: bytes) -> Computed | None:
+def read_chunk_message(content: bytes) -> ComputedChunk | None:
     """The chunk that was sent; None of what says that there is no further one."""
     if not content:
         return None
     with pa.ipc.open_stream(content) as reader:
         rows = reader.read_all()
     images = json.loads(rows.schema.metadata[_IMAGES])
-    return Computed(rows.replace_schema_metadata(None), images)
+    return ComputedChunk(rows.replace_schema_metadata(None), images)

@@ -15,7 +15,7 @@ from typing import Any
 from vlscore.core import open_cache
 from vlscore.data import StudyTable
 from vlscore.errors import InvalidSetting, MissingDependency, VLScoreError
-from vlscore.evaluation.scoring.executor import Computed, Here, Job
+from vlscore.evaluation.scoring.executor import ComputedChunk, Here, Job
 from vlscore.evaluation.scoring.parallel import (
     disagreement,
     facts_of,
@@ -60,7 +60,7 @@ class OnRay:
         self._table, self._scorer, self._recipe = table, scorer, recipe
         self._count, self._workers = actors, workers
 
-    def chunks(self, job: Job) -> Iterator[Computed]:
+    def chunks(self, job: Job) -> Iterator[ComputedChunk]:
         """Yield all chunks, in the order of the rows.
 
         Raises: VLScoreError where an actor cannot be made, or makes another scorer.
@@ -73,7 +73,7 @@ class OnRay:
             for actor in actors:
                 self._ray.kill(actor)
 
-    def _gathered(self, actors: Sequence[Any], job: dict[str, Any]) -> Iterator[Computed]:
+    def _gathered(self, actors: Sequence[Any], job: dict[str, Any]) -> Iterator[ComputedChunk]:
         step = len(actors)
 
         def ask(number: int) -> Any:
@@ -132,7 +132,7 @@ class ChunkActor:
         # The scorer is made in the first call, because Ray hides the errors of a constructor.
         self._table, self._recipe, self._workers, self._cache = table, recipe, workers, cache
         self._next: tuple[dict[str, Any], int, int] | None = None
-        self._part: Iterator[Computed] = iter(())
+        self._part: Iterator[ComputedChunk] = iter(())
 
     @cached_property
     def _scorer(self) -> Scorer:

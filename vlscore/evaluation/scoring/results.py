@@ -167,7 +167,7 @@ RESULTS = (
 
 
 @dataclass(frozen=True)
-class Layout:
+class ColumnLayout:
     """What the columns of a run's rows are.
 
     Attributes:
@@ -209,11 +209,11 @@ class Layout:
             schema = schema.insert(place, pa.field(name, pa.string()))
         return schema.with_metadata(metadata)
 
-    def joined(self, more: "Layout") -> "Layout":
+    def joined(self, more: "ColumnLayout") -> "ColumnLayout":
         """These columns, then those of `more` that are not among them."""
         names = self.names
         metrics = (*self.metrics, *((m, s) for m, s in more.metrics if str(m) not in names))
-        return Layout(metrics, _in_order({*self.geometry, *more.geometry}))
+        return ColumnLayout(metrics, _in_order({*self.geometry, *more.geometry}))
 
 
 def _in_order(geometry: Collection[str]) -> tuple[str, ...]:
@@ -227,7 +227,7 @@ def check_format(format: str) -> str:
     return format
 
 
-def layout_of(scorer: Scorer) -> Layout:
+def layout_of(scorer: Scorer) -> ColumnLayout:
     """The columns that a scorer's rows have.
 
     Of the triangle, each metric brings what it looks at itself: columns are the same whether
@@ -243,10 +243,10 @@ def layout_of(scorer: Scorer) -> Layout:
                 (False, False): {FLAGS[0]},
             }[metric.uses_image, metric.uses_reference]
     metrics = tuple((metric, scorer.signatures[str(metric)]) for metric in scorer.metrics)
-    return Layout(metrics, _in_order(described))
+    return ColumnLayout(metrics, _in_order(described))
 
 
-def layout_of_run(run: FinishedRun, own: Mapping[str, Metric] | None = None) -> Layout:
+def layout_of_run(run: FinishedRun, own: Mapping[str, Metric] | None = None) -> ColumnLayout:
     """The columns of a finished run.
 
     Args: own: metrics that are known by their names although no registry has them.
@@ -266,10 +266,10 @@ def layout_of_run(run: FinishedRun, own: Mapping[str, Metric] | None = None) -> 
     for name, signature in printed.items():
         known = own[name] if name in own else metric_from_file(name, f"{run.folder}/run.json")
         metrics.append((known, signature))
-    return Layout(tuple(metrics), geometry)
+    return ColumnLayout(tuple(metrics), geometry)
 
 
-def read_rows_of(run: FinishedRun, layout: Layout) -> Iterator[pa.Table]:
+def read_rows_of(run: FinishedRun, layout: ColumnLayout) -> Iterator[pa.Table]:
     """The rows of a finished run, as they stood in its chunks."""
     scores = _Rows(_score_batches(run, layout))
     for details in _Rows(_parquet_batches(run.file(DETAILS))).groups():
@@ -295,7 +295,7 @@ def _with_newer_columns(details: pa.Table) -> pa.Table:
 
 
 def with_more_columns(
-    earlier: Iterable[pa.Table], chunks: Iterable[pa.Table], layout: Layout
+    earlier: Iterable[pa.Table], chunks: Iterable[pa.Table], layout: ColumnLayout
 ) -> Iterator[pa.Table]:
     """The earlier rows with the numbers of further metrics beside them."""
     new = _Rows(chunks)
@@ -323,7 +323,7 @@ def with_rows_replaced(
 def write_results(
     folder: Path,
     tables: Callable[[], Iterable[pa.Table]],
-    layout: Layout,
+    layout: ColumnLayout,
     format: str,
     own: Sequence[str] = (),
 ) -> None:
@@ -396,7 +396,7 @@ class _Rows:
             yield group
 
 
-def _score_batches(run: FinishedRun, layout: Layout) -> Iterator[pa.Table]:
+def _score_batches(run: FinishedRun, layout: ColumnLayout) -> Iterator[pa.Table]:
     if "scores.csv" in run.digests:
         schema = layout.scores_schema(OwnColumns.of_key(run.key).names)
         return _csv_batches(run.file("scores.csv"), schema)

@@ -48,7 +48,7 @@ from vlscore.evaluation.scoring.results import (
     RESULTS,
     SUBGROUPS,
     SUMMARY,
-    Layout,
+    ColumnLayout,
     check_format,
     layout_of,
     layout_of_run,
@@ -207,7 +207,7 @@ def evaluate(
     processes = processes or Processes()
     own = own or (OwnColumns() if overwrite else _own_columns_in(out))
     own.check(studies, scorer.metrics)
-    run = _Run(studies, scorer, format, processes.count, checked, own)
+    run = _EvaluationJob(studies, scorer, format, processes.count, checked, own)
     here = Here(studies, scorer, workers)
     shared = Shared(here, processes) if processes.count > 1 else None
     computing: Computing = elsewhere or shared or here
@@ -284,7 +284,7 @@ def _opened(
     return table
 
 
-class _Run:
+class _EvaluationJob:
     """One table on its way into one folder."""
 
     def __init__(
@@ -360,7 +360,7 @@ class _Run:
         )
 
     def finish(
-        self, folder: ResumableFolder, tables: Tables, layout: Layout, rows: int
+        self, folder: ResumableFolder, tables: Tables, layout: ColumnLayout, rows: int
     ) -> RunResult:
         """Write the results from the rows of `tables`, and forget the chunks, `rows` rows."""
 
@@ -392,7 +392,7 @@ class _Run:
         call_notes = (*notes, *_note_of_patients(record))
         return replace(result, call_notes=call_notes)
 
-    def _record(self, folder: ResumableFolder, layout: Layout) -> dict[str, Any]:
+    def _record(self, folder: ResumableFolder, layout: ColumnLayout) -> dict[str, Any]:
         embedder = self._scorer.embedder
         return run_record(
             geometry=list(layout.geometry),
@@ -417,7 +417,7 @@ class _Run:
         since = {name: count - self._annotated_before[name] for name, count in now.items()}
         return {**found, **(since if any(since.values()) else {})} or None
 
-    def _earlier_layout(self, run: FinishedRun) -> Layout:
+    def _earlier_layout(self, run: FinishedRun) -> ColumnLayout:
         """The columns of a finished run; raises InvalidSetting where a metric has changed since."""
         layout = layout_of_run(run, {str(metric): metric for metric in self._scorer.metrics})
         for metric, signature in layout.metrics:

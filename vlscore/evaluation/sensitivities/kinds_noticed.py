@@ -43,7 +43,7 @@ NORMAL_KIND = "standard-normal"
 
 
 @dataclass(frozen=True)
-class Comparison:
+class KindComparison:
     """Two kinds of perturbation whose effects a table of the paper compares."""
 
     table: str
@@ -52,9 +52,9 @@ class Comparison:
 
 
 COMPARISONS = (
-    Comparison("Table 2", "remove-pathology", "remove-insignificant"),
-    Comparison("Table 3", "change-location", "replace-uninformative"),
-    Comparison("Table 3", "change-severity", "replace-uninformative"),
+    KindComparison("Table 2", "remove-pathology", "remove-insignificant"),
+    KindComparison("Table 3", "change-location", "replace-uninformative"),
+    KindComparison("Table 3", "change-severity", "replace-uninformative"),
 )
 
 
@@ -92,7 +92,7 @@ class Contrast:
         adjusted_p: Benjamini-Hochberg over all contrasts of the run.
     """
 
-    comparison: Comparison
+    comparison: KindComparison
     delta: Interval
     significant_drop: Interval
     control_drop: Interval
@@ -272,7 +272,7 @@ def _group(pairs: Sequence[Pair], values: PairValues, kind: str) -> _Group:
 
 
 def _contrast(
-    comparison: Comparison, significant: _Group, control: _Group, resamples: int, seed: int
+    comparison: KindComparison, significant: _Group, control: _Group, resamples: int, seed: int
 ) -> Contrast:
     test, p_value = _test(significant.drop_by_study(), control.drop_by_study())
     drops = [

@@ -161,7 +161,7 @@ def run_sensitivity(
     if studies is not None and embedder is None:
         raise InvalidSetting("studies are of use to an encoder only; name one")
     policy = TextPolicy.named(text_policy)
-    run = _Run(
+    run = _SensitivityJob(
         read_pairs(perturbations), policy, embedder, studies, C, resamples, seed, swap_images
     )
     run.choose(metrics)
@@ -262,7 +262,7 @@ class _Ended:
             pyarrow.csv.write_csv(table_cells(table), path)
 
 
-class _Run:
+class _SensitivityJob:
     """Embeds images and computes values in chunks, and joins them at the end."""
 
     def __init__(
