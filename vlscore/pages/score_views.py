@@ -131,10 +131,12 @@ def compare_view(folder: ResultFolder, options: PageOptions, view: RunView) -> l
     systems = [str(name) for name in content["systems"]]
     mains = [m for m in content["measured"] if m["name"] == m["metric"]]
     view.lead = f"{len(systems)} systems, {content['studies']:,} studies, {len(mains)} metrics."
-    for measured in mains:
-        rows = [(s, *interval_of(measured["values"].get(s))) for s in systems]
-        better = 1 if measured["higher_is_better"] else -1
-        view.forests.append(Forest(measured["name"], rows, better))
+    for measured in content["measured"]:
+        # Folders of earlier versions do not say which number is a metric's headline.
+        if measured.get("is_headline", measured["name"] == measured["metric"]):
+            rows = [(s, *interval_of(measured["values"].get(s))) for s in systems]
+            better = 1 if measured["higher_is_better"] else -1
+            view.forests.append(Forest(measured.get("title", measured["name"]), rows, better))
     values = folder.columns("values.parquet")
     place: dict[tuple[str, str], int] = {
         (system, id): k
