@@ -34,8 +34,9 @@ from vlscore.retrieval import OracleSettings, build_index, find_oracles
 from vlscore.stats import Interval, Run
 
 STUDIES = 5
-# The log of a training is tried where trainings are; sheets are empty.
-NO_TABLE = {"TrainingRun", "RatingSheets"}
+# The log of a training is tried where trainings are; sheets are empty, answers of raters and
+# candidates of baselines are tables of their own.
+NO_TABLE = {"TrainingRun", "RatingSheets", "RatingsRun", "BaselineRun"}
 
 
 @pytest.fixture(scope="module")

@@ -49,7 +49,8 @@ def test_while_pytorch_is_imported_the_process_ends_at_once(tmp_path):
     (tmp_path / "torch").mkdir()
     (tmp_path / "torch" / "__init__.py").write_text(TOUCHY)
     table = tmp_path / "studies.jsonl"
-    table.write_text('{"id": "1", "reference": "Clear.", "candidate": "Clear."}\n')
+    row = '{"id": "1", "image": "1.png", "reference": "Clear.", "candidate": "Clear."}'
+    table.write_text(row + "\n")
     arguments = ("evaluate", str(table), "--out", str(tmp_path / "out"))
     done = ran(RUN, *arguments, PATH_OF=str(tmp_path))
     assert (done.returncode, done.stderr) == (130, "\nstopped\n")

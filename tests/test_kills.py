@@ -140,6 +140,7 @@ OTHERS = {
     "pair": "files of one write each: tests/studies/test_report_pairs.py",
     "orders": "prints",
     "bench": "prints",
+    "doctor": "prints",
     "draw": "figures of one write each, drawn again by the same command",
     "explain": "prints; one file of one write",
     "report": "one file of one write: tests/pages",

@@ -1,5 +1,7 @@
 """Compiled towers give the same embeddings, under a signature that says so, or run as they are."""
 
+import subprocess
+import sys
 import warnings
 from functools import partial
 
@@ -9,6 +11,7 @@ import torch
 import torch._dynamo
 from torch._dynamo.exc import TorchDynamoException
 
+from tests.conftest import REPOSITORY
 from tests.doubles import HashEncoder, KeptEncoder
 from tests.tolerances import TWO_VECTORS
 from vlscore.core import open_cache
@@ -125,14 +128,28 @@ def test_the_cache_does_not_take_one_for_the_other():
         store.close()
 
 
-def test_it_is_compiled_by_the_machines_own_compiler():
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        works = can_compile(CPU)
-    assert works == (not caught)
-    if not works:
-        pytest.skip("no compiler here")
+IN_A_PROCESS = """
+import warnings
+from tests.embedding.test_compiled import *
+
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    works = can_compile(CPU)
+assert works == (not caught)
+if works:
     towers, encoder = CompiledTowers(Silent()), Silent()
     tokens = encoder.tokenize(TEXTS)
     with torch.inference_mode():
         torch.testing.assert_close(towers.embed_reports(tokens), encoder.embed_reports(tokens))
+print("compiled" if works else "no compiler")
+"""
+
+
+def test_it_is_compiled_by_the_machines_own_compiler():
+    """In a process of its own: what PyTorch compiles is loaded for good."""
+    done = subprocess.run(
+        [sys.executable, "-c", IN_A_PROCESS], cwd=REPOSITORY, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    if done.stdout.strip() != "compiled":
+        pytest.skip("no compiler here")

@@ -77,7 +77,7 @@ def test_a_checkpoint_is_to_be_converted_only_where_it_is_none_yet(embedder):
 
 @pytest.mark.parametrize(("seconds", "said"), [(1.0, "2.0 times as fast"), (4.0, "0.5 times")])
 def test_bf16_is_advised_where_it_was_faster(monkeypatch, seconds, said):
-    for module in ("evaluation.advice", "embedding.studies"):
+    for module in ("evaluation.stages", "embedding.embedder"):
         monkeypatch.setattr(f"vlscore.{module}.why_slow", lambda precision, device: None)
     embedder = StudyEmbedder(KeptEncoder(), device="cpu", cache=False)
     times = iter([2.0, seconds + 3, 2.5, seconds, 9.0, seconds + 1])

@@ -6,7 +6,7 @@ from vlscore.findings import load_lexicon
 from vlscore.perturb import Edit, apply_edits
 from vlscore.perturb.lexicons import read_table
 from vlscore.perturb.plaintext import (
-    Denial,
+    DeniedSystems,
     any_of,
     claims,
     denial_of,
@@ -118,7 +118,9 @@ def test_what_denies_no_organ(said):
 
 def test_a_title_says_whose_normality_one_word_states():
     ribs, normal = sentences_of("Left ribs. Normal.", [(0, 10), (11, 18)])
-    assert denial_of(normal, ribs) == Denial(frozenset({"bone", "fracture"}), only_acute=False)
+    assert denial_of(normal, ribs) == DeniedSystems(
+        frozenset({"bone", "fracture"}), only_acute=False
+    )
     knee, normal = sentences_of("Left knee. Normal.", [(0, 10), (11, 18)])
     assert denial_of(normal, knee) is None
 

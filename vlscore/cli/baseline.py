@@ -98,7 +98,9 @@ def baseline(
     running: RunOptions,
     printing: PrintOptions,
 ) -> None:
-    """Write candidates of a generator so simple that a model must beat it (Pino 2022).
+    """Write candidates of a generator that every model should beat.
+
+    Pino 2022 compared models with such generators.
 
     constant: the most frequent training report. normal: the training set's usual sentences for a
     normal study. random: a training report drawn at random. top-words, top-sentences: frequent

@@ -31,7 +31,9 @@ def draw(
         ),
     ] = "",
 ) -> None:
-    """Draw the figures of finished folders from their numbers; nothing is computed anew.
+    """Draw the figures of finished folders.
+
+    They are drawn from the numbers in the folders; nothing is computed anew.
 
     Needs 'vlscore[plots]'. The figures have the width of a paper's column or page, and colours
     that colour-blind readers tell apart.

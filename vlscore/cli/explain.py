@@ -50,7 +50,7 @@ def explain(
     sections: SectionOptions,
     printing: PrintOptions,
 ) -> None:
-    """Explain the score of one report: errors, and what each sentence costs.
+    """Explain the score of one report: its errors and sentences.
 
     Errors are those of the judge by rules, each with its severity from 1 to 5. The share of a
     sentence is how much it lowers (-) or raises (+) the score.

@@ -29,7 +29,7 @@ def methods(
         ),
     ] = "md",
 ) -> None:
-    """Print a paragraph for the methods section of a paper, with its BibTeX entries.
+    """Print a paragraph for a methods section, with its BibTeX entries.
 
     It names metrics, encoder, intervals, tests and versions. Read it before you paste it.
 

@@ -43,7 +43,7 @@ def pair(
     running: RunOptions,
     printing: PrintOptions,
 ) -> None:
-    """Join references and generated reports from two files to one table for every command.
+    """Join references and candidates of two files to one table.
 
     Reads the files of CXR-Report-Metric (columns study_id and report), of RadEval (one report a
     line; or lists "references" and "hypotheses" in one json file, which is then both arguments) and

@@ -12,7 +12,7 @@ from vlscore.cli.output import SHOWN_FAILURES, GroupedCommand, echo, say_of_fail
 
 ratings = typer.Typer(
     name="ratings",
-    help="Reading studies: make blinded sheets for raters, and read what they say.",
+    help="Make blinded sheets for raters, and read their answers.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )

@@ -62,7 +62,7 @@ def report(
     image_root: ImageRootOption = None,
     quiet: QuietOption = False,
 ) -> None:
-    """Make one HTML page of result folders: which studies are bad, and why.
+    """Make an HTML page that shows which studies are bad, and why.
 
     The page shows what was done with what, the tables, distributions and failures, and a list of
     the studies to sort, filter and search. A study opens with its candidate beside its reference,

@@ -1,5 +1,4 @@
 from .base import ImageFeatures as ImageFeatures
-from .base import ImagePipeline as ImagePipeline
 from .base import JointEncoder as JointEncoder
 from .base import Tokens as Tokens
 from .blocks.bert import Bert as Bert
@@ -22,6 +21,7 @@ from .devices import is_short_of_memory as is_short_of_memory
 from .devices import unchanging_weights as unchanging_weights
 from .devices import weights_sample as weights_sample
 from .devices import why_slow as why_slow
+from .image_pipeline import ImagePipeline as ImagePipeline
 from .models.in_space import SharedSpace as SharedSpace
 from .models.medclip import SwinTiny as SwinTiny
 from .models.small import STYLES as STYLES

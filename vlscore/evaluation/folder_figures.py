@@ -15,7 +15,6 @@ from vlscore.evaluation.alignment.tables import draw_alignment
 from vlscore.evaluation.comparison.comparison_figures import draw_comparison
 from vlscore.evaluation.scoring.results import SUMMARY
 from vlscore.evaluation.scoring.summary import Summary, read_summary
-from vlscore.evaluation.sensitivities.tables import draw_sensitivity
 from vlscore.metrics import metric_from_file
 from vlscore.stats import (
     DEMONSTRATION,
@@ -52,7 +51,7 @@ def draw(folder: str | Path, format: str = "pdf", *, columns: Sequence[str] = ()
             place, _json(path), format, columns, "values.parquet"
         ),
         "alignment.json": lambda path: draw_alignment(place, _json(path), format),
-        "sensitivity.json": lambda path: draw_sensitivity(place, _json(path), format),
+        "sensitivity.json": lambda path: _draw_sensitivity(place, _json(path), format),
         SUMMARY: lambda path: [_draw_scores(run, read_summary(path), format)],
         "log.csv": lambda path: [_draw_training(place, format)],
     }
@@ -62,6 +61,13 @@ def draw(folder: str | Path, format: str = "pdf", *, columns: Sequence[str] = ()
     raise InvalidTable(
         f"{folder} has no figures: give a folder of evaluate, compare, align, sensitivity or train"
     )
+
+
+def _draw_sensitivity(place: Path, content: dict[str, object], format: str) -> list[Path]:
+    # It loads torch, which evaluations of texts do without.
+    from vlscore.evaluation.sensitivities.tables import draw_sensitivity
+
+    return draw_sensitivity(place, content, format)
 
 
 def _json(path: Path) -> dict[str, object]:

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from vlscore.data import ImagePolicy, Radiograph, as_radiograph, hushed
-from vlscore.encoders.base import ImagePipeline, reading_as_authors
+from vlscore.encoders.image_pipeline import ImagePipeline, reading_as_authors
 from vlscore.errors import UnreadableImage
 
 if TYPE_CHECKING:

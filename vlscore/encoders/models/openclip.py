@@ -10,7 +10,7 @@ import open_clip
 from torch import Tensor
 from torch.nn import functional
 
-from vlscore.encoders.base import ImagePipeline, JointEncoder, Tokens
+from vlscore.encoders.base import JointEncoder, Tokens
 from vlscore.encoders.blocks.tokenizers import (
     CONTEXT,
     TOKENIZER_FILES,
@@ -21,6 +21,7 @@ from vlscore.encoders.blocks.tokenizers import (
 )
 from vlscore.encoders.cards import EncoderCard, card_of
 from vlscore.encoders.checkpoints import is_mapped, load_checkpoint
+from vlscore.encoders.image_pipeline import ImagePipeline
 from vlscore.encoders.models.openclip_parts import (
     BERT_WORDS,
     CONFIG_NAME,

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from vlscore.core import resource_path
 from vlscore.data import Radiograph
-from vlscore.encoders.base import ImagePipeline, JointEncoder, Tokens
+from vlscore.encoders.base import JointEncoder, Tokens
 from vlscore.encoders.blocks.pixels import padded_square, standardise
 from vlscore.encoders.blocks.tokenizers import (
     LONGEST_SENTENCE,
@@ -32,6 +32,7 @@ from vlscore.encoders.blocks.tokenizers import (
 )
 from vlscore.encoders.cards import card_of
 from vlscore.encoders.checkpoints import load_checkpoint, tensors_digest
+from vlscore.encoders.image_pipeline import ImagePipeline
 from vlscore.encoders.published import fill, without_initialisation
 from vlscore.errors import ChecksumMismatch, WeightsNotFound
 

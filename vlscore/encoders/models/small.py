@@ -19,7 +19,7 @@ from torch.nn import functional
 
 from vlscore.core import atomic_write, resource_path, write_json
 from vlscore.data import Radiograph
-from vlscore.encoders.base import ImageFeatures, ImagePipeline, JointEncoder, ReportFeatures, Tokens
+from vlscore.encoders.base import ImageFeatures, JointEncoder, ReportFeatures, Tokens
 from vlscore.encoders.blocks.pixels import padded_square, standardise
 from vlscore.encoders.blocks.small_towers import (
     ImageHead,
@@ -33,6 +33,7 @@ from vlscore.encoders.blocks.small_towers import (
 from vlscore.encoders.blocks.tokenizers import MAX_TOKENS, WordTokenizer, read_json, read_vocabulary
 from vlscore.encoders.cards import CARD, EncoderCard, card_of, read_facts
 from vlscore.encoders.checkpoints import load_checkpoint, tensors_digest
+from vlscore.encoders.image_pipeline import ImagePipeline
 from vlscore.encoders.published import fill, without_initialisation
 from vlscore.encoders.weight_files import find_weights
 from vlscore.errors import ChecksumMismatch, IncompatibleCheckpoint, InvalidSetting, WeightsNotFound

@@ -4,15 +4,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vlscore.core import file_digest
 from vlscore.data import Report
-from vlscore.embedding import StudyEmbedder
 from vlscore.errors import InvalidSetting, InvalidStudy
+
+if TYPE_CHECKING:
+    from vlscore.embedding import StudyEmbedder
 
 Array = NDArray[np.float32]
 
@@ -126,7 +128,7 @@ class Baseline(ABC):
         return {name: _written(value) for name, value in used.items() if value is not None}
 
     @abstractmethod
-    def fit(self, training: TrainingReports, embedder: StudyEmbedder | None) -> Sequence[str]:
+    def fit(self, training: TrainingReports, embedder: "StudyEmbedder | None") -> Sequence[str]:
         """Learn from training reports; return what a user should know, one sentence each.
 
         Raises: InvalidTable or InvalidSetting where nothing can be learnt from them.

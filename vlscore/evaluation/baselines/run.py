@@ -88,7 +88,7 @@ class BaselineRun(Run):
         return [self.content["signature"]]
 
     def to_pandas(self) -> "pandas.DataFrame":
-        """One row a candidate. Needs pandas."""
+        """Return one row a candidate. Needs pandas."""
         return read_frame(self.candidates, texts=["id"])
 
 
