@@ -1,11 +1,12 @@
 """The command line: every command parses, calls one function of a room below, and prints.
 
-A new command is one file here and one line in `_register`, in the group of its purpose. Files of
+A new command is one file here and one line in `_COMMANDS`, in the group of its purpose. Files of
 this room import only typer at module level, so that `vlscore --help` answers at once.
 """
 
 import os
 import sys
+from importlib import import_module
 
 import typer
 
@@ -36,89 +37,62 @@ def _options(
         raise typer.Exit
 
 
-def _register() -> None:
-    from vlscore.cli import (
-        align,
-        baseline,
-        bench,
-        cache,
-        calibrate,
-        compare,
-        controlled,
-        dataset,
-        doctor,
-        draw,
-        encoders,
-        evaluate,
-        explain,
-        failure_modes,
-        findings,
-        index,
-        judge,
-        methods,
-        metrics,
-        oracle,
-        orders,
-        pair,
-        perturb,
-        ratings,
-        report,
-        retrieval,
-        score,
-        sensitivity,
-        train,
-        weights,
-    )
+# Purpose -> files of this room. Each has a function, or a typer app, under its own name or `app`.
+_COMMANDS = {
+    "Score reports": (
+        "score",
+        "explain",
+        "evaluate",
+        "report",
+        "draw",
+        "judge",
+        "findings",
+    ),
+    "Compare systems": (
+        "compare",
+        "methods",
+        "baseline",
+        "oracle",
+    ),
+    "Judge metrics": (
+        "align",
+        "sensitivity",
+        "perturb",
+        "controlled",
+        "orders",
+        "failure_modes",
+        "ratings",
+    ),
+    "Train and prepare": (
+        "dataset",
+        "pair",
+        "train",
+        "retrieval",
+        "calibrate",
+        "index",
+    ),
+    "Look up": (
+        "metrics",
+        "encoders",
+        "weights",
+        "cache",
+        "bench",
+        "doctor",
+    ),
+}
 
-    groups = {
-        "Score reports": (
-            score.score,
-            explain.explain,
-            evaluate.evaluate,
-            report.report,
-            draw.draw,
-            judge.judge,
-            findings.findings,
-        ),
-        "Compare systems": (
-            compare.compare,
-            methods.methods,
-            baseline.baseline,
-            oracle.oracle,
-        ),
-        "Judge metrics": (
-            align.align,
-            sensitivity.sensitivity,
-            perturb.perturb,
-            controlled.controlled,
-            orders.orders,
-            failure_modes.failure_modes,
-            ratings.ratings,
-        ),
-        "Train and prepare": (
-            dataset.dataset,
-            pair.pair,
-            train.train,
-            retrieval.retrieval,
-            calibrate.calibrate,
-            index.index,
-        ),
-        "Look up": (
-            metrics.metrics,
-            encoders.encoders,
-            weights.app,
-            cache.app,
-            bench.bench,
-            doctor.doctor,
-        ),
-    }
-    for purpose, commands in groups.items():
-        for command in commands:
+
+def _register() -> None:
+    for purpose, names in _COMMANDS.items():
+        for name in names:
+            module = import_module(f"vlscore.cli.{name}")
+            command = getattr(module, "app", None) or getattr(module, name)
             if isinstance(command, typer.Typer):
                 app.add_typer(command, rich_help_panel=purpose)
             else:
                 app.command(cls=GroupedCommand, rich_help_panel=purpose)(command)
-    app.command(name="rating-sheets", cls=GroupedCommand, hidden=True)(ratings.rating_sheets)
+    former = import_module("vlscore.cli.ratings").rating_sheets
+    app.command(name="rating-sheets", cls=GroupedCommand, hidden=True)(former)
 
 
 _register()
