@@ -236,7 +236,7 @@ def calibrate_vectors(
 
 
 @dataclass
-class _Embedded:
+class _CalibrationVectors:
     """Vectors and reference texts of the rows that could be used, and the others."""
 
     images: list[torch.Tensor] = field(default_factory=list)
@@ -252,8 +252,8 @@ def _embed(
     policy: TextPolicy,
     workers: int,
     on_progress: OnProgress,
-) -> _Embedded:
-    embedded = _Embedded()
+) -> _CalibrationVectors:
+    embedded = _CalibrationVectors()
     rows = iter(table)
     done = 0
     with embedder.decoder(workers) as decoder:

@@ -83,7 +83,7 @@ def float_of(
         notes: long texts below the table, such as signatures.
         label: for \\ref; empty: none.
     """
-    table = _Table(columns, rows, bold, signs)
+    table = _LatexTable(columns, rows, bold, signs)
     blocks = table.blocks(_PAGE)
     is_narrow = len(blocks) == 1 and table.width(blocks[0]) <= _COLUMN
     kind = "table" if is_narrow else "table*"
@@ -123,7 +123,7 @@ def text_width(text: str) -> float:
     )
 
 
-class _Table:
+class _LatexTable:
     """A table with the facts of its columns."""
 
     def __init__(

@@ -399,7 +399,7 @@ _ATTRIBUTE_SIGNIFICANT = {"significant": True, "negligible": False}
 
 
 @dataclass(frozen=True)
-class _Case:
+class _RadPrefCase:
     """The reports of one case.
 
     Attributes:
@@ -465,7 +465,7 @@ def _read_candidate(
     number: int,
     key: tuple[str, str],
     said: Any,
-    cases: Mapping[str, _Case] | None,
+    cases: Mapping[str, _RadPrefCase] | None,
 ) -> bool:
     """Add what one rater said of one candidate; returns whether errors were counted."""
     case, candidate = key
@@ -534,7 +534,7 @@ def _json(path: Path) -> Any:
         raise InvalidTable(f"{path}: cannot be read as json ({error})") from None
 
 
-def _read_cases(path: Path) -> dict[str, _Case]:
+def _read_cases(path: Path) -> dict[str, _RadPrefCase]:
     content = _json(path)
     if not isinstance(content, list):
         raise InvalidTable(f"{path}: is no list of cases")
@@ -549,7 +549,7 @@ def _read_cases(path: Path) -> dict[str, _Case]:
             # Two reports of one generator are told apart by their places.
             names = {each: f"{name} {each}" for each, name in names.items()}
         texts = {each: case[f"{each}_report"] for each in _CANDIDATES}
-        found[str(case["id"])] = _Case(case["ground_truth_report"], texts, names)
+        found[str(case["id"])] = _RadPrefCase(case["ground_truth_report"], texts, names)
     return found
 
 

@@ -205,7 +205,7 @@ TABLE = "table"
 
 
 @dataclass(frozen=True)
-class _Layout:
+class _RatingLayout:
     """A reader, and by what its sets are known: files of a folder, or columns of a table.
 
     Attributes:
@@ -229,12 +229,12 @@ class _Layout:
 
 
 LAYOUTS = {
-    "rexval": _Layout(read_rexval, files=frozenset({REPORTS, COUNTS})),
-    "radevalx": _Layout(read_radevalx, files=frozenset(RADEVALX)),
-    "radpref": _Layout(read_radpref, either=frozenset({RADPREF_FOLDER, RADPREF_REPORTS})),
-    "sheets": _Layout(read_sheets, files=frozenset({KEY})),
-    "refisco-v0": _Layout(read_refisco_v0, columns=frozenset(V0.columns)),
-    "refisco-v1": _Layout(read_refisco_v1, columns=frozenset(V1.columns)),
+    "rexval": _RatingLayout(read_rexval, files=frozenset({REPORTS, COUNTS})),
+    "radevalx": _RatingLayout(read_radevalx, files=frozenset(RADEVALX)),
+    "radpref": _RatingLayout(read_radpref, either=frozenset({RADPREF_FOLDER, RADPREF_REPORTS})),
+    "sheets": _RatingLayout(read_sheets, files=frozenset({KEY})),
+    "refisco-v0": _RatingLayout(read_refisco_v0, columns=frozenset(V0.columns)),
+    "refisco-v1": _RatingLayout(read_refisco_v1, columns=frozenset(V1.columns)),
 }
 
 

@@ -137,7 +137,7 @@ def baseline(
         embedder = None
     elif embedder is None:
         embedder = StudyEmbedder()
-    source = _Source(chosen, policy, embedder, workers)
+    source = _BaselineSource(chosen, policy, embedder, workers)
     names = columns or ColumnNames()
     table = _studies(studies, needs, names, image_root)
     trained = _training_table(chosen, train, names, image_root)
@@ -151,7 +151,7 @@ def baseline(
     }
 
     def compute(folder: ResumableFolder) -> None:
-        run = _BaselineRun(source, folder, signature, on_progress or no_progress)
+        run = _BaselineJob(source, folder, signature, on_progress or no_progress)
         run.notes += run.learn(trained)
         run.write_chunks(table)
         if run.done == run.failed:
@@ -209,7 +209,7 @@ def _signature(
 
 
 @dataclass(frozen=True)
-class _Source:
+class _BaselineSource:
     """A baseline, and how its inputs are read."""
 
     baseline: Baseline
@@ -224,12 +224,12 @@ class _Source:
         return queries.batches(skip=skip, size=size, workers=self.workers)
 
 
-class _BaselineRun:
+class _BaselineJob:
     """Embeds training images, then writes the candidates, a chunk at a time."""
 
     def __init__(
         self,
-        source: _Source,
+        source: _BaselineSource,
         folder: ResumableFolder,
         signature: Signature,
         on_progress: OnProgress,
@@ -311,7 +311,7 @@ class _BaselineRun:
         studies = islice(table, self.done, None)
         source = self._source
         if IMAGES not in source.baseline.needs:
-            source = _Source(source.baseline, source.policy, None, 0)
+            source = _BaselineSource(source.baseline, source.policy, None, 0)
         for batch in source.batches(table, self.done):
             rows = list(islice(studies, batch.rows))
             lines, failures, note = self._taken(rows, batch)

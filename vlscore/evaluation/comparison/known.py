@@ -33,7 +33,7 @@ _INDEX = "index"
 
 
 @dataclass(eq=False)
-class _Block:
+class _KnownBlock:
     """The numbers of one system in one metric: (n, columns + statistics), and why some lack."""
 
     numbers: NDArray[np.float64]
@@ -49,7 +49,7 @@ class KnownValues:
         truncated: system -> (n,) whether the encoder did not read the candidate's end.
     """
 
-    blocks: dict[tuple[str, str], _Block] = field(default_factory=dict)
+    blocks: dict[tuple[str, str], _KnownBlock] = field(default_factory=dict)
     truncated: dict[str, NDArray[np.bool_]] = field(default_factory=dict)
 
     def missing(self, system: str, metrics: Sequence[Metric]) -> list[Metric]:
@@ -196,5 +196,5 @@ def read_numbers(
                 if usable.get(name) == numbers.shape[1]:
                     reasons = index["failures"][system]
                     failures = {int(k): why[name] for k, why in reasons.items() if name in why}
-                    known.blocks[system, name] = _Block(numbers, failures)
+                    known.blocks[system, name] = _KnownBlock(numbers, failures)
     return known

@@ -101,7 +101,7 @@ def read_reading_study(
     }
 
     def compute(to: ResumableFolder) -> None:
-        study = _Study(filled, chosen, resamples, seed)
+        study = _ReadingStudy(filled, chosen, resamples, seed)
         to.finish(lambda place: study.write(place, Path(out)), rows=0)
 
     return RatingsRun.make(out, plain(key), compute, overwrite=overwrite)
@@ -121,7 +121,7 @@ def _groups(given: Mapping[str, Sequence[str]], filled: FilledSheets) -> dict[st
     return {ALL: raters, **{name: list(members) for name, members in given.items()}}
 
 
-class _Study:
+class _ReadingStudy:
     """The answers, and the tables that are made of them."""
 
     def __init__(

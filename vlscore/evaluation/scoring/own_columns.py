@@ -154,14 +154,14 @@ class OwnValues:
     def split(self, name: str, tables: Tables) -> dict[str, Tables]:
         """Return for each value of a column what yields its rows, by the value."""
         labels = sorted({_NO_VALUE if v is None else v for v in self.values[name]})
-        return {label: _Part(self, name, label, tables) for label in labels}
+        return {label: _SubgroupRows(self, name, label, tables) for label in labels}
 
     def _places_of(self, table: pa.Table) -> list[int]:
         return [self.places[row] for row in table[ROW].to_pylist()]
 
 
 @dataclass(frozen=True, eq=False)
-class _Part:
+class _SubgroupRows:
     """The rows whose column holds one value."""
 
     own: OwnValues
