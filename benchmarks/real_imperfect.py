@@ -22,8 +22,8 @@ always prefers one sentence has a share near .500, and a metric of texts is near
 construction, because reference and candidates say nothing about the film. The difference of the
 shares with the right film and with another study's is due to films alone.
 
-Intervals: 95 %, bootstrap over studies (2,000 resamples), the mean over an encoder's seeds. No
-choice was made on this part.
+Intervals: 95 %, bootstrap over studies (2,000 resamples), the mean over an encoder's seeds;
+"joined" is all seeds as one encoder (real_joined.py). No choice was made on this part.
 
 Run: python benchmarks/real_imperfect.py DATA WORK [--out benchmarks/results/real_imperfect.md]
 after real_encoders.py, which trains the encoders. `make real DATA=FOLDER` runs both.
@@ -52,6 +52,7 @@ from real_data import (
     text_vectors,
     vectors_of,
 )
+from real_joined import join, load_joined
 
 from vlscore.core import Signature, write_json
 from vlscore.embedding import StudyEmbedder
@@ -434,6 +435,11 @@ def measure(
             vectors = vectors_of(embedder, part, folder / f"vectors-{part_name}.npz")
             seeds.append(preferences(cases, part, embedder, vectors, None))
         found[name] = mean_over_seeds(seeds)
+        if len(folders) > 1:
+            title, folder = join(name, folders, data.work / "joined")
+            embedder = load_joined(folder)
+            vectors = vectors_of(embedder, part, folder / f"vectors-{part_name}.npz")
+            found[title] = preferences(cases, part, embedder, vectors, None)
         print(f"{name}: {len(seeds)} seeds", flush=True)
     found["texts alone"] = text_preferences(cases, data.work / f"texts-{part_name}.json")
     return cases, found
