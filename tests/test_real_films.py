@@ -183,12 +183,14 @@ def test_from_the_data_to_every_table(modules, data, monkeypatch):
     assert all(path.stat().st_mtime_ns == time for path, time in before.items())
     tables = encoders.all_tables(data)
     assert [row[0] for row in tables[0].rows] == ["convirt", "chance"]
+    assert [row[0] for row in tables[1].rows] == ["convirt-seed0"]
     assert [row[0] for row in tables[-1].rows] == [
         "encoders/convirt-seed0",
         "choices/convirt",
         "curve/0.5",
     ]
-    _, found = imperfect.measure(data, "train")
+    cases, found, by_seed = imperfect.measure(data, "train")
+    assert imperfect.seeds_table(by_seed, cases).columns == ("score", "convirt-seed0")
     films = found["convirt"]["image-gain-distance"]
     assert set(films) == set(imperfect.FILMS)
     # Cosine does not look at the film.
