@@ -9,7 +9,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -37,6 +37,10 @@ from vlscore.errors import (
     SlowPrecisionWarning,
     VLScoreError,
 )
+
+if TYPE_CHECKING:
+    from vlscore.embedding.embedder import StudyEmbedder
+
 
 VIEW_POLICIES = ("first-frontal", "mean", "frontal+lateral")
 
@@ -368,4 +372,14 @@ def _warn_of_demonstration(name: str) -> None:
         "tests: its scores of real radiographs mean nothing. Name a real encoder with encoder=... "
         "or VLSCORE_ENCODER (`vlscore encoders` lists them)",
         DemonstrationEncoderWarning,
+    )
+
+
+def training_notes(embedder: "StudyEmbedder | None", table_sha256: str) -> tuple[str, ...]:
+    """Return a note if a table is the one that the encoder was trained on; else nothing."""
+    if embedder is None or embedder.encoder.card.trained_on != table_sha256:
+        return ()
+    return (
+        "the encoder was trained on this very table: its images and references are training pairs, "
+        "so that these numbers say nothing of new studies; take a table that it has not seen",
     )
