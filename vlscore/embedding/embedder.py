@@ -9,7 +9,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -37,10 +37,6 @@ from vlscore.errors import (
     SlowPrecisionWarning,
     VLScoreError,
 )
-
-if TYPE_CHECKING:
-    from vlscore.embedding.embedder import StudyEmbedder
-
 
 VIEW_POLICIES = ("first-frontal", "mean", "frontal+lateral")
 
@@ -375,7 +371,7 @@ def _warn_of_demonstration(name: str) -> None:
     )
 
 
-def training_notes(embedder: "StudyEmbedder | None", table_sha256: str) -> tuple[str, ...]:
+def training_notes(embedder: StudyEmbedder | None, table_sha256: str) -> tuple[str, ...]:
     """Return a note if a table is the one that the encoder was trained on; else nothing."""
     if embedder is None or embedder.encoder.card.trained_on != table_sha256:
         return ()
