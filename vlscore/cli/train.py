@@ -244,6 +244,15 @@ class LearningOptions:
             "NUMBER",
         ),
     ] = 0.0
+    average_weights: Annotated[
+        float,
+        _learning(
+            "--average-weights",
+            "Decay of a moving average of the weights, which is validated and saved: 0.99 averages "
+            "the last hundred steps; 0 for none.",
+            "DECAY",
+        ),
+    ] = 0.0
     duplicates_apart: Annotated[
         bool,
         option(

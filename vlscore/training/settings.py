@@ -50,6 +50,10 @@ class TrainingSettings:
         findings_weight: weight of the findings that `vlscore.findings` extracts from the training
             reports, as a second aim for images and reports; 0 for none. See
             `vlscore.training.objectives.finding_labels`.
+        average_weights: decay of an exponential moving average of the weights, updated after
+            every step: 0.99 is an average of about the last hundred steps; 0 for none. With it,
+            validation and the result use the averaged weights (Tarvainen and Valpola, NeurIPS
+            2017).
         duplicates_apart: pairs of one study, or with equal reports, are not negatives.
         validation_share: share of the training studies held out if there is no validation table.
         validate_every: epochs between two validations.
@@ -73,6 +77,7 @@ class TrainingSettings:
     augmentation: str = "none"
     sentences: str = "all"
     findings_weight: float = 0.0
+    average_weights: float = 0.0
     duplicates_apart: bool = True
     validation_share: float = 0.05
     validate_every: int = 1
@@ -92,6 +97,10 @@ class TrainingSettings:
             raise InvalidSetting(f"learning_rate is above 0, not {self.learning_rate}")
         if not 0 <= self.warm_up < 1:
             raise InvalidSetting(f"warm_up is a share of the steps below 1, not {self.warm_up}")
+        if not 0 <= self.average_weights < 1:
+            raise InvalidSetting(
+                f"average_weights is a decay from 0 to below 1, not {self.average_weights}"
+            )
         if not self.validation_share < 1:
             raise InvalidSetting(f"validation_share is below 1, not {self.validation_share}")
 
