@@ -60,6 +60,10 @@ from .safe_text import printable as printable
 from .safe_text import record_cells as record_cells
 from .safe_text import table_cells as table_cells
 from .safe_text import without_html as without_html
+from .setting_fields import check_settings as check_settings
+from .setting_fields import described as described
+from .setting_fields import setting as setting
+from .setting_fields import setting_of as setting_of
 from .signature import Signature as Signature
 from .signature import difference as difference
 from .signature import stable_class as stable_class
