@@ -10,7 +10,6 @@ import sys
 from pathlib import Path
 
 import pytest
-import torch
 from safetensors.torch import load_file
 
 from tests.conftest import REPOSITORY
@@ -76,50 +75,6 @@ def test_a_stop_after_any_step_changes_nothing(run_toy, tmp_path, expected, keep
         # What was kept last is the step before the one that stopped.
         assert result.resumed_from == 11
         assert resumed == [1, 1, 2, 2, 3, 4, 5, 5, 6, 7, 8, 8, 9, 10, 11, 12]
-
-
-def test_averaged_weights_are_the_result_also_of_a_stopped_run(run_toy, tmp_path):
-    """A decay of 0.5: the first step's weights, then half the average and half the new ones."""
-    out, settings = tmp_path / "stopped", {"average_weights": 0.5, "select": "last"}
-    states, stops = {}, []
-
-    def look(shown):
-        # The file of a step is written after this call for it.
-        for path in (out / ".state").glob("step-*"):
-            states[path.name] = load_file(path)
-        if shown.step == 5 and not stops:
-            stops.append(shown.step)
-            raise Stopped
-
-    options = {**settings, "keep_seconds": 0.0}
-    with pytest.raises(Stopped):
-        run_toy(out, encoder=_toy(), on_step=look, **options)
-    run_toy(out, encoder=_toy(), on_step=look, **options)
-    run_toy(tmp_path / "whole", encoder=_toy(), **settings)
-    assert _digests(out) == _digests(tmp_path / "whole")
-    last = out / ".state" / "step-00000012.safetensors"
-    states[last.name] = load_file(last)
-    assert len(states) == 12
-    found = load_file(out / "model.safetensors")
-    for name in ("rows.weight", "norm.running_mean"):
-        first, *later = (states[step][f"encoder.{name}"] for step in sorted(states))
-        expected = first
-        for weights in later:
-            expected = 0.5 * expected + 0.5 * weights
-        torch.testing.assert_close(found[name], expected)
-        assert not torch.allclose(found[name], weights, rtol=1e-3)
-
-
-def test_validation_is_of_the_averaged_weights(run_toy, tmp_path):
-    """An average that hardly moves is that of the first step."""
-    run_toy(tmp_path / "fixed", average_weights=1 - 1e-9)
-    run_toy(tmp_path / "moving")
-    losses = {}
-    for name in ("fixed", "moving"):
-        with (tmp_path / name / "validation.csv").open() as stream:
-            losses[name] = [float(row["mean recall"]) for row in csv.DictReader(stream)]
-    assert len(set(losses["fixed"])) == 1
-    assert losses["fixed"] != losses["moving"]
 
 
 PROGRAM = """

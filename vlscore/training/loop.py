@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 import torch
 from torch import nn
-from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from vlscore.core import Signature, TrainingProcesses
 from vlscore.encoders import JointEncoder
@@ -275,8 +274,7 @@ class Training:
             run was stopped.
         """
         self._optimizer = make_optimizer(self.encoder, self.objective, self.settings)
-        self._average = make_average(self.encoder, self.settings.average_weights)
-        self._trained = Trained(self.encoder, self.objective, self._optimizer, self._average)
+        self._trained = Trained(self.encoder, self.objective, self._optimizer)
         self.encoder.requires_grad_(True)
         self.objective.train()
         devices = [self.encoder.device] if self.encoder.device.type == "cuda" else []
@@ -284,16 +282,8 @@ class Training:
             progress = self._steps(self._resumed())
         if self.settings.select != "last" and progress.score is not None:
             self.encoder.load_state_dict(read_best(self.out, progress))
-        elif self._average is not None:
-            self.encoder.load_state_dict(self._result.state_dict())
         self.encoder.eval().requires_grad_(False)
         return progress
-
-    @property
-    def _result(self) -> JointEncoder:
-        """Return the encoder that is validated: the one with averaged weights, if there is one."""
-        average: JointEncoder = self.encoder if self._average is None else self._average.module
-        return average
 
     @property
     def steps(self) -> int:
@@ -319,7 +309,12 @@ class Training:
     def _steps(self, progress: Progress) -> Progress:
         if progress.ended:
             return progress
-        towers, averaged = self._towers(self.encoder), self._towers(self._result)
+        towers = Towers(
+            self.encoder,
+            local=self.objective.local,
+            precision=self.settings.precision,
+            frozen_norms=self.settings.frozen_norms,
+        )
         towers.train()
         step = Step(
             towers,
@@ -340,7 +335,7 @@ class Training:
             progress = replace(progress, step=number + 1)
             self._log_step(progress.step, rate, norm, parts)
             if self._validates_after(progress.step):
-                validated = self._validated(averaged, progress)
+                validated = self._validated(towers, progress)
                 progress = self._judged(progress, validated)
             patience = self.settings.patience
             ended = progress.step == self.steps or 0 < patience <= progress.waited
@@ -358,14 +353,6 @@ class Training:
         self.processes.wait()
         return progress
 
-    def _towers(self, encoder: JointEncoder) -> Towers:
-        return Towers(
-            encoder,
-            local=self.objective.local,
-            precision=self.settings.precision,
-            frozen_norms=self.settings.frozen_norms,
-        )
-
     def _update(self, rate: float, number: int, ids: list[str]) -> float:
         """Run one step of the optimiser; return the gradient's norm before clipping."""
         parameters = list(_parameters(self.encoder, self.objective))
@@ -376,8 +363,6 @@ class Training:
         for group in self._optimizer.param_groups:
             group["lr"] = rate
         self._optimizer.step()
-        if self._average is not None:
-            self._average.update_parameters(self.encoder)
         return norm
 
     def _validates_after(self, step: int) -> bool:
@@ -388,7 +373,7 @@ class Training:
 
     def _validated(self, towers: Towers, progress: Progress) -> Validated:
         assert self.validation is not None
-        self.processes.copy_from_first(towers.encoder.buffers())
+        self.processes.copy_from_first(self.encoder.buffers())
         validated = self.validation(towers, self.objective, progress.step)
         if self.journal is not None:
             self.journal.log(VALIDATIONS, validated.row())
@@ -401,7 +386,7 @@ class Training:
         self.processes.copy_from_first([score])
         after = progress.validated(float(score), validated.row())
         if after.best_step == progress.step and self.journal is not None:
-            self.journal.keep_best(after, self._result)
+            self.journal.keep_best(after, self.encoder)
         return after
 
     def _log_step(self, step: int, rate: float, norm: float, parts: dict[str, float]) -> None:
@@ -423,13 +408,6 @@ def make_optimizer(
         {"params": [p for p in found if p.ndim <= 1], "weight_decay": 0.0},
     ]
     return torch.optim.AdamW([g for g in groups if g["params"]], lr=settings.learning_rate)
-
-
-def make_average(encoder: JointEncoder, decay: float) -> AveragedModel | None:
-    """Return a moving average of an encoder's weights and buffers; None without a decay."""
-    if not decay:
-        return None
-    return AveragedModel(encoder, multi_avg_fn=get_ema_multi_avg_fn(decay), use_buffers=True)
 
 
 def _parameters(encoder: nn.Module, objective: nn.Module) -> Iterator[nn.Parameter]:

@@ -129,15 +129,6 @@ class TrainingSettings:
         panel=LEARNING,
         least=0,
     )
-    average_weights: float = setting(
-        0.0,
-        "Decay of a moving average of the weights, which is validated and saved: 0.99 averages "
-        "the last hundred steps; 0 for none.",
-        "DECAY",
-        more="The average is exponential and updated after every step (Tarvainen and Valpola, "
-        "NeurIPS 2017).",
-        panel=LEARNING,
-    )
     duplicates_apart: bool = setting(
         True,
         "Pairs of one study, or with equal reports, are no negatives of each other.",
@@ -176,10 +167,6 @@ class TrainingSettings:
             raise InvalidSetting(f"learning_rate is above 0, not {self.learning_rate}")
         if not 0 <= self.warm_up < 1:
             raise InvalidSetting(f"warm_up is a share of the steps below 1, not {self.warm_up}")
-        if not 0 <= self.average_weights < 1:
-            raise InvalidSetting(
-                f"average_weights is a decay from 0 to below 1, not {self.average_weights}"
-            )
         if not self.validation_share < 1:
             raise InvalidSetting(f"validation_share is below 1, not {self.validation_share}")
 

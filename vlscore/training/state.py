@@ -76,23 +76,14 @@ class Trained:
     """Everything that training changes, as one flat set of tensors."""
 
     def __init__(
-        self,
-        encoder: nn.Module,
-        objective: nn.Module,
-        optimizer: torch.optim.Optimizer,
-        average: nn.Module | None = None,
+        self, encoder: nn.Module, objective: nn.Module, optimizer: torch.optim.Optimizer
     ) -> None:
         self.encoder, self.objective, self.optimizer = encoder, objective, optimizer
-        self.average = average
 
     def tensors(self) -> dict[str, Tensor]:
         """Return the tensors by name; they share memory with the modules in training."""
         found = {f"encoder.{name}": value for name, value in self.encoder.state_dict().items()}
         found |= {f"objective.{name}": t for name, t in self.objective.state_dict().items()}
-        if self.average is not None:
-            found |= {
-                f"average.{name}": tensor for name, tensor in self.average.state_dict().items()
-            }
         for number, values in self.optimizer.state_dict()["state"].items():
             found |= {f"optimizer.{number}.{name}": value for name, value in values.items()}
         return found
@@ -101,8 +92,6 @@ class Trained:
         """Restore the tensors that `tensors` returned."""
         self.encoder.load_state_dict(_below("encoder", tensors))
         self.objective.load_state_dict(_below("objective", tensors))
-        if self.average is not None:
-            self.average.load_state_dict(_below("average", tensors))
         values: dict[int, dict[str, Tensor]] = {}
         for name, tensor in _below("optimizer", tensors).items():
             number, _, what = name.partition(".")
