@@ -36,7 +36,7 @@ from vlscore.findings.types import (
 
 #: A longer "sentence" (a text without a full stop) is read in pieces, so that time stays linear.
 _LONGEST_PIECE = 256
-#: Two thirds of the sentences in a corpus of reports stand in it more than once.
+#: Two thirds of the sentences in a corpus of reports occur in it more than once.
 _REMEMBERED = 16_384
 _LONGEST_REMEMBERED = 400
 
@@ -211,7 +211,7 @@ def _finding(
     )
 
 
-# Characters that hold the first two words of a sentence which speaks of the one before.
+# Characters that contain a sentence's first two words, which may refer to the previous sentence.
 _OPENING = 40
 _REMEMBERED_REPORTS = 16_384
 
@@ -256,7 +256,7 @@ def extract(report: str, lexicon: Lexicon | None = None) -> ReportFindings:
 
 @lru_cache(_REMEMBERED_REPORTS)
 def _refers_back(opening: str, lexicon: Lexicon) -> bool:
-    """Return whether a sentence that begins so speaks of the finding of the one before."""
+    """Return True if a sentence with this beginning is about the previous sentence's finding."""
     words = [t.form for t in tokenize(opening)[:2]]
     return not {" ".join(words), *words[:1]}.isdisjoint(lexicon.grammar["anaphors"])
 
@@ -357,7 +357,7 @@ class LabelPolicy:
         return {"keep": -1, "positive": 1, "negative": 0, "ignored": None}[self.uncertain]
 
     def judged(self, given: int | None, found: int | None) -> tuple[bool, bool, bool]:
-        """(is the report judged on the label, is it given as present, is it found present).
+        """Return whether the report counts for the label, is labelled present, and is found present.
 
         >>> LabelPolicy("ignored").judged(-1, 1), LabelPolicy().judged(None, 1)
         ((False, False, True), (True, False, True))

@@ -125,7 +125,7 @@ class OracleResult(Run):
 
     @property
     def signatures(self) -> list[str]:
-        """What the hits depend on."""
+        """Settings that the hits depend on."""
         return [str(self.summary.signature)]
 
     @property
