@@ -233,7 +233,7 @@ READERS = {
     "evaluation.comparison.known": OWN,
     "evaluation.comparison.tables": OWN,
     "evaluation.folder_figures": OWN,
-    "evaluation.labelling.run": OWN,
+    "evaluation.report_labels": OWN,
     "evaluation.methods_section": OWN,
     "evaluation.ratings.questions": SHIPPED,
     "evaluation.ratings.sheet_files": OWN,

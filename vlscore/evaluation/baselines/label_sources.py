@@ -20,7 +20,7 @@ from vlscore.evaluation.baselines.baseline_base import (
     Case,
     TrainingReports,
 )
-from vlscore.evaluation.labelling.label_agreement import read_labels
+from vlscore.evaluation.label_agreement import read_labels
 from vlscore.findings import chexpert_labels
 
 # Values of a label that count as present: affirmed, and uncertain.

@@ -39,13 +39,14 @@ from vlscore.evaluation.baselines.baseline_base import (
     REFERENCE,
     TRAIN,
     TRAIN_IMAGES,
+    AnyBaseline,
     Array,
     Baseline,
     BaselineSettings,
     Case,
     TrainingReports,
+    find_baseline,
 )
-from vlscore.evaluation.baselines.registry import AnyBaseline, find_baseline
 from vlscore.evaluation.row_files import bad_rows_of, csv_of, join_failures, join_parts
 from vlscore.retrieval import QueryBatch, QueryTable
 from vlscore.stats import FAILURES, Run, TextTable, markdown, with_mark

@@ -37,7 +37,6 @@ from vlscore.evaluation.baselines.frequent_reports import (
     random_reports,
 )
 from vlscore.evaluation.baselines.nearest_image import NEAREST, nearest_reports
-from vlscore.evaluation.comparison.cautions import cautions, families
 from vlscore.evaluation.comparison.comparison_figures import draw_comparison
 from vlscore.evaluation.comparison.known import EXTENDS, KnownValues, check_extension, read_numbers
 from vlscore.evaluation.comparison.paper_table import TableSettings, check_table, paper_table
@@ -50,7 +49,6 @@ from vlscore.evaluation.comparison.statistics import (
     same_words,
     text_facts,
 )
-from vlscore.evaluation.comparison.system_patients import patients_of
 from vlscore.evaluation.comparison.system_values import (
     NumberLayout,
     SystemValues,
@@ -63,6 +61,7 @@ from vlscore.evaluation.comparison.systems import (
     Systems,
     join,
     open_sources,
+    patients_of,
     read_values,
     signatures_of,
     table_with_images,
@@ -71,6 +70,8 @@ from vlscore.evaluation.comparison.tables import (
     CONTENT,
     RESULTS,
     VALUES,
+    cautions,
+    families,
     first_failures,
     read_chunk,
     write_chunk,

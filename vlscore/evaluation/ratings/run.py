@@ -14,9 +14,14 @@ from vlscore.core import ResumableFolder, __version__, cells, file_digest, plain
 from vlscore.data import BadRow
 from vlscore.errors import InvalidSetting
 from vlscore.evaluation.alignment.rated_pairs import Array, RatedPairs
-from vlscore.evaluation.ratings.bradley_terry import Preference, Strength, strengths
 from vlscore.evaluation.ratings.questions import DIMENSIONS, ERRORS, PREFERRED
-from vlscore.evaluation.ratings.rater_agreement import Agreement, rater_agreement
+from vlscore.evaluation.ratings.rater_agreement import (
+    Agreement,
+    Preference,
+    Strength,
+    rater_agreement,
+    strengths,
+)
 from vlscore.evaluation.ratings.sheet_reading import RANK, FilledSheets, read_filled
 from vlscore.evaluation.row_files import bad_rows_of, csv_of
 from vlscore.stats import FAILURES, Run, TextTable, interval, number, write_tables

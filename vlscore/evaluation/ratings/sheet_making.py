@@ -38,7 +38,6 @@ from vlscore.evaluation.ratings.rated_reports import (
     reports_of_systems,
     sources_key,
 )
-from vlscore.evaluation.ratings.rating_page import embedded_films, write_page
 from vlscore.evaluation.ratings.sheet_files import (
     FORMATS,
     KEY,
@@ -46,9 +45,11 @@ from vlscore.evaluation.ratings.sheet_files import (
     AnyItem,
     ItemPair,
     SheetItem,
+    embedded_films,
     sheet_name,
     write_csv_sheet,
     write_key,
+    write_page,
     write_questions,
     write_xlsx_sheet,
 )

@@ -9,7 +9,6 @@ from typing import Any
 from vlscore.data import BadRow, is_missing, name_of
 from vlscore.errors import InvalidStudy, InvalidTable
 from vlscore.evaluation.alignment.rated_pairs import Builder, Meaning, RatedPairs, missing_columns
-from vlscore.evaluation.ratings.bradley_terry import Preference
 from vlscore.evaluation.ratings.questions import (
     COUNTS,
     DIMENSIONS,
@@ -17,6 +16,7 @@ from vlscore.evaluation.ratings.questions import (
     PREFERENCES,
     Question,
 )
+from vlscore.evaluation.ratings.rater_agreement import Preference
 from vlscore.evaluation.ratings.sheet_files import (
     CSV,
     ITEM,

@@ -1,5 +1,6 @@
 """Computing the rows of a table chunk by chunk, one being decoded while another is scored."""
 
+import json
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
@@ -9,13 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
-from vlscore.core import OnProgress, ResumableFolder
+from vlscore.core import FinishedRun, OnProgress, ResumableFolder, first_replaced, stamps
 from vlscore.data import BadRow, Study, has_headings
 from vlscore.errors import InvalidSetting
-from vlscore.evaluation.scoring.results import layout_of
-from vlscore.evaluation.scoring.seen_images import stamped
+from vlscore.evaluation.scoring.results import DETAILS, layout_of
 from vlscore.evaluation.scoring.summary import (
+    IMAGES,
     REASONS,
     chunk_table,
     read_chunk,
@@ -252,3 +254,45 @@ def _scored(chunk: Sequence[Prepared], scorer: Scorer, schema: pa.Schema) -> pa.
         },
         [stamped(s.images) if reads_images and s is not None else None for s in studies],
     )
+
+
+_ROWS_AT_ONCE = 10_000
+
+
+def stamped(paths: Sequence[Path]) -> str | None:
+    """Return size, time and digest of each file as json text; None where no file is there."""
+    found = stamps(paths)
+    return json.dumps(found) if found else None
+
+
+def require_same_images(run: FinishedRun, *, must_know: bool = False) -> None:
+    """Check that the images of a finished run are the files that its rows were computed from.
+
+    A file that is gone replaces nothing.
+
+    Args: must_know: refuse a run, too, whose details do not say which files it read.
+    Raises: InvalidSetting naming the first file with another content.
+    """
+    how = "Choose another output folder, or give --overwrite to compute all rows anew"
+    with pq.ParquetFile(run.file(DETAILS)) as file:
+        if IMAGES not in file.schema_arrow.names:
+            if must_know:
+                raise InvalidSetting(
+                    f"{run.folder} does not say which image files it was computed from, so that no "
+                    f"number of images can be added to it. {how}"
+                )
+            return
+        for batch in file.iter_batches(_ROWS_AT_ONCE, columns=[IMAGES]):
+            replaced = _first_replaced(batch.column(0))
+            if replaced is not None:
+                raise InvalidSetting(
+                    f"{replaced} has been replaced since {run.folder} was computed from it; one "
+                    f"row would hold numbers of two images. Bring the file back. {how}"
+                )
+
+
+def _first_replaced(column: pa.Array) -> str | None:
+    for text in column.to_pylist():
+        if text is not None and (path := first_replaced(json.loads(text))) is not None:
+            return path
+    return None

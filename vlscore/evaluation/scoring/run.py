@@ -33,6 +33,7 @@ from vlscore.evaluation.scoring.executor import (
     Job,
     chunk_tables,
     compute_rows,
+    require_same_images,
 )
 from vlscore.evaluation.scoring.own_columns import (
     KEY,
@@ -60,7 +61,6 @@ from vlscore.evaluation.scoring.results import (
     with_rows_replaced,
     write_results,
 )
-from vlscore.evaluation.scoring.seen_images import require_same_images
 from vlscore.evaluation.scoring.summary import (
     ERROR,
     ID,

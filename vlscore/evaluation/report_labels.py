@@ -21,7 +21,7 @@ from vlscore.core import (
 from vlscore.core import cell as safe_cell
 from vlscore.data import BadRow, Report, TextPolicy, open_reports
 from vlscore.errors import InvalidReport, InvalidSetting, InvalidTable
-from vlscore.evaluation.labelling.label_agreement import (
+from vlscore.evaluation.label_agreement import (
     LabelAgreement,
     Labels,
     agreement,
