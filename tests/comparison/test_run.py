@@ -247,8 +247,7 @@ def test_other_signatures_and_lacking_metrics_are_refused(write, tmp_path):
 def test_a_stopped_run_goes_on_and_ends_with_the_same_bytes(write, images, tmp_path, monkeypatch):
     from vlscore.evaluation.comparison import run as module
 
-    monkeypatch.setattr(module, "STUDIES_AT_ONCE", 8)
-    monkeypatch.setattr("vlscore.evaluation.sensitivities.changed_pairs.STUDIES_AT_ONCE", 8)
+    monkeypatch.setattr("vlscore.evaluation.study_vectors.STUDIES_AT_ONCE", 8)
     monkeypatch.setattr(module, "_STUDIES_IN_CHUNK", 10)
     paths = [write("good", GOOD, image=images), write("bad", BAD)]
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from vlscore.errors import InvalidSetting, InvalidTable
-from vlscore.evaluation import judge_table, row_files
+from vlscore.evaluation import judge_table, row_chunks
 
 ROWS = [
     {"id": "a", "reference": "Left effusion.", "candidate": "Right effusion."},
@@ -58,7 +58,7 @@ def test_a_table_without_a_usable_row_is_refused(tmp_path):
 
 
 def test_a_stopped_run_goes_on_and_ends_with_the_same_bytes(tmp_path, monkeypatch):
-    monkeypatch.setattr(row_files, "_ROWS_IN_CHUNK", 2)
+    monkeypatch.setattr(row_chunks, "_ROWS_IN_CHUNK", 2)
     path = table(tmp_path, [{**row, "id": f"{row['id']}{k}"} for k in range(3) for row in ROWS])
     judge_table(path, tmp_path / "whole")
     done = []

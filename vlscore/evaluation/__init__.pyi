@@ -122,7 +122,6 @@ from .scoring.summary import ValueSummary as ValueSummary
 from .scoring.summary import summarise as summarise
 from .sensitivities.changed_pairs import EmbeddedPairs as EmbeddedPairs
 from .sensitivities.changed_pairs import Pair as Pair
-from .sensitivities.changed_pairs import StudyVectors as StudyVectors
 from .sensitivities.changed_pairs import embed_pairs as embed_pairs
 from .sensitivities.changed_pairs import pair_of as pair_of
 from .sensitivities.changed_pairs import read_pairs as read_pairs
@@ -138,3 +137,4 @@ from .sensitivities.run import SensitivityRun as SensitivityRun
 from .sensitivities.run import run_sensitivity as run_sensitivity
 from .stages import Stage as Stage
 from .stages import measure_stages as measure_stages
+from .study_vectors import StudyVectors as StudyVectors

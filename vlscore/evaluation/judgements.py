@@ -17,7 +17,7 @@ from vlscore.data import (
     open_studies,
 )
 from vlscore.errors import InvalidReport, InvalidSetting, InvalidStudy, InvalidTable
-from vlscore.evaluation.row_files import (
+from vlscore.evaluation.row_chunks import (
     RowFiles,
     bad_rows_of,
     csv_of,
@@ -233,7 +233,7 @@ class _JudgeRun(RowFiles[Study]):
             TOTALS: csv_of(totals),
             FAILURES: csv_of(failures),
         }
-        note = {"bad": len(failures), "sums": dict(sums), "severities": dict(severities)}
+        note = {"failed": len(failures), "sums": dict(sums), "severities": dict(severities)}
         return files, {**note, "answers": dict(answers)} if answers else note
 
     def _judged(

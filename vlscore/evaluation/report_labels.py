@@ -28,7 +28,7 @@ from vlscore.evaluation.label_agreement import (
     agreement_table,
     read_labels,
 )
-from vlscore.evaluation.row_files import (
+from vlscore.evaluation.row_chunks import (
     RowFiles,
     bad_rows_of,
     csv_of,
@@ -242,7 +242,7 @@ class _LabellingJob(RowFiles[Report]):
             FAILURES: csv_of(failures),
             _KEPT: kept.getvalue(),
         }
-        return files, {"bad": len(failures), "counts": counts}
+        return files, {"failed": len(failures), "counts": counts}
 
     def _write(self, stream: io.StringIO, record: Mapping[str, Any]) -> None:
         if self.format == "jsonl":

@@ -1,6 +1,5 @@
 """A table of studies through a retrieval evaluation, into a folder of results."""
 
-import json
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +24,7 @@ from vlscore.core import (
 from vlscore.data import BadRow, ColumnNames, TextPolicy, open_studies
 from vlscore.embedding import StudyEmbedder
 from vlscore.errors import InvalidTable
+from vlscore.evaluation.row_chunks import read_arrays, write_arrays
 from vlscore.retrieval import (
     CUTS,
     QueryBatch,
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
 
 TABLE = "retrieval.md"
-_IMAGES, _REPORTS, _ROWS = "images.npy", "reports.npy", "rows.json"
 
 
 @dataclass(frozen=True)
@@ -259,17 +258,15 @@ def _keep(batch: QueryBatch, folder: ResumableFolder) -> None:
         "failed": [plain(row) for row in batch.failed],
     }
     with folder.append(batch.rows, {"failed": len(batch.failed)}, batch.inputs) as place:
-        np.save(place / _IMAGES, batch.images, allow_pickle=False)
-        np.save(place / _REPORTS, batch.references, allow_pickle=False)
-        (place / _ROWS).write_text(json.dumps(rows), encoding="utf-8")
+        write_arrays(place, rows, images=batch.images, reports=batch.references)
 
 
 def _evaluated(folder: ResumableFolder, signature: Signature) -> RetrievalResult:
     images, reports, texts, failed = [], [], [], []
     for chunk in folder.chunks():
-        images.append(np.load(chunk.path / _IMAGES, allow_pickle=False))
-        reports.append(np.load(chunk.path / _REPORTS, allow_pickle=False))
-        rows = json.loads((chunk.path / _ROWS).read_text(encoding="utf-8"))
+        arrays, rows = read_arrays(chunk.path)
+        images.append(arrays["images"])
+        reports.append(arrays["reports"])
         texts += rows["texts"]
         failed += [BadRow(**row) for row in rows["failed"]]
     to_text, to_image = evaluate_retrieval(np.concatenate(images), np.concatenate(reports), texts)

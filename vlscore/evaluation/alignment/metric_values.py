@@ -1,21 +1,20 @@
 """Values of metrics for rated pairs: computed here, or read from a table of values."""
 
 import csv
-import json
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
-from vlscore.core import cells, write_json
+from vlscore.core import cells
 from vlscore.data import columns_of, name_of, read_rows
 from vlscore.embedding import StudyViews
 from vlscore.errors import InvalidSetting, InvalidStudy, InvalidTable, UnknownName
 from vlscore.evaluation.alignment.agreement import MeasuredMetric
 from vlscore.evaluation.alignment.rated_pairs import Array, RatedPairs, missing_columns
+from vlscore.evaluation.row_chunks import read_arrays, write_arrays
 from vlscore.metrics import Item, Metric, Scorer, ValueColumns, find_metric, find_metrics
 
-_VALUES, _FAILED = "values.npy", "failed.json"
 # RadEvalX's table of published values (metrcis_scores_m2tr.csv): the column of its ids, one that is
 # no value, and one of which smaller values are better.
 _RADEVALX = frozenset({"report_id", "radgraph_f1", "radcliq"})
@@ -143,16 +142,15 @@ def _item(scorer: Scorer, pairs: RatedPairs, row: int) -> Item:
 
 
 def write_chunk(place: Path, values: Array, failures: Failures) -> None:
-    """Keep the values of one chunk of pairs."""
-    np.save(place / _VALUES, values, allow_pickle=False)
-    write_json(place / _FAILED, [[row, name, why] for (row, name), why in failures.items()])
+    """Write the values of one chunk of pairs."""
+    facts = [[row, name, why] for (row, name), why in failures.items()]
+    write_arrays(place, facts, values=values)
 
 
 def read_chunk(place: Path) -> tuple[Array, Failures]:
-    """What `write_chunk` kept."""
-    values: Array = np.load(place / _VALUES, allow_pickle=False)
-    failed = json.loads((place / _FAILED).read_text(encoding="utf-8"))
-    return values, {(row, name): why for row, name, why in failed}
+    """Return what `write_chunk` wrote."""
+    arrays, failed = read_arrays(place)
+    return arrays["values"], {(row, name): why for row, name, why in failed}
 
 
 def read_values(

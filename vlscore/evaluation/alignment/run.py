@@ -19,7 +19,7 @@ from vlscore.core import (
     run_record,
     write_json,
 )
-from vlscore.data import BadRow, StudyImages, StudyTable
+from vlscore.data import StudyImages, StudyTable
 from vlscore.errors import InvalidSetting
 from vlscore.evaluation.alignment.agreement import Alignment, MeasuredMetric, align
 from vlscore.evaluation.alignment.fitted import CompositeFit, fit_composite, texts_of
@@ -41,6 +41,8 @@ from vlscore.evaluation.alignment.tables import (
     draw_alignment,
     write_csv,
 )
+from vlscore.evaluation.row_chunks import ChunkWriter
+from vlscore.evaluation.study_vectors import images_of
 from vlscore.metrics import Composite, CompositeProvider, Metric, Scorer, write_composite
 from vlscore.stats import (
     FAILURES,
@@ -243,16 +245,13 @@ class _AlignmentJob:
         size = _TEXTS_IN_CHUNK
         if self._scorer.embedder is not None:
             size = self._scorer.embedder.engine.rows_at_once
-        failed = sum(chunk.note["failed"] for chunk in folder.chunks())
-        on_progress(folder.rows, failed)
-        for begin in range(folder.rows, len(self.pairs), size):
+        chunks = ChunkWriter(folder, on_progress)
+        for begin in range(chunks.done, len(self.pairs), size):
             rows = range(begin, min(begin + size, len(self.pairs)))
             found, failures = compute_values(self._scorer, self.pairs, rows, self._columns)
-            failed += len(failures)
-            with folder.append(len(rows), {"failed": len(failures)}, self._inputs(rows)) as place:
+            with chunks.append(len(rows), len(failures), self._inputs(rows)) as place:
                 write_chunk(place, found, failures)
-            on_progress(rows.stop, failed)
-        return len(self.pairs)
+        return chunks.done
 
     def metrics(self, folder: ResumableFolder) -> tuple[list[MeasuredMetric], Failures]:
         """All metrics with their values, and what is missing."""
@@ -307,14 +306,9 @@ class _AlignmentJob:
 
     def _images(self, studies: StudyTable) -> dict[str, StudyImages]:
         wanted = set(self.pairs.studies)
-        found = {}
+        found, bad = images_of(studies, wanted)
         self.notes += studies.notes
-        for row in studies:
-            if isinstance(row, BadRow):
-                if row.id in wanted:
-                    self.notes.append(f"{studies.path}, row {row.row}: {row.reason}")
-            elif row.id in wanted:
-                found[row.id] = StudyImages(row.id, row.images, row.views)
+        self.notes += [f"{studies.path}, row {r.row}: {r.reason}" for r in bad if r.id in wanted]
         if not found:
             raise InvalidSetting(f"{studies.path}: none of its studies has the id of a rated pair")
         return found

@@ -133,10 +133,7 @@ def write_numbers(
         "metrics": [[str(metric), len(metric.columns)] for metric in layout.metrics],
         "systems": list(values),
         "images": images,
-        "failures": {
-            name: {str(k): reasons for k, reasons in each.failures.items()}
-            for name, each in values.items()
-        },
+        "failures": {name: each.written_failures() for name, each in values.items()},
     }
     content: dict[str, Any] = {_INDEX: np.frombuffer(json.dumps(index).encode(), dtype=np.uint8)}
     for s, each in enumerate(values.values()):

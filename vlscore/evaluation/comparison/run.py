@@ -54,7 +54,6 @@ from vlscore.evaluation.comparison.system_values import (
     SystemValues,
     compute_values,
     read_given,
-    vectors_of,
 )
 from vlscore.evaluation.comparison.systems import (
     Source,
@@ -79,12 +78,8 @@ from vlscore.evaluation.comparison.tables import (
     write_results,
 )
 from vlscore.evaluation.methods_section import METHODS, REFERENCES, methods
-from vlscore.evaluation.sensitivities.changed_pairs import (
-    STUDIES_AT_ONCE,
-    StudyVectors,
-    embed_images,
-)
-from vlscore.evaluation.sensitivities.pair_values import read_vectors, write_vectors
+from vlscore.evaluation.row_chunks import ChunkWriter, chunks_of_kind
+from vlscore.evaluation.study_vectors import StudyVectors, embed_in_chunks, embedded_in
 from vlscore.metrics import Item, Metric, Scorer
 from vlscore.perturb import standard_normal_of
 from vlscore.stats import FAILURES, Failure, Run, TextTable, check_drawable, write_changed
@@ -393,41 +388,25 @@ class _ComparisonJob:
 
     def compute(self, folder: ResumableFolder, workers: int, on_progress: OnProgress) -> int:
         """Compute what no chunk holds yet; returns rows of all chunks: images, then studies."""
-        done, failed = folder.rows, sum(chunk.note["failed"] for chunk in folder.chunks())
-        on_progress(done, failed)
-        shown = self._shown()
-        left = dict(list(shown.items())[done:])
-        if left and self._scorer is not None and self._scorer.embedder is not None:
-            embedder, names = self._scorer.embedder, list(left)
-            parts = embed_images(embedder, left, workers=workers)
-            for start, part in zip(range(0, len(names), STUDIES_AT_ONCE), parts, strict=True):
-                stretch = names[start : start + STUDIES_AT_ONCE]
-                paths = [path for name in stretch for path in left[name].images]
-                note = {"kind": "images", "failed": len(part.failures)}
-                with folder.append(len(stretch), note, inputs=paths) as place:
-                    write_vectors(place, stretch, part, embedder.dim)
-                done, failed = done + len(stretch), failed + len(part.failures)
-                on_progress(done, failed)
+        chunks, shown = ChunkWriter(folder, on_progress), self._shown()
+        if self._scorer is not None and self._scorer.embedder is not None:
+            embed_in_chunks(chunks, self._scorer.embedder, shown, workers=workers)
         vectors = self._vectors(folder)
         self._add_nearest(vectors)
         if set(self._computed) == {*self._candidates, *self._baselines}:
-            return done
+            return chunks.done
         count = len(self.systems.studies)
-        for start in range(done - len(shown), count, _STUDIES_IN_CHUNK):
+        for start in range(chunks.done - len(shown), count, _STUDIES_IN_CHUNK):
             rows = slice(start, min(start + _STUDIES_IN_CHUNK, count))
             values = self._values_of(rows, vectors)
             lacking = sum(len(each.failures) for each in values.values())
-            with folder.append(rows.stop - start, {"kind": "values", "failed": lacking}) as place:
+            with chunks.append(rows.stop - start, lacking, kind="values") as place:
                 write_chunk(place, values)
-            done, failed = done + rows.stop - start, failed + lacking
-            on_progress(done, failed)
-        return done
+        return chunks.done
 
     def values(self, folder: ResumableFolder) -> dict[str, SystemValues]:
         """The values of all systems, from all chunks and from finished evaluations."""
-        chunks = [
-            read_chunk(chunk.path) for chunk in folder.chunks() if chunk.note["kind"] == "values"
-        ]
+        chunks = [read_chunk(chunk.path) for chunk in chunks_of_kind(folder, "values")]
         found = dict(self._computed)
         for name in chunks[0] if chunks else ():
             found[name] = SystemValues.joined([chunk[name] for chunk in chunks])
@@ -487,10 +466,7 @@ class _ComparisonJob:
     def _vectors(self, folder: ResumableFolder) -> StudyVectors | None:
         if not self._has_images:
             return None
-        vectors = StudyVectors()
-        for chunk in folder.chunks():
-            if chunk.note["kind"] == "images":
-                vectors.update(read_vectors(chunk.path))
+        vectors = embedded_in(folder)
         for name, found in self.systems.images.items():
             if isinstance(found, BadRow):
                 vectors.failures[name] = InvalidStudy(found.reason)
@@ -524,7 +500,8 @@ class _ComparisonJob:
         if vectors is None or not self._baselines or self._scorer is None:
             return
         assert self._scorer.embedder is not None
-        rows, _ = vectors_of(self.systems.studies, vectors, self._scorer.embedder.dim)
+        ids = [study.id for study in self.systems.studies]
+        rows, _ = vectors.rows(ids, self._scorer.embedder.dim)
         self._baselines[NEAREST] = nearest_reports(rows, self._references)
 
     def _reference(self, row: int) -> str | None:

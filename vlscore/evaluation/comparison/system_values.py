@@ -8,14 +8,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from vlscore.data import Study, columns_of, name_of, read_rows
 from vlscore.embedding import EmbeddedRows, StudyEmbedder
 from vlscore.errors import InvalidSetting, InvalidStudy, InvalidTable, VLScoreError
 from vlscore.evaluation.alignment.rated_pairs import missing_columns
-from vlscore.evaluation.sensitivities.changed_pairs import StudyVectors
+from vlscore.evaluation.study_vectors import StudyVectors
 from vlscore.metrics import Batch, EmbeddingTriples, Metric, Scorer, ValueColumns
 
 
@@ -62,6 +61,10 @@ class SystemValues:
     numbers: NDArray[np.float64]
     truncated: NDArray[np.bool_] | None = None
     failures: dict[int, dict[str, str]] = field(default_factory=dict)
+
+    def written_failures(self) -> dict[str, dict[str, str]]:
+        """Return the failures as json has them: keys are texts."""
+        return {str(row): reasons for row, reasons in self.failures.items()}
 
     @classmethod
     def joined(cls, parts: Sequence["SystemValues"]) -> "SystemValues":
@@ -147,7 +150,7 @@ def _embed(
         failures |= part.failures if part is not None else {}
     i = None
     if images is not None:
-        i, missing = vectors_of(studies, images, embedder.dim)
+        i, missing = images.rows([study.id for study in studies], embedder.dim)
         failures |= missing
     triples = EmbeddingTriples(
         i,
@@ -158,22 +161,6 @@ def _embed(
         failures,
     )
     return triples, g.truncated.numpy()
-
-
-def vectors_of(
-    studies: Sequence[Study], images: StudyVectors, dim: int
-) -> tuple[torch.Tensor, Mapping[int, VLScoreError]]:
-    """(n, d) embeddings of the studies' images, nan where there is none, and why."""
-    vectors = torch.full((len(studies), dim), torch.nan)
-    failures: dict[int, VLScoreError] = {}
-    for row, study in enumerate(studies):
-        if study.id in images.vectors:
-            vectors[row] = images.vectors[study.id]
-        else:
-            failures[row] = images.failures.get(study.id) or InvalidStudy(
-                f"study {study.id}: no image is given for it"
-            )
-    return vectors, failures
 
 
 @dataclass(frozen=True, eq=False)

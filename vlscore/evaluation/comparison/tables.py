@@ -1,7 +1,6 @@
 """Tables of a comparison: to read, to paste, and with all digits for programs; notes; files."""
 
 import csv
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -28,6 +27,7 @@ from vlscore.evaluation.comparison.paper_table import TableSettings, paper_table
 from vlscore.evaluation.comparison.statistics import Comparison, Measured, Tested
 from vlscore.evaluation.comparison.system_values import GivenMetric, NumberLayout, SystemValues
 from vlscore.evaluation.methods_section import METHODS, REFERENCES
+from vlscore.evaluation.row_chunks import read_arrays, write_arrays
 from vlscore.metrics import Metric
 from vlscore.stats import (
     FAILURES,
@@ -216,29 +216,21 @@ RESULTS = (
     *(*FIGURE_FILES, METHODS, REFERENCES),
 )
 
-_NUMBERS, _TRUNCATED, _FAILED = "numbers.npy", "truncated.npy", "failed.json"
-
 
 def write_chunk(place: Path, values: Mapping[str, SystemValues]) -> None:
-    """Keep the values of all systems for a stretch of studies."""
-    numbers = np.stack([each.numbers for each in values.values()])
-    np.save(place / _NUMBERS, numbers, allow_pickle=False)
+    """Write the values of all systems for some studies into a chunk."""
+    arrays = {"numbers": np.stack([each.numbers for each in values.values()])}
     flags = [each.truncated for each in values.values() if each.truncated is not None]
     if len(flags) == len(values):
-        np.save(place / _TRUNCATED, np.stack(flags), allow_pickle=False)
-    failed = {
-        name: {str(k): reasons for k, reasons in each.failures.items()}
-        for name, each in values.items()
-    }
-    write_json(place / _FAILED, failed)
+        arrays["truncated"] = np.stack(flags)
+    write_arrays(place, {name: each.written_failures() for name, each in values.items()}, **arrays)
 
 
 def read_chunk(place: Path) -> dict[str, SystemValues]:
-    """What `write_chunk` kept."""
-    numbers = np.load(place / _NUMBERS, allow_pickle=False)
-    path = place / _TRUNCATED
-    flags = np.load(path, allow_pickle=False) if path.is_file() else [None] * len(numbers)
-    failed = json.loads((place / _FAILED).read_text(encoding="utf-8"))
+    """Return what `write_chunk` wrote."""
+    arrays, failed = read_arrays(place)
+    numbers = arrays["numbers"]
+    flags = arrays.get("truncated", [None] * len(numbers))
     return {
         name: SystemValues(
             numbers[k], flags[k], {int(row): reasons for row, reasons in found.items()}

@@ -28,6 +28,7 @@ from vlscore.evaluation.controlled_sentences.labelled_sentences import (
     UNMENTIONED,
     LabelledSentences,
 )
+from vlscore.evaluation.row_chunks import both
 from vlscore.metrics import Item, Metric, Scorer, find_metric
 from vlscore.stats import Interval, grouped_auc, grouped_mean
 
@@ -214,19 +215,6 @@ def refuse_images(scorer: Scorer, why: str) -> None:
             f"{named or 'these metrics'} look at images, and {why}; name metrics of texts. "
             "`vlscore sensitivity` shows the same reports to metrics of images"
         )
-
-
-def both(one: OnProgress | None, other: OnProgress) -> OnProgress:
-    """Return a function that calls both, as far as there are two."""
-    if one is None:
-        return other
-    first = one
-
-    def call(done: int, failed: int) -> None:
-        first(done, failed)
-        other(done, failed)
-
-    return call
 
 
 def pair_values(

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from vlscore.core import OnPhase, OnProgress, no_phase, plain
 from vlscore.evaluation.controlled_sentences.corpora import (
-    both,
     pair_values,
     refuse_images,
     told_the_answer,
 )
+from vlscore.evaluation.row_chunks import both
 from vlscore.metrics import Scorer
 from vlscore.perturb import perturb
 from vlscore.stats import Interval, bootstrap, bootstrap_mean

@@ -23,7 +23,7 @@ from vlscore.evaluation.ratings.rater_agreement import (
     strengths,
 )
 from vlscore.evaluation.ratings.sheet_reading import RANK, FilledSheets, read_filled
-from vlscore.evaluation.row_files import bad_rows_of, csv_of
+from vlscore.evaluation.row_chunks import bad_rows_of, csv_of
 from vlscore.stats import FAILURES, Run, TextTable, interval, number, write_tables
 
 RATINGS, COUNTED, COMPARISONS, RANKS = "ratings.csv", "counts.csv", "comparisons.csv", "ranks.csv"

@@ -1,21 +1,17 @@
-"""Pairs of an original report and a perturbed one, as the benchmarks read them.
+"""Pairs of an original report and a perturbed one: read, selected, and embedded, each text once."""
 
-Embedding the images of studies and pairs of their reports, each image and text once.
-"""
-
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import islice
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from vlscore.core import Signature
 from vlscore.data import StudyImages, TextPolicy, read_rows, select
-from vlscore.embedding import StudyEmbedder, StudyViews
-from vlscore.errors import InvalidStudy, InvalidTable, VLScoreError
+from vlscore.embedding import StudyEmbedder
+from vlscore.errors import InvalidTable, VLScoreError
+from vlscore.evaluation.study_vectors import StudyVectors, embed_images
 from vlscore.metrics import EmbeddingTriples
 from vlscore.perturb import KINDS
 
@@ -134,29 +130,6 @@ def _reason(error: Exception) -> str:
     return f'field "{error.args[0]}" is absent' if isinstance(error, KeyError) else str(error)
 
 
-STUDIES_AT_ONCE = 64
-
-
-@dataclass(eq=False)
-class StudyVectors:
-    """Embeddings of the images of studies.
-
-    Attributes:
-        vectors: study id -> (d,) float32.
-        failures: study id -> why it has none.
-        black: (d,) of an image whose pixels are all 0; None where no image was embedded.
-    """
-
-    vectors: dict[str, Tensor] = field(default_factory=dict)
-    failures: dict[str, VLScoreError] = field(default_factory=dict)
-    black: Tensor | None = None
-
-    def update(self, other: "StudyVectors") -> None:
-        """Take over what was embedded elsewhere."""
-        self.vectors.update(other.vectors)
-        self.failures.update(other.failures)
-
-
 @dataclass(frozen=True, eq=False)
 class EmbeddedPairs:
     """Embeddings of n pairs.
@@ -188,28 +161,6 @@ class EmbeddedPairs:
         )
 
 
-def embed_images(
-    embedder: StudyEmbedder, images: Mapping[str, StudyImages], *, workers: int = 0
-) -> Iterator[StudyVectors]:
-    """Embed the images of studies, a stretch of studies at a time."""
-    waiting = iter(images.items())
-    with embedder.decoder(workers) as decoder:
-        while chunk := list(islice(waiting, STUDIES_AT_ONCE)):
-            shown = [
-                embedder.begin(StudyViews(study.images, study.views), decoder) for _, study in chunk
-            ]
-            embedded = embedder.embed_studies(shown)
-            names = [study_id for study_id, _ in chunk]
-            yield StudyVectors(
-                {
-                    name: embedded.vectors[row].clone()
-                    for row, name in enumerate(names)
-                    if row not in embedded.failures
-                },
-                {names[row]: error for row, error in embedded.failures.items()},
-            )
-
-
 def embed_pairs(
     pairs: Sequence[Pair],
     embedder: StudyEmbedder,
@@ -238,16 +189,8 @@ def embed_pairs(
     studies = _studies(embedder, images, {pair.study_id for pair in pairs}, workers)
     vectors: Tensor | None = None
     if images is not None:
-        vectors = torch.full((len(pairs), embedder.dim), torch.nan)
-        for position, pair in enumerate(pairs):
-            if pair.study_id in studies.vectors:
-                vectors[position] = studies.vectors[pair.study_id]
-                continue
-            error = studies.failures.get(pair.study_id)
-            failures.setdefault(
-                position,
-                error or InvalidStudy(f"study {pair.study_id}: no image is given for it"),
-            )
+        vectors, missing = studies.rows([pair.study_id for pair in pairs], embedder.dim)
+        failures = {**missing, **failures}
     return EmbeddedPairs(
         images=vectors,
         originals=found.vectors[originals],
@@ -272,6 +215,6 @@ def _studies(
         return images
     studies = StudyVectors(black=embedder.embed_black())
     needed = {name: study for name, study in images.items() if name in wanted}
-    for part in embed_images(embedder, needed, workers=workers):
+    for _, part in embed_images(embedder, needed, workers=workers):
         studies.update(part)
     return studies

@@ -1,15 +1,10 @@
-"""Values of every metric for originals and perturbed reports.
+"""Values of every metric for original and perturbed reports: computed, or read from a table.
 
-Values of a metric that was computed elsewhere, for pairs of original and perturbed reports.
-
-The table has the layout of the `values.csv` that `vlscore sensitivity` writes: `study_id`, `kind`,
-and for each metric `NAME.original` and `NAME.perturbed`. The first row of a study and kind is of
-its first change in perturbations.jsonl, the second of its second.
-
-What a run of the sensitivity benchmark keeps of each finished chunk.
+Such a table has the layout of the `values.csv` that `vlscore sensitivity` writes: `study_id`,
+`kind`, and for each metric `NAME.original` and `NAME.perturbed`. The first row of a study and kind
+is of its first change in perturbations.jsonl, the second of its second.
 """
 
-import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,14 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from vlscore.core import Signature, write_json
+from vlscore.core import Signature
 from vlscore.data import columns_of, name_of, read_rows
 from vlscore.errors import InvalidSetting, InvalidStudy, InvalidTable, VLScoreError
-from vlscore.evaluation.sensitivities.changed_pairs import EmbeddedPairs, Pair, StudyVectors
+from vlscore.evaluation.row_chunks import read_arrays, write_arrays
+from vlscore.evaluation.sensitivities.changed_pairs import EmbeddedPairs, Pair
 from vlscore.metrics import (
     Batch,
     EmbeddingTriples,
@@ -307,43 +302,18 @@ def _metric(name: str, columns: ValueColumns) -> Metric:
         raise InvalidTable(f"{columns.path}: {error}") from None
 
 
-_VECTORS, _VALUES, _FAILED = "vectors.npy", "values.npy", "failed.json"
-
-
-def write_vectors(place: Path, names: Sequence[str], part: StudyVectors, dim: int) -> None:
-    """Keep the embeddings of some studies' images, in the order of their names."""
-    nothing = torch.full((dim,), torch.nan)
-    vectors = torch.stack([part.vectors.get(name, nothing) for name in names])
-    np.save(place / _VECTORS, vectors.numpy(), allow_pickle=False)
-    failed = {name: str(error) for name, error in part.failures.items()}
-    write_json(place / _FAILED, {"names": list(names), "failed": failed})
-
-
-def read_vectors(place: Path) -> StudyVectors:
-    """What `write_vectors` kept."""
-    content = json.loads((place / _FAILED).read_text(encoding="utf-8"))
-    vectors = torch.from_numpy(np.load(place / _VECTORS, allow_pickle=False))
-    failed: Mapping[str, str] = content["failed"]
-    return StudyVectors(
-        {name: vectors[k] for k, name in enumerate(content["names"]) if name not in failed},
-        {name: InvalidStudy(reason) for name, reason in failed.items()},
-    )
-
-
 def write_values(
     place: Path, values: Sequence[PairValues], failures: Mapping[int, VLScoreError]
 ) -> None:
-    """Keep the values of n pairs, and why some have none.
+    """Write the values of n pairs of a chunk, and why some have none.
 
     Args: failures: by the position of a pair among all of the run.
     """
     numbers = np.stack([np.stack([each.originals, each.perturbed]) for each in values])
-    np.save(place / _VALUES, numbers, allow_pickle=False)
-    write_json(place / _FAILED, {str(k): str(error) for k, error in failures.items()})
+    write_arrays(place, {str(k): str(error) for k, error in failures.items()}, values=numbers)
 
 
 def read_values(place: Path) -> tuple[NDArray[np.float64], dict[int, VLScoreError]]:
-    """(metrics, 2, n) originals and perturbed of each metric, and the failures."""
-    failed = json.loads((place / _FAILED).read_text(encoding="utf-8"))
-    numbers: NDArray[np.float64] = np.load(place / _VALUES, allow_pickle=False)
-    return numbers, {int(k): InvalidStudy(reason) for k, reason in failed.items()}
+    """Return (metrics, 2, n) originals and perturbed of each metric in a chunk, and failures."""
+    arrays, failed = read_arrays(place)
+    return arrays["values"], {int(k): InvalidStudy(reason) for k, reason in failed.items()}
