@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from vlscore.core import cells
-from vlscore.data import columns_of, name_of, read_rows
+from vlscore.data import columns_of
 from vlscore.embedding import StudyViews
 from vlscore.errors import InvalidSetting, InvalidStudy, InvalidTable, UnknownName
 from vlscore.evaluation.alignment.agreement import MeasuredMetric
@@ -189,27 +189,23 @@ def read_values(
         raise InvalidTable(f"{path}: has no column of values beside those of the ids")
     columns = ValueColumns(path, names, lower_is_better)
     by_both = not alone or candidate_column in found
+    id_columns = (study_column, candidate_column) if by_both else (study_column,)
     places = {
-        (study, candidate if by_both else ""): k
-        for k, (study, candidate) in enumerate(zip(pairs.studies, pairs.candidates, strict=True))
+        both[: len(id_columns)]: k
+        for k, both in enumerate(zip(pairs.studies, pairs.candidates, strict=True))
     }
     values = {name: np.full(len(pairs), np.nan) for name in names}
     failures: Failures = {}
     seen = set()
-    for number, record in read_rows(path):
-        if isinstance(record, str):
-            raise InvalidTable(f"{path}, row {number}: {record}")
-        try:
-            candidate = name_of(record[candidate_column], candidate_column) if by_both else ""
-            pair = (name_of(record[study_column], study_column), candidate)
-        except InvalidStudy as error:
-            raise InvalidTable(f"{path}, row {number}: {error}") from None
+    for number, pair, record in columns.rows(*id_columns):
         if pair not in places:
             columns.pass_over()
             continue
         if pair in seen:
+            candidate = pair[1] if by_both else ""
             raise InvalidTable(
-                f"{path}, row {number}: study {pair[0]!r}, candidate {pair[1]!r} has an earlier row"
+                f"{path}, row {number}: study {pair[0]!r}, candidate {candidate!r} has an earlier "
+                "row"
             )
         seen.add(pair)
         for name in names:

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from vlscore.data import Study, columns_of, name_of, read_rows
+from vlscore.data import Study, columns_of
 from vlscore.embedding import EmbeddedRows, StudyEmbedder
 from vlscore.errors import InvalidSetting, InvalidStudy, InvalidTable, VLScoreError
 from vlscore.evaluation.alignment.rated_pairs import missing_columns
@@ -222,25 +222,17 @@ def read_given(
     place = {study: k for k, study in enumerate(studies)}
     values = {name: {s: np.full(len(studies), np.nan) for s in systems} for name in names}
     seen: set[tuple[str, str]] = set()
-    for number, record in read_rows(path):
-        if isinstance(record, str):
-            raise InvalidTable(f"{path}, row {number}: {record}")
-        try:
-            key = (
-                name_of(record[system_column], system_column),
-                name_of(record[id_column], id_column),
+    for number, (system, study), record in columns.rows(system_column, id_column):
+        if system not in systems or study not in place:
+            columns.pass_over()
+            continue
+        if (system, study) in seen:
+            raise InvalidTable(
+                f"{path}, row {number}: {system!r} has an earlier row of study {study!r}"
             )
-            if key[0] not in systems or key[1] not in place:
-                columns.pass_over()
-                continue
-            if key in seen:
-                raise InvalidStudy(f"{key[0]!r} has an earlier row of study {key[1]!r}")
-            seen.add(key)
-            for name in names:
-                value, _ = columns.value(number, record[name], name)
-                values[name][key[0]][place[key[1]]] = value
-        except InvalidStudy as error:
-            raise InvalidTable(f"{path}, row {number}: {error}") from None
+        seen.add((system, study))
+        for name in names:
+            values[name][system][place[study]], _ = columns.value(number, record[name], name)
     if not seen:
         raise InvalidTable(
             f"{path}: none of its rows is of a system ({', '.join(systems)}) and study compared"

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from vlscore.core import FinishedRun, OnProgress, ResumableFolder, first_replaced, stamps
 from vlscore.data import BadRow, Study, has_headings
 from vlscore.errors import InvalidSetting
+from vlscore.evaluation.row_chunks import ChunkWriter
 from vlscore.evaluation.scoring.results import DETAILS, layout_of
 from vlscore.evaluation.scoring.summary import (
     IMAGES,
@@ -125,22 +126,15 @@ def compute_rows(
     Returns: how many rows there are.
     Raises: InvalidSetting where it refuses; nothing was written then.
     """
-    done = folder.rows
-    failed = sum(_failed(table) for table in chunk_tables(folder))
-    on_progress(done, failed)
-    chunks = computing.chunks(replace(job, skip=done))
-    if stops_if_alike and not done:
-        chunks = _unless_all_alike(chunks)
-    for rows, images in chunks:
-        with folder.append(len(rows), inputs=images) as place:
+    chunks = ChunkWriter(folder, on_progress)
+    found = computing.chunks(replace(job, skip=chunks.done))
+    if stops_if_alike and not chunks.done:
+        found = _unless_all_alike(found)
+    for rows, images in found:
+        failed = len(rows) - int(rows[REASONS].null_count)
+        with chunks.append(len(rows), failed, images) as place:
             write_chunk(place, rows)
-        done, failed = done + len(rows), failed + _failed(rows)
-        on_progress(done, failed)
-    return done
-
-
-def _failed(rows: pa.Table) -> int:
-    return len(rows) - int(rows[REASONS].null_count)
+    return chunks.done
 
 
 def chunks_of(rows: Iterator[Row], scorer: Scorer) -> Iterator[list[Row]]:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from vlscore.core import Signature
-from vlscore.data import columns_of, name_of, read_rows
+from vlscore.data import columns_of
 from vlscore.errors import InvalidSetting, InvalidStudy, InvalidTable, VLScoreError
 from vlscore.evaluation.row_chunks import read_arrays, write_arrays
 from vlscore.evaluation.sensitivities.changed_pairs import EmbeddedPairs, Pair
@@ -260,13 +260,8 @@ def _placed(
     for k, pair in enumerate(pairs):
         places[pair.study_id, pair.kind].append(k)
     taken: dict[tuple[str, str], int] = defaultdict(int)
-    for number, record in read_rows(path):
-        if isinstance(record, str):
-            raise InvalidTable(f"{path}, row {number}: {record}")
-        try:
-            key = (name_of(record["study_id"], "study_id"), name_of(record["kind"], "kind"))
-        except InvalidStudy as error:
-            raise InvalidTable(f"{path}, row {number}: {error}") from None
+    for number, (study, kind), record in columns.rows("study_id", "kind"):
+        key = study, kind
         if key not in places:
             columns.pass_over()
             continue
@@ -274,7 +269,7 @@ def _placed(
         if taken[key] == len(rows):
             raise InvalidTable(
                 f"{path}, row {number}: the perturbations have {len(rows)} changes of kind "
-                f"{key[1]!r} of study {key[0]!r}, and this is one more"
+                f"{kind!r} of study {study!r}, and this is one more"
             )
         taken[key] += 1
         yield number, rows[taken[key] - 1], record
