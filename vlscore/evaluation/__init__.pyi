@@ -69,7 +69,7 @@ from .controlled_sentences.labelled_sentences import LabelledSentences as Labell
 from .controlled_sentences.labelled_sentences import label_sentences as label_sentences
 from .controlled_sentences.labelled_sentences import read_labelled as read_labelled
 from .controlled_sentences.run import ControlledRun as ControlledRun
-from .controlled_sentences.run import run_controlled as run_controlled
+from .controlled_sentences.run import controlled as controlled
 from .controlled_sentences.unmention import Stress as Stress
 from .controlled_sentences.unmention import StressResult as StressResult
 from .controlled_sentences.unmention import unmention_test as unmention_test
@@ -81,7 +81,7 @@ from .installation import Installation as Installation
 from .installation import doctor as doctor
 from .judgements import JudgedReports as JudgedReports
 from .judgements import TokenPrices as TokenPrices
-from .judgements import judge_table as judge_table
+from .judgements import judge as judge
 from .label_agreement import LabelAgreement as LabelAgreement
 from .label_agreement import agreement as agreement
 from .label_agreement import read_labels as read_labels

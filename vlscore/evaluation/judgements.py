@@ -106,7 +106,7 @@ class JudgedReports(Run):
         return read_frame(self.folder / TOTALS, texts=["study_id"])
 
 
-def judge_table(
+def judge(
     path: str | Path,
     out: str | Path,
     *,

@@ -169,7 +169,7 @@ class ControlledRun(Run):
         return self.tables[: self.content["headlines"]]
 
 
-def run_controlled(
+def controlled(
     source: ReportTable | LabelledSentences,
     out: str | Path,
     scorer: Scorer,
