@@ -178,7 +178,7 @@ def align(
         seed=seed,
     )
     if pairs.meaning == "ranks":
-        return Alignment(metrics, (), (), (), (), rankings, headlines(pairs))
+        return Alignment(metrics, (), (), (), (), rankings, pairs.headlines)
     draws = _Draws(pairs, level, resamples, seed)
     agreements, differences = _of_means(metrics, pairs, draws)
     return Alignment(
@@ -188,13 +188,8 @@ def align(
         _per_rater(metrics, pairs, draws),
         [_ceiling(name, values, draws) for name, values in pairs.ratings.items()],
         rankings,
-        headlines(pairs),
+        pairs.headlines,
     )
-
-
-def headlines(pairs: RatedPairs) -> list[str]:
-    """The ratings that metrics are compared on, and raters looked at one by one."""
-    return pairs.headlines
 
 
 def _check(metrics: Sequence[MeasuredMetric], pairs: RatedPairs) -> None:
@@ -262,7 +257,7 @@ def _of_means(
             )
     differences = [
         difference
-        for name in headlines(pairs)
+        for name in pairs.headlines
         for difference in _differences(
             metrics, xs, name, ys[names.index(name)], by_study[_MAIN][:, names.index(name)], draws
         )
@@ -310,7 +305,7 @@ def _per_rater(
         return []
     xs = [metric.oriented for metric in metrics]
     found = []
-    for name in headlines(pairs):
+    for name in pairs.headlines:
         ys = [pairs.sign_of(name) * row for row in pairs.ratings[name]]
         drawn = resampled_correlations(xs, ys, draws.by_study, [_MAIN])[_MAIN]
         for k, metric in enumerate(metrics):

@@ -132,7 +132,7 @@ def open_sources(
 
     Raises: InvalidTable, InvalidSetting.
     """
-    named = [_named(each) for each in given]
+    named = [split_name(each) for each in given]
     stems = [path.stem if path.is_file() else path.name for name, path in named if name is None]
     sources = []
     for name, path in named:
@@ -301,7 +301,8 @@ def _excerpt(one: _Read, other: _Read, name: str) -> str:
     return ("..." if start else "") + part + ("..." if start + len(part) < len(text) else "")
 
 
-def _named(given: str | Path) -> tuple[str | None, Path]:
+def split_name(given: str | Path) -> tuple[str | None, Path]:
+    """Return name and path of "name=path"; None and the path where it names nothing."""
     text = str(given)
     name, separator, path = text.partition("=")
     if separator and name and path and not Path(text).exists():

@@ -1,7 +1,5 @@
 """From filled-in sheets to checked tables of ratings, agreement of raters, and ranked systems."""
 
-import csv
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import combinations
@@ -10,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from vlscore.core import ResumableFolder, __version__, cells, file_digest, plain, run_record
+from vlscore.core import ResumableFolder, __version__, file_digest, plain, run_record, write_json
 from vlscore.data import BadRow
 from vlscore.errors import InvalidSetting
 from vlscore.evaluation.alignment.rated_pairs import Array, RatedPairs
@@ -156,13 +154,12 @@ class _ReadingStudy:
                 "tables": [asdict(table) for table in tables],
             }
         )
-        text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
-        (place / CONTENT).write_text(text, encoding="utf-8")
+        write_json(place / CONTENT, content)
         _write_csv(place / AGREEMENT, _agreement_rows(agreements))
         _write_csv(place / SYSTEMS, _system_rows(ranked))
         write_tables(place, tables)
         failures = [("row", "id", "error"), *((b.row, b.id, b.reason) for b in self._pairs.bad)]
-        (place / FAILURES).write_text(csv_of(failures), encoding="utf-8")
+        _write_csv(place / FAILURES, failures)
         return run_record(notes=list(self._pairs.notes))
 
     def _agreements(self) -> Iterator[tuple[str, Agreement]]:
@@ -286,8 +283,7 @@ def _comparison_values(
 
 
 def _write_csv(path: Path, rows: Iterable[Sequence[Any]]) -> None:
-    with path.open("w", encoding="utf-8", newline="") as stream:
-        csv.writer(stream, lineterminator="\n").writerows(map(cells, rows))
+    path.write_text(csv_of(rows), encoding="utf-8", newline="")
 
 
 _MEASURES = ("alpha", "kappa", "w", "equal")

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vlscore.core import atomic_write, cells, from_cell, printable
+from vlscore.core import atomic_write, cells, from_cell, printable, write_json
 from vlscore.data import BadRow, StudyImages, columns_of, name_of, read_image, read_rows
 from vlscore.errors import InvalidStudy, InvalidTable, MissingDependency, VLScoreError
 from vlscore.evaluation.alignment.rated_pairs import Pair, missing_columns
@@ -29,7 +29,7 @@ from vlscore.evaluation.ratings.questions import (
 )
 
 KEY, QUESTIONS = "key.csv", "questions.json"
-SHEET, CSV, XLSX, HTML = "sheet-", ".csv", ".xlsx", ".html"
+SHEET, CSV, XLSX = "sheet-", ".csv", ".xlsx"
 FORMATS = ("csv", "xlsx", "html")
 ITEM, REFERENCE, CANDIDATE = "item", "reference", "candidate"
 REPORT_A, REPORT_B = f"report {FIRST}", f"report {SECOND}"
@@ -267,8 +267,7 @@ def read_key(path: Path) -> dict[str, AnyItem]:
 def write_questions(path: Path, questions: Sequence[Question]) -> None:
     """Write what raters are asked."""
     content = {"questions": [question.to_dict() for question in questions]}
-    with atomic_write(path) as stream:
-        stream.write(json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+    write_json(path, content)
 
 
 def read_questions(folder: Path) -> list[Question]:
