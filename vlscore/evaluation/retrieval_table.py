@@ -1,4 +1,4 @@
-"""A table of studies through a retrieval evaluation, into a folder of results."""
+"""Retrieval evaluation of a table of studies, into a folder of results."""
 
 import time
 from dataclasses import dataclass
@@ -56,7 +56,7 @@ class RetrievalResult:
     failed: list[BadRow]
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data, ready for json."""
+        """Return plain data, ready for json."""
         content: dict[str, Any] = plain(
             {
                 "signature": str(self.signature),
@@ -95,7 +95,7 @@ class RetrievalResult:
         return frame(records, {"retrieval": self.signature})
 
     def table(self) -> TextTable:
-        """One row a direction."""
+        """Return one row a direction."""
         rows = tuple(
             (
                 name,
@@ -122,18 +122,18 @@ class RetrievalRun(Run):
 
     @property
     def result(self) -> RetrievalResult:
-        """The numbers."""
+        """Return the numbers."""
         with reading_result(self.folder / self.content_file):
             return RetrievalResult.of_dict(self.content)
 
     @property
     def tables(self) -> list[TextTable]:
-        """One table, of both directions."""
+        """Return one table, of both directions."""
         return [self.result.table()]
 
     @property
     def signatures(self) -> list[str]:
-        """What the numbers depend on."""
+        """Return what the numbers depend on."""
         return [str(self.result.signature)]
 
     def to_pandas(self) -> "pandas.DataFrame":
@@ -142,7 +142,7 @@ class RetrievalRun(Run):
 
     @property
     def files(self) -> list[Path]:
-        """What was written."""
+        """Return the paths of the written files."""
         return [self.folder / name for name in (*self.results, RECORD)]
 
 

@@ -137,7 +137,7 @@ def fit_composite(
 
 
 def simplex_weights(z: Array, y: Array, ridge: float = 0.0) -> Array:
-    """Weights that are at least 0, sum to 1, and fit best.
+    """Return weights that are at least 0, sum to 1, and fit best.
 
     Minimises |y - z w|^2 / n + ridge |w - 1/k|^2, a convex problem.
 
@@ -192,7 +192,9 @@ def _normalised(y: Array, by: Array) -> Array:
 
 
 def _nested(x: Array, y: Array, studies: Sequence[str], seed: int) -> Array:
-    """Values for each pair by a composite that has not seen its study, the ridge chosen within."""
+    """Return values for each pair by a composite that has not seen its study, the ridge chosen
+    within.
+    """
     found = np.empty(len(y))
     for rows in _folds(studies, seed):
         rest = ~rows
@@ -205,7 +207,9 @@ def _nested(x: Array, y: Array, studies: Sequence[str], seed: int) -> Array:
 
 
 def _best_ridge(x: Array, y: Array, studies: Sequence[str], seed: int) -> float:
-    """The strength with the least squared error for studies left out; the larger of equals."""
+    """Return the strength with the least squared error for studies left out; the larger
+    of equals.
+    """
     errors = dict.fromkeys(reversed(RIDGES), 0.0)
     for rows in _folds(studies, seed + 1):
         rest = ~rows
@@ -220,7 +224,7 @@ def _best_ridge(x: Array, y: Array, studies: Sequence[str], seed: int) -> float:
 
 
 def _folds(studies: Sequence[str], seed: int) -> list[NDArray[np.bool_]]:
-    """Rows of each fold; all pairs of a study are in one."""
+    """Return rows of each fold; all pairs of a study are in one."""
     names = sorted(set(studies))
     order = np.random.default_rng(seed).permutation(len(names))
     count = min(FOLDS, len(names))
@@ -237,7 +241,7 @@ def _seen(pairs: RatedPairs, there: NDArray[np.bool_]) -> frozenset[str]:
 
 
 def texts_of(pairs: RatedPairs, row: int) -> tuple[str | None, str | None]:
-    """Reference and candidate of a pair; None where the set does not bring them."""
+    """Return reference and candidate of a pair; None where the set does not bring them."""
     return (
         pairs.references[row] if pairs.references is not None else None,
         pairs.texts[row] if pairs.texts is not None else None,

@@ -41,7 +41,8 @@ def check_inputs(scorer: Scorer, pairs: RatedPairs) -> None:
 
 
 def columns_named(metrics: Sequence[Metric], names: Sequence[str]) -> list[tuple[Metric, str]]:
-    """The numbers of metrics that are named, as "findings-f1.precision"; the first without names.
+    """Return the numbers of metrics that are named, as "findings-f1.precision"; the first without
+    names.
 
     Raises: InvalidSetting where a metric has no such number.
     """
@@ -56,7 +57,8 @@ def columns_named(metrics: Sequence[Metric], names: Sequence[str]) -> list[tuple
 
 
 def split_values(names: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Metrics to compute, and the numbers asked for, from names such as "findings-f1.recall".
+    """Return metrics to compute, and the numbers asked for, from names such as
+    "findings-f1.recall".
 
     A name without a point stands for the metric's first number.
 
@@ -96,7 +98,7 @@ def _found(name: str) -> Metric | None:
 def compute_values(
     scorer: Scorer, pairs: RatedPairs, rows: range, columns: Sequence[tuple[Metric, str]]
 ) -> tuple[Array, Failures]:
-    """Values of metrics for some of the pairs.
+    """Return values of metrics for some of the pairs.
 
     Args:
         columns: the numbers that are wanted, from `columns_named`.
@@ -161,7 +163,7 @@ def read_values(
     candidate_column: str = "candidate_id",
     lower_is_better: Collection[str] = (),
 ) -> tuple[list[MeasuredMetric], Failures, list[str]]:
-    """Values that were computed elsewhere: one row a pair, one column a metric.
+    """Return values that were computed elsewhere: one row a pair, one column a metric.
 
     Directions and cells that are no numbers are treated as `ValueColumns` does. RadEvalX's own
     table of values is read as it is published.
@@ -227,7 +229,7 @@ def read_values(
 
 
 def write_values(path: Path, pairs: RatedPairs, metrics: Sequence[MeasuredMetric]) -> None:
-    """One row a pair: ids, every metric's value, and the raters' mean of each rating."""
+    """Write one row a pair: ids, every metric's value, and the raters' mean of each rating."""
     columns: Mapping[str, Array] = {
         **{metric.name: metric.values for metric in metrics},
         **{f"mean {name}": values for name, values in pairs.means.items()},

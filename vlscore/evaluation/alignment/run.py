@@ -1,4 +1,4 @@
-"""An alignment of metrics with raters over files, resumably, into a folder of results."""
+"""Alignment of metrics with raters, in a resumable folder of results."""
 
 import csv
 import time
@@ -92,7 +92,7 @@ class AlignmentRun(Run):
 
     @property
     def signatures(self) -> list[str]:
-        """What the numbers of each metric depend on."""
+        """Return what the numbers of each metric depend on."""
         return [f"{m['name']}: {m['signature']}" for m in self.content["metrics"]]
 
 
@@ -184,7 +184,7 @@ def run_alignment(
 
 
 class _AlignmentJob:
-    """Gathers the values of all metrics; those computed here in chunks."""
+    """Job that computes the values of metrics in chunks, and reads those computed elsewhere."""
 
     def __init__(
         self,
@@ -224,7 +224,7 @@ class _AlignmentJob:
             )
 
     def key(self) -> dict[str, Any]:
-        """What must be equal for a stopped run to go on."""
+        """Return what must be equal for a stopped run to be resumed."""
         scorer, studies = self._scorer, self._studies
         return {
             "files": {file.name: file_digest(file) for file in self.pairs.files},
@@ -254,7 +254,7 @@ class _AlignmentJob:
         return chunks.done
 
     def metrics(self, folder: ResumableFolder) -> tuple[list[MeasuredMetric], Failures]:
-        """All metrics with their values, and what is missing."""
+        """Return all metrics with their values, and what is missing."""
         computed: list[MeasuredMetric] = []
         failures = dict(self._read_failures)
         if self._scorer is not None:
@@ -271,7 +271,9 @@ class _AlignmentJob:
     def fit(
         self, metrics: Sequence[MeasuredMetric], rating: str, resamples: int, seed: int
     ) -> CompositeFit:
-        """A composite of the metrics that are computed here and are none themselves."""
+        """Fit a composite to the metrics that are computed here and are no composites
+        themselves.
+        """
         names = (
             {str(m) for m in self._scorer.metrics if not _composite_of(m)} if self._scorer else ()
         )
@@ -286,7 +288,9 @@ class _AlignmentJob:
         return found
 
     def _measured(self, metric: Metric, name: str, values: Array) -> MeasuredMetric:
-        """Values of a metric; a composite that was fitted to these very pairs is named as such."""
+        """Return the values of a metric; the name of a composite that was fitted to these pairs
+        says so.
+        """
         assert self._scorer is not None
         signature = str(self._scorer.signatures[str(metric)])
         output = metric.outputs[metric.columns.index(name)]
@@ -315,7 +319,9 @@ class _AlignmentJob:
 
 
 def _direction_note(result: Alignment, pairs: RatedPairs) -> list[str]:
-    """A question where every metric disagrees with the raters, as if the ratings were turned."""
+    """Return a question if every metric disagrees with the raters, as if the ratings
+    were reversed.
+    """
     first = next(iter(pairs.ratings), None)
     taus = [each.by_study["tau_b"] for each in result.agreements if each.rating == first]
     taus = [tau for tau in taus if np.isfinite(tau.estimate)]

@@ -1,4 +1,4 @@
-"""What a baseline is: its settings, what it learns from, what it writes; and baselines by name.
+"""Base class of baselines, with its settings and inputs; the registry of baselines.
 
 A new baseline is a subclass of Baseline and one line in the list here.
 """
@@ -123,7 +123,9 @@ class Baseline(ABC):
 
     @property
     def needs(self) -> frozenset[str]:
-        """What it needs: "train", "train images", "images" (of the studies), "reference"."""
+        """Return what the baseline needs: "train", "train images", "images" (of the studies),
+        "reference".
+        """
         return frozenset({TRAIN})
 
     def facts(self) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Where templates take the labels of a study from: its reference, a table, or an encoder."""
+"""Sources of the labels that templates need: the study's reference, a table, or an encoder."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
@@ -39,7 +39,7 @@ class LabelSource(ABC):
     needs: frozenset[str] = frozenset()
 
     def fit(self, training: TrainingReports, embedder: StudyEmbedder | None) -> Sequence[str]:
-        """Prepare; return what a user should know."""
+        """Return prepare; return what a user should know."""
         return []
 
     @abstractmethod

@@ -68,7 +68,7 @@ class NearestImage(Baseline):
 
     @property
     def needs(self) -> frozenset[str]:
-        """Reports and images for training, and images of the studies."""
+        """Return reports and images for training, and images of the studies."""
         return frozenset({TRAIN, TRAIN_IMAGES, IMAGES})
 
     def fit(self, training: TrainingReports, embedder: StudyEmbedder | None) -> Sequence[str]:

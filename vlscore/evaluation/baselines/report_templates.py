@@ -67,7 +67,7 @@ class ReportTemplates:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the labels."""
+        """Return names of the labels."""
         return tuple(label.name for label in self.labels)
 
     def single(self, present: Collection[str]) -> str:
@@ -160,7 +160,7 @@ class Templates(Baseline):
 
     @property
     def needs(self) -> frozenset[str]:
-        """What the source of the labels needs."""
+        """Return what the source of the labels needs."""
         return self._source.needs
 
     def facts(self) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""From a table of training reports to candidates for a table of studies, resumably."""
+"""Candidates of a baseline for a table of studies, in a resumable folder."""
 
 import json
 from collections import Counter
@@ -84,17 +84,17 @@ class BaselineRun(Run):
 
     @property
     def candidates(self) -> Path:
-        """The table of candidates, which `vlscore evaluate` and `compare` read."""
+        """Return the table of candidates, which `vlscore evaluate` and `compare` read."""
         return self.folder / CANDIDATES
 
     @property
     def bad_rows(self) -> list[BadRow]:
-        """Rows without a candidate."""
+        """Return rows without a candidate."""
         return bad_rows_of(self)
 
     @property
     def signatures(self) -> list[str]:
-        """What the candidates depend on."""
+        """Return what the candidates depend on."""
         return [self.content["signature"]]
 
     def to_pandas(self) -> "pandas.DataFrame":
@@ -235,7 +235,7 @@ class _BaselineSource:
 
 
 class _BaselineJob:
-    """Embeds training images, then writes the candidates, a chunk at a time."""
+    """Job that embeds training images, then writes the candidates, a chunk at a time."""
 
     def __init__(
         self,

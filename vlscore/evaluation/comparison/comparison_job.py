@@ -256,7 +256,9 @@ class ComparisonJob:
 
     @property
     def taken_up(self) -> int:
-        """Columns that an earlier comparison had computed, and that count in this one."""
+        """Return the number of columns that an earlier comparison had computed and this
+        one uses.
+        """
         systems = {*self._candidates, *self._baselines} - set(self._computed)
         return sum(system in systems for system, _ in self._known.blocks)
 
@@ -268,7 +270,7 @@ class ComparisonJob:
         return "images and studies" if shown else "studies", len(shown) + studies
 
     def _shown(self) -> dict[str, StudyImages]:
-        """The images that are embedded, by study."""
+        """Return the images that are embedded, by study."""
         if not self._needs_vectors():
             return {}
         return {
@@ -296,7 +298,7 @@ class ComparisonJob:
         return chunks.done
 
     def _values(self, folder: ResumableFolder) -> dict[str, SystemValues]:
-        """The values of all systems, from all chunks and from finished evaluations."""
+        """Return the values of all systems, from all chunks and from finished evaluations."""
         chunks = [read_chunk(chunk.path) for chunk in chunks_of_kind(folder, "values")]
         found = dict(self._computed)
         for name in chunks[0] if chunks else ():
@@ -304,7 +306,7 @@ class ComparisonJob:
         return {name: found[name] for name in (*self._candidates, *self._baselines)}
 
     def _texts(self, values: Mapping[str, SystemValues]) -> dict[str, TextFacts]:
-        """What the candidates of every system are like."""
+        """Return what the candidates of every system are like."""
         known = {same_words(text) for text in self._references if text is not None}
         known |= {same_words(text) for text in self._train or ()}
         facts = {}
@@ -319,7 +321,7 @@ class ComparisonJob:
         return facts
 
     def _needs_vectors(self) -> bool:
-        """Whether embeddings of images are looked at, or all that is made of them is known."""
+        """Return whether embeddings of images are needed for a value that is not known."""
         return bool(self._baselines) or any(
             metric.uses_image
             for name in self._candidates
@@ -328,8 +330,8 @@ class ComparisonJob:
         )
 
     def _values_of(self, rows: slice, vectors: StudyVectors | None) -> dict[str, SystemValues]:
-        """Of what is not computed already, system after system, so that references are met again
-        while the embedder remembers them.
+        """Compute the missing values of some studies, one system after the other. Then the embedder
+        still has the references in memory.
         """
         assert self._scorer is not None
         if self._scorer.embedder is not None:
@@ -396,7 +398,9 @@ class ComparisonJob:
         self._baselines[NEAREST] = nearest_reports(rows, self._references)
 
     def _reference(self, row: int) -> str | None:
-        """What the text policy takes of a reference; None where it takes nothing."""
+        """Return the section of a reference that the text policy selects; None if it selects
+        nothing.
+        """
         try:
             return (
                 replace(self.systems.studies[row], candidate=None).selected(self._policy).reference

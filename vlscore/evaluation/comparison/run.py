@@ -1,4 +1,4 @@
-"""Comparison of systems over files, resumably, into a folder of results."""
+"""Comparison of systems, in a resumable folder of results."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -62,7 +62,7 @@ class ComparisonRun(Run):
 
     @property
     def failed(self) -> int:
-        """Values that are lacking."""
+        """Return the number of missing values."""
         return sum(sum(counts.values()) for counts in self.content["failed"].values())
 
     def to_pandas(self) -> "pandas.DataFrame":
@@ -85,7 +85,7 @@ class ComparisonRun(Run):
         return paper_table(self.content, settings)
 
     def first_failures(self, count: int | None = None) -> list[Failure]:
-        """The first values that are lacking, each reason once; `row` is the system."""
+        """Return the first missing values, each reason once; `row` is the system."""
         return first_failures(self.folder / FAILURES)[:count]
 
 

@@ -20,7 +20,7 @@ from vlscore.metrics import Batch, EmbeddingTriples, Metric, Scorer, ValueColumn
 
 @dataclass(frozen=True)
 class NumberLayout:
-    """Where the numbers of each metric stand in a row of numbers.
+    """Positions of each metric's numbers in a row of numbers.
 
     Attributes:
         metrics: in order.
@@ -30,16 +30,18 @@ class NumberLayout:
 
     @property
     def width(self) -> int:
-        """Numbers in a row: every metric's columns, then what its corpus values are made of."""
+        """Return how many numbers a row has: every metric's columns, and the sums for its corpus
+        values.
+        """
         return sum(len(metric.columns) + metric.statistics for metric in self.metrics)
 
     def columns(self, metric: Metric) -> slice:
-        """Of a metric's columns."""
+        """Return the positions of a metric's columns."""
         start = self._start(metric)
         return slice(start, start + len(metric.columns))
 
     def statistics(self, metric: Metric) -> slice:
-        """Of what its corpus values are made of."""
+        """Return the positions of the sums from which a metric's corpus values are computed."""
         start = self._start(metric) + len(metric.columns)
         return slice(start, start + metric.statistics)
 
@@ -68,7 +70,7 @@ class SystemValues:
 
     @classmethod
     def joined(cls, parts: Sequence["SystemValues"]) -> "SystemValues":
-        """The values of consecutive stretches of studies."""
+        """Return the values of consecutive stretches of studies."""
         starts = np.cumsum([0, *(len(part.numbers) for part in parts)]).tolist()
         flags = [part.truncated for part in parts if part.truncated is not None]
         return cls(
@@ -90,7 +92,7 @@ def compute_values(
     *,
     is_selected: bool = False,
 ) -> SystemValues:
-    """Values of one system; what fails is listed, never raised.
+    """Compute the values of one system; failures are listed, never raised.
 
     Args:
         candidates: of the n studies; None where the system has none.
@@ -190,7 +192,8 @@ def read_given(
     lower_is_better: Collection[str] = (),
     computed: Collection[str] = (),
 ) -> tuple[list[GivenMetric], list[str]]:
-    """Metrics of a table with one row a system and study, one column a metric; and notes.
+    """Read metrics from a table with one row a system and study, one column a metric; return notes
+    too.
 
     Directions and cells that are no numbers are treated as `ValueColumns` does.
 

@@ -31,14 +31,14 @@ _TRUNCATED = "candidate_truncated"
 
 
 def signatures_of(run: FinishedRun) -> dict[Metric, Signature]:
-    """The metrics of a finished evaluation, and what their numbers depend on."""
+    """Return the metrics of a finished evaluation, and what their numbers depend on."""
     return dict(layout_of_run(run).metrics)
 
 
 def read_values(
     run: FinishedRun, signatures: Mapping[Metric, Signature], studies: Sequence[Study]
 ) -> SystemValues:
-    """The values that a finished evaluation has of these metrics.
+    """Return the values that a finished evaluation has of these metrics.
 
     Raises: InvalidSetting where it lacks a metric, or has it with another signature.
     """
@@ -95,7 +95,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Source:
-    """What a user gave for one system.
+    """Input of one system: its table, or the folder of a finished evaluation.
 
     Attributes:
         name: of the system in all tables.
@@ -151,7 +151,7 @@ def open_sources(
 
 
 def table_with_images(sources: Sequence[Source]) -> Source:
-    """The first system whose table has a column of images; images are read from it alone.
+    """Return the first system whose table has a column of images; images are read from it alone.
 
     Raises: InvalidTable where no table has one.
     """
@@ -167,7 +167,7 @@ def table_with_images(sources: Sequence[Source]) -> Source:
 
 
 def has_images(source: Source) -> bool:
-    """Whether its table has a column of images."""
+    """Return whether its table has a column of images."""
     return source.table.columns.image in source.table.found
 
 
@@ -292,7 +292,7 @@ def _ids(names: Sequence[str]) -> str:
 
 
 def _excerpt(one: _Read, other: _Read, name: str) -> str:
-    """A reference from shortly before the place where it begins to differ."""
+    """Return a part of a reference that begins shortly before the first difference."""
     text, second = one.studies[name].reference or "", other.studies[name].reference or ""
     same = next((k for k, (a, b) in enumerate(zip(text, second, strict=False)) if a != b), None)
     at = min(len(text), len(second)) if same is None else same

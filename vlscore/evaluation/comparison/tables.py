@@ -51,7 +51,7 @@ _SUPPORT = (
 
 
 def systems_table(result: Comparison) -> TextTable:
-    """One row a system, one column a number, with intervals; n stands below."""
+    """Return one row a system, one column a number, with intervals; the last row is n."""
     columns = [
         each.name + ("" if each.higher_is_better else " (lower is better)")
         for each in result.measured
@@ -75,7 +75,7 @@ def systems_table(result: Comparison) -> TextTable:
 
 
 def differences_tables(result: Comparison) -> list[TextTable]:
-    """Every two systems, a table a number."""
+    """Return a table of differences for each number, one row for every two systems."""
     headlines = {each.name for each in result.measured if each.is_headline}
     count = sum(test.name in headlines for test in result.tested)
     caption = (
@@ -111,7 +111,9 @@ def _difference(test: Tested) -> tuple[str, ...]:
 
 
 def _support(measured: Measured) -> str:
-    """One number, for systems have the same references; a range where the policy drops pairs."""
+    """Return one number, for systems have the same references; a range where the policy drops
+    pairs.
+    """
     counts = sorted(set(measured.support.values()))
     if len(counts) > 1:
         return f"{counts[0]} to {counts[-1]}"
@@ -119,7 +121,7 @@ def _support(measured: Measured) -> str:
 
 
 def texts_table(result: Comparison) -> TextTable:
-    """What the candidates are like as texts."""
+    """Return the table of facts about candidates as texts."""
     has_encoder = any(facts.truncated is not None for facts in result.texts.values())
     lacking = any(result.failed.values())
     rows = []
@@ -159,7 +161,7 @@ _SYSTEMS = ("system", "metric", "value", "low", "high", "n", "support", "better"
 
 
 def systems_rows(result: Comparison) -> TextTable:
-    """One row a system and number, with all digits."""
+    """Return one row a system and number, with all digits."""
     rows = [
         (
             name,
@@ -176,7 +178,7 @@ def systems_rows(result: Comparison) -> TextTable:
 
 
 def differences_rows(result: Comparison) -> TextTable:
-    """One row a test, with all digits."""
+    """Return one row a test, with all digits."""
     supports = {each.name: _support(each) for each in result.measured}
     rows = [
         (
@@ -295,7 +297,7 @@ def write_paper_table(folder: Path, content: Mapping[str, Any], settings: TableS
 
 
 def content_of(result: Comparison) -> dict[str, Any]:
-    """Of comparison.json."""
+    """Return the content of comparison.json."""
     found: dict[str, Any] = plain(
         {"notes": result.notes, "texts": result.texts, "failed": result.failed}
     )
@@ -318,7 +320,7 @@ def _numbers_of(result: Comparison) -> dict[str, Any]:
 
 
 def first_failures(path: Path) -> list[Failure]:
-    """The values that are lacking, by system and id, each reason once."""
+    """Return the missing values, by system and id, each reason once."""
     with path.open(encoding="utf-8", newline="") as stream:
         rows = csv.DictReader(stream)
         found = dict.fromkeys(
@@ -334,7 +336,9 @@ def _write_values(
     signatures: Mapping[Metric, Signature],
     given: Sequence[GivenMetric],
 ) -> None:
-    """One row a system and study; signatures are in the metadata, as in an evaluation's scores."""
+    """Write one row a system and study; signatures are in the metadata, as in an evaluation's
+    scores.
+    """
     layout = NumberLayout(tuple(signatures))
     names = [name for metric in signatures for name in metric.columns]
     names += [each.name for each in given]

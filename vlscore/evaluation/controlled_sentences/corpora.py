@@ -84,7 +84,7 @@ class Separation:
 
 @dataclass(frozen=True)
 class Controlled:
-    """What controlled corpora say of some metrics.
+    """Results of some metrics on controlled corpora.
 
     Attributes:
         observations: that were looked at.
@@ -111,7 +111,7 @@ class Controlled:
 
 @dataclass(frozen=True)
 class Sampling:
-    """How many pairs stand behind every number.
+    """Sizes of the samples from which every number is computed.
 
     Attributes:
         references: most references of a cell or task.
@@ -138,7 +138,7 @@ def controlled_corpora(
     on_progress: OnProgress | None = None,
     on_phase: OnPhase = no_phase,
 ) -> Controlled:
-    """Matrices and areas of every metric of a scorer.
+    """Compute matrices and areas of every metric of a scorer.
 
     Args:
         sentences: with labels; see `label_sentences` and `read_labelled`.
@@ -198,7 +198,9 @@ def controlled_corpora(
 
 
 def told_the_answer(scorer: Scorer) -> frozenset[str]:
-    """Metrics that read texts by the rules of `vlscore.findings`, or are computed from such."""
+    """Return the metrics that read texts by the rules of `vlscore.findings`, or are computed from
+    such.
+    """
     return frozenset(str(metric) for metric in scorer.metrics if _reads_findings(metric))
 
 
@@ -223,7 +225,7 @@ def pair_values(
     pairs: Sequence[Pair],
     on_progress: OnProgress | None = None,
 ) -> tuple[dict[str, dict[Pair, float]], dict[str, int]]:
-    """Values of every metric for pairs (candidate, reference) of places in `texts`.
+    """Compute the values of every metric for pairs (candidate, reference) of positions in `texts`.
 
     Returns: metric -> pair -> value, each pair computed once and left out where there is no value;
         and how many values are lacking, by metric.
@@ -243,7 +245,7 @@ def pair_values(
 
 
 class _ObservationPlan:
-    """Which pairs of sentences are compared for one observation."""
+    """Pairs of sentences that are compared for one observation."""
 
     def __init__(
         self, sentences: LabelledSentences, observation: str, sampling: Sampling, number: int
@@ -339,6 +341,6 @@ class _ObservationPlan:
 
 
 def _some(rng: np.random.Generator, places: NDArray[np.intp], most: int) -> NDArray[np.intp]:
-    """At most so many of them, without replacement, in random order."""
+    """Return at most `most` of the places, without replacement, in random order."""
     chosen: NDArray[np.intp] = rng.permutation(places)[:most]
     return chosen

@@ -36,7 +36,7 @@ COMPARED = {
 
 @dataclass(frozen=True)
 class StressResult:
-    """What one metric says of reports that leave something out.
+    """Result of one metric for reports that leave something out.
 
     Attributes:
         metric: its name.
@@ -72,7 +72,7 @@ class Stress:
     told: frozenset[str] = frozenset()
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data, ready for json."""
+        """Return plain data, ready for json."""
         found: dict[str, Any] = plain({**vars(self), "told": sorted(self.told)})
         return found
 

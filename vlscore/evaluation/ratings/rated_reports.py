@@ -1,4 +1,4 @@
-"""Which reports raters judge: those of systems, or those that metrics chose for each study."""
+"""Reports that raters judge: those of systems, or those that metrics chose for each study."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -40,7 +40,7 @@ class Material:
 
 
 def are_oracles(sources: Sequence[str | Path]) -> bool:
-    """Whether folders of oracles are meant, and not tables or evaluations."""
+    """Return whether folders of oracles are meant, and not tables or evaluations."""
     paths = [path for _, path in map(split_name, sources)]
     if not all(path.is_dir() for path in paths):
         return False

@@ -211,7 +211,7 @@ _STEPS, _PRECISION = 100, 1e-10
 
 @dataclass(frozen=True)
 class Preference:
-    """What one rater says of two systems' reports of one study.
+    """Preference of one rater between two systems' reports of one study.
 
     Attributes:
         answer: 1 where the first is better, -1 where the second is, 0 for a tie.
@@ -226,7 +226,7 @@ class Preference:
 
 @dataclass(frozen=True)
 class Strength:
-    """How often raters prefer a system.
+    """Strength of a system in the raters' preferences.
 
     Attributes:
         rating: what the preferences are of.
@@ -289,7 +289,7 @@ def davidson(wins: Array, ties: Array) -> tuple[Array, float]:
 
 
 def _most_likely(features: Array, counts: Array) -> Array:
-    """Maximise the likelihood of a log-linear model, which is concave, by Newton's method."""
+    """Fit a log-linear model by Newton's method; its likelihood is concave."""
     at = np.zeros(features.shape[2])
     totals = counts.sum(1)
 
@@ -320,7 +320,7 @@ def _most_likely(features: Array, counts: Array) -> Array:
 
 
 def _is_determined(beaten: Array) -> bool:
-    """Whether every system reaches every other by wins or ties (Ford 1957)."""
+    """Return whether every system reaches every other by wins or ties (Ford 1957)."""
     reach = (beaten > 0) | np.eye(len(beaten), dtype=bool)
     for _ in range(len(beaten)):
         reach = reach @ reach

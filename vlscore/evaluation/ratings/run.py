@@ -1,4 +1,4 @@
-"""From filled-in sheets to checked tables of ratings, agreement of raters, and ranked systems."""
+"""Ratings of filled-in sheets: checked tables, agreement of raters, and ranked systems."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -55,12 +55,12 @@ class RatingsRun(Run):
 
     @property
     def bad_rows(self) -> list[BadRow]:
-        """Rows of sheets that could not be used."""
+        """Return rows of sheets that could not be used."""
         return bad_rows_of(self)
 
     @property
     def align_with(self) -> list[str]:
-        """Commands that compare metrics with these ratings, one a table."""
+        """Return commands that compare metrics with these ratings, one a table."""
         found: list[str] = self.content["align_with"]
         return found
 

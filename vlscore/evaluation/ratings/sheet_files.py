@@ -58,12 +58,12 @@ class SheetItem:
 
     @property
     def pairs(self) -> list[Pair]:
-        """(study, candidate) of everyone whose report it is."""
+        """Return (study, candidate) of everyone whose report it is."""
         return [(self.study, candidate) for candidate in self.candidates]
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """The reports that a rater reads: the reference, then what is to be judged."""
+        """Return the reports that a rater reads: the reference, then what is to be judged."""
         return (self.reference, self.text)
 
 
@@ -84,12 +84,12 @@ class ItemPair:
 
     @property
     def study(self) -> str:
-        """Id of the study."""
+        """Return id of the study."""
         return self.first.study
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """The reports that a rater reads: the reference, then A and B."""
+        """Return the reports that a rater reads: the reference, then A and B."""
         return (self.first.reference, self.first.text, self.second.text)
 
 

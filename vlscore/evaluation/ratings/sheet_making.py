@@ -112,7 +112,7 @@ class RatingSheets:
 
 @dataclass(frozen=True)
 class _Wanted:
-    """What sheets are made: for whom, of what, and in which form."""
+    """Settings of the sheets: raters, studies, questions and formats."""
 
     raters: tuple[str, ...]
     sample: int | None
@@ -124,11 +124,11 @@ class _Wanted:
 
     @property
     def compares(self) -> bool:
-        """Whether two reports are compared."""
+        """Return whether two reports are compared."""
         return self.questions[0].ask == PREFERENCES
 
     def key(self) -> dict[str, Any]:
-        """What the sheets depend on, besides the reports."""
+        """Return what the sheets depend on, besides the reports."""
         return {
             "raters": list(self.raters),
             "sample": self.sample,
@@ -140,7 +140,7 @@ class _Wanted:
         }
 
     def names(self) -> list[str]:
-        """Names of all files."""
+        """Return names of all files."""
         sheets = [sheet_name(rater, f".{form}") for form in self.formats for rater in self.raters]
         return [KEY, QUESTIONS, INSTRUCTIONS, *sheets]
 

@@ -37,7 +37,7 @@ RANK = "preference rank"
 
 @dataclass(frozen=True)
 class FilledSheets:
-    """What raters answered.
+    """Answers of the raters.
 
     Attributes:
         pairs: ratings of the reports; of preferences, each system's rank in its study.
@@ -122,7 +122,7 @@ def _is_filled(path: Path) -> bool:
 
 
 class _Reading:
-    """Gives the rows of all sheets to a builder, and collects the preferences."""
+    """Reader of all sheets: it passes rows to a builder, and collects the preferences."""
 
     def __init__(
         self, builder: Builder, items: Mapping[str, AnyItem], questions: Sequence[Question]

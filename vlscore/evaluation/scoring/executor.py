@@ -41,7 +41,7 @@ Row = Study | BadRow
 
 @dataclass(frozen=True)
 class Job:
-    """What of a table is to be computed.
+    """Part of a table that is to be computed.
 
     Attributes:
         metrics: names of the metrics, some of the scorer's; None for all.
@@ -54,13 +54,13 @@ class Job:
     skip: int = 0
 
     def scorer(self, scorer: Scorer) -> Scorer:
-        """The scorer of these metrics alone."""
+        """Return the scorer of these metrics alone."""
         if self.metrics is None:
             return scorer
         return scorer.of_some([m for m in scorer.metrics if str(m) in self.metrics])
 
     def rows(self, table: Iterable[Row]) -> Iterator[Row]:
-        """The rows, without those that are done."""
+        """Yield the rows, without those that are done."""
         asked = (row for row in table if self.only is None or row.row in self.only)
         return islice(asked, self.skip, None)
 
@@ -73,15 +73,15 @@ class ComputedChunk(NamedTuple):
 
 
 class Computing(Protocol):
-    """What computes the chunks of a job: this process, several, or a cluster."""
+    """Computer of the chunks of a job: this process, several processes, or a cluster."""
 
     def chunks(self, job: Job) -> Iterator[ComputedChunk]:
-        """The chunks, in the order of the rows; the same bytes whoever computes them."""
+        """Yield the chunks, in the order of the rows; the same bytes whoever computes them."""
         ...
 
 
 class Here:
-    """Computes in this process.
+    """Computer of chunks in this process.
 
     Args: workers: processes that decode images; 0 decodes in this one.
     """
@@ -90,11 +90,11 @@ class Here:
         self.table, self.scorer, self._workers = table, scorer, workers
 
     def chunks(self, job: Job) -> Iterator[ComputedChunk]:
-        """All chunks."""
+        """Yield all chunks."""
         return self.part(job, 0, 1)
 
     def part(self, job: Job, first: int, step: int) -> Iterator[ComputedChunk]:
-        """Every `step`-th chunk, from number `first` on."""
+        """Yield every `step`-th chunk, from number `first` on."""
         scorer = job.scorer(self.scorer)
         embedder = scorer.embedder if scorer.plan.needs.images else None
         mine = islice(chunks_of(job.rows(self.table), scorer), first, None, step)
@@ -105,7 +105,7 @@ class Here:
 
 
 def chunk_tables(folder: ResumableFolder) -> Iterator[pa.Table]:
-    """The rows of every finished chunk, in order."""
+    """Yield the rows of every finished chunk, in order."""
     return (read_chunk(chunk.path) for chunk in folder.chunks())
 
 
@@ -138,7 +138,7 @@ def compute_rows(
 
 
 def chunks_of(rows: Iterator[Row], scorer: Scorer) -> Iterator[list[Row]]:
-    """The rows, as many at a time as this scorer computes together."""
+    """Yield the rows, as many at a time as this scorer computes together."""
     size = _TEXTS_IN_CHUNK
     if scorer.embedder is not None:
         size = scorer.embedder.engine.rows_at_once
@@ -147,7 +147,7 @@ def chunks_of(rows: Iterator[Row], scorer: Scorer) -> Iterator[list[Row]]:
 
 
 def computed(chunk: Sequence["Prepared"], scorer: Scorer, schema: pa.Schema) -> ComputedChunk:
-    """The rows of a chunk with their values, and the images that they were made from."""
+    """Return the rows of a chunk with their values, and the images that they were made from."""
     images = [path for row, _ in chunk if isinstance(row, Study) for path in row.images]
     if scorer.embedder is not None:
         # A chunk's numbers depend on its rows alone, in a run that was stopped as in any other.
@@ -156,7 +156,9 @@ def computed(chunk: Sequence["Prepared"], scorer: Scorer, schema: pa.Schema) -> 
 
 
 def _unless_all_alike(computed: Iterator[ComputedChunk]) -> Iterator[ComputedChunk]:
-    """The same chunks, held back until they show that a setting is not what is wrong."""
+    """Yield the same chunks; hold them back until one row has a value or fails for
+    another reason.
+    """
     held: list[ComputedChunk] = []
     kinds: set[str] = set()
     example = ""
@@ -181,7 +183,7 @@ def _unless_all_alike(computed: Iterator[ComputedChunk]) -> Iterator[ComputedChu
 
 
 def _kind_of(reason: str) -> str:
-    """A reason without the path or name that most begin with."""
+    """Return a reason without the path or name at its beginning."""
     _, separator, words = reason.partition(": ")
     return words if separator else reason
 
@@ -202,7 +204,9 @@ def _decoding_ahead(
 
 
 def prepare(row: Row, scorer: Scorer, decoder: "ImageDecoder | None") -> Item | None:
-    """A row on its way to a score, its images being decoded; None of a row that has no study."""
+    """Return the item of a row, and begin to decode its images; None for a row that has
+    no study.
+    """
     if isinstance(row, BadRow):
         return None
     if decoder is None:

@@ -68,7 +68,7 @@ class OwnColumns:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All columns, each once."""
+        """Return all columns, each once."""
         patient = () if self.patient is None else (self.patient,)
         return tuple(dict.fromkeys((*self.keep, *self.by, *patient)))
 
@@ -104,7 +104,7 @@ class OwnColumns:
 
 @dataclass(frozen=True, eq=False)
 class OwnValues:
-    """What the columns hold.
+    """Values of the user's own columns.
 
     Attributes:
         columns: their names, and what they are for.

@@ -27,7 +27,7 @@ _IMAGES = b"images"
 
 
 class Shared:
-    """Computes in all processes of a run; for the first of them.
+    """Computer of chunks in all processes of a run, for the first of them.
 
     Every process reads the table itself and holds no more of it than some chunks. They must see the
     same files under the same names.
@@ -38,7 +38,7 @@ class Shared:
         self._is_waited_for = False
 
     def chunks(self, job: Job) -> Iterator[ComputedChunk]:
-        """All chunks: one's own, and those that the others send; raises ProcessLost."""
+        """Yield all chunks: one's own, and those that the others send; raises ProcessLost."""
         processes = self._processes
         self._is_waited_for = True
         processes.tell_all(written_job(job))
@@ -98,7 +98,8 @@ def serve_evaluation(
 def when_all_are_ready(
     processes: Processes, prepare: Callable[[], T], facts: Callable[[T], dict[str, Any]]
 ) -> T | None:
-    """What `prepare` gives, once every process has it; None where the first says why not.
+    """Return the result of `prepare` when all processes have theirs; None if the first process
+    failed.
 
     Args: facts: what must be equal in all processes, as json holds it.
     Raises: in the first process, the VLScoreError of `prepare`, of this process or another;
@@ -131,7 +132,7 @@ def when_all_are_ready(
 
 
 def facts_of(table: StudyTable, scorer: Scorer) -> dict[str, Any]:
-    """What a table and a scorer have in common in all processes of a run."""
+    """Return the facts about a table and a scorer that must be equal in all processes of a run."""
     return {
         "table": table.sha256,
         "columns": table.columns.to_dict(),
@@ -140,7 +141,7 @@ def facts_of(table: StudyTable, scorer: Scorer) -> dict[str, Any]:
 
 
 def fitted(scorer: Scorer, studies: Iterable[Row]) -> Scorer:
-    """The scorer, its metrics fitted to a run's references where some need that."""
+    """Return the scorer, fitted to a run's references if a metric needs that."""
     if not scorer.plan.needs_fit:
         return scorer
     # A pass over the references alone; the run itself then reads the table again.
@@ -161,7 +162,7 @@ def _disagreement(
 
 
 def disagreement(there: dict[str, Any], here: dict[str, Any]) -> str:
-    """What another process does differently, in words."""
+    """Return the differences from another process, in words."""
     return (
         f"does not do what process 0 does: {key_difference(there, here)}. Give all processes the "
         "same command, table and weights"
@@ -169,7 +170,7 @@ def disagreement(there: dict[str, Any], here: dict[str, Any]) -> str:
 
 
 def written_job(job: Job) -> dict[str, Any]:
-    """A job as plain data."""
+    """Return a job as plain data."""
     return {
         "metrics": job.metrics,
         "only": None if job.only is None else sorted(job.only),
@@ -178,7 +179,7 @@ def written_job(job: Job) -> dict[str, Any]:
 
 
 def job_of(written: dict[str, Any]) -> Job:
-    """The job that `written_job` wrote."""
+    """Return the job that `written_job` wrote."""
     metrics, only = written["metrics"], written["only"]
     return Job(
         None if metrics is None else tuple(metrics),
@@ -188,7 +189,7 @@ def job_of(written: dict[str, Any]) -> Job:
 
 
 def written_chunk(chunk: ComputedChunk) -> bytes:
-    """A chunk as it travels between processes."""
+    """Return a chunk as bytes that are sent between processes."""
     images = json.dumps([str(path) for path in chunk.images])
     rows = chunk.rows.replace_schema_metadata({_IMAGES: images})
     sink = pa.BufferOutputStream()
@@ -198,7 +199,7 @@ def written_chunk(chunk: ComputedChunk) -> bytes:
 
 
 def read_chunk_message(content: bytes) -> ComputedChunk | None:
-    """The chunk that was sent; None of what says that there is no further one."""
+    """Return the chunk that was sent; None for the message that there is no further one."""
     if not content:
         return None
     with pa.ipc.open_stream(content) as reader:
@@ -212,7 +213,7 @@ _AHEAD = 2
 
 
 class OnRay:
-    """Computes on the Ray cluster that RAY_ADDRESS names, or on one of this machine alone.
+    """Computer of chunks on the Ray cluster that RAY_ADDRESS names, or on this machine alone.
 
     All machines must have the table, the images and the weights under the same names.
 

@@ -1,4 +1,4 @@
-"""A table of studies through a scorer, row by row, into a folder of results."""
+"""Evaluation of a table of studies, row by row, into a folder of results."""
 
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -89,43 +89,43 @@ class RunResult(Run):
 
     @cached_property
     def summary(self) -> Summary:
-        """The numbers."""
+        """Return the numbers."""
         return read_summary(self.summary_file)
 
     @property
     def scores(self) -> Path:
-        """Path of the table of scores, one row a study."""
+        """Return path of the table of scores, one row a study."""
         return self.folder / f"scores.{self.facts['key']['format']}"
 
     @property
     def failures(self) -> Path:
-        """Path of failures.csv."""
+        """Return path of failures.csv."""
         return self.folder / FAILURES
 
     @property
     def summary_file(self) -> Path:
-        """Path of summary.json."""
+        """Return path of summary.json."""
         return self.folder / SUMMARY
 
     @property
     def subgroups(self) -> list[TextTable]:
-        """The numbers of every subgroup, a table a column and number; empty without any."""
+        """Return the numbers of every subgroup, a table a column and number; empty without any."""
         path = self.folder / SUBGROUPS
         return subgroup_tables(path) if path.is_file() else []
 
     @property
     def tables(self) -> list[TextTable]:
-        """The summary and the numbers of every subgroup, as they are printed."""
+        """Return the summary and the numbers of every subgroup, as they are printed."""
         return [summary_table(self.summary), *self.subgroups]
 
     @property
     def signatures(self) -> list[str]:
-        """What the numbers of each metric depend on."""
+        """Return what the numbers of each metric depend on."""
         return [str(each.signature) for each in self.summary.metrics.values()]
 
     @property
     def record(self) -> Path:
-        """Path of run.json."""
+        """Return path of run.json."""
         return self.folder / "run.json"
 
     def to_pandas(self) -> "pandas.DataFrame":
@@ -139,7 +139,7 @@ class RunResult(Run):
         return read_guessed(self.folder / DETAILS, self.scores, count)
 
     def first_scores(self, count: int) -> list[dict[str, Any]]:
-        """The first rows, column by name."""
+        """Return the first rows, column by name."""
         return read_scores(self.scores, count)
 
 
@@ -285,7 +285,7 @@ def _opened(
 
 
 class _EvaluationJob:
-    """One table on its way into one folder."""
+    """Job that writes the evaluation of one table into one folder."""
 
     def __init__(
         self,
@@ -305,7 +305,7 @@ class _EvaluationJob:
         self._annotated_before = scorer.plan.annotations.to_dict()
 
     def key(self) -> dict[str, Any]:
-        """What must be equal for a stopped run to go on."""
+        """Return what must be equal for a stopped run to be resumed."""
         root, beside = self._studies.root, self._studies.path.parent
         return {
             "table_sha256": self._studies.sha256,
@@ -381,7 +381,7 @@ class _EvaluationJob:
     def ended(
         self, folder: ResumableFolder, record: dict[str, Any], *, unchanged: bool = False
     ) -> RunResult:
-        """What stands in the folder of a run that has ended."""
+        """Return the result of a run that has ended."""
         result = RunResult.of(folder, record=record, unchanged=unchanged)
         summary = result.summary
         notes = (
@@ -410,7 +410,9 @@ class _EvaluationJob:
         )
 
     def _work(self) -> dict[str, int] | None:
-        """What was computed, and what came from the cache; None where no network took part."""
+        """Return counts of what was computed and what came from the cache; None without
+        a network.
+        """
         embedder = self._scorer.embedder
         found = embedder.engine.work.since(self._before) if embedder is not None else {}
         now = self._scorer.plan.annotations.to_dict()
@@ -418,7 +420,9 @@ class _EvaluationJob:
         return {**found, **(since if any(since.values()) else {})} or None
 
     def _earlier_layout(self, run: FinishedRun) -> ColumnLayout:
-        """The columns of a finished run; raises InvalidSetting where a metric has changed since."""
+        """Return the columns of a finished run; raise InvalidSetting if a metric has
+        changed since.
+        """
         layout = layout_of_run(run, {str(metric): metric for metric in self._scorer.metrics})
         for metric, signature in layout.metrics:
             now = self._scorer.signatures.get(str(metric))

@@ -40,7 +40,7 @@ class Pair:
 
 
 def pairs_file(place: str | Path) -> Path:
-    """The file of records at a place: the file itself, or that in the folder of `vlscore perturb`.
+    """Return the file of records: the path itself, or that in the folder of `vlscore perturb`.
 
     Raises: InvalidTable where there is none.
     """
@@ -55,7 +55,7 @@ def pairs_file(place: str | Path) -> Path:
 
 
 def read_pairs(place: str | Path) -> list[Pair]:
-    """Pairs from a file of records, or from the folder that `vlscore perturb --out` wrote.
+    """Read pairs from a file of records, or from the folder that `vlscore perturb --out` wrote.
 
     Raises: InvalidTable naming the row that is no record, or the place that holds none.
     """
@@ -74,7 +74,7 @@ def read_pairs(place: str | Path) -> list[Pair]:
 
 
 def pair_of(record: Mapping[str, Any]) -> Pair:
-    """A Pair from one record; raises KeyError or ValueError where it is none."""
+    """Return the Pair of one record; raise KeyError or ValueError if it is none."""
     for name in ("kind", "original", "perturbed"):
         if not isinstance(record[name], str):
             raise ValueError(f'"{name}" holds a {type(record[name]).__name__}, not a text')
@@ -91,7 +91,7 @@ def pair_of(record: Mapping[str, Any]) -> Pair:
 def select_pairs(
     pairs: Sequence[Pair], policy: TextPolicy
 ) -> tuple[list[Pair], dict[int, VLScoreError]]:
-    """What the policy takes of both reports, once for all metrics.
+    """Select the section of both reports that the policy names, once for all metrics.
 
     Both are taken as references are, since a perturbed report has the original's headings.
 
@@ -111,7 +111,9 @@ def select_pairs(
 
 
 def kinds_of(pairs: Iterable[Pair]) -> list[str]:
-    """The kinds there are: in the registry's order, then others in that of their appearance."""
+    """Return the kinds there are: in the registry's order, then others in that of their
+    appearance.
+    """
     there = dict.fromkeys(pair.kind for pair in pairs)
     known = [name for name in KINDS if name in there]
     return [*known, *(name for name in there if name not in known)]
@@ -154,7 +156,7 @@ class EmbeddedPairs:
     studies: StudyVectors
 
     def triples(self, candidates: Tensor, images: Tensor | None = None) -> EmbeddingTriples:
-        """The originals as references, with these candidates and, if given, other images."""
+        """Return the originals as references, with these candidates and, if given, other images."""
         i = self.images if images is None else images
         return EmbeddingTriples(
             i, candidates, self.originals, self.signature, self.C, self.failures

@@ -36,7 +36,7 @@ from vlscore.metrics import (
 
 @dataclass(frozen=True, eq=False)
 class PairValues:
-    """What a metric says of n pairs; failed pairs hold nan.
+    """Values of a metric for n pairs; failed pairs hold nan.
 
     Attributes:
         metric: which metric.
@@ -54,19 +54,21 @@ class PairValues:
 
     @property
     def drops(self) -> NDArray[np.float64]:
-        """(n,) how much worse the perturbed report does; above 0 is worse in either direction."""
+        """Return (n,) how much worse the perturbed report does; above 0 is worse in either
+        direction.
+        """
         return self.metric.sign * (self.originals - self.perturbed)
 
     @property
     def has_both(self) -> NDArray[np.bool_]:
-        """(n,) whether both values are there."""
+        """Return (n,) whether both values are there."""
         return np.asarray(np.isfinite(self.originals) & np.isfinite(self.perturbed))
 
 
 def chosen_metrics(
     names: object, embeddings: EmbeddingTriples | None
 ) -> tuple[list[Metric], dict[str, str]]:
-    """The metrics to compute, and those of the default list that cannot be, with the reason.
+    """Return the metrics to compute, and those of the default list that cannot be, with the reason.
 
     Args:
         names: those asked for; None for every free metric that can be computed here.
@@ -93,7 +95,9 @@ def chosen_metrics(
 
 
 def fit_metrics(pairs: Sequence[Pair], metrics: Sequence[Metric]) -> Mapping[Metric, Fit]:
-    """The metrics that need it, fitted to the original reports: each study's counts once."""
+    """Fit metrics to the original reports, where they need that; each study's report
+    counts once.
+    """
     originals = {pair.study_id: pair.original for pair in pairs}
     return Plan(metrics).fit(originals.values()).fits
 
@@ -107,7 +111,7 @@ def pair_values(
     images: Tensor | None = None,
     fits: Mapping[Metric, Fit] | None = None,
 ) -> list[PairValues]:
-    """Values of each metric; what is equal for several pairs is computed once.
+    """Compute the values of each metric; what is equal for several pairs is computed once.
 
     Args:
         pairs: as selected by the text policy.
@@ -146,7 +150,7 @@ def pair_values(
 
 
 def on_common_rows(values: Sequence[PairValues]) -> list[PairValues]:
-    """The values of those pairs that every metric has values for; the others become nan."""
+    """Return the values with nan for each pair that some metric has no value for."""
     if not values:
         return []
     common = np.logical_and.reduce([each.has_both for each in values])
@@ -161,7 +165,7 @@ def on_common_rows(values: Sequence[PairValues]) -> list[PairValues]:
 
 
 def without_rows(values: PairValues, failures: Mapping[int, VLScoreError]) -> PairValues:
-    """The values, nan where a pair failed for a reason of its own."""
+    """Return the values, nan where a pair failed for a reason of its own."""
     originals, perturbed = values.originals.copy(), values.perturbed.copy()
     originals[list(failures)] = perturbed[list(failures)] = np.nan
     return replace(
@@ -173,7 +177,7 @@ def without_rows(values: PairValues, failures: Mapping[int, VLScoreError]) -> Pa
 
 
 def all_failures(values: Iterable[PairValues]) -> dict[int, VLScoreError]:
-    """Position of a pair -> why the first metric that lacks a value for it has none."""
+    """Return position of a pair -> why the first metric that lacks a value for it has none."""
     found: dict[int, VLScoreError] = {}
     for each in values:
         found = {**each.failures, **found}
@@ -181,14 +185,16 @@ def all_failures(values: Iterable[PairValues]) -> dict[int, VLScoreError]:
 
 
 def failure_reasons(failures: Mapping[int, VLScoreError], pairs: Sequence[Pair]) -> dict[str, str]:
-    """Study id -> why a pair of it has no values."""
+    """Return study id -> why a pair of it has no values."""
     return {pairs[position].study_id: str(error) for position, error in failures.items()}
 
 
 def _triples(
     embedded: EmbeddedPairs, images: Tensor | None, rows: Sequence[int]
 ) -> EmbeddingTriples:
-    """Of the rows of twice the pairs: originals as candidates first, then the perturbed."""
+    """Return triples of the originals as candidates, then of the perturbed reports, at
+    some rows.
+    """
     count = len(embedded.originals)
     own = [row % count for row in rows]
     both = embedded.triples(embedded.originals, images).take(own)

@@ -1,4 +1,4 @@
-"""The sensitivity benchmark over files, resumably, into a folder of results."""
+"""Sensitivity benchmark, in a resumable folder of results."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -84,7 +84,7 @@ class SensitivityRun(Run):
 
     @property
     def signatures(self) -> list[str]:
-        """What the numbers of each metric depend on."""
+        """Return what the numbers of each metric depend on."""
         return [metric["signature"] for metric in self.content["metrics"]]
 
     def to_pandas(self) -> "pandas.DataFrame":
@@ -96,7 +96,7 @@ class SensitivityRun(Run):
         )
 
     def first_failures(self, count: int | None = None) -> list[Failure]:
-        """The first studies whose pairs lack values."""
+        """Return the first studies whose pairs lack values."""
         failures = self.content["failures"].items()
         return [Failure(None, study, reason) for study, reason in failures][:count]
 
@@ -236,7 +236,7 @@ class _Ended:
         self._write_values(place / f"values.{format}")
 
     def _write_values(self, path: Path) -> None:
-        """One row a pair: both values of every metric, and how much worse the second is."""
+        """Write one row a pair: both values of every metric, and how much worse the second is."""
         columns: dict[str, Any] = {
             "study_id": [pair.study_id for pair in self.pairs],
             "kind": [pair.kind for pair in self.pairs],
@@ -259,7 +259,7 @@ class _Ended:
 
 
 class _SensitivityJob:
-    """Embeds images and computes values in chunks, and joins them at the end."""
+    """Job that embeds images and computes values in chunks, and joins them at the end."""
 
     def __init__(
         self,
@@ -284,7 +284,9 @@ class _SensitivityJob:
         self.signatures: dict[Metric, Any] = {}
 
     def choose(self, names: Any) -> None:
-        """Settle the metrics; raises InvalidSetting or MissingDependency for those that cannot."""
+        """Choose the metrics; raise InvalidSetting or MissingDependency for one that cannot be
+        computed.
+        """
         self._metrics, self._left_out = chosen_metrics(names, self._example())
         # To all pairs, whichever of them a chunk holds.
         there = [p for k, p in enumerate(self._selected) if k not in self._unselected]
@@ -340,7 +342,7 @@ class _SensitivityJob:
         return chunks.done
 
     def results(self, folder: ResumableFolder, on_phase: OnPhase) -> _Ended:
-        """The benchmark from the values of all chunks."""
+        """Return the benchmark from the values of all chunks."""
         chunks = chunks_of_kind(folder, "pairs")
         parts = [read_values(chunk.path) for chunk in chunks]
         arrays = np.concatenate([numbers for numbers, _ in parts], axis=2)
@@ -393,7 +395,7 @@ class _SensitivityJob:
         ), embedded.truncated
 
     def _example(self) -> EmbeddingTriples | None:
-        """No embeddings at all, of the kind that there will be."""
+        """Return empty embeddings of the kind that the run will have."""
         if self._embedder is None:
             return None
         none = torch.empty(0, self._embedder.dim)
