@@ -42,12 +42,12 @@ class Calibration:
     """Constant C of an encoder, from the areas of a table's triangles.
 
     Attributes:
-        C: the largest area. The bootstrap has no interval for a maximum; the quantiles tell how
-            far it stands out.
+        C: the largest area. The bootstrap has no interval for a maximum; the quantiles show how
+            far it is from the others.
         quantiles: share of the triangles below -> the area, with a 95 % bootstrap interval over
             studies.
         studies, triangles: how many were measured.
-        candidates: what stood for candidates, in words.
+        candidates: what the candidates were, in words.
         table, sha256: name and digest of the table.
         signature: what the areas depend on: encoder, policies, texts.
         failed: rows that could not be used.

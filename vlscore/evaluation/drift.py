@@ -150,7 +150,7 @@ def _drift(column: str, before: NDArray[np.float64], after: NDArray[np.float64])
     is_area = column == _AREA
     change, mean = np.abs(after - before), float(after.mean() - before.mean())
     if is_area:
-        # Of an area of 0 no share can be told; any change of it shows in the largest score's.
+        # An area of 0 has no relative change; its absolute change is in the mean.
         change = change[before > 0] / before[before > 0]
         mean = mean / float(before.mean()) if before.any() else float("nan")
     some = len(change) > 0

@@ -160,7 +160,7 @@ def retrieve(
 ) -> RetrievalRun:
     """Embed the studies of a table and evaluate the encoder on them.
 
-    Called again after a stop with the same arguments, it goes on where it was; called again when it
+    Called again after a stop with the same arguments, it resumes where it was; called again when it
     has ended, it changes nothing.
 
     Args:
@@ -237,8 +237,8 @@ def _embed(
         failed += len(batch.failed)
         done += batch.rows
         if folder.rows or batch.queries:
-            # Rows that all fail are kept with the first that does not: if none follows, the run
-            # has come to nothing, and leaves nothing.
+            # Rows that all fail are written with the first that does not: if none follows, the
+            # run has no result, and leaves no files.
             for each in waiting:
                 _keep(each, folder)
             waiting.clear()

@@ -247,7 +247,7 @@ def _item(study: Study, vectors: dict[str, Any], embedder: StudyEmbedder) -> Ite
         for path in study.images
         if str(path) in vectors
     ]
-    # How views are put together costs nothing; all that are known stand for the frontal one.
+    # Combining views takes no time, so all known images are passed as frontal ones.
     shown = StudyViews(study.images, study.views, frontal=known)
     return Item(study.candidate or "", study.reference, shown, study.parts)
 

@@ -39,7 +39,7 @@ class MeasuredMetric:
         name: as in tables.
         values: (n,) float64, nan where there is none.
         higher_is_better: direction.
-        signature: what the numbers depend on; None where nobody said.
+        signature: what the numbers depend on; None if it is not known.
     """
 
     name: str

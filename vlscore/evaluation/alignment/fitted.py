@@ -3,8 +3,8 @@
 Each metric is turned by its direction and normalised to mean 0 and deviation 1 over the pairs, and
 so are the ratings. Weights that are not negative and sum to 1 minimise the mean squared error, plus
 a pull towards equal weights, which cross-validation chooses: with few pairs the metrics, which are
-all alike, would otherwise share the weight by chance. How well it does is told by nested
-cross-validation that leaves out whole studies.
+all alike, would otherwise share the weight by chance. Nested cross-validation that leaves out whole
+studies estimates the agreement with raters.
 """
 
 from collections.abc import Sequence
@@ -35,7 +35,7 @@ class CompositeFit:
     Attributes:
         composite: as it is written to a file.
         cross_validated: tau_b of values for studies left out, resampled by study.
-        told: the same on the pairs that it was fitted to: an upper bound.
+        told: the same on the pairs that it was fitted to: an in-sample upper bound.
         alone: metric -> tau_b of each input on the same pairs.
         left_out: metrics that it could not be made of, with the reason.
     """
@@ -192,8 +192,9 @@ def _normalised(y: Array, by: Array) -> Array:
 
 
 def _nested(x: Array, y: Array, studies: Sequence[str], seed: int) -> Array:
-    """Return values for each pair by a composite that has not seen its study, the ridge chosen
-    within.
+    """Return values for each pair by a composite that was fitted to other studies alone.
+
+    The ridge is chosen among those studies, too.
     """
     found = np.empty(len(y))
     for rows in _folds(studies, seed):

@@ -60,7 +60,7 @@ def split_values(names: Sequence[str]) -> tuple[list[str], list[str]]:
     """Return metrics to compute, and the numbers asked for, from names such as
     "findings-f1.recall".
 
-    A name without a point stands for the metric's first number.
+    A name without a point means the metric's first number.
 
     Raises: UnknownName as `find_metric`, and InvalidSetting where a metric has no such number.
 
@@ -88,7 +88,7 @@ def split_values(names: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def _found(name: str) -> Metric | None:
-    """Return the metric of that name; None where the name stands for a group."""
+    """Return the metric of that name; None if the name is that of a group."""
     try:
         return find_metric(name)
     except UnknownName:

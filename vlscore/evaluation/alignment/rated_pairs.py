@@ -19,7 +19,7 @@ from vlscore.errors import InvalidSetting, InvalidStudy, InvalidTable
 
 Array = NDArray[np.float64]
 Meaning = Literal["errors", "quality", "ranks"]
-# A category of errors, and whether they matter clinically; None where nobody said.
+# A category of errors, and whether they matter clinically; None if it is not known.
 CountKey = tuple[str, bool | None]
 MEANINGS: tuple[Meaning, ...] = ("errors", "quality", "ranks")
 

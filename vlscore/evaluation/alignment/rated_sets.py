@@ -474,7 +474,7 @@ def _read_candidate(
     said: Any,
     cases: Mapping[str, _RadPrefCase] | None,
 ) -> bool:
-    """Add what one rater said of one candidate; returns whether errors were counted."""
+    """Add the ratings of one rater for one candidate; return whether errors were counted."""
     case, candidate = key
     known = None if cases is None else cases.get(case)
     pair = (case, candidate if known is None else known.names[candidate])
@@ -553,7 +553,7 @@ def _read_cases(path: Path) -> dict[str, _RadPrefCase]:
             raise InvalidTable(f"{path}, case {number}: has no id, or lacks {', '.join(reports)}")
         names = {each: str(case.get(f"{each}_source") or each) for each in _CANDIDATES}
         if len(set(names.values())) < len(_CANDIDATES):
-            # Two reports of one generator are told apart by their places.
+            # Two reports of one generator are distinguished by their places.
             names = {each: f"{name} {each}" for each, name in names.items()}
         texts = {each: case[f"{each}_report"] for each in _CANDIDATES}
         found[str(case["id"])] = _RadPrefCase(case["ground_truth_report"], texts, names)

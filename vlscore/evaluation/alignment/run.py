@@ -115,7 +115,7 @@ def run_alignment(
 ) -> AlignmentRun:
     """Compare metrics with raters, and write tables, values and all numbers.
 
-    Called again after a stop with the same arguments, it goes on where it was; called again when it
+    Called again after a stop with the same arguments, it resumes where it was; called again when it
     has ended, it changes nothing.
 
     Args:

@@ -22,7 +22,7 @@ from vlscore.evaluation.comparison.system_values import NumberLayout, SystemValu
 from vlscore.metrics import Metric
 
 NUMBERS = "numbers.npz"
-#: Entries of a comparison's key in which a finished one may differ and be taken up.
+#: Entries of a comparison's key in which a finished one may differ and be extended.
 EXTENDS = frozenset(
     {
         *("metrics", "systems", "baselines", "values", "images_sha256", "image_root"),
@@ -59,7 +59,7 @@ class KnownValues:
     def joined(
         self, system: str, layout: NumberLayout, rows: slice, computed: SystemValues | None
     ) -> SystemValues:
-        """Return a stretch of a system's values: those computed, and the known ones beside them.
+        """Return a stretch of a system's values: those computed, and the known ones.
 
         Args:
             layout: of all metrics.
@@ -123,7 +123,7 @@ def write_numbers(
     studies: Sequence[Study],
     images: Stamps,
 ) -> None:
-    """Write what a later, extended comparison takes up; the bytes repeat.
+    """Write the values that a later, extended comparison uses again; the bytes repeat.
 
     Args: images: what the image files were like that the values were computed from.
     """

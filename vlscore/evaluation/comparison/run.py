@@ -118,7 +118,7 @@ def compare(
     Every image and every reference is embedded once for all systems. All systems' texts and
     numbers are held in memory.
 
-    Called again after a stop with the same arguments, a run goes on where it was. Called again
+    Called again after a stop with the same arguments, a run resumes where it was. Called again
     when it has ended, it changes nothing. Called with other metrics or systems, it computes those
     that are new alone, and writes the tables of what was asked for.
 
@@ -131,8 +131,8 @@ def compare(
             then those of the first.
         columns: other names of columns in the tables.
         image_root: folder that image paths start from; default: that of their table.
-        baselines: put a constant report, the standard normal report, random reports and those of
-            the nearest images beside the systems.
+        baselines: also compare a constant report, the standard normal report, random reports and
+            those of the nearest images.
         train: reports that the baselines take instead of other studies' references, and that
             candidates may have copied.
         values: table of values of metrics that were computed elsewhere, for the same studies; see

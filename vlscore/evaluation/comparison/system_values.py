@@ -200,7 +200,8 @@ def read_given(
     Args:
         path: of the table; None where there is none, and so no metrics.
         computed: names that columns must not have, for they are computed here.
-        systems, studies: those that are compared; rows of others are left out, and told.
+        systems, studies: those that are compared; rows of others are left out and counted in a
+            note.
 
     Raises:
         InvalidTable: the file cannot be read, has not the columns, names a study of a system

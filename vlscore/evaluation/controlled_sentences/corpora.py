@@ -93,7 +93,8 @@ class Controlled:
         separations: one a metric, observation and task.
         signatures: metric -> what its values depend on.
         higher_is_better: metric -> direction.
-        told: metrics that read the sentences by the rules which labelled them: upper bounds.
+        told: metrics that read the sentences by the rules which labelled them: in-sample upper
+            bounds.
         left_out: observation, or observation and task -> why it was not looked at.
         failures: pairs of sentences without a value, by metric.
     """

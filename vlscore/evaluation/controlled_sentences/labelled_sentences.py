@@ -42,7 +42,7 @@ class LabelledSentences:
     Attributes:
         sentences: distinct texts.
         labels: observation -> (n,) int8, one of GROUPS.
-        labelled_by: who said so.
+        labelled_by: who made the labels.
         bad: rows that could not be used, with the reason.
     """
 
@@ -95,7 +95,7 @@ def read_labelled(
     """Return a table with one sentence a row and one column an observation: 1, 0, -1, or empty.
 
     That is how the CheXpert labeller writes its labels; -2 is read as empty. Of a sentence that
-    stands in several rows the first counts.
+    is in several rows, the first row counts.
 
     Args: observations: names of columns; default: those of CheXpert's observations.
     Raises: InvalidTable where columns are absent or no row can be used; InvalidSetting.

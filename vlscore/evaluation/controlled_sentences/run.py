@@ -191,7 +191,7 @@ def controlled(
         scorer: the metrics, none of which looks at images.
         observations: of the reports' sentences.
         text_policy: which section of a report counts.
-        sampling: how many pairs stand behind every number.
+        sampling: number of pairs from which every number is computed.
         most_reports: of the stress test.
         overwrite: replace earlier results.
         on_progress: called with (pairs done, values lacking).

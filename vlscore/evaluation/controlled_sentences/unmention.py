@@ -63,7 +63,7 @@ class Stress:
         reports: that both state and deny findings in sentences of their own, and were used.
         looked_at: all distinct reports.
         results: one a metric.
-        told: metrics that read reports by the rules which changed them: upper bounds.
+        told: metrics that read reports by the rules which changed them: in-sample upper bounds.
     """
 
     reports: int

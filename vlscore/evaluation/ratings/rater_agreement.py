@@ -337,8 +337,8 @@ def strengths(
 ) -> list[Strength]:
     """Return the strength of every system, best first, with bootstrap intervals over studies.
 
-    Resamples in which the strengths are not determined are left out of their intervals; the
-    caller is told by an interval that is nan where that are more than a tenth.
+    Resamples in which the strengths are not determined are left out of their intervals; an
+    interval is nan if more than a tenth of the resamples are left out.
     """
     systems = sorted({name for each in preferences for name in (each.first, each.second)})
     if not systems:

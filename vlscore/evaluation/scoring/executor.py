@@ -121,7 +121,7 @@ def compute_rows(
 
     Args:
         job: all rows, those of finished chunks included.
-        stops_if_alike: refuse to go on where the first hundred rows all fail for one reason.
+        stops_if_alike: stop if the first hundred rows all fail for one reason.
 
     Returns: how many rows there are.
     Raises: InvalidSetting where it refuses; nothing was written then.

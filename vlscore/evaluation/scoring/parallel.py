@@ -64,10 +64,10 @@ class Shared:
             embedder.engine.work.add(**work)
 
     def end(self) -> None:
-        """Tell the others that nothing is left to do, and wait until they have heard it.
+        """Tell the others that nothing is left to do, and wait for their answers.
 
-        In the middle of a job, which an error has ended, nobody listens: they hear of it when this
-        process ends.
+        After an error in the middle of a job nobody waits for a message: the others notice when
+        this process ends.
         """
         if self._is_waited_for:
             return

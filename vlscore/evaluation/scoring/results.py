@@ -1,6 +1,6 @@
-"""The summary of a run as tables to read and to paste.
+"""Results of an evaluation: the summary as tables, and the files.
 
-The result files of a run, joined from its chunks and from a run that it takes up.
+The files are joined from the chunks of the run, and from the finished run that it extends.
 """
 
 import csv
@@ -161,7 +161,7 @@ _ROWS_IN_GROUP = 10_000
 FORMATS = ("parquet", "csv")
 _GUESSED = "view_guessed"
 DETAILS, SUMMARY = "details.parquet", "summary.json"
-# Every file that an evaluation can ever write, so that none of an earlier one stays beside it.
+# Every file that an evaluation can ever write, so that none of an earlier one is left.
 SUBGROUPS = "subgroups.csv"
 RESULTS = (
     *(f"scores.{format}" for format in FORMATS),
@@ -205,7 +205,7 @@ class ColumnLayout:
     def scores_schema(self, own: Sequence[str] = ()) -> pa.Schema:
         """Return the schema of the scores; each metric's signature is in the metadata.
 
-        Args: own: names of a user's own columns, which stand behind the id.
+        Args: own: names of a user's own columns, which follow the id.
         """
         metadata = {f"vlscore.signature.{metric}": str(s) for metric, s in self.metrics}
         schema = columns_schema([metric for metric, _ in self.metrics], self.geometry)
@@ -303,7 +303,7 @@ def _with_newer_columns(details: pa.Table) -> pa.Table:
 def with_more_columns(
     earlier: Iterable[pa.Table], chunks: Iterable[pa.Table], layout: ColumnLayout
 ) -> Iterator[pa.Table]:
-    """Yield the earlier rows with the numbers of further metrics beside them."""
+    """Yield the earlier rows with the numbers of further metrics added."""
     new = _Rows(chunks)
     for before in earlier:
         after = new.take(len(before))
@@ -338,7 +338,7 @@ def write_results(
     """Write scores, details and failures.
 
     Args:
-        tables: the rows; called once a file, so that nothing need be kept in memory.
+        tables: the rows; called once a file, so that nothing need be held in memory.
         own: names of a user's own columns among them.
     """
     _WRITERS[format](folder / f"scores.{format}", tables(), layout.scores_schema(own))

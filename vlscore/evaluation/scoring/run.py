@@ -166,7 +166,7 @@ def evaluate(
     Memory holds some chunks of rows, and of every row its numbers alone (eight bytes each), for the
     intervals of the summary.
 
-    Called again after a stop with the same arguments, a run goes on where it was. Called again when
+    Called again after a stop with the same arguments, a run resumes where it was. Called again when
     it has ended, it changes nothing. With further metrics, only these are computed, and their
     columns join the others; with another format, the scores are written in that.
 
@@ -181,13 +181,13 @@ def evaluate(
         workers: processes that decode images; 0 decodes in this one.
         overwrite: compute anew; earlier results stay until the new ones are complete.
         retry_failed: compute the rows without a value again, in a run that has ended.
-        keep_going: go on even where the first hundred rows all fail for one reason.
+        keep_going: continue even if the first hundred rows all fail for one reason.
         processes: those that share the run, of which this is the first; the others call
             `serve_evaluation`. The results are those of one process, byte for byte.
         elsewhere: what computes the rows instead of this process, as `OnRay` does.
         checked: what the precision changes, as `check_drift` found it; it is noted in run.json.
-        own: columns of the table that are carried into the results, make subgroups, or say which
-            studies are of one patient; default: those of the finished run in `out`, where there is
+        own: columns of the table that are copied into the results, make subgroups, or name the
+            patient of each study; default: those of the finished run in `out`, where there is
             one.
         on_progress: called after every chunk with (rows done, rows failed).
 
@@ -196,7 +196,7 @@ def evaluate(
         InvalidSetting: `out` holds another run's results, or numbers of image files that were
             replaced since; or the first hundred rows fail alike.
         FolderInUse: another run is writing there.
-        ProcessLost: another process of the run has ended; what was done is kept.
+        ProcessLost: another process of the run has ended; finished rows are stored.
         A row that cannot be scored raises nothing: it is listed in failures.csv.
     """
     check_format(format)

@@ -1,7 +1,4 @@
-"""Rows of a run on disk, one for every row of the table, with values or reasons; and their summary.
-
-What a run of many studies comes to, in a few numbers.
-"""
+"""Rows of a run on disk, with values or the reasons why there is none; and their summary."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -242,10 +239,10 @@ class Summary:
         foot_far_outside: studies whose candidate projects below -0.5 or above 1.5 on the line from
             image (0) to reference (1): near the line, perhaps, but not near the reference. Many of
             them are a reason to distrust VLScore. None where no metric looks at the triangle.
-        empty_candidates: the generator said nothing; these are scored like any other candidate.
+        empty_candidates: candidates without a word; these are scored like any other candidate.
         candidates_say_missing, references_say_missing: texts such as "nan" or "None", which a
-            faulty export leaves; they are scored as they stand.
-        views_guessed: studies of several images whose frontal view nothing tells.
+            faulty export leaves; they are scored as they are.
+        views_guessed: studies of several images whose frontal view is a guess.
         references_with_headings: references with headings such as "INDICATION:" that are scored as
             a whole.
     """

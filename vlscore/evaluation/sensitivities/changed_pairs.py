@@ -26,8 +26,8 @@ class Pair:
         study_id: whose report it is; perturbations of one study share it.
         kind: of perturbation, as in "remove-pathology".
         is_significant: whether a good metric should notice.
-        original: the report, which stands as the reference.
-        perturbed: the changed report, which stands as the candidate.
+        original: the report, which is the reference.
+        perturbed: the changed report, which is the candidate.
         category: ReXVal's error category, where the change is an error.
     """
 

@@ -68,7 +68,7 @@ class SwapResult:
     adjusted_p: float
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data, ready for json: None stands for numbers that are not finite."""
+        """Return plain data, ready for json: None replaces numbers that are not finite."""
         content: dict[str, Any] = plain(self)
         return content
 

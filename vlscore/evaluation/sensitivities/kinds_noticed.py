@@ -146,7 +146,7 @@ class Sensitivity:
     values: list[PairValues] = field(default_factory=list, repr=False)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data, ready for json: None stands for numbers that are not finite."""
+        """Return plain data, ready for json: None replaces numbers that are not finite."""
         content: dict[str, Any] = plain(replace(self, values=[]))
         del content["values"]
         return content

@@ -124,7 +124,7 @@ def run_sensitivity(
 ) -> SensitivityRun:
     """Measure which changes of reports metrics notice, and write tables, values and a figure.
 
-    Called again after a stop with the same arguments, it goes on where it was.
+    Called again after a stop with the same arguments, it resumes where it was.
 
     Args:
         perturbations: folder that `vlscore perturb` wrote, or a file like those in it.
@@ -196,7 +196,7 @@ def run_sensitivity(
 
 
 def _with_figures(run: SensitivityRun, figure: str | None) -> SensitivityRun:
-    """Draw the figures beside the numbers of a run that has ended."""
+    """Draw the figures of a run that has ended, into its folder."""
     format = figure or "png"
     try:
         draw_sensitivity(run.folder, run.content, format)
