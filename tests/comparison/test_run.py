@@ -12,8 +12,7 @@ from tests.doubles import HashEncoder
 from vlscore.data import open_reports
 from vlscore.errors import InvalidSetting, InvalidTable
 from vlscore.evaluation import compare, evaluate
-from vlscore.evaluation.baselines.frequent_reports import CONSTANT, NORMAL, RANDOM
-from vlscore.evaluation.baselines.nearest_image import NEAREST
+from vlscore.evaluation.baselines.training_reports import CONSTANT, NEAREST, NORMAL, RANDOM
 from vlscore.metrics import Scorer, compute
 
 FINDINGS = ["effusion", "pneumothorax", "edema", "consolidation"]

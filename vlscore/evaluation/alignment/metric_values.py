@@ -15,6 +15,7 @@ from vlscore.evaluation.alignment.rated_pairs import Array, RatedPairs, missing_
 from vlscore.evaluation.row_chunks import read_arrays, write_arrays
 from vlscore.metrics import Item, Metric, Scorer, ValueColumns, find_metric, find_metrics
 
+_PAIR_IDS = ("study_id", "candidate_id")
 # RadEvalX's table of published values (metrcis_scores_m2tr.csv): the column of its ids, one that is
 # no value, and one of which smaller values are better.
 _RADEVALX = frozenset({"report_id", "radgraph_f1", "radcliq"})
@@ -159,8 +160,6 @@ def read_values(
     path: str | Path,
     pairs: RatedPairs,
     *,
-    study_column: str = "study_id",
-    candidate_column: str = "candidate_id",
     lower_is_better: Collection[str] = (),
 ) -> tuple[list[MeasuredMetric], Failures, list[str]]:
     """Return values that were computed elsewhere: one row a pair, one column a metric.
@@ -169,8 +168,8 @@ def read_values(
     table of values is read as it is published.
 
     Args:
-        study_column, candidate_column: whose cells are the pairs' ids; the latter may be absent
-            where no study has two candidates.
+        path: table with study_id and candidate_id; the latter may be absent if no study has two
+            candidates.
         lower_is_better: columns of which smaller values are better.
 
     Returns: the metrics, the pairs that lack a value, and notes.
@@ -180,7 +179,8 @@ def read_values(
     """
     path = Path(path)
     found = columns_of(path)
-    ids = {study_column, candidate_column}
+    study_column, candidate_column = _PAIR_IDS
+    ids = set(_PAIR_IDS)
     if study_column not in found and set(found) >= _RADEVALX:
         study_column, ids = _RADEVALX_ID, {_RADEVALX_ID, _RADEVALX_OTHER}
         lower_is_better = {*lower_is_better, _RADEVALX_LOWER}

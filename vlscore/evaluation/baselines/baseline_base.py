@@ -179,12 +179,12 @@ def _check(member: Any) -> None:
 BASELINES: Registry[Any] = Registry("baseline", group="vlscore.baselines", check=_check)
 
 for _name, _target in (
-    ("constant", "frequent_reports:Constant"),
-    ("normal", "frequent_reports:Normal"),
-    ("random", "frequent_reports:Random"),
-    ("top-words", "frequent_reports:TopWords"),
-    ("top-sentences", "frequent_reports:TopSentences"),
-    ("nearest-image", "nearest_image:NearestImage"),
+    ("constant", "training_reports:Constant"),
+    ("normal", "training_reports:Normal"),
+    ("random", "training_reports:Random"),
+    ("top-words", "training_reports:TopWords"),
+    ("top-sentences", "training_reports:TopSentences"),
+    ("nearest-image", "training_reports:NearestImage"),
     ("templates", "report_templates:Templates"),
 ):
     BASELINES.register(f"vlscore.evaluation.baselines.{_target}", _name)

@@ -31,14 +31,15 @@ from vlscore.data import (
     select,
 )
 from vlscore.errors import InvalidSetting, InvalidStudy, InvalidTable, VLScoreError
-from vlscore.evaluation.baselines.frequent_reports import (
+from vlscore.evaluation.baselines.training_reports import (
     CONSTANT,
+    NEAREST,
     NORMAL,
     RANDOM,
     constant_report,
+    nearest_reports,
     random_reports,
 )
-from vlscore.evaluation.baselines.nearest_image import NEAREST, nearest_reports
 from vlscore.evaluation.comparison.known import KnownValues, check_extension, read_numbers
 from vlscore.evaluation.comparison.statistics import (
     Comparison,

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from vlscore.core import FinishedRun, Signature, Stamps, atomic_write, difference, first_replaced
 from vlscore.data import Study
 from vlscore.errors import InvalidSetting
-from vlscore.evaluation.baselines.frequent_reports import CONSTANT, NORMAL, RANDOM
+from vlscore.evaluation.baselines.training_reports import CONSTANT, NORMAL, RANDOM
 from vlscore.evaluation.comparison.system_values import NumberLayout, SystemValues
 from vlscore.metrics import Metric
 

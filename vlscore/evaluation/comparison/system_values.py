@@ -17,6 +17,9 @@ from vlscore.evaluation.alignment.rated_pairs import missing_columns
 from vlscore.evaluation.study_vectors import StudyVectors
 from vlscore.metrics import Batch, EmbeddingTriples, Metric, Scorer, ValueColumns
 
+# Columns of a table of values that name its rows.
+_ID_COLUMNS = ("system", "id")
+
 
 @dataclass(frozen=True)
 class NumberLayout:
@@ -187,8 +190,6 @@ def read_given(
     systems: Collection[str],
     studies: Sequence[str],
     *,
-    system_column: str = "system",
-    id_column: str = "id",
     lower_is_better: Collection[str] = (),
     computed: Collection[str] = (),
 ) -> tuple[list[GivenMetric], list[str]]:
@@ -214,10 +215,10 @@ def read_given(
         return [], []
     path = Path(path)
     found = columns_of(path)
-    missing_columns(path, found, [system_column, id_column])
-    names = [name for name in found if name not in (system_column, id_column)]
+    missing_columns(path, found, _ID_COLUMNS)
+    names = [name for name in found if name not in _ID_COLUMNS]
     if not names:
-        raise InvalidTable(f"{path}: has no column of values beside {system_column}, {id_column}")
+        raise InvalidTable(f"{path}: has no column of values beside {', '.join(_ID_COLUMNS)}")
     if both := [name for name in names if name in computed]:
         raise InvalidSetting(
             f"{', '.join(both)}: computed and read from {path} alike; rename the column"
@@ -226,7 +227,7 @@ def read_given(
     place = {study: k for k, study in enumerate(studies)}
     values = {name: {s: np.full(len(studies), np.nan) for s in systems} for name in names}
     seen: set[tuple[str, str]] = set()
-    for number, (system, study), record in columns.rows(system_column, id_column):
+    for number, (system, study), record in columns.rows(*_ID_COLUMNS):
         if system not in systems or study not in place:
             columns.pass_over()
             continue
