@@ -332,9 +332,7 @@ def _of_others(
 
 
 def _quantile(areas: NDArray[np.float64], share: float, rows: NDArray[np.float64]) -> float:
-    """Return the quantile of the areas of some studies; a study has all its triangles in a
-    resample.
-    """
+    """Return the quantile of the areas of all triangles of some studies."""
     return float(np.quantile(areas[rows.astype(np.int64)], share))
 
 

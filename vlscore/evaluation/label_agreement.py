@@ -28,7 +28,7 @@ _VALUES = {1.0: 1, 0.0: 0, -1.0: -1}
 def read_labels(
     path: str | Path, *, id_column: str | None = None, threshold: float | None = None
 ) -> dict[str, Labels]:
-    """Return study id -> labels of a table with one column a label, as CheXpert's labeller writes
+    """Read study id -> labels from a table with one column a label, as CheXpert's labeller writes
     it.
 
     A label is 1 (stated), 0 (denied), -1 (uncertain) or empty (not mentioned). Columns are found by
@@ -173,9 +173,7 @@ def agreement(
 
 
 def _drawn(patterns: NDArray[np.int8], times: NDArray[np.int64], resamples: int, seed: int) -> Sums:
-    """Return sums over resampled reports: reports of one pattern are alike, so that counts are
-    drawn.
-    """
+    """Return sums over resampled reports; counts of equal patterns are drawn."""
     rng = np.random.default_rng(seed)
     count = int(times.sum())
     block = max(1, _AT_ONCE // len(times))

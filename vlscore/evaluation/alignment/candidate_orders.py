@@ -207,9 +207,7 @@ def _case(test: Any, category: str) -> OrderedCase:
 
 
 def _holds(one: float, relation: str, other: float, tolerance: float) -> bool:
-    """Return whether two values, larger being better, are in the order; False where one
-    is missing.
-    """
+    """Return whether two oriented values are in the order; False if one is missing."""
     if np.isnan(one) or np.isnan(other):
         return False
     return abs(one - other) <= tolerance if relation == "=" else one - other > tolerance

@@ -152,9 +152,7 @@ def failure_modes(
 
 
 def _errors(pairs: RatedPairs) -> dict[Which, dict[str, Array]]:
-    """Return significance -> category -> (n,) mean errors of the raters; the sum of all comes
-    first.
-    """
+    """Return significance -> category -> (n,) mean errors of the raters; first the sum."""
     sums: dict[Which, str] = {
         "all": TOTAL,
         "significant": SIGNIFICANT,

@@ -208,9 +208,7 @@ def _nested(x: Array, y: Array, studies: Sequence[str], seed: int) -> Array:
 
 
 def _best_ridge(x: Array, y: Array, studies: Sequence[str], seed: int) -> float:
-    """Return the strength with the least squared error for studies left out; the larger
-    of equals.
-    """
+    """Return the ridge with the least squared error for left-out studies; the larger of equals."""
     errors = dict.fromkeys(reversed(RIDGES), 0.0)
     for rows in _folds(studies, seed + 1):
         rest = ~rows

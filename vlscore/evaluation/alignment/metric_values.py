@@ -42,8 +42,7 @@ def check_inputs(scorer: Scorer, pairs: RatedPairs) -> None:
 
 
 def columns_named(metrics: Sequence[Metric], names: Sequence[str]) -> list[tuple[Metric, str]]:
-    """Return the numbers of metrics that are named, as "findings-f1.precision"; the first without
-    names.
+    """Return the named numbers of metrics, as "findings-f1.precision"; default: the first of each.
 
     Raises: InvalidSetting where a metric has no such number.
     """
@@ -58,8 +57,7 @@ def columns_named(metrics: Sequence[Metric], names: Sequence[str]) -> list[tuple
 
 
 def split_values(names: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return metrics to compute, and the numbers asked for, from names such as
-    "findings-f1.recall".
+    """Return metrics to compute, and their numbers, from names such as "findings-f1.recall".
 
     A name without a point means the metric's first number.
 

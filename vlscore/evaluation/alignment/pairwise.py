@@ -49,7 +49,7 @@ def ranking_agreement(
     resamples: int = 1000,
     seed: int = 0,
 ) -> list[RankingAgreement]:
-    """Return agreement of each metric, and of other raters, with single raters on pairs of
+    """Compute the agreement of metrics, and of other raters, with single raters on pairs of
     candidates.
 
     Args: metrics: name -> (n,) values, larger is better; nan where there is none.

@@ -91,9 +91,7 @@ class RatedPairs:
 
     @property
     def sign(self) -> int:
-        """Return 1 where a larger rating is a better report, else -1; `sign_of` asks for one
-        rating.
-        """
+        """Return 1 where a larger rating is a better report, else -1; see `sign_of`."""
         return 1 if self.meaning == "quality" else -1
 
     def sign_of(self, rating: str) -> int:
@@ -102,9 +100,7 @@ class RatedPairs:
 
     @property
     def headlines(self) -> list[str]:
-        """Return the ratings that metrics are compared on: all errors, significant ones, the
-        quality.
-        """
+        """Return the main ratings: all errors, significant ones, the quality."""
         others = [name for name in self.ratings if name not in self.qualities]
         return [*others[:_HEADLINES], *(name for name in self.ratings if name in self.qualities)]
 
@@ -140,9 +136,7 @@ class RatedPairs:
 
     @cached_property
     def means(self) -> dict[str, Array]:
-        """Return name of a rating -> (n,) mean over the raters who rated the pair; nan where none
-        did.
-        """
+        """Return rating -> (n,) mean over the raters who rated the pair; nan without any."""
         return {name: mean_of_raters(values) for name, values in self.ratings.items()}
 
     def with_images(self, images: Mapping[str, StudyImages]) -> "RatedPairs":
@@ -151,9 +145,7 @@ class RatedPairs:
 
 
 def mean_of_raters(values: Array) -> Array:
-    """Return (n,) means of (k, n) ratings without nan; equal sums of equally many
-    raters are equal.
-    """
+    """Return (n,) means of (k, n) ratings over k, without nan."""
     rated = ~np.isnan(values)
     counts = rated.sum(axis=0)
     sums = np.where(rated, values, 0.0).sum(axis=0)
@@ -387,9 +379,7 @@ def _summed(counts: dict[tuple[str, bool | None], float], name: str) -> float:
 
 
 def count_of(value: Any, column: str) -> float:
-    """Return a count of errors; raise InvalidStudy for an empty cell or a negative or broken
-    number.
-    """
+    """Return a count of errors; raise InvalidStudy if it is empty, negative or no whole number."""
     number = number_of(value, column)
     if number is None:
         raise InvalidStudy(f'column "{column}" is empty; a count is needed, 0 for none')

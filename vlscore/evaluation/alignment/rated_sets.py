@@ -153,8 +153,7 @@ _GENERATOR, _TOGETHER = "M2Tr", "consensus"
 
 
 def read_rexval(folder: str | Path) -> RatedPairs:
-    """Read the pairs of ReXVal: studies by `study_id`, candidates by the metric that retrieved
-    them.
+    """Read the pairs of ReXVal; a candidate has the name of the metric that retrieved it.
 
     Raises: InvalidTable where a file is absent or has other columns.
     """
@@ -310,16 +309,12 @@ V1 = Version(
 
 
 def read_refisco_v0(path: str | Path) -> RatedPairs:
-    """Read the annotations of ReFiSco v0 as pairs; raise InvalidTable for a table of
-    other columns.
-    """
+    """Read ReFiSco v0's annotations as pairs; raise InvalidTable for other columns."""
     return _read(Path(path), V0)
 
 
 def read_refisco_v1(path: str | Path) -> RatedPairs:
-    """Read the annotations of ReFiSco v1 as pairs; raise InvalidTable for a table of
-    other columns.
-    """
+    """Read ReFiSco v1's annotations as pairs; raise InvalidTable for other columns."""
     return _read(Path(path), V1)
 
 
@@ -372,9 +367,7 @@ def _take(annotation: _Annotation, record: dict[str, Any], version: Version) -> 
 
 
 def severity_of(value: Any, column: str) -> float:
-    """Return 0 to 4, from the category's name or its number; raise InvalidStudy for
-    anything else.
-    """
+    """Return 0 to 4 from a category's name or number; raise InvalidStudy for anything else."""
     named = SEVERITIES.get(str(value).strip().lower())
     if named is not None:
         return named

@@ -206,8 +206,7 @@ TABLE = "table"
 
 @dataclass(frozen=True)
 class _RatingLayout:
-    """Reader of a layout, and how the layout is recognised: by files of a folder or columns of a
-    table.
+    """Reader of a layout, and the files of a folder or columns of a table that identify it.
 
     Attributes:
         read: the reader.

@@ -271,9 +271,7 @@ class _AlignmentJob:
     def fit(
         self, metrics: Sequence[MeasuredMetric], rating: str, resamples: int, seed: int
     ) -> CompositeFit:
-        """Fit a composite to the metrics that are computed here and are no composites
-        themselves.
-        """
+        """Fit a composite of the computed metrics that are no composites themselves."""
         names = (
             {str(m) for m in self._scorer.metrics if not _composite_of(m)} if self._scorer else ()
         )
@@ -288,9 +286,7 @@ class _AlignmentJob:
         return found
 
     def _measured(self, metric: Metric, name: str, values: Array) -> MeasuredMetric:
-        """Return the values of a metric; the name of a composite that was fitted to these pairs
-        says so.
-        """
+        """Return the values of a metric, marked if it is a composite fitted to these pairs."""
         assert self._scorer is not None
         signature = str(self._scorer.signatures[str(metric)])
         output = metric.outputs[metric.columns.index(name)]
@@ -319,9 +315,7 @@ class _AlignmentJob:
 
 
 def _direction_note(result: Alignment, pairs: RatedPairs) -> list[str]:
-    """Return a question if every metric disagrees with the raters, as if the ratings
-    were reversed.
-    """
+    """Return a note if every metric disagrees with the raters, as if ratings were reversed."""
     first = next(iter(pairs.ratings), None)
     taus = [each.by_study["tau_b"] for each in result.agreements if each.rating == first]
     taus = [tau for tau in taus if np.isfinite(tau.estimate)]

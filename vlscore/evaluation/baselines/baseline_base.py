@@ -123,9 +123,7 @@ class Baseline(ABC):
 
     @property
     def needs(self) -> frozenset[str]:
-        """Return what the baseline needs: "train", "train images", "images" (of the studies),
-        "reference".
-        """
+        """Return the inputs: "train", "train images", "images" (of the studies), "reference"."""
         return frozenset({TRAIN})
 
     def facts(self) -> dict[str, str]:

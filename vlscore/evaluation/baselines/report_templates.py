@@ -51,7 +51,7 @@ class LabelSource(ABC):
     needs: frozenset[str] = frozenset()
 
     def fit(self, training: TrainingReports, embedder: StudyEmbedder | None) -> Sequence[str]:
-        """Return prepare; return what a user should know."""
+        """Prepare the source of labels; return what a user should know."""
         return []
 
     @abstractmethod

@@ -257,9 +257,7 @@ class ComparisonJob:
 
     @property
     def taken_up(self) -> int:
-        """Return the number of columns that an earlier comparison had computed and this
-        one uses.
-        """
+        """Return how many columns of an earlier comparison are used again."""
         systems = {*self._candidates, *self._baselines} - set(self._computed)
         return sum(system in systems for system, _ in self._known.blocks)
 
@@ -331,9 +329,7 @@ class ComparisonJob:
         )
 
     def _values_of(self, rows: slice, vectors: StudyVectors | None) -> dict[str, SystemValues]:
-        """Compute the missing values of some studies, one system after the other. Then the embedder
-        still has the references in memory.
-        """
+        """Compute missing values, system by system: the embedder then remembers the references."""
         assert self._scorer is not None
         if self._scorer.embedder is not None:
             # Vectors differ in the last digit with their batch: a stop must not show in it.
@@ -399,9 +395,7 @@ class ComparisonJob:
         self._baselines[NEAREST] = nearest_reports(rows, self._references)
 
     def _reference(self, row: int) -> str | None:
-        """Return the section of a reference that the text policy selects; None if it selects
-        nothing.
-        """
+        """Return the selected section of a reference; None if there is none."""
         try:
             return (
                 replace(self.systems.studies[row], candidate=None).selected(self._policy).reference

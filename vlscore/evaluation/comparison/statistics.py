@@ -329,9 +329,7 @@ def _is_tested(first: str, second: str, against: str | None) -> bool:
 
 
 def _quantities(numbers: NDArray[np.float64], layout: NumberLayout) -> Iterator[_Quantity]:
-    """Yield every number with its statistics, (systems, studies, sums); nan where there is no
-    value.
-    """
+    """Yield every number with its (systems, studies, sums) statistics; nan without a value."""
     for metric in layout.metrics:
         columns = numbers[:, :, layout.columns(metric)]
         for k, (name, output) in enumerate(zip(metric.columns, metric.outputs, strict=True)):
@@ -360,9 +358,7 @@ def _quantities(numbers: NDArray[np.float64], layout: NumberLayout) -> Iterator[
 
 
 def _given_quantities(given: Sequence[GivenMetric], names: Sequence[str]) -> Iterator[_Quantity]:
-    """Yield the numbers of metrics that were computed elsewhere; a baseline has no
-    values of them.
-    """
+    """Yield the numbers of metrics computed elsewhere; a baseline has no values of them."""
     for each in given:
         count = len(next(iter(each.values.values())))
         none = np.full(count, np.nan)

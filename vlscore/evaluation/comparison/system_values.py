@@ -33,9 +33,7 @@ class NumberLayout:
 
     @property
     def width(self) -> int:
-        """Return how many numbers a row has: every metric's columns, and the sums for its corpus
-        values.
-        """
+        """Return the length of a row: columns of every metric, and sums for its corpus values."""
         return sum(len(metric.columns) + metric.statistics for metric in self.metrics)
 
     def columns(self, metric: Metric) -> slice:
@@ -193,8 +191,7 @@ def read_given(
     lower_is_better: Collection[str] = (),
     computed: Collection[str] = (),
 ) -> tuple[list[GivenMetric], list[str]]:
-    """Read metrics from a table with one row a system and study, one column a metric; return notes
-    too.
+    """Read metrics, and notes, from a table of one row a system and study, one column a metric.
 
     Directions and cells that are no numbers are treated as `ValueColumns` does.
 

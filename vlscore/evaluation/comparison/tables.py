@@ -111,9 +111,7 @@ def _difference(test: Tested) -> tuple[str, ...]:
 
 
 def _support(measured: Measured) -> str:
-    """Return one number, for systems have the same references; a range where the policy drops
-    pairs.
-    """
+    """Return the support, equal for all systems; a range where the text policy drops pairs."""
     counts = sorted(set(measured.support.values()))
     if len(counts) > 1:
         return f"{counts[0]} to {counts[-1]}"
@@ -336,9 +334,7 @@ def _write_values(
     signatures: Mapping[Metric, Signature],
     given: Sequence[GivenMetric],
 ) -> None:
-    """Write one row a system and study; signatures are in the metadata, as in an evaluation's
-    scores.
-    """
+    """Write one row a system and study; the metadata has the signatures."""
     layout = NumberLayout(tuple(signatures))
     names = [name for metric in signatures for name in metric.columns]
     names += [each.name for each in given]

@@ -199,9 +199,7 @@ def controlled_corpora(
 
 
 def told_the_answer(scorer: Scorer) -> frozenset[str]:
-    """Return the metrics that read texts by the rules of `vlscore.findings`, or are computed from
-    such.
-    """
+    """Return the metrics that read texts by the rules of `vlscore.findings`, directly or not."""
     return frozenset(str(metric) for metric in scorer.metrics if _reads_findings(metric))
 
 

@@ -156,9 +156,7 @@ def computed(chunk: Sequence["Prepared"], scorer: Scorer, schema: pa.Schema) -> 
 
 
 def _unless_all_alike(computed: Iterator[ComputedChunk]) -> Iterator[ComputedChunk]:
-    """Yield the same chunks; hold them back until one row has a value or fails for
-    another reason.
-    """
+    """Yield the chunks once a row has a value or fails for another reason than the first."""
     held: list[ComputedChunk] = []
     kinds: set[str] = set()
     example = ""
@@ -204,9 +202,7 @@ def _decoding_ahead(
 
 
 def prepare(row: Row, scorer: Scorer, decoder: "ImageDecoder | None") -> Item | None:
-    """Return the item of a row, and begin to decode its images; None for a row that has
-    no study.
-    """
+    """Return the item of a row, and begin to decode its images; None for a bad row."""
     if isinstance(row, BadRow):
         return None
     if decoder is None:

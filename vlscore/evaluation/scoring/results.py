@@ -61,9 +61,7 @@ def summary_table(summary: Summary) -> TextTable:
 
 
 def support_table(summary: Summary) -> TextTable:
-    """Return F1 values of the whole corpus, each with its support; without rows where there are
-    none.
-    """
+    """Return F1 values of the whole corpus with their support; no rows without any."""
     rows = [
         (corpus_name(name, which), *_cells(interval), str(metric.scored), str(support))
         for name, metric in summary.metrics.items()
@@ -98,9 +96,7 @@ def _first(metric: MetricSummary) -> MetricSummary:
 
 
 def scores_table(rows: Sequence[Mapping[str, Any]]) -> TextTable:
-    """Return the values of single studies: id, every metric, area and foot, and whether a text was
-    cut.
-    """
+    """Return the values of single studies: id, metrics, area, foot, and truncation."""
     first = rows[0] if rows else {}
     metrics = [n for n in first if n not in (ROW, ID, ERROR, *NUMBERS, *FLAGS)]
     names = [*metrics, *(name for name in _SHOWN_NUMBERS if name in first)]
@@ -289,9 +285,7 @@ def read_rows_of(run: FinishedRun, layout: ColumnLayout) -> Iterator[pa.Table]:
 
 
 def _with_newer_columns(details: pa.Table) -> pa.Table:
-    """Return the details with the columns that an earlier version did not write, filled
-    with False.
-    """
+    """Return the details with columns that an earlier version did not write; all are False."""
     for name in COUNTED:
         if name not in details.column_names:
             details = details.append_column(name, pa.array([False] * len(details)))
@@ -316,9 +310,7 @@ def with_more_columns(
 def with_rows_replaced(
     earlier: Iterable[pa.Table], chunks: Iterable[pa.Table]
 ) -> Iterator[pa.Table]:
-    """Yield the earlier rows; those that lacked a value replaced by the rows of
-    `chunks`, in order.
-    """
+    """Yield the earlier rows; rows of `chunks` replace those that lacked a value, in order."""
     again = _Rows(chunks)
     for before in earlier:
         failed = before[REASONS].is_valid().to_numpy()
@@ -418,9 +410,7 @@ def _parquet_batches(path: Path) -> Iterator[pa.Table]:
 
 
 def _csv_batches(path: Path, schema: pa.Schema | None = None) -> Iterator[pa.Table]:
-    """Yield the rows of a csv file; without a schema, types are guessed except those of ids and
-    errors.
-    """
+    """Yield the rows of a csv file; types are guessed without a schema, except ids and errors."""
     types = {ID: pa.string(), ERROR: pa.string()}
     if schema is not None:
         types = {field.name: field.type for field in schema}

@@ -410,9 +410,7 @@ class _EvaluationJob:
         )
 
     def _work(self) -> dict[str, int] | None:
-        """Return counts of what was computed and what came from the cache; None without
-        a network.
-        """
+        """Return counts of what was computed and what was cached; None without a network."""
         embedder = self._scorer.embedder
         found = embedder.engine.work.since(self._before) if embedder is not None else {}
         now = self._scorer.plan.annotations.to_dict()
@@ -420,9 +418,7 @@ class _EvaluationJob:
         return {**found, **(since if any(since.values()) else {})} or None
 
     def _earlier_layout(self, run: FinishedRun) -> ColumnLayout:
-        """Return the columns of a finished run; raise InvalidSetting if a metric has
-        changed since.
-        """
+        """Return the columns of a finished run; raise InvalidSetting if a metric changed."""
         layout = layout_of_run(run, {str(metric): metric for metric in self._scorer.metrics})
         for metric, signature in layout.metrics:
             now = self._scorer.signatures.get(str(metric))

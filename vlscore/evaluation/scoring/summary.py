@@ -41,9 +41,7 @@ IMAGES = "images"
 
 
 def columns_schema(metrics: Iterable[Metric], geometry: Iterable[str]) -> pa.Schema:
-    """Return columns of the scores: row, id, the numbers of every metric, the geometry,
-    the error.
-    """
+    """Return the schema of the scores: row, id, every metric's numbers, geometry, error."""
     return pa.schema(
         [
             pa.field(ROW, pa.int64()),

@@ -111,9 +111,7 @@ def select_pairs(
 
 
 def kinds_of(pairs: Iterable[Pair]) -> list[str]:
-    """Return the kinds there are: in the registry's order, then others in that of their
-    appearance.
-    """
+    """Return the kinds of the pairs: in the registry's order, then others as they appear."""
     there = dict.fromkeys(pair.kind for pair in pairs)
     known = [name for name in KINDS if name in there]
     return [*known, *(name for name in there if name not in known)]

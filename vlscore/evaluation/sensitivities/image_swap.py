@@ -1,5 +1,4 @@
-"""Test of the image's effect: the same candidates with the right, another study's, and a black
-image.
+"""Test of the image's effect: the same candidates with the right, another and a black image.
 
 A metric that never looks at the image gives the same values and ranks whatever image it is shown:
 it is a text metric, even if an image enters its formula.
@@ -82,8 +81,7 @@ def image_swap(
     resamples: int = 2000,
     seed: int = 0,
 ) -> list[SwapResult]:
-    """Compare each metric with another study's image, and with a black one; return two results a
-    metric.
+    """Compare metrics with another study's image, and with a black one; two results a metric.
 
     The perturbed reports are the candidates, the originals the references. All metrics are compared
     on the same pairs: those that each has a value for, whatever the image.
@@ -213,9 +211,7 @@ def _within_studies(
     wrong: NDArray[np.float64],
     options: dict[str, Any],
 ) -> Interval | None:
-    """Return the agreement within studies; None if no study has two candidates of
-    different values.
-    """
+    """Return the agreement within studies; None without candidates of different values."""
     found = {
         study: _small_tau_b(right[rows], wrong[rows])
         for study, rows in _rows_by_study(studies).items()

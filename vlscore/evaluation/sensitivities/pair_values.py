@@ -54,9 +54,7 @@ class PairValues:
 
     @property
     def drops(self) -> NDArray[np.float64]:
-        """Return (n,) how much worse the perturbed report does; above 0 is worse in either
-        direction.
-        """
+        """Return (n,) losses by the perturbation; above 0 is worse, whatever the direction."""
         return self.metric.sign * (self.originals - self.perturbed)
 
     @property
@@ -95,9 +93,7 @@ def chosen_metrics(
 
 
 def fit_metrics(pairs: Sequence[Pair], metrics: Sequence[Metric]) -> Mapping[Metric, Fit]:
-    """Fit metrics to the original reports, where they need that; each study's report
-    counts once.
-    """
+    """Fit the metrics that need it to the original reports; each study counts once."""
     originals = {pair.study_id: pair.original for pair in pairs}
     return Plan(metrics).fit(originals.values()).fits
 
@@ -192,9 +188,7 @@ def failure_reasons(failures: Mapping[int, VLScoreError], pairs: Sequence[Pair])
 def _triples(
     embedded: EmbeddedPairs, images: Tensor | None, rows: Sequence[int]
 ) -> EmbeddingTriples:
-    """Return triples of the originals as candidates, then of the perturbed reports, at
-    some rows.
-    """
+    """Return triples at some rows: originals as candidates come first, then perturbed reports."""
     count = len(embedded.originals)
     own = [row % count for row in rows]
     both = embedded.triples(embedded.originals, images).take(own)

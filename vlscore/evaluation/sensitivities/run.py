@@ -284,9 +284,7 @@ class _SensitivityJob:
         self.signatures: dict[Metric, Any] = {}
 
     def choose(self, names: Any) -> None:
-        """Choose the metrics; raise InvalidSetting or MissingDependency for one that cannot be
-        computed.
-        """
+        """Choose the metrics; raise InvalidSetting, MissingDependency if one cannot run."""
         self._metrics, self._left_out = chosen_metrics(names, self._example())
         # To all pairs, whichever of them a chunk holds.
         there = [p for k, p in enumerate(self._selected) if k not in self._unselected]

@@ -62,9 +62,7 @@ def all_tables(result: Sensitivity, swaps: Sequence[SwapResult] = ()) -> list[Te
 
 
 def removal_table(result: Sensitivity) -> TextTable:
-    """Return Table 2: means after removing an insignificant and a pathology's sentence, and their
-    gap.
-    """
+    """Return Table 2: means after removing a sentence, insignificant or of a pathology."""
     return _comparison_table(
         result, "Table 2", "Removed sentences: a pathology's against an insignificant one"
     )
@@ -188,8 +186,7 @@ def draw_sensitivity(folder: Path, content: Mapping[str, Any], format: str) -> l
 
 
 def draw_normal_distribution(content: Mapping[str, Any], path: str | Path) -> None:
-    """Draw Figure 2: values of each metric for normal reports replaced by the standard normal
-    report.
+    """Draw Figure 2: values of metrics for normal reports replaced by the standard one.
 
     Metrics whose values have no common scale (lower is better, or no upper bound) are left out.
 
