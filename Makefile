@@ -46,9 +46,10 @@ lint: $(VENV)/.installed-dev
 types: $(VENV)/.installed-dev
 	$(BIN)/mypy
 
-# One thread a worker, a file at a time: what a file prepares is prepared once.
+# One thread a worker, a file at a time: what a file prepares is prepared once. Some environments
+# forbid Python to store bytecode: every process that a test starts would compile the package anew.
 unit: $(VENV)/.installed-dev
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
+	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
 
 # The examples of README.md and docs/, run as printed.
 docs: $(VENV)/.installed-dev

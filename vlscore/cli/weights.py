@@ -8,7 +8,7 @@ import typer
 from vlscore.cli.options import option
 from vlscore.cli.output import echo
 
-app = typer.Typer(
+weights = typer.Typer(
     name="weights",
     help="Find, fetch, check and convert checkpoints of encoders.",
     no_args_is_help=True,
@@ -17,7 +17,7 @@ app = typer.Typer(
 _TO_DO_BY_HAND = 1
 
 
-@app.command("list")
+@weights.command("list")
 def list_weights() -> None:
     """List where each encoder's checkpoint comes from, its licence and its C.
 
@@ -30,7 +30,7 @@ def list_weights() -> None:
         echo(weights_text(entry, encoder_card(name), is_here(name)) + "\n")
 
 
-@app.command()
+@weights.command()
 def fetch(
     name: Annotated[str, typer.Argument(help="Encoder; `vlscore weights list` lists them.")],
 ) -> None:
@@ -54,7 +54,7 @@ def fetch(
         raise typer.Exit(_TO_DO_BY_HAND)
 
 
-@app.command()
+@weights.command()
 def verify(
     path: Annotated[Path, typer.Argument(help="Checkpoint, or a folder of checkpoints.")],
     encoder: Annotated[
@@ -96,7 +96,7 @@ def verify(
         echo(f"  checksum   {loaded.checksum}")
 
 
-@app.command()
+@weights.command()
 def path(
     name: Annotated[
         str | None, typer.Argument(help="Encoder. Default: the folder of all.", show_default=False)
@@ -114,7 +114,7 @@ def path(
     echo(cache_folder() if name is None else cache_folder() / weights_of(name).name)
 
 
-@app.command()
+@weights.command()
 def convert(
     source: Annotated[Path, typer.Argument(help="Checkpoint of any container.")],
     target: Annotated[Path, typer.Argument(help="File to write, *.safetensors.")],
