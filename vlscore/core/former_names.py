@@ -105,16 +105,17 @@ class _FormerNameLoader:
         module.__getattr__ = find_name  # type: ignore[method-assign]
 
 
-# Room -> former name of a class -> its name today.
+# Room -> former name of a class or function -> its name today.
 FORMER_CLASSES = {
     "data": {"Kind": "FindingKind"},
+    "evaluation": {"judge_table": "judge", "run_controlled": "controlled"},
     "findings": {"Change": "TemporalChange"},
     "retrieval": {"Objective": "SearchObjective", "Sought": "SearchTarget"},
 }
 
 
 def with_former_names(room: str, find_name: Callable[[str], Any]) -> Callable[[str], Any]:
-    """Return the `__getattr__` of a room that also finds classes by their former names.
+    """Return the `__getattr__` of a room that also finds names of earlier releases.
 
     Args:
         room: name of the package, as in "vlscore.data".

@@ -357,7 +357,7 @@ class LabelPolicy:
         return {"keep": -1, "positive": 1, "negative": 0, "ignored": None}[self.uncertain]
 
     def judged(self, given: int | None, found: int | None) -> tuple[bool, bool, bool]:
-        """Return whether the report counts for the label, is labelled present, and is found present.
+        """Return whether the report counts, is labelled present, and is found present.
 
         >>> LabelPolicy("ignored").judged(-1, 1), LabelPolicy().judged(None, 1)
         ((False, False, True), (True, False, True))
