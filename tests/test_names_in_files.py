@@ -204,8 +204,8 @@ NO_NAMES = "holds no name of a member"
 READERS = {
     "core.chunks": OWN,
     "core.finish": "run.json of an evaluation",
-    "core.frames": OWN,
     "core.processes": PIPE,
+    "core.safe_cells": OWN,
     "core.store": NO_NAMES,
     "data.datasets.dataset_files": TABLE,
     "data.datasets.r2gen": TABLE,
