@@ -201,7 +201,7 @@ class TextTable:
         return text + (f"{raised[0]}{sign}{raised[1]}" if sign else "")
 
     def _padded(self, best: str) -> list[list[str]]:
-        """Return headings and cells as text; what stands behind the numbers has one width."""
+        """Return headings and cells as text; what follows the numbers has one width."""
         signs = [
             [(best if (r, c) in self.best else "") + self._sign(r, c) for c in range(len(row))]
             for r, row in enumerate(self.rows)

@@ -215,7 +215,7 @@ def read_given(
     missing_columns(path, found, _ID_COLUMNS)
     names = [name for name in found if name not in _ID_COLUMNS]
     if not names:
-        raise InvalidTable(f"{path}: has no column of values beside {', '.join(_ID_COLUMNS)}")
+        raise InvalidTable(f"{path}: has no column of values besides {', '.join(_ID_COLUMNS)}")
     if both := [name for name in names if name in computed]:
         raise InvalidSetting(
             f"{', '.join(both)}: computed and read from {path} alike; rename the column"
