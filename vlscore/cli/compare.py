@@ -28,14 +28,15 @@ from vlscore.cli.options import (
     option,
 )
 from vlscore.cli.output import (
-    SHOWN_FAILURES,
+    GROUPED_FAILURES,
     cache_hits,
     echo,
     say_of_encoder,
+    say_of_failures,
     say_of_run,
-    show_tables,
     stopping,
 )
+from vlscore.cli.shown_tables import show_tables
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -292,9 +293,10 @@ def _print(
         tables = [result.table(settings), *result.tables[1:]]
         show_tables(tables, result.signatures, result.folder, "tables.md")
     if result.failed:
-        echo(f"{result.failed} values are lacking:", fg="red", err=True)
-        for name, study, reason in result.first_failures(SHOWN_FAILURES):
-            echo(f"  {name}, {study}: {reason}", err=True)
+        what = "values are missing" if result.failed > 1 else "value is missing"
+        failures = result.first_failures(GROUPED_FAILURES)
+        named = [(None, f"{name}, {study}", reason) for name, study, reason in failures]
+        say_of_failures(named, result.failed, what)
         echo(f"all of them: {result.folder / 'failures.csv'}", err=True)
 
 

@@ -33,7 +33,6 @@ from vlscore.cli.options import (
 )
 from vlscore.cli.output import (
     GROUPED_FAILURES,
-    SCREEN,
     cache_hits,
     check_figure,
     draw_figures,
@@ -45,6 +44,7 @@ from vlscore.cli.output import (
     stopping,
     terminal_width,
 )
+from vlscore.cli.shown_tables import SCREEN
 from vlscore.errors import InvalidSetting
 
 # Studies that a note names.

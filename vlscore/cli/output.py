@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from vlscore.core import OnProgress, Processes
     from vlscore.embedding import StudyEmbedder
     from vlscore.evaluation import BaselineRun, JudgedReports, LabelledReports
-    from vlscore.stats import TextTable
     from vlscore.training import Shown
 
 
@@ -113,45 +112,10 @@ def echo(text: object = "", *, err: bool = False, fg: str | None = None, nl: boo
 
 
 def terminal_width() -> int:
-    """Columns of the terminal, 80 where there is none; tables are not narrower than that."""
+    """Return the columns of the terminal, at least 80; 80 where there is no terminal."""
     import shutil
 
     return max(shutil.get_terminal_size((80, 24)).columns, 80)
-
-
-# Lines that a command prints of its results at most, but for a first table that is longer.
-SCREEN = 40
-
-
-def show_tables(
-    tables: "Iterable[TextTable]", signatures: Iterable[str], folder: Path, rest: str
-) -> None:
-    """Print the first table, and what else fits on a screen; name the file with the rest.
-
-    Args:
-        tables: the one that matters first.
-        signatures: what the numbers depend on.
-        rest: file in the folder with all tables and signatures.
-    """
-    texts = [table.text(terminal_width()) + "\n" for table in tables]
-    signed = "\n".join(signatures)
-    shown, room = 0, SCREEN
-    for text in texts:
-        room -= text.count("\n") + 1
-        if shown and room < 0:
-            break
-        echo(text)
-        shown += 1
-    more = []
-    if left := len(texts) - shown:
-        more.append(f"{left} more {'tables' if left > 1 else 'table'}")
-    if signed and room > signed.count("\n"):
-        echo(signed)
-    elif signed:
-        more.append("the signatures")
-    echo(f"wrote {folder}")
-    if more:
-        echo(f"{' and '.join(more)}: {folder / rest}")
 
 
 def check_figure(format: str | None) -> None:
