@@ -74,7 +74,7 @@ CandidatesOption = Annotated[
     str,
     option(
         "--candidates",
-        "Candidates that are looked at, with commas, as one generator. Default: all.",
+        "Candidates to use, with commas between them, such as one generator. Default: all.",
         "NAMES",
     ),
 ]
@@ -216,12 +216,11 @@ def align(
 ) -> None:
     """Measure how well metrics agree with radiologists' ratings.
 
-    Computes the metrics for every rated pair of a candidate and its reference, and prints tau_b,
-    tau_c, Spearman's and Pearson's correlation with the raters' mean, tests between metrics,
-    agreement with single raters, the raters' own agreement, and who ranks candidates of one study
-    alike. Intervals are by study, and by pair beside them.
+    Computes each metric for every rated candidate, and prints its correlations with the raters'
+    mean. The folder also has tests between metrics, the agreement with single raters, the raters'
+    agreement with each other, and how often metric and rater rank two candidates alike.
 
-    Stop with Ctrl-C and start the same command again to go on where it was.
+    Stop with Ctrl-C; the same command resumes.
 
     Example: vlscore align ratings.csv --metrics bleu-4,rouge-l --out aligned
     """

@@ -22,7 +22,7 @@ def orders(
         str | None,
         option(
             "--metrics -m",
-            "Metrics of texts, with commas between them. Default: all free ones that can run.",
+            "Metrics of texts, with commas between them. Default: all that need no model file.",
             "NAMES",
         ),
     ] = None,

@@ -74,7 +74,7 @@ class NoticedOptions:
             "--metrics -m",
             "Metrics with commas between them; repeatable. "
             "text, image and bleu are groups; `vlscore metrics` lists all. Default: every "
-            "free one that can run.",
+            "one that needs no model file.",
             "NAMES",
         ),
     ] = None
@@ -97,12 +97,12 @@ class NoticedOptions:
     ] = ""
     swap_images: Annotated[
         bool,
-        option("--swap-images", "Also measure whether the image counts."),
+        option("--swap-images", "Also measure whether the image matters."),
     ] = False
     resamples: Annotated[int, option("--resamples", "Resamples of the bootstrap.", "N", min=10)] = (
         2000
     )
-    seed: Annotated[int, option("--seed", "Of the bootstrap and of the swap.", "N")] = 0
+    seed: Annotated[int, option("--seed", "Seed of the bootstrap and of the swap.", "N")] = 0
 
 
 @grouped("reference_column", "candidate_column", "reference_section", "candidate_section")
@@ -124,12 +124,12 @@ def sensitivity(
 ) -> None:
     """Show which changes of a report each metric notices.
 
-    Prints the tables of the VLScore paper: removed sentences (Table 2), changed words (Table 3),
-    standard normal reports (Figure 2); writes them with every value to --out. With --swap-images,
-    how much scores and ranks move when the image is another study's, or black. All metrics are
-    compared on the same pairs: those that every metric has values for.
+    Prints how much each kind of change lowers each metric. The folder also has the tables of the
+    VLScore paper: removed sentences (Table 2), changed words (Table 3), standard normal reports
+    (Figure 2); and every value. --swap-images shows how much scores and ranks move when the image
+    is another study's, or black. Metrics are compared on the changes that all have values for.
 
-    Example: vlscore sensitivity -p perturbed --studies studies.csv --swap-images -o results
+    Example: vlscore sensitivity -p perturbed --metrics bleu-4,judge -o noticed
     """
     from vlscore.cli.output import phase_progress
     from vlscore.evaluation import run_sensitivity
