@@ -229,7 +229,7 @@ def _rows(path: Path, role: str, chosen: str | None, ids: tuple[str, ...]) -> It
         for number, text in enumerate(lists, start=1):
             yield _text_row(number, text, role)
         return
-    names = _REFERENCES if role == "reference" else _CANDIDATES
+    names: tuple[str, ...] = _REFERENCES if role == "reference" else _CANDIDATES
     if chosen is not None:
         names = (chosen,)
     column = id_column = None
