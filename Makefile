@@ -35,6 +35,7 @@ real: $(VENV)/.installed
 	@test -d "$(DATA)/iu" || { echo "name the folder of docs/real.md: make real DATA=FOLDER"; exit 1; }
 	$(BIN)/python benchmarks/real_encoders.py $(DATA) $(WORK) --out benchmarks/results/real_encoders.md
 	$(BIN)/python benchmarks/real_imperfect.py $(DATA) $(WORK) --out benchmarks/results/real_imperfect.md
+	$(BIN)/python benchmarks/real_trials.py $(DATA) $(WORK) --out benchmarks/results/real_trials.md
 	$(BIN)/python benchmarks/real_sensitivity.py $(DATA) $(WORK) --out benchmarks/results/real_sensitivity.md
 	$(BIN)/python benchmarks/real_generators.py $(DATA) $(WORK) --out benchmarks/results/real_generators.md
 	$(BIN)/python benchmarks/radpref.py $(DATA)/radpref --out benchmarks/results/radpref.md
@@ -46,9 +47,10 @@ lint: $(VENV)/.installed-dev
 types: $(VENV)/.installed-dev
 	$(BIN)/mypy
 
-# One thread a worker, a file at a time: what a file prepares is prepared once.
+# One thread a worker, a file at a time: what a file prepares is prepared once. Some environments
+# forbid Python to store bytecode: every process that a test starts would compile the package anew.
 unit: $(VENV)/.installed-dev
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
+	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
 
 # The examples of README.md and docs/, run as printed.
 docs: $(VENV)/.installed-dev

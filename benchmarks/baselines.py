@@ -38,8 +38,7 @@ from machine import describe_machine, publish
 from vlscore.data.phantom.phantom_pairs import write_dataset
 from vlscore.embedding import StudyEmbedder
 from vlscore.evaluation import BaselineSettings, baseline, compare
-from vlscore.evaluation.baselines.baseline_base import TRAIN
-from vlscore.evaluation.baselines.registry import find_baseline
+from vlscore.evaluation.baselines.baseline_base import TRAIN, find_baseline
 from vlscore.metrics import Scorer
 from vlscore.stats import TextTable, markdown
 

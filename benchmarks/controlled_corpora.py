@@ -22,7 +22,7 @@ from machine import describe_machine, publish
 
 from vlscore.data import open_reports
 from vlscore.errors import DemonstrationEncoderWarning
-from vlscore.evaluation import run_controlled
+from vlscore.evaluation import controlled
 from vlscore.metrics import Scorer, usable_metrics
 from vlscore.stats import markdown
 
@@ -37,7 +37,7 @@ def main() -> None:
     metrics = [m for m in usable_metrics()[0] if m.uses_reference]
     scorer = Scorer(metrics=[*metrics, "cosine"])
     with tempfile.TemporaryDirectory() as place:
-        run = run_controlled(open_reports(options.reports), place, scorer)
+        run = controlled(open_reports(options.reports), place, scorer)
     stress = run.content["stress"]
     report = "\n\n".join(
         [

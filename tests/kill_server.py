@@ -266,7 +266,11 @@ def command_line() -> Any:
 
     from vlscore.cli.command_line import app
 
-    return typer.main.get_command(app)
+    command: Any = typer.main.get_command(app)
+    # A forked command imports nothing.
+    for name in command.commands:
+        command.commands[name]
+    return command
 
 
 def main() -> None:

@@ -18,13 +18,13 @@ from vlscore.evaluation import (
     Sampling,
     calibrate,
     compare,
+    controlled,
     evaluate,
-    judge_table,
+    judge,
     label_table,
     read_ratings,
     retrieve,
     run_alignment,
-    run_controlled,
     run_failure_modes,
     run_sensitivity,
 )
@@ -63,7 +63,7 @@ def results(tmp_path_factory):
         (find_oracles(table, folder / "oracle", index.index, embedder, settings), STUDIES * 2),
         (retrieve(table, folder / "retrieval", embedder), 2),
         (
-            run_controlled(
+            controlled(
                 open_reports(reports),
                 folder / "controlled",
                 words,
@@ -77,7 +77,7 @@ def results(tmp_path_factory):
         (perturbed, sum(perturbed.counts.values())),
         (run_sensitivity(perturbed.folder, folder / "s", metrics=["rouge-l"], **quick), None),
         (label_table(reports, folder / "labels", **quick), len(said)),
-        (judge_table(table, folder / "judged"), STUDIES),
+        (judge(table, folder / "judged"), STUDIES),
         (compare([table], folder / "compared", words, permutations=19, **quick), None),
         (index, len(said)),
         (calibrate(embedder, table, resamples=20), None),

@@ -58,7 +58,7 @@ def test_while_pytorch_is_imported_the_process_ends_at_once(tmp_path):
 
 @pytest.mark.parametrize("name", ["vlscore.cli.command_line", "typer", "vlscore.cli.weights"])
 def test_while_the_command_line_is_imported(name):
-    done = ran(INTERRUPT_AT_IMPORT + RUN, "--version", NAME=name)
+    done = ran(INTERRUPT_AT_IMPORT + RUN, "weights", "path", NAME=name)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "\nstopped\n")
 
 

@@ -15,6 +15,7 @@ import pytest
 from PIL import Image
 
 from vlscore.core import Entry, Signature, file_digest, from_plain, reading_result
+from vlscore.data import ImagePolicy
 from vlscore.embedding import StudyEmbedder
 from vlscore.embedding.cached import pixels_of, stored_shape
 from vlscore.encoders import load_encoder
@@ -22,8 +23,8 @@ from vlscore.errors import ChecksumMismatch
 from vlscore.evaluation import OwnColumns, evaluate, label_table, retrieve, summary_text
 from vlscore.evaluation.scoring.summary import read_summary
 from vlscore.metrics import Scorer
-from vlscore.retrieval.answers import Answer, Hit, Tally, read_answers, write_answers
-from vlscore.retrieval.answers import read_summary as read_search
+from vlscore.retrieval.queries import Answer, Hit, Tally, read_answers, write_answers
+from vlscore.retrieval.queries import read_summary as read_search
 from vlscore.retrieval.vector_search.array_oracle import Found
 
 OTHERS: tuple[Any, ...] = (None, "x", 7, -1.5, True, [], {}, ["x"], {"x": "x"}, 10**400)
@@ -162,12 +163,19 @@ def test_subgroups_hold_no_formula_and_are_read_back(table, tmp_path):
 
 def test_pixels_of_another_shape_are_not_believed():
     pipeline = load_encoder("phantom").image_pipeline
-    height, width = shape = stored_shape(pipeline)
+    shape = stored_shape(pipeline, ImagePolicy())
+    _, height, width = shape
     kind = np.dtype(pipeline.stored_type)
     right = Entry(bytes(kind.itemsize * height * width), (1, height, width))
     assert pixels_of(right, pipeline, shape).shape == (1, height, width)
     for other in ((1, width * height, 1), (1, height // 2, width * 2), (2, height // 2, width)):
         assert pixels_of(Entry(right.value, other), pipeline, shape) is None
+    three = Entry(3 * right.value, (3, height, width))
+    assert pixels_of(three, pipeline, shape) is None
+    # A policy that reads files alone: the number of channels is the file's.
+    by_file = stored_shape(pipeline, ImagePolicy(as_authors=True))
+    assert by_file == (height, width)
+    assert pixels_of(three, pipeline, by_file).shape == (3, height, width)
 
 
 def test_plain_data_become_what_they_were():

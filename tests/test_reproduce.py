@@ -37,7 +37,7 @@ def _parsed(group: Any, arguments: list[str], above: Any = None) -> None:
     rest = [*context._protected_args, *context.args]
     name, command, rest = group.resolve_command(context, rest)
     assert command is not None
-    if isinstance(command, type(ROOT)):
+    if isinstance(command, typer.core.TyperGroup):
         _parsed(command, rest, context)
     else:
         command.make_context(name, rest, parent=context)

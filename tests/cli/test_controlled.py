@@ -28,7 +28,7 @@ def test_areas_and_the_stress_test_are_printed(command, tmp_path):
 def test_ctrl_c_says_that_nothing_was_kept_and_asks_for_no_folder(command, tmp_path, monkeypatch):
     table = tmp_path / "reports.csv"
     table.write_text("id,report\n" + "".join(f"r{k},{t}\n" for k, t in enumerate(REPORTS)))
-    monkeypatch.setattr("vlscore.evaluation.run_controlled", _interrupt)
+    monkeypatch.setattr("vlscore.evaluation.controlled", _interrupt)
     done = command("controlled", table, "-o", tmp_path / "out", "-m", "bleu-1")
     assert done.exit_code == 130
     assert done.stderr.endswith("stopped; nothing was kept.\n")
@@ -37,7 +37,7 @@ def test_ctrl_c_says_that_nothing_was_kept_and_asks_for_no_folder(command, tmp_p
 def test_batches_and_cache_are_as_in_other_commands(command, tmp_path, monkeypatch):
     asked = {}
     monkeypatch.setattr("vlscore.cli.options.make_scorer", lambda *_, **o: asked.update(o))
-    monkeypatch.setattr("vlscore.evaluation.run_controlled", _interrupt)
+    monkeypatch.setattr("vlscore.evaluation.controlled", _interrupt)
     table = tmp_path / "reports.csv"
     table.write_text("id,report\nr,Clear lungs.\n")
     command("controlled", table, "-o", tmp_path / "out")

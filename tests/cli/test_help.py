@@ -17,7 +17,7 @@ ROOT = typer.main.get_command(app)
 
 def _commands(group, names=()):
     for name, command in group.commands.items():
-        if isinstance(command, type(ROOT)):
+        if isinstance(command, typer.core.TyperGroup):
             yield from _commands(command, (*names, name))
         else:
             yield (*names, name), command

@@ -20,7 +20,7 @@ from vlscore.evaluation import (
     read_templates,
 )
 from vlscore.evaluation.baselines.baseline_base import IMAGES, REFERENCE, TRAIN
-from vlscore.evaluation.baselines.frequent_reports import random_reports
+from vlscore.evaluation.baselines.training_reports import random_reports
 from vlscore.findings import CHEXPERT_LABELS, chexpert_labels
 
 TRAINING = [
@@ -189,7 +189,7 @@ def test_our_extraction_finds_the_labels_again_in_the_sentences(style):
 
 def test_a_probe_learns_what_can_be_learnt():
     from vlscore.evaluation.baselines.baseline_base import Case, TrainingReports
-    from vlscore.evaluation.baselines.label_sources import LinearProbe
+    from vlscore.evaluation.baselines.report_templates import LinearProbe
 
     rng = np.random.default_rng(1)
     images = rng.normal(size=(400, 8)).astype(np.float32)
@@ -205,7 +205,7 @@ def test_a_probe_learns_what_can_be_learnt():
 
 
 def test_the_probe_agrees_with_another_optimiser():
-    from vlscore.evaluation.baselines.label_sources import _regression
+    from vlscore.evaluation.baselines.report_templates import _regression
 
     rng = np.random.default_rng(3)
     features = torch.from_numpy(rng.normal(size=(80, 4)))

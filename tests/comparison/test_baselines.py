@@ -7,8 +7,11 @@ from hypothesis import strategies as st
 
 from vlscore.errors import InvalidSetting
 from vlscore.evaluation import text_facts
-from vlscore.evaluation.baselines.frequent_reports import constant_report, random_reports
-from vlscore.evaluation.baselines.nearest_image import nearest_reports
+from vlscore.evaluation.baselines.training_reports import (
+    constant_report,
+    nearest_reports,
+    random_reports,
+)
 from vlscore.evaluation.comparison.statistics import same_words
 
 

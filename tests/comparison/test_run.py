@@ -12,8 +12,7 @@ from tests.doubles import HashEncoder
 from vlscore.data import open_reports
 from vlscore.errors import InvalidSetting, InvalidTable
 from vlscore.evaluation import compare, evaluate
-from vlscore.evaluation.baselines.frequent_reports import CONSTANT, NORMAL, RANDOM
-from vlscore.evaluation.baselines.nearest_image import NEAREST
+from vlscore.evaluation.baselines.training_reports import CONSTANT, NEAREST, NORMAL, RANDOM
 from vlscore.metrics import Scorer, compute
 
 FINDINGS = ["effusion", "pneumothorax", "edema", "consolidation"]
@@ -245,10 +244,9 @@ def test_other_signatures_and_lacking_metrics_are_refused(write, tmp_path):
 
 
 def test_a_stopped_run_goes_on_and_ends_with_the_same_bytes(write, images, tmp_path, monkeypatch):
-    from vlscore.evaluation.comparison import run as module
+    from vlscore.evaluation.comparison import comparison_job as module
 
-    monkeypatch.setattr(module, "STUDIES_AT_ONCE", 8)
-    monkeypatch.setattr("vlscore.evaluation.sensitivities.changed_pairs.STUDIES_AT_ONCE", 8)
+    monkeypatch.setattr("vlscore.evaluation.study_vectors.STUDIES_AT_ONCE", 8)
     monkeypatch.setattr(module, "_STUDIES_IN_CHUNK", 10)
     paths = [write("good", GOOD, image=images), write("bad", BAD)]
 
@@ -320,7 +318,7 @@ def test_the_files(write, tmp_path):
 
 def test_a_metric_of_the_whole_run_is_fitted_to_all_references(write, tmp_path, monkeypatch):
     """As `evaluate` fits it, however the studies are cut into chunks."""
-    monkeypatch.setattr("vlscore.evaluation.comparison.run._STUDIES_IN_CHUNK", 7)
+    monkeypatch.setattr("vlscore.evaluation.comparison.comparison_job._STUDIES_IN_CHUNK", 7)
     paths = [write("good", GOOD), write("bad", list(reversed(GOOD)))]
     scorer = Scorer(metrics="cider-d")
     evaluated = evaluate(paths[0], tmp_path / "evaluated", scorer)

@@ -24,10 +24,9 @@ from vlscore.core import resource_path
 from vlscore.data import open_studies
 from vlscore.errors import InvalidSetting, MissingDependency
 from vlscore.evaluation import OnRay, evaluate
-from vlscore.evaluation.scoring import ray_run as on_ray
+from vlscore.evaluation.scoring import parallel as on_ray
 from vlscore.evaluation.scoring.executor import Job
-from vlscore.evaluation.scoring.parallel import written_job
-from vlscore.evaluation.scoring.ray_run import ChunkActor
+from vlscore.evaluation.scoring.parallel import ChunkActor, written_job
 from vlscore.metrics import Scorer
 
 DEMO = resource_path("weights", "phantom", "demo") / "studies.jsonl"

@@ -12,8 +12,9 @@ import pytest
 
 from tests.conftest import REPOSITORY
 from tests.judge.endpoint_server import EMPTY, Answer, running
+from vlscore import evaluation
 from vlscore.errors import InvalidSetting
-from vlscore.evaluation import TokenPrices, judge_table
+from vlscore.evaluation import TokenPrices
 from vlscore.metrics import (
     EndpointFailed,
     EndpointModel,
@@ -329,7 +330,7 @@ def test_the_key_comes_from_the_environment_and_is_nowhere_else(
     with running(misbehaving(echo, Answer(WRONG_SIDE.replace("null", "1")))) as endpoint:
         judge = judge_of(endpoint.url)
         (outcome,) = judge.judge_all([CASE])
-        judge_table(path, tmp_path / "out", judge=judge)
+        evaluation.judge(path, tmp_path / "out", judge=judge)
     assert all(h["Authorization"] == f"Bearer {key}" for h, _ in endpoint.requests)
     assert not any("organisation" in str(h) for h, _ in endpoint.requests)
     shown = capfd.readouterr()
@@ -407,7 +408,7 @@ def test_a_killed_run_pays_for_no_answer_twice(tmp_path, cache_folder):
         run.send_signal(signal.SIGKILL)
         run.wait()
         paid = endpoint.questions()[:6]
-        result = judge_table(path, out, judge=judge_of(endpoint.url, in_flight=1), prices=None)
+        result = evaluation.judge(path, out, judge=judge_of(endpoint.url, in_flight=1), prices=None)
         assert result.reports == 12
         asked = endpoint.questions()
     assert len(asked) == 7 + 6
@@ -420,8 +421,8 @@ def test_the_summary_counts_tokens_and_cost_and_a_second_folder_is_free(tmp_path
     path.write_text("id,reference,candidate\n1,Clear.,Edema.\n2,Clear.,\n3,Edema.,Clear lungs.\n")
     prices = TokenPrices(2.0, 10.0)
     with running(always(Answer(EMPTY))) as endpoint:
-        first = judge_table(path, tmp_path / "a", judge=judge_of(endpoint.url), prices=prices)
-        again = judge_table(path, tmp_path / "b", judge=judge_of(endpoint.url), prices=prices)
+        first = evaluation.judge(path, tmp_path / "a", judge=judge_of(endpoint.url), prices=prices)
+        again = evaluation.judge(path, tmp_path / "b", judge=judge_of(endpoint.url), prices=prices)
         asked = len(endpoint.requests)
     count = first.reports
     assert asked == count

@@ -4,8 +4,9 @@ import json
 
 import pytest
 
+from vlscore import evaluation
 from vlscore.errors import InvalidSetting, InvalidTable
-from vlscore.evaluation import judge_table, row_files
+from vlscore.evaluation import row_chunks
 
 ROWS = [
     {"id": "a", "reference": "Left effusion.", "candidate": "Right effusion."},
@@ -26,7 +27,7 @@ def read(folder):
 
 
 def test_judgements_totals_and_summary_agree(tmp_path):
-    result = judge_table(table(tmp_path, ROWS), tmp_path / "out")
+    result = evaluation.judge(table(tmp_path, ROWS), tmp_path / "out")
     lines = (tmp_path / "out" / "judgements.jsonl").read_text(encoding="utf-8").splitlines()
     judged = {row["study_id"]: row for row in map(json.loads, lines)}
     assert judged["a"]["totals"]["wrong_location"] == 1
@@ -44,7 +45,7 @@ def test_judgements_totals_and_summary_agree(tmp_path):
 
 def test_a_bad_row_costs_no_other(tmp_path):
     rows = [*ROWS[:2], {"id": "x", "reference": None, "candidate": "y"}, {**ROWS[2], "age": "old"}]
-    result = judge_table(table(tmp_path, rows), tmp_path / "out")
+    result = evaluation.judge(table(tmp_path, rows), tmp_path / "out")
     assert result.reports == 2
     reasons = {row.id: row.reason for row in result.bad_rows}
     assert "reference" in reasons["x"]
@@ -54,13 +55,13 @@ def test_a_bad_row_costs_no_other(tmp_path):
 def test_a_table_without_a_usable_row_is_refused(tmp_path):
     rows = [{"id": "x", "reference": None, "candidate": "y"}]
     with pytest.raises(InvalidTable, match="no row could be judged"):
-        judge_table(table(tmp_path, rows), tmp_path / "out")
+        evaluation.judge(table(tmp_path, rows), tmp_path / "out")
 
 
 def test_a_stopped_run_goes_on_and_ends_with_the_same_bytes(tmp_path, monkeypatch):
-    monkeypatch.setattr(row_files, "_ROWS_IN_CHUNK", 2)
+    monkeypatch.setattr(row_chunks, "_ROWS_IN_CHUNK", 2)
     path = table(tmp_path, [{**row, "id": f"{row['id']}{k}"} for k in range(3) for row in ROWS])
-    judge_table(path, tmp_path / "whole")
+    evaluation.judge(path, tmp_path / "whole")
     done = []
 
     def stop(rows, bad):
@@ -69,14 +70,14 @@ def test_a_stopped_run_goes_on_and_ends_with_the_same_bytes(tmp_path, monkeypatc
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        judge_table(path, tmp_path / "parts", on_progress=stop)
-    result = judge_table(path, tmp_path / "parts")
+        evaluation.judge(path, tmp_path / "parts", on_progress=stop)
+    result = evaluation.judge(path, tmp_path / "parts")
     assert 0 < result.resumed_from < 12
     whole, parts = read(tmp_path / "whole"), read(tmp_path / "parts")
     for name in ("judgements.jsonl", "totals.csv", "summary.json", "tables.md", "failures.csv"):
         assert parts[name] == whole[name]
-    again = judge_table(path, tmp_path / "parts")
+    again = evaluation.judge(path, tmp_path / "parts")
     assert again.unchanged
     assert again.means == result.means
     with pytest.raises(InvalidSetting):
-        judge_table(table(tmp_path, ROWS, "other.jsonl"), tmp_path / "parts")
+        evaluation.judge(table(tmp_path, ROWS, "other.jsonl"), tmp_path / "parts")

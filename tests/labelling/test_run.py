@@ -7,7 +7,7 @@ import pytest
 
 from vlscore.data import TextPolicy
 from vlscore.errors import InvalidSetting, InvalidTable
-from vlscore.evaluation import label_table, row_files
+from vlscore.evaluation import label_table, row_chunks
 from vlscore.findings import CHEXPERT_LABELS, LabelPolicy, chexpert_labels
 
 TEXTS = {
@@ -93,7 +93,7 @@ def test_pandas(table, tmp_path):
 
 
 def test_a_stopped_run_goes_on_to_the_same_bytes(table, tmp_path, monkeypatch):
-    monkeypatch.setattr(row_files, "_ROWS_IN_CHUNK", 1)
+    monkeypatch.setattr(row_chunks, "_ROWS_IN_CHUNK", 1)
     label_table(table, tmp_path / "whole")
 
     def stop(done, bad):

@@ -10,10 +10,10 @@ from vlscore.data import open_reports
 from vlscore.errors import InvalidSetting, InvalidTable
 from vlscore.evaluation import (
     Sampling,
+    controlled,
     controlled_corpora,
     label_sentences,
     read_labelled,
-    run_controlled,
     unmention_test,
 )
 from vlscore.evaluation.controlled_sentences.labelled_sentences import write_labelled
@@ -177,7 +177,7 @@ def test_a_run_writes_tables_and_is_not_done_twice(tmp_path):
     table.write_text(f"id,report\n{rows}\n", encoding="utf-8")
     scorer = Scorer(metrics="bleu-1,findings-f1")
     options = {"sampling": SMALL, "observations": ("Pleural Effusion",)}
-    run = run_controlled(open_reports(table), tmp_path / "out", scorer, **options)
+    run = controlled(open_reports(table), tmp_path / "out", scorer, **options)
     content = json.loads((run.folder / "controlled.json").read_text(encoding="utf-8"))
     assert content == run.content
     assert content["labelled_by"] == "rules of vlscore.findings"
@@ -187,12 +187,12 @@ def test_a_run_writes_tables_and_is_not_done_twice(tmp_path):
     assert titles == ["Do sentences agree? Pleural Effusion", "Unmentioned against negative"]
     assert "findings-f1 (in-sample upper bound)" in run.headlines[0].text()
     assert "bleu-1: Pleural Effusion" in (run.folder / "tables.md").read_text(encoding="utf-8")
-    again = run_controlled(open_reports(table), tmp_path / "out", scorer, **options)
+    again = controlled(open_reports(table), tmp_path / "out", scorer, **options)
     assert again.unchanged
     assert [t.text() for t in again.headlines] == [t.text() for t in run.headlines]
 
     labelled = run.folder / "sentences.csv"
-    third = run_controlled(read_labelled(labelled), tmp_path / "third", scorer, sampling=SMALL)
+    third = controlled(read_labelled(labelled), tmp_path / "third", scorer, sampling=SMALL)
     assert third.stress is None
     assert third.content["told_the_answer"] == []
     assert third.result.separations == run.result.separations

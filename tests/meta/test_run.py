@@ -54,8 +54,7 @@ def stop_at(rows):
 @pytest.fixture
 def small_chunks(monkeypatch):
     monkeypatch.setattr(run, "_PAIRS_AT_ONCE", 10)
-    monkeypatch.setattr(run, "STUDIES_AT_ONCE", 3)
-    monkeypatch.setattr("vlscore.evaluation.sensitivities.changed_pairs.STUDIES_AT_ONCE", 3)
+    monkeypatch.setattr("vlscore.evaluation.study_vectors.STUDIES_AT_ONCE", 3)
 
 
 @pytest.mark.usefixtures("small_chunks")

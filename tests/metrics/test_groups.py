@@ -7,7 +7,7 @@ import pytest
 from tests.cli.conftest import command  # noqa: F401
 from vlscore.errors import UnknownName
 from vlscore.metrics import METRICS, find_metrics, left_out_line
-from vlscore.metrics.groups import GROUPS
+from vlscore.metrics.registry import GROUPS
 
 
 def names(given):

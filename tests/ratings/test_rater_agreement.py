@@ -7,13 +7,15 @@ import pytest
 import scipy.optimize
 import scipy.stats
 
-from vlscore.evaluation.ratings.bradley_terry import Preference, davidson, strengths
 from vlscore.evaluation.ratings.rater_agreement import (
+    Preference,
+    davidson,
     equal_share,
     fleiss_kappa,
     kendall_w,
     krippendorff_alpha,
     rater_agreement,
+    strengths,
 )
 
 _ = np.nan

@@ -8,7 +8,7 @@ import typer
 from vlscore.cli.options import option
 from vlscore.cli.output import GroupedCommand, GroupedCommands, echo
 
-app = typer.Typer(
+cache = typer.Typer(
     name="cache",
     cls=GroupedCommands,
     help="Show, shrink and check what is stored between runs.\n\n"
@@ -20,7 +20,7 @@ _DAMAGED = 1
 _GIB, _MIB = 1 << 30, 1 << 20
 
 
-@app.command(cls=GroupedCommand)
+@cache.command(cls=GroupedCommand)
 def info() -> None:
     """Print where the cache lies, how much it holds, and of what.
 
@@ -62,7 +62,7 @@ def info() -> None:
         echo(TextTable("", columns, tuple(rows), "").text(100))
 
 
-@app.command(cls=GroupedCommand)
+@cache.command(cls=GroupedCommand)
 def prune(
     gib: Annotated[
         float | None,
@@ -100,7 +100,7 @@ def prune(
         echo(f"{store.path.name}: {won / _MIB:.1f} MiB thrown away")
 
 
-@app.command(cls=GroupedCommand)
+@cache.command(cls=GroupedCommand)
 def verify() -> None:
     """Read every entry, and throw away those that are damaged; exit status 1 if there were any."""
     from vlscore.core import open_cache

@@ -1,12 +1,16 @@
 """The command line: every command parses, calls one function of a room below, and prints.
 
 A new command is one file here and one line in `_COMMANDS`, in the group of its purpose. Files of
-this room import only typer at module level, so that `vlscore --help` answers at once.
+this room import only typer at module level, and a command imports its own file alone, so that it
+starts at once.
 """
 
 import os
 import sys
+from collections.abc import Iterator, Mapping
+from functools import cache
 from importlib import import_module
+from typing import Any
 
 import typer
 
@@ -14,31 +18,7 @@ from vlscore.cli.output import GroupedCommand, GroupedCommands, echo
 from vlscore.core import INTERRUPTED, __version__, keep_freed_memory, say_stopped
 from vlscore.errors import VLScoreError
 
-app = typer.Typer(
-    name="vlscore",
-    cls=GroupedCommands,
-    help="Score generated chest X-ray reports against the radiograph and the reference.\n\n"
-    "Start with: vlscore compare ours.csv theirs.csv --text-only --out compared\n\n"
-    "vlscore COMMAND --help explains a command.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-
-
-@app.callback(invoke_without_command=True)
-def _options(
-    version: bool = typer.Option(
-        False, "--version", help="Print the version and exit.", show_default=False
-    ),
-) -> None:
-    if version:
-        echo(__version__)
-        raise typer.Exit
-
-
-# Purpose -> files of this room. Each has a function, or a typer app, under its own name or `app`.
+# Purpose -> files of this room. Each has a function, or a typer app, of its own name.
 _COMMANDS = {
     "Score reports": (
         "score",
@@ -81,22 +61,95 @@ _COMMANDS = {
         "doctor",
     ),
 }
+# A former name of `ratings make`: works, but is not listed.
+_FORMER = "rating-sheets"
 
 
-def _register() -> None:
-    for purpose, names in _COMMANDS.items():
-        for name in names:
-            module = import_module(f"vlscore.cli.{name}")
-            command = getattr(module, "app", None) or getattr(module, name)
-            if isinstance(command, typer.Typer):
-                app.add_typer(command, rich_help_panel=purpose)
-            else:
-                app.command(cls=GroupedCommand, rich_help_panel=purpose)(command)
-    former = import_module("vlscore.cli.ratings").rating_sheets
-    app.command(name="rating-sheets", cls=GroupedCommand, hidden=True)(former)
+# Name of a command -> its file, its purpose.
+_FILES = {
+    file.replace("_", "-"): (file, purpose)
+    for purpose, files in _COMMANDS.items()
+    for file in files
+}
 
 
-_register()
+class _Imported(Mapping[str, Any]):
+    """Name -> command; a command's file is imported when the command is asked for."""
+
+    def __iter__(self) -> Iterator[str]:
+        yield from _FILES
+        yield _FORMER
+
+    def __len__(self) -> int:
+        return len(_FILES) + 1
+
+    def __getitem__(self, name: str) -> Any:
+        return _command(name)
+
+
+@cache
+def _command(name: str) -> Any:
+    part = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
+    part.callback()(lambda: None)
+    if name == _FORMER:
+        from vlscore.cli.ratings import rating_sheets
+
+        part.command(name=name, cls=GroupedCommand, hidden=True)(rating_sheets)
+    else:
+        file, purpose = _FILES[name]
+        module = import_module(f"vlscore.cli.{file}")
+        command = getattr(module, file)
+        if isinstance(command, typer.Typer):
+            part.add_typer(command, rich_help_panel=purpose)
+        else:
+            part.command(cls=GroupedCommand, rich_help_panel=purpose)(command)
+    made: Any = typer.main.get_command(part)
+    return made.commands[name]
+
+
+class _Commands(GroupedCommands):
+    """The commands of `_COMMANDS`."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        # Typer looks commands up here, and changes nothing.
+        self.commands = _Imported()  # type: ignore[assignment]
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names in the order of `_COMMANDS`."""
+        return list(self.commands)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; typer itself would end without a word at Ctrl-C."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            say_stopped()
+            raise typer.Exit(INTERRUPTED) from None
+
+
+app = typer.Typer(
+    name="vlscore",
+    cls=_Commands,
+    help="Score generated chest X-ray reports against the radiograph and the reference.\n\n"
+    "Start with: vlscore compare ours.csv theirs.csv --text-only --out compared\n\n"
+    "vlscore COMMAND --help explains a command.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+@app.callback(invoke_without_command=True)
+def _options(
+    version: bool = typer.Option(
+        False, "--version", help="Print the version and exit.", show_default=False
+    ),
+) -> None:
+    if version:
+        echo(__version__)
+        raise typer.Exit
 
 
 def main() -> None:

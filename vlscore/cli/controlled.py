@@ -150,7 +150,7 @@ def controlled(
     Example: vlscore controlled reports.csv --metrics bleu-4,rouge-l --out controlled
     """
     from vlscore.cli.output import phase_progress
-    from vlscore.evaluation import run_controlled
+    from vlscore.evaluation import controlled as compute_controlled
 
     scorer = encoding.scorer(sentences.metrics or "bleu-4,rouge-l,findings-f1", resources)
     found = columns.read(source, sentences)
@@ -158,7 +158,7 @@ def controlled(
         stopping(None, kept=None),
         phase_progress(quiet=printing.is_silent) as on_phase,
     ):
-        run = run_controlled(
+        run = compute_controlled(
             found,
             out,
             scorer,

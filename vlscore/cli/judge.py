@@ -183,7 +183,7 @@ def judge(
     """
     from vlscore.cli.output import row_progress
     from vlscore.data import count_rows
-    from vlscore.evaluation import judge_table
+    from vlscore.evaluation import judge as compute_judgements
 
     judged_by, prices = language_model.judge(), language_model.token_prices()
     if judged_by is not None:
@@ -192,7 +192,7 @@ def judge(
         stopping(out, "finished judgements are"),
         row_progress(count_rows(studies), "judging", quiet=printing.quiet) as on_progress,
     ):
-        result = judge_table(
+        result = compute_judgements(
             studies,
             out,
             judge=judged_by,

@@ -211,9 +211,9 @@ def check_figure(format: str | None) -> None:
 
 def draw_figures(folder: Path, format: str | None) -> None:
     """Draw the figures of a finished folder into it; none without a format."""
-    from vlscore.evaluation import draw
-
     if format is not None:
+        from vlscore.evaluation import draw
+
         draw(folder, format)
 
 

@@ -1,7 +1,3 @@
-from .arrays import ArrayLike as ArrayLike
-from .arrays import as_rows as as_rows
-from .arrays import triples as triples
-from .caller_warnings import warn_caller as warn_caller
 from .chunks import Chunk as Chunk
 from .chunks import Chunks as Chunks
 from .chunks import Stamps as Stamps
@@ -15,7 +11,6 @@ from .chunks import key_difference as key_difference
 from .chunks import remember_digest as remember_digest
 from .chunks import stamps as stamps
 from .chunks import unfinished_key as unfinished_key
-from .cores import usable_cores as usable_cores
 from .files import __version__ as __version__
 from .files import atomic_write as atomic_write
 from .files import file_digest as file_digest
@@ -30,13 +25,13 @@ from .finish import RECORD as RECORD
 from .finish import FinishedRun as FinishedRun
 from .finish import finished_run as finished_run
 from .former_names import find_former_names as find_former_names
+from .former_names import warn_caller as warn_caller
 from .former_names import with_former_names as with_former_names
 from .frames import flat as flat
 from .frames import frame as frame
 from .frames import frame_of_columns as frame_of_columns
 from .frames import read_frame as read_frame
 from .lru import Recent as Recent
-from .precision import FULL_PRECISION as FULL_PRECISION
 from .processes import Place as Place
 from .processes import Processes as Processes
 from .processes import ProcessLost as ProcessLost
@@ -65,6 +60,10 @@ from .safe_text import printable as printable
 from .safe_text import record_cells as record_cells
 from .safe_text import table_cells as table_cells
 from .safe_text import without_html as without_html
+from .setting_fields import check_settings as check_settings
+from .setting_fields import described as described
+from .setting_fields import setting as setting
+from .setting_fields import setting_of as setting_of
 from .signature import Signature as Signature
 from .signature import difference as difference
 from .signature import stable_class as stable_class
@@ -79,6 +78,10 @@ from .store_folder import PLACE as PLACE
 from .store_folder import Cache as Cache
 from .store_folder import cache_folder as cache_folder
 from .store_folder import open_cache as open_cache
+from .tensors import FULL_PRECISION as FULL_PRECISION
+from .tensors import ArrayLike as ArrayLike
+from .tensors import as_rows as as_rows
+from .tensors import triples as triples
 from .threads import INTERRUPTED as INTERRUPTED
 from .threads import BackgroundThread as BackgroundThread
 from .threads import Stopped as Stopped
@@ -87,4 +90,5 @@ from .threads import confirm as confirm
 from .threads import end_at_interrupts as end_at_interrupts
 from .threads import keep_freed_memory as keep_freed_memory
 from .threads import say_stopped as say_stopped
+from .threads import usable_cores as usable_cores
 from .threads import watch_for_interrupts as watch_for_interrupts

@@ -8,7 +8,7 @@ that shows Markdown obeys HTML.
 import json
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 # Control and format characters (such as those that turn the direction of a line), halves of
@@ -75,28 +75,24 @@ def record_cells(record: Mapping[str, Any]) -> dict[str, Any]:
 
 def table_cells(table: Any) -> Any:
     """Return a pyarrow table for a csv file: its texts made safe by `cell`."""
-    import pyarrow as pa
-
-    for place, field in enumerate(table.schema):
-        if pa.types.is_string(field.type) or pa.types.is_large_string(field.type):
-            column = _mapped(table.column(place).to_pylist(), cell)
-            table = table.set_column(place, field, pa.array(column, field.type))
-    return table
+    return _with_texts(table, cell)
 
 
 def from_table_cells(table: Any) -> Any:
     """Return a pyarrow table that was read from a csv file, with its original texts."""
+    return _with_texts(table, from_cell)
+
+
+def _with_texts(table: Any, change: Callable[[str], str]) -> Any:
+    """Return a pyarrow table with a function applied to each text."""
     import pyarrow as pa
 
     for place, field in enumerate(table.schema):
         if pa.types.is_string(field.type) or pa.types.is_large_string(field.type):
-            column = _mapped(table.column(place).to_pylist(), from_cell)
+            texts = table.column(place).to_pylist()
+            column = [None if text is None else change(text) for text in texts]
             table = table.set_column(place, field, pa.array(column, field.type))
     return table
-
-
-def _mapped(values: Sequence[str | None], change: Any) -> list[str | None]:
-    return [None if value is None else change(value) for value in values]
 
 
 def without_html(text: str) -> str:

@@ -47,7 +47,7 @@ NO_ID = "the row has no id"
 
 @dataclass
 class PairedReports:
-    """What `pair_reports` wrote.
+    """Result of `pair_reports`.
 
     Attributes:
         out: table, or file of predictions for ReXrank.

@@ -286,27 +286,29 @@ def black_radiograph() -> Radiograph:
     return Radiograph(pixels, Provenance(format="array", bits=32, window="as given"), "black image")
 
 
-def stored_shape(pipeline: ImagePipeline) -> tuple[int, int] | None:
-    """Return the height and width that a pipeline stores; None if it refuses a black image.
+def stored_shape(pipeline: ImagePipeline, policy: ImagePolicy) -> tuple[int, ...]:
+    """Return the last dimensions of the pixels that a pipeline stores under a policy.
 
-    The number of channels may depend on the image policy.
+    (channels, height, width); (height, width) under a policy that reads files alone, as the number
+    of channels may depend on it; () if the pipeline refuses a black image.
     """
-    try:
-        _, height, width = pipeline.load_stored(black_radiograph(), ImagePolicy()).shape
-    except Exception:  # a user's own pipeline may raise any type
-        return None
-    return height, width
+    for tried, first in (policy, 0), (ImagePolicy(), 1):
+        try:
+            return tuple(pipeline.load_stored(black_radiograph(), tried).shape[first:])
+        except Exception:  # a user's own pipeline may raise any type
+            continue
+    return ()
 
 
 def pixels_of(
-    entry: Entry, pipeline: ImagePipeline, shape: tuple[int, int] | None
+    entry: Entry, pipeline: ImagePipeline, shape: tuple[int, ...]
 ) -> np.ndarray[Any, Any] | None:
     """Return the pixels of an entry; None if it holds something else.
 
     Args: shape: that of `stored_shape`; pixels of another one would end the run.
     """
     kind = _stored_dtype(pipeline)
-    if shape is not None and tuple(entry.shape[1:]) != shape:
+    if tuple(entry.shape[3 - len(shape) :]) != shape:
         return None
     if len(entry.shape) != 3 or len(entry.value) != kind.itemsize * math.prod(entry.shape):
         return None

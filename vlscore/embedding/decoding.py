@@ -74,7 +74,7 @@ class ImageDecoder:
         self._pool: WorkerPool | None = None
         self._threads: ThreadPoolExecutor | None = None
         self._cannot_start = False
-        self._shape: tuple[int, int] | None = None
+        self._shape: tuple[int, ...] = ()
         self._has_shape = False
 
     def __enter__(self) -> "ImageDecoder":
@@ -115,7 +115,7 @@ class ImageDecoder:
         if entry is None:
             return None
         if not self._has_shape:
-            self._shape, self._has_shape = stored_shape(self._pipeline), True
+            self._shape, self._has_shape = stored_shape(self._pipeline, self._policy), True
         return pixels_of(entry, self._pipeline, self._shape)
 
     def _begun(self, image: Any, content: FileContent | None) -> "Callable[[], Stored]":

@@ -39,15 +39,15 @@ _ROUNDS = 100
 
 @dataclass(frozen=True)
 class Calibration:
-    """What the areas of a table's triangles say of an encoder's C.
+    """Constant C of an encoder, from the areas of a table's triangles.
 
     Attributes:
-        C: the largest area. The bootstrap has no interval for a maximum; the quantiles tell how
-            far it stands out.
+        C: the largest area. The bootstrap has no interval for a maximum; the quantiles show how
+            far it is from the others.
         quantiles: share of the triangles below -> the area, with a 95 % bootstrap interval over
             studies.
         studies, triangles: how many were measured.
-        candidates: what stood for candidates, in words.
+        candidates: what the candidates were, in words.
         table, sha256: name and digest of the table.
         signature: what the areas depend on: encoder, policies, texts.
         failed: rows that could not be used.
@@ -67,14 +67,14 @@ class Calibration:
 
     @property
     def source(self) -> str:
-        """What a card says of where C comes from."""
+        """Return what a card says of where C comes from."""
         return (
             f"largest area of {self.triangles} triangles of {self.studies} studies of {self.table} "
             f"(sha256 {self.sha256[:12]}), candidates: {self.candidates}"
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data, ready for json."""
+        """Return plain data, ready for json."""
         content: dict[str, Any] = plain(
             {
                 "C": self.C,
@@ -100,7 +100,7 @@ class Calibration:
         return frame(records, {"area": self.signature})
 
     def text_table(self) -> TextTable:
-        """One row a quantile, the largest last."""
+        """Return one row a quantile, the largest last."""
         digits = 3 - min(0, math.floor(math.log10(self.C))) if self.C > 0 else 3
         rows = [(f"{share:g}", interval(area, digits)) for share, area in self.quantiles.items()]
         rows.append(("largest (C)", number(self.C, digits)))
@@ -191,7 +191,7 @@ def calibrate_vectors(
     seed: int = 0,
     failed: Sequence[BadRow] = (),
 ) -> Calibration:
-    """As `calibrate`, of studies that are embedded already.
+    """Measure C as `calibrate` does, for studies that are embedded already.
 
     Args:
         images, references: (n, d).
@@ -237,7 +237,7 @@ def calibrate_vectors(
 
 @dataclass
 class _CalibrationVectors:
-    """Vectors and reference texts of the rows that could be used, and the others."""
+    """Vectors and reference texts of the rows that could be used, and the failed rows."""
 
     images: list[torch.Tensor] = field(default_factory=list)
     references: list[torch.Tensor] = field(default_factory=list)
@@ -288,7 +288,7 @@ def _embed(
 def _selected(
     rows: Sequence[Study | BadRow], policy: TextPolicy, failed: list[BadRow]
 ) -> Iterator[Study]:
-    """The rows whose reports the policy can select from; the rest is added to `failed`."""
+    """Yield the rows whose reports the policy can select from; the rest is added to `failed`."""
     for row in rows:
         if isinstance(row, BadRow):
             failed.append(row)
@@ -300,7 +300,7 @@ def _selected(
 
 
 def _draw_others(texts: Sequence[str], others: int, seed: int, path: Path) -> NDArray[np.int64]:
-    """(n, others): for each study, other studies whose references have other words."""
+    """Return (n, others): for each study, other studies whose references have other words."""
     rng = np.random.default_rng(seed)
     numbers = {text: number for number, text in enumerate(dict.fromkeys(texts))}
     if len(numbers) < 2:
@@ -332,7 +332,7 @@ def _of_others(
 
 
 def _quantile(areas: NDArray[np.float64], share: float, rows: NDArray[np.float64]) -> float:
-    """That of the triangles of some studies, which are resampled with all their triangles."""
+    """Return the quantile of the areas of all triangles of some studies."""
     return float(np.quantile(areas[rows.astype(np.int64)], share))
 
 
@@ -361,7 +361,7 @@ def write_constant(folder: str | Path, calibration: Calibration) -> Path:
 
 
 def read_card(folder: str | Path) -> dict[str, Any]:
-    """The card of an encoder's folder.
+    """Return the card of an encoder's folder.
 
     Raises: WeightsNotFound where the folder has none; IncompatibleCheckpoint where it cannot be
         read.

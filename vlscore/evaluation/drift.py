@@ -1,4 +1,4 @@
-"""What a lower precision changes, measured on a user's own studies."""
+"""Effect of a lower precision on the numbers, measured on a user's own studies."""
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
@@ -24,7 +24,7 @@ _FEWEST = 2
 
 @dataclass(frozen=True)
 class Drift:
-    """How far one number moves from fp32 to another precision.
+    """Change of one number from fp32 to another precision.
 
     Attributes:
         number: "area" (T of Eq. 1), or a column of a metric.
@@ -46,7 +46,7 @@ class Drift:
 
 @dataclass(frozen=True)
 class PrecisionCheck:
-    """What a precision changes in the numbers of some studies.
+    """Changes in the numbers of some studies from fp32 to another precision.
 
     Attributes:
         precision: the one that was compared with fp32.
@@ -61,11 +61,11 @@ class PrecisionCheck:
     drifts: tuple[Drift, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for json."""
+        """Return plain data for json."""
         return asdict(self)
 
     def table(self) -> TextTable:
-        """To print."""
+        """Return the table that is printed."""
         rows = [
             (
                 drift.number,
@@ -150,7 +150,7 @@ def _drift(column: str, before: NDArray[np.float64], after: NDArray[np.float64])
     is_area = column == _AREA
     change, mean = np.abs(after - before), float(after.mean() - before.mean())
     if is_area:
-        # Of an area of 0 no share can be told; any change of it shows in the largest score's.
+        # An area of 0 has no relative change; its absolute change is in the mean.
         change = change[before > 0] / before[before > 0]
         mean = mean / float(before.mean()) if before.any() else float("nan")
     some = len(change) > 0

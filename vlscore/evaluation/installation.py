@@ -1,4 +1,4 @@
-"""What is installed on this machine, what was found, and what to do about the rest.
+"""Checks of the installation on this machine, with advice for what is missing.
 
 Nothing here uses a network. Only the check of the device imports torch. Whatever may be missing is
 imported where it is used, so that the other checks run without it.
@@ -45,7 +45,7 @@ class Installation:
 
     @property
     def is_ready(self) -> bool:
-        """Whether everything is there that every command needs."""
+        """Return whether everything is there that every command needs."""
         return not any(check.is_needed and check.advice for check in self.checks)
 
     def text(self, width: int = 80) -> str:

@@ -1,4 +1,4 @@
-"""From a table of candidates and references to a folder of judgements, resumably."""
+"""Judgements of a table of candidates and references, in a resumable folder."""
 
 import json
 from collections import Counter
@@ -17,7 +17,7 @@ from vlscore.data import (
     open_studies,
 )
 from vlscore.errors import InvalidReport, InvalidSetting, InvalidStudy, InvalidTable
-from vlscore.evaluation.row_files import (
+from vlscore.evaluation.row_chunks import (
     RowFiles,
     bad_rows_of,
     csv_of,
@@ -81,23 +81,23 @@ class JudgedReports(Run):
 
     @property
     def reports(self) -> int:
-        """How many were judged."""
+        """Return the number of reports that were judged."""
         return int(self.content["reports"])
 
     @property
     def bad_rows(self) -> list[BadRow]:
-        """Rows that could not be judged."""
+        """Return rows that could not be judged."""
         return bad_rows_of(self)
 
     @property
     def means(self) -> Mapping[str, float]:
-        """Mean over studies of rating, sum, maximum, count and significant."""
+        """Return mean over studies of rating, sum, maximum, count and significant."""
         found: Mapping[str, float] = self.content["means"]
         return found
 
     @property
     def totals(self) -> Mapping[str, int]:
-        """Number of errors of each category, over all studies."""
+        """Return number of errors of each category, over all studies."""
         found: Mapping[str, int] = self.content["totals"]
         return found
 
@@ -106,7 +106,7 @@ class JudgedReports(Run):
         return read_frame(self.folder / TOTALS, texts=["study_id"])
 
 
-def judge_table(
+def judge(
     path: str | Path,
     out: str | Path,
     *,
@@ -183,7 +183,7 @@ def _notes(
 
 
 class _JudgeRun(RowFiles[Study]):
-    """Judges rows, and counts the errors."""
+    """Job that judges rows and counts the errors."""
 
     def __init__(
         self,
@@ -233,7 +233,7 @@ class _JudgeRun(RowFiles[Study]):
             TOTALS: csv_of(totals),
             FAILURES: csv_of(failures),
         }
-        note = {"bad": len(failures), "sums": dict(sums), "severities": dict(severities)}
+        note = {"failed": len(failures), "sums": dict(sums), "severities": dict(severities)}
         return files, {**note, "answers": dict(answers)} if answers else note
 
     def _judged(

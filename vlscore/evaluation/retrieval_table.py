@@ -1,6 +1,5 @@
-"""A table of studies through a retrieval evaluation, into a folder of results."""
+"""Retrieval evaluation of a table of studies, into a folder of results."""
 
-import json
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +24,7 @@ from vlscore.core import (
 from vlscore.data import BadRow, ColumnNames, TextPolicy, open_studies
 from vlscore.embedding import StudyEmbedder
 from vlscore.errors import InvalidTable
+from vlscore.evaluation.row_chunks import read_arrays, write_arrays
 from vlscore.retrieval import (
     CUTS,
     QueryBatch,
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
 
 TABLE = "retrieval.md"
-_IMAGES, _REPORTS, _ROWS = "images.npy", "reports.npy", "rows.json"
 
 
 @dataclass(frozen=True)
@@ -57,7 +56,7 @@ class RetrievalResult:
     failed: list[BadRow]
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data, ready for json."""
+        """Return plain data, ready for json."""
         content: dict[str, Any] = plain(
             {
                 "signature": str(self.signature),
@@ -96,7 +95,7 @@ class RetrievalResult:
         return frame(records, {"retrieval": self.signature})
 
     def table(self) -> TextTable:
-        """One row a direction."""
+        """Return one row a direction."""
         rows = tuple(
             (
                 name,
@@ -123,18 +122,18 @@ class RetrievalRun(Run):
 
     @property
     def result(self) -> RetrievalResult:
-        """The numbers."""
+        """Return the numbers."""
         with reading_result(self.folder / self.content_file):
             return RetrievalResult.of_dict(self.content)
 
     @property
     def tables(self) -> list[TextTable]:
-        """One table, of both directions."""
+        """Return one table, of both directions."""
         return [self.result.table()]
 
     @property
     def signatures(self) -> list[str]:
-        """What the numbers depend on."""
+        """Return what the numbers depend on."""
         return [str(self.result.signature)]
 
     def to_pandas(self) -> "pandas.DataFrame":
@@ -143,7 +142,7 @@ class RetrievalRun(Run):
 
     @property
     def files(self) -> list[Path]:
-        """What was written."""
+        """Return the paths of the written files."""
         return [self.folder / name for name in (*self.results, RECORD)]
 
 
@@ -161,7 +160,7 @@ def retrieve(
 ) -> RetrievalRun:
     """Embed the studies of a table and evaluate the encoder on them.
 
-    Called again after a stop with the same arguments, it goes on where it was; called again when it
+    Called again after a stop with the same arguments, it resumes where it was; called again when it
     has ended, it changes nothing.
 
     Args:
@@ -238,8 +237,8 @@ def _embed(
         failed += len(batch.failed)
         done += batch.rows
         if folder.rows or batch.queries:
-            # Rows that all fail are kept with the first that does not: if none follows, the run
-            # has come to nothing, and leaves nothing.
+            # Rows that all fail are written with the first that does not: if none follows, the
+            # run has no result, and leaves no files.
             for each in waiting:
                 _keep(each, folder)
             waiting.clear()
@@ -259,17 +258,15 @@ def _keep(batch: QueryBatch, folder: ResumableFolder) -> None:
         "failed": [plain(row) for row in batch.failed],
     }
     with folder.append(batch.rows, {"failed": len(batch.failed)}, batch.inputs) as place:
-        np.save(place / _IMAGES, batch.images, allow_pickle=False)
-        np.save(place / _REPORTS, batch.references, allow_pickle=False)
-        (place / _ROWS).write_text(json.dumps(rows), encoding="utf-8")
+        write_arrays(place, rows, images=batch.images, reports=batch.references)
 
 
 def _evaluated(folder: ResumableFolder, signature: Signature) -> RetrievalResult:
     images, reports, texts, failed = [], [], [], []
     for chunk in folder.chunks():
-        images.append(np.load(chunk.path / _IMAGES, allow_pickle=False))
-        reports.append(np.load(chunk.path / _REPORTS, allow_pickle=False))
-        rows = json.loads((chunk.path / _ROWS).read_text(encoding="utf-8"))
+        arrays, rows = read_arrays(chunk.path)
+        images.append(arrays["images"])
+        reports.append(arrays["reports"])
         texts += rows["texts"]
         failed += [BadRow(**row) for row in rows["failed"]]
     to_text, to_image = evaluate_retrieval(np.concatenate(images), np.concatenate(reports), texts)

@@ -1,4 +1,4 @@
-"""Where the time of an evaluation goes on this machine, stage by stage.
+"""Time of each stage of an evaluation on this machine, and advice on how to make it faster.
 
 What would make an evaluation faster, as far as measurements of its stages show it.
 """
@@ -54,7 +54,7 @@ class Stage:
 
 @dataclass(frozen=True)
 class Stages:
-    """Where the time goes.
+    """Time of each stage, and advice.
 
     Attributes:
         studies: how many were measured.
@@ -72,20 +72,20 @@ class Stages:
 
     @property
     def seconds(self) -> float:
-        """Of all stages together, one after the other."""
+        """Return the seconds of all stages together, one after the other."""
         return sum(stage.seconds for stage in self.stages)
 
     def part(self, name: str) -> float:
-        """The share of the stages whose names begin so."""
+        """Return the share of the time of the stages whose names begin with `name`."""
         spent = sum(stage.seconds for stage in self.stages if stage.name.startswith(name))
         return spent / self.seconds if self.seconds else 0.0
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for json."""
+        """Return plain data for json."""
         return asdict(self)
 
     def table(self) -> TextTable:
-        """To print."""
+        """Return the table that is printed."""
         rows = [
             (stage.name, stage.items, f"{stage.seconds:.2f} s once", "", "")
             for stage in self.startup
@@ -116,7 +116,7 @@ def measure_stages(
     *,
     convertible: bool = False,
 ) -> Stages:
-    """Do for the first studies of a table what an evaluation does, one stage after the other.
+    """Measure each stage of an evaluation on the first studies of a table.
 
     Nothing is taken from the cache or put there; nothing is written that stays. A run is faster
     than the sum: it decodes in other processes while it embeds.
@@ -177,7 +177,7 @@ class _Clock:
 def _files_of(
     studies: list[Study], embedder: StudyEmbedder, scorer: Scorer
 ) -> tuple[dict[str, list[Study]], list[Study]]:
-    """Path -> studies, of the images that count; and the studies whose images are there."""
+    """Return path -> studies of the images that are used, and the studies whose images exist."""
     files: dict[str, list[Study]] = {}
     usable = []
     for study in studies:
@@ -196,7 +196,7 @@ def _files_of(
 
 
 def _decoded(clock: _Clock, files: Iterable[str], embedder: StudyEmbedder) -> dict[str, Any]:
-    """Path -> what decoding ends with; one stage for each format, files that fail left out."""
+    """Return path -> decoded image; each format is one stage, and files that fail are left out."""
     pipeline, policy = embedder.encoder.image_pipeline, embedder.image_policy
     formats: dict[str, list[str]] = {}
     for path in files:
@@ -235,19 +235,19 @@ def _texts_of(studies: Sequence[Study], scorer: Scorer) -> list[str]:
 
 
 def _warm(engine: EmbeddingEngine, texts: Sequence[str]) -> None:
-    """What the first pass through a tower costs besides is no stage of every study."""
+    """Encode some texts once, because the first pass through a tower takes longer."""
     engine.embed_reports(texts)
     engine.forget()
 
 
 def _item(study: Study, vectors: dict[str, Any], embedder: StudyEmbedder) -> Item:
-    """A study whose images are embedded already."""
+    """Return a study whose images are embedded already."""
     known = [
         PendingPixels.known(path, vectors[str(path)])
         for path in study.images
         if str(path) in vectors
     ]
-    # How views are put together costs nothing; all that are known stand for the frontal one.
+    # Combining views takes no time, so all known images are passed as frontal ones.
     shown = StudyViews(study.images, study.views, frontal=known)
     return Item(study.candidate or "", study.reference, shown, study.parts)
 
@@ -281,7 +281,7 @@ def _written(clock: _Clock, scorer: Scorer, studies: Sequence[Study], scores: An
 
 
 def _quietly(call: Callable[[], T]) -> T | None:
-    """What it gives; None where the file cannot be used, which is not this room's to say."""
+    """Return the result of the call; None if the file cannot be used."""
     try:
         return call()
     except Exception:  # decoders of untrusted bytes raise whatever they like
@@ -302,7 +302,7 @@ def advice_on(
     texts: Sequence[str],
     convertible: bool,
 ) -> tuple[str, ...]:
-    """What would help, one sentence each.
+    """Return advice on how to make an evaluation faster, one sentence each.
 
     Args:
         measured: the stages.
@@ -342,7 +342,7 @@ def advice_on(
 
 
 def _of_workers(device: str, decoding: float, encoding: float) -> str:
-    """What processes that decode can gain, where decoding and encoding take these shares."""
+    """Return advice about decoding processes, from the shares of decoding and encoding."""
     cores = usable_cores()
     said = f"Decoding is {decoding:.0%} of a study"
     if device == "cpu":
@@ -360,7 +360,7 @@ def _of_workers(device: str, decoding: float, encoding: float) -> str:
 
 
 def _of_copies(files: Sequence[str], embedder: StudyEmbedder, decoding: float) -> list[str]:
-    """What smaller copies of the images would gain, tried on some of those that are larger."""
+    """Return advice about smaller copies of the images, tried on some of the larger ones."""
     pipeline, policy = embedder.encoder.image_pipeline, embedder.image_policy
     side = 2 * embedder.encoder.card.image_size
     before = after = 0.0
@@ -403,7 +403,7 @@ def _write_copy(path: str, copy: Path, side: int, embedder: StudyEmbedder) -> bo
 def _of_half_precision(
     embedder: StudyEmbedder, stored: Mapping[str, Any], texts: Sequence[str]
 ) -> str:
-    """What bf16 would gain, tried where the hardware has units for it."""
+    """Return advice about bf16, tried where the hardware has units for it."""
     slow = why_slow("bf16", embedder.encoder.device)
     if slow is not None:
         return f"bf16 is no help: {slow}"
@@ -437,7 +437,7 @@ def _seconds(call: Callable[[], Any]) -> float:
 
 
 def pending_of(stored: Mapping[str, Any], embedder: StudyEmbedder) -> list[PendingPixels]:
-    """Images that are decoded already, by their paths."""
+    """Return images that are decoded already, by their paths."""
     pipeline = embedder.encoder.image_pipeline
     return [
         PendingPixels(path, partial(_same, pixels), from_stored=pipeline.from_stored)

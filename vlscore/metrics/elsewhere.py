@@ -6,13 +6,13 @@ study or pair of the run are counted, and a note names the metrics whose directi
 """
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from vlscore.core import Signature, file_digest
-from vlscore.data import number_of
-from vlscore.errors import InvalidSetting, InvalidStudy, UnknownName, VLScoreError
+from vlscore.data import name_of, number_of, read_rows
+from vlscore.errors import InvalidSetting, InvalidStudy, InvalidTable, UnknownName, VLScoreError
 from vlscore.metrics.metric import Metric
 from vlscore.metrics.registry import metric_from_file
 
@@ -71,6 +71,21 @@ class ValueColumns:
     def lacking(self) -> str:
         """Return why a study or pair that the table does not contain has no value."""
         return f"{self.path} has no value"
+
+    def rows(self, *ids: str) -> Iterator[tuple[int, tuple[str, ...], Mapping[str, Any]]]:
+        """Yield the number of each row, its ids, and its cells by column.
+
+        Args: ids: the columns of the ids.
+        Raises: InvalidTable for a row that cannot be read or lacks an id.
+        """
+        for number, record in read_rows(self.path):
+            if isinstance(record, str):
+                raise InvalidTable(f"{self.path}, row {number}: {record}")
+            try:
+                names = tuple(name_of(record[column], column) for column in ids)
+            except InvalidStudy as error:
+                raise InvalidTable(f"{self.path}, row {number}: {error}") from None
+            yield number, names, record
 
     def pass_over(self) -> None:
         """Count a row that belongs to no study or pair of this run."""

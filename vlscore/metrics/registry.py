@@ -2,18 +2,34 @@
 
 A user's own metric has its provider as an attribute. `register(metric)` makes it known by name in
 this process, an entry point of the group "vlscore.metrics" makes it known everywhere, and
-"package.module:METRIC" names it without either.
+"package.module:METRIC" names it without either. `GROUPS` are names of several metrics, as in
+`-m text` or `-m bleu,image`.
 """
 
-from collections.abc import Iterable
+import re
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from vlscore.core import Registry, registered_name, split_call, split_names
-from vlscore.errors import InvalidSetting
-from vlscore.metrics.groups import members_of
+from vlscore.core import Registry, plain_name, registered_name, split_call, split_names
+from vlscore.errors import InvalidSetting, VLScoreError
 from vlscore.metrics.metric import Metric
 from vlscore.metrics.provider import provider_of
+
+# Function that decides whether a metric belongs to the group.
+_Belongs = Callable[[Metric], bool]
+
+GROUPS: dict[str, tuple[str, _Belongs]] = {
+    "text": (
+        "every free metric of texts that can run here",
+        lambda metric: not metric.uses_embeddings,
+    ),
+    "image": (
+        "every free metric that looks at the image",
+        lambda metric: metric.uses_image,
+    ),
+    "bleu": ("bleu-1 to bleu-4", lambda metric: metric.name.startswith("bleu-")),
+}
 
 # Name -> file and object below vlscore.metrics.library. A file is imported on first use.
 _MEMBERS = {
@@ -129,7 +145,7 @@ def find_metrics(names: Any) -> tuple[Metric, ...]:
     """Return metrics from one name or Metric, or several; each once, in order.
 
     Names may be separated by commas; "text", "image" and "bleu" are groups of several metrics
-    (`vlscore.metrics.groups`).
+    (`vlscore.metrics.registry`).
 
     Raises: those of `find_metric`; InvalidSetting if there is no name.
 
@@ -151,15 +167,34 @@ def _named(given: Any) -> list[Metric]:
         return [find_metric(given)]
     found: list[Metric] = []
     for name in split_names(given) or [given]:
-        if name not in METRICS and (members := members_of(name, METRICS, _missing)) is not None:
+        if name not in METRICS and (members := _members_of(name)) is not None:
             found += members
         else:
             found.append(find_metric(name))
     return found
 
 
-def _missing(metric: Metric) -> str | None:
-    return provider_of(metric).missing(metric)
+def _members_of(name: str) -> list[Metric] | None:
+    """Return the metrics of a group, in the registry's order; None if no group has the name.
+
+    A group holds only free metrics whose library is installed.
+
+    Args: name: name of the group, in any spelling.
+    """
+    group = GROUPS.get(plain_name(name))
+    if group is None:
+        return None
+    found = []
+    for metric in METRICS.values():
+        if metric.cost != "free" or not group[1](metric):
+            continue
+        try:
+            reason = provider_of(metric).missing(metric)
+        except VLScoreError as error:
+            reason = str(error)
+        if reason is None:
+            found.append(metric)
+    return found
 
 
 def inputs_of(metric: Metric) -> dict[str | Metric, Metric]:
@@ -173,3 +208,35 @@ def inputs_of(metric: Metric) -> dict[str | Metric, Metric]:
         }
         found[name] = find_metric(name)(**given)
     return found
+
+
+_SHOWN = 4
+
+
+def left_out_line(reasons: Mapping[str, str]) -> str:
+    """Return one sentence that names the metrics left out, grouped by reason.
+
+    Args: reasons: metric -> why, as `usable_metrics` returns them.
+
+    >>> left_out_line({"a": "no images", "b": "no images", "c": "no library"})
+    'left out 3 metrics: 2 (a, b): no images; 1 (c): no library. `vlscore metrics` describes each'
+    >>> left_out_line({})
+    ''
+    """
+    if not reasons:
+        return ""
+    groups: dict[str, list[str]] = {}
+    for name, reason in reasons.items():
+        groups.setdefault(re.sub(rf"\b{re.escape(name)}\b", "it", reason), []).append(name)
+    parts: list[str] = []
+    rest: list[str] = []
+    for reason, names in sorted(groups.items(), key=lambda group: -len(group[1])):
+        if len(parts) == _SHOWN:
+            rest += names
+            continue
+        shown = ", ".join(names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
+        parts.append(f"{len(names)} ({shown}): {reason}")
+    if rest:
+        parts.append(f"{len(rest)} for other reasons")
+    count = f"{len(reasons)} metric{'s' if len(reasons) > 1 else ''}"
+    return f"left out {count}: {'; '.join(parts)}. `vlscore metrics` describes each"

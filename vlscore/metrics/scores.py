@@ -29,7 +29,7 @@ def geometry(triples: EmbeddingTriples) -> dict[str, NDArray[Any]]:
     """Compute name -> (n,) float64, as far as the embeddings allow; see `Score` for each."""
     import torch
 
-    from vlscore.metrics.similarity.triangle import foot, sides, triangle_area
+    from vlscore.metrics.similarity import foot, sides, triangle_area
 
     i, g, r = (
         None if part is None else torch.as_tensor(part)

@@ -1,5 +1,3 @@
-from .clusters import clustered_median as clustered_median
-from .clusters import sums_by_group as sums_by_group
 from .command_run import FAILURES as FAILURES
 from .command_run import Failure as Failure
 from .command_run import Run as Run
@@ -12,9 +10,6 @@ from .correlations import pearson as pearson
 from .correlations import resampled_correlations as resampled_correlations
 from .correlations import resampled_units as resampled_units
 from .correlations import spearman as spearman
-from .demonstration import DEMONSTRATION as DEMONSTRATION
-from .demonstration import is_demonstration as is_demonstration
-from .demonstration import with_mark as with_mark
 from .figures import COLOURS as COLOURS
 from .figures import FIGURE_FORMATS as FIGURE_FORMATS
 from .figures import check_drawable as check_drawable
@@ -28,10 +23,12 @@ from .figures import new_figure as new_figure
 from .figures import rank_diagrams as rank_diagrams
 from .figures import save as save
 from .figures import scatter as scatter
+from .grouped import clustered_median as clustered_median
 from .grouped import grouped_auc as grouped_auc
 from .grouped import grouped_difference as grouped_difference
 from .grouped import grouped_mean as grouped_mean
 from .grouped import grouped_tau_b as grouped_tau_b
+from .grouped import sums_by_group as sums_by_group
 from .hypothesis_tests import Combine as Combine
 from .hypothesis_tests import PairedDifference as PairedDifference
 from .hypothesis_tests import PairedSums as PairedSums
@@ -63,12 +60,15 @@ from .rank import kendall_tau_b as kendall_tau_b
 from .rank import kendall_tau_b_interval as kendall_tau_b_interval
 from .rank import largest_tau_b as largest_tau_b
 from .rank import paired_difference_of_taus as paired_difference_of_taus
+from .tables import DEMONSTRATION as DEMONSTRATION
 from .tables import PAPER_FORMATS as PAPER_FORMATS
 from .tables import TextTable as TextTable
 from .tables import interval as interval
+from .tables import is_demonstration as is_demonstration
 from .tables import markdown as markdown
 from .tables import number as number
 from .tables import p_value as p_value
 from .tables import tables_of as tables_of
+from .tables import with_mark as with_mark
 from .tables import write_changed as write_changed
 from .tables import write_tables as write_tables

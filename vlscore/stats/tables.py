@@ -6,7 +6,7 @@ import io
 import math
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -291,3 +291,24 @@ def _safe(text: str) -> str:
 
 def _html(text: str) -> str:
     return html.escape(printable(text, one_line=True))
+
+
+DEMONSTRATION = "demonstration encoder: no statement about real radiographs"
+
+
+def is_demonstration(signatures: Iterable[object]) -> bool:
+    """Return True if one of these signatures names the demonstration encoder."""
+    return any("DEMONSTRATION" in str(signature) for signature in signatures)
+
+
+def with_mark(tables: Iterable[TextTable], signatures: Iterable[object]) -> list[TextTable]:
+    """Return the tables, with a caption if a signature names the demonstration encoder.
+
+    In LaTeX a signature is in a comment, which a printed page does not show.
+    """
+    if not is_demonstration(signatures):
+        return list(tables)
+    said = f"Made with the {DEMONSTRATION}."
+    return [
+        replace(table, caption=" ".join(filter(None, (table.caption, said)))) for table in tables
+    ]

@@ -7,8 +7,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 from vlscore.data.datasets.dataset_base import SECTIONS, DatasetStudy, Omission
-from vlscore.data.datasets.dataset_reading import DatasetReading, read_dataset
-from vlscore.data.datasets.registry import DATASETS, AnyDataset, find_dataset
+from vlscore.data.datasets.registry import (
+    DATASETS,
+    AnyDataset,
+    DatasetReading,
+    find_dataset,
+    read_dataset,
+)
 from vlscore.errors import BrokenContract, InvalidTable
 
 Check = Callable[[DatasetReading], None]

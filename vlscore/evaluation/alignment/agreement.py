@@ -1,4 +1,4 @@
-"""How well metrics agree with raters: correlations, tests between metrics, the raters' own ceiling.
+"""Agreement of metrics with raters: correlations, tests between metrics, the raters' own ceiling.
 
 Every number is oriented so that larger means more agreement: values and ratings are turned by their
 direction first. Intervals resample whole studies, and pairs as papers publish it, with the same
@@ -39,7 +39,7 @@ class MeasuredMetric:
         name: as in tables.
         values: (n,) float64, nan where there is none.
         higher_is_better: direction.
-        signature: what the numbers depend on; None where nobody said.
+        signature: what the numbers depend on; None if it is not known.
     """
 
     name: str
@@ -49,12 +49,12 @@ class MeasuredMetric:
 
     @classmethod
     def of(cls, metric: Metric, values: Array, signature: str | None = None) -> "MeasuredMetric":
-        """Values of a metric of the registry."""
+        """Return values of a metric of the registry."""
         return cls(str(metric), values, metric.higher_is_better, signature)
 
     @property
     def oriented(self) -> Array:
-        """(n,) values, larger is better."""
+        """Return (n,) values, larger is better."""
         return self.values if self.higher_is_better else -self.values
 
 
@@ -107,7 +107,7 @@ class RaterAgreement:
 
 @dataclass(frozen=True)
 class Ceiling:
-    """What raters reach themselves, tau_b, resampled by study; None where there is one rater.
+    """Agreement of the raters with each other: tau_b, resampled by study; None for a single rater.
 
     Attributes:
         raters: how many of them rated anything.
@@ -129,7 +129,7 @@ class Ceiling:
 
 @dataclass(frozen=True)
 class Alignment:
-    """Everything that is measured of metrics against a rated set.
+    """All numbers of metrics against a rated set.
 
     Attributes:
         metrics: that were looked at, in order.
@@ -178,7 +178,7 @@ def align(
         seed=seed,
     )
     if pairs.meaning == "ranks":
-        return Alignment(metrics, (), (), (), (), rankings, headlines(pairs))
+        return Alignment(metrics, (), (), (), (), rankings, pairs.headlines)
     draws = _Draws(pairs, level, resamples, seed)
     agreements, differences = _of_means(metrics, pairs, draws)
     return Alignment(
@@ -188,13 +188,8 @@ def align(
         _per_rater(metrics, pairs, draws),
         [_ceiling(name, values, draws) for name, values in pairs.ratings.items()],
         rankings,
-        headlines(pairs),
+        pairs.headlines,
     )
-
-
-def headlines(pairs: RatedPairs) -> list[str]:
-    """The ratings that metrics are compared on, and raters looked at one by one."""
-    return pairs.headlines
 
 
 def _check(metrics: Sequence[MeasuredMetric], pairs: RatedPairs) -> None:
@@ -224,15 +219,15 @@ class _Draws:
         self.by_study = np.concatenate([whole, by_study])
 
     def count_studies(self, present: NDArray[np.bool_]) -> int:
-        """Studies of the rows that are present."""
+        """Return the number of studies of the rows that are present."""
         return len(np.unique(self._studies[present]))
 
     def units(self, present: NDArray[np.bool_]) -> int:
-        """Studies that say how a correlation of these rows varies; 0 of two rows."""
+        """Return the number of studies that an interval of these rows resamples; 0 for two rows."""
         return resampled_units(int(present.sum()), self.count_studies(present))
 
     def interval(self, drawn: Array, units: int) -> Interval:
-        """Of a number as the sample and its resamples give it."""
+        """Return the interval of a number from its values in the sample and in the resamples."""
         return percentiles(float(drawn[0]), drawn[1:], self._level, units)
 
 
@@ -262,7 +257,7 @@ def _of_means(
             )
     differences = [
         difference
-        for name in headlines(pairs)
+        for name in pairs.headlines
         for difference in _differences(
             metrics, xs, name, ys[names.index(name)], by_study[_MAIN][:, names.index(name)], draws
         )
@@ -278,7 +273,7 @@ def _differences(
     drawn: Array,
     draws: _Draws,
 ) -> list[MetricDifference]:
-    """All pairs of metrics; `drawn` are the (metrics, B) resamples on the pairs each metric has."""
+    """Return the differences of all pairs of metrics; `drawn` has (metrics, B) resamples."""
     rows = []
     for k, m in combinations(range(len(metrics)), 2):
         first, second = drawn[k], drawn[m]
@@ -310,7 +305,7 @@ def _per_rater(
         return []
     xs = [metric.oriented for metric in metrics]
     found = []
-    for name in headlines(pairs):
+    for name in pairs.headlines:
         ys = [pairs.sign_of(name) * row for row in pairs.ratings[name]]
         drawn = resampled_correlations(xs, ys, draws.by_study, [_MAIN])[_MAIN]
         for k, metric in enumerate(metrics):
@@ -354,6 +349,6 @@ def _ceiling(name: str, values: Array, draws: _Draws) -> Ceiling:
 
 
 def _mean(drawn: Array) -> Array:
-    """(k, B) -> (B,) means over k; those that are not defined are left out."""
+    """Return (B,) means over k of (k, B) values; those that are not defined are left out."""
     counts = (~np.isnan(drawn)).sum(axis=0)
     return np.where(counts > 0, np.nansum(drawn, axis=0) / np.maximum(counts, 1), np.nan)

@@ -49,7 +49,7 @@ class OrderedCase:
 
 @dataclass(frozen=True)
 class OrderVerdicts:
-    """Which cases each metric orders as it should.
+    """Cases, and whether each metric orders their candidates as expected.
 
     Attributes:
         cases: in the order of the file.
@@ -62,7 +62,7 @@ class OrderVerdicts:
     passed: dict[str, list[bool]]
 
     def tables(self) -> list[TextTable]:
-        """Passed cases of every metric by category, and every case."""
+        """Return passed cases of every metric by category, and every case."""
         categories = list(dict.fromkeys(case.category for case in self.cases))
         sizes = {name: sum(case.category == name for case in self.cases) for name in categories}
         best = sorted(self.metrics, key=lambda name: -sum(self.passed[name]))
@@ -109,7 +109,7 @@ class OrderVerdicts:
 
 
 def read_orders(path: str | Path) -> list[OrderedCase]:
-    """The cases of a file in RadJudge's layout.
+    """Read the cases of a file in RadJudge's layout.
 
     Raises: InvalidTable where it cannot be read or has another layout, naming the case.
     """
@@ -177,7 +177,7 @@ def check_orders(
 
 
 def usable_text_metrics() -> list[Metric]:
-    """The free metrics of texts that can run here."""
+    """Return the free metrics of texts that can run here."""
     from vlscore.metrics import usable_metrics
 
     return usable_metrics()[0]
@@ -207,7 +207,7 @@ def _case(test: Any, category: str) -> OrderedCase:
 
 
 def _holds(one: float, relation: str, other: float, tolerance: float) -> bool:
-    """Whether two values, larger being better, are in the order; False where one is missing."""
+    """Return whether two oriented values are in the order; False if one is missing."""
     if np.isnan(one) or np.isnan(other):
         return False
     return abs(one - other) <= tolerance if relation == "=" else one - other > tolerance

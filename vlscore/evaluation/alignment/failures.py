@@ -66,7 +66,7 @@ class CategoryMean:
 
 @dataclass(frozen=True)
 class FailureTest:
-    """Whether one oracle's reports have more errors of a category than those of another.
+    """Test whether one oracle's reports have more errors of a category than those of another.
 
     Attributes:
         candidate, other: the oracles, compared on the n studies that both have a report of.
@@ -89,7 +89,7 @@ class FailureTest:
 
 @dataclass(frozen=True)
 class FailureModes:
-    """What the oracles of some metrics get wrong.
+    """Errors in the reports that the oracles of some metrics choose.
 
     Attributes:
         candidates: the oracles, in the order of the set.
@@ -152,7 +152,7 @@ def failure_modes(
 
 
 def _errors(pairs: RatedPairs) -> dict[Which, dict[str, Array]]:
-    """Significance -> category -> (n,) mean errors of the raters; the sum of all comes first."""
+    """Return significance -> category -> (n,) mean errors of the raters; first the sum."""
     sums: dict[Which, str] = {
         "all": TOTAL,
         "significant": SIGNIFICANT,
@@ -183,7 +183,7 @@ def _errors(pairs: RatedPairs) -> dict[Which, dict[str, Array]]:
 
 
 def _of(pairs: RatedPairs, values: Array, candidate: str) -> dict[str, float]:
-    """Study -> errors of one oracle's report, of those that were rated."""
+    """Return study -> errors of one oracle's report, of those that were rated."""
     return {
         study: float(value)
         for study, name, value in zip(pairs.studies, pairs.candidates, values, strict=True)
@@ -306,7 +306,7 @@ def run_failure_modes(
 
 
 def failure_tables(found: FailureModes) -> list[TextTable]:
-    """A table of means for each significance, and one of the oracles that are worse."""
+    """Return a table of means for each significance, and one of the oracles that are worse."""
     tables = []
     for which in dict.fromkeys(each.which for each in found.means):
         means = [each for each in found.means if each.which == which]

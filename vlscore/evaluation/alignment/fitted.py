@@ -3,8 +3,8 @@
 Each metric is turned by its direction and normalised to mean 0 and deviation 1 over the pairs, and
 so are the ratings. Weights that are not negative and sum to 1 minimise the mean squared error, plus
 a pull towards equal weights, which cross-validation chooses: with few pairs the metrics, which are
-all alike, would otherwise share the weight by chance. How well it does is told by nested
-cross-validation that leaves out whole studies.
+all alike, would otherwise share the weight by chance. Nested cross-validation that leaves out whole
+studies estimates the agreement with raters.
 """
 
 from collections.abc import Sequence
@@ -35,7 +35,7 @@ class CompositeFit:
     Attributes:
         composite: as it is written to a file.
         cross_validated: tau_b of values for studies left out, resampled by study.
-        told: the same on the pairs that it was fitted to: an upper bound.
+        told: the same on the pairs that it was fitted to: an in-sample upper bound.
         alone: metric -> tau_b of each input on the same pairs.
         left_out: metrics that it could not be made of, with the reason.
     """
@@ -137,7 +137,7 @@ def fit_composite(
 
 
 def simplex_weights(z: Array, y: Array, ridge: float = 0.0) -> Array:
-    """Weights that are at least 0, sum to 1, and fit best.
+    """Return weights that are at least 0, sum to 1, and fit best.
 
     Minimises |y - z w|^2 / n + ridge |w - 1/k|^2, a convex problem.
 
@@ -192,7 +192,10 @@ def _normalised(y: Array, by: Array) -> Array:
 
 
 def _nested(x: Array, y: Array, studies: Sequence[str], seed: int) -> Array:
-    """Values for each pair by a composite that has not seen its study, the ridge chosen within."""
+    """Return values for each pair by a composite that was fitted to other studies alone.
+
+    The ridge is chosen among those studies, too.
+    """
     found = np.empty(len(y))
     for rows in _folds(studies, seed):
         rest = ~rows
@@ -205,7 +208,7 @@ def _nested(x: Array, y: Array, studies: Sequence[str], seed: int) -> Array:
 
 
 def _best_ridge(x: Array, y: Array, studies: Sequence[str], seed: int) -> float:
-    """The strength with the least squared error for studies left out; the larger of equals."""
+    """Return the ridge with the least squared error for left-out studies; the larger of equals."""
     errors = dict.fromkeys(reversed(RIDGES), 0.0)
     for rows in _folds(studies, seed + 1):
         rest = ~rows
@@ -220,7 +223,7 @@ def _best_ridge(x: Array, y: Array, studies: Sequence[str], seed: int) -> float:
 
 
 def _folds(studies: Sequence[str], seed: int) -> list[NDArray[np.bool_]]:
-    """Rows of each fold; all pairs of a study are in one."""
+    """Return rows of each fold; all pairs of a study are in one."""
     names = sorted(set(studies))
     order = np.random.default_rng(seed).permutation(len(names))
     count = min(FOLDS, len(names))
@@ -237,7 +240,7 @@ def _seen(pairs: RatedPairs, there: NDArray[np.bool_]) -> frozenset[str]:
 
 
 def texts_of(pairs: RatedPairs, row: int) -> tuple[str | None, str | None]:
-    """Reference and candidate of a pair; None where the set does not bring them."""
+    """Return reference and candidate of a pair; None where the set does not bring them."""
     return (
         pairs.references[row] if pairs.references is not None else None,
         pairs.texts[row] if pairs.texts is not None else None,

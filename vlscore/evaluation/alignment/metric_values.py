@@ -1,21 +1,21 @@
 """Values of metrics for rated pairs: computed here, or read from a table of values."""
 
 import csv
-import json
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
-from vlscore.core import cells, write_json
-from vlscore.data import columns_of, name_of, read_rows
+from vlscore.core import cells
+from vlscore.data import columns_of
 from vlscore.embedding import StudyViews
 from vlscore.errors import InvalidSetting, InvalidStudy, InvalidTable, UnknownName
 from vlscore.evaluation.alignment.agreement import MeasuredMetric
 from vlscore.evaluation.alignment.rated_pairs import Array, RatedPairs, missing_columns
+from vlscore.evaluation.row_chunks import read_arrays, write_arrays
 from vlscore.metrics import Item, Metric, Scorer, ValueColumns, find_metric, find_metrics
 
-_VALUES, _FAILED = "values.npy", "failed.json"
+_PAIR_IDS = ("study_id", "candidate_id")
 # RadEvalX's table of published values (metrcis_scores_m2tr.csv): the column of its ids, one that is
 # no value, and one of which smaller values are better.
 _RADEVALX = frozenset({"report_id", "radgraph_f1", "radcliq"})
@@ -42,7 +42,7 @@ def check_inputs(scorer: Scorer, pairs: RatedPairs) -> None:
 
 
 def columns_named(metrics: Sequence[Metric], names: Sequence[str]) -> list[tuple[Metric, str]]:
-    """The numbers of metrics that are named, as "findings-f1.precision"; the first without names.
+    """Return the named numbers of metrics, as "findings-f1.precision"; default: the first of each.
 
     Raises: InvalidSetting where a metric has no such number.
     """
@@ -57,9 +57,9 @@ def columns_named(metrics: Sequence[Metric], names: Sequence[str]) -> list[tuple
 
 
 def split_values(names: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Metrics to compute, and the numbers asked for, from names such as "findings-f1.recall".
+    """Return metrics to compute, and their numbers, from names such as "findings-f1.recall".
 
-    A name without a point stands for the metric's first number.
+    A name without a point means the metric's first number.
 
     Raises: UnknownName as `find_metric`, and InvalidSetting where a metric has no such number.
 
@@ -87,7 +87,7 @@ def split_values(names: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def _found(name: str) -> Metric | None:
-    """Return the metric of that name; None where the name stands for a group."""
+    """Return the metric of that name; None if the name is that of a group."""
     try:
         return find_metric(name)
     except UnknownName:
@@ -97,7 +97,7 @@ def _found(name: str) -> Metric | None:
 def compute_values(
     scorer: Scorer, pairs: RatedPairs, rows: range, columns: Sequence[tuple[Metric, str]]
 ) -> tuple[Array, Failures]:
-    """Values of metrics for some of the pairs.
+    """Return values of metrics for some of the pairs.
 
     Args:
         columns: the numbers that are wanted, from `columns_named`.
@@ -143,34 +143,31 @@ def _item(scorer: Scorer, pairs: RatedPairs, row: int) -> Item:
 
 
 def write_chunk(place: Path, values: Array, failures: Failures) -> None:
-    """Keep the values of one chunk of pairs."""
-    np.save(place / _VALUES, values, allow_pickle=False)
-    write_json(place / _FAILED, [[row, name, why] for (row, name), why in failures.items()])
+    """Write the values of one chunk of pairs."""
+    facts = [[row, name, why] for (row, name), why in failures.items()]
+    write_arrays(place, facts, values=values)
 
 
 def read_chunk(place: Path) -> tuple[Array, Failures]:
-    """What `write_chunk` kept."""
-    values: Array = np.load(place / _VALUES, allow_pickle=False)
-    failed = json.loads((place / _FAILED).read_text(encoding="utf-8"))
-    return values, {(row, name): why for row, name, why in failed}
+    """Return what `write_chunk` wrote."""
+    arrays, failed = read_arrays(place)
+    return arrays["values"], {(row, name): why for row, name, why in failed}
 
 
 def read_values(
     path: str | Path,
     pairs: RatedPairs,
     *,
-    study_column: str = "study_id",
-    candidate_column: str = "candidate_id",
     lower_is_better: Collection[str] = (),
 ) -> tuple[list[MeasuredMetric], Failures, list[str]]:
-    """Values that were computed elsewhere: one row a pair, one column a metric.
+    """Return values that were computed elsewhere: one row a pair, one column a metric.
 
     Directions and cells that are no numbers are treated as `ValueColumns` does. RadEvalX's own
     table of values is read as it is published.
 
     Args:
-        study_column, candidate_column: whose cells are the pairs' ids; the latter may be absent
-            where no study has two candidates.
+        path: table with study_id and candidate_id; the latter may be absent if no study has two
+            candidates.
         lower_is_better: columns of which smaller values are better.
 
     Returns: the metrics, the pairs that lack a value, and notes.
@@ -180,7 +177,8 @@ def read_values(
     """
     path = Path(path)
     found = columns_of(path)
-    ids = {study_column, candidate_column}
+    study_column, candidate_column = _PAIR_IDS
+    ids = set(_PAIR_IDS)
     if study_column not in found and set(found) >= _RADEVALX:
         study_column, ids = _RADEVALX_ID, {_RADEVALX_ID, _RADEVALX_OTHER}
         lower_is_better = {*lower_is_better, _RADEVALX_LOWER}
@@ -191,27 +189,23 @@ def read_values(
         raise InvalidTable(f"{path}: has no column of values beside those of the ids")
     columns = ValueColumns(path, names, lower_is_better)
     by_both = not alone or candidate_column in found
+    id_columns = (study_column, candidate_column) if by_both else (study_column,)
     places = {
-        (study, candidate if by_both else ""): k
-        for k, (study, candidate) in enumerate(zip(pairs.studies, pairs.candidates, strict=True))
+        both[: len(id_columns)]: k
+        for k, both in enumerate(zip(pairs.studies, pairs.candidates, strict=True))
     }
     values = {name: np.full(len(pairs), np.nan) for name in names}
     failures: Failures = {}
     seen = set()
-    for number, record in read_rows(path):
-        if isinstance(record, str):
-            raise InvalidTable(f"{path}, row {number}: {record}")
-        try:
-            candidate = name_of(record[candidate_column], candidate_column) if by_both else ""
-            pair = (name_of(record[study_column], study_column), candidate)
-        except InvalidStudy as error:
-            raise InvalidTable(f"{path}, row {number}: {error}") from None
+    for number, pair, record in columns.rows(*id_columns):
         if pair not in places:
             columns.pass_over()
             continue
         if pair in seen:
+            candidate = pair[1] if by_both else ""
             raise InvalidTable(
-                f"{path}, row {number}: study {pair[0]!r}, candidate {pair[1]!r} has an earlier row"
+                f"{path}, row {number}: study {pair[0]!r}, candidate {candidate!r} has an earlier "
+                "row"
             )
         seen.add(pair)
         for name in names:
@@ -233,7 +227,7 @@ def read_values(
 
 
 def write_values(path: Path, pairs: RatedPairs, metrics: Sequence[MeasuredMetric]) -> None:
-    """One row a pair: ids, every metric's value, and the raters' mean of each rating."""
+    """Write one row a pair: ids, every metric's value, and the raters' mean of each rating."""
     columns: Mapping[str, Array] = {
         **{metric.name: metric.values for metric in metrics},
         **{f"mean {name}": values for name, values in pairs.means.items()},

@@ -1,4 +1,4 @@
-"""Which of two candidates of one study is better: metrics against raters, ties included."""
+"""Order of two candidates of one study: agreement of metrics with raters, ties included."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ ANOTHER_RATER = "another rater"
 
 @dataclass(frozen=True)
 class RankingAgreement:
-    """How often a metric puts two candidates of one study in the order that a rater does.
+    """Share of pairs of candidates that a metric puts in the order in which a rater puts them.
 
     One comparison is two candidates of one study as one rater sees them; intervals resample
     studies.
@@ -49,7 +49,8 @@ def ranking_agreement(
     resamples: int = 1000,
     seed: int = 0,
 ) -> list[RankingAgreement]:
-    """Agreement of each metric, and of other raters, with single raters on pairs of candidates.
+    """Compute the agreement of metrics, and of other raters, with single raters on pairs of
+    candidates.
 
     Args: metrics: name -> (n,) values, larger is better; nan where there is none.
 
@@ -115,7 +116,7 @@ def _agreement(
 
 
 def _couples(studies: tuple[str, ...]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Places of the two candidates of every couple within a study."""
+    """Return places of the two candidates of every couple within a study."""
     places: dict[str, list[int]] = {}
     for k, study in enumerate(studies):
         places.setdefault(study, []).append(k)

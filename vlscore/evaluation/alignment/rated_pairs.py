@@ -1,4 +1,4 @@
-"""Rated pairs as plain data: what raters said of candidate reports.
+"""Rated pairs as plain data: candidate reports and their ratings.
 
 Gathering ratings row by row into RatedPairs; every reader of a layout ends here.
 """
@@ -19,7 +19,7 @@ from vlscore.errors import InvalidSetting, InvalidStudy, InvalidTable
 
 Array = NDArray[np.float64]
 Meaning = Literal["errors", "quality", "ranks"]
-# A category of errors, and whether they matter clinically; None where nobody said.
+# A category of errors, and whether they matter clinically; None if it is not known.
 CountKey = tuple[str, bool | None]
 MEANINGS: tuple[Meaning, ...] = ("errors", "quality", "ranks")
 
@@ -30,7 +30,7 @@ TOTAL, SIGNIFICANT, INSIGNIFICANT = "total errors", "significant errors", "insig
 
 @dataclass(frozen=True, eq=False)
 class RatedPairs:
-    """n candidate reports, each with its reference, and what k raters said of them.
+    """Candidate reports (n), each with its reference, and the ratings of k raters.
 
     Attributes:
         studies: the study of each pair; candidates of one study have one reference.
@@ -72,12 +72,12 @@ class RatedPairs:
 
     @property
     def source(self) -> str:
-        """What to call the set in messages."""
+        """Return the name of the set in messages."""
         return str(self.files[0]) if self.files else "the rated set"
 
     @cached_property
     def sha256(self) -> str:
-        """Of ids, reports, image paths and ratings, hexadecimal."""
+        """Return the hexadecimal digest of ids, reports, image paths and ratings."""
         shown = [
             None if each is None else list(map(str, each.images)) for each in self.images or ()
         ]
@@ -91,21 +91,21 @@ class RatedPairs:
 
     @property
     def sign(self) -> int:
-        """1 where a larger rating is a better report, else -1; `sign_of` asks for one rating."""
+        """Return 1 where a larger rating is a better report, else -1; see `sign_of`."""
         return 1 if self.meaning == "quality" else -1
 
     def sign_of(self, rating: str) -> int:
-        """1 where a larger value of this rating is a better report, else -1."""
+        """Return 1 where a larger value of this rating is a better report, else -1."""
         return 1 if rating in self.qualities else self.sign
 
     @property
     def headlines(self) -> list[str]:
-        """The ratings that metrics are compared on: all errors, significant ones, the quality."""
+        """Return the main ratings: all errors, significant ones, the quality."""
         others = [name for name in self.ratings if name not in self.qualities]
         return [*others[:_HEADLINES], *(name for name in self.ratings if name in self.qualities)]
 
     def only(self, candidates: Collection[str]) -> "RatedPairs":
-        """The pairs of some candidates, as those of one generator.
+        """Return the pairs of some candidates, as those of one generator.
 
         Raises: InvalidSetting for a candidate that there is not.
         """
@@ -117,7 +117,7 @@ class RatedPairs:
         return self.at([k for k, name in enumerate(self.candidates) if name in set(candidates)])
 
     def at(self, places: Sequence[int]) -> "RatedPairs":
-        """The pairs at these places, in their order."""
+        """Return the pairs at these places, in their order."""
         rows = np.asarray(places, dtype=np.intp)
 
         def chosen(values: tuple[Any, ...] | None) -> tuple[Any, ...] | None:
@@ -136,16 +136,16 @@ class RatedPairs:
 
     @cached_property
     def means(self) -> dict[str, Array]:
-        """Name of a rating -> (n,) mean over the raters who rated the pair; nan where none did."""
+        """Return rating -> (n,) mean over the raters who rated the pair; nan without any."""
         return {name: mean_of_raters(values) for name, values in self.ratings.items()}
 
     def with_images(self, images: Mapping[str, StudyImages]) -> "RatedPairs":
-        """The same pairs with the images of each study, by its id."""
+        """Return the same pairs with the images of each study, by its id."""
         return replace(self, images=tuple(images.get(study) for study in self.studies))
 
 
 def mean_of_raters(values: Array) -> Array:
-    """(k, n) -> (n,) means without nan; equal sums of equally many raters give equal means."""
+    """Return (n,) means of (k, n) ratings over k, without nan."""
     rated = ~np.isnan(values)
     counts = rated.sum(axis=0)
     sums = np.where(rated, values, 0.0).sum(axis=0)
@@ -165,7 +165,7 @@ class _Texts:
 
 @dataclass
 class Builder:
-    """Takes pairs and ratings as they are read; rows that cannot be used are kept apart.
+    """Builder of RatedPairs from rows; it lists the rows that cannot be used.
 
     A rater's row that cannot be used takes that rater's whole rating of the pair with it: a sum of
     the errors that could be read would be too small, and nobody would notice.
@@ -209,7 +209,7 @@ class Builder:
         *,
         row: int | None = None,
     ) -> None:
-        """A pair, once or again; raises InvalidStudy where it had other reports before.
+        """Add a pair, if it is new; raise InvalidStudy if it had other reports before.
 
         Args: row: number in the table, where the set is one table.
         """
@@ -226,7 +226,7 @@ class Builder:
                 )
 
     def add_score(self, pair: Pair, rater: str, name: str, value: float | None) -> None:
-        """One number; None where the rater gave none. Raises InvalidStudy for a second one."""
+        """Add one number; None if the rater gave none. Raise InvalidStudy for a second one."""
         self._raters.setdefault(rater)
         scores = self._scores.setdefault(name, {})
         if value is None:
@@ -238,7 +238,7 @@ class Builder:
     def add_count(
         self, pair: Pair, rater: str, category: str, significant: bool | None, count: float
     ) -> None:
-        """Errors of one category; raises InvalidStudy where they were counted before."""
+        """Add the errors of one category; raise InvalidStudy if they were counted before."""
         self._raters.setdefault(rater)
         counts = self._counts.setdefault((pair, rater), {})
         if (category, significant) in counts:
@@ -246,7 +246,7 @@ class Builder:
         counts[category, significant] = count
 
     def build(self) -> RatedPairs:
-        """The pairs that some rater rated; raises InvalidTable where there are none."""
+        """Return the pairs that some rater rated; raise InvalidTable if there are none."""
         self._check_counts()
         pairs, raters = list(self._pairs), list(self._raters)
         ratings = self._rated(pairs, raters)
@@ -315,7 +315,7 @@ class Builder:
             )
 
     def _counted(self, pairs: Sequence[Pair], raters: Sequence[str]) -> dict[CountKey, Array]:
-        """Errors of each category and significance; empty where there is one category."""
+        """Return errors of each category and significance; empty where there is one category."""
         keys = sorted(
             {key for counts in self._counts.values() for key in counts},
             key=lambda key: (key[0], key[1] is None, not key[1]),
@@ -350,7 +350,7 @@ class Builder:
     def _leave_out(
         self, arrays: Iterable[Array], rows: dict[str, int], places: dict[Pair, int]
     ) -> None:
-        """Ratings that a row which cannot be used belongs to become nan."""
+        """Set ratings to nan that a row which cannot be used belongs to."""
         every = list(arrays)
         for pair, spoilt in self._spoilt:
             if pair in places:
@@ -379,7 +379,7 @@ def _summed(counts: dict[tuple[str, bool | None], float], name: str) -> float:
 
 
 def count_of(value: Any, column: str) -> float:
-    """A count of errors; raises InvalidStudy for an empty cell or a negative or broken number."""
+    """Return a count of errors; raise InvalidStudy if it is empty, negative or no whole number."""
     number = number_of(value, column)
     if number is None:
         raise InvalidStudy(f'column "{column}" is empty; a count is needed, 0 for none')
@@ -389,7 +389,7 @@ def count_of(value: Any, column: str) -> float:
 
 
 def yes_or_no(value: Any, column: str) -> bool:
-    """True, False, 1, 0, yes or no; raises InvalidStudy for anything else."""
+    """Return the truth of true, false, 1, 0, yes or no; raise InvalidStudy for anything else."""
     word = str(value).strip().lower()
     if word not in _YES | _NO:
         raise InvalidStudy(f'column "{column}" holds {value!r}; write true or false')

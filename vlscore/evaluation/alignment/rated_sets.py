@@ -66,7 +66,7 @@ from vlscore.evaluation.alignment.rated_pairs import (
 
 
 def with_reports(pairs: RatedPairs, tables: Mapping[str, StudyTable]) -> RatedPairs:
-    """The same pairs with the reports of each candidate, by the study's id.
+    """Return the same pairs with the reports of each candidate, by the study's id.
 
     A pair whose study is not in its candidate's table is left out and listed in `bad`.
 
@@ -153,7 +153,7 @@ _GENERATOR, _TOGETHER = "M2Tr", "consensus"
 
 
 def read_rexval(folder: str | Path) -> RatedPairs:
-    """The pairs of ReXVal: studies by `study_id`, candidates by the metric that retrieved them.
+    """Read the pairs of ReXVal; a candidate has the name of the metric that retrieved it.
 
     Raises: InvalidTable where a file is absent or has other columns.
     """
@@ -197,7 +197,7 @@ def read_rexval(folder: str | Path) -> RatedPairs:
 def _report_of(
     record: dict[str, Any], rows: list[tuple[int, dict[str, Any] | str]], columns: list[str]
 ) -> tuple[dict[str, Any], str]:
-    """The row of reports that a row of counts speaks of, and the column of its candidate."""
+    """Return the row of reports that a row of counts is about, and the column of its candidate."""
     number = number_of(record["study_number"], "study_number")
     if number is None or number != int(number) or not 0 <= number < len(rows):
         raise InvalidStudy(
@@ -214,7 +214,7 @@ def _report_of(
 
 
 def read_radevalx(folder: str | Path) -> RatedPairs:
-    """The pairs of RadEvalX: one candidate a study, one count of two radiologists together.
+    """Read the pairs of RadEvalX: one candidate a study, one count of two radiologists together.
 
     An empty cell is read as no error of that category: the release leaves most cells empty and
     does not say what that means. `notes` tells how many there were.
@@ -286,7 +286,7 @@ class Version:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """All that are read."""
+        """Return all columns that are read."""
         return (self.study, *self.candidate, self.original, self.corrected, self.severity)
 
 
@@ -309,12 +309,12 @@ V1 = Version(
 
 
 def read_refisco_v0(path: str | Path) -> RatedPairs:
-    """The annotations of ReFiSco v0 as pairs; raises InvalidTable for a table of other columns."""
+    """Read ReFiSco v0's annotations as pairs; raise InvalidTable for other columns."""
     return _read(Path(path), V0)
 
 
 def read_refisco_v1(path: str | Path) -> RatedPairs:
-    """The annotations of ReFiSco v1 as pairs; raises InvalidTable for a table of other columns."""
+    """Read ReFiSco v1's annotations as pairs; raise InvalidTable for other columns."""
     return _read(Path(path), V1)
 
 
@@ -367,7 +367,7 @@ def _take(annotation: _Annotation, record: dict[str, Any], version: Version) -> 
 
 
 def severity_of(value: Any, column: str) -> float:
-    """0 to 4, from the category's name or its number; raises InvalidStudy for anything else."""
+    """Return 0 to 4 from a category's name or number; raise InvalidStudy for anything else."""
     named = SEVERITIES.get(str(value).strip().lower())
     if named is not None:
         return named
@@ -414,7 +414,7 @@ class _RadPrefCase:
 
 
 def read_radpref(folder: str | Path) -> RatedPairs:
-    """The errors and ratings of RadPref; cases marked "needs_review" are left out.
+    """Read the errors and ratings of RadPref; cases marked "needs_review" are left out.
 
     Candidates are called by their generator; without preference_data.json, "C1" and "C2", and there
     are no reports then.
@@ -467,7 +467,7 @@ def _read_candidate(
     said: Any,
     cases: Mapping[str, _RadPrefCase] | None,
 ) -> bool:
-    """Add what one rater said of one candidate; returns whether errors were counted."""
+    """Add the ratings of one rater for one candidate; return whether errors were counted."""
     case, candidate = key
     known = None if cases is None else cases.get(case)
     pair = (case, candidate if known is None else known.names[candidate])
@@ -491,7 +491,7 @@ def _read_candidate(
 
 
 def _errors(entry: Mapping[str, Any]) -> dict[tuple[str, bool], int]:
-    """(category, whether significant) -> errors, 0 for none; empty where nobody counted any."""
+    """Return (category, whether significant) -> errors, 0 for none; empty if nobody counted any."""
     if "finding_errors" not in entry and "missing_findings" not in entry:
         return {}
     found = Counter({(c, s): 0 for c in (_FALSE, _MISSED, _ATTRIBUTE) for s in (True, False)})
@@ -523,7 +523,7 @@ def _known(words: Mapping[str, bool], word: Any) -> bool:
 
 
 def _is_of_a_rater(path: Path) -> bool:
-    """Whether a file may hold a rater's annotations: the others beside it are not read."""
+    """Return whether a file may hold a rater's annotations; other files are not read."""
     return path.name != RADPREF_REPORTS and not path.name.startswith("radjudge")
 
 
@@ -546,7 +546,7 @@ def _read_cases(path: Path) -> dict[str, _RadPrefCase]:
             raise InvalidTable(f"{path}, case {number}: has no id, or lacks {', '.join(reports)}")
         names = {each: str(case.get(f"{each}_source") or each) for each in _CANDIDATES}
         if len(set(names.values())) < len(_CANDIDATES):
-            # Two reports of one generator are told apart by their places.
+            # Two reports of one generator are distinguished by their places.
             names = {each: f"{name} {each}" for each, name in names.items()}
         texts = {each: case[f"{each}_report"] for each in _CANDIDATES}
         found[str(case["id"])] = _RadPrefCase(case["ground_truth_report"], texts, names)

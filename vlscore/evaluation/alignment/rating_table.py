@@ -53,7 +53,7 @@ _IF_THERE = ("rater", "category", "significant", "reference", "candidate", "imag
 
 @dataclass(frozen=True)
 class RatingColumns:
-    """What the columns of a table of ratings are called.
+    """Names of the columns of a table of ratings.
 
     Attributes:
         study: id of the study.
@@ -81,7 +81,7 @@ class RatingColumns:
     image: str = "image"
 
     def to_dict(self) -> dict[str, Any]:
-        """Role -> name of the column, or names."""
+        """Return role -> name of the column, or names."""
         return asdict(self)
 
 
@@ -92,7 +92,7 @@ def read_table(
     meaning: str = "errors",
     image_root: str | Path | None = None,
 ) -> RatedPairs:
-    """Ratings of a .csv, .tsv, .jsonl, .json or .parquet table with named columns.
+    """Read the ratings of a .csv, .tsv, .jsonl, .json or .parquet table with named columns.
 
     An empty rating means that the rater did not rate the candidate. Where errors are counted by
     category, a category that a rater does not name for a candidate he or she rates counts 0.
@@ -190,7 +190,7 @@ class _Reader:
         builder.add_count(pair, rater, category, significant, count_of(record.get(column), column))
 
     def _text(self, record: dict[str, Any], role: str) -> str | None:
-        """A report; "" for an empty cell, because silence of a generator counts."""
+        """Return a report; "" for an empty cell, because an empty candidate is scored as well."""
         name = getattr(self._columns, role)
         return None if not name else text_of(record.get(name), name) or ""
 
@@ -206,7 +206,7 @@ TABLE = "table"
 
 @dataclass(frozen=True)
 class _RatingLayout:
-    """A reader, and by what its sets are known: files of a folder, or columns of a table.
+    """Reader of a layout, and the files of a folder or columns of a table that identify it.
 
     Attributes:
         read: the reader.
@@ -239,7 +239,7 @@ LAYOUTS = {
 
 
 def layout_of(path: str | Path) -> str:
-    """The name of the layout that a file or folder has; "table" for any other file.
+    """Return the name of the layout that a file or folder has; "table" for any other file.
 
     Raises: InvalidTable for a folder of no known layout, or a file that cannot be read.
     """
@@ -265,7 +265,7 @@ def read_ratings(
     meaning: str = "errors",
     image_root: str | Path | None = None,
 ) -> RatedPairs:
-    """A rated set.
+    """Read a rated set.
 
     Args:
         path: a table, or the folder of a published set.

@@ -1,4 +1,4 @@
-"""An alignment of metrics with raters over files, resumably, into a folder of results."""
+"""Alignment of metrics with raters, in a resumable folder of results."""
 
 import csv
 import time
@@ -19,7 +19,7 @@ from vlscore.core import (
     run_record,
     write_json,
 )
-from vlscore.data import BadRow, StudyImages, StudyTable
+from vlscore.data import StudyImages, StudyTable
 from vlscore.errors import InvalidSetting
 from vlscore.evaluation.alignment.agreement import Alignment, MeasuredMetric, align
 from vlscore.evaluation.alignment.fitted import CompositeFit, fit_composite, texts_of
@@ -41,6 +41,8 @@ from vlscore.evaluation.alignment.tables import (
     draw_alignment,
     write_csv,
 )
+from vlscore.evaluation.row_chunks import ChunkWriter
+from vlscore.evaluation.study_vectors import images_of
 from vlscore.metrics import Composite, CompositeProvider, Metric, Scorer, write_composite
 from vlscore.stats import (
     FAILURES,
@@ -90,7 +92,7 @@ class AlignmentRun(Run):
 
     @property
     def signatures(self) -> list[str]:
-        """What the numbers of each metric depend on."""
+        """Return what the numbers of each metric depend on."""
         return [f"{m['name']}: {m['signature']}" for m in self.content["metrics"]]
 
 
@@ -113,7 +115,7 @@ def run_alignment(
 ) -> AlignmentRun:
     """Compare metrics with raters, and write tables, values and all numbers.
 
-    Called again after a stop with the same arguments, it goes on where it was; called again when it
+    Called again after a stop with the same arguments, it resumes where it was; called again when it
     has ended, it changes nothing.
 
     Args:
@@ -182,7 +184,7 @@ def run_alignment(
 
 
 class _AlignmentJob:
-    """Gathers the values of all metrics; those computed here in chunks."""
+    """Job that computes the values of metrics in chunks, and reads those computed elsewhere."""
 
     def __init__(
         self,
@@ -222,7 +224,7 @@ class _AlignmentJob:
             )
 
     def key(self) -> dict[str, Any]:
-        """What must be equal for a stopped run to go on."""
+        """Return what must be equal for a stopped run to be resumed."""
         scorer, studies = self._scorer, self._studies
         return {
             "files": {file.name: file_digest(file) for file in self.pairs.files},
@@ -243,19 +245,16 @@ class _AlignmentJob:
         size = _TEXTS_IN_CHUNK
         if self._scorer.embedder is not None:
             size = self._scorer.embedder.engine.rows_at_once
-        failed = sum(chunk.note["failed"] for chunk in folder.chunks())
-        on_progress(folder.rows, failed)
-        for begin in range(folder.rows, len(self.pairs), size):
+        chunks = ChunkWriter(folder, on_progress)
+        for begin in range(chunks.done, len(self.pairs), size):
             rows = range(begin, min(begin + size, len(self.pairs)))
             found, failures = compute_values(self._scorer, self.pairs, rows, self._columns)
-            failed += len(failures)
-            with folder.append(len(rows), {"failed": len(failures)}, self._inputs(rows)) as place:
+            with chunks.append(len(rows), len(failures), self._inputs(rows)) as place:
                 write_chunk(place, found, failures)
-            on_progress(rows.stop, failed)
-        return len(self.pairs)
+        return chunks.done
 
     def metrics(self, folder: ResumableFolder) -> tuple[list[MeasuredMetric], Failures]:
-        """All metrics with their values, and what is missing."""
+        """Return all metrics with their values, and what is missing."""
         computed: list[MeasuredMetric] = []
         failures = dict(self._read_failures)
         if self._scorer is not None:
@@ -272,7 +271,7 @@ class _AlignmentJob:
     def fit(
         self, metrics: Sequence[MeasuredMetric], rating: str, resamples: int, seed: int
     ) -> CompositeFit:
-        """A composite of the metrics that are computed here and are none themselves."""
+        """Fit a composite of the computed metrics that are no composites themselves."""
         names = (
             {str(m) for m in self._scorer.metrics if not _composite_of(m)} if self._scorer else ()
         )
@@ -287,7 +286,7 @@ class _AlignmentJob:
         return found
 
     def _measured(self, metric: Metric, name: str, values: Array) -> MeasuredMetric:
-        """Values of a metric; a composite that was fitted to these very pairs is named as such."""
+        """Return the values of a metric, marked if it is a composite fitted to these pairs."""
         assert self._scorer is not None
         signature = str(self._scorer.signatures[str(metric)])
         output = metric.outputs[metric.columns.index(name)]
@@ -307,21 +306,16 @@ class _AlignmentJob:
 
     def _images(self, studies: StudyTable) -> dict[str, StudyImages]:
         wanted = set(self.pairs.studies)
-        found = {}
+        found, bad = images_of(studies, wanted)
         self.notes += studies.notes
-        for row in studies:
-            if isinstance(row, BadRow):
-                if row.id in wanted:
-                    self.notes.append(f"{studies.path}, row {row.row}: {row.reason}")
-            elif row.id in wanted:
-                found[row.id] = StudyImages(row.id, row.images, row.views)
+        self.notes += [f"{studies.path}, row {r.row}: {r.reason}" for r in bad if r.id in wanted]
         if not found:
             raise InvalidSetting(f"{studies.path}: none of its studies has the id of a rated pair")
         return found
 
 
 def _direction_note(result: Alignment, pairs: RatedPairs) -> list[str]:
-    """A question where every metric disagrees with the raters, as if the ratings were turned."""
+    """Return a note if every metric disagrees with the raters, as if ratings were reversed."""
     first = next(iter(pairs.ratings), None)
     taus = [each.by_study["tau_b"] for each in result.agreements if each.rating == first]
     taus = [tau for tau in taus if np.isfinite(tau.estimate)]

@@ -50,7 +50,7 @@ _RANKINGS = (
 
 
 def all_tables(found: Alignment) -> list[TextTable]:
-    """Every table that has rows."""
+    """Return every table that has rows."""
     ratings = list(dict.fromkeys(each.rating for each in found.agreements))
     ranked = list(dict.fromkeys(each.rating for each in found.rankings))
     first = list(found.headlines) or (ratings or ranked)[:_HEADLINES]
@@ -67,7 +67,7 @@ def all_tables(found: Alignment) -> list[TextTable]:
 
 
 def agreement_table(found: Alignment, rating: str) -> TextTable:
-    """All correlations of every metric with the raters' mean of one rating."""
+    """Return all correlations of every metric with the raters' mean of one rating."""
     rows = []
     for each in _sorted(found, rating):
         by_study = each.by_study
@@ -88,7 +88,7 @@ def agreement_table(found: Alignment, rating: str) -> TextTable:
 
 
 def further_table(found: Alignment, ratings: Sequence[str]) -> TextTable:
-    """tau_b of every metric with the further ratings, as single categories of errors."""
+    """Return tau_b of every metric with the further ratings, as single categories of errors."""
     known = {(each.metric, each.rating): each for each in found.agreements}
     rows = []
     for metric in found.metrics if ratings else ():
@@ -103,7 +103,7 @@ def further_table(found: Alignment, ratings: Sequence[str]) -> TextTable:
 
 
 def difference_table(found: Alignment, rating: str) -> TextTable:
-    """The metric that agrees best against each of the others."""
+    """Return the differences between the metric that agrees best and each other one."""
     order = [each.metric for each in _sorted(found, rating)]
     rows = []
     for each in found.differences:
@@ -121,7 +121,7 @@ def difference_table(found: Alignment, rating: str) -> TextTable:
 
 
 def rater_table(found: Alignment, rating: str) -> TextTable:
-    """tau_b of every metric with every rater, and the mean of these."""
+    """Return tau_b of every metric with every rater, and the mean of these."""
     mine = [each for each in found.per_rater if each.rating == rating]
     raters = list(dict.fromkeys(each.rater for each in mine))
     rows = []
@@ -135,7 +135,7 @@ def rater_table(found: Alignment, rating: str) -> TextTable:
 
 
 def ceiling_table(found: Alignment) -> TextTable:
-    """What the raters reach themselves."""
+    """Return the agreement of the raters with each other."""
     rows = [
         (
             each.rating,
@@ -152,7 +152,7 @@ def ceiling_table(found: Alignment) -> TextTable:
 
 
 def ranking_table(found: Alignment, rating: str) -> TextTable:
-    """Which of two candidates of one study is better."""
+    """Return how often metrics order two candidates of a study as the raters do."""
     rows = [
         (
             each.metric,
@@ -174,7 +174,7 @@ def ranking_table(found: Alignment, rating: str) -> TextTable:
 
 
 def composite_table(fit: CompositeFit) -> TextTable:
-    """What a composite is made of, and how well it does."""
+    """Return the inputs of a composite, and its agreement with the raters."""
     composite = fit.composite
     count = str(composite.pairs)
     rows = [
@@ -271,7 +271,7 @@ def write_csv(path: Path, records: Iterable[Any]) -> None:
 
 
 def _sorted(found: Alignment, rating: str) -> list[MetricAgreement]:
-    """The metrics that agree best first; those without a tau_b last."""
+    """Return the metrics that agree best first; those without a tau_b last."""
     mine = [each for each in found.agreements if each.rating == rating]
     return sorted(mine, key=lambda each: _place(each.by_study["tau_b"].estimate))
 

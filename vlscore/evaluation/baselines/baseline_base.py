@@ -1,4 +1,7 @@
-"""What a baseline is: its settings, what it learns from, and what it writes for a study."""
+"""Base class of baselines, with its settings and inputs; the registry of baselines.
+
+A new baseline is a subclass of Baseline and one line in the list here.
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -9,12 +12,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from vlscore.core import file_digest
+from vlscore.core import Registry, file_digest
 from vlscore.data import Report
 from vlscore.errors import InvalidSetting, InvalidStudy
 
 if TYPE_CHECKING:
     from vlscore.embedding import StudyEmbedder
+
 
 Array = NDArray[np.float32]
 
@@ -119,7 +123,7 @@ class Baseline(ABC):
 
     @property
     def needs(self) -> frozenset[str]:
-        """What it needs: "train", "train images", "images" (of the studies), "reference"."""
+        """Return the inputs: "train", "train images", "images" (of the studies), "reference"."""
         return frozenset({TRAIN})
 
     def facts(self) -> dict[str, str]:
@@ -156,3 +160,46 @@ def _written(value: Any) -> str:
     if isinstance(value, Path):
         return file_digest(value)[:12]
     return str(value)
+
+
+AnyBaseline = str | Baseline | type[Baseline]
+
+
+def _check(member: Any) -> None:
+    is_class = isinstance(member, type) and issubclass(member, Baseline)
+    if not is_class and not isinstance(member, Baseline):
+        raise InvalidSetting(
+            f"{member!r} is no baseline: it must be of a class derived from "
+            "vlscore.evaluation.Baseline"
+        )
+
+
+BASELINES: Registry[Any] = Registry("baseline", group="vlscore.baselines", check=_check)
+
+for _name, _target in (
+    ("constant", "training_reports:Constant"),
+    ("normal", "training_reports:Normal"),
+    ("random", "training_reports:Random"),
+    ("top-words", "training_reports:TopWords"),
+    ("top-sentences", "training_reports:TopSentences"),
+    ("nearest-image", "training_reports:NearestImage"),
+    ("templates", "report_templates:Templates"),
+):
+    BASELINES.register(f"vlscore.evaluation.baselines.{_target}", _name)
+
+
+def find_baseline(name: AnyBaseline, settings: BaselineSettings | None = None) -> Baseline:
+    """Return the baseline of that name with its settings, or the object itself.
+
+    Raises: UnknownName with similar names; InvalidSetting where a setting is not one of its own.
+
+    >>> find_baseline("Top_Words").facts()
+    {'seed': '0', 'first': '100'}
+    """
+    found = BASELINES.find(name)
+    if isinstance(found, Baseline):
+        return found
+    chosen = settings or BaselineSettings()
+    chosen.used(found.uses, found.name)
+    made: Baseline = found(chosen)
+    return made

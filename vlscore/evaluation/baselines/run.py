@@ -1,4 +1,4 @@
-"""From a table of training reports to candidates for a table of studies, resumably."""
+"""Candidates of a baseline for a table of studies, in a resumable folder."""
 
 import json
 from collections import Counter
@@ -39,14 +39,23 @@ from vlscore.evaluation.baselines.baseline_base import (
     REFERENCE,
     TRAIN,
     TRAIN_IMAGES,
+    AnyBaseline,
     Array,
     Baseline,
     BaselineSettings,
     Case,
     TrainingReports,
+    find_baseline,
 )
-from vlscore.evaluation.baselines.registry import AnyBaseline, find_baseline
-from vlscore.evaluation.row_files import bad_rows_of, csv_of, join_failures, join_parts
+from vlscore.evaluation.row_chunks import (
+    bad_rows_of,
+    chunks_of_kind,
+    csv_of,
+    join_failures,
+    join_parts,
+    read_arrays,
+    write_arrays,
+)
 from vlscore.retrieval import QueryBatch, QueryTable
 from vlscore.stats import FAILURES, Run, TextTable, markdown, with_mark
 
@@ -54,7 +63,8 @@ if TYPE_CHECKING:
     import pandas
 
 CANDIDATES, SUMMARY, _TABLES = "candidates.jsonl", "summary.json", "tables.md"
-_VECTORS, _ROWS = "images.npy", "rows.json"
+# Kinds of chunks: embedded training images, and candidates.
+_TRAIN, _CANDIDATES = "train", "candidates"
 # Rows that are made at once, with and without images to decode.
 _WITH_IMAGES, _WITHOUT = 128, 1000
 # Candidates of more words are shown in part.
@@ -74,17 +84,17 @@ class BaselineRun(Run):
 
     @property
     def candidates(self) -> Path:
-        """The table of candidates, which `vlscore evaluate` and `compare` read."""
+        """Return the table of candidates, which `vlscore evaluate` and `compare` read."""
         return self.folder / CANDIDATES
 
     @property
     def bad_rows(self) -> list[BadRow]:
-        """Rows without a candidate."""
+        """Return rows without a candidate."""
         return bad_rows_of(self)
 
     @property
     def signatures(self) -> list[str]:
-        """What the candidates depend on."""
+        """Return what the candidates depend on."""
         return [self.content["signature"]]
 
     def to_pandas(self) -> "pandas.DataFrame":
@@ -225,7 +235,7 @@ class _BaselineSource:
 
 
 class _BaselineJob:
-    """Embeds training images, then writes the candidates, a chunk at a time."""
+    """Job that embeds training images, then writes the candidates, a chunk at a time."""
 
     def __init__(
         self,
@@ -283,31 +293,26 @@ class _BaselineJob:
 
     def _train_images(self, table: StudyTable) -> dict[int, Array]:
         """Return row -> embedding of the training images; embed what no chunk holds yet."""
-        known = sum(c.rows for c in self._folder.chunks() if c.note["kind"] == "train")
-        failed = sum(c.note["failed"] for c in self._folder.chunks() if c.note["kind"] == "train")
+        known = sum(chunk.rows for chunk in chunks_of_kind(self._folder, _TRAIN))
+        failed = sum(chunk.note["failed"] for chunk in chunks_of_kind(self._folder, _TRAIN))
         for batch in self._source.batches(table, known):
             assert batch.images is not None
             known, failed = known + batch.rows, failed + len(batch.failed)
-            note = {"kind": "train", "failed": len(batch.failed)}
+            note = {"kind": _TRAIN, "failed": len(batch.failed)}
             with self._folder.append(batch.rows, note, batch.inputs) as place:
-                np.save(place / _VECTORS, batch.images, allow_pickle=False)
-                numbers = [query.row for query in batch.queries]
-                (place / _ROWS).write_text(json.dumps(numbers), encoding="utf-8")
+                write_arrays(place, [query.row for query in batch.queries], images=batch.images)
             self._on_progress(known, failed)
         self._before = known
         found: dict[int, Array] = {}
-        for chunk in self._folder.chunks():
-            if chunk.note["kind"] == "train":
-                numbers = json.loads((chunk.path / _ROWS).read_text(encoding="utf-8"))
-                vectors = np.load(chunk.path / _VECTORS, allow_pickle=False)
-                found |= dict(zip(numbers, vectors, strict=True))
+        for chunk in chunks_of_kind(self._folder, _TRAIN):
+            arrays, numbers = read_arrays(chunk.path)
+            found |= dict(zip(numbers, arrays["images"], strict=True))
         return found
 
     def write_chunks(self, table: StudyTable) -> None:
         """Write the candidates of the rows that no chunk holds yet."""
-        for chunk in self._folder.chunks():
-            if chunk.note["kind"] == "candidates":
-                self._count(chunk.rows, chunk.note)
+        for chunk in chunks_of_kind(self._folder, _CANDIDATES):
+            self._count(chunk.rows, chunk.note)
         studies = islice(table, self.done, None)
         source = self._source
         if IMAGES not in source.baseline.needs:
@@ -348,20 +353,19 @@ class _BaselineJob:
             record = _record(studies[case.position + 1], text, str(self._signature))
             lines.append(json.dumps(record, ensure_ascii=False) + "\n")
         shared = sum(case.id in self._train_ids for case in cases)
-        note = {"kind": "candidates", "failed": len(failures), "shared": shared}
+        note = {"kind": _CANDIDATES, "failed": len(failures), "shared": shared}
         return lines, sorted(failures, key=lambda failure: failure[0]), note
 
     def first_reason(self) -> str:
         """Return why the first row has no candidate."""
-        for chunk in self._folder.chunks():
-            if chunk.note["kind"] == "candidates":
-                line = (chunk.path / FAILURES).read_text(encoding="utf-8").splitlines()[0]
-                return f"row {line.replace(',', ', ')}"
+        for chunk in chunks_of_kind(self._folder, _CANDIDATES):
+            line = (chunk.path / FAILURES).read_text(encoding="utf-8").splitlines()[0]
+            return f"row {line.replace(',', ', ')}"
         return "it has no rows"
 
     def write(self, place: Path) -> dict[str, Any]:
         """Write the results, and return what is in them."""
-        kept = [c for c in self._folder.chunks() if c.note["kind"] == "candidates"]
+        kept = chunks_of_kind(self._folder, _CANDIDATES)
         join_parts(kept, CANDIDATES, place / CANDIDATES)
         join_failures(kept, place)
         if shared := sum(chunk.note["shared"] for chunk in kept):

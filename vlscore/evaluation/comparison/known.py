@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 from vlscore.core import FinishedRun, Signature, Stamps, atomic_write, difference, first_replaced
 from vlscore.data import Study
 from vlscore.errors import InvalidSetting
-from vlscore.evaluation.baselines.frequent_reports import CONSTANT, NORMAL, RANDOM
+from vlscore.evaluation.baselines.training_reports import CONSTANT, NORMAL, RANDOM
 from vlscore.evaluation.comparison.system_values import NumberLayout, SystemValues
 from vlscore.metrics import Metric
 
 NUMBERS = "numbers.npz"
-#: Entries of a comparison's key in which a finished one may differ and be taken up.
+#: Entries of a comparison's key in which a finished one may differ and be extended.
 EXTENDS = frozenset(
     {
         *("metrics", "systems", "baselines", "values", "images_sha256", "image_root"),
@@ -59,7 +59,7 @@ class KnownValues:
     def joined(
         self, system: str, layout: NumberLayout, rows: slice, computed: SystemValues | None
     ) -> SystemValues:
-        """Return a stretch of a system's values: those computed, and the known ones beside them.
+        """Return a stretch of a system's values: those computed, and the known ones.
 
         Args:
             layout: of all metrics.
@@ -123,7 +123,7 @@ def write_numbers(
     studies: Sequence[Study],
     images: Stamps,
 ) -> None:
-    """Write what a later, extended comparison takes up; the bytes repeat.
+    """Write the values that a later, extended comparison uses again; the bytes repeat.
 
     Args: images: what the image files were like that the values were computed from.
     """
@@ -133,10 +133,7 @@ def write_numbers(
         "metrics": [[str(metric), len(metric.columns)] for metric in layout.metrics],
         "systems": list(values),
         "images": images,
-        "failures": {
-            name: {str(k): reasons for k, reasons in each.failures.items()}
-            for name, each in values.items()
-        },
+        "failures": {name: each.written_failures() for name, each in values.items()},
     }
     content: dict[str, Any] = {_INDEX: np.frombuffer(json.dumps(index).encode(), dtype=np.uint8)}
     for s, each in enumerate(values.values()):

@@ -38,7 +38,7 @@ Content = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class TableSettings:
-    """How the table of a comparison is printed; no number is computed anew.
+    """Settings of the printed table of a comparison; they change no number.
 
     Attributes:
         columns: numbers that are shown, as in "bleu-4" for a metric's headline, or
@@ -152,7 +152,7 @@ def _is_headline(each: Content) -> bool:
 
 
 class _Tests:
-    """Which systems differ significantly in which number."""
+    """Significant differences of systems, number by number."""
 
     def __init__(self, content: Content, shown: Sequence[Content], settings: TableSettings) -> None:
         names = {each["name"] for each in shown}
@@ -173,7 +173,7 @@ class _Tests:
                 self._differing.add(pair)
 
     def are_tied(self, name: str, first: str, second: str) -> bool:
-        """Whether two systems were tested, and no difference was found."""
+        """Return whether two systems were tested, and no difference was found."""
         pair = name, frozenset((first, second))
         return pair in self.tested and pair not in self._differing
 

@@ -1,4 +1,4 @@
-"""What the candidates of a system are like as texts, whatever a metric says of them.
+"""Statistics of a comparison: facts about the texts, numbers of every system, and tests.
 
 The numbers of a comparison: every system, every difference, over the same studies.
 """
@@ -61,7 +61,7 @@ class TextFacts:
 def text_facts(
     candidates: Sequence[str], known: Collection[str], truncated: float | None = None
 ) -> TextFacts:
-    """Count.
+    """Count facts about candidates as texts.
 
     Args:
         candidates: n texts, n at least 1.
@@ -102,7 +102,7 @@ def same_text_notes(facts: Mapping[str, TextFacts]) -> list[str]:
 
 
 def same_words(report: str) -> str:
-    """What is compared to find copies: lower case, one blank between words."""
+    """Return the text that is compared to find copies: lower case, one blank between words."""
     return " ".join(report.lower().split())
 
 
@@ -197,7 +197,7 @@ class Tested:
 
     @property
     def disagrees(self) -> bool:
-        """Whether one of interval and p value shows a difference and the other shows none.
+        """Return whether one of interval and p value shows a difference and the other shows none.
 
         The interval comes from the bootstrap and p from randomization; the level is 5 % of both.
         """
@@ -233,7 +233,7 @@ class Comparison:
 
     @property
     def systems(self) -> list[str]:
-        """Names, as they were given; baselines last."""
+        """Return the names of the systems in their order; baselines last."""
         return list(self.texts)
 
 
@@ -322,14 +322,14 @@ def count_numbers(metrics: Iterable[Metric], given: Sequence[GivenMetric] = ()) 
 
 
 def _is_tested(first: str, second: str, against: str | None) -> bool:
-    """Whether two systems are compared by a test; two baselines never are."""
+    """Return whether two systems are compared by a test; two baselines never are."""
     if against is not None and against not in (first, second):
         return False
     return not (first.startswith(BASELINE) and second.startswith(BASELINE))
 
 
 def _quantities(numbers: NDArray[np.float64], layout: NumberLayout) -> Iterator[_Quantity]:
-    """Every number with its statistics, (systems, studies, sums); nan where there is no value."""
+    """Yield every number with its (systems, studies, sums) statistics; nan without a value."""
     for metric in layout.metrics:
         columns = numbers[:, :, layout.columns(metric)]
         for k, (name, output) in enumerate(zip(metric.columns, metric.outputs, strict=True)):
@@ -358,7 +358,7 @@ def _quantities(numbers: NDArray[np.float64], layout: NumberLayout) -> Iterator[
 
 
 def _given_quantities(given: Sequence[GivenMetric], names: Sequence[str]) -> Iterator[_Quantity]:
-    """As `_quantities`; a baseline has no values."""
+    """Yield the numbers of metrics computed elsewhere; a baseline has no values of them."""
     for each in given:
         count = len(next(iter(each.values.values())))
         none = np.full(count, np.nan)
@@ -393,7 +393,7 @@ def _measured(
     resamples: int,
     seed: int,
 ) -> Measured:
-    """The number of every system; intervals are those that `vlscore evaluate` prints.
+    """Return the number of every system; intervals are those that `vlscore evaluate` prints.
 
     Args: statistics: (systems, studies, sums) of the studies that count; None where `sums` are of
         patients.
@@ -429,7 +429,7 @@ def _measured(
 def _tested(
     quantity: _Quantity, sums: PairedSums, names: Sequence[str], first: int, second: int
 ) -> Tested:
-    """A test of two systems, each by its place in the names and in the sums."""
+    """Return a test of two systems, each by its place in the names and in the sums."""
     found = sums.difference(first, second, quantity.combine)
     return Tested(
         quantity.name,

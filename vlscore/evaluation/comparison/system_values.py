@@ -8,20 +8,22 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
-from vlscore.data import Study, columns_of, name_of, read_rows
+from vlscore.data import Study, columns_of
 from vlscore.embedding import EmbeddedRows, StudyEmbedder
 from vlscore.errors import InvalidSetting, InvalidStudy, InvalidTable, VLScoreError
 from vlscore.evaluation.alignment.rated_pairs import missing_columns
-from vlscore.evaluation.sensitivities.changed_pairs import StudyVectors
+from vlscore.evaluation.study_vectors import StudyVectors
 from vlscore.metrics import Batch, EmbeddingTriples, Metric, Scorer, ValueColumns
+
+# Columns of a table of values that name its rows.
+_ID_COLUMNS = ("system", "id")
 
 
 @dataclass(frozen=True)
 class NumberLayout:
-    """Where the numbers of each metric stand in a row of numbers.
+    """Positions of each metric's numbers in a row of numbers.
 
     Attributes:
         metrics: in order.
@@ -31,16 +33,16 @@ class NumberLayout:
 
     @property
     def width(self) -> int:
-        """Numbers in a row: every metric's columns, then what its corpus values are made of."""
+        """Return the length of a row: columns of every metric, and sums for its corpus values."""
         return sum(len(metric.columns) + metric.statistics for metric in self.metrics)
 
     def columns(self, metric: Metric) -> slice:
-        """Of a metric's columns."""
+        """Return the positions of a metric's columns."""
         start = self._start(metric)
         return slice(start, start + len(metric.columns))
 
     def statistics(self, metric: Metric) -> slice:
-        """Of what its corpus values are made of."""
+        """Return the positions of the sums from which a metric's corpus values are computed."""
         start = self._start(metric) + len(metric.columns)
         return slice(start, start + metric.statistics)
 
@@ -63,9 +65,13 @@ class SystemValues:
     truncated: NDArray[np.bool_] | None = None
     failures: dict[int, dict[str, str]] = field(default_factory=dict)
 
+    def written_failures(self) -> dict[str, dict[str, str]]:
+        """Return the failures as json has them: keys are texts."""
+        return {str(row): reasons for row, reasons in self.failures.items()}
+
     @classmethod
     def joined(cls, parts: Sequence["SystemValues"]) -> "SystemValues":
-        """The values of consecutive stretches of studies."""
+        """Return the values of consecutive stretches of studies."""
         starts = np.cumsum([0, *(len(part.numbers) for part in parts)]).tolist()
         flags = [part.truncated for part in parts if part.truncated is not None]
         return cls(
@@ -87,7 +93,7 @@ def compute_values(
     *,
     is_selected: bool = False,
 ) -> SystemValues:
-    """Values of one system; what fails is listed, never raised.
+    """Compute the values of one system; failures are listed, never raised.
 
     Args:
         candidates: of the n studies; None where the system has none.
@@ -147,7 +153,7 @@ def _embed(
         failures |= part.failures if part is not None else {}
     i = None
     if images is not None:
-        i, missing = vectors_of(studies, images, embedder.dim)
+        i, missing = images.rows([study.id for study in studies], embedder.dim)
         failures |= missing
     triples = EmbeddingTriples(
         i,
@@ -158,22 +164,6 @@ def _embed(
         failures,
     )
     return triples, g.truncated.numpy()
-
-
-def vectors_of(
-    studies: Sequence[Study], images: StudyVectors, dim: int
-) -> tuple[torch.Tensor, Mapping[int, VLScoreError]]:
-    """(n, d) embeddings of the studies' images, nan where there is none, and why."""
-    vectors = torch.full((len(studies), dim), torch.nan)
-    failures: dict[int, VLScoreError] = {}
-    for row, study in enumerate(studies):
-        if study.id in images.vectors:
-            vectors[row] = images.vectors[study.id]
-        else:
-            failures[row] = images.failures.get(study.id) or InvalidStudy(
-                f"study {study.id}: no image is given for it"
-            )
-    return vectors, failures
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,19 +188,18 @@ def read_given(
     systems: Collection[str],
     studies: Sequence[str],
     *,
-    system_column: str = "system",
-    id_column: str = "id",
     lower_is_better: Collection[str] = (),
     computed: Collection[str] = (),
 ) -> tuple[list[GivenMetric], list[str]]:
-    """Metrics of a table with one row a system and study, one column a metric; and notes.
+    """Read metrics, and notes, from a table of one row a system and study, one column a metric.
 
     Directions and cells that are no numbers are treated as `ValueColumns` does.
 
     Args:
         path: of the table; None where there is none, and so no metrics.
         computed: names that columns must not have, for they are computed here.
-        systems, studies: those that are compared; rows of others are left out, and told.
+        systems, studies: those that are compared; rows of others are left out and counted in a
+            note.
 
     Raises:
         InvalidTable: the file cannot be read, has not the columns, names a study of a system
@@ -223,10 +212,10 @@ def read_given(
         return [], []
     path = Path(path)
     found = columns_of(path)
-    missing_columns(path, found, [system_column, id_column])
-    names = [name for name in found if name not in (system_column, id_column)]
+    missing_columns(path, found, _ID_COLUMNS)
+    names = [name for name in found if name not in _ID_COLUMNS]
     if not names:
-        raise InvalidTable(f"{path}: has no column of values beside {system_column}, {id_column}")
+        raise InvalidTable(f"{path}: has no column of values beside {', '.join(_ID_COLUMNS)}")
     if both := [name for name in names if name in computed]:
         raise InvalidSetting(
             f"{', '.join(both)}: computed and read from {path} alike; rename the column"
@@ -235,25 +224,17 @@ def read_given(
     place = {study: k for k, study in enumerate(studies)}
     values = {name: {s: np.full(len(studies), np.nan) for s in systems} for name in names}
     seen: set[tuple[str, str]] = set()
-    for number, record in read_rows(path):
-        if isinstance(record, str):
-            raise InvalidTable(f"{path}, row {number}: {record}")
-        try:
-            key = (
-                name_of(record[system_column], system_column),
-                name_of(record[id_column], id_column),
+    for number, (system, study), record in columns.rows(*_ID_COLUMNS):
+        if system not in systems or study not in place:
+            columns.pass_over()
+            continue
+        if (system, study) in seen:
+            raise InvalidTable(
+                f"{path}, row {number}: {system!r} has an earlier row of study {study!r}"
             )
-            if key[0] not in systems or key[1] not in place:
-                columns.pass_over()
-                continue
-            if key in seen:
-                raise InvalidStudy(f"{key[0]!r} has an earlier row of study {key[1]!r}")
-            seen.add(key)
-            for name in names:
-                value, _ = columns.value(number, record[name], name)
-                values[name][key[0]][place[key[1]]] = value
-        except InvalidStudy as error:
-            raise InvalidTable(f"{path}, row {number}: {error}") from None
+        seen.add((system, study))
+        for name in names:
+            values[name][system][place[study]], _ = columns.value(number, record[name], name)
     if not seen:
         raise InvalidTable(
             f"{path}: none of its rows is of a system ({', '.join(systems)}) and study compared"

@@ -1,6 +1,6 @@
-"""Values of a finished evaluation, in the order of the studies that are compared.
+"""Tables and finished evaluations of several systems, joined into one set of studies.
 
-Several systems' tables, joined into one set of studies; what does not match is refused.
+What does not match is refused.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -11,7 +11,15 @@ from typing import TypeVar
 import numpy as np
 
 from vlscore.core import FinishedRun, Signature, difference, finished_run
-from vlscore.data import BadRow, ColumnNames, Study, StudyImages, StudyTable, open_studies
+from vlscore.data import (
+    BadRow,
+    ColumnNames,
+    Study,
+    StudyImages,
+    StudyTable,
+    open_studies,
+    read_rows,
+)
 from vlscore.errors import InvalidSetting, InvalidTable
 from vlscore.evaluation.baselines.baseline_base import BASELINE
 from vlscore.evaluation.comparison.system_values import NumberLayout, SystemValues
@@ -23,14 +31,14 @@ _TRUNCATED = "candidate_truncated"
 
 
 def signatures_of(run: FinishedRun) -> dict[Metric, Signature]:
-    """The metrics of a finished evaluation, and what their numbers depend on."""
+    """Return the metrics of a finished evaluation, and what their numbers depend on."""
     return dict(layout_of_run(run).metrics)
 
 
 def read_values(
     run: FinishedRun, signatures: Mapping[Metric, Signature], studies: Sequence[Study]
 ) -> SystemValues:
-    """The values that a finished evaluation has of these metrics.
+    """Return the values that a finished evaluation has of these metrics.
 
     Raises: InvalidSetting where it lacks a metric, or has it with another signature.
     """
@@ -87,7 +95,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Source:
-    """What a user gave for one system.
+    """Input of one system: its table, or the folder of a finished evaluation.
 
     Attributes:
         name: of the system in all tables.
@@ -124,7 +132,7 @@ def open_sources(
 
     Raises: InvalidTable, InvalidSetting.
     """
-    named = [_named(each) for each in given]
+    named = [split_name(each) for each in given]
     stems = [path.stem if path.is_file() else path.name for name, path in named if name is None]
     sources = []
     for name, path in named:
@@ -143,7 +151,7 @@ def open_sources(
 
 
 def table_with_images(sources: Sequence[Source]) -> Source:
-    """The first system whose table has a column of images; images are read from it alone.
+    """Return the first system whose table has a column of images; images are read from it alone.
 
     Raises: InvalidTable where no table has one.
     """
@@ -159,7 +167,7 @@ def table_with_images(sources: Sequence[Source]) -> Source:
 
 
 def has_images(source: Source) -> bool:
-    """Whether its table has a column of images."""
+    """Return whether its table has a column of images."""
     return source.table.columns.image in source.table.found
 
 
@@ -284,7 +292,7 @@ def _ids(names: Sequence[str]) -> str:
 
 
 def _excerpt(one: _Read, other: _Read, name: str) -> str:
-    """A reference from shortly before the place where it begins to differ."""
+    """Return a part of a reference that begins shortly before the first difference."""
     text, second = one.studies[name].reference or "", other.studies[name].reference or ""
     same = next((k for k, (a, b) in enumerate(zip(text, second, strict=False)) if a != b), None)
     at = min(len(text), len(second)) if same is None else same
@@ -293,7 +301,8 @@ def _excerpt(one: _Read, other: _Read, name: str) -> str:
     return ("..." if start else "") + part + ("..." if start + len(part) < len(text) else "")
 
 
-def _named(given: str | Path) -> tuple[str | None, Path]:
+def split_name(given: str | Path) -> tuple[str | None, Path]:
+    """Return name and path of "name=path"; None and the path where it names nothing."""
     text = str(given)
     name, separator, path = text.partition("=")
     if separator and name and path and not Path(text).exists():
@@ -336,3 +345,35 @@ def _entry(run: FinishedRun, read: Callable[[], T]) -> T:
             f"{run.folder / 'run.json'} is not that of `vlscore evaluate`: give the folder of a "
             "finished evaluation, or a table"
         ) from None
+
+
+def patients_of(column: str, sources: Sequence[Source], ids: Sequence[str]) -> list[str]:
+    """Return whose each study is, from the first table that has the column.
+
+    A study without an entry is a patient of its own.
+
+    Args:
+        column: of the patient.
+        ids: of the n studies.
+
+    Raises: InvalidTable where no table has the column, or a study has two patients.
+    """
+    source = next((each for each in sources if column in each.table.found), None)
+    if source is None:
+        paths = ", ".join(str(each.table.path) for each in sources)
+        raise InvalidTable(f"no table has a column {column}: {paths}")
+    table = source.table
+    if not table.has_ids:
+        raise InvalidTable(
+            f"{table.path} has no column of ids, so its column {column} cannot be joined"
+        )
+    wanted, found = set(ids), dict[str, str]()
+    for row, record in read_rows(table.path, {table.id_column, column}):
+        if isinstance(record, str):
+            continue
+        name, patient = (str(record.get(each) or "") for each in (table.id_column, column))
+        if name not in wanted or not patient:
+            continue
+        if found.setdefault(name, patient) != patient:
+            raise InvalidTable(f"{table.path}, row {row}: study {name} has two patients")
+    return [found.get(name, f"\0{name}") for name in ids]

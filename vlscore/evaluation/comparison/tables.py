@@ -1,10 +1,6 @@
-"""A comparison as tables: to read and to paste, and with all digits for programs.
-
-The files of a comparison: finished chunks, and the results.
-"""
+"""Tables of a comparison: to read, to paste, and with all digits for programs; notes; files."""
 
 import csv
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -25,13 +21,13 @@ from vlscore.core import (
     write_json,
 )
 from vlscore.data import Study
-from vlscore.evaluation.comparison.cautions import DISAGREEMENT
 from vlscore.evaluation.comparison.comparison_figures import FIGURE_FILES
 from vlscore.evaluation.comparison.known import NUMBERS, write_numbers
 from vlscore.evaluation.comparison.paper_table import TableSettings, paper_table
 from vlscore.evaluation.comparison.statistics import Comparison, Measured, Tested
 from vlscore.evaluation.comparison.system_values import GivenMetric, NumberLayout, SystemValues
 from vlscore.evaluation.methods_section import METHODS, REFERENCES
+from vlscore.evaluation.row_chunks import read_arrays, write_arrays
 from vlscore.metrics import Metric
 from vlscore.stats import (
     FAILURES,
@@ -55,7 +51,7 @@ _SUPPORT = (
 
 
 def systems_table(result: Comparison) -> TextTable:
-    """One row a system, one column a number, with intervals; n stands below."""
+    """Return one row a system, one column a number, with intervals; the last row is n."""
     columns = [
         each.name + ("" if each.higher_is_better else " (lower is better)")
         for each in result.measured
@@ -79,7 +75,7 @@ def systems_table(result: Comparison) -> TextTable:
 
 
 def differences_tables(result: Comparison) -> list[TextTable]:
-    """Every two systems, a table a number."""
+    """Return a table of differences for each number, one row for every two systems."""
     headlines = {each.name for each in result.measured if each.is_headline}
     count = sum(test.name in headlines for test in result.tested)
     caption = (
@@ -115,7 +111,7 @@ def _difference(test: Tested) -> tuple[str, ...]:
 
 
 def _support(measured: Measured) -> str:
-    """One number, for systems have the same references; a range where the policy drops pairs."""
+    """Return the support, equal for all systems; a range where the text policy drops pairs."""
     counts = sorted(set(measured.support.values()))
     if len(counts) > 1:
         return f"{counts[0]} to {counts[-1]}"
@@ -123,7 +119,7 @@ def _support(measured: Measured) -> str:
 
 
 def texts_table(result: Comparison) -> TextTable:
-    """What the candidates are like as texts."""
+    """Return the table of facts about candidates as texts."""
     has_encoder = any(facts.truncated is not None for facts in result.texts.values())
     lacking = any(result.failed.values())
     rows = []
@@ -163,7 +159,7 @@ _SYSTEMS = ("system", "metric", "value", "low", "high", "n", "support", "better"
 
 
 def systems_rows(result: Comparison) -> TextTable:
-    """One row a system and number, with all digits."""
+    """Return one row a system and number, with all digits."""
     rows = [
         (
             name,
@@ -180,7 +176,7 @@ def systems_rows(result: Comparison) -> TextTable:
 
 
 def differences_rows(result: Comparison) -> TextTable:
-    """One row a test, with all digits."""
+    """Return one row a test, with all digits."""
     supports = {each.name: _support(each) for each in result.measured}
     rows = [
         (
@@ -220,29 +216,21 @@ RESULTS = (
     *(*FIGURE_FILES, METHODS, REFERENCES),
 )
 
-_NUMBERS, _TRUNCATED, _FAILED = "numbers.npy", "truncated.npy", "failed.json"
-
 
 def write_chunk(place: Path, values: Mapping[str, SystemValues]) -> None:
-    """Keep the values of all systems for a stretch of studies."""
-    numbers = np.stack([each.numbers for each in values.values()])
-    np.save(place / _NUMBERS, numbers, allow_pickle=False)
+    """Write the values of all systems for some studies into a chunk."""
+    arrays = {"numbers": np.stack([each.numbers for each in values.values()])}
     flags = [each.truncated for each in values.values() if each.truncated is not None]
     if len(flags) == len(values):
-        np.save(place / _TRUNCATED, np.stack(flags), allow_pickle=False)
-    failed = {
-        name: {str(k): reasons for k, reasons in each.failures.items()}
-        for name, each in values.items()
-    }
-    write_json(place / _FAILED, failed)
+        arrays["truncated"] = np.stack(flags)
+    write_arrays(place, {name: each.written_failures() for name, each in values.items()}, **arrays)
 
 
 def read_chunk(place: Path) -> dict[str, SystemValues]:
-    """What `write_chunk` kept."""
-    numbers = np.load(place / _NUMBERS, allow_pickle=False)
-    path = place / _TRUNCATED
-    flags = np.load(path, allow_pickle=False) if path.is_file() else [None] * len(numbers)
-    failed = json.loads((place / _FAILED).read_text(encoding="utf-8"))
+    """Return what `write_chunk` wrote."""
+    arrays, failed = read_arrays(place)
+    numbers = arrays["numbers"]
+    flags = arrays.get("truncated", [None] * len(numbers))
     return {
         name: SystemValues(
             numbers[k], flags[k], {int(row): reasons for row, reasons in found.items()}
@@ -307,7 +295,7 @@ def write_paper_table(folder: Path, content: Mapping[str, Any], settings: TableS
 
 
 def content_of(result: Comparison) -> dict[str, Any]:
-    """Of comparison.json."""
+    """Return the content of comparison.json."""
     found: dict[str, Any] = plain(
         {"notes": result.notes, "texts": result.texts, "failed": result.failed}
     )
@@ -330,7 +318,7 @@ def _numbers_of(result: Comparison) -> dict[str, Any]:
 
 
 def first_failures(path: Path) -> list[Failure]:
-    """The values that are lacking, by system and id, each reason once."""
+    """Return the missing values, by system and id, each reason once."""
     with path.open(encoding="utf-8", newline="") as stream:
         rows = csv.DictReader(stream)
         found = dict.fromkeys(
@@ -346,7 +334,7 @@ def _write_values(
     signatures: Mapping[Metric, Signature],
     given: Sequence[GivenMetric],
 ) -> None:
-    """One row a system and study; signatures are in the metadata, as in an evaluation's scores."""
+    """Write one row a system and study; the metadata has the signatures."""
     layout = NumberLayout(tuple(signatures))
     names = [name for metric in signatures for name in metric.columns]
     names += [each.name for each in given]
@@ -384,3 +372,55 @@ def _write_values(
                 pa.array(errors, pa.string()),
             ]
             writer.write_table(pa.Table.from_arrays(columns, schema=schema))
+
+
+# Values that a sentence names; the files have all of them.
+_SHOWN = 3
+
+DISAGREEMENT = (
+    "Intervals come from the bootstrap and p from randomization, which can disagree near the "
+    "border: * one of the two shows a difference at 5 %, the other does not."
+)
+
+
+def cautions(measured: Sequence[Measured], tested: Sequence[Tested]) -> list[str]:
+    """Return sentences about disagreeing tests and about resamples that are left out."""
+    found = []
+    if differ := [test for test in tested if test.disagrees]:
+        named = [f"{test.name} of {test.first} - {test.second}" for test in differ[:_SHOWN]]
+        found.append(
+            f"in {len(differ)} of {len(tested)} differences the 95 % interval and p < 0.05 "
+            f"disagree ({_and_more(named, len(differ))}): the interval comes from the bootstrap, p "
+            "from randomization; call no such difference significant"
+        )
+    shares = {
+        each.name: max(each.left_out.values())
+        for each in measured
+        if any(not math.isnan(each.values[name].low) for name in each.left_out)
+    }
+    if shares:
+        named = [f"{name} {100 * share:.0f} %" for name, share in [*shares.items()][:_SHOWN]]
+        found.append(
+            "some resamples hold no report that mentions the observation, so that it has no F1 in "
+            f"them; intervals leave them out: {_and_more(named, len(shares))}"
+        )
+    return found
+
+
+def families(measured: Sequence[Measured], tested: Sequence[Tested]) -> list[str]:
+    """Return a sentence about the tests over which p values are adjusted."""
+    headlines = {each.name for each in measured if each.is_headline}
+    count = sum(test.name in headlines for test in tested)
+    if count == len(tested):
+        return []
+    pairs = len({(test.first, test.second) for test in tested})
+    return [
+        f"p is adjusted over {count} tests, the headlines of {len(headlines)} metrics times "
+        f"{pairs} pairs of systems; `--family all` adjusts over all {len(tested)} tests, those of "
+        "labels, precision and the like, too"
+    ]
+
+
+def _and_more(named: Sequence[str], count: int) -> str:
+    shown = ", ".join(named)
+    return f"{shown}, and {count - _SHOWN} more" if count > _SHOWN else shown

@@ -28,6 +28,7 @@ from vlscore.evaluation.controlled_sentences.labelled_sentences import (
     UNMENTIONED,
     LabelledSentences,
 )
+from vlscore.evaluation.row_chunks import both
 from vlscore.metrics import Item, Metric, Scorer, find_metric
 from vlscore.stats import Interval, grouped_auc, grouped_mean
 
@@ -83,7 +84,7 @@ class Separation:
 
 @dataclass(frozen=True)
 class Controlled:
-    """What controlled corpora say of some metrics.
+    """Results of some metrics on controlled corpora.
 
     Attributes:
         observations: that were looked at.
@@ -92,7 +93,8 @@ class Controlled:
         separations: one a metric, observation and task.
         signatures: metric -> what its values depend on.
         higher_is_better: metric -> direction.
-        told: metrics that read the sentences by the rules which labelled them: upper bounds.
+        told: metrics that read the sentences by the rules which labelled them: in-sample upper
+            bounds.
         left_out: observation, or observation and task -> why it was not looked at.
         failures: pairs of sentences without a value, by metric.
     """
@@ -110,7 +112,7 @@ class Controlled:
 
 @dataclass(frozen=True)
 class Sampling:
-    """How many pairs stand behind every number.
+    """Sizes of the samples from which every number is computed.
 
     Attributes:
         references: most references of a cell or task.
@@ -137,7 +139,7 @@ def controlled_corpora(
     on_progress: OnProgress | None = None,
     on_phase: OnPhase = no_phase,
 ) -> Controlled:
-    """Matrices and areas of every metric of a scorer.
+    """Compute matrices and areas of every metric of a scorer.
 
     Args:
         sentences: with labels; see `label_sentences` and `read_labelled`.
@@ -197,7 +199,7 @@ def controlled_corpora(
 
 
 def told_the_answer(scorer: Scorer) -> frozenset[str]:
-    """Metrics that read texts by the rules of `vlscore.findings`, or are computed from such."""
+    """Return the metrics that read texts by the rules of `vlscore.findings`, directly or not."""
     return frozenset(str(metric) for metric in scorer.metrics if _reads_findings(metric))
 
 
@@ -216,26 +218,13 @@ def refuse_images(scorer: Scorer, why: str) -> None:
         )
 
 
-def both(one: OnProgress | None, other: OnProgress) -> OnProgress:
-    """Return a function that calls both, as far as there are two."""
-    if one is None:
-        return other
-    first = one
-
-    def call(done: int, failed: int) -> None:
-        first(done, failed)
-        other(done, failed)
-
-    return call
-
-
 def pair_values(
     scorer: Scorer,
     texts: Sequence[str],
     pairs: Sequence[Pair],
     on_progress: OnProgress | None = None,
 ) -> tuple[dict[str, dict[Pair, float]], dict[str, int]]:
-    """Values of every metric for pairs (candidate, reference) of places in `texts`.
+    """Compute the values of every metric for pairs (candidate, reference) of positions in `texts`.
 
     Returns: metric -> pair -> value, each pair computed once and left out where there is no value;
         and how many values are lacking, by metric.
@@ -255,7 +244,7 @@ def pair_values(
 
 
 class _ObservationPlan:
-    """Which pairs of sentences are compared for one observation."""
+    """Pairs of sentences that are compared for one observation."""
 
     def __init__(
         self, sentences: LabelledSentences, observation: str, sampling: Sampling, number: int
@@ -351,6 +340,6 @@ class _ObservationPlan:
 
 
 def _some(rng: np.random.Generator, places: NDArray[np.intp], most: int) -> NDArray[np.intp]:
-    """At most so many of them, without replacement, in random order."""
+    """Return at most `most` of the places, without replacement, in random order."""
     chosen: NDArray[np.intp] = rng.permutation(places)[:most]
     return chosen

@@ -42,7 +42,7 @@ class LabelledSentences:
     Attributes:
         sentences: distinct texts.
         labels: observation -> (n,) int8, one of GROUPS.
-        labelled_by: who said so.
+        labelled_by: who made the labels.
         bad: rows that could not be used, with the reason.
     """
 
@@ -56,21 +56,21 @@ class LabelledSentences:
 
     @property
     def sha256(self) -> str:
-        """Of sentences and labels, hexadecimal."""
+        """Return the hexadecimal digest of sentences and labels."""
         digest = hashlib.sha256(json.dumps([self.sentences, list(self.labels)]).encode("utf-8"))
         for values in self.labels.values():
             digest.update(values.tobytes())
         return digest.hexdigest()
 
     def places(self, observation: str, *groups: int) -> NDArray[np.intp]:
-        """Places of the sentences of some groups."""
+        """Return places of the sentences of some groups."""
         return np.flatnonzero(np.isin(self.labels[observation], groups))
 
 
 def label_sentences(
     reports: Iterable[str], observations: Sequence[str] | None = None
 ) -> LabelledSentences:
-    """The distinct sentences of reports, each labelled by our rules, read by itself.
+    """Return the distinct sentences of reports, each labelled by our rules, read by itself.
 
     Args: observations: names of CheXpert's, in any spelling; default: OBSERVATIONS.
     Raises: InvalidSetting for an observation that there is not.
@@ -92,10 +92,10 @@ def read_labelled(
     *,
     sentence_column: str = SENTENCE_COLUMN,
 ) -> LabelledSentences:
-    """A table with one sentence a row and one column an observation: 1, 0, -1, or empty.
+    """Return a table with one sentence a row and one column an observation: 1, 0, -1, or empty.
 
     That is how the CheXpert labeller writes its labels; -2 is read as empty. Of a sentence that
-    stands in several rows the first counts.
+    is in several rows, the first row counts.
 
     Args: observations: names of columns; default: those of CheXpert's observations.
     Raises: InvalidTable where columns are absent or no row can be used; InvalidSetting.
@@ -143,7 +143,7 @@ def read_labelled(
 
 
 def write_labelled(path: Path, sentences: LabelledSentences) -> None:
-    """One row a sentence, as `read_labelled` reads it."""
+    """Write one row a sentence, as `read_labelled` reads it."""
     with path.open("w", encoding="utf-8", newline="") as stream:
         writer = csv.writer(stream)
         writer.writerow([SENTENCE_COLUMN, *sentences.labels])
@@ -153,7 +153,7 @@ def write_labelled(path: Path, sentences: LabelledSentences) -> None:
 
 
 def _chosen(wanted: Sequence[str] | None, known: Sequence[str]) -> list[str]:
-    """Names as they are known, from names in any spelling."""
+    """Return names as they are known, from names in any spelling."""
     spelt = {plain_name(name): name for name in known}
     found = []
     for name in OBSERVATIONS if wanted is None else wanted:

@@ -62,7 +62,7 @@ TOLD = "in-sample upper bound"
 
 
 def headline_tables(found: Controlled, stress: Stress | None) -> list[TextTable]:
-    """The areas, and the stress test."""
+    """Return the areas, and the stress test."""
     tables = [area_table(found, name) for name in found.observations]
     if stress is not None and any(each.n for each in stress.results):
         tables.append(stress_table(stress))
@@ -70,7 +70,7 @@ def headline_tables(found: Controlled, stress: Stress | None) -> list[TextTable]
 
 
 def matrices(found: Controlled) -> list[TextTable]:
-    """The 2 x 2 and the 4 x 4 matrix of every metric and observation."""
+    """Return the 2 x 2 and the 4 x 4 matrix of every metric and observation."""
     tables = []
     for metric in found.signatures:
         for name in found.observations:
@@ -80,7 +80,7 @@ def matrices(found: Controlled) -> list[TextTable]:
 
 
 def area_table(found: Controlled, observation: str) -> TextTable:
-    """Areas of every metric for one observation."""
+    """Return areas of every metric for one observation."""
     known = {
         (each.metric, each.task): each
         for each in found.separations
@@ -102,7 +102,7 @@ def area_table(found: Controlled, observation: str) -> TextTable:
 
 
 def matrix(found: Controlled, metric: str, observation: str, groups: Sequence[str]) -> TextTable:
-    """Means of one metric, references by row."""
+    """Return means of one metric, references by row."""
     known = {
         (each.reference, each.candidate): each
         for each in found.cells
@@ -126,7 +126,7 @@ def matrix(found: Controlled, metric: str, observation: str, groups: Sequence[st
 
 
 def stress_table(stress: Stress) -> TextTable:
-    """The stress test, one row a metric."""
+    """Return the stress test, one row a metric."""
     rows = tuple(
         (
             _named(each.metric, stress.told),
@@ -165,11 +165,11 @@ class ControlledRun(Run):
 
     @property
     def headlines(self) -> list[TextTable]:
-        """The tables that are printed: all but the matrices."""
+        """Return the tables that are printed: all but the matrices."""
         return self.tables[: self.content["headlines"]]
 
 
-def run_controlled(
+def controlled(
     source: ReportTable | LabelledSentences,
     out: str | Path,
     scorer: Scorer,
@@ -191,7 +191,7 @@ def run_controlled(
         scorer: the metrics, none of which looks at images.
         observations: of the reports' sentences.
         text_policy: which section of a report counts.
-        sampling: how many pairs stand behind every number.
+        sampling: number of pairs from which every number is computed.
         most_reports: of the stress test.
         overwrite: replace earlier results.
         on_progress: called with (pairs done, values lacking).
@@ -269,7 +269,7 @@ def run_controlled(
 
 
 def _texts(table: ReportTable, policy: TextPolicy, bad: list[BadRow]) -> Iterator[tuple[str, str]]:
-    """(id, text that counts) of every report; rows without one go to `bad`."""
+    """Yield (id, selected text) of every report; rows without one are added to `bad`."""
     for row in table:
         if isinstance(row, BadRow):
             bad.append(row)

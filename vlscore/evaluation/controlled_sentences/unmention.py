@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from vlscore.core import OnPhase, OnProgress, no_phase, plain
 from vlscore.evaluation.controlled_sentences.corpora import (
-    both,
     pair_values,
     refuse_images,
     told_the_answer,
 )
+from vlscore.evaluation.row_chunks import both
 from vlscore.metrics import Scorer
 from vlscore.perturb import perturb
 from vlscore.stats import Interval, bootstrap, bootstrap_mean
@@ -36,7 +36,7 @@ COMPARED = {
 
 @dataclass(frozen=True)
 class StressResult:
-    """What one metric says of reports that leave something out.
+    """Result of one metric for reports that leave something out.
 
     Attributes:
         metric: its name.
@@ -63,7 +63,7 @@ class Stress:
         reports: that both state and deny findings in sentences of their own, and were used.
         looked_at: all distinct reports.
         results: one a metric.
-        told: metrics that read reports by the rules which changed them: upper bounds.
+        told: metrics that read reports by the rules which changed them: in-sample upper bounds.
     """
 
     reports: int
@@ -72,7 +72,7 @@ class Stress:
     told: frozenset[str] = frozenset()
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data, ready for json."""
+        """Return plain data, ready for json."""
         found: dict[str, Any] = plain({**vars(self), "told": sorted(self.told)})
         return found
 

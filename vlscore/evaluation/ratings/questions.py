@@ -1,4 +1,4 @@
-"""What raters are asked of a report, or of two: the columns of a sheet and their values."""
+"""Questions to raters about one report, or two: the columns of a sheet and their values."""
 
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -71,7 +71,7 @@ class Question:
         return found
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data, ready for json."""
+        """Return plain data, ready for json."""
         return {**asdict(self), "ends": list(self.ends)}
 
     @classmethod

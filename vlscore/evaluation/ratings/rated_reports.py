@@ -1,4 +1,4 @@
-"""Which reports raters judge: those of systems, or those that metrics chose for each study."""
+"""Reports that raters judge: those of systems, or those that metrics chose for each study."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +16,13 @@ from vlscore.data import (
     read_study_images,
 )
 from vlscore.errors import InvalidSetting, InvalidTable
-from vlscore.evaluation.comparison.systems import Systems, has_images, join, open_sources
+from vlscore.evaluation.comparison.systems import (
+    Systems,
+    has_images,
+    join,
+    open_sources,
+    split_name,
+)
 from vlscore.evaluation.ratings.sheet_files import SheetItem
 from vlscore.retrieval import ANSWERS, read_answers
 
@@ -33,16 +39,9 @@ class Material:
     images: Mapping[str, StudyImages | BadRow] = field(default_factory=dict)
 
 
-def _split_name(source: str | Path) -> tuple[str, Path]:
-    """Return name and path of "name=path"; the name is empty where there is none."""
-    name, separator, path = str(source).partition("=")
-    is_named = bool(separator and name and path) and not Path(source).exists()
-    return (name, Path(path)) if is_named else ("", Path(source))
-
-
 def are_oracles(sources: Sequence[str | Path]) -> bool:
-    """Whether folders of oracles are meant, and not tables or evaluations."""
-    paths = [path for _, path in map(_split_name, sources)]
+    """Return whether folders of oracles are meant, and not tables or evaluations."""
+    paths = [path for _, path in map(split_name, sources)]
     if not all(path.is_dir() for path in paths):
         return False
     runs = [finished_run(path) for path in paths]
@@ -104,7 +103,7 @@ def open_oracles(given: Sequence[str | Path]) -> dict[str, FinishedRun]:
     """Return name -> the oracle's run; all of one table, index, sections and exclusions."""
     found: dict[str, FinishedRun] = {}
     for each in given:
-        name, path = _split_name(each)
+        name, path = split_name(each)
         run = finished_run(path)
         if run is None or ANSWERS not in run.digests:
             raise InvalidTable(

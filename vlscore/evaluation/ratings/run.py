@@ -1,7 +1,5 @@
-"""From filled-in sheets to checked tables of ratings, agreement of raters, and ranked systems."""
+"""Ratings of filled-in sheets: checked tables, agreement of raters, and ranked systems."""
 
-import csv
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import combinations
@@ -10,15 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from vlscore.core import ResumableFolder, __version__, cells, file_digest, plain, run_record
+from vlscore.core import ResumableFolder, __version__, file_digest, plain, run_record, write_json
 from vlscore.data import BadRow
 from vlscore.errors import InvalidSetting
 from vlscore.evaluation.alignment.rated_pairs import Array, RatedPairs
-from vlscore.evaluation.ratings.bradley_terry import Preference, Strength, strengths
 from vlscore.evaluation.ratings.questions import DIMENSIONS, ERRORS, PREFERRED
-from vlscore.evaluation.ratings.rater_agreement import Agreement, rater_agreement
+from vlscore.evaluation.ratings.rater_agreement import (
+    Agreement,
+    Preference,
+    Strength,
+    rater_agreement,
+    strengths,
+)
 from vlscore.evaluation.ratings.sheet_reading import RANK, FilledSheets, read_filled
-from vlscore.evaluation.row_files import bad_rows_of, csv_of
+from vlscore.evaluation.row_chunks import bad_rows_of, csv_of
 from vlscore.stats import FAILURES, Run, TextTable, interval, number, write_tables
 
 RATINGS, COUNTED, COMPARISONS, RANKS = "ratings.csv", "counts.csv", "comparisons.csv", "ranks.csv"
@@ -52,12 +55,12 @@ class RatingsRun(Run):
 
     @property
     def bad_rows(self) -> list[BadRow]:
-        """Rows of sheets that could not be used."""
+        """Return rows of sheets that could not be used."""
         return bad_rows_of(self)
 
     @property
     def align_with(self) -> list[str]:
-        """Commands that compare metrics with these ratings, one a table."""
+        """Return commands that compare metrics with these ratings, one a table."""
         found: list[str] = self.content["align_with"]
         return found
 
@@ -151,13 +154,12 @@ class _ReadingStudy:
                 "tables": [asdict(table) for table in tables],
             }
         )
-        text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
-        (place / CONTENT).write_text(text, encoding="utf-8")
+        write_json(place / CONTENT, content)
         _write_csv(place / AGREEMENT, _agreement_rows(agreements))
         _write_csv(place / SYSTEMS, _system_rows(ranked))
         write_tables(place, tables)
         failures = [("row", "id", "error"), *((b.row, b.id, b.reason) for b in self._pairs.bad)]
-        (place / FAILURES).write_text(csv_of(failures), encoding="utf-8")
+        _write_csv(place / FAILURES, failures)
         return run_record(notes=list(self._pairs.notes))
 
     def _agreements(self) -> Iterator[tuple[str, Agreement]]:
@@ -281,8 +283,7 @@ def _comparison_values(
 
 
 def _write_csv(path: Path, rows: Iterable[Sequence[Any]]) -> None:
-    with path.open("w", encoding="utf-8", newline="") as stream:
-        csv.writer(stream, lineterminator="\n").writerows(map(cells, rows))
+    path.write_text(csv_of(rows), encoding="utf-8", newline="")
 
 
 _MEASURES = ("alpha", "kappa", "w", "equal")

@@ -5,18 +5,20 @@ item: a reference and a report to be judged, or a reference and two reports to b
 study an item is of, and whose report it is, is in `key.csv` alone.
 """
 
+import base64
 import csv
+import hashlib
 import io
 import json
 import zipfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vlscore.core import atomic_write, cells, from_cell, printable
-from vlscore.data import columns_of, name_of, read_rows
-from vlscore.errors import InvalidStudy, InvalidTable, MissingDependency
+from vlscore.core import atomic_write, cells, from_cell, printable, write_json
+from vlscore.data import BadRow, StudyImages, columns_of, name_of, read_image, read_rows
+from vlscore.errors import InvalidStudy, InvalidTable, MissingDependency, VLScoreError
 from vlscore.evaluation.alignment.rated_pairs import Pair, missing_columns
 from vlscore.evaluation.ratings.questions import (
     FIRST,
@@ -27,7 +29,7 @@ from vlscore.evaluation.ratings.questions import (
 )
 
 KEY, QUESTIONS = "key.csv", "questions.json"
-SHEET, CSV, XLSX, HTML = "sheet-", ".csv", ".xlsx", ".html"
+SHEET, CSV, XLSX = "sheet-", ".csv", ".xlsx"
 FORMATS = ("csv", "xlsx", "html")
 ITEM, REFERENCE, CANDIDATE = "item", "reference", "candidate"
 REPORT_A, REPORT_B = f"report {FIRST}", f"report {SECOND}"
@@ -56,12 +58,12 @@ class SheetItem:
 
     @property
     def pairs(self) -> list[Pair]:
-        """(study, candidate) of everyone whose report it is."""
+        """Return (study, candidate) of everyone whose report it is."""
         return [(self.study, candidate) for candidate in self.candidates]
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """The reports that a rater reads: the reference, then what is to be judged."""
+        """Return the reports that a rater reads: the reference, then what is to be judged."""
         return (self.reference, self.text)
 
 
@@ -82,12 +84,12 @@ class ItemPair:
 
     @property
     def study(self) -> str:
-        """Id of the study."""
+        """Return id of the study."""
         return self.first.study
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """The reports that a rater reads: the reference, then A and B."""
+        """Return the reports that a rater reads: the reference, then A and B."""
         return (self.first.reference, self.first.text, self.second.text)
 
 
@@ -265,8 +267,7 @@ def read_key(path: Path) -> dict[str, AnyItem]:
 def write_questions(path: Path, questions: Sequence[Question]) -> None:
     """Write what raters are asked."""
     content = {"questions": [question.to_dict() for question in questions]}
-    with atomic_write(path) as stream:
-        stream.write(json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+    write_json(path, content)
 
 
 def read_questions(folder: Path) -> list[Question]:
@@ -285,3 +286,91 @@ def read_questions(folder: Path) -> list[Question]:
     if not found:
         raise InvalidTable(f"{path}: holds no questions")
     return found
+
+
+_PAGE = Path(__file__).with_name("rating_page.html")
+_STUDY = "@STUDY@"
+# Pixels of the longer side of an embedded film, and quality of its JPEG.
+_LONGEST, _QUALITY = 768, 85
+
+# Films of a study: the data of an image, or why there is none.
+Films = Mapping[str, Sequence[Mapping[str, str]]]
+
+
+def embedded_films(
+    images: Mapping[str, StudyImages | BadRow], studies: Iterable[str]
+) -> tuple[dict[str, list[dict[str, str]]], list[str]]:
+    """Return the films of studies as data for a page, shrunk to 768 pixels, and notes.
+
+    A film that cannot be read is replaced by a sentence; a note gives the number of them. Neither
+    names a file, because its name may tell who the patient is.
+    """
+    films: dict[str, list[dict[str, str]]] = {}
+    unread = lacking = 0
+    for study in dict.fromkeys(studies):
+        found = images.get(study)
+        if not isinstance(found, StudyImages):
+            lacking += 1
+            films[study] = [{"alt": "This study has no film."}]
+            continue
+        films[study] = []
+        for number, path in enumerate(found.images, start=1):
+            alt = f"film {number} of {len(found.images)}"
+            try:
+                films[study].append({"src": _shrunk(path), "alt": alt})
+            except VLScoreError:
+                unread += 1
+                films[study].append({"alt": f"The {alt} cannot be read."})
+    notes = [f"{lacking} studies have no film"] if lacking else []
+    if unread:
+        notes.append(f"{unread} films cannot be read; the page says so in their place")
+    return films, notes
+
+
+def _shrunk(path: Any) -> str:
+    """Return a film as a data address. Raises: UnreadableImage."""
+    from PIL import Image
+
+    picture = Image.fromarray(read_image(path).to_uint8())
+    picture.thumbnail((_LONGEST, _LONGEST), Image.Resampling.LANCZOS)
+    written = io.BytesIO()
+    picture.save(written, "JPEG", quality=_QUALITY)
+    return "data:image/jpeg;base64," + base64.b64encode(written.getvalue()).decode("ascii")
+
+
+def write_page(
+    path: Path,
+    rater: str,
+    items: Sequence[AnyItem],
+    questions: Sequence[Question],
+    films: Films | None = None,
+) -> None:
+    """Write the page of a rater.
+
+    Args: films: by study; None where none are embedded. The page names no study.
+    """
+    numbers = {study: str(k) for k, study in enumerate(dict.fromkeys(i.study for i in items))}
+    content: dict[str, Any] = {
+        "title": f"Reading study, {rater}",
+        "file": sheet_name(rater),
+        "questions": [question.to_dict() for question in questions],
+        "items": [
+            {"name": item.name, "texts": item.texts, "film": numbers[item.study]} for item in items
+        ],
+        "has_films": films is not None,
+        "films": {number: list(films.get(study, ())) for study, number in numbers.items()}
+        if films is not None
+        else {},
+    }
+    # A browser stores the answers under this name: another study, or another rater, has another.
+    known = json.dumps([rater, content["questions"], content["items"]]).encode("utf-8")
+    content["id"] = hashlib.sha256(known).hexdigest()[:24]
+    page = _PAGE.read_text(encoding="utf-8").replace(_STUDY, _in_script(content))
+    with atomic_write(path) as stream:
+        stream.write(page)
+
+
+def _in_script(content: Mapping[str, Any]) -> str:
+    """Return json that cannot end the element that holds it, nor begin another."""
+    text = json.dumps(content, ensure_ascii=True)
+    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")

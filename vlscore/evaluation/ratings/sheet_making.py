@@ -38,7 +38,6 @@ from vlscore.evaluation.ratings.rated_reports import (
     reports_of_systems,
     sources_key,
 )
-from vlscore.evaluation.ratings.rating_page import embedded_films, write_page
 from vlscore.evaluation.ratings.sheet_files import (
     FORMATS,
     KEY,
@@ -46,9 +45,11 @@ from vlscore.evaluation.ratings.sheet_files import (
     AnyItem,
     ItemPair,
     SheetItem,
+    embedded_films,
     sheet_name,
     write_csv_sheet,
     write_key,
+    write_page,
     write_questions,
     write_xlsx_sheet,
 )
@@ -111,7 +112,7 @@ class RatingSheets:
 
 @dataclass(frozen=True)
 class _Wanted:
-    """What sheets are made: for whom, of what, and in which form."""
+    """Settings of the sheets: raters, studies, questions and formats."""
 
     raters: tuple[str, ...]
     sample: int | None
@@ -123,11 +124,11 @@ class _Wanted:
 
     @property
     def compares(self) -> bool:
-        """Whether two reports are compared."""
+        """Return whether two reports are compared."""
         return self.questions[0].ask == PREFERENCES
 
     def key(self) -> dict[str, Any]:
-        """What the sheets depend on, besides the reports."""
+        """Return what the sheets depend on, besides the reports."""
         return {
             "raters": list(self.raters),
             "sample": self.sample,
@@ -139,7 +140,7 @@ class _Wanted:
         }
 
     def names(self) -> list[str]:
-        """Names of all files."""
+        """Return names of all files."""
         sheets = [sheet_name(rater, f".{form}") for form in self.formats for rater in self.raters]
         return [KEY, QUESTIONS, INSTRUCTIONS, *sheets]
 

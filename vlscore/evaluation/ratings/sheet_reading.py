@@ -9,7 +9,6 @@ from typing import Any
 from vlscore.data import BadRow, is_missing, name_of
 from vlscore.errors import InvalidStudy, InvalidTable
 from vlscore.evaluation.alignment.rated_pairs import Builder, Meaning, RatedPairs, missing_columns
-from vlscore.evaluation.ratings.bradley_terry import Preference
 from vlscore.evaluation.ratings.questions import (
     COUNTS,
     DIMENSIONS,
@@ -17,6 +16,7 @@ from vlscore.evaluation.ratings.questions import (
     PREFERENCES,
     Question,
 )
+from vlscore.evaluation.ratings.rater_agreement import Preference
 from vlscore.evaluation.ratings.sheet_files import (
     CSV,
     ITEM,
@@ -37,7 +37,7 @@ RANK = "preference rank"
 
 @dataclass(frozen=True)
 class FilledSheets:
-    """What raters answered.
+    """Answers of the raters.
 
     Attributes:
         pairs: ratings of the reports; of preferences, each system's rank in its study.
@@ -122,7 +122,7 @@ def _is_filled(path: Path) -> bool:
 
 
 class _Reading:
-    """Gives the rows of all sheets to a builder, and collects the preferences."""
+    """Reader of all sheets: it passes rows to a builder, and collects the preferences."""
 
     def __init__(
         self, builder: Builder, items: Mapping[str, AnyItem], questions: Sequence[Question]

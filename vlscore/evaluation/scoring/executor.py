@@ -1,5 +1,6 @@
 """Computing the rows of a table chunk by chunk, one being decoded while another is scored."""
 
+import json
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
@@ -9,13 +10,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
-from vlscore.core import OnProgress, ResumableFolder
+from vlscore.core import FinishedRun, OnProgress, ResumableFolder, first_replaced, stamps
 from vlscore.data import BadRow, Study, has_headings
 from vlscore.errors import InvalidSetting
-from vlscore.evaluation.scoring.results import layout_of
-from vlscore.evaluation.scoring.seen_images import stamped
+from vlscore.evaluation.row_chunks import ChunkWriter
+from vlscore.evaluation.scoring.results import DETAILS, layout_of
 from vlscore.evaluation.scoring.summary import (
+    IMAGES,
     REASONS,
     chunk_table,
     read_chunk,
@@ -38,7 +41,7 @@ Row = Study | BadRow
 
 @dataclass(frozen=True)
 class Job:
-    """What of a table is to be computed.
+    """Part of a table that is to be computed.
 
     Attributes:
         metrics: names of the metrics, some of the scorer's; None for all.
@@ -51,13 +54,13 @@ class Job:
     skip: int = 0
 
     def scorer(self, scorer: Scorer) -> Scorer:
-        """The scorer of these metrics alone."""
+        """Return the scorer of these metrics alone."""
         if self.metrics is None:
             return scorer
         return scorer.of_some([m for m in scorer.metrics if str(m) in self.metrics])
 
     def rows(self, table: Iterable[Row]) -> Iterator[Row]:
-        """The rows, without those that are done."""
+        """Yield the rows, without those that are done."""
         asked = (row for row in table if self.only is None or row.row in self.only)
         return islice(asked, self.skip, None)
 
@@ -70,15 +73,15 @@ class ComputedChunk(NamedTuple):
 
 
 class Computing(Protocol):
-    """What computes the chunks of a job: this process, several, or a cluster."""
+    """Computer of the chunks of a job: this process, several processes, or a cluster."""
 
     def chunks(self, job: Job) -> Iterator[ComputedChunk]:
-        """The chunks, in the order of the rows; the same bytes whoever computes them."""
+        """Yield the chunks, in the order of the rows; the same bytes whoever computes them."""
         ...
 
 
 class Here:
-    """Computes in this process.
+    """Computer of chunks in this process.
 
     Args: workers: processes that decode images; 0 decodes in this one.
     """
@@ -87,11 +90,11 @@ class Here:
         self.table, self.scorer, self._workers = table, scorer, workers
 
     def chunks(self, job: Job) -> Iterator[ComputedChunk]:
-        """All chunks."""
+        """Yield all chunks."""
         return self.part(job, 0, 1)
 
     def part(self, job: Job, first: int, step: int) -> Iterator[ComputedChunk]:
-        """Every `step`-th chunk, from number `first` on."""
+        """Yield every `step`-th chunk, from number `first` on."""
         scorer = job.scorer(self.scorer)
         embedder = scorer.embedder if scorer.plan.needs.images else None
         mine = islice(chunks_of(job.rows(self.table), scorer), first, None, step)
@@ -102,7 +105,7 @@ class Here:
 
 
 def chunk_tables(folder: ResumableFolder) -> Iterator[pa.Table]:
-    """The rows of every finished chunk, in order."""
+    """Yield the rows of every finished chunk, in order."""
     return (read_chunk(chunk.path) for chunk in folder.chunks())
 
 
@@ -118,31 +121,24 @@ def compute_rows(
 
     Args:
         job: all rows, those of finished chunks included.
-        stops_if_alike: refuse to go on where the first hundred rows all fail for one reason.
+        stops_if_alike: stop if the first hundred rows all fail for one reason.
 
     Returns: how many rows there are.
     Raises: InvalidSetting where it refuses; nothing was written then.
     """
-    done = folder.rows
-    failed = sum(_failed(table) for table in chunk_tables(folder))
-    on_progress(done, failed)
-    chunks = computing.chunks(replace(job, skip=done))
-    if stops_if_alike and not done:
-        chunks = _unless_all_alike(chunks)
-    for rows, images in chunks:
-        with folder.append(len(rows), inputs=images) as place:
+    chunks = ChunkWriter(folder, on_progress)
+    found = computing.chunks(replace(job, skip=chunks.done))
+    if stops_if_alike and not chunks.done:
+        found = _unless_all_alike(found)
+    for rows, images in found:
+        failed = len(rows) - int(rows[REASONS].null_count)
+        with chunks.append(len(rows), failed, images) as place:
             write_chunk(place, rows)
-        done, failed = done + len(rows), failed + _failed(rows)
-        on_progress(done, failed)
-    return done
-
-
-def _failed(rows: pa.Table) -> int:
-    return len(rows) - int(rows[REASONS].null_count)
+    return chunks.done
 
 
 def chunks_of(rows: Iterator[Row], scorer: Scorer) -> Iterator[list[Row]]:
-    """The rows, as many at a time as this scorer computes together."""
+    """Yield the rows, as many at a time as this scorer computes together."""
     size = _TEXTS_IN_CHUNK
     if scorer.embedder is not None:
         size = scorer.embedder.engine.rows_at_once
@@ -151,7 +147,7 @@ def chunks_of(rows: Iterator[Row], scorer: Scorer) -> Iterator[list[Row]]:
 
 
 def computed(chunk: Sequence["Prepared"], scorer: Scorer, schema: pa.Schema) -> ComputedChunk:
-    """The rows of a chunk with their values, and the images that they were made from."""
+    """Return the rows of a chunk with their values, and the images that they were made from."""
     images = [path for row, _ in chunk if isinstance(row, Study) for path in row.images]
     if scorer.embedder is not None:
         # A chunk's numbers depend on its rows alone, in a run that was stopped as in any other.
@@ -160,7 +156,7 @@ def computed(chunk: Sequence["Prepared"], scorer: Scorer, schema: pa.Schema) -> 
 
 
 def _unless_all_alike(computed: Iterator[ComputedChunk]) -> Iterator[ComputedChunk]:
-    """The same chunks, held back until they show that a setting is not what is wrong."""
+    """Yield the chunks once a row has a value or fails for another reason than the first."""
     held: list[ComputedChunk] = []
     kinds: set[str] = set()
     example = ""
@@ -185,7 +181,7 @@ def _unless_all_alike(computed: Iterator[ComputedChunk]) -> Iterator[ComputedChu
 
 
 def _kind_of(reason: str) -> str:
-    """A reason without the path or name that most begin with."""
+    """Return a reason without the path or name at its beginning."""
     _, separator, words = reason.partition(": ")
     return words if separator else reason
 
@@ -206,7 +202,7 @@ def _decoding_ahead(
 
 
 def prepare(row: Row, scorer: Scorer, decoder: "ImageDecoder | None") -> Item | None:
-    """A row on its way to a score, its images being decoded; None of a row that has no study."""
+    """Return the item of a row, and begin to decode its images; None for a bad row."""
     if isinstance(row, BadRow):
         return None
     if decoder is None:
@@ -252,3 +248,45 @@ def _scored(chunk: Sequence[Prepared], scorer: Scorer, schema: pa.Schema) -> pa.
         },
         [stamped(s.images) if reads_images and s is not None else None for s in studies],
     )
+
+
+_ROWS_AT_ONCE = 10_000
+
+
+def stamped(paths: Sequence[Path]) -> str | None:
+    """Return size, time and digest of each file as json text; None where no file is there."""
+    found = stamps(paths)
+    return json.dumps(found) if found else None
+
+
+def require_same_images(run: FinishedRun, *, must_know: bool = False) -> None:
+    """Check that the images of a finished run are the files that its rows were computed from.
+
+    A file that is gone replaces nothing.
+
+    Args: must_know: refuse a run, too, whose details do not say which files it read.
+    Raises: InvalidSetting naming the first file with another content.
+    """
+    how = "Choose another output folder, or give --overwrite to compute all rows anew"
+    with pq.ParquetFile(run.file(DETAILS)) as file:
+        if IMAGES not in file.schema_arrow.names:
+            if must_know:
+                raise InvalidSetting(
+                    f"{run.folder} does not say which image files it was computed from, so that no "
+                    f"number of images can be added to it. {how}"
+                )
+            return
+        for batch in file.iter_batches(_ROWS_AT_ONCE, columns=[IMAGES]):
+            replaced = _first_replaced(batch.column(0))
+            if replaced is not None:
+                raise InvalidSetting(
+                    f"{replaced} has been replaced since {run.folder} was computed from it; one "
+                    f"row would hold numbers of two images. Bring the file back. {how}"
+                )
+
+
+def _first_replaced(column: pa.Array) -> str | None:
+    for text in column.to_pylist():
+        if text is not None and (path := first_replaced(json.loads(text))) is not None:
+            return path
+    return None

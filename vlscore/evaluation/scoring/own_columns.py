@@ -1,7 +1,7 @@
-"""Columns of a user's own table, carried into the results: who is who, view, sex, label.
+"""Columns of a user's own table in the results: patient, view, sex, label.
 
-`keep` columns stand in the scores; `by` columns make a table of each of their values; the `patient`
-column says which studies are of one patient, so that intervals resample patients.
+`keep` columns are copied into the scores. `by` columns make a table of each of their values. The
+`patient` column names the patient of each study, so that intervals resample patients.
 """
 
 import csv
@@ -57,7 +57,7 @@ class OwnColumns:
     """Names of a user's own columns.
 
     Attributes:
-        keep: columns that stand in the scores.
+        keep: columns that are copied into the scores.
         by: columns of which every value has a table of its own.
         patient: the column that says whose study a row is; None: every study counts for itself.
     """
@@ -68,7 +68,7 @@ class OwnColumns:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All columns, each once."""
+        """Return all columns, each once."""
         patient = () if self.patient is None else (self.patient,)
         return tuple(dict.fromkeys((*self.keep, *self.by, *patient)))
 
@@ -104,7 +104,7 @@ class OwnColumns:
 
 @dataclass(frozen=True, eq=False)
 class OwnValues:
-    """What the columns hold.
+    """Values of the user's own columns.
 
     Attributes:
         columns: their names, and what they are for.
@@ -128,7 +128,7 @@ class OwnValues:
         return cls(columns, values, places)
 
     def beside(self, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-        """Return the rows with these columns beside them."""
+        """Yield the rows with these columns added."""
         for table in tables:
             rows = self._places_of(table)
             for name, column in self.values.items():

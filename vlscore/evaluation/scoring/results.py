@@ -1,6 +1,6 @@
-"""The summary of a run as tables to read and to paste.
+"""Results of an evaluation: the summary as tables, and the files.
 
-The result files of a run, joined from its chunks and from a run that it takes up.
+The files are joined from the chunks of the run, and from the finished run that it extends.
 """
 
 import csv
@@ -45,7 +45,7 @@ _SUPPORT = (
 
 
 def summary_table(summary: Summary) -> TextTable:
-    """Every number with its interval and its n, without those of `support_table`."""
+    """Return every number with its interval and its n, without those of `support_table`."""
     rows = []
     for name, metric in summary.metrics.items():
         for column, value in metric.values.items():
@@ -61,7 +61,7 @@ def summary_table(summary: Summary) -> TextTable:
 
 
 def support_table(summary: Summary) -> TextTable:
-    """F1 values of the whole corpus, each with its support; without rows where there are none."""
+    """Return F1 values of the whole corpus with their support; no rows without any."""
     rows = [
         (corpus_name(name, which), *_cells(interval), str(metric.scored), str(support))
         for name, metric in summary.metrics.items()
@@ -96,7 +96,7 @@ def _first(metric: MetricSummary) -> MetricSummary:
 
 
 def scores_table(rows: Sequence[Mapping[str, Any]]) -> TextTable:
-    """The values of single studies: id, every metric, area and foot, and whether a text was cut."""
+    """Return the values of single studies: id, metrics, area, foot, and truncation."""
     first = rows[0] if rows else {}
     metrics = [n for n in first if n not in (ROW, ID, ERROR, *NUMBERS, *FLAGS)]
     names = [*metrics, *(name for name in _SHOWN_NUMBERS if name in first)]
@@ -134,7 +134,7 @@ def _facts(summary: Summary) -> dict[str, str]:
 
 
 def _left_out(summary: Summary) -> list[str]:
-    """Values with an interval that some resamples are left out of, each with their share."""
+    """Return values with an interval that some resamples are left out of, each with their share."""
     return [
         f"{corpus_name(name, which)} {100 * share:.0f} %"
         for name, metric in summary.metrics.items()
@@ -157,7 +157,7 @@ _ROWS_IN_GROUP = 10_000
 FORMATS = ("parquet", "csv")
 _GUESSED = "view_guessed"
 DETAILS, SUMMARY = "details.parquet", "summary.json"
-# Every file that an evaluation can ever write, so that none of an earlier one stays beside it.
+# Every file that an evaluation can ever write, so that none of an earlier one is left.
 SUBGROUPS = "subgroups.csv"
 RESULTS = (
     *(f"scores.{format}" for format in FORMATS),
@@ -168,7 +168,7 @@ RESULTS = (
 
 @dataclass(frozen=True)
 class ColumnLayout:
-    """What the columns of a run's rows are.
+    """Columns of a run's rows.
 
     Attributes:
         metrics: in the order of the columns, each with what its numbers depend on.
@@ -191,17 +191,17 @@ class ColumnLayout:
 
     @property
     def names(self) -> list[str]:
-        """Names of the metrics."""
+        """Return names of the metrics."""
         return [str(metric) for metric, _ in self.metrics]
 
     def schema(self) -> pa.Schema:
-        """Of a table of rows with everything that results are made of."""
+        """Return the schema of the rows from which all results are made."""
         return chunk_schema([metric for metric, _ in self.metrics], self.geometry)
 
     def scores_schema(self, own: Sequence[str] = ()) -> pa.Schema:
-        """Of the scores; each metric's signature is in the metadata.
+        """Return the schema of the scores; each metric's signature is in the metadata.
 
-        Args: own: names of a user's own columns, which stand behind the id.
+        Args: own: names of a user's own columns, which follow the id.
         """
         metadata = {f"vlscore.signature.{metric}": str(s) for metric, s in self.metrics}
         schema = columns_schema([metric for metric, _ in self.metrics], self.geometry)
@@ -210,7 +210,7 @@ class ColumnLayout:
         return schema.with_metadata(metadata)
 
     def joined(self, more: "ColumnLayout") -> "ColumnLayout":
-        """These columns, then those of `more` that are not among them."""
+        """Return these columns, then those of `more` that are not among them."""
         names = self.names
         metrics = (*self.metrics, *((m, s) for m, s in more.metrics if str(m) not in names))
         return ColumnLayout(metrics, _in_order({*self.geometry, *more.geometry}))
@@ -221,14 +221,14 @@ def _in_order(geometry: Collection[str]) -> tuple[str, ...]:
 
 
 def check_format(format: str) -> str:
-    """The format itself; raises InvalidSetting for an unknown one."""
+    """Return the format itself; raise InvalidSetting for an unknown one."""
     if format not in FORMATS:
         raise InvalidSetting(f"format is {' or '.join(FORMATS)}, not {format!r}")
     return format
 
 
 def layout_of(scorer: Scorer) -> ColumnLayout:
-    """The columns that a scorer's rows have.
+    """Return the columns that a scorer's rows have.
 
     Of the triangle, each metric brings what it looks at itself: columns are the same whether
     metrics are computed at once or one after the other.
@@ -247,7 +247,7 @@ def layout_of(scorer: Scorer) -> ColumnLayout:
 
 
 def layout_of_run(run: FinishedRun, own: Mapping[str, Metric] | None = None) -> ColumnLayout:
-    """The columns of a finished run.
+    """Return the columns of a finished run.
 
     Args: own: metrics that are known by their names although no registry has them.
     Raises: ChecksumMismatch where the run is no evaluation; InvalidSetting for a metric that is
@@ -270,7 +270,7 @@ def layout_of_run(run: FinishedRun, own: Mapping[str, Metric] | None = None) -> 
 
 
 def read_rows_of(run: FinishedRun, layout: ColumnLayout) -> Iterator[pa.Table]:
-    """The rows of a finished run, as they stood in its chunks."""
+    """Yield the rows of a finished run, with the columns that its chunks had."""
     scores = _Rows(_score_batches(run, layout))
     for details in _Rows(_parquet_batches(run.file(DETAILS))).groups():
         part = scores.take(len(details))
@@ -285,7 +285,7 @@ def read_rows_of(run: FinishedRun, layout: ColumnLayout) -> Iterator[pa.Table]:
 
 
 def _with_newer_columns(details: pa.Table) -> pa.Table:
-    """The details with the columns that an earlier version did not write: nothing was noted."""
+    """Return the details with columns that an earlier version did not write; all are False."""
     for name in COUNTED:
         if name not in details.column_names:
             details = details.append_column(name, pa.array([False] * len(details)))
@@ -297,7 +297,7 @@ def _with_newer_columns(details: pa.Table) -> pa.Table:
 def with_more_columns(
     earlier: Iterable[pa.Table], chunks: Iterable[pa.Table], layout: ColumnLayout
 ) -> Iterator[pa.Table]:
-    """The earlier rows with the numbers of further metrics beside them."""
+    """Yield the earlier rows with the numbers of further metrics added."""
     new = _Rows(chunks)
     for before in earlier:
         after = new.take(len(before))
@@ -310,7 +310,7 @@ def with_more_columns(
 def with_rows_replaced(
     earlier: Iterable[pa.Table], chunks: Iterable[pa.Table]
 ) -> Iterator[pa.Table]:
-    """The earlier rows; those that lacked a value replaced by the rows of `chunks`, in order."""
+    """Yield the earlier rows; rows of `chunks` replace those that lacked a value, in order."""
     again = _Rows(chunks)
     for before in earlier:
         failed = before[REASONS].is_valid().to_numpy()
@@ -330,7 +330,7 @@ def write_results(
     """Write scores, details and failures.
 
     Args:
-        tables: the rows; called once a file, so that nothing need be kept in memory.
+        tables: the rows; called once a file, so that nothing need be held in memory.
         own: names of a user's own columns among them.
     """
     _WRITERS[format](folder / f"scores.{format}", tables(), layout.scores_schema(own))
@@ -347,7 +347,7 @@ def write_results(
 
 
 def read_scores(path: Path, count: int) -> list[dict[str, Any]]:
-    """The first `count` rows of the scores, column by name."""
+    """Return the first `count` rows of the scores, column by name."""
     batches = _csv_batches(path) if path.suffix == ".csv" else _parquet_batches(path)
     found: list[dict[str, Any]] = _Rows(batches).take(count).to_pylist()
     return found
@@ -370,14 +370,14 @@ def read_guessed(details: Path, scores: Path, count: int) -> list[str]:
 
 
 class _Rows:
-    """Rows from tables of any lengths, taken in other lengths."""
+    """Buffer that splits the rows of tables into groups of another length."""
 
     def __init__(self, tables: Iterable[pa.Table]) -> None:
         self._tables = iter(tables)
         self._left: pa.Table | None = None
 
     def take(self, count: int) -> pa.Table:
-        """The next rows, fewer at the end."""
+        """Return the next rows, fewer at the end."""
         parts = [] if self._left is None else [self._left]
         while sum(map(len, parts)) < count or not parts:
             following = next(self._tables, None)
@@ -391,7 +391,7 @@ class _Rows:
         return joined.slice(0, count).combine_chunks()
 
     def groups(self) -> Iterator[pa.Table]:
-        """All rows, in the lengths in which results are written and read."""
+        """Yield all rows, in the lengths in which results are written and read."""
         while len(group := self.take(_ROWS_IN_GROUP)):
             yield group
 
@@ -410,7 +410,7 @@ def _parquet_batches(path: Path) -> Iterator[pa.Table]:
 
 
 def _csv_batches(path: Path, schema: pa.Schema | None = None) -> Iterator[pa.Table]:
-    """Args: schema: types of the columns; guessed without, of ids and errors excepted."""
+    """Yield the rows of a csv file; types are guessed without a schema, except ids and errors."""
     types = {ID: pa.string(), ERROR: pa.string()}
     if schema is not None:
         types = {field.name: field.type for field in schema}

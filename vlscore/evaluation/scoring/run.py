@@ -1,4 +1,4 @@
-"""A table of studies through a scorer, row by row, into a folder of results."""
+"""Evaluation of a table of studies, row by row, into a folder of results."""
 
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -33,6 +33,7 @@ from vlscore.evaluation.scoring.executor import (
     Job,
     chunk_tables,
     compute_rows,
+    require_same_images,
 )
 from vlscore.evaluation.scoring.own_columns import (
     KEY,
@@ -60,7 +61,6 @@ from vlscore.evaluation.scoring.results import (
     with_rows_replaced,
     write_results,
 )
-from vlscore.evaluation.scoring.seen_images import require_same_images
 from vlscore.evaluation.scoring.summary import (
     ERROR,
     ID,
@@ -89,43 +89,43 @@ class RunResult(Run):
 
     @cached_property
     def summary(self) -> Summary:
-        """The numbers."""
+        """Return the numbers."""
         return read_summary(self.summary_file)
 
     @property
     def scores(self) -> Path:
-        """Path of the table of scores, one row a study."""
+        """Return path of the table of scores, one row a study."""
         return self.folder / f"scores.{self.facts['key']['format']}"
 
     @property
     def failures(self) -> Path:
-        """Path of failures.csv."""
+        """Return path of failures.csv."""
         return self.folder / FAILURES
 
     @property
     def summary_file(self) -> Path:
-        """Path of summary.json."""
+        """Return path of summary.json."""
         return self.folder / SUMMARY
 
     @property
     def subgroups(self) -> list[TextTable]:
-        """The numbers of every subgroup, a table a column and number; empty without any."""
+        """Return the numbers of every subgroup, a table a column and number; empty without any."""
         path = self.folder / SUBGROUPS
         return subgroup_tables(path) if path.is_file() else []
 
     @property
     def tables(self) -> list[TextTable]:
-        """The summary and the numbers of every subgroup, as they are printed."""
+        """Return the summary and the numbers of every subgroup, as they are printed."""
         return [summary_table(self.summary), *self.subgroups]
 
     @property
     def signatures(self) -> list[str]:
-        """What the numbers of each metric depend on."""
+        """Return what the numbers of each metric depend on."""
         return [str(each.signature) for each in self.summary.metrics.values()]
 
     @property
     def record(self) -> Path:
-        """Path of run.json."""
+        """Return path of run.json."""
         return self.folder / "run.json"
 
     def to_pandas(self) -> "pandas.DataFrame":
@@ -139,7 +139,7 @@ class RunResult(Run):
         return read_guessed(self.folder / DETAILS, self.scores, count)
 
     def first_scores(self, count: int) -> list[dict[str, Any]]:
-        """The first rows, column by name."""
+        """Return the first rows, column by name."""
         return read_scores(self.scores, count)
 
 
@@ -166,7 +166,7 @@ def evaluate(
     Memory holds some chunks of rows, and of every row its numbers alone (eight bytes each), for the
     intervals of the summary.
 
-    Called again after a stop with the same arguments, a run goes on where it was. Called again when
+    Called again after a stop with the same arguments, a run resumes where it was. Called again when
     it has ended, it changes nothing. With further metrics, only these are computed, and their
     columns join the others; with another format, the scores are written in that.
 
@@ -181,13 +181,13 @@ def evaluate(
         workers: processes that decode images; 0 decodes in this one.
         overwrite: compute anew; earlier results stay until the new ones are complete.
         retry_failed: compute the rows without a value again, in a run that has ended.
-        keep_going: go on even where the first hundred rows all fail for one reason.
+        keep_going: continue even if the first hundred rows all fail for one reason.
         processes: those that share the run, of which this is the first; the others call
             `serve_evaluation`. The results are those of one process, byte for byte.
         elsewhere: what computes the rows instead of this process, as `OnRay` does.
         checked: what the precision changes, as `check_drift` found it; it is noted in run.json.
-        own: columns of the table that are carried into the results, make subgroups, or say which
-            studies are of one patient; default: those of the finished run in `out`, where there is
+        own: columns of the table that are copied into the results, make subgroups, or name the
+            patient of each study; default: those of the finished run in `out`, where there is
             one.
         on_progress: called after every chunk with (rows done, rows failed).
 
@@ -196,7 +196,7 @@ def evaluate(
         InvalidSetting: `out` holds another run's results, or numbers of image files that were
             replaced since; or the first hundred rows fail alike.
         FolderInUse: another run is writing there.
-        ProcessLost: another process of the run has ended; what was done is kept.
+        ProcessLost: another process of the run has ended; finished rows are stored.
         A row that cannot be scored raises nothing: it is listed in failures.csv.
     """
     check_format(format)
@@ -285,7 +285,7 @@ def _opened(
 
 
 class _EvaluationJob:
-    """One table on its way into one folder."""
+    """Job that writes the evaluation of one table into one folder."""
 
     def __init__(
         self,
@@ -305,7 +305,7 @@ class _EvaluationJob:
         self._annotated_before = scorer.plan.annotations.to_dict()
 
     def key(self) -> dict[str, Any]:
-        """What must be equal for a stopped run to go on."""
+        """Return what must be equal for a stopped run to be resumed."""
         root, beside = self._studies.root, self._studies.path.parent
         return {
             "table_sha256": self._studies.sha256,
@@ -381,7 +381,7 @@ class _EvaluationJob:
     def ended(
         self, folder: ResumableFolder, record: dict[str, Any], *, unchanged: bool = False
     ) -> RunResult:
-        """What stands in the folder of a run that has ended."""
+        """Return the result of a run that has ended."""
         result = RunResult.of(folder, record=record, unchanged=unchanged)
         summary = result.summary
         notes = (
@@ -410,7 +410,7 @@ class _EvaluationJob:
         )
 
     def _work(self) -> dict[str, int] | None:
-        """What was computed, and what came from the cache; None where no network took part."""
+        """Return counts of what was computed and what was cached; None without a network."""
         embedder = self._scorer.embedder
         found = embedder.engine.work.since(self._before) if embedder is not None else {}
         now = self._scorer.plan.annotations.to_dict()
@@ -418,7 +418,7 @@ class _EvaluationJob:
         return {**found, **(since if any(since.values()) else {})} or None
 
     def _earlier_layout(self, run: FinishedRun) -> ColumnLayout:
-        """The columns of a finished run; raises InvalidSetting where a metric has changed since."""
+        """Return the columns of a finished run; raise InvalidSetting if a metric changed."""
         layout = layout_of_run(run, {str(metric): metric for metric in self._scorer.metrics})
         for metric, signature in layout.metrics:
             now = self._scorer.signatures.get(str(metric))

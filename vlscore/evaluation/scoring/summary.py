@@ -1,7 +1,4 @@
-"""The rows of a run on disk: one for every row of the table, with values or why it has none.
-
-What a run of many studies comes to, in a few numbers.
-"""
+"""Rows of a run on disk, with values or the reasons why there is none; and their summary."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -44,7 +41,7 @@ IMAGES = "images"
 
 
 def columns_schema(metrics: Iterable[Metric], geometry: Iterable[str]) -> pa.Schema:
-    """Columns of the scores: row, id, the numbers of every metric, the geometry, the error."""
+    """Return the schema of the scores: row, id, every metric's numbers, geometry, error."""
     return pa.schema(
         [
             pa.field(ROW, pa.int64()),
@@ -57,7 +54,7 @@ def columns_schema(metrics: Iterable[Metric], geometry: Iterable[str]) -> pa.Sch
 
 
 def chunk_schema(metrics: Sequence[Metric], geometry: Iterable[str]) -> pa.Schema:
-    """Columns of a chunk: those of the scores, and what the end of the run needs besides."""
+    """Return columns of a chunk: those of the scores, and what the end of the run needs besides."""
     schema = columns_schema(metrics, geometry)
     for metric in metrics:
         if metric.statistics:
@@ -79,7 +76,7 @@ def chunk_table(
     counted: Mapping[str, Sequence[bool]],
     images: Sequence[str | None] | None = None,
 ) -> pa.Table:
-    """A chunk of n rows.
+    """Return a chunk of n rows.
 
     Args:
         numbers, ids: of each row.
@@ -123,14 +120,14 @@ def write_chunk(folder: Path, table: pa.Table) -> None:
 
 
 def read_chunk(folder: Path) -> pa.Table:
-    """The chunk that `write_chunk` wrote."""
+    """Return the chunk that `write_chunk` wrote."""
     # `pq.read_table` imports what it needs for folders of many files.
     with pq.ParquetFile(folder / FILE) as file:
         return file.read()
 
 
 def reasons_of(table: pa.Table) -> Iterable[tuple[int, str | None, dict[str, str]]]:
-    """(row, id, {metric or "row": reason}) of every row that lacks a value."""
+    """Yield (row, id, {metric or "row": reason}) of every row that lacks a value."""
     import pyarrow.compute as pc
 
     failed = table.filter(pc.is_valid(table[REASONS]))
@@ -149,7 +146,7 @@ def _reasons(scores: ScoreTable | None, place: int | None, bad: str | None) -> d
 
 
 def joined_reasons(reasons: Mapping[str, str]) -> str | None:
-    """Every reason once, in one text; None without any."""
+    """Return every reason once, in one text; None without any."""
     return "; ".join(dict.fromkeys(reasons.values())) or None
 
 
@@ -240,10 +237,10 @@ class Summary:
         foot_far_outside: studies whose candidate projects below -0.5 or above 1.5 on the line from
             image (0) to reference (1): near the line, perhaps, but not near the reference. Many of
             them are a reason to distrust VLScore. None where no metric looks at the triangle.
-        empty_candidates: the generator said nothing; these are scored like any other candidate.
+        empty_candidates: candidates without a word; these are scored like any other candidate.
         candidates_say_missing, references_say_missing: texts such as "nan" or "None", which a
-            faulty export leaves; they are scored as they stand.
-        views_guessed: studies of several images whose frontal view nothing tells.
+            faulty export leaves; they are scored as they are.
+        views_guessed: studies of several images whose frontal view is a guess.
         references_with_headings: references with headings such as "INDICATION:" that are scored as
             a whole.
     """
@@ -264,26 +261,26 @@ class Summary:
 
     @property
     def first(self) -> MetricSummary:
-        """The first metric."""
+        """Return the first metric."""
         return next(iter(self.metrics.values()))
 
     @property
     def signature(self) -> Signature:
-        """What the numbers of the first metric depend on."""
+        """Return what the numbers of the first metric depend on."""
         return self.first.signature
 
     @property
     def mean(self) -> Interval | None:
-        """Of the first metric's own number; None where nothing has it."""
+        """Return that of the first metric's own number; None if no study has a value."""
         return next(iter(self.first.values.values())).mean
 
     @property
     def median(self) -> Interval | None:
-        """Of the first metric's own number; None where nothing has it."""
+        """Return that of the first metric's own number; None if no study has a value."""
         return next(iter(self.first.values.values())).median
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data, ready for json; signature, mean and median are the first metric's."""
+        """Return plain data, ready for json; signature, mean and median are the first metric's."""
         names = ("signature", "mean", "median", *self.__dataclass_fields__)
         content = {name: getattr(self, name) for name in names}
         content["signature"] = str(self.signature)

@@ -1,21 +1,17 @@
-"""Pairs of an original report and a perturbed one, as the benchmarks read them.
+"""Pairs of an original report and a perturbed one: read, selected, and embedded, each text once."""
 
-Embedding the images of studies and pairs of their reports, each image and text once.
-"""
-
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import islice
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from vlscore.core import Signature
 from vlscore.data import StudyImages, TextPolicy, read_rows, select
-from vlscore.embedding import StudyEmbedder, StudyViews
-from vlscore.errors import InvalidStudy, InvalidTable, VLScoreError
+from vlscore.embedding import StudyEmbedder
+from vlscore.errors import InvalidTable, VLScoreError
+from vlscore.evaluation.study_vectors import StudyVectors, embed_images
 from vlscore.metrics import EmbeddingTriples
 from vlscore.perturb import KINDS
 
@@ -30,8 +26,8 @@ class Pair:
         study_id: whose report it is; perturbations of one study share it.
         kind: of perturbation, as in "remove-pathology".
         is_significant: whether a good metric should notice.
-        original: the report, which stands as the reference.
-        perturbed: the changed report, which stands as the candidate.
+        original: the report, which is the reference.
+        perturbed: the changed report, which is the candidate.
         category: ReXVal's error category, where the change is an error.
     """
 
@@ -44,7 +40,7 @@ class Pair:
 
 
 def pairs_file(place: str | Path) -> Path:
-    """The file of records at a place: the file itself, or that in the folder of `vlscore perturb`.
+    """Return the file of records: the path itself, or that in the folder of `vlscore perturb`.
 
     Raises: InvalidTable where there is none.
     """
@@ -59,7 +55,7 @@ def pairs_file(place: str | Path) -> Path:
 
 
 def read_pairs(place: str | Path) -> list[Pair]:
-    """Pairs from a file of records, or from the folder that `vlscore perturb --out` wrote.
+    """Read pairs from a file of records, or from the folder that `vlscore perturb --out` wrote.
 
     Raises: InvalidTable naming the row that is no record, or the place that holds none.
     """
@@ -78,7 +74,7 @@ def read_pairs(place: str | Path) -> list[Pair]:
 
 
 def pair_of(record: Mapping[str, Any]) -> Pair:
-    """A Pair from one record; raises KeyError or ValueError where it is none."""
+    """Return the Pair of one record; raise KeyError or ValueError if it is none."""
     for name in ("kind", "original", "perturbed"):
         if not isinstance(record[name], str):
             raise ValueError(f'"{name}" holds a {type(record[name]).__name__}, not a text')
@@ -95,7 +91,7 @@ def pair_of(record: Mapping[str, Any]) -> Pair:
 def select_pairs(
     pairs: Sequence[Pair], policy: TextPolicy
 ) -> tuple[list[Pair], dict[int, VLScoreError]]:
-    """What the policy takes of both reports, once for all metrics.
+    """Select the section of both reports that the policy names, once for all metrics.
 
     Both are taken as references are, since a perturbed report has the original's headings.
 
@@ -115,7 +111,7 @@ def select_pairs(
 
 
 def kinds_of(pairs: Iterable[Pair]) -> list[str]:
-    """The kinds there are: in the registry's order, then others in that of their appearance."""
+    """Return the kinds of the pairs: in the registry's order, then others as they appear."""
     there = dict.fromkeys(pair.kind for pair in pairs)
     known = [name for name in KINDS if name in there]
     return [*known, *(name for name in there if name not in known)]
@@ -132,29 +128,6 @@ def _is_significant(expected: Any) -> bool:
 
 def _reason(error: Exception) -> str:
     return f'field "{error.args[0]}" is absent' if isinstance(error, KeyError) else str(error)
-
-
-STUDIES_AT_ONCE = 64
-
-
-@dataclass(eq=False)
-class StudyVectors:
-    """Embeddings of the images of studies.
-
-    Attributes:
-        vectors: study id -> (d,) float32.
-        failures: study id -> why it has none.
-        black: (d,) of an image whose pixels are all 0; None where no image was embedded.
-    """
-
-    vectors: dict[str, Tensor] = field(default_factory=dict)
-    failures: dict[str, VLScoreError] = field(default_factory=dict)
-    black: Tensor | None = None
-
-    def update(self, other: "StudyVectors") -> None:
-        """Take over what was embedded elsewhere."""
-        self.vectors.update(other.vectors)
-        self.failures.update(other.failures)
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,33 +154,11 @@ class EmbeddedPairs:
     studies: StudyVectors
 
     def triples(self, candidates: Tensor, images: Tensor | None = None) -> EmbeddingTriples:
-        """The originals as references, with these candidates and, if given, other images."""
+        """Return the originals as references, with these candidates and, if given, other images."""
         i = self.images if images is None else images
         return EmbeddingTriples(
             i, candidates, self.originals, self.signature, self.C, self.failures
         )
-
-
-def embed_images(
-    embedder: StudyEmbedder, images: Mapping[str, StudyImages], *, workers: int = 0
-) -> Iterator[StudyVectors]:
-    """Embed the images of studies, a stretch of studies at a time."""
-    waiting = iter(images.items())
-    with embedder.decoder(workers) as decoder:
-        while chunk := list(islice(waiting, STUDIES_AT_ONCE)):
-            shown = [
-                embedder.begin(StudyViews(study.images, study.views), decoder) for _, study in chunk
-            ]
-            embedded = embedder.embed_studies(shown)
-            names = [study_id for study_id, _ in chunk]
-            yield StudyVectors(
-                {
-                    name: embedded.vectors[row].clone()
-                    for row, name in enumerate(names)
-                    if row not in embedded.failures
-                },
-                {names[row]: error for row, error in embedded.failures.items()},
-            )
 
 
 def embed_pairs(
@@ -238,16 +189,8 @@ def embed_pairs(
     studies = _studies(embedder, images, {pair.study_id for pair in pairs}, workers)
     vectors: Tensor | None = None
     if images is not None:
-        vectors = torch.full((len(pairs), embedder.dim), torch.nan)
-        for position, pair in enumerate(pairs):
-            if pair.study_id in studies.vectors:
-                vectors[position] = studies.vectors[pair.study_id]
-                continue
-            error = studies.failures.get(pair.study_id)
-            failures.setdefault(
-                position,
-                error or InvalidStudy(f"study {pair.study_id}: no image is given for it"),
-            )
+        vectors, missing = studies.rows([pair.study_id for pair in pairs], embedder.dim)
+        failures = {**missing, **failures}
     return EmbeddedPairs(
         images=vectors,
         originals=found.vectors[originals],
@@ -272,6 +215,6 @@ def _studies(
         return images
     studies = StudyVectors(black=embedder.embed_black())
     needed = {name: study for name, study in images.items() if name in wanted}
-    for part in embed_images(embedder, needed, workers=workers):
+    for _, part in embed_images(embedder, needed, workers=workers):
         studies.update(part)
     return studies

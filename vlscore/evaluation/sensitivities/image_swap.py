@@ -1,4 +1,4 @@
-"""Does the image count? The same candidates with the right, another study's, and a black image.
+"""Test of the image's effect: the same candidates with the right, another and a black image.
 
 A metric that never looks at the image gives the same values and ranks whatever image it is shown:
 it is a text metric, even if an image enters its formula.
@@ -67,7 +67,7 @@ class SwapResult:
     adjusted_p: float
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data, ready for json: None stands for numbers that are not finite."""
+        """Return plain data, ready for json: None replaces numbers that are not finite."""
         content: dict[str, Any] = plain(self)
         return content
 
@@ -81,7 +81,7 @@ def image_swap(
     resamples: int = 2000,
     seed: int = 0,
 ) -> list[SwapResult]:
-    """Two results a metric: another study's image, and a black one.
+    """Compare metrics with another study's image, and with a black one; two results a metric.
 
     The perturbed reports are the candidates, the originals the references. All metrics are compared
     on the same pairs: those that each has a value for, whatever the image.
@@ -119,7 +119,7 @@ def image_swap(
 
 
 def swapped_metrics(metrics: Any, embedded: EmbeddedPairs) -> list[Metric]:
-    """The metrics of embeddings among those asked for, else all that can run, and cosine."""
+    """Return the metrics of embeddings among those asked for, else all that can run, and cosine."""
     triples = embedded.triples(embedded.perturbed)
     found, _ = chosen_metrics(metrics, triples)
     looking = [metric for metric in found if metric.uses_embeddings]
@@ -130,7 +130,7 @@ def swapped_metrics(metrics: Any, embedded: EmbeddedPairs) -> list[Metric]:
 
 
 def _images_of_others(pairs: Sequence[Pair], embedded: EmbeddedPairs, seed: int) -> torch.Tensor:
-    """Each study's image goes to one other study; every pair of a study sees the same."""
+    """Return another study's image for each pair; all pairs of a study get the same."""
     assert embedded.images is not None
     first_row: dict[str, int] = {}
     for position, pair in enumerate(pairs):
@@ -211,7 +211,7 @@ def _within_studies(
     wrong: NDArray[np.float64],
     options: dict[str, Any],
 ) -> Interval | None:
-    """None where no study has two candidates that the metric tells apart."""
+    """Return the agreement within studies; None without candidates of different values."""
     found = {
         study: _small_tau_b(right[rows], wrong[rows])
         for study, rows in _rows_by_study(studies).items()
@@ -224,7 +224,7 @@ def _within_studies(
 
 
 def _small_tau_b(x: NDArray[np.float64], y: NDArray[np.float64]) -> float:
-    """tau_b of a handful of values; nan where one of the variables is constant."""
+    """Return tau_b of a handful of values; nan where one of the variables is constant."""
     in_x, in_y = (np.sign(values[:, None] - values[None]) for values in (x, y))
     ordered = float(np.abs(in_x).sum() * np.abs(in_y).sum())
     return float((in_x * in_y).sum()) / ordered**0.5 if ordered > 0 else float("nan")

@@ -1,4 +1,4 @@
-"""Which changes of a report a metric notices.
+"""Sensitivity of metrics to changes of a report.
 
 Source: Dawidowicz, Hirsch, Tal, "VLScore", NeurIPS 2024: Table 2 (removing a pathology's sentence
 against an insignificant one), Table 3 (another place or severity against [UNK] for a word that
@@ -78,7 +78,7 @@ class KindResult:
 
 @dataclass(frozen=True)
 class Contrast:
-    """How much more a metric drops for a significant kind than for its control.
+    """Difference between a metric's drop for a significant kind and that for its control.
 
     Attributes:
         delta: mean drop of the significant kind less that of the control.
@@ -126,7 +126,7 @@ class MetricResult:
 
 @dataclass(frozen=True)
 class Sensitivity:
-    """The whole benchmark.
+    """Results of all metrics on all perturbations.
 
     Attributes:
         metrics: results, in the order asked for.
@@ -146,7 +146,7 @@ class Sensitivity:
     values: list[PairValues] = field(default_factory=list, repr=False)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data, ready for json: None stands for numbers that are not finite."""
+        """Return plain data, ready for json: None replaces numbers that are not finite."""
         content: dict[str, Any] = plain(replace(self, values=[]))
         del content["values"]
         return content
@@ -311,14 +311,14 @@ def _test(significant: dict[str, float], control: dict[str, float]) -> tuple[str
 
 
 def _ratio(significant: Interval, control: Interval) -> float:
-    """nan unless the control's drop is surely not 0."""
+    """Return the ratio of the drops; nan unless the interval of the control's drop excludes 0."""
     if not (control.low > 0 or control.high < 0):
         return float("nan")
     return significant.estimate / control.estimate
 
 
 def _adjusted(results: list[MetricResult]) -> list[MetricResult]:
-    """The same results with p values adjusted over all contrasts of the run."""
+    """Return the same results with p values adjusted over all contrasts of the run."""
     p_values = [contrast.p_value for result in results for contrast in result.contrasts]
     adjusted = iter(benjamini_hochberg(p_values).tolist())
     return [

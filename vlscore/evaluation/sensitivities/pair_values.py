@@ -1,15 +1,10 @@
-"""Values of every metric for originals and perturbed reports.
+"""Values of every metric for original and perturbed reports: computed, or read from a table.
 
-Values of a metric that was computed elsewhere, for pairs of original and perturbed reports.
-
-The table has the layout of the `values.csv` that `vlscore sensitivity` writes: `study_id`, `kind`,
-and for each metric `NAME.original` and `NAME.perturbed`. The first row of a study and kind is of
-its first change in perturbations.jsonl, the second of its second.
-
-What a run of the sensitivity benchmark keeps of each finished chunk.
+Such a table has the layout of the `values.csv` that `vlscore sensitivity` writes: `study_id`,
+`kind`, and for each metric `NAME.original` and `NAME.perturbed`. The first row of a study and kind
+is of its first change in perturbations.jsonl, the second of its second.
 """
 
-import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,14 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from vlscore.core import Signature, write_json
-from vlscore.data import columns_of, name_of, read_rows
+from vlscore.core import Signature
+from vlscore.data import columns_of
 from vlscore.errors import InvalidSetting, InvalidStudy, InvalidTable, VLScoreError
-from vlscore.evaluation.sensitivities.changed_pairs import EmbeddedPairs, Pair, StudyVectors
+from vlscore.evaluation.row_chunks import read_arrays, write_arrays
+from vlscore.evaluation.sensitivities.changed_pairs import EmbeddedPairs, Pair
 from vlscore.metrics import (
     Batch,
     EmbeddingTriples,
@@ -41,7 +36,7 @@ from vlscore.metrics import (
 
 @dataclass(frozen=True, eq=False)
 class PairValues:
-    """What a metric says of n pairs; failed pairs hold nan.
+    """Values of a metric for n pairs; failed pairs hold nan.
 
     Attributes:
         metric: which metric.
@@ -59,19 +54,19 @@ class PairValues:
 
     @property
     def drops(self) -> NDArray[np.float64]:
-        """(n,) how much worse the perturbed report does; above 0 is worse in either direction."""
+        """Return (n,) losses by the perturbation; above 0 is worse, whatever the direction."""
         return self.metric.sign * (self.originals - self.perturbed)
 
     @property
     def has_both(self) -> NDArray[np.bool_]:
-        """(n,) whether both values are there."""
+        """Return (n,) whether both values are there."""
         return np.asarray(np.isfinite(self.originals) & np.isfinite(self.perturbed))
 
 
 def chosen_metrics(
     names: object, embeddings: EmbeddingTriples | None
 ) -> tuple[list[Metric], dict[str, str]]:
-    """The metrics to compute, and those of the default list that cannot be, with the reason.
+    """Return the metrics to compute, and those of the default list that cannot be, with the reason.
 
     Args:
         names: those asked for; None for every free metric that can be computed here.
@@ -98,7 +93,7 @@ def chosen_metrics(
 
 
 def fit_metrics(pairs: Sequence[Pair], metrics: Sequence[Metric]) -> Mapping[Metric, Fit]:
-    """The metrics that need it, fitted to the original reports: each study's counts once."""
+    """Fit the metrics that need it to the original reports; each study counts once."""
     originals = {pair.study_id: pair.original for pair in pairs}
     return Plan(metrics).fit(originals.values()).fits
 
@@ -112,7 +107,7 @@ def pair_values(
     images: Tensor | None = None,
     fits: Mapping[Metric, Fit] | None = None,
 ) -> list[PairValues]:
-    """Values of each metric; what is equal for several pairs is computed once.
+    """Compute the values of each metric; what is equal for several pairs is computed once.
 
     Args:
         pairs: as selected by the text policy.
@@ -151,7 +146,7 @@ def pair_values(
 
 
 def on_common_rows(values: Sequence[PairValues]) -> list[PairValues]:
-    """The values of those pairs that every metric has values for; the others become nan."""
+    """Return the values with nan for each pair that some metric has no value for."""
     if not values:
         return []
     common = np.logical_and.reduce([each.has_both for each in values])
@@ -166,7 +161,7 @@ def on_common_rows(values: Sequence[PairValues]) -> list[PairValues]:
 
 
 def without_rows(values: PairValues, failures: Mapping[int, VLScoreError]) -> PairValues:
-    """The values, nan where a pair failed for a reason of its own."""
+    """Return the values, nan where a pair failed for a reason of its own."""
     originals, perturbed = values.originals.copy(), values.perturbed.copy()
     originals[list(failures)] = perturbed[list(failures)] = np.nan
     return replace(
@@ -178,7 +173,7 @@ def without_rows(values: PairValues, failures: Mapping[int, VLScoreError]) -> Pa
 
 
 def all_failures(values: Iterable[PairValues]) -> dict[int, VLScoreError]:
-    """Position of a pair -> why the first metric that lacks a value for it has none."""
+    """Return position of a pair -> why the first metric that lacks a value for it has none."""
     found: dict[int, VLScoreError] = {}
     for each in values:
         found = {**each.failures, **found}
@@ -186,14 +181,14 @@ def all_failures(values: Iterable[PairValues]) -> dict[int, VLScoreError]:
 
 
 def failure_reasons(failures: Mapping[int, VLScoreError], pairs: Sequence[Pair]) -> dict[str, str]:
-    """Study id -> why a pair of it has no values."""
+    """Return study id -> why a pair of it has no values."""
     return {pairs[position].study_id: str(error) for position, error in failures.items()}
 
 
 def _triples(
     embedded: EmbeddedPairs, images: Tensor | None, rows: Sequence[int]
 ) -> EmbeddingTriples:
-    """Of the rows of twice the pairs: originals as candidates first, then the perturbed."""
+    """Return triples at some rows: originals as candidates come first, then perturbed reports."""
     count = len(embedded.originals)
     own = [row % count for row in rows]
     both = embedded.triples(embedded.originals, images).take(own)
@@ -265,13 +260,8 @@ def _placed(
     for k, pair in enumerate(pairs):
         places[pair.study_id, pair.kind].append(k)
     taken: dict[tuple[str, str], int] = defaultdict(int)
-    for number, record in read_rows(path):
-        if isinstance(record, str):
-            raise InvalidTable(f"{path}, row {number}: {record}")
-        try:
-            key = (name_of(record["study_id"], "study_id"), name_of(record["kind"], "kind"))
-        except InvalidStudy as error:
-            raise InvalidTable(f"{path}, row {number}: {error}") from None
+    for number, (study, kind), record in columns.rows("study_id", "kind"):
+        key = study, kind
         if key not in places:
             columns.pass_over()
             continue
@@ -279,7 +269,7 @@ def _placed(
         if taken[key] == len(rows):
             raise InvalidTable(
                 f"{path}, row {number}: the perturbations have {len(rows)} changes of kind "
-                f"{key[1]!r} of study {key[0]!r}, and this is one more"
+                f"{kind!r} of study {study!r}, and this is one more"
             )
         taken[key] += 1
         yield number, rows[taken[key] - 1], record
@@ -307,43 +297,18 @@ def _metric(name: str, columns: ValueColumns) -> Metric:
         raise InvalidTable(f"{columns.path}: {error}") from None
 
 
-_VECTORS, _VALUES, _FAILED = "vectors.npy", "values.npy", "failed.json"
-
-
-def write_vectors(place: Path, names: Sequence[str], part: StudyVectors, dim: int) -> None:
-    """Keep the embeddings of some studies' images, in the order of their names."""
-    nothing = torch.full((dim,), torch.nan)
-    vectors = torch.stack([part.vectors.get(name, nothing) for name in names])
-    np.save(place / _VECTORS, vectors.numpy(), allow_pickle=False)
-    failed = {name: str(error) for name, error in part.failures.items()}
-    write_json(place / _FAILED, {"names": list(names), "failed": failed})
-
-
-def read_vectors(place: Path) -> StudyVectors:
-    """What `write_vectors` kept."""
-    content = json.loads((place / _FAILED).read_text(encoding="utf-8"))
-    vectors = torch.from_numpy(np.load(place / _VECTORS, allow_pickle=False))
-    failed: Mapping[str, str] = content["failed"]
-    return StudyVectors(
-        {name: vectors[k] for k, name in enumerate(content["names"]) if name not in failed},
-        {name: InvalidStudy(reason) for name, reason in failed.items()},
-    )
-
-
 def write_values(
     place: Path, values: Sequence[PairValues], failures: Mapping[int, VLScoreError]
 ) -> None:
-    """Keep the values of n pairs, and why some have none.
+    """Write the values of n pairs of a chunk, and why some have none.
 
     Args: failures: by the position of a pair among all of the run.
     """
     numbers = np.stack([np.stack([each.originals, each.perturbed]) for each in values])
-    np.save(place / _VALUES, numbers, allow_pickle=False)
-    write_json(place / _FAILED, {str(k): str(error) for k, error in failures.items()})
+    write_arrays(place, {str(k): str(error) for k, error in failures.items()}, values=numbers)
 
 
 def read_values(place: Path) -> tuple[NDArray[np.float64], dict[int, VLScoreError]]:
-    """(metrics, 2, n) originals and perturbed of each metric, and the failures."""
-    failed = json.loads((place / _FAILED).read_text(encoding="utf-8"))
-    numbers: NDArray[np.float64] = np.load(place / _VALUES, allow_pickle=False)
-    return numbers, {int(k): InvalidStudy(reason) for k, reason in failed.items()}
+    """Return (metrics, 2, n) originals and perturbed of each metric in a chunk, and failures."""
+    arrays, failed = read_arrays(place)
+    return arrays["values"], {int(k): InvalidStudy(reason) for k, reason in failed.items()}

@@ -1,8 +1,7 @@
-"""The sensitivity benchmark over files, resumably, into a folder of results."""
+"""Sensitivity benchmark, in a resumable folder of results."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,14 +25,12 @@ from vlscore.core import (
     table_cells,
     write_json,
 )
-from vlscore.data import BadRow, StudyImages, StudyTable, TextPolicy
+from vlscore.data import StudyImages, StudyTable, TextPolicy
 from vlscore.embedding import StudyEmbedder
 from vlscore.errors import InvalidSetting, MissingDependency
+from vlscore.evaluation.row_chunks import ChunkWriter, both, chunks_of_kind
 from vlscore.evaluation.sensitivities.changed_pairs import (
-    STUDIES_AT_ONCE,
     Pair,
-    StudyVectors,
-    embed_images,
     embed_pairs,
     pairs_file,
     read_pairs,
@@ -50,12 +47,11 @@ from vlscore.evaluation.sensitivities.pair_values import (
     pair_values,
     read_pair_values,
     read_values,
-    read_vectors,
     without_rows,
     write_values,
-    write_vectors,
 )
 from vlscore.evaluation.sensitivities.tables import FIGURES, all_tables, draw_sensitivity
+from vlscore.evaluation.study_vectors import StudyVectors, embed_in_chunks, embedded_in, images_of
 from vlscore.metrics import EmbeddingTriples, Fit, Metric, find_metric
 from vlscore.stats import FIGURE_FORMATS, Failure, Run, TextTable, check_drawable, markdown
 
@@ -88,7 +84,7 @@ class SensitivityRun(Run):
 
     @property
     def signatures(self) -> list[str]:
-        """What the numbers of each metric depend on."""
+        """Return what the numbers of each metric depend on."""
         return [metric["signature"] for metric in self.content["metrics"]]
 
     def to_pandas(self) -> "pandas.DataFrame":
@@ -100,7 +96,7 @@ class SensitivityRun(Run):
         )
 
     def first_failures(self, count: int | None = None) -> list[Failure]:
-        """The first studies whose pairs lack values."""
+        """Return the first studies whose pairs lack values."""
         failures = self.content["failures"].items()
         return [Failure(None, study, reason) for study, reason in failures][:count]
 
@@ -128,7 +124,7 @@ def run_sensitivity(
 ) -> SensitivityRun:
     """Measure which changes of reports metrics notice, and write tables, values and a figure.
 
-    Called again after a stop with the same arguments, it goes on where it was.
+    Called again after a stop with the same arguments, it resumes where it was.
 
     Args:
         perturbations: folder that `vlscore perturb` wrote, or a file like those in it.
@@ -200,7 +196,7 @@ def run_sensitivity(
 
 
 def _with_figures(run: SensitivityRun, figure: str | None) -> SensitivityRun:
-    """Draw the figures beside the numbers of a run that has ended."""
+    """Draw the figures of a run that has ended, into its folder."""
     format = figure or "png"
     try:
         draw_sensitivity(run.folder, run.content, format)
@@ -240,7 +236,7 @@ class _Ended:
         self._write_values(place / f"values.{format}")
 
     def _write_values(self, path: Path) -> None:
-        """One row a pair: both values of every metric, and how much worse the second is."""
+        """Write one row a pair: both values of every metric, and how much worse the second is."""
         columns: dict[str, Any] = {
             "study_id": [pair.study_id for pair in self.pairs],
             "kind": [pair.kind for pair in self.pairs],
@@ -263,7 +259,7 @@ class _Ended:
 
 
 class _SensitivityJob:
-    """Embeds images and computes values in chunks, and joins them at the end."""
+    """Job that embeds images and computes values in chunks, and joins them at the end."""
 
     def __init__(
         self,
@@ -288,7 +284,7 @@ class _SensitivityJob:
         self.signatures: dict[Metric, Any] = {}
 
     def choose(self, names: Any) -> None:
-        """Settle the metrics; raises InvalidSetting or MissingDependency for those that cannot."""
+        """Choose the metrics; raise InvalidSetting, MissingDependency if one cannot run."""
         self._metrics, self._left_out = chosen_metrics(names, self._example())
         # To all pairs, whichever of them a chunk holds.
         there = [p for k, p in enumerate(self._selected) if k not in self._unselected]
@@ -320,43 +316,32 @@ class _SensitivityJob:
         on_phase: OnPhase,
     ) -> int:
         """Compute what no chunk holds yet; returns rows of all chunks: studies, then pairs."""
-        done, failed = folder.rows, sum(chunk.note["failed"] for chunk in folder.chunks())
-        on_progress(done, failed)
-        left = dict(islice(self._images.items(), min(done, len(self._images)), None))
-        if self._embedder is not None and left:
-            embedding = on_phase("images", len(self._images))
-            for names, part in zip(
-                _stretches(list(left), STUDIES_AT_ONCE),
-                embed_images(self._embedder, left, workers=workers),
-                strict=True,
-            ):
-                paths = [path for name in names for path in left[name].images]
-                note = {"kind": "images", "failed": len(part.failures)}
-                with folder.append(len(names), note, inputs=paths) as place:
-                    write_vectors(place, names, part, self._embedder.dim)
-                done, failed = done + len(names), failed + len(part.failures)
-                on_progress(done, failed)
-                embedding(done, failed)
+        chunks, count = ChunkWriter(folder, on_progress), len(self._images)
+        if self._embedder is not None and chunks.done < count:
+            chunks.on_progress = both(on_progress, on_phase("images", count))
+            embed_in_chunks(chunks, self._embedder, self._images, workers=workers)
         studies = self._vectors(folder)
-        start = done - len(self._images)
-        comparing, failed_images = on_phase("pairs", len(self._pairs)), failed
-        for begin in range(start, len(self._pairs), _PAIRS_AT_ONCE):
-            chunk = range(begin, min(begin + _PAIRS_AT_ONCE, len(self._pairs)))
-            values, truncated = self._values([self._selected[k] for k in chunk], studies)
-            unselected = {k - begin: self._unselected[k] for k in chunk if k in self._unselected}
+        comparing, failed_images = on_phase("pairs", len(self._pairs)), chunks.failed
+
+        def report(done: int, failed: int) -> None:
+            comparing(done - count, failed - failed_images)
+
+        chunks.on_progress = both(on_progress, report)
+        for begin in range(chunks.done - count, len(self._pairs), _PAIRS_AT_ONCE):
+            rows = range(begin, min(begin + _PAIRS_AT_ONCE, len(self._pairs)))
+            values, truncated = self._values([self._selected[k] for k in rows], studies)
+            unselected = {k - begin: self._unselected[k] for k in rows if k in self._unselected}
             values = [without_rows(each, unselected) for each in values]
             failures = all_failures(values)
-            note = {"kind": "pairs", "failed": len(failures), "truncated": truncated}
-            with folder.append(len(chunk), note) as place:
+            with chunks.append(
+                len(rows), len(failures), kind="pairs", truncated=truncated
+            ) as place:
                 write_values(place, values, {begin + k: e for k, e in failures.items()})
-            done, failed = done + len(chunk), failed + len(failures)
-            on_progress(done, failed)
-            comparing(done - len(self._images), failed - failed_images)
-        return done
+        return chunks.done
 
     def results(self, folder: ResumableFolder, on_phase: OnPhase) -> _Ended:
-        """The benchmark from the values of all chunks."""
-        chunks = [chunk for chunk in folder.chunks() if chunk.note["kind"] == "pairs"]
+        """Return the benchmark from the values of all chunks."""
+        chunks = chunks_of_kind(folder, "pairs")
         parts = [read_values(chunk.path) for chunk in chunks]
         arrays = np.concatenate([numbers for numbers, _ in parts], axis=2)
         values = [
@@ -408,7 +393,7 @@ class _SensitivityJob:
         ), embedded.truncated
 
     def _example(self) -> EmbeddingTriples | None:
-        """No embeddings at all, of the kind that there will be."""
+        """Return empty embeddings of the kind that the run will have."""
         if self._embedder is None:
             return None
         none = torch.empty(0, self._embedder.dim)
@@ -419,32 +404,18 @@ class _SensitivityJob:
     def _vectors(self, folder: ResumableFolder) -> StudyVectors:
         if self._embedder is None or not self._has_images:
             return StudyVectors()
-        studies = StudyVectors(black=self._embedder.embed_black())
-        for chunk in folder.chunks():
-            if chunk.note["kind"] == "images":
-                studies.update(read_vectors(chunk.path))
-        return studies
+        return replace(embedded_in(folder), black=self._embedder.embed_black())
 
 
 def _images_of(
     studies: StudyTable | None, wanted: set[str]
 ) -> tuple[dict[str, StudyImages], list[str]]:
-    """The images of the studies that were perturbed, and what to say of the table."""
-    found: dict[str, StudyImages] = {}
+    """Return the images of the studies that were perturbed, and notes about the table."""
     if studies is None:
-        return found, []
-    notes = list(studies.notes)
-    for row in studies:
-        if isinstance(row, BadRow):
-            notes.append(f"{studies.path}, row {row.row}: {row.reason}")
-        elif row.id in wanted:
-            found[row.id] = StudyImages(row.id, row.images, row.views)
+        return {}, []
+    found, bad = images_of(studies, wanted)
     if not found:
         raise InvalidSetting(
             f"{studies.path}: none of its studies has the id of a perturbed report"
         )
-    return found, notes
-
-
-def _stretches(names: list[str], size: int) -> Iterator[list[str]]:
-    return (names[start : start + size] for start in range(0, len(names), size))
+    return found, [*studies.notes, *(f"{studies.path}, row {r.row}: {r.reason}" for r in bad)]

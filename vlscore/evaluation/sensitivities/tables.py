@@ -49,7 +49,7 @@ _SWAP = (
 
 
 def all_tables(result: Sensitivity, swaps: Sequence[SwapResult] = ()) -> list[TextTable]:
-    """Every table that has rows."""
+    """Return every table that has rows."""
     tables = [
         removal_table(result),
         word_table(result),
@@ -62,21 +62,21 @@ def all_tables(result: Sensitivity, swaps: Sequence[SwapResult] = ()) -> list[Te
 
 
 def removal_table(result: Sensitivity) -> TextTable:
-    """Table 2: means after removing an insignificant and a pathology's sentence, and their gap."""
+    """Return Table 2: means after removing a sentence, insignificant or of a pathology."""
     return _comparison_table(
         result, "Table 2", "Removed sentences: a pathology's against an insignificant one"
     )
 
 
 def word_table(result: Sensitivity) -> TextTable:
-    """Table 3: means after changing a location, a severity, and a word that says nothing."""
+    """Return Table 3: means after changing a location, a severity, and an uninformative word."""
     return _comparison_table(
         result, "Table 3", "Changed words against [UNK] for a word that says nothing"
     )
 
 
 def kinds_table(result: Sensitivity) -> TextTable:
-    """Mean drop of every kind there is, one column a metric; significant kinds first."""
+    """Return mean drop of every kind there is, one column a metric; significant kinds first."""
     drops = {m.name: {kind.kind: kind for kind in m.kinds} for m in result.metrics}
     kinds = {kind.kind: kind for metric in result.metrics for kind in metric.kinds}
     ordered = sorted(kinds.values(), key=lambda kind: not kind.is_significant)
@@ -93,7 +93,7 @@ def kinds_table(result: Sensitivity) -> TextTable:
 
 
 def normal_table(result: Sensitivity) -> TextTable:
-    """Figure 2 in numbers: normal reports against the standard normal report."""
+    """Return the numbers of Figure 2: normal reports against the standard normal report."""
     rows = []
     for metric in result.metrics:
         kind = next((kind for kind in metric.kinds if kind.kind == NORMAL_KIND), None)
@@ -105,7 +105,7 @@ def normal_table(result: Sensitivity) -> TextTable:
 
 
 def swap_table(results: Sequence[SwapResult]) -> TextTable:
-    """Whether the image counts: right image against another study's and a black one."""
+    """Return whether the image counts: right image against another study's and a black one."""
     rows = [
         (
             each.metric,
@@ -186,7 +186,7 @@ def draw_sensitivity(folder: Path, content: Mapping[str, Any], format: str) -> l
 
 
 def draw_normal_distribution(content: Mapping[str, Any], path: str | Path) -> None:
-    """Figure 2: how each metric scores normal reports replaced by the standard normal report.
+    """Draw Figure 2: values of metrics for normal reports replaced by the standard one.
 
     Metrics whose values have no common scale (lower is better, or no upper bound) are left out.
 
@@ -218,7 +218,7 @@ def draw_normal_distribution(content: Mapping[str, Any], path: str | Path) -> No
 
 
 def draw_drops(content: Mapping[str, Any], path: str | Path) -> None:
-    """Mean drop of every metric by kind, significant kinds first; above 0 is worse.
+    """Draw the mean drop of every metric by kind, significant kinds first; above 0 is worse.
 
     Args:
         content: of sensitivity.json.

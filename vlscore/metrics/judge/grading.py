@@ -1,12 +1,13 @@
-"""Severity of an error, 1 to 5, with the reason."""
+"""Severity of an error, 1 to 5, with the reason; the patient's age and indication."""
 
+import math
+import re
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from vlscore.errors import InvalidSetting
+from vlscore.errors import InvalidSetting, InvalidStudy
 from vlscore.metrics.judge.judge_tables import JudgeTables
-from vlscore.metrics.judge.matching import PlaceConflict
-from vlscore.metrics.judge.statements import Statement
+from vlscore.metrics.judge.statements import PlaceConflict, Statement
 
 #: Ranks of severity words up to "small" or "mild", and from "severe" or "large".
 _MILD, _SEVERE = 2, 6
@@ -122,3 +123,38 @@ def comparison_severity(one: str | None, other: str | None) -> int:
     """Return the severity of a wrong comparison with a prior: 1 unless it calls for an act."""
     acted_on = {"new", "increased"}
     return 2 if not acted_on.isdisjoint({one, other}) else 1
+
+
+# DICOM's age string (PS3.5, value representation AS).
+_DICOM = re.compile(r"(\d{1,3})([DWMY])", re.IGNORECASE)
+_YEARS = {"d": 1 / 365, "w": 7 / 365, "m": 1 / 12, "y": 1.0}
+
+
+def patient_of(age: Any, indication: Any, column: str = "age") -> Patient:
+    """Return the patient of one row; empty cells are unknown.
+
+    Args: column: of the age, for the message.
+
+    Raises: InvalidStudy where the age is neither a number of years nor a DICOM age.
+
+    >>> patient_of("018M", "Cough.").age
+    1.5
+    """
+    words = "" if indication is None or indication != indication else str(indication)
+    try:
+        return Patient(_years(age), words)
+    except (ValueError, InvalidSetting):
+        raise InvalidStudy(
+            f'column "{column}" holds {str(age)[:20]!r}: give years (72), a DICOM age (072Y), or '
+            "nothing"
+        ) from None
+
+
+def _years(age: Any) -> float | None:
+    if age is None or isinstance(age, bool) or not str(age).strip():
+        return None
+    text = str(age).strip()
+    if (found := _DICOM.fullmatch(text)) is not None:
+        return int(found[1]) * _YEARS[found[2].lower()]
+    years = float(text)
+    return None if math.isnan(years) else years

@@ -16,8 +16,7 @@ from urllib.parse import urlsplit
 
 from vlscore.errors import InvalidSetting, MissingDependency, VLScoreError
 from vlscore.metrics.judge.judge_answers import answer_schema
-from vlscore.metrics.judge.judge_models import OnReply, Reply
-from vlscore.metrics.judge.judge_questions import JudgePrompt, JudgeQuestion
+from vlscore.metrics.judge.judge_questions import JudgePrompt, JudgeQuestion, OnReply, Reply
 
 #: Environment variables: the key, the endpoint, hosts that may receive reports, requests at once.
 KEY, ENDPOINT, SEND_TO, IN_FLIGHT = (

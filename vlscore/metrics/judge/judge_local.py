@@ -14,8 +14,7 @@ from vlscore.encoders import inference, is_short_of_memory
 from vlscore.errors import IncompatibleCheckpoint, InvalidSetting, MissingDependency
 from vlscore.metrics.judge.judge_answers import answer_schema
 from vlscore.metrics.judge.judge_endpoint import QuestionFailed
-from vlscore.metrics.judge.judge_models import OnReply, Reply
-from vlscore.metrics.judge.judge_questions import JudgePrompt, JudgeQuestion
+from vlscore.metrics.judge.judge_questions import JudgePrompt, JudgeQuestion, OnReply, Reply
 from vlscore.metrics.networks.green_model import precision_on
 from vlscore.metrics.networks.model_files import (
     check_model_folder,

@@ -1,13 +1,13 @@
-"""Questions to a language model: prompt files, and the conversation about one pair of reports."""
+"""Questions to a language model: prompt files, the conversation about two reports, replies."""
 
 import hashlib
 import json
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal, cast, get_args
+from typing import Any, Literal, Protocol, cast, get_args
 
 from vlscore.data import SentenceSpan, is_encodable, split_sentences
 from vlscore.errors import InvalidReport, InvalidSetting
@@ -211,3 +211,54 @@ def _check_examples(path: Path, prompt: JudgePrompt) -> None:
             question_of(case, prompt, "candidate-first").judgement(answer)
         except UnusableAnswer as error:
             raise InvalidSetting(f"{path}: example {number}: {error}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """Answer of a language model.
+
+    Attributes:
+        text: the answer.
+        is_cut: whether it ends at the limit of tokens.
+        tokens_in, tokens_out: tokens of the question and of the answer, as the model's server
+            counts them; None if it does not count.
+    """
+
+    text: str
+    is_cut: bool = False
+    tokens_in: int | None = None
+    tokens_out: int | None = None
+
+
+# Function that takes the number of a question and the model's reply, as soon as it is there.
+OnReply = Callable[[int, Reply], None]
+
+
+class AnsweringModel(Protocol):
+    """Language model that answers questions.
+
+    `str` of it is where the reports go, in words for the user.
+
+    Attributes:
+        is_here: whether reports stay on this machine.
+        library: package of an extra that it needs, such as "openai".
+    """
+
+    is_here: bool
+    library: str
+
+    def facts(self, prompt: JudgePrompt) -> Mapping[str, str]:
+        """Return what an answer depends on besides the question, for signatures."""
+
+    def ask(
+        self, questions: Sequence[JudgeQuestion], prompt: JudgePrompt, on_reply: OnReply
+    ) -> Mapping[int, Exception]:
+        """Ask all questions; return the errors of those without a reply, by their number.
+
+        Raises: VLScoreError if no further question can be answered.
+        """
+
+
+def request_fields(prompt: JudgePrompt) -> dict[str, Any]:
+    """Return the fields of a request that change its answer, besides the conversation."""
+    return {**prompt.request, "schema": prompt.schema}

@@ -5,8 +5,7 @@ from typing import Literal
 
 from vlscore.findings import Attribute, Axis, Finding, Lexicon, Polarity, Span, severity_level
 from vlscore.metrics.judge.judge_tables import JudgeTables
-from vlscore.metrics.judge.matching import StatementPair
-from vlscore.metrics.judge.statements import ReportStatements, Statement
+from vlscore.metrics.judge.statements import ReportStatements, Statement, StatementPair
 
 Part = Literal["name", "place", "severity", "change", "line"]
 

@@ -15,14 +15,16 @@ from vlscore.errors import InvalidSetting, VLScoreError, WeightsNotFound
 from vlscore.metrics.judge.grading import UNKNOWN, JudgeCase, Patient
 from vlscore.metrics.judge.judge_answers import UnusableAnswer
 from vlscore.metrics.judge.judge_endpoint import DEFAULT_IN_FLIGHT, EndpointModel
-from vlscore.metrics.judge.judge_models import AnsweringModel, Reply, request_fields
 from vlscore.metrics.judge.judge_questions import (
     FEW_SHOT,
+    AnsweringModel,
     JudgeQuestion,
     Messages,
+    Reply,
     check_order,
     find_prompt,
     question_of,
+    request_fields,
 )
 from vlscore.metrics.judge.judgement import AnswerCounts, Judgement, Outcome, nothing_done
 

@@ -25,16 +25,18 @@ from vlscore.metrics.judge.judgement import (
     nothing_done,
 )
 from vlscore.metrics.judge.lines import LineCorrector, Part
-from vlscore.metrics.judge.matching import (
+from vlscore.metrics.judge.statements import (
     Matching,
     Naming,
     PlaceConflict,
+    ReportStatements,
+    Statement,
     StatementPair,
     match,
     naming_of,
     place_conflict,
+    statements_of,
 )
-from vlscore.metrics.judge.statements import ReportStatements, Statement, statements_of
 from vlscore.perturb import ErrorCategory
 
 #: Severity of an answer without any content: it would have to be written anew.

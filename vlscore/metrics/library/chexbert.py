@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from vlscore.metrics.batch import Batch, Computed, Values
-from vlscore.metrics.library.words import corpus_f1, mean_of_defined, share
+from vlscore.metrics.library.words import label_f1s, label_supports, share
 from vlscore.metrics.metric import Metric, Output, Parameter
 from vlscore.metrics.provider import (
     LocalWeightsProvider,
@@ -55,7 +54,6 @@ _TRUNCATED = Output(
 
 
 _OBSERVATIONS = 14
-Flags = NDArray[np.bool_]
 
 
 class CheXbertProvider(LocalWeightsProvider):
@@ -82,25 +80,16 @@ class CheXbertProvider(LocalWeightsProvider):
         return _agreement(candidates, references, str(metric.settings["uncertain"]), truncated)
 
     def corpus(self, metric: Metric, sums: Values) -> Mapping[str, Values]:
-        tp, fp, fn = _counts(sums)
-        f1 = corpus_f1(tp, fp, fn)
-        found = {}
-        for suffix, chosen in _groups().items():
-            t, p, n = (x[:, chosen].sum(1) for x in (tp, fp, fn))
-            found[f"micro{suffix}"] = corpus_f1(t, p, n)
-            found[f"macro{suffix}"] = mean_of_defined(f1[:, chosen])
-            if metric.settings["absent"] == "zero":
+        groups = _groups()
+        found, f1 = label_f1s(sums, groups)
+        if metric.settings["absent"] == "zero":
+            for suffix, chosen in groups.items():
                 found[f"micro{suffix}"] = np.nan_to_num(found[f"micro{suffix}"])
                 found[f"macro{suffix}"] = np.nan_to_num(f1[:, chosen]).mean(1)
         return found
 
     def support(self, metric: Metric, sums: Values) -> Mapping[str, Values]:
-        tp, _, fn = _counts(sums)
-        found: dict[str, Values] = {}
-        for suffix, chosen in _groups().items():
-            stated = (tp + fn)[:, chosen].sum(1)
-            found |= dict.fromkeys((f"micro{suffix}", f"macro{suffix}"), stated)
-        return found
+        return label_supports(sums, _groups())[0]
 
     def conventions(self, metric: Metric) -> dict[str, str]:
         weights, vocabulary = self.present_files(metric)
@@ -153,12 +142,6 @@ def _cosines(
     )
     cosines = (g * r).sum(1) / (np.linalg.norm(g, axis=1) * np.linalg.norm(r, axis=1))
     return np.asarray(np.clip(cosines, -1.0, 1.0))
-
-
-def _counts(sums: Values) -> tuple[Values, Values, Values]:
-    """Split (k, 3 * 14) sums into true positives, false positives, false negatives: (k, 14)."""
-    tp, fp, fn = (sums[:, k * _OBSERVATIONS : (k + 1) * _OBSERVATIONS] for k in range(3))
-    return tp, fp, fn
 
 
 def _groups() -> dict[str, list[int]]:
@@ -235,6 +218,3 @@ CHEXBERT_SIMILARITY = Metric(
     further=(_TRUNCATED,),
     cost="model",
 )
-
-
-CHEXBERT = (CHEXBERT_F1, CHEXBERT_SIMILARITY)

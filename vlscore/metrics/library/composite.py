@@ -24,7 +24,6 @@ from vlscore.metrics.provider import Provider, one_column, provider_of
 from vlscore.metrics.registry import inputs_of, metric_from_file
 
 FORMAT = "vlscore composite 1"
-PREFIX = "composite:"
 _LARGEST_FILE = 4 << 20
 _MOST_INPUTS = 100
 _SUM = 1e-6

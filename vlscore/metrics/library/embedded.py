@@ -24,20 +24,8 @@ _OURS = "none; docs/which_score.md"
 _IMAGE_WEIGHT = Parameter("image", 1.0, "weight of the image; the reference's is 1", above=0.0)
 
 
-# Functions of `vlscore.metrics.similarity`, and which embeddings each takes, in their order.
-FUNCTIONS: dict[str, tuple[str, str]] = {
-    "vlscore": ("vlscore", "igr"),
-    "cosine": ("cosine", "gr"),
-    "image-centred-cosine": ("image_centred_cosine", "igr"),
-    "bounding-sphere": ("bounding_sphere_radius", "igr"),
-    "clipscore": ("clipscore", "ig"),
-    "refclipscore": ("refclipscore", "igr"),
-    "height": ("height", "igr"),
-    "segment-distance": ("segment_distance", "igr"),
-    "midpoint-distance": ("midpoint_distance", "igr"),
-    "image-gain-distance": ("image_gain_distance", "igr"),
-    "image-gain-cosine": ("image_gain_cosine", "igr"),
-}
+# Metric -> function of `vlscore.metrics.similarity`, where the names differ.
+_FUNCTIONS = {"bounding-sphere": "bounding_sphere_radius"}
 
 
 class SimilarityProvider(Provider):
@@ -56,9 +44,11 @@ class SimilarityProvider(Provider):
                 f"{metric.name} looks at embeddings: give embeddings=EmbeddingTriples(...), or an "
                 "encoder"
             )
-        name, letters = FUNCTIONS[metric.name]
+        name = _FUNCTIONS.get(metric.name, metric.name.replace("-", "_"))
         function: Callable[..., Tensor] = getattr(similarity, name)
-        arguments: list[Any] = [torch.as_tensor(_part(metric, triples, c)) for c in letters]
+        parts = ["images"] * metric.uses_image + ["candidates"]
+        parts += ["references"] * metric.uses_reference
+        arguments: list[Any] = [torch.as_tensor(_part(metric, triples, part)) for part in parts]
         if "C" in metric.settings:
             arguments.append(constant_of(metric, triples.C))
         if "image" in metric.settings:
@@ -85,193 +75,121 @@ def constant_of(metric: Metric, published: float | None) -> float:
     return C
 
 
-def _part(metric: Metric, triples: EmbeddingTriples, letter: str) -> Any:
-    name = {"i": "images", "g": "candidates", "r": "references"}[letter]
+def _part(metric: Metric, triples: EmbeddingTriples, name: str) -> Any:
     part = getattr(triples, name)
     if part is None:
         raise InvalidSetting(f"{metric.name} looks at the {name}' embeddings, and there are none")
     return part
 
 
-VLSCORE = Metric(
-    provider=SimilarityProvider(),
-    name="vlscore",
-    title="VLScore",
-    description="max(1 - T/C, 0) with T the area of the triangle image, candidate, reference",
-    higher_is_better=True,
-    bounds=(0.0, 1.0),
-    uses_image=True,
-    uses_reference=True,
-    reference_scores_best=True,
-    artefacts=(EMBEDDINGS,),
-    citation=_VLSCORE_PAPER,
+def _embedded(name: str, title: str, description: str, citation: str, **further: Any) -> Metric:
+    """Return a metric of embeddings; most look at image and reference, and higher is better."""
+    defaults: dict[str, Any] = {
+        "higher_is_better": True,
+        "bounds": (0.0, 1.0),
+        "uses_image": True,
+        "uses_reference": True,
+        "reference_scores_best": True,
+    }
+    return Metric(
+        provider=SimilarityProvider(),
+        name=name,
+        title=title,
+        description=description,
+        citation=citation,
+        artefacts=(EMBEDDINGS,),
+        **{**defaults, **further},
+    )
+
+
+_DISTANCE: dict[str, Any] = {"higher_is_better": False, "bounds": (0.0, None)}
+
+VLSCORE = _embedded(
+    "vlscore",
+    "VLScore",
+    "max(1 - T/C, 0) with T the area of the triangle image, candidate, reference",
+    _VLSCORE_PAPER,
     parameters=(
         Parameter("C", None, "area that scores 0; default: the encoder's", kind=float, above=0.0),
     ),
 )
-
-
-COSINE = Metric(
-    provider=SimilarityProvider(),
-    name="cosine",
-    title="Cosine",
-    description="cosine of candidate and reference; does not look at the image",
-    higher_is_better=True,
+COSINE = _embedded(
+    "cosine",
+    "Cosine",
+    "cosine of candidate and reference; does not look at the image",
+    _VLSCORE_PAPER,
     bounds=(-1.0, 1.0),
     uses_image=False,
-    uses_reference=True,
-    reference_scores_best=True,
-    artefacts=(EMBEDDINGS,),
-    citation=_VLSCORE_PAPER,
 )
-
-
-IMAGE_CENTRED_COSINE = Metric(
-    provider=SimilarityProvider(),
-    name="image-centred-cosine",
-    title="Image-centred cosine",
-    description="cosine of the angle at the image between candidate and reference",
-    higher_is_better=True,
+IMAGE_CENTRED_COSINE = _embedded(
+    "image-centred-cosine",
+    "Image-centred cosine",
+    "cosine of the angle at the image between candidate and reference",
+    _VLSCORE_PAPER,
     bounds=(-1.0, 1.0),
-    uses_image=True,
-    uses_reference=True,
-    reference_scores_best=True,
-    artefacts=(EMBEDDINGS,),
-    citation=_VLSCORE_PAPER,
 )
-
-
-BOUNDING_SPHERE = Metric(
-    provider=SimilarityProvider(),
-    name="bounding-sphere",
-    title="Bounding sphere",
-    description="radius of the smallest sphere around image, candidate and reference",
-    higher_is_better=False,
-    bounds=(0.0, None),
-    uses_image=True,
-    uses_reference=True,
-    reference_scores_best=True,
-    artefacts=(EMBEDDINGS,),
-    citation=_VLSCORE_PAPER,
+BOUNDING_SPHERE = _embedded(
+    "bounding-sphere",
+    "Bounding sphere",
+    "radius of the smallest sphere around image, candidate and reference",
+    _VLSCORE_PAPER,
+    **_DISTANCE,
 )
-
-
-CLIPSCORE = Metric(
-    provider=SimilarityProvider(),
-    name="clipscore",
-    title="CLIPScore",
-    description="2.5 max(cos, 0) of image and candidate; does not look at the reference",
-    higher_is_better=True,
+CLIPSCORE = _embedded(
+    "clipscore",
+    "CLIPScore",
+    "2.5 max(cos, 0) of image and candidate; does not look at the reference",
+    _CLIPSCORE_PAPER,
     bounds=(0.0, 2.5),
-    uses_image=True,
     uses_reference=False,
-    reference_scores_best=True,
-    artefacts=(EMBEDDINGS,),
-    citation=_CLIPSCORE_PAPER,
 )
-
-
-REFCLIPSCORE = Metric(
-    provider=SimilarityProvider(),
-    name="refclipscore",
-    title="RefCLIPScore",
-    description="harmonic mean of CLIPScore and max(cosine, 0) of candidate and reference",
-    higher_is_better=True,
+REFCLIPSCORE = _embedded(
+    "refclipscore",
+    "RefCLIPScore",
+    "harmonic mean of CLIPScore and max(cosine, 0) of candidate and reference",
+    _CLIPSCORE_PAPER,
     bounds=(0.0, 10 / 7),
-    uses_image=True,
-    uses_reference=True,
-    reference_scores_best=True,
-    artefacts=(EMBEDDINGS,),
-    citation=_CLIPSCORE_PAPER,
 )
-
-
-HEIGHT = Metric(
-    provider=SimilarityProvider(),
-    name="height",
-    title="Height",
-    description="distance of the candidate from the line through image and reference, 2T/|i-r|",
-    higher_is_better=False,
-    bounds=(0.0, None),
-    uses_image=True,
-    uses_reference=True,
-    reference_scores_best=True,
-    artefacts=(EMBEDDINGS,),
-    citation=_OURS,
+HEIGHT = _embedded(
+    "height",
+    "Height",
+    "distance of the candidate from the line through image and reference, 2T/|i-r|",
+    _OURS,
+    **_DISTANCE,
 )
-
-
-SEGMENT_DISTANCE = Metric(
-    provider=SimilarityProvider(),
-    name="segment-distance",
-    title="Segment distance",
-    description="distance of the candidate from the segment between image and reference",
-    higher_is_better=False,
-    bounds=(0.0, None),
-    uses_image=True,
-    uses_reference=True,
-    reference_scores_best=True,
-    artefacts=(EMBEDDINGS,),
-    citation=_OURS,
+SEGMENT_DISTANCE = _embedded(
+    "segment-distance",
+    "Segment distance",
+    "distance of the candidate from the segment between image and reference",
+    _OURS,
+    **_DISTANCE,
 )
-
-
-MIDPOINT_DISTANCE = Metric(
-    provider=SimilarityProvider(),
-    name="midpoint-distance",
-    title="Midpoint distance",
-    description="distance of the candidate from the midpoint of image and reference",
-    higher_is_better=False,
-    bounds=(0.0, None),
-    uses_image=True,
-    uses_reference=True,
-    artefacts=(EMBEDDINGS,),
-    citation=_OURS,
+MIDPOINT_DISTANCE = _embedded(
+    "midpoint-distance",
+    "Midpoint distance",
+    "distance of the candidate from the midpoint of image and reference",
+    _OURS,
+    reference_scores_best=False,
+    **_DISTANCE,
 )
-
-
-IMAGE_GAIN_DISTANCE = Metric(
-    provider=SimilarityProvider(),
-    name="image-gain-distance",
-    title="Image-gain distance",
-    description="squared distance from the reference, less how much nearer to the image the "
+IMAGE_GAIN_DISTANCE = _embedded(
+    "image-gain-distance",
+    "Image-gain distance",
+    "squared distance from the reference, less how much nearer to the image the "
     "candidate is than the reference; 0 for the reference",
+    _OURS,
     higher_is_better=False,
     bounds=(None, None),
-    uses_image=True,
-    uses_reference=True,
-    artefacts=(EMBEDDINGS,),
-    citation=_OURS,
     parameters=(_IMAGE_WEIGHT,),
+    reference_scores_best=False,
 )
-
-
-IMAGE_GAIN_COSINE = Metric(
-    provider=SimilarityProvider(),
-    name="image-gain-cosine",
-    title="Image-gain cosine",
-    description="cosine with the reference, plus how much nearer in cosine to the image the "
+IMAGE_GAIN_COSINE = _embedded(
+    "image-gain-cosine",
+    "Image-gain cosine",
+    "cosine with the reference, plus how much nearer in cosine to the image the "
     "candidate is than the reference; 1 for the reference",
-    higher_is_better=True,
+    _OURS,
     bounds=(None, None),
-    uses_image=True,
-    uses_reference=True,
-    artefacts=(EMBEDDINGS,),
-    citation=_OURS,
     parameters=(_IMAGE_WEIGHT,),
-)
-
-
-EMBEDDED = (
-    VLSCORE,
-    COSINE,
-    IMAGE_CENTRED_COSINE,
-    BOUNDING_SPHERE,
-    CLIPSCORE,
-    REFCLIPSCORE,
-    HEIGHT,
-    SEGMENT_DISTANCE,
-    MIDPOINT_DISTANCE,
-    IMAGE_GAIN_DISTANCE,
-    IMAGE_GAIN_COSINE,
+    reference_scores_best=False,
 )

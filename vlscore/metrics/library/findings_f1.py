@@ -8,7 +8,7 @@ import numpy as np
 from vlscore.core import __version__
 from vlscore.findings import CHEXPERT_LABELS
 from vlscore.metrics.batch import Batch, Computed, Values
-from vlscore.metrics.library.words import corpus_f1, mean_of_defined, share
+from vlscore.metrics.library.words import label_f1s, label_supports, share
 from vlscore.metrics.metric import Metric, Output, Parameter
 from vlscore.metrics.provider import Provider
 
@@ -48,31 +48,15 @@ class FindingsProvider(Provider):
         return Computed(columns, statistics)
 
     def corpus(self, metric: Metric, sums: Values) -> Mapping[str, Values]:
-        tp, fp, fn = _counts(sums)
-        f1 = corpus_f1(tp, fp, fn)
-        found = {}
-        for suffix, chosen in _GROUPS.items():
-            t, p, n = (x[:, chosen].sum(1) for x in (tp, fp, fn))
-            found[f"micro{suffix}"] = corpus_f1(t, p, n)
-            found[f"macro{suffix}"] = mean_of_defined(f1[:, chosen])
+        found, f1 = label_f1s(sums, _GROUPS)
         return {**found, **{slug(name): f1[:, k] for name, k in _FIVE.items()}}
 
     def support(self, metric: Metric, sums: Values) -> Mapping[str, Values]:
-        tp, _, fn = _counts(sums)
-        stated = tp + fn
-        found: dict[str, Values] = {}
-        for suffix, chosen in _GROUPS.items():
-            found |= dict.fromkeys((f"micro{suffix}", f"macro{suffix}"), stated[:, chosen].sum(1))
+        found, stated = label_supports(sums, _GROUPS)
         return {**found, **{slug(name): stated[:, k] for name, k in _FIVE.items()}}
 
     def facts(self, metric: Metric) -> dict[str, Any]:
         return {"labels": f"vlscore.findings@{__version__}", "absent": "undefined"}
-
-
-def _counts(sums: Values) -> tuple[Values, Values, Values]:
-    """Split (k, 3 * 14) sums into true positives, false positives, false negatives: (k, 14)."""
-    tp, fp, fn = (sums[:, k * _OBSERVATIONS : (k + 1) * _OBSERVATIONS] for k in range(3))
-    return tp, fp, fn
 
 
 def _positives(labels: Sequence[Mapping[str, int | None]], counts_uncertain: bool) -> Any:

@@ -37,7 +37,7 @@ class JudgeProvider(Provider):
         return RuleJudge()
 
     def compute(self, metric: Metric, batch: Batch) -> Computed:
-        from vlscore.metrics.judge.judge_scores import SCORES
+        from vlscore.metrics.judge.judgement import SCORES
 
         score = SCORES[str(metric.settings["score"])]
         failures: dict[int, VLScoreError] = {}

@@ -6,7 +6,7 @@ corpora without importing NLTK, which takes seconds. `share` and `corpus_f1` div
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -123,6 +123,42 @@ def share(
 def corpus_f1(tp: Values, fp: Values, fn: Values) -> NDArray[np.float64]:
     """Compute F1 from counts over a corpus; nan if neither candidates nor references have any."""
     return share(2 * tp, 2 * tp + fp + fn, np.nan)
+
+
+def label_f1s(
+    sums: Values, groups: Mapping[str, Sequence[int]]
+) -> tuple[dict[str, Values], NDArray[np.float64]]:
+    """Compute micro and macro F1 of groups of labels, and the F1 of every label.
+
+    Args:
+        sums: (k, 3 m) true positives, false positives and false negatives of m labels.
+        groups: suffix of a number's name -> the labels from which it is computed.
+
+    Returns: "micro", "macro" with their suffixes -> (k,); and (k, m). nan where no report has any.
+    """
+    tp, fp, fn = np.split(sums, 3, axis=1)
+    f1 = corpus_f1(tp, fp, fn)
+    found: dict[str, Values] = {}
+    for suffix, chosen in groups.items():
+        t, p, n = (x[:, chosen].sum(1) for x in (tp, fp, fn))
+        found[f"micro{suffix}"] = corpus_f1(t, p, n)
+        found[f"macro{suffix}"] = mean_of_defined(f1[:, chosen])
+    return found, f1
+
+
+def label_supports(
+    sums: Values, groups: Mapping[str, Sequence[int]]
+) -> tuple[dict[str, Values], NDArray[np.float64]]:
+    """Return how many times the references state the labels of each group, and every label.
+
+    Arguments and names as of `label_f1s`.
+    """
+    tp, _, fn = np.split(sums, 3, axis=1)
+    stated = tp + fn
+    found: dict[str, Values] = {}
+    for suffix, chosen in groups.items():
+        found |= dict.fromkeys((f"micro{suffix}", f"macro{suffix}"), stated[:, chosen].sum(1))
+    return found, stated
 
 
 def mean_of_defined(values: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -28,7 +28,8 @@ _VALUES = {1.0: 1, 0.0: 0, -1.0: -1}
 def read_labels(
     path: str | Path, *, id_column: str | None = None, threshold: float | None = None
 ) -> dict[str, Labels]:
-    """Study id -> labels of a table with one column a label, as CheXpert's labeller writes it.
+    """Read study id -> labels from a table with one column a label, as CheXpert's labeller writes
+    it.
 
     A label is 1 (stated), 0 (denied), -1 (uncertain) or empty (not mentioned). Columns are found by
     CheXpert's names in any spelling; those that are absent are absent from every study.
@@ -109,7 +110,7 @@ Sums = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class LabelAgreement:
-    """How well found labels agree with given ones on one label, or on several together.
+    """Agreement of found labels with given ones, for one label or several together.
 
     Attributes:
         label: one of CheXpert's, or "micro", "macro", "micro-5", "macro-5".
@@ -136,7 +137,7 @@ def agreement(
     resamples: int = 1000,
     seed: int = 0,
 ) -> list[LabelAgreement]:
-    """Each label that the given ones have, then all of them and the competition's five together.
+    """Return the agreement on each given label, on all of them, and on the competition's five.
 
     Micro adds up the counts of labels; macro is the mean F1 of the labels that occur. Intervals are
     95 % percentile intervals over resampled reports.
@@ -172,7 +173,7 @@ def agreement(
 
 
 def _drawn(patterns: NDArray[np.int8], times: NDArray[np.int64], resamples: int, seed: int) -> Sums:
-    """Sums over resampled reports: reports of one pattern are alike, so that counts are drawn."""
+    """Return sums over resampled reports; counts of equal patterns are drawn."""
     rng = np.random.default_rng(seed)
     count = int(times.sum())
     block = max(1, _AT_ONCE // len(times))
@@ -185,7 +186,7 @@ def _drawn(patterns: NDArray[np.int8], times: NDArray[np.int64], resamples: int,
 
 
 def _f1(tp: Sums, fp: Sums, fn: Sums) -> Sums:
-    """nan where there is nothing to find, and nothing was found."""
+    """Compute F1; nan where there is nothing to find, and nothing was found."""
     whole = 2 * tp + fp + fn
     return np.where(whole > 0, 2 * tp / np.where(whole > 0, whole, 1), np.nan)
 
@@ -222,7 +223,7 @@ def _macro(
 
 
 def agreement_table(rows: Sequence[LabelAgreement], policy: LabelPolicy, source: str) -> TextTable:
-    """For a terminal, Markdown and LaTeX."""
+    """Return the agreement as a table."""
     uncertain = "positive" if policy.uncertain == "keep" else policy.uncertain
     return TextTable(
         f"Labels against those of {source}",

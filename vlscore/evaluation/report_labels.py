@@ -1,4 +1,4 @@
-"""From a table of reports to a table of labels, resumably."""
+"""Labels of a table of reports, in a resumable folder."""
 
 import csv
 import io
@@ -21,14 +21,14 @@ from vlscore.core import (
 from vlscore.core import cell as safe_cell
 from vlscore.data import BadRow, Report, TextPolicy, open_reports
 from vlscore.errors import InvalidReport, InvalidSetting, InvalidTable
-from vlscore.evaluation.labelling.label_agreement import (
+from vlscore.evaluation.label_agreement import (
     LabelAgreement,
     Labels,
     agreement,
     agreement_table,
     read_labels,
 )
-from vlscore.evaluation.row_files import (
+from vlscore.evaluation.row_chunks import (
     RowFiles,
     bad_rows_of,
     csv_of,
@@ -86,12 +86,12 @@ class LabelledReports(Run):
 
     @property
     def reports(self) -> int:
-        """How many were labelled."""
+        """Return the number of reports that were labelled."""
         return int(self.content["reports"])
 
     @property
     def bad_rows(self) -> list[BadRow]:
-        """Rows without a report that can be used."""
+        """Return rows without a report that can be used."""
         return bad_rows_of(self)
 
     @property
@@ -102,7 +102,7 @@ class LabelledReports(Run):
 
     @property
     def agreement(self) -> list[LabelAgreement]:
-        """Agreement with the given labels; empty where none were given."""
+        """Return agreement with the given labels; empty where none were given."""
         return [
             LabelAgreement(**{**row, "f1": Interval(**row["f1"])})
             for row in map(_numbers, self.content["agreement"])
@@ -181,7 +181,7 @@ def label_table(
 
 
 def _numbers(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row as it was before json, which has no nan."""
+    """Return a row with nan where json has null."""
     nan = float("nan")
     found = {name: nan if value is None else value for name, value in row.items()}
     found["f1"] = {name: nan if value is None else value for name, value in row["f1"].items()}
@@ -189,7 +189,7 @@ def _numbers(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class _LabellingJob(RowFiles[Report]):
-    """Labels rows, and counts their labels."""
+    """Job that labels rows and counts their labels."""
 
     def __init__(
         self,
@@ -242,7 +242,7 @@ class _LabellingJob(RowFiles[Report]):
             FAILURES: csv_of(failures),
             _KEPT: kept.getvalue(),
         }
-        return files, {"bad": len(failures), "counts": counts}
+        return files, {"failed": len(failures), "counts": counts}
 
     def _write(self, stream: io.StringIO, record: Mapping[str, Any]) -> None:
         if self.format == "jsonl":
@@ -304,7 +304,7 @@ class _LabellingJob(RowFiles[Report]):
 
 
 def _described(study: str, text: str, finding: Finding, policy: LabelPolicy) -> dict[str, Any]:
-    """One mention as a row."""
+    """Return one mention as a row."""
     sizes = finding.on(Axis.SIZE)
     value = _VALUES[finding.polarity]
     return {

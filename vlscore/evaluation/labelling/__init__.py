@@ -1,1 +1,0 @@
-"""The command `findings`: labels of every report of a table."""
