@@ -4,8 +4,8 @@ Each command runs once, and what lies in its folder before each write, and in th
 stored: what a kill there would leave (one real kill a command checks this). From each of these
 states the command is repeated, and the folder must hold the same bytes as without a kill, and
 nothing else. By default these are every second of the last states, where results take their
-places, and some before; VLSCORE_EVERY_KILL=1 takes all of them. `SCENARIOS` lists the commands, and a test fails
-where one is missing.
+places, and some before; VLSCORE_EVERY_KILL=1 takes all of them. `SCENARIOS` lists the commands,
+and a test fails where one is missing.
 """
 
 import csv
