@@ -225,7 +225,7 @@ READERS = {
     "encoders.models.small": NO_NAMES,
     "encoders.published": NO_NAMES,
     "evaluation.alignment.candidate_orders": NO_NAMES,
-    "evaluation.alignment.rated_sets": NO_NAMES,
+    "evaluation.alignment.radpref_ratings": NO_NAMES,
     "evaluation.baselines.report_templates": NO_NAMES,
     "evaluation.baselines.run": OWN,
     "evaluation.calibration": NO_NAMES,
