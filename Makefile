@@ -35,6 +35,7 @@ real: $(VENV)/.installed
 	@test -d "$(DATA)/iu" || { echo "name the folder of docs/real.md: make real DATA=FOLDER"; exit 1; }
 	$(BIN)/python benchmarks/real_encoders.py $(DATA) $(WORK) --out benchmarks/results/real_encoders.md
 	$(BIN)/python benchmarks/real_imperfect.py $(DATA) $(WORK) --out benchmarks/results/real_imperfect.md
+	$(BIN)/python benchmarks/real_trials.py $(DATA) $(WORK) --out benchmarks/results/real_trials.md
 	$(BIN)/python benchmarks/real_sensitivity.py $(DATA) $(WORK) --out benchmarks/results/real_sensitivity.md
 	$(BIN)/python benchmarks/real_generators.py $(DATA) $(WORK) --out benchmarks/results/real_generators.md
 	$(BIN)/python benchmarks/radpref.py $(DATA)/radpref --out benchmarks/results/radpref.md

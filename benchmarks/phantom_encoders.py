@@ -30,7 +30,7 @@ from vlscore.core import write_json
 from vlscore.data import open_studies
 from vlscore.data.phantom.phantom_pairs import write_dataset
 from vlscore.training import Preparation, Start, TrainingSettings, train
-from vlscore.training.run import SHOWN
+from vlscore.training.training_run import SHOWN
 
 OBJECTIVES = ("convirt", "siglip", "gloria", "limitr", "mgca", "biovil", "medclip")
 SEEDS = (0, 1, 2)

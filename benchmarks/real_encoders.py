@@ -14,6 +14,7 @@ selects its epoch. All settings were chosen on "choose": table "What each choice
   training part; area under the ROC curve on the part. Ridge from 32 x 32 pixels is the baseline.
 - Zero-shot: cosine of the film with the mean of up to 12 sentences of training reports that state a
   finding, less that with the mean vector of all training reports without it; area under the curve.
+- "joined": all seeds of an encoder as one encoder (real_joined.py), which no training has changed.
 - Learning curve: the same settings with 1/8, 1/4 and 1/2 of the training pairs, the same number
   of steps per pair.
 
@@ -49,7 +50,8 @@ from real_data import (
     text_vectors,
     vectors_of,
 )
-from real_imperfect import collect_phrases
+from real_imperfect import collect_phrases, trained
+from real_joined import join, load_joined
 
 from vlscore.core import atomic_write, write_json
 from vlscore.embedding import StudyEmbedder
@@ -60,6 +62,8 @@ from vlscore.training import Start, TrainingSettings, train
 SEEDS = (0, 1, 2)
 SIDE = 96
 GALLERY = 900
+# Findings with a goal of docs/real.md.
+GOALS = ("cardiomegaly", "pleural effusion")
 SETTINGS: dict[str, Any] = {
     "epochs": 12,
     "batch_size": 64,
@@ -314,6 +318,19 @@ def retrieval_table(title: str, found: dict[str, list[Measured]]) -> TextTable:
     return TextTable(title, RETRIEVAL, tuple(rows))
 
 
+def seeds_table(data: RealData, final: dict[str, list[Measured]], part: Part) -> TextTable:
+    """Return the numbers that have goals for each seed."""
+    found = trained(data.work)
+    rows = []
+    for name, seeds in final.items():
+        for folder, each in zip(found[name], seeds, strict=True):
+            areas = [area(each.image_probe[k], part, k) for k in GOALS]
+            cells = ["-" if a is None else f"{a.estimate:.3f}" for a in areas]
+            rows.append((folder.name, f"{each.hits.mean():.3f}", *cells))
+    columns = ("encoder", "R@10 of 900", *(f"{name}, area under the curve" for name in GOALS))
+    return TextTable("Each seed (part report)", columns, tuple(rows))
+
+
 def areas_table(
     title: str, found: dict[str, list[dict[str, Array]]], part: Part, caption: str = ""
 ) -> TextTable:
@@ -351,6 +368,16 @@ def measured_in(folders: Sequence[Path], train_part: Part, part: Part, name: str
     return [measure(load(folder), train_part, part, folder, name) for folder in there]
 
 
+def measured_joined(data: RealData, train_part: Part, part: Part) -> dict[str, list[Measured]]:
+    """Return the numbers of the seeds of each final encoder, joined to one encoder."""
+    found = {}
+    for name, folders in trained(data.work).items():
+        if len(folders) > 1:
+            title, folder = join(name, folders, data.work / "joined")
+            found[title] = [measure(load_joined(folder), train_part, part, folder, REPORT)]
+    return found
+
+
 def all_tables(data: RealData) -> list[TextTable]:
     """Return every table of the results page, of the encoders that are there."""
     train_part, choose, report = (data.part(name) for name in (TRAIN, CHOOSE, REPORT))
@@ -369,6 +396,7 @@ def all_tables(data: RealData) -> list[TextTable]:
         )
         for name in FINAL
     }
+    joined = measured_joined(data, train_part, report)
     curve = {
         f"{share:g} of the pairs": measured_in(
             [data.work / "curve" / f"{share:g}"], train_part, report, REPORT
@@ -381,10 +409,14 @@ def all_tables(data: RealData) -> list[TextTable]:
     )
     pixels = {"32 x 32 pixels": [pixel_probe(train_part, report)]}
     return [
-        retrieval_table("Retrieval (part report)", final),
+        retrieval_table("Retrieval (part report)", {**final, **joined}),
+        seeds_table(data, final, report),
         areas_table(
             "Findings read in image vectors by a linear probe: area under the curve (part report)",
-            {**pixels, **{name: [m.image_probe for m in each] for name, each in final.items()}},
+            {
+                **pixels,
+                **{n: [m.image_probe for m in each] for n, each in {**final, **joined}.items()},
+            },
             report,
         ),
         areas_table(

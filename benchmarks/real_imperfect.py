@@ -22,8 +22,8 @@ always prefers one sentence has a share near .500, and a metric of texts is near
 construction, because reference and candidates say nothing about the film. The difference of the
 shares with the right film and with another study's is due to films alone.
 
-Intervals: 95 %, bootstrap over studies (2,000 resamples), the mean over an encoder's seeds. No
-choice was made on this part.
+Intervals: 95 %, bootstrap over studies (2,000 resamples), the mean over an encoder's seeds;
+"joined" is all seeds as one encoder (real_joined.py). No choice was made on this part.
 
 Run: python benchmarks/real_imperfect.py DATA WORK [--out benchmarks/results/real_imperfect.md]
 after real_encoders.py, which trains the encoders. `make real DATA=FOLDER` runs both.
@@ -52,6 +52,7 @@ from real_data import (
     text_vectors,
     vectors_of,
 )
+from real_joined import join, load_joined
 
 from vlscore.core import Signature, write_json
 from vlscore.embedding import StudyEmbedder
@@ -67,6 +68,10 @@ _SENTENCES = 12
 _MOST_WORDS = 12
 _SIDE = re.compile(r"/(left|right)(?=/|$)")
 _WORD = re.compile(r"\b(left|right)\b", re.IGNORECASE)
+
+
+# Score -> film -> (n,) preferences of the cases.
+Preferences = dict[str, dict[str, Array]]
 
 
 @dataclass(frozen=True)
@@ -399,6 +404,17 @@ def mean_over_seeds(
     }
 
 
+def seeds_table(by_seed: Mapping[str, Preferences], cases: Sequence[Case]) -> TextTable:
+    """Return what the film changes in each seed's preferences, for every score."""
+    weights = weights_of(cases)
+    rows = []
+    for score in next(iter(by_seed.values())):
+        each = [found[score] for found in by_seed.values()]
+        moved = [np.average(films[RIGHT] - films[OTHER], weights=weights) for films in each]
+        rows.append((score, *(f"{value:.3f}" for value in moved)))
+    return TextTable("Right film less another study's, each seed", ("score", *by_seed), tuple(rows))
+
+
 def count_table(cases: Sequence[Case]) -> TextTable:
     """Return how many cases and studies there are."""
     weights = weights_of(cases)
@@ -421,22 +437,29 @@ def trained(work: Path) -> dict[str, list[Path]]:
 
 def measure(
     data: RealData, part_name: str
-) -> tuple[list[Case], dict[str, dict[str, dict[str, Array]]]]:
-    """Return the cases, and name -> metric -> film -> preferences of encoders and of texts."""
+) -> tuple[list[Case], dict[str, Preferences], dict[str, Preferences]]:
+    """Return the cases, and the preferences of encoders and of texts, and of each seed, by name."""
     part = data.part(part_name)
     cases = make_cases(part, collect_phrases(data.part(TRAIN).pairs.texts))
     cases = [c for c, w in zip(cases, weights_of(cases), strict=True) if w > 0]
-    found: dict[str, dict[str, dict[str, Array]]] = {}
+    found: dict[str, Preferences] = {}
+    by_seed: dict[str, Preferences] = {}
     for name, folders in trained(data.work).items():
         seeds = []
         for folder in folders:
             embedder = StudyEmbedder("small", weights=str(folder))
             vectors = vectors_of(embedder, part, folder / f"vectors-{part_name}.npz")
             seeds.append(preferences(cases, part, embedder, vectors, None))
+            by_seed[folder.name] = seeds[-1]
         found[name] = mean_over_seeds(seeds)
+        if len(folders) > 1:
+            title, folder = join(name, folders, data.work / "joined")
+            embedder = load_joined(folder)
+            vectors = vectors_of(embedder, part, folder / f"vectors-{part_name}.npz")
+            found[title] = preferences(cases, part, embedder, vectors, None)
         print(f"{name}: {len(seeds)} seeds", flush=True)
     found["texts alone"] = text_preferences(cases, data.work / f"texts-{part_name}.json")
-    return cases, found
+    return cases, found, by_seed
 
 
 def main() -> None:
@@ -447,8 +470,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     data = RealData(options.data, options.work)
-    cases, found = measure(data, options.part)
-    tables = [count_table(cases)]
+    cases, found, by_seed = measure(data, options.part)
+    tables = [count_table(cases), seeds_table(by_seed, cases)]
     for title, form in (("All forms", None), *((form, form) for form in FORMS)):
         rows = [row for name, each in found.items() for row in rows_of(name, each, cases, form)]
         tables.append(

@@ -22,6 +22,7 @@ SHARED = (
     "image_use_scenes",
     "judging_stages",
     "real_data",
+    "real_joined",
 )
 SCRIPTS = sorted(path for path in FOLDER.glob("*.py") if path.stem not in SHARED)
 # Still to be brought over; none is added.

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from vlscore.cli.options import worker_count
-from vlscore.core import cores as _cores
+from vlscore.core import threads as _cores
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def test_elsewhere_than_on_linux_the_machine_counts(large, monkeypatch):
 def test_a_process_that_is_bound_to_one_core_has_one():
     code = (
         "import os; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))}); "
-        "from vlscore.core.cores import usable_cores; print(usable_cores())"
+        "from vlscore.core.threads import usable_cores; print(usable_cores())"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "1\n"

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 from vlscore.core import atomic_write, file_digest, json_line, plain, write_json
-from vlscore.core.files import write_jsonl
 from vlscore.errors import OutputFailed
 
 
@@ -31,9 +30,14 @@ def test_numbers_of_numpy_are_plain_ones():
     assert [type(value) for value in made.values()] == [int, float, type(None), bool]
 
 
+def _write_lines(path, records):
+    with atomic_write(path) as stream:
+        stream.writelines(map(json_line, records))
+
+
 def test_lines_of_json_are_written_whole_or_not_at_all(tmp_path):
     path = tmp_path / "x.jsonl"
-    write_jsonl(path, ({"text": f"{k} ü\n"} for k in range(3)))
+    _write_lines(path, ({"text": f"{k} ü\n"} for k in range(3)))
     lines = path.read_text(encoding="utf-8").splitlines()
     assert [json.loads(line)["text"] for line in lines] == ["0 ü\n", "1 ü\n", "2 ü\n"]
     assert lines[0] + "\n" == json_line({"text": "0 ü\n"})
@@ -43,7 +47,7 @@ def test_lines_of_json_are_written_whole_or_not_at_all(tmp_path):
         raise ValueError("stop")
 
     with pytest.raises(ValueError, match="stop"):
-        write_jsonl(path, fails())
+        _write_lines(path, fails())
     assert path.read_text(encoding="utf-8").splitlines() == lines
     assert [entry.name for entry in tmp_path.iterdir()] == ["x.jsonl"]
 
@@ -75,7 +79,7 @@ def test_a_disk_that_takes_no_more(tmp_path):
     resource.setrlimit(resource.RLIMIT_FSIZE, (4096, hard))
     try:
         with pytest.raises(OutputFailed, match="cannot be written: File too large"):
-            write_jsonl(path, ("x" * 1000 for _ in range(1000)))
+            _write_lines(path, ("x" * 1000 for _ in range(1000)))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
         signal.signal(signal.SIGXFSZ, handler)

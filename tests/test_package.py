@@ -148,6 +148,7 @@ def test_import_and_help_take_less_than_a_second(command):
     [
         ("vlscore", HEAVY),
         ("vlscore.cli", HEAVY),
+        ("vlscore.cli.train", HEAVY),
         ("vlscore.core.store", HEAVY),
         ("vlscore.data.reports", HEAVY),
         ("vlscore.data.study_tables", HEAVY),

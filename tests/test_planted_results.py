@@ -23,8 +23,8 @@ from vlscore.errors import ChecksumMismatch
 from vlscore.evaluation import OwnColumns, evaluate, label_table, retrieve, summary_text
 from vlscore.evaluation.scoring.summary import read_summary
 from vlscore.metrics import Scorer
-from vlscore.retrieval.answers import Answer, Hit, Tally, read_answers, write_answers
-from vlscore.retrieval.answers import read_summary as read_search
+from vlscore.retrieval.queries import Answer, Hit, Tally, read_answers, write_answers
+from vlscore.retrieval.queries import read_summary as read_search
 from vlscore.retrieval.vector_search.array_oracle import Found
 
 OTHERS: tuple[Any, ...] = (None, "x", 7, -1.5, True, [], {}, ["x"], {"x": "x"}, 10**400)

@@ -6,11 +6,15 @@ import sys
 import cv2
 import numpy as np
 import pytest
+import torch
 
 from tests.conftest import REPOSITORY
 from vlscore.data import render, sample_studies
+from vlscore.encoders import SmallEncoder
+from vlscore.errors import InvalidSetting
 from vlscore.findings import extract
 from vlscore.metrics import find_metric
+from vlscore.testing import check_encoder
 
 STUDIES, TRAINED = 56, 40
 # Of the Indiana collection's manual coding.
@@ -32,6 +36,8 @@ def modules():
         import real_encoders
         import real_generators
         import real_imperfect
+        import real_joined  # noqa: F401  imported by its name below
+        import real_trials  # noqa: F401
 
         yield real_data, real_imperfect, real_encoders, real_generators
     finally:
@@ -177,12 +183,14 @@ def test_from_the_data_to_every_table(modules, data, monkeypatch):
     assert all(path.stat().st_mtime_ns == time for path, time in before.items())
     tables = encoders.all_tables(data)
     assert [row[0] for row in tables[0].rows] == ["convirt", "chance"]
+    assert [row[0] for row in tables[1].rows] == ["convirt-seed0"]
     assert [row[0] for row in tables[-1].rows] == [
         "encoders/convirt-seed0",
         "choices/convirt",
         "curve/0.5",
     ]
-    _, found = imperfect.measure(data, "train")
+    cases, found, by_seed = imperfect.measure(data, "train")
+    assert imperfect.seeds_table(by_seed, cases).columns == ("score", "convirt-seed0")
     films = found["convirt"]["image-gain-distance"]
     assert set(films) == set(imperfect.FILMS)
     # Cosine does not look at the film.
@@ -194,3 +202,51 @@ def test_from_the_data_to_every_table(modules, data, monkeypatch):
         rows = list(map(json.loads, path.read_text(encoding="utf-8").splitlines()))
         assert len(rows) == 19
         assert all(each["candidate"] and each["image"] for each in rows)
+
+
+def test_joined_encoders_have_the_mean_cosine(tmp_path, modules):
+    from real_joined import JoinedEncoder, join, load_joined
+
+    words = ["clear", "lungs", "effusion"]
+    folders = [tmp_path / name for name in ("a", "b")]
+    members = [SmallEncoder.new(words, seed=k, style="convirt", side=32) for k in range(2)]
+    for folder, member in zip(folders, members, strict=True):
+        member.eval().save(folder)
+    title, folder = join("both", folders, tmp_path / "joined")
+    assert title == "both, 2 joined"
+    encoder = load_joined(folder).encoder
+    assert isinstance(encoder, JoinedEncoder)
+    check_encoder(encoder)
+    images = np.random.default_rng(0).integers(0, 255, (3, 40, 40), np.uint8)
+    texts = ["clear lungs", "effusion", "lungs"]
+    found = encoder.encode_images(list(images)) @ encoder.encode_reports(texts).T
+    cosines = [
+        torch.nn.functional.cosine_similarity(
+            each.encode_images(list(images))[:, None], each.encode_reports(texts)[None], dim=-1
+        )
+        for each in members
+    ]
+    torch.testing.assert_close(found, (cosines[0] + cosines[1]) / 2)
+    SmallEncoder.new(["other"], style="convirt", side=32).save(folder / "c")
+    with pytest.raises(InvalidSetting, match="one vocabulary"):
+        JoinedEncoder.load(folder)
+
+
+def test_trials_change_only_what_they_name(modules, data, monkeypatch):
+    from vlscore.training.objectives import finding_labels
+
+    encoders, trials = modules[2], sys.modules["real_trials"]
+    monkeypatch.setattr(finding_labels, "_LEAST_REPORTS", 3)
+    monkeypatch.setattr(encoders, "SIDE", 32)
+    settings = {"epochs": 1, "batch_size": 8, "findings_weight": 0.3, "sentences": "shuffled"}
+    monkeypatch.setattr(encoders, "SETTINGS", settings)
+    monkeypatch.setitem(trials.TRIALS["stronger, longer"].settings, "epochs", 1)
+    before = vars(trials.run).copy()
+    folders = trials.train_trials(data)
+    assert vars(trials.run) == before
+    weights = {
+        name: (folder / "model.safetensors").read_bytes()
+        for name, folder in folders.items()
+        if name != "as chosen"
+    }
+    assert len(set(weights.values())) == len(weights) == 4

@@ -378,7 +378,7 @@ def test_without_a_folder_the_first_studies_are_printed(command, index, studies,
 
 @pytest.mark.parametrize("name", ["oracle", "retrieval"])
 def test_ctrl_c_says_what_is_kept(command, index, studies, tmp_path, monkeypatch, name):
-    from vlscore.retrieval import queries
+    from vlscore.retrieval import queries as queries
 
     def stop(*_):
         raise KeyboardInterrupt

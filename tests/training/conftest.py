@@ -8,8 +8,7 @@ import pytest
 
 from tests.training.toys import ToyEncoder, write_table
 from vlscore.data import open_studies
-from vlscore.training import Preparation, Start, TrainingSettings, train
-from vlscore.training.run import TrainingRun
+from vlscore.training import Preparation, Start, TrainingRun, TrainingSettings, train
 from vlscore.training.training_pairs import Pairs, prepare
 
 LOCAL = "tests.training.toys:Local"

@@ -7,11 +7,12 @@ import dataclasses
 import functools
 import inspect
 import typing
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vlscore.cli import options as opt
+from vlscore.core import setting_of
 
 if TYPE_CHECKING:
     from vlscore.data import ColumnNames, StudyTable, TextPolicy
@@ -23,7 +24,9 @@ if TYPE_CHECKING:
 _KEYWORD = inspect.Parameter.KEYWORD_ONLY
 
 
-def grouped(*left_out: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def grouped(
+    *left_out: str, after: Mapping[str, str] | None = None
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Return a decorator that shows the fields of a command's groups as options.
 
     A group is a parameter whose type is a dataclass. The command receives the dataclass; typer
@@ -31,6 +34,7 @@ def grouped(*left_out: str) -> Callable[[Callable[..., None]], Callable[..., Non
 
     Args:
         left_out: fields that this command does not offer. They have their defaults.
+        after: option -> option that it follows in the help, where the order is to be another.
 
     Raises:
         TypeError: a name in `left_out` is no field, or two parameters have the same name.
@@ -56,6 +60,9 @@ def grouped(*left_out: str) -> Callable[[Callable[..., None]], Callable[..., Non
         names = [parameter.name for parameter in flat]
         if twice := {name for name in names if names.count(name) > 1}:
             raise TypeError(f"{function.__name__}: {', '.join(sorted(twice))} is there twice")
+        for name, before in (after or {}).items():
+            moved = flat.pop([each.name for each in flat].index(name))
+            flat.insert([each.name for each in flat].index(before) + 1, moved)
 
         @functools.wraps(function)
         def command(**values: Any) -> None:
@@ -74,8 +81,14 @@ def grouped(*left_out: str) -> Callable[[Callable[..., None]], Callable[..., Non
 
 
 def _fields(kind: type[Any]) -> list[inspect.Parameter]:
-    """Return a parameter for each field of a dataclass."""
+    """Return a parameter for each field of a dataclass; a `setting` becomes its option."""
     hints = typing.get_type_hints(kind, include_extras=True)
+    for field in dataclasses.fields(kind):
+        if (described := setting_of(field)) is not None:
+            names = described.option or f"--{field.name.replace('_', '-')}"
+            bounds = {"min": described.least} if hints[field.name] is int else {}
+            shown = opt.option(names, described.help, described.metavar, described.panel, **bounds)
+            hints[field.name] = typing.Annotated[hints[field.name], shown]
     return [
         inspect.Parameter(
             field.name,

@@ -4,7 +4,7 @@ import dataclasses
 import json
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,7 +17,6 @@ from vlscore.cli.options import (
     FigureOption,
     ImagePolicyOption,
     OutOption,
-    PrecisionOption,
     SectionOption,
     WorkersOption,
     option,
@@ -31,11 +30,13 @@ from vlscore.cli.output import (
     say_of_failures,
     stopping,
 )
+from vlscore.training import TrainingSettings
 
 if TYPE_CHECKING:
-    from vlscore.training import Preparation, Start, TrainingRun, TrainingSettings
+    from vlscore.training import Preparation, Start, TrainingRun
 
-START, LEARNING, HELD_OUT = "What is trained", "Learning", "Validation"
+START = "What is trained"
+LEARNING, HELD_OUT = "Learning", "Validation"
 
 
 def _config(context: typer.Context, path: Path | None) -> Path | None:
@@ -65,24 +66,6 @@ def _check_config(context: typer.Context, config: Path | None) -> None:
     check_names(config, chosen)
 
 
-def _learning(name: str, help: str, metavar: str, **more: Any) -> Any:
-    return typer.Option(name, metavar=metavar, help=help, rich_help_panel=LEARNING, **more)
-
-
-def _held_out(name: str, help: str, metavar: str, **more: Any) -> Any:
-    return typer.Option(name, metavar=metavar, help=help, rich_help_panel=HELD_OUT, **more)
-
-
-ObjectiveOption = Annotated[
-    str,
-    option(
-        "--objective",
-        "Loss, by the name of its paper: convirt, siglip, gloria, limitr, mgca, biovil, "
-        "medclip; or judging, for encoders that judge reports; with settings of its own, as in "
-        "'convirt(temperature=0.07)'.",
-        "NAME",
-    ),
-]
 ConfigOption = Annotated[
     Path | None,
     option(
@@ -137,7 +120,7 @@ class StartOptions:
         Path | None,
         option(
             "--tokenizer",
-            "Its vocabulary file or folder. Default: beside the weights.",
+            "Its vocabulary file or folder. Default: next to the weights.",
             "PATH",
             START,
         ),
@@ -179,133 +162,48 @@ class StartOptions:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class LearningOptions:
-    """Steps, their sizes, and what each is made of."""
+class ComputeOptions:
+    """Where the training runs, and how much memory a step takes."""
 
-    epochs: Annotated[int, _learning("--epochs", "Passes over the training pairs.", "N", min=1)] = (
-        10
-    )
-    batch_size: Annotated[
-        int,
-        _learning(
-            "--batch-size",
-            "Pairs in one step, over all processes; each is a negative of all others.",
-            "N",
-            min=2,
-        ),
-    ] = 64
     micro_batch: Annotated[
         int,
-        _learning(
+        option(
             "--micro-batch",
             "Most pairs in the towers at once; 0 for all. It bounds memory, at a third more time, "
             "and takes no negatives away.",
             "N",
+            LEARNING,
             min=0,
         ),
     ] = 0
-    learning_rate: Annotated[
-        float, _learning("--learning-rate", "AdamW's, at its largest.", "NUMBER")
-    ] = 1e-4
-    weight_decay: Annotated[
-        float, _learning("--weight-decay", "AdamW's, of matrices.", "NUMBER")
-    ] = 0.05
-    warm_up: Annotated[
-        float,
-        _learning("--warm-up", "Share of the steps in which the rate rises; then cosine.", "SHARE"),
-    ] = 0.05
-    clip: Annotated[float, _learning("--clip", "Longest gradient; 0 for no limit.", "NUMBER")] = 1.0
-    frozen_norms: Annotated[
-        bool,
-        option(
-            "--frozen-norms",
-            "Batch norms keep their statistics: for small batches, and to go on from a checkpoint.",
-            panel=LEARNING,
-        ),
-    ] = False
-    augmentation: Annotated[
-        str,
-        _learning(
-            "--augmentation",
-            "Of images: none, light, or the name of a paper. None mirrors: left stays left.",
-            "NAME",
-        ),
-    ] = "none"
-    sentences: Annotated[
-        str,
-        _learning("--sentences", "Of a report: all, shuffled, or one drawn anew.", "NAME"),
-    ] = "all"
-    findings_weight: Annotated[
-        float,
-        _learning(
-            "--findings-weight",
-            "Weight of the findings extracted from the training reports, as a second aim of both "
-            "towers, for a few thousand pairs; 0 for none.",
-            "NUMBER",
-        ),
-    ] = 0.0
-    duplicates_apart: Annotated[
-        bool,
-        option(
-            "--duplicates-apart/--duplicates-are-negatives",
-            "Pairs of one study, or with equal reports, are no negatives of each other.",
-            panel=LEARNING,
-        ),
-    ] = True
-    seed: Annotated[int, _learning("--seed", "Of all that is drawn.", "N", min=0)] = 0
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class ComputeOptions:
-    """Where the training runs, and how it computes."""
-
-    precision: PrecisionOption = "fp32"
     device: DeviceOption = None
     workers: WorkersOption = None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ValidationOptions:
-    """What is held out, and which weights are the result."""
+    """Which studies are held out."""
 
     validation: Annotated[
         Path | None,
-        _held_out(
+        option(
             "--validation",
             "Table to validate on. Default: a share of the studies.",
             "TABLE",
+            HELD_OUT,
             show_default=False,
         ),
     ] = None
-    validation_share: Annotated[
-        float, _held_out("--validation-share", "Of the studies, held out.", "SHARE")
-    ] = 0.05
     group_column: Annotated[
         str | None,
-        _held_out(
+        option(
             "--group-column",
             "Column of what is held out whole, such as patients. Default: studies.",
             "NAME",
+            HELD_OUT,
             show_default=False,
         ),
     ] = None
-    validate_every: Annotated[
-        int, _held_out("--validate-every", "Epochs between validations.", "N", min=1)
-    ] = 1
-    select: Annotated[
-        str,
-        _held_out(
-            "--select",
-            "Which weights are the result: best by recall (mean R@1, 5 and 10), by loss, or last.",
-            "NAME",
-        ),
-    ] = "recall"
-    patience: Annotated[
-        int,
-        _held_out(
-            "--patience", "Validations without a better one until it ends; 0: never.", "N", min=0
-        ),
-    ] = 0
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -358,16 +256,23 @@ class PairOptions:
         return Preparation(opened, start.kept_side, policy, text, self.views, group)
 
 
-@grouped("candidate_column")
+@grouped(
+    "candidate_column",
+    after={
+        "config": "objective",
+        "micro_batch": "batch_size",
+        "validation": "duplicates_apart",
+        "group_column": "validation_share",
+    },
+)
 def train(
     *,
     context: typer.Context,
     studies: Annotated[Path, typer.Argument(help=TABLE_HELP, metavar="STUDIES")],
     out: OutOption,
-    objective: ObjectiveOption = "convirt",
     config: ConfigOption = None,
     starting: StartOptions,
-    learning: LearningOptions,
+    settings: TrainingSettings,
     compute: ComputeOptions,
     held_out: ValidationOptions,
     table: TableOptions,
@@ -397,7 +302,6 @@ def train(
 
     _check_config(context, config)
     check_figure(figure)
-    settings = _settings(objective, learning, compute, held_out)
     start, group = starting.start(), held_out.group_column
     made = pairing.preparation(studies, table, start, group)
     held = None
@@ -419,7 +323,7 @@ def train(
             validation=held,
             pairs=pairing.pairs,
             workers=worker_count(compute.workers),
-            micro_batch=learning.micro_batch,
+            micro_batch=compute.micro_batch,
             device=compute.device,
             overwrite=running.overwrite,
             keep_going=running.keep_going,
@@ -431,26 +335,6 @@ def train(
         _print(result, out, made.table.notes, printing)
         if result.first_failures() and not running.keep_going:
             raise typer.Exit(1)
-
-
-def _settings(
-    objective: str,
-    learning: LearningOptions,
-    compute: ComputeOptions,
-    held_out: ValidationOptions,
-) -> "TrainingSettings":
-    """Return the settings that the options choose."""
-    from vlscore.training import TrainingSettings
-
-    chosen = {
-        "objective": objective,
-        **dataclasses.asdict(learning),
-        **dataclasses.asdict(compute),
-        **dataclasses.asdict(held_out),
-    }
-    return TrainingSettings(
-        **{each.name: chosen[each.name] for each in dataclasses.fields(TrainingSettings)}
-    )
 
 
 def _print(result: "TrainingRun", out: Path, notes: Iterable[str], printing: PrintOptions) -> None:

@@ -12,7 +12,7 @@ import json
 import math
 import os
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from functools import cache
 from pathlib import Path
@@ -240,15 +240,6 @@ def write_json(path: str | Path, content: Any) -> None:
 def json_line(record: Any) -> str:
     """Return `plain(record)` as one line of a .jsonl file, its line break included."""
     return json.dumps(plain(record), ensure_ascii=False, allow_nan=False) + "\n"
-
-
-def write_jsonl(path: str | Path, records: Iterable[Any]) -> None:
-    """Write one line of json a record, whole or not at all; constant memory.
-
-    Raises: OutputFailed as `atomic_write`.
-    """
-    with atomic_write(path) as stream:
-        stream.writelines(map(json_line, records))
 
 
 def file_digest(path: str | Path) -> str:

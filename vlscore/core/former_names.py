@@ -1,6 +1,7 @@
-"""Former names of rooms and modules; importing one works and raises a DeprecationWarning.
+"""Former names, and warnings that point to the user's line.
 
-`from vlscore.scorer import Scorer` finds `vlscore.metrics.Scorer`.
+Importing a room or module by its former name works and raises a DeprecationWarning: `from
+vlscore.scorer import Scorer` finds `vlscore.metrics.Scorer`.
 """
 
 import sys
@@ -134,3 +135,19 @@ def with_former_names(room: str, find_name: Callable[[str], Any]) -> Callable[[s
         return find_name(name)
 
     return find
+
+
+def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn at the nearest line outside this package.
+
+    Python shows a warning once for each line that it points to: a line inside the package would
+    show the first user's warning and hide all later ones.
+    """
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and _is_ours(frame.f_globals.get("__name__")):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)
+
+
+def _is_ours(module: object) -> bool:
+    return isinstance(module, str) and module.partition(".")[0] == "vlscore"

@@ -66,7 +66,7 @@ class Place:
 
     @property
     def leads(self) -> bool:
-        """Whether this is the first process, which reads and writes for all."""
+        """Return True in the first process, which reads and writes for all."""
         return self.rank == 0
 
     def own_device(self, device: str | None) -> str | None:
@@ -165,7 +165,7 @@ class Processes:
 
     @property
     def leads(self) -> bool:
-        """Whether this is the first process, which reads and writes for all."""
+        """Return True in the first process, which reads and writes for all."""
         return self.rank == 0
 
     def send(self, content: bytes, to: int = 0, *, last: bool = False) -> None:

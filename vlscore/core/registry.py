@@ -14,7 +14,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from vlscore.core.caller_warnings import warn_caller
+from vlscore.core.former_names import warn_caller
 from vlscore.errors import InvalidSetting, UnknownName, VLScoreError
 
 Member = TypeVar("Member")

@@ -380,7 +380,7 @@ class Store:
 
 
 class Facts:
-    """All that the entries of a space depend on, as json and as its digest."""
+    """Key of a space: everything that its entries depend on, as json and as a digest."""
 
     def __init__(self, facts: Mapping[str, Any]) -> None:
         self.text = json.dumps(dict(facts), sort_keys=True, ensure_ascii=True)

@@ -3,14 +3,14 @@ from .datasets.dataset_base import DatasetStudy as DatasetStudy
 from .datasets.dataset_base import Film as Film
 from .datasets.dataset_base import Omission as Omission
 from .datasets.dataset_base import OmissionReason as OmissionReason
-from .datasets.dataset_contract import check_dataset as check_dataset
 from .datasets.dataset_files import DatasetFiles as DatasetFiles
-from .datasets.dataset_reading import DatasetReading as DatasetReading
-from .datasets.dataset_reading import read_dataset as read_dataset
 from .datasets.dataset_writing import DatasetSummary as DatasetSummary
 from .datasets.dataset_writing import write_dataset as write_dataset
 from .datasets.registry import DATASETS as DATASETS
+from .datasets.registry import DatasetReading as DatasetReading
+from .datasets.registry import check_dataset as check_dataset
 from .datasets.registry import find_dataset as find_dataset
+from .datasets.registry import read_dataset as read_dataset
 from .images.dicom_header import is_lateral as is_lateral
 from .images.dicom_header import is_plain_file as is_plain_file
 from .images.dicom_header import projection as projection
@@ -55,6 +55,7 @@ from .reports import ReportSections as ReportSections
 from .reports import Section as Section
 from .reports import TextPolicy as TextPolicy
 from .reports import has_headings as has_headings
+from .reports import headings_note as headings_note
 from .reports import select as select
 from .reports import select_from_parts as select_from_parts
 from .reports import split_sections as split_sections
@@ -62,7 +63,6 @@ from .rows import columns_of as columns_of
 from .rows import count_rows as count_rows
 from .rows import format_of as format_of
 from .rows import read_rows as read_rows
-from .section_advice import headings_note as headings_note
 from .sentences import SentenceSpan as SentenceSpan
 from .sentences import clean_gloria as clean_gloria
 from .sentences import clean_limitr as clean_limitr

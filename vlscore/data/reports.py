@@ -335,3 +335,14 @@ def _choose(findings: str | None, impression: str | None, section: str) -> str |
         # A combined section is both; dict.fromkeys removes the repetition.
         return " ".join(dict.fromkeys(part for part in (findings, impression) if part)) or None
     return findings or impression
+
+
+def headings_note(count: int, total: int) -> tuple[str, ...]:
+    """Return a note if some references have headings and are scored whole; else nothing."""
+    if not count:
+        return ()
+    have = "has" if count == 1 else "have"
+    return (
+        f"{count} of {total} references {have} headings, and are scored whole, indication and "
+        "headings included; --reference-section findings scores the findings alone",
+    )

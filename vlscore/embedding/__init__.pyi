@@ -6,6 +6,6 @@ from .embedder import EmbeddedRows as EmbeddedRows
 from .embedder import StudyEmbedder as StudyEmbedder
 from .embedder import StudyViews as StudyViews
 from .embedder import choose_views as choose_views
+from .embedder import training_notes as training_notes
 from .engine import Embedded as Embedded
 from .engine import EmbeddingEngine as EmbeddingEngine
-from .trained_on import training_notes as training_notes

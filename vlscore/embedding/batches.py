@@ -277,15 +277,15 @@ class CompiledTowers:
         self._is_possible = True
 
     def embed_images(self, pixels: Tensor) -> Tensor:
-        """As of the encoder."""
+        """Embed as the encoder does."""
         return self._run("embed_images", pixels)
 
     def embed_lateral_images(self, pixels: Tensor) -> Tensor:
-        """As of the encoder."""
+        """Embed as the encoder does."""
         return self._run("embed_lateral_images", pixels)
 
     def embed_reports(self, tokens: Tokens) -> Tensor:
-        """As of the encoder."""
+        """Embed as the encoder does."""
         return self._run("embed_reports", tokens)
 
     def _run(self, name: str, batch: Any) -> Tensor:

@@ -369,3 +369,13 @@ def _warn_of_demonstration(name: str) -> None:
         "or VLSCORE_ENCODER (`vlscore encoders` lists them)",
         DemonstrationEncoderWarning,
     )
+
+
+def training_notes(embedder: StudyEmbedder | None, table_sha256: str) -> tuple[str, ...]:
+    """Return a note if a table is the one that the encoder was trained on; else nothing."""
+    if embedder is None or embedder.encoder.card.trained_on != table_sha256:
+        return ()
+    return (
+        "the encoder was trained on this very table: its images and references are training pairs, "
+        "so that these numbers say nothing of new studies; take a table that it has not seen",
+    )

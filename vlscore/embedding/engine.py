@@ -303,7 +303,7 @@ class EmbeddingEngine:
     def _keep(
         self, images: Sequence[PendingPixels], vectors: Tensor, lateral: bool
     ) -> Sequence[Tensor]:
-        """Put vectors into the cache; what stands there now, of whichever process was first."""
+        """Store vectors in the cache; return the stored ones, which may be another process's."""
         rows = [row.clone() for row in vectors]
         space = self._kept.images(lateral=lateral) if self._kept is not None else None
         if space is None:
@@ -398,7 +398,7 @@ class EmbeddingEngine:
 def _kept_reports(
     space: Space, new: dict[str, _Vector], digests: dict[str, bytes], dim: int
 ) -> dict[str, _Vector]:
-    """Put vectors into the cache; what stands there now, of whichever process was first."""
+    """Store vectors in the cache; return the stored ones, which may be another process's."""
     stands = space.put(
         {
             digests[text]: vector_entry(vector, truncated=cut)

@@ -1,9 +1,9 @@
+from .extraction import UNCERTAIN as UNCERTAIN
+from .extraction import UNMENTIONED as UNMENTIONED
+from .extraction import LabelPolicy as LabelPolicy
 from .extraction import assert_span as assert_span
+from .extraction import chexpert_labels as chexpert_labels
 from .extraction import extract as extract
-from .labels import UNCERTAIN as UNCERTAIN
-from .labels import UNMENTIONED as UNMENTIONED
-from .labels import LabelPolicy as LabelPolicy
-from .labels import chexpert_labels as chexpert_labels
 from .lexicon import CHEXPERT_LABELS as CHEXPERT_LABELS
 from .lexicon import Lexicon as Lexicon
 from .lexicon import SeverityLevel as SeverityLevel

@@ -50,7 +50,7 @@ def places_of(attributes: Sequence[Attribute]) -> list[Attribute]:
 
 
 def _implied_side(text: str, mention: Span, attributes: Sequence[Attribute]) -> list[Attribute]:
-    """Both sides, where a paired place stands in the plural without a side: "in the bases"."""
+    """Return both sides if a paired place is plural and has no side: "in the bases"."""
     if any(a.axis is Axis.SIDE for a in attributes):
         return []
     for words in (*(a.span for a in attributes if a.axis is Axis.ZONE), mention):
@@ -173,7 +173,7 @@ class _Linker:
                 self._inherit(i, self._places_for_earlier(i + 1))
 
     def _places_for_earlier(self, group: int) -> list[Attribute]:
-        """Places that follow a group, or stand between it and the one before without a joint."""
+        """Return places after a group, or between it and the group before without a joint."""
         joined = any(
             self._tokens[p].form in self._lexicon.grammar["finding_joints"]
             for p in range(self._ends[group - 1], self._start(group))

@@ -244,7 +244,7 @@ def _summaries(
 
 
 def _subject_scopes(found: dict[str, list[Match]], before: int, lexicon: Lexicon) -> Sequence[str]:
-    """Return the regions of the part of the chest that stands right before "no"; else the chest."""
+    """Return the regions of the part of the chest right before "no"; else the chest."""
     for subject in reversed(found.get("subject", ())):
         scopes = lexicon.coverage.of_subject.get(subject.entry, ())
         if scopes and 0 <= before - subject.last <= _LONGEST_PREDICATE:

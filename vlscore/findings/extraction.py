@@ -5,18 +5,18 @@ such as "this" to an earlier finding. `read_sentence` reads one sentence on its 
 lexicons, applies ConText, attaches attributes, and classifies the sentence.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import NamedTuple
 
 from vlscore.data import split_sentences
-from vlscore.errors import InvalidReport
+from vlscore.errors import InvalidReport, InvalidSetting
 from vlscore.findings import context
 from vlscore.findings import context as classify
 from vlscore.findings.attributes import attach, places_of
 from vlscore.findings.context import Sections, find_denials
 from vlscore.findings.layout import PLAIN, Setting, divide, ends_block, is_detail, with_details
-from vlscore.findings.lexicon import Lexicon, load_lexicon
+from vlscore.findings.lexicon import CHEXPERT_LABELS, Lexicon, load_lexicon
 from vlscore.findings.mentions import Mention, find_mentions
 from vlscore.findings.tokens import Match, Modifier, Token, find_modifiers, tokenize
 from vlscore.findings.types import (
@@ -36,7 +36,7 @@ from vlscore.findings.types import (
 
 #: A longer "sentence" (a text without a full stop) is read in pieces, so that time stays linear.
 _LONGEST_PIECE = 256
-#: Two thirds of the sentences in a corpus of reports stand in it more than once.
+#: Two thirds of the sentences in a corpus of reports occur in it more than once.
 _REMEMBERED = 16_384
 _LONGEST_REMEMBERED = 400
 
@@ -211,7 +211,7 @@ def _finding(
     )
 
 
-# Characters that hold the first two words of a sentence which speaks of the one before.
+# Characters that contain a sentence's first two words, which may refer to the previous sentence.
 _OPENING = 40
 _REMEMBERED_REPORTS = 16_384
 
@@ -256,7 +256,7 @@ def extract(report: str, lexicon: Lexicon | None = None) -> ReportFindings:
 
 @lru_cache(_REMEMBERED_REPORTS)
 def _refers_back(opening: str, lexicon: Lexicon) -> bool:
-    """Return whether a sentence that begins so speaks of the finding of the one before."""
+    """Return True if a sentence with this beginning is about the previous sentence's finding."""
     words = [t.form for t in tokenize(opening)[:2]]
     return not {" ".join(words), *words[:1]}.isdisjoint(lexicon.grammar["anaphors"])
 
@@ -277,3 +277,93 @@ def _with_antecedent(text: str, sentence: Sentence, before: Sentence, lexicon: L
         for f in sentence.findings
     )
     return replace(sentence, findings=findings)
+
+
+_OUTSIDE_NO_FINDING = frozenset({"No Finding", "Support Devices"})
+
+
+def chexpert_labels(report: str | ReportFindings) -> dict[str, int | None]:
+    """Return CheXpert's 14 labels: 1 affirmed, -1 uncertain, 0 denied, None not mentioned.
+
+    A label takes the strongest of its mentions: affirmed over uncertain over denied (Irvin et al.
+    2019, section 3). A borderline finding is uncertain. "No Finding" is 1 if nothing but support
+    devices is affirmed or uncertain, else None. Only current findings of this patient count.
+
+    >>> labels = chexpert_labels("Possible pneumonia. No effusion. PICC line in place.")
+    >>> labels["Pneumonia"], labels["Pleural Effusion"], labels["Support Devices"]
+    (-1, 0, 1)
+    """
+    findings = extract(report) if isinstance(report, str) else report
+    labels: dict[str, int | None] = dict.fromkeys(CHEXPERT_LABELS)
+    for finding in findings:
+        if finding.chexpert is None or finding.status is not Status.CURRENT:
+            continue
+        value = _value(finding)
+        known = labels[finding.chexpert]
+        if known is None or _STRENGTH[value] > _STRENGTH[known]:
+            labels[finding.chexpert] = value
+    if all(not labels[name] for name in CHEXPERT_LABELS if name not in _OUTSIDE_NO_FINDING):
+        labels["No Finding"] = 1
+    return labels
+
+
+_STRENGTH = {0: 0, -1: 1, 1: 2}
+
+
+def _value(finding: Finding) -> int:
+    if finding.polarity is Polarity.NEGATIVE:
+        return 0
+    borderline = finding.severity == "borderline"
+    return -1 if finding.polarity is Polarity.UNCERTAIN or borderline else 1
+
+
+#: As CheXpert's authors name them (Irvin et al. 2019, section 4): U-Ones, U-Zeros, U-Ignore.
+UNCERTAIN = ("keep", "positive", "negative", "ignored")
+UNMENTIONED = ("negative", "ignored")
+
+
+@dataclass(frozen=True)
+class LabelPolicy:
+    """Policy for writing and comparing labels.
+
+    Attributes:
+        uncertain: "keep" writes -1 and compares it as positive; "positive" makes it 1, "negative"
+            0; "ignored" leaves it empty, and no report is judged on a label that either side calls
+            uncertain.
+        unmentioned: in comparisons, whether a label that the given ones leave empty is "negative",
+            or "ignored", so that the report is not judged on it.
+    """
+
+    uncertain: str = "keep"
+    unmentioned: str = "negative"
+
+    def __post_init__(self) -> None:
+        """Raise InvalidSetting for another word."""
+        for name, allowed in (("uncertain", UNCERTAIN), ("unmentioned", UNMENTIONED)):
+            if getattr(self, name) not in allowed:
+                raise InvalidSetting(
+                    f"{name} is {', '.join(allowed[:-1])} or {allowed[-1]}, "
+                    f"not {getattr(self, name)!r}"
+                )
+
+    def written(self, value: int | None) -> int | None:
+        """Return a label as the policy has it written.
+
+        >>> LabelPolicy("positive").written(-1), LabelPolicy("ignored").written(-1)
+        (1, None)
+        """
+        if value != -1:
+            return value
+        return {"keep": -1, "positive": 1, "negative": 0, "ignored": None}[self.uncertain]
+
+    def judged(self, given: int | None, found: int | None) -> tuple[bool, bool, bool]:
+        """Return whether the report counts, is labelled present, and is found present.
+
+        >>> LabelPolicy("ignored").judged(-1, 1), LabelPolicy().judged(None, 1)
+        ((False, False, True), (True, False, True))
+        """
+        counts = (1, -1) if self.uncertain in ("keep", "positive") else (1,)
+        judged = given is not None or self.unmentioned == "negative"
+        if self.uncertain == "ignored" and -1 in (given, found):
+            judged = False
+        return judged, given in counts, found in counts

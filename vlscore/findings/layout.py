@@ -226,7 +226,7 @@ class _LayoutReader:
         found = self._lexicon.trie.find(tokens)
         return "mention" in found or "subject" in found
 
-    # -- what a label and its value say together ------------------------------------------------
+    # -- meaning of a label with its value ------------------------------------------------------
 
     def _statement(self, label: list[Token], separator: Token, value: list[Token]) -> StatementPart:
         span = Span(label[0].start, label[-1].end)
@@ -244,7 +244,7 @@ class _LayoutReader:
             label = [Token("device", *span)]
         found = self._lexicon.trie.find(label)
         if not any(t.form[0].isalnum() or t.form in "+-?" for t in value):
-            # Nothing is said of the label, or what is said stands in another place.
+            # The label has no value, or its value is elsewhere.
             return StatementPart([], span)
         told = self._lexicon.trie.find(value)
         end = self._first_clause(value)
@@ -348,7 +348,7 @@ _BETWEEN_ITEMS = re.compile(r"[ \t\r]*\n[^\n:]*")
 
 
 def ends_block(between: str) -> bool:
-    """Return whether a blank line stands in the text between two sentences."""
+    """Return True if the text has a blank line between two sentences."""
     return _BLANK_LINE.search(between) is not None
 
 
@@ -386,14 +386,14 @@ PLAIN = Setting()
 
 
 def is_detail(line: str, lexicon: Lexicon) -> bool:
-    """Return whether a line of a template says more of the finding above it ("Side: left")."""
+    """Return True if a line of a template describes the finding above it ("Side: left")."""
     label = line.partition(":")[0].strip().lower()
     grammar = lexicon.grammar
     return label in grammar["labels_of_detail"] or label in grammar["labels_of_answers"]
 
 
 def with_details(text: str, sentence: Sentence, line: Span, lexicon: Lexicon) -> Sentence:
-    """Return the sentence with what a line below says of its findings ("Location: left base")."""
+    """Return the sentence with attributes from a line below ("Location: left base")."""
     words = line.of(text)
     label, _, answer = words.partition(":")
     if label.strip().lower() in lexicon.grammar["labels_of_answers"]:

@@ -192,7 +192,7 @@ class SentencePattern(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Lexicon:
-    """All axes together. Compared and hashed by identity: `load_lexicon` loads a folder once.
+    """Lexicons of all axes. Compared and hashed by identity: `load_lexicon` loads a folder once.
 
     `normal_of`: what a subject denies by being "normal", and by being "centred" (in the midline).
     """

@@ -49,7 +49,7 @@ class Well(NamedTuple):
 
 
 class Mentions(NamedTuple):
-    """The mentions of a sentence in text order, and the subjects that are said to be normal."""
+    """Mentions of a sentence in text order, and the subjects that it calls normal."""
 
     mentions: list[Mention]
     well: list[Well]
@@ -151,7 +151,7 @@ class _Frames:
         return mentions
 
     def well(self) -> list[Well]:
-        """Subjects said to be normal, once for each of their names."""
+        """Return the subjects that are called normal, once for each of their names."""
         return [
             Well(subject, name, word)
             for word in self._normals
@@ -236,7 +236,7 @@ class _Frames:
         return group
 
     def _normal_before(self, word: Match) -> list[Subject]:
-        """Subjects said to be normal afterwards: "heart size and aorta are normal"."""
+        """Return subjects that a later word calls normal: "heart size and aorta are normal"."""
         group: list[Subject] = []
         start = word.first
         while start > 0 and self._forms[start - 1] in self._grammar["contrasts"]:

@@ -252,7 +252,7 @@ _MILLIMETRES = {"mm": 1.0, "millimeter": 1.0, "cm": 10.0, "centimeter": 10.0}
 
 
 class Modifier(NamedTuple):
-    """A qualifying phrase at tokens [first, last): (axis, value) pairs it stands for."""
+    """Qualifying phrase at tokens [first, last), with its (axis, value) pairs."""
 
     first: int
     last: int

@@ -59,7 +59,7 @@ class Side(StrEnum):
 
 
 class TemporalChange(StrEnum):
-    """TemporalChange of the finding since a prior examination."""
+    """Change of the finding since a prior examination."""
 
     UNCHANGED = "unchanged"
     INCREASED = "increased"
@@ -196,12 +196,12 @@ class Finding:
 
     @property
     def is_present(self) -> bool:
-        """Stated without doubt, of this patient, now."""
+        """Return True for a finding that is certain, current, and this patient's."""
         return self.polarity is Polarity.POSITIVE and self.status is Status.CURRENT
 
     @property
     def is_likely(self) -> bool:
-        """Stated, or leaning to yes ("probable", "A versus B"), of this patient, now."""
+        """Return True for a current finding that is certain or probable ("A versus B")."""
         if self.status is not Status.CURRENT or self.polarity is Polarity.NEGATIVE:
             return False
         return all(rule.name != "context:uncertain" for rule in self.rules)
@@ -227,7 +227,7 @@ class Denial(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """One sentence: where it stands, what it is for, and the findings it mentions.
+    """Sentence of a report: its place, its purpose, and the findings that it mentions.
 
     `rule` names the pattern that set a non-clinical category. `normal` is true for a clinical
     sentence that states normality or absence and nothing abnormal. `layout` says whether it is
@@ -287,7 +287,7 @@ class ReportFindings:
 
     @property
     def present(self) -> tuple[Finding, ...]:
-        """Return the findings stated without doubt, of this patient, now."""
+        """Return the findings that are certain, current, and this patient's."""
         return tuple(f for f in self if f.is_present)
 
     @property

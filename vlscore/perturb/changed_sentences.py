@@ -98,7 +98,7 @@ class ChangedReport:
             denial = denial_of(sentence, before)
             if denial is None:
                 continue
-            # "The right lung is clear" says nothing of the left one.
+            # "The right lung is clear" does not describe the left one.
             is_of_organs = denial.systems and not denial.only_acute
             sides = sides_in(sentence.said) if is_of_organs else frozenset()
             if len(sides) == 1 and sides != sides_in(self.told):
@@ -222,7 +222,7 @@ def _settles(normal: Finding, finding: Finding) -> bool:
 
 
 def _kin(source: ReadReport, finding: Finding, changed: Collection[int]) -> Iterator[Finding]:
-    """Mentions in other sentences that may speak of the same thing, at no other place."""
+    """Return mentions in other sentences that may mean the same finding at the same place."""
     for other in source.findings:
         if other.sentence not in changed and are_kin(other, finding):
             yield other

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 
 
 class Expected(StrEnum):
-    """Whether a good metric should notice the change."""
+    """Expectation: should a good metric notice the change?"""
 
     SIGNIFICANT = "significant"
     INSIGNIFICANT = "insignificant"
@@ -143,7 +143,7 @@ _ARTICLE = re.compile(r"\b(an?)(\s+)$", re.IGNORECASE)
 _MASK = ("XXXX", "xxxx")
 _WORD = re.compile(r"[^\W_]+")
 # Written with a consonant but spoken with a vowel, and the other way round. An abbreviation has no
-# vowel, or names a lobe; other words may stand in capitals as well.
+# vowel, or names a lobe; other words may be in capitals as well.
 _SPOKEN_VOWEL = re.compile(
     r"hour|honest|8|1[18]\b|MRI\b|[xX]-?ray|[FHLMNRSX](?:[B-DF-HJ-NP-TV-XZ0-9]+|UL)\b"
 )

@@ -64,7 +64,7 @@ _ILL_DENIED = re.compile(
     r"\bnormal\b.*\bnot\b|\bnot (?:\w+ly )?(?:prominent|large) (?:\w+ )*contour"
 )
 _CHANGING = re.compile(r"\b(?:increas\w+|decreas\w+|enlarging|worsen\w+|improv\w+|develop\w+)\b")
-# "Otherwise" where nothing is left that it could be said of.
+# "Otherwise" without any finding that it could refer to.
 _OTHERWISE = re.compile(r"\b(?:is|are|appears?|lungs) (otherwise )")
 _OPENING_OTHERWISE = re.compile(r"otherwise,? (?=\w)")
 _FRESH = re.compile(r"\b(?:acute|subacute|recent|healing|unhealed)\b")
@@ -139,13 +139,13 @@ def _left_out(check: ChangedReport, meaning: Meaning) -> Iterator[str]:
 
 @remembered
 def _tells_something(said: str) -> bool:
-    """Return whether it states some finding, after which one may say "otherwise"."""
+    """Return True if a sentence mentions a finding, so that "otherwise" may follow it."""
     every = dict.fromkeys(topics().values())
     return any(claims(said, topic.names) for topic in every)
 
 
 def _without_rest(check: ChangedReport, sentence: PlainSentence) -> Iterator[str]:
-    """Takes "otherwise" from a sentence before which nothing is stated any more."""
+    """Remove "otherwise" from a sentence that no finding precedes any more."""
     opening = _OPENING_OTHERWISE.match(sentence.said, sentence.lead)
     word = _OTHERWISE.search(sentence.said, sentence.lead)
     text = check.report.text
@@ -269,7 +269,7 @@ def _regraded(check: ChangedReport, meaning: Meaning) -> Iterator[str]:
 
 
 def _graded_twice(sentence: PlainSentence, own: Sequence[Edit]) -> Iterator[str]:
-    """Another grade, a stage or an extent beside the changed word; `own` are its edits."""
+    """Return another grade, a stage or an extent next to the changed word; `own` are its edits."""
     rest = sentence.said
     for start, end, _ in own:
         rest = rest[:start] + "|" * (end - start) + rest[end:]
@@ -329,7 +329,7 @@ def _not_compared(check: ChangedReport, meaning: Meaning) -> Iterator[str]:
 
 
 def _first_part(check: ChangedReport) -> str:
-    """Return what stands before an "and" that comes before every edit: it is of another finding."""
+    """Return the text before an "and" that precedes every edit: it is about another finding."""
     sentence = check.touched[0]
     place = check.edits[0].start - sentence.start
     joint = re.search(r" and ", sentence.said[sentence.lead : max(place, sentence.lead)])

@@ -22,12 +22,12 @@ from vlscore.perturb.parsed_report import ReadReport
 from vlscore.perturb.registry import AnyKind, Kind, NeedsStandardNormal, kinds_named
 
 _OF_ONE_STUDY = re.compile(r"[\d:;]")
-# Sentences said once so far may be forgotten when there are more different ones than this.
+# Most distinct sentences in memory; beyond this, those that occurred once are removed.
 _REMEMBERED = 200_000
 
 
 class NormalTopic(NamedTuple):
-    """NormalTopic of a normal report."""
+    """Topic of a normal report."""
 
     name: str
     denies: frozenset[str]
@@ -119,7 +119,7 @@ def _said(text: str, sentence: Sentence) -> str | None:
 
 @cache
 def default_standard_normal() -> str:
-    """Return what stands for a normal report where no corpus is at hand."""
+    """Return the sentences that replace a normal report where there is no corpus."""
     return NormalSentences().report()
 
 
@@ -170,7 +170,7 @@ def perturbations_of(
     study_id: str,
     refused: list[str] | None = None,
 ) -> Iterator[Perturbation]:
-    """At most `per_report` changes of one kind, no two alike, each checked against the report.
+    """Return at most `per_report` different changes of one kind, each checked against the report.
 
     Args:
         refused: list to which the reasons of refused changes are added.

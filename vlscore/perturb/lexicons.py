@@ -173,7 +173,7 @@ def read_file(path: Path) -> dict[str, Any]:
 
 @cache
 def discourse() -> Discourse:
-    """From discourse.toml."""
+    """Rules of discourse.toml."""
     table = read_table("discourse")
     return Discourse(
         frozenset(table["anaphors"]),
@@ -208,7 +208,7 @@ def _relatives(families: list[list[str]]) -> dict[str, frozenset[str]]:
 
 @cache
 def location_moves() -> LocationMoves:
-    """From location_moves.toml."""
+    """Rules of location_moves.toml."""
     table = read_table("location_moves")
     rules = table["rules"]
     return LocationMoves(
@@ -229,7 +229,7 @@ def _options(table: dict[str, list[str]]) -> dict[str, tuple[str, ...]]:
 
 @cache
 def severity_changes() -> SeverityChanges:
-    """From severity_changes.toml."""
+    """Rules of severity_changes.toml."""
     table = read_table("severity_changes")
     changes = {}
     for entry in table["change"]:
@@ -264,7 +264,7 @@ def noninformative() -> frozenset[str]:
 
 @cache
 def equivalents() -> tuple[Equivalents, ...]:
-    """From equivalents.toml."""
+    """Entry of equivalents.toml."""
     return tuple(
         Equivalents(
             tuple(group["phrases"]),
@@ -279,7 +279,7 @@ def equivalents() -> tuple[Equivalents, ...]:
 
 @cache
 def false_findings() -> tuple[FalseFinding, ...]:
-    """From false_findings.toml."""
+    """Entry of false_findings.toml."""
     return tuple(
         FalseFinding(entry["observation"], tuple(entry["sentences"]), tuple(entry["unless"]))
         for entry in read_table("false_findings")["finding"]
@@ -288,7 +288,7 @@ def false_findings() -> tuple[FalseFinding, ...]:
 
 @cache
 def denials() -> Denials:
-    """From statements.toml."""
+    """Entry of statements.toml."""
     table = read_table("statements")["negate"]
     words = (frozenset(table[name]) for name in ("dropped", "kept", "more", "always_there"))
     return Denials(table["openings"], *words)
@@ -296,7 +296,7 @@ def denials() -> Denials:
 
 @cache
 def assertions() -> Assertions:
-    """From statements.toml."""
+    """Entry of statements.toml."""
     table = read_table("statements")["affirm"]
     words = (frozenset(table[name]) for name in ("dropped", "kept", "uncounted", "tails"))
     return Assertions(table["openings"], *words)
@@ -304,7 +304,7 @@ def assertions() -> Assertions:
 
 @cache
 def comparisons() -> Comparisons:
-    """From statements.toml."""
+    """Entry of statements.toml."""
     table = read_table("statements")["compare"]
     return Comparisons(
         tuple(table["invented"]),

@@ -34,7 +34,7 @@ from vlscore.perturb.lexicons import discourse
 from vlscore.perturb.plaintext import PlainSentence, bare, sentences_of
 from vlscore.perturb.plaintext import words as plain_words
 
-# A label stands at the beginning of a line or item, or after the answer to the one before.
+# A label is at the beginning of a line or item, or after the previous label's value.
 _LABEL = re.compile(
     r"(?:^|(?<=\n)|(?<=[.;|:] )|(?<=\n ))[ \t]*"
     r"(?:\(?\d{1,2}[.)][ \t]*|[-*•+–][ \t]*|\[.\][ \t]*)*"
@@ -47,7 +47,7 @@ _COLUMNED = re.compile(
     r"(?:[ \t]+([-–—=])[ \t]+|(\.{3,})[ \t]*|([ ]{3,}|\t+))(?=\S)",
     re.MULTILINE,
 )
-# Without one of these signs nothing stands in columns.
+# Without one of these signs a text has no columns.
 _MAY_BE_COLUMNED = re.compile(r"[ \t][-–—=][ \t]|\.{3}| {3}|\t")
 # A line with one of these is a row of a form: a box, a cell, a sign of present or absent.
 _BOX = re.compile(r"\[[ xX*✓-]?\]|\([ xX✓]?\)|[☐☑☒✓✔□■◻◼]")
@@ -57,17 +57,17 @@ _BULLET = re.compile(r"^[ \t]*[-*•–+][ \t]", re.MULTILINE)
 _MAY_BE_A_FORM = re.compile(
     r"[:|\t\n?=•☐☑☒✓✔□■◻◼\[(]|\.{3}|   |^[ \t]*(?:[-*–+]|[A-Za-z][.)])[ \t]"
 )
-# Below one of these stands what is there, or what is not, item by item.
+# Headings of a list of present, or of absent, findings.
 _POLAR = re.compile(
     r"^[ \t]*(?:present|absent|positives?(?: for)?|negatives?(?: for)?|yes|no|none|not present|"
     r"abnormal|normal)[ \t]*:[ \t]*\n((?:[ \t]*[-*•+–]?[ \t]*[^\n:]+(?:\n|$))+)",
     re.MULTILINE | re.IGNORECASE,
 )
-# A row says by its sign, its box or its heading whether a thing is there.
+# A row shows by its sign, box or heading whether a finding is present.
 _VERDICT = re.compile(r"\b(?:no|not|there (?:is|are))\b", re.IGNORECASE)
 # A title above lines that belong to it: "Effusion", and below it "  Present: yes".
 _ABOVE = re.compile(r"^[ \t]*[^\n:.]+(?=\n[ \t]+[A-Za-z][^\n:]{0,30}:)", re.MULTILINE)
-# Items with letters are not numbered anew, so that none of them may go.
+# Items with letters are not renumbered, so none of them may be removed.
 _LETTER = re.compile(r"^[ \t]*\(?([A-Za-z])[.)](?=\s)", re.MULTILINE)
 _ANY_NUMBER = re.compile(r"\d[.)]")
 _LIST_NUMBER = re.compile(
@@ -170,7 +170,7 @@ def _rows(text: str) -> tuple[tuple[int, int], ...]:
     rows: Iterator[tuple[int, int]] = chain(lines, below, above)
     found = tuple(rows)
     if any(text[start:end].lstrip().startswith("+") for start, end in found):
-        # Where "+" says present, "-" says absent.
+        # Where "+" means present, "-" means absent.
         return found + tuple(m.span() for m in re.finditer(r"^[ \t]*-[ \t][^\n]*", text, re.M))
     return found
 
@@ -202,7 +202,7 @@ def _is_word_for_word(text: str, edit: Edit, start: int, end: int) -> bool:
 
 @lru_cache(256)
 def _was_numbered_well(original: str) -> bool:
-    """As `_is_numbered_well`, remembered: it is asked with every change of a report."""
+    """Return the cached result of `_is_numbered_well`, which every change of a report needs."""
     return _is_numbered_well(original)
 
 
@@ -274,7 +274,7 @@ class ReadReport:
 
     @cached_property
     def plain_counts(self) -> Counter[str]:
-        """Return how often the report says each sentence, by its words alone."""
+        """Return how often each sentence occurs in the report, compared by its words alone."""
         return Counter(bare(sentence.said) for sentence in self.plain)
 
     @cached_property
@@ -330,12 +330,12 @@ class ReadReport:
         return [self.text[self.before(index) : start] for index, start in enumerate(starts)]
 
     def number_start(self, index: int) -> int | None:
-        """Return where the list number of a sentence stands, if it begins a list item."""
+        """Return the place of a sentence's list number, if it begins a list item."""
         match = _NUMBER.search(self.lead(index))
         return None if match is None else self.before(index) + match.start()
 
     def opens_section(self, index: int) -> bool:
-        """Return whether a section header stands before a sentence, or nothing at all."""
+        """Return True if a section header precedes the sentence, or nothing at all."""
         return index in self._section_openings
 
     @cached_property
@@ -415,12 +415,12 @@ class ReadReport:
 
     @cached_property
     def _words(self) -> list[str]:
-        """Of each sentence its words, every one between two spaces."""
+        """Return the words of each sentence, each between two spaces."""
         return [f" {' '.join(_WORDS.findall(said))} " for said in self._lower]
 
     @cached_property
     def _openings(self) -> list[set[str]]:
-        """Of each sentence its first word, its first two, and so on up to five."""
+        """Return each sentence's first word, first two words, and so on up to five."""
         return [
             {" ".join(words[:count]) for count in range(1, len(words) + 1)}
             for words in (said.split(maxsplit=5)[:5] for said in self._words)
@@ -438,7 +438,7 @@ class ReadReport:
     # ------------------------------------------------------------------ findings
 
     def merely_denies(self, sentence: Sentence) -> bool:
-        """Return whether a sentence denies findings or states normality, and says nothing else."""
+        """Return True if a sentence only denies findings or calls something normal."""
         words = set(_WORDS.findall(self.words_of(sentence)))
         return (
             sentence.category is Category.CLINICAL
@@ -490,7 +490,7 @@ class ReadReport:
         return self._sides[observation]
 
     def count(self, observation: str) -> int:
-        """Return how often the report mentions an observation: stated, doubted or denied."""
+        """Return how often the report mentions an observation: positive, uncertain or negative."""
         return self._counts[observation]
 
     def _mentions(self, finding: Finding) -> tuple[Finding, ...]:

@@ -32,7 +32,7 @@ _HEIGHTS = {
         r"\b(?:lower|bas(?:e|es|al|ilar)|biba\w+|costophrenic|infrahilar|retrocardiac|[rl]ll|sulc\w+)\b"
     ),
 }
-# "lung base" says where; the "base of the neck" or the "upper limits of normal" do not.
+# "lung base" is a zone; the "base of the neck" or the "upper limits of normal" are not.
 _NO_PLACE = re.compile(
     r"\b(?:upper limits?|upper normal|midline|middle[- ]aged?|mid[- ]?thoracic|"
     r"central (?:venous|line|catheter))\b"
@@ -118,7 +118,7 @@ def _parted(sentence: str) -> str:
 
 
 def _lowered(text: str) -> str:
-    """In lower case, character by character, so that places stay what they are."""
+    """Convert to lower case, character by character, so that positions do not change."""
     lowered = text.lower()
     if len(lowered) == len(text):
         return lowered
@@ -168,7 +168,7 @@ def topics() -> dict[str, Topic]:
 
 @cache
 def words() -> Words:
-    """From consistency.toml."""
+    """Rules of consistency.toml."""
     table = read_table("consistency")["words"]
     return Words(*(any_of(table[name]) for name in Words._fields))
 
@@ -204,7 +204,7 @@ def claims(said: str, pattern: Pattern) -> bool:
 
 @remembered
 def sides_in(said: str) -> frozenset[str]:
-    """Left and right, as far as the words say so; both where they say both."""
+    """Return the sides that the words name: left, right or both."""
     if _BOTH.search(said):
         return frozenset(_SIDES)
     return frozenset(side for side, pattern in _SIDES.items() if pattern.search(said))
@@ -212,13 +212,13 @@ def sides_in(said: str) -> frozenset[str]:
 
 @remembered
 def heights_in(said: str) -> frozenset[str]:
-    """Upper, middle and lower, as far as the words say so."""
+    """Return the zones that the words name: upper, middle, lower."""
     said = _NO_PLACE.sub(" ", said)
     return frozenset(height for height, pattern in _HEIGHTS.items() if pattern.search(said))
 
 
 def may_be_one_place(one: str, other: str) -> bool:
-    """Return whether nothing in two pieces of text says that they speak of two places."""
+    """Return True if two pieces of text may mean one place: they name no different ones."""
     a, b = sides_in(one), sides_in(other)
     if a and b and not a & b:
         return False
@@ -226,7 +226,7 @@ def may_be_one_place(one: str, other: str) -> bool:
     return not a or not b or bool(a & b)
 
 
-# Words that may stand between a denial and what it denies without naming a finding.
+# Words that may come between a denial and its object without naming a finding.
 _FILL = (
     r"(?:acute|active|evidence|radiographic|radiographically|of|for|an?|any|the|significant|definite|"
     r"visible|obvious|identifiable|gross|convincing|appreciable|xxxx|or|and|new|suspicious|"
@@ -329,7 +329,7 @@ def _denial(said: str, before: str | None) -> DeniedSystems | None:
     part = _OF_PARTS.search(said)
     if part is None:
         return None
-    # "Visualized osseous structures are unremarkable": the adjective says whose structures.
+    # "Visualized osseous structures are unremarkable": the adjective belongs to the structures.
     whose = _systems_in(said[max(0, part.start() - _ADJECTIVES) : part.end()])
     return DeniedSystems(whose, only_acute=False) if whose else None
 

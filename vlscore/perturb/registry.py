@@ -56,7 +56,7 @@ def _check(kind: Any) -> None:
 
 
 class _Kinds(Registry[Kind]):
-    """As `Registry`; a member that is a class, as entry points name one, becomes an object."""
+    """Registry that makes an object of a member that is a class, as entry points name them."""
 
     def find(self, name: AnyKind) -> Kind:
         return _made(super().find(name))  # type: ignore[arg-type]

@@ -1,7 +1,3 @@
-from .answers import Answer as Answer
-from .answers import Hit as Hit
-from .answers import OracleSummary as OracleSummary
-from .answers import read_answers as read_answers
 from .index_build import BuildResult as BuildResult
 from .index_build import add_to_index as add_to_index
 from .index_build import build_index as build_index
@@ -14,8 +10,12 @@ from .index_folder import load_index as load_index
 from .index_folder import read_manifest as read_manifest
 from .index_oracle import OracleRun as OracleRun
 from .index_parts import SourceSettings as SourceSettings
+from .queries import Answer as Answer
+from .queries import Hit as Hit
+from .queries import OracleSummary as OracleSummary
 from .queries import QueryBatch as QueryBatch
 from .queries import QueryTable as QueryTable
+from .queries import read_answers as read_answers
 from .ranks import CUTS as CUTS
 from .ranks import Retrieval as Retrieval
 from .ranks import evaluate_retrieval as evaluate_retrieval
@@ -43,9 +43,9 @@ from .vector_search.corpus import Corpus as Corpus
 from .vector_search.exact import Hits as Hits
 from .vector_search.exact import search as search
 from .vector_search.objectives import GUARDS as GUARDS
+from .vector_search.objectives import OBJECTIVES as OBJECTIVES
 from .vector_search.objectives import Cosine as Cosine
 from .vector_search.objectives import ImageCentredCosine as ImageCentredCosine
 from .vector_search.objectives import Line as Line
 from .vector_search.objectives import SearchObjective as SearchObjective
-from .vector_search.targets import OBJECTIVES as OBJECTIVES
-from .vector_search.targets import SearchTarget as SearchTarget
+from .vector_search.objectives import SearchTarget as SearchTarget

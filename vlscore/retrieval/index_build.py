@@ -94,7 +94,7 @@ class BuildResult(Run):
 
     @property
     def signatures(self) -> list[str]:
-        """What the vectors depend on."""
+        """Settings that the vectors depend on."""
         return [self.index.manifest.signature]
 
     def to_pandas(self) -> "pandas.DataFrame":

@@ -55,7 +55,7 @@ def write_generation(
     *,
     flat: bool,
 ) -> Manifest:
-    """Write all files of a new generation: the rows of `index`, if given, then those of the parts.
+    """Write all files of a new generation: the rows of `index`, if any, then those of the parts.
 
     Args:
         base: manifest of `index`, or one without rows.

@@ -9,10 +9,16 @@ from vlscore.core import Signature
 from vlscore.data import ColumnNames, TextPolicy, open_studies
 from vlscore.embedding import StudyEmbedder
 from vlscore.errors import InvalidSetting, VLScoreError
-from vlscore.retrieval.answers import Answer, Hit
 from vlscore.retrieval.index_folder import Index
 from vlscore.retrieval.index_parts import index_signature
-from vlscore.retrieval.queries import STUDIES_AT_ONCE, Query, QueryBatch, QueryTable
+from vlscore.retrieval.queries import (
+    STUDIES_AT_ONCE,
+    Answer,
+    Hit,
+    Query,
+    QueryBatch,
+    QueryTable,
+)
 from vlscore.retrieval.rerank import TextSearch
 from vlscore.retrieval.target import Exclusions, OracleSettings, words
 from vlscore.retrieval.vector_search.approximate import ApproximateIndex

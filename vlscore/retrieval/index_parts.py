@@ -1,4 +1,4 @@
-"""IndexItems of an index (reports or radiographs), and the finished parts of its build.
+"""Items of an index (reports or radiographs), and the finished parts of its build.
 
 `open_source` reads the items of a table. `IndexParts` stores what a build has embedded so far,
 in chunks that are complete even if the process is killed.

@@ -24,19 +24,19 @@ from vlscore.core import (
 from vlscore.data import ColumnNames, TextPolicy
 from vlscore.embedding import StudyEmbedder
 from vlscore.errors import InvalidSetting
-from vlscore.retrieval.answers import (
+from vlscore.retrieval.index_folder import Index, encoder_name_of, load_index
+from vlscore.retrieval.index_oracle import OracleRun
+from vlscore.retrieval.queries import (
     HITS_SCHEMA,
     Answer,
     OracleSummary,
+    QueryTable,
     Tally,
     hits_table,
     read_answers,
     read_summary,
     write_answers,
 )
-from vlscore.retrieval.index_folder import Index, encoder_name_of, load_index
-from vlscore.retrieval.index_oracle import OracleRun
-from vlscore.retrieval.queries import QueryTable
 from vlscore.retrieval.target import OracleSettings
 from vlscore.retrieval.vector_search.array_oracle import Shards
 from vlscore.stats import Failure, Run, interval, number
@@ -125,7 +125,7 @@ class OracleResult(Run):
 
     @property
     def signatures(self) -> list[str]:
-        """What the hits depend on."""
+        """Settings that the hits depend on."""
         return [str(self.summary.signature)]
 
     @property

@@ -1,7 +1,7 @@
 """Training of an encoder from a table of images and reports to a checkpoint."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -17,19 +17,14 @@ from vlscore.core import (
     TrainingProcesses,
     connected,
     no_progress,
-    read_frame,
     run_record,
-    warn_caller,
 )
 from vlscore.encoders import STYLES, JointEncoder, SmallSettings, check_device, find_encoder
 from vlscore.errors import InvalidSetting
 from vlscore.evaluation import Calibration
-from vlscore.stats import Failure, Run
 from vlscore.training.augmentation import AUGMENTATIONS
 from vlscore.training.copies import ReportCopies, find_copies
-from vlscore.training.longer import epochs_in_parts, is_longer, is_unfinished, note_on_parts
 from vlscore.training.loop import (
-    WAYS,
     OnStep,
     Training,
     Validation,
@@ -49,8 +44,6 @@ from vlscore.training.settings import TrainingSettings, config_of, write_config
 from vlscore.training.start import Start, own_copy
 from vlscore.training.state import (
     CONFIG,
-    LOG,
-    PARTS_OF_RUN,
     RESULTS,
     STATE,
     Journal,
@@ -69,56 +62,19 @@ from vlscore.training.training_pairs import (
     prepare,
     wait_for,
 )
+from vlscore.training.training_run import (
+    TrainingRun,
+    epochs_in_parts,
+    is_longer,
+    is_unfinished,
+    note_on_parts,
+)
 
 if TYPE_CHECKING:
-    import pandas
+    pass
 
 
-SHOWN = tuple(f"{way} R@1" for way in WAYS)
 PAIRS_FOLDER = "pairs"
-
-
-class TrainingRun(Run):
-    """Result of a finished training run: a folder that `load_encoder` reads, with the logs.
-
-    `resumed_from` counts steps. `first_failures` are the rows that gave no pair.
-    """
-
-    @property
-    def record(self) -> Mapping[str, Any]:
-        """Former name of `facts`."""
-        warn_caller("TrainingRun.record is now called facts", DeprecationWarning)
-        return self.facts
-
-    def to_pandas(self) -> "pandas.DataFrame":
-        """Return one row a logged step: loss, parts of the loss, rates. Needs pandas."""
-        return read_frame(self.folder / f"{LOG}.csv")
-
-    @property
-    def failed(self) -> tuple[Failure, ...]:
-        """All rows that gave no pair."""
-        return tuple(self.first_failures())
-
-    @property
-    def encoder(self) -> str:
-        """Return the name of the encoder for `load_encoder`."""
-        return str(self.facts["start"]["encoder"])
-
-    def summary(self) -> str:
-        """Return one line about the trained encoder, and one with its validation results."""
-        facts = self.facts
-        first = f"{facts['pairs']} pairs, {facts['steps']} steps of {facts['objective']}"
-        best = facts["best_validation"]
-        if best is None:
-            return f"{first}; not validated"
-        shown = ", ".join(f"{name} {best[name]:.3f}" for name in ("mean recall", *SHOWN))
-        return f"{first}\nbest of {facts['validation_pairs']} validation pairs: {shown}"
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What a user should know besides, one sentence each: that a run was continued."""
-        continued = note_on_parts(self.facts.get(PARTS_OF_RUN, []))
-        return super().notes if continued is None else (*super().notes, continued)
 
 
 def train(
@@ -174,7 +130,7 @@ def train(
         A row that gives no pair raises nothing: it is listed in failures.csv.
     """
     processes = TrainingProcesses.launched()
-    run = _TrainingJob(
+    job = _TrainingJob(
         preparation,
         Path(out),
         settings or TrainingSettings(),
@@ -188,30 +144,8 @@ def train(
         device=_device(device, processes),
         on_progress=on_progress,
     )
-    run.check()
-    run.opened = run.start.opened(run.settings.seed)
-    extends: tuple[str, ...] = ()
-    if processes.leads and not overwrite and is_longer(Path(out), run.key(), run.start.name):
-        extends = ("settings",)
-    with ExitStack() as stack:
-        stack.enter_context(connected(processes, run.device))
-        folder = None
-        if processes.leads:
-            opened = ResumableFolder(
-                out, run.key(), results=RESULTS, overwrite=overwrite, extends=extends
-            )
-            folder = stack.enter_context(opened)
-        has_ended = torch.tensor(folder is not None and folder.record is not None)
-        has_ended = has_ended.to(run.device, torch.uint8)
-        processes.copy_from_first([has_ended])
-        if bool(has_ended):
-            return run.ended(folder)
-        return run.trained(
-            folder,
-            micro_batch=micro_batch,
-            keep_seconds=keep_seconds,
-            on_step=on_step,
-        )
+    job.check()
+    return job.run(micro_batch=micro_batch, keep_seconds=keep_seconds, on_step=on_step)
 
 
 @dataclass(eq=False)
@@ -281,7 +215,35 @@ class _TrainingJob:
         # Only where it is set, so that runs that were begun before this setting existed resume.
         return facts if self.start.side is None else {**facts, "side": self.start.side}
 
-    def trained(
+    def run(self, **options: Any) -> TrainingRun:
+        """Return the result in the folder, after training if it is not there yet.
+
+        Args: options: keyword arguments of `_trained`.
+        """
+        self.opened = self.start.opened(self.settings.seed)
+        processes = self.processes
+        extends: tuple[str, ...] = ()
+        may_extend = processes.leads and not self.overwrite
+        if may_extend and is_longer(self.out, self.key(), self.start.name):
+            extends = ("settings",)
+        with ExitStack() as stack:
+            stack.enter_context(connected(processes, self.device))
+            folder = None
+            if processes.leads:
+                opened = ResumableFolder(
+                    self.out,
+                    self.key(),
+                    results=RESULTS,
+                    overwrite=self.overwrite,
+                    extends=extends,
+                )
+                folder = stack.enter_context(opened)
+            has_ended = torch.tensor(folder is not None and folder.record is not None)
+            has_ended = has_ended.to(self.device, torch.uint8)
+            processes.copy_from_first([has_ended])
+            return self._ended(folder) if bool(has_ended) else self._trained(folder, **options)
+
+    def _trained(
         self, folder: ResumableFolder | None, *, micro_batch: int, **options: Any
     ) -> TrainingRun:
         """Train and write the result."""
@@ -362,7 +324,7 @@ class _TrainingJob:
             return TrainingRun(self.out, {}, {})
         return TrainingRun.of(folder, record=record, resumed_from=int(record["resumed_from"]))
 
-    def ended(self, folder: ResumableFolder | None) -> TrainingRun:
+    def _ended(self, folder: ResumableFolder | None) -> TrainingRun:
         """Return the result in the folder of a run that had ended."""
         if folder is None or folder.record is None:
             return TrainingRun(self.out, {}, {}, unchanged=True)

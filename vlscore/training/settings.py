@@ -1,8 +1,10 @@
 """Settings of a training run, and the TOML file with them.
 
-- `TrainingSettings` holds every number on which the weights depend, except data and towers.
+- `TrainingSettings` holds every number on which the weights depend, except data and towers. Its
+  fields are also the options of `vlscore train`, with hyphens for underscores.
 - `read_config` and `write_config` read and write a TOML file of settings, which every run writes.
-  The names are those of the options of `vlscore train`, with underscores for hyphens.
+
+This file loads no heavy library, because `vlscore train --help` reads it.
 """
 
 import difflib
@@ -10,84 +12,157 @@ import json
 import math
 import tomllib
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from vlscore.core import atomic_write, registered_name, split_call
+from vlscore.core import (
+    atomic_write,
+    check_settings,
+    described,
+    registered_name,
+    setting,
+    split_call,
+)
 from vlscore.encoders import encoder_from_file, path_from_file
 from vlscore.errors import InvalidSetting
-from vlscore.training.augmentation import AUGMENTATIONS
-from vlscore.training.registry import OBJECTIVES
-from vlscore.training.start import Start
-from vlscore.training.training_pairs import Preparation
+
+if TYPE_CHECKING:
+    from vlscore.training.start import Start
+    from vlscore.training.training_pairs import Preparation
 
 PRECISIONS = ("fp32", "bf16")
 SENTENCES = ("all", "shuffled", "one")
 SELECTIONS = ("recall", "loss", "last")
+LEARNING, HELD_OUT = "Learning", "Validation"
 
 
+@described
 @dataclass(frozen=True)
 class TrainingSettings:
     """Settings of a training run, which are recorded with its result.
 
-    Attributes:
-        objective: name of an objective, with settings of its own in parentheses, as in
-            "convirt(temperature=0.07)".
-        epochs: passes over the training pairs.
-        batch_size: pairs in one step, of all processes together; each is a negative of the others.
-        learning_rate: largest learning rate, at the end of the warm-up.
-        weight_decay: AdamW's, of weights that are matrices; biases, norms and temperatures have
-            none.
-        warm_up: share of all steps in which the rate grows from 0; after it, the rate falls to 0
-            along a cosine.
-        clip: longest gradient over all parameters, 0 for no limit.
-        precision: of the towers: "fp32" or "bf16" (autocast). Objectives are computed in fp32.
-        frozen_norms: whether the statistics of batch norms stay fixed. If not, a pair's vector
-            depends on its micro-batch, as in the authors' code of the published layouts.
-        augmentation: name of a recipe; see `vlscore.training.augmentation`.
-        sentences: "all" of a report in their order, "shuffled" in any order, or "one" of them.
-        findings_weight: weight of the findings that `vlscore.findings` extracts from the training
-            reports, as a second aim for images and reports; 0 for none. See
-            `vlscore.training.objectives.finding_labels`.
-        duplicates_apart: pairs of one study, or with equal reports, are not negatives.
-        validation_share: share of the training studies held out if there is no validation table.
-        validate_every: epochs between two validations.
-        select: which weights are the result: those with the best "recall" or "loss" on the
-            validation pairs, or the "last".
-        patience: validations without improvement after which training ends; 0 for never.
-        seed: seed of all random numbers.
-
     Raises: InvalidSetting that names the first invalid setting.
     """
 
-    objective: str = "convirt"
-    epochs: int = 10
-    batch_size: int = 64
-    learning_rate: float = 1e-4
-    weight_decay: float = 0.05
-    warm_up: float = 0.05
-    clip: float = 1.0
-    precision: str = "fp32"
-    frozen_norms: bool = False
-    augmentation: str = "none"
-    sentences: str = "all"
-    findings_weight: float = 0.0
-    duplicates_apart: bool = True
-    validation_share: float = 0.05
-    validate_every: int = 1
-    select: str = "recall"
-    patience: int = 0
-    seed: int = 0
+    objective: str = setting(
+        "convirt",
+        "Loss, by the name of its paper: convirt, siglip, gloria, limitr, mgca, biovil, medclip; "
+        "or judging, for encoders that judge reports; with settings of its own, as in "
+        "'convirt(temperature=0.07)'.",
+        "NAME",
+    )
+    epochs: int = setting(10, "Passes over the training pairs.", "N", panel=LEARNING, least=1)
+    batch_size: int = setting(
+        64,
+        "Pairs in one step, over all processes; each is a negative of all others.",
+        "N",
+        panel=LEARNING,
+        least=2,
+    )
+    learning_rate: float = setting(
+        1e-4,
+        "AdamW's, at its largest.",
+        "NUMBER",
+        more="It is reached at the end of the warm-up.",
+        panel=LEARNING,
+    )
+    weight_decay: float = setting(
+        0.05,
+        "AdamW's, of matrices.",
+        "NUMBER",
+        more="Biases, norms and temperatures have none.",
+        panel=LEARNING,
+        least=0,
+    )
+    warm_up: float = setting(
+        0.05,
+        "Share of the steps in which the rate rises; then cosine.",
+        "SHARE",
+        more="The rate rises from 0, and falls to 0 along the cosine.",
+        panel=LEARNING,
+    )
+    clip: float = setting(
+        1.0,
+        "Longest gradient; 0 for no limit.",
+        "NUMBER",
+        more="The length is that over all parameters.",
+        panel=LEARNING,
+        least=0,
+    )
+    precision: str = setting(
+        "fp32",
+        "fp32; bf16, where the hardware has units for it; fp16, on GPUs.",
+        "NAME",
+        more="Training takes fp32 and bf16 (autocast), for the towers. Objectives are computed in "
+        "fp32.",
+        panel="Encoder",
+        choices=PRECISIONS,
+    )
+    frozen_norms: bool = setting(
+        False,
+        "Batch norms keep their statistics: for small batches, and to go on from a checkpoint.",
+        more="If they change, a pair's vector depends on its micro-batch, as in the authors' code "
+        "of the published layouts.",
+        panel=LEARNING,
+    )
+    augmentation: str = setting(
+        "none",
+        "Of images: none, light, or the name of a paper. None mirrors: left stays left.",
+        "NAME",
+        more="The recipes are in `vlscore.training.augmentation`.",
+        panel=LEARNING,
+    )
+    sentences: str = setting(
+        "all",
+        "Of a report: all, shuffled, or one drawn anew.",
+        "NAME",
+        panel=LEARNING,
+        choices=SENTENCES,
+    )
+    findings_weight: float = setting(
+        0.0,
+        "Weight of the findings extracted from the training reports, as a second aim of both "
+        "towers, for a few thousand pairs; 0 for none.",
+        "NUMBER",
+        more="See `vlscore.training.objectives.finding_labels`.",
+        panel=LEARNING,
+        least=0,
+    )
+    duplicates_apart: bool = setting(
+        True,
+        "Pairs of one study, or with equal reports, are no negatives of each other.",
+        option="--duplicates-apart/--duplicates-are-negatives",
+        panel=LEARNING,
+    )
+    validation_share: float = setting(
+        0.05,
+        "Of the studies, held out.",
+        "SHARE",
+        more="Not used with a validation table.",
+        panel=HELD_OUT,
+        least=0,
+    )
+    validate_every: int = setting(1, "Epochs between validations.", "N", panel=HELD_OUT, least=1)
+    select: str = setting(
+        "recall",
+        "Which weights are the result: best by recall (mean R@1, 5 and 10), by loss, or last.",
+        "NAME",
+        more="Recall and loss are those of the validation pairs.",
+        panel=HELD_OUT,
+        choices=SELECTIONS,
+    )
+    patience: int = setting(
+        0,
+        "Validations without a better one until it ends; 0: never.",
+        "N",
+        panel=HELD_OUT,
+        least=0,
+    )
+    seed: int = setting(0, "Of all that is drawn.", "N", panel=LEARNING, least=0)
 
     def __post_init__(self) -> None:
-        _at_least(self, 1, "epochs", "validate_every")
-        _at_least(self, 2, "batch_size")
-        _at_least(self, 0, "weight_decay", "clip", "patience", "seed", "validation_share")
-        _at_least(self, 0, "findings_weight")
-        _one_of(self, PRECISIONS, "precision")
-        _one_of(self, SENTENCES, "sentences")
-        _one_of(self, SELECTIONS, "select")
+        check_settings(self)
         if not 0 < self.learning_rate < math.inf:
             raise InvalidSetting(f"learning_rate is above 0, not {self.learning_rate}")
         if not 0 <= self.warm_up < 1:
@@ -111,22 +186,6 @@ class TrainingSettings:
             return self.learning_rate * (step + 1) / rising
         done = (step - rising) / max(steps - rising, 1)
         return self.learning_rate * 0.5 * (1 + math.cos(math.pi * done))
-
-
-def _at_least(settings: TrainingSettings, least: int, *names: str) -> None:
-    whole = {each.name for each in fields(settings) if each.type is int}
-    for name in names:
-        value = getattr(settings, name)
-        if not (value >= least and math.isfinite(value)) or (name in whole and value != int(value)):
-            kind = "a whole number" if name in whole else "a number"
-            raise InvalidSetting(f"{name} is {kind} from {least} on, not {value!r}")
-
-
-def _one_of(settings: TrainingSettings, known: tuple[str, ...], name: str) -> None:
-    if getattr(settings, name) not in known:
-        raise InvalidSetting(
-            f"{name} is one of {', '.join(known)}, not {getattr(settings, name)!r}"
-        )
 
 
 # A file may be untrusted: it must not choose which files are written or replaced.
@@ -169,6 +228,9 @@ def check_names(path: Path, values: Mapping[str, Any]) -> None:
     Args: values: values of `read_config` that are used, without those of the command line.
     Raises: UnknownName, InvalidSetting.
     """
+    from vlscore.training.augmentation import AUGMENTATIONS
+    from vlscore.training.registry import OBJECTIVES
+
     if "encoder" in values:
         encoder_from_file(values["encoder"], path)
     for name, family in (("objective", OBJECTIVES), ("augmentation", AUGMENTATIONS)):
@@ -193,9 +255,9 @@ def write_config(path: Path, values: Mapping[str, Any], *, comment: str | None =
 
 
 def config_of(
-    preparation: Preparation,
-    validation: Preparation | None,
-    start: Start,
+    preparation: "Preparation",
+    validation: "Preparation | None",
+    start: "Start",
     settings: TrainingSettings,
 ) -> dict[str, Any]:
     """Return every setting of a run by the name of its option."""

@@ -22,11 +22,11 @@ from vlscore.data.datasets.dataset_base import (
     Omission,
     StudyRows,
     relative_name,
+    sections_of,
     sections_present,
     split_named,
 )
 from vlscore.data.datasets.dataset_files import DatasetFiles, table_rows
-from vlscore.data.datasets.dataset_texts import sections_of
 
 TABLE = "df_chexpert_plus_240401.csv"
 _COLUMNS = {

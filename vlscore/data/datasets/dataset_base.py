@@ -1,7 +1,7 @@
 """Base class of a data set, and its studies as plain data.
 
 A data set is one file with a subclass of `Dataset`. It yields the films and texts of each study.
-`vlscore.data.datasets.dataset_reading` checks for all data sets that the films exist, that the
+`vlscore.data.datasets.registry` checks for all data sets that the films exist, that the
 texts suffice and that no id is repeated.
 """
 
@@ -9,9 +9,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from vlscore.data.datasets.dataset_files import DatasetFiles
+from vlscore.data.reports import split_sections
+from vlscore.data.study import looks_missing
 from vlscore.errors import InvalidSetting
 
 # The sections of a report that a table may have as columns, in their order.
@@ -228,3 +230,30 @@ def relative_name(path: Path, folder: Path) -> str:
         return path.relative_to(folder).as_posix()
     except ValueError:
         return path.name
+
+
+def present_text(value: Any) -> str | None:
+    """Return a cell's text; None if it is no text, or a word for a missing value such as "None"."""
+    return value if isinstance(value, str) and not looks_missing(value) else None
+
+
+def sections_of(report: str) -> tuple[dict[str, str], bool]:
+    """Return the sections of a whole report, and whether its findings are its last paragraph.
+
+    The last paragraph counts as the findings if neither findings nor impression has a heading, as
+    in MIMIC-CXR's own order of sections (Johnson et al. 2019).
+
+    >>> sections_of("INDICATION: Cough.\\nIMPRESSION: Normal.")
+    ({'indication': 'Cough.', 'impression': 'Normal.'}, False)
+    """
+    found = split_sections(report)
+    named = {name: found.get(name) for name in SECTIONS}
+    # A combined section goes into one column alone, so that it does not count twice.
+    named["findings"] = found.findings
+    if found.get("findings") is not None:
+        named["impression"] = found.impression
+    from_last = not (named["findings"] or named["impression"])
+    if from_last:
+        named["findings"] = found.last_paragraph
+    sections = sections_present(named)
+    return sections, from_last and "findings" in sections

@@ -12,8 +12,8 @@ from typing import IO, Any
 
 from vlscore.core import atomic_write, json_line, write_json
 from vlscore.data.datasets.dataset_base import Dataset, DatasetStudy, Omission
-from vlscore.data.datasets.dataset_reading import DatasetReading, read_dataset
 from vlscore.data.datasets.proportions import ProportionCounts, with_proportions
+from vlscore.data.datasets.registry import DatasetReading, read_dataset
 from vlscore.errors import InvalidSetting, InvalidTable
 
 SPLIT_FIELD, _NO_SPLIT = "{split}", "none"

@@ -21,10 +21,10 @@ from vlscore.data.datasets.dataset_base import (
     Film,
     Omission,
     relative_name,
+    sections_of,
     split_named,
 )
 from vlscore.data.datasets.dataset_files import DatasetFiles, ReportTexts, table_rows, whole_number
-from vlscore.data.datasets.dataset_texts import sections_of
 from vlscore.errors import InvalidTable
 
 RECORDS = "cxr-record-list.csv"

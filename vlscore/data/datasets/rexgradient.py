@@ -18,6 +18,7 @@ from vlscore.data.datasets.dataset_base import (
     DatasetStudy,
     Film,
     Omission,
+    present_text,
     relative_name,
     sections_present,
     split_named,
@@ -87,7 +88,7 @@ def _study(id: str, entry: Any, part: str, where: str, number: int) -> DatasetSt
         id,
         None if patient is None else str(patient),
         tuple(Film(_path(path), _view(view)) for path, view in zip(paths, views, strict=True)),
-        sections_present({name.lower(): _text(entry.get(name)) for name in _SECTIONS}),
+        sections_present({name.lower(): present_text(entry.get(name)) for name in _SECTIONS}),
         split=split_named(part),
         file=where,
         row=number,
@@ -102,8 +103,3 @@ def _path(path: Any) -> str:
 def _view(view: Any) -> str | None:
     text = str(view or "").strip()
     return None if not text or looks_missing(text) else _VIEWS.get(text.upper(), text)
-
-
-def _text(value: Any) -> str | None:
-    """Return a section's text; the files write "None" for an absent one."""
-    return value if isinstance(value, str) and not looks_missing(value) else None

@@ -17,13 +17,13 @@ from vlscore.data.datasets.dataset_base import (
     DatasetStudy,
     Film,
     Omission,
+    present_text,
     relative_name,
     sections_present,
     split_named,
 )
 from vlscore.data.datasets.dataset_files import DatasetFiles
 from vlscore.data.rows import read_rows
-from vlscore.data.study import looks_missing
 from vlscore.errors import InvalidTable
 
 _INDICATION = re.compile(r"Indication:\s*(.*?)\s*(?:Comparison:|$)", re.DOTALL | re.IGNORECASE)
@@ -66,7 +66,7 @@ def _study(row: dict[str, Any], where: str, number: int) -> DatasetStudy | Omiss
         return Omission(where, number, None if id is None else str(id), "study", INCOMPLETE)
     if len(views) != len(paths):
         views = [None] * len(paths)
-    context = _INDICATION.search(_text(row.get("context")) or "")
+    context = _INDICATION.search(present_text(row.get("context")) or "")
     patient = row.get("subject_id")
     return DatasetStudy(
         str(id),
@@ -74,21 +74,17 @@ def _study(row: dict[str, Any], where: str, number: int) -> DatasetStudy | Omiss
         tuple(Film(str(path), _view(view)) for path, view in zip(paths, views, strict=True)),
         sections_present(
             {
-                "findings": _text(row.get("section_findings")),
-                "impression": _text(row.get("section_impression")),
-                "indication": _text(context[1]) if context else None,
+                "findings": present_text(row.get("section_findings")),
+                "impression": present_text(row.get("section_impression")),
+                "indication": present_text(context[1]) if context else None,
             }
         ),
-        split=split_named(_text(row.get("split"))),
+        split=split_named(present_text(row.get("split"))),
         file=where,
         row=number,
     )
 
 
 def _view(view: Any) -> str | None:
-    text = _text(view)
+    text = present_text(view)
     return None if text is None else _VIEWS.get(text.lower(), text)
-
-
-def _text(value: Any) -> str | None:
-    return value if isinstance(value, str) and not looks_missing(value) else None

@@ -52,7 +52,7 @@ class TemporalPooler(nn.Module):
     def forward(self, current: Tensor, previous: Tensor) -> Tensor:
         """Compare feature maps (n, width, h, w) twice -> (n, width, h, w)."""
         _, width, height, columns = current.shape
-        tokens = torch.cat([_as_tokens(current), _as_tokens(previous)], dim=1)
+        tokens = torch.cat([as_places(current), as_places(previous)], dim=1)
         places = sine_positions(height, columns, width).to(tokens)
         offsets = torch.cat([places + kind for kind in self.type_embed])
         for block in self.blocks:
@@ -119,10 +119,6 @@ def _waves(count: int, powers: Tensor) -> Tensor:
     steps = torch.arange(1, count + 1, dtype=torch.float32)
     angles = (steps / (steps[-1] + 1e-6) * (2 * math.pi))[:, None] / powers
     return torch.stack([angles[:, 0::2].sin(), angles[:, 1::2].cos()], dim=-1).flatten(1)
-
-
-def _as_tokens(feature_map: Tensor) -> Tensor:
-    return feature_map.flatten(2).transpose(1, 2)
 
 
 DIM = 128

@@ -36,7 +36,7 @@ _BERT_WIDTH = 768
 
 
 class StretchPipeline(LevelsPipeline):
-    """Stretched to 224 by 224 pixels (proportions are not kept), ImageNet's normalisation."""
+    """Stretch to 224 by 224 pixels without proportions, and normalise as for ImageNet."""
 
     stable_name = "vlscore.encoders.convirt:StretchPipeline"
 

@@ -166,7 +166,29 @@ def _words(pieces: list[str]) -> list[str]:
     return words
 
 
-class GloriaEncoder(PublishedEncoder):
+class GloriaFamily(PublishedEncoder):
+    """Report tower of GLoRIA and LIMITR, which differ in their image towers and their cleaning."""
+
+    stable_name = "vlscore.encoders.gloria:GloriaFamily"
+
+    def __init__(self, tokenizer: WordPieceTokenizer, variant: str | None = None) -> None:
+        super().__init__(tokenizer, variant)
+        self.image_pipeline = PadCropPipeline()
+        self.text_encoder = LastFourLayers()
+
+    def embed_reports(self, tokens: Tokens) -> Tensor:
+        found: Tensor = self.text_encoder(tokens)
+        return found
+
+    def report_features(self, tokens: Tokens) -> ReportFeatures:
+        return self.text_encoder.features(tokens, self.tokenizer)
+
+    def embed_words(self, tokens: Tokens) -> WordEmbeddings:
+        """Embed each word of each report, in the space of `embed_patches`."""
+        return self.text_encoder.embed_words(tokens, self.tokenizer)
+
+
+class GloriaEncoder(GloriaFamily):
     """ResNet-50 and Bio_ClinicalBERT, 768 dimensions, not normalised."""
 
     stable_name = "vlscore.encoders.gloria:GloriaEncoder"
@@ -176,8 +198,6 @@ class GloriaEncoder(PublishedEncoder):
 
     def __init__(self, tokenizer: WordPieceTokenizer, variant: str | None = None) -> None:
         super().__init__(tokenizer, variant)
-        self.image_pipeline = PadCropPipeline()
-        self.text_encoder = LastFourLayers()
         self.img_encoder = EnlargedResNet()
 
     def tokenize(self, reports: Sequence[str]) -> Tokens:
@@ -189,20 +209,9 @@ class GloriaEncoder(PublishedEncoder):
         found: Tensor = self.img_encoder(pixels)
         return found
 
-    def embed_reports(self, tokens: Tokens) -> Tensor:
-        found: Tensor = self.text_encoder(tokens)
-        return found
-
     def image_features(self, pixels: Tensor) -> ImageFeatures:
         return self.img_encoder.features(pixels)
-
-    def report_features(self, tokens: Tokens) -> ReportFeatures:
-        return self.text_encoder.features(tokens, self.tokenizer)
 
     def embed_patches(self, pixels: Tensor) -> Tensor:
         """(n, 3, 224, 224) -> (n, 768, 19, 19), one vector for each place."""
         return self.img_encoder.embed_patches(pixels)
-
-    def embed_words(self, tokens: Tokens) -> WordEmbeddings:
-        """One vector for each word of each report, in the space of `embed_patches`."""
-        return self.text_encoder.embed_words(tokens, self.tokenizer)

@@ -7,14 +7,13 @@ import torch
 from torch import Tensor
 
 from vlscore.data import clean_limitr
-from vlscore.encoders.base import ImageFeatures, ReportFeatures, Tokens
-from vlscore.encoders.blocks.pixels import PadCropPipeline
+from vlscore.encoders.base import ImageFeatures, Tokens
 from vlscore.encoders.blocks.tokenizers import WordPieceTokenizer
-from vlscore.encoders.models.gloria import POSITIONS, EnlargedResNet, LastFourLayers, WordEmbeddings
-from vlscore.encoders.published import Part, PublishedEncoder
+from vlscore.encoders.models.gloria import POSITIONS, EnlargedResNet, GloriaFamily
+from vlscore.encoders.published import Part
 
 
-class LimitrEncoder(PublishedEncoder):
+class LimitrEncoder(GloriaFamily):
     """Frontal and lateral image towers and a report tower, 768 dimensions, not normalised.
 
     A study with both views is the mean of the two image embeddings. A missing lateral view counts
@@ -38,8 +37,6 @@ class LimitrEncoder(PublishedEncoder):
 
     def __init__(self, tokenizer: WordPieceTokenizer, variant: str | None = None) -> None:
         super().__init__(tokenizer, variant)
-        self.image_pipeline = PadCropPipeline()
-        self.text_encoder = LastFourLayers()
         self.img_encoder_f = EnlargedResNet()
         self.img_encoder_l = EnlargedResNet()
 
@@ -56,15 +53,8 @@ class LimitrEncoder(PublishedEncoder):
         found: Tensor = self.img_encoder_l(pixels)
         return found
 
-    def embed_reports(self, tokens: Tokens) -> Tensor:
-        found: Tensor = self.text_encoder(tokens)
-        return found
-
     def image_features(self, pixels: Tensor) -> ImageFeatures:
         return self.img_encoder_f.features(pixels)
-
-    def report_features(self, tokens: Tokens) -> ReportFeatures:
-        return self.text_encoder.features(tokens, self.tokenizer)
 
     def study_features(
         self, frontal: Tensor, lateral: Tensor, has_lateral: Tensor
@@ -98,7 +88,3 @@ class LimitrEncoder(PublishedEncoder):
     def embed_patches(self, pixels: Tensor) -> Tensor:
         """Embed places of frontal views (n, 3, 224, 224) -> (n, 768, 19, 19)."""
         return self.img_encoder_f.embed_patches(pixels)
-
-    def embed_words(self, tokens: Tokens) -> WordEmbeddings:
-        """Embed each word of each report, in the space of `embed_patches`."""
-        return self.text_encoder.embed_words(tokens, self.tokenizer)

@@ -190,7 +190,7 @@ class SupervisedPhantomEncoder(JointEncoder):
             encoder = cls(words)
         fill(encoder, tensors, source=model)
         encoder.weights_digest = tensors_digest(tensors)
-        # Of weights and words, as facts.json has stated it since the first release.
+        # Digest of weights and words, as in facts.json since the first release.
         encoder.checksum = checksum
         return encoder
 

@@ -56,7 +56,7 @@ def _is_mentioned(source: ReadReport, finding: FalseFinding) -> bool:
 
 
 def _places(source: ReadReport) -> list[int]:
-    """Ends of clinical sentences after which another may stand; not after a summing up."""
+    """Return ends of clinical sentences after which another may follow; not after a summary."""
     last = len(source.sentences) - 1
     fit = [
         sentence

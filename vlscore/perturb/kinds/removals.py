@@ -89,7 +89,7 @@ def _renumbering(source: ReadReport, edits: Sequence[Edit]) -> list[Edit]:
     return found
 
 
-# A report that says it again and again has no sentence whose loss leaves the finding out.
+# If a report repeats a finding often, removing one sentence does not remove the finding.
 _MOST_SENTENCES = 3
 _OTHERWISE = re.compile(
     r"^otherwise,?\s+(?=\w)|(?<=\bis )otherwise |(?<=\bare )otherwise |(?<=\bappear )otherwise ",
@@ -176,7 +176,7 @@ def _recommends(source: ReadReport, index: int) -> bool:
     return source.sentences[index].category is Category.RECOMMENDATION
 
 
-# What stays must not stand under one of these.
+# A heading of this kind must not be left above other sentences.
 _HEADER = re.compile(r"(?:technique|history|indication|comparison|exam\w*)\b[^:\n]*:\s*$", re.I)
 _INSIGNIFICANT = {
     Category.TECHNIQUE,
@@ -185,7 +185,7 @@ _INSIGNIFICANT = {
     Category.RECOMMENDATION,
 }
 
-# That there is nothing to compare with, or with what it was compared, says nothing of the chest.
+# A note on the comparison, or on its absence, does not describe the chest.
 _NOTHING_COMPARED = re.compile(
     r"(?:no|none)\b(?=.*\b(?:comparison|prior|previous|old)\b)(?!.*\b(?:change|interval)).*"
     r"|comparison:?(?: (?:is|was) made)?(?: (?:to|with))?(?:[\s,./-]|xxxx|_+|[\d]|none|the|a|prior|"

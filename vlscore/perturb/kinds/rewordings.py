@@ -186,7 +186,7 @@ def _idle(source: ReadReport, sentence: Sentence) -> Iterator[re.Match[str]]:
     taken += [a.span for finding in sentence.findings for a in finding.attributes]
     taken += [rule.span for finding in sentence.findings for rule in finding.rules]
     taken.sort()
-    # The furthest end of the spans up to each, so that one look tells whether a word is free.
+    # Furthest end of the spans up to each one, so that one comparison shows if a word is free.
     ends = list(accumulate((end for _, end in taken), max))
     for word in _words().finditer(source.text, *sentence.span):
         before = bisect_left(taken, (word.end(), -1))

@@ -1,14 +1,65 @@
-"""Finished training that is continued for more epochs."""
+"""Result of a training run, and whether a finished run is continued for more epochs."""
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from vlscore.core import FinishedRun, finished_run, unfinished_key
+from vlscore.core import FinishedRun, finished_run, read_frame, unfinished_key, warn_caller
 from vlscore.errors import ChecksumMismatch, InvalidSetting
-from vlscore.training.state import FOLDER, PARTS_OF_RUN, STATE
+from vlscore.stats import Failure, Run
+from vlscore.training.loop import WAYS
+from vlscore.training.state import FOLDER, LOG, PARTS_OF_RUN, STATE
+
+if TYPE_CHECKING:
+    import pandas
 
 _SETTINGS, _EPOCHS = "settings", "epochs"
+
+
+SHOWN = tuple(f"{way} R@1" for way in WAYS)
+
+
+class TrainingRun(Run):
+    """Result of a finished training run: a folder that `load_encoder` reads, with the logs.
+
+    `resumed_from` counts steps. `first_failures` are the rows that gave no pair.
+    """
+
+    @property
+    def record(self) -> Mapping[str, Any]:
+        """Former name of `facts`."""
+        warn_caller("TrainingRun.record is now called facts", DeprecationWarning)
+        return self.facts
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """Return one row a logged step: loss, parts of the loss, rates. Needs pandas."""
+        return read_frame(self.folder / f"{LOG}.csv")
+
+    @property
+    def failed(self) -> tuple[Failure, ...]:
+        """Rows that gave no pair, all of them."""
+        return tuple(self.first_failures())
+
+    @property
+    def encoder(self) -> str:
+        """Return the name of the encoder for `load_encoder`."""
+        return str(self.facts["start"]["encoder"])
+
+    def summary(self) -> str:
+        """Return one line about the trained encoder, and one with its validation results."""
+        facts = self.facts
+        first = f"{facts['pairs']} pairs, {facts['steps']} steps of {facts['objective']}"
+        best = facts["best_validation"]
+        if best is None:
+            return f"{first}; not validated"
+        shown = ", ".join(f"{name} {best[name]:.3f}" for name in ("mean recall", *SHOWN))
+        return f"{first}\nbest of {facts['validation_pairs']} validation pairs: {shown}"
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Notes for the user, one sentence each; the last one if the run was continued."""
+        continued = note_on_parts(self.facts.get(PARTS_OF_RUN, []))
+        return super().notes if continued is None else (*super().notes, continued)
 
 
 def is_longer(out: Path, key: Mapping[str, Any], encoder: str) -> bool:

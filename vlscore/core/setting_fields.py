@@ -1,0 +1,90 @@
+"""Settings of a command, each described once: by the field of a dataclass.
+
+`setting` makes a field with the sentence that `--help` prints, the name of its value, its heading
+and its bounds. From this one description come the option of the command line
+(`vlscore.cli.option_groups.grouped`), the check of values, from the configuration file too
+(`check_settings`), and the library's documentation (`described`).
+"""
+
+import dataclasses
+import math
+import textwrap
+from typing import Any, TypeVar
+
+from vlscore.errors import InvalidSetting
+
+_KEY = "setting"
+_WIDTH = 96
+
+Settings = TypeVar("Settings")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SettingField:
+    """Description of one setting.
+
+    Attributes:
+        help: sentence for `--help` and for the documentation.
+        more: sentences for the documentation of the library alone.
+        metavar: name of the value in `--help`; None for a flag.
+        panel: heading in `--help`; None for "Options".
+        option: names of the option, if they are not the field's name with hyphens.
+        least: smallest value.
+        choices: the values, if there are only some.
+    """
+
+    help: str
+    more: str = ""
+    metavar: str | None = None
+    panel: str | None = None
+    option: str | None = None
+    least: int | None = None
+    choices: tuple[str, ...] = ()
+
+
+def setting(default: Any, help: str, metavar: str | None = None, **more: Any) -> Any:
+    """Return a field of a dataclass of settings.
+
+    Args: help, metavar, more: attributes of `SettingField`.
+    """
+    described = SettingField(help=help, metavar=metavar, **more)
+    return dataclasses.field(default=default, metadata={_KEY: described})
+
+
+def setting_of(field: "dataclasses.Field[Any]") -> SettingField | None:
+    """Return the description of a field; None if `setting` did not make it."""
+    return field.metadata.get(_KEY)
+
+
+def check_settings(settings: Any) -> None:
+    """Check every field of a dataclass of settings against its description.
+
+    Raises: InvalidSetting that names the first invalid setting.
+    """
+    for field in dataclasses.fields(settings):
+        described, value = setting_of(field), getattr(settings, field.name)
+        if described is None:
+            continue
+        if described.choices and value not in described.choices:
+            raise InvalidSetting(
+                f"{field.name} is one of {', '.join(described.choices)}, not {value!r}"
+            )
+        if described.least is None:
+            continue
+        is_whole = field.type is int
+        is_valid = value >= described.least and math.isfinite(value)
+        if not is_valid or (is_whole and value != int(value)):
+            kind = "a whole number" if is_whole else "a number"
+            raise InvalidSetting(f"{field.name} is {kind} from {described.least} on, not {value!r}")
+
+
+def described(kind: type[Settings]) -> type[Settings]:
+    """Add the fields' descriptions as "Attributes" to a docstring, before its "Raises"."""
+    lines = ["    Attributes:"]
+    for field in dataclasses.fields(kind):  # type: ignore[arg-type]
+        if (found := setting_of(field)) is not None:
+            text = f"{field.name}: {found.help} {found.more}".strip()
+            lines += textwrap.wrap(text, _WIDTH, initial_indent=" " * 8, subsequent_indent=" " * 12)
+    beginning, raises, errors = (kind.__doc__ or "").partition("    Raises:")
+    kind.__doc__ = beginning + "\n".join(lines) + "\n\n" + raises + errors
+    return kind
