@@ -52,10 +52,24 @@ class ExplainedStudy:
         triangle: list[str] = []
         if "foot" in geometry:
             triangle = [f"area {geometry['area']:.4f}, foot {geometry['foot']:.4f}"]
-        maps = [] if self.maps is None else ["maps (moved copies beaten; half by chance)"]
+        found = self.explanation
+        costs = (
+            "the costs add up to the loss"
+            if found.method == "additive"
+            else "a cost is the score without the sentence, or with the reference's, less the score"
+        )
+        lines = [
+            f"{found.metric} {found.score:.4f}; the reference itself has {found.best:.4f}",
+            *triangle,
+            f"what each sentence costs (below 0: it helps); {costs}",
+        ]
+        for side, sentences in (("candidate", found.candidate), ("reference", found.reference)):
+            lines += [f"  {side}  {each.share:+.4f}  {each.text}" for each in sentences]
+        maps = [] if self.maps is None else ["maps: moved copies that a map beats (chance: half)"]
         for each in () if self.maps is None else self.maps["sentences"]:
             maps.append(f"  {each['beaten']:4.1f} of {each['copies']}  {each['text']}")
-        return "\n".join([str(self.explanation), *triangle, *maps, "errors (severity)", *errors])
+        lines += [*maps, "errors, with severity from 1 to 5" if errors else "no error", *errors]
+        return "\n".join([*lines, str(found.signature)])
 
     def write(self, path: str | Path, *, films: bool = False) -> ReportPage:
         """Write a page of the study; it holds both reports, and the films if they are wanted.
