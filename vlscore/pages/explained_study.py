@@ -119,20 +119,9 @@ def explain_study(
     true = select(reference, scorer.text_policy, "reference")
     study = Study("study", views, true, chosen, 1)
     judgement = RuleJudge().judge(chosen, true)
-    drawn = _maps_of(scorer, views, explanation) if maps else None
+    drawn = None
+    if maps:
+        from vlscore.pages.sentence_maps import maps_of
+
+        drawn = maps_of(scorer, views, explanation)
     return ExplainedStudy(study, score, judgement, explanation, drawn)
-
-
-def _maps_of(
-    scorer: Scorer, images: Sequence[Any], explanation: Explanation
-) -> Mapping[str, Any] | None:
-    from vlscore.pages.sentence_maps import maps_to_dict, sentence_maps
-
-    if scorer.embedder is None or not images:
-        return None
-    sentences = [each.text for each in (*explanation.candidate, *explanation.reference)]
-    embedder = scorer.embedder
-    found = sentence_maps(
-        embedder.encoder, images[0], list(dict.fromkeys(sentences)), embedder.image_policy
-    )
-    return None if found is None else maps_to_dict(*found)
