@@ -288,6 +288,8 @@ def _print(
     elif not printing.quiet:
         tables = [result.table(settings), *result.tables[1:]]
         show_tables(tables, result.signatures, result.folder, "tables.md")
+        folder = result.folder
+        echo(f"for a paper: {folder / 'table.tex'}; to read the reports: vlscore report {folder}")
     if result.failed:
         what = "values are missing" if result.failed > 1 else "value is missing"
         failures = result.first_failures(GROUPED_FAILURES)
