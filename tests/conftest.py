@@ -1,10 +1,15 @@
 """Fixtures that every room's tests may use."""
 
+import gc
 import os
 import signal
+import sys
+from collections.abc import Generator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from _pytest.doctest import DoctestModule
 from hypothesis import settings
 
 # Examples are timed by nobody: beside other work a sound test takes longer than 200 ms.
@@ -13,6 +18,10 @@ settings.load_profile("vlscore")
 
 # No test reads or writes the user's own cache, in subprocesses either; `cache_folder` has one.
 os.environ["VLSCORE_CACHE"] = "off"
+
+# Tests start many Python processes: none of them compiles the package again.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 # A shell that starts the tests in its background has them ignore Ctrl-C, which some tests send.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -36,6 +45,33 @@ def cache_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "the cache"
     monkeypatch.setenv("VLSCORE_CACHE", str(folder))
     return folder
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file(
+    file_path: Path,
+) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+    """Look for examples in docstrings outside of tests alone: tests have none."""
+    found = yield
+    if not file_path.name.startswith("test_"):
+        return found
+    return [each for each in found if not isinstance(each, DoctestModule)]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, Any, Any]:
+    """Exempt from garbage collection what is imported for all tests: it stays to the end."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.freeze()
+
+
+def pytest_sessionfinish() -> None:
+    """Give back to the garbage collector what was exempted, so that Python ends as usual."""
+    gc.unfreeze()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

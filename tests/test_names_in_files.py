@@ -204,8 +204,8 @@ NO_NAMES = "holds no name of a member"
 READERS = {
     "core.chunks": OWN,
     "core.finish": "run.json of an evaluation",
-    "core.frames": OWN,
     "core.processes": PIPE,
+    "core.safe_cells": OWN,
     "core.store": NO_NAMES,
     "data.datasets.dataset_files": TABLE,
     "data.datasets.r2gen": TABLE,
@@ -225,7 +225,7 @@ READERS = {
     "encoders.models.small": NO_NAMES,
     "encoders.published": NO_NAMES,
     "evaluation.alignment.candidate_orders": NO_NAMES,
-    "evaluation.alignment.rated_sets": NO_NAMES,
+    "evaluation.alignment.radpref_ratings": NO_NAMES,
     "evaluation.baselines.report_templates": NO_NAMES,
     "evaluation.baselines.run": OWN,
     "evaluation.calibration": NO_NAMES,

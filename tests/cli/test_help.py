@@ -4,6 +4,7 @@ import re
 import resource
 import subprocess
 import sys
+from functools import cache
 from itertools import pairwise
 
 import pytest
@@ -30,6 +31,7 @@ LONG = {("align",): 66, ("baseline",): 70, ("compare",): 82, ("oracle",): 74, ("
 WRITERS = [("evaluate",), ("sensitivity",), ("perturb",), ("oracle",), ("retrieval",)]
 
 
+@cache
 def help_of(names, columns="80"):
     done = CliRunner().invoke(app, [*names, "--help"], env={"COLUMNS": columns})
     assert done.exit_code == 0, done.output
