@@ -230,6 +230,10 @@ def test_triangle_shares_and_films(embedded, tmp_path):
     assert sorted(values["vlscore"])[:2] == sorted(values["vlscore"][row] for row in shown)
     for row in shown:
         shares = listed["cases"][row][0]["shares"]
+        maps = listed["cases"][row][0]["maps"]["sentences"]
+        sentences = [each["text"] for each in shares["candidate"] + shares["reference"]]
+        assert {each["text"] for each in maps} <= set(sentences)
+        assert all(each["beaten"] <= each["copies"] for each in maps)
         assert shares["score"] == pytest.approx(values["vlscore"][row], abs=1e-4)
         total = sum(each["share"] for each in shares["candidate"] + shares["reference"])
         assert total == pytest.approx(shares["best"] - shares["score"], abs=1e-3)

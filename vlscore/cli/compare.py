@@ -31,6 +31,7 @@ from vlscore.cli.output import (
     GROUPED_FAILURES,
     cache_hits,
     echo,
+    say_left_out,
     say_of_encoder,
     say_of_failures,
     say_of_run,
@@ -287,6 +288,8 @@ def _print(
     elif not printing.quiet:
         tables = [result.table(settings), *result.tables[1:]]
         show_tables(tables, result.signatures, result.folder, "tables.md")
+        folder = result.folder
+        echo(f"for a paper: {folder / 'table.tex'}; to read the reports: vlscore report {folder}")
     if result.failed:
         what = "values are missing" if result.failed > 1 else "value is missing"
         failures = result.first_failures(GROUPED_FAILURES)
@@ -310,7 +313,7 @@ def _every_metric(
 ) -> "Scorer":
     """Return a scorer of every free metric that can run, of texts alone without an embedder."""
     from vlscore.errors import InvalidSetting
-    from vlscore.metrics import EmbeddingTriples, Scorer, left_out_line, usable_metrics
+    from vlscore.metrics import EmbeddingTriples, Scorer, usable_metrics
 
     C, example = None, None
     if embedder is not None:
@@ -327,7 +330,7 @@ def _every_metric(
         )
     found, left_out = usable_metrics(example)
     if left_out and not quiet:
-        echo(f"note: {left_out_line(left_out)}", err=True)
+        say_left_out(left_out)
     return Scorer(embedder, metrics=found, text_policy=sections.policy(), C=C)
 
 

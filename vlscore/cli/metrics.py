@@ -16,6 +16,11 @@ if TYPE_CHECKING:
 
 _WIDTH = 80
 _INDENT = 25
+_COSTS = {
+    "free": "no model, no network",
+    "model": "runs a neural network",
+    "paid": "a service may charge money",
+}
 
 
 def metrics_text(metrics: "Iterable[Metric]") -> str:
@@ -65,7 +70,7 @@ def metric_text(metric: "Metric") -> str:
         "what": metric.description,
         "reads": _inputs(metric),
         "direction": f"{_direction(metric)}, {_bounds(metric.bounds)}",
-        "cost": metric.cost,
+        "cost": _COSTS[metric.cost],
         "computed by": provider_of(metric).library,
         "signature": _signature(metric) if not missing else "",
         "missing": missing or "",

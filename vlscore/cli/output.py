@@ -10,7 +10,7 @@ How commands end that were interrupted, or that are one of several processes.
 import contextlib
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -288,6 +288,25 @@ def say_of_failures(
         echo(f"  {', '.join(names)}{f' and {more} more' if more else ''}: {reason}", err=True)
     if len({(row, id if row is None else "") for _, rows in listed for row, id in rows}) < count:
         echo("  ... and more", err=True)
+
+
+def say_left_out(reasons: Mapping[str, str]) -> None:
+    """Print which metrics are left out, those with the same reason in one line.
+
+    Args: reasons: name of a metric -> why; a name in its own reason is written as "it".
+    """
+    if not reasons:
+        return
+    groups: dict[str, list[str]] = {}
+    for name, reason in reasons.items():
+        words = [part if part != name else "it" for part in reason.split(" ")]
+        groups.setdefault(" ".join(words), []).append(name)
+    count = f"{len(reasons)} metric{'s are' if len(reasons) > 1 else ' is'}"
+    echo(f"note: {count} left out; `vlscore metrics NAME` describes one:", err=True)
+    for reason, names in sorted(groups.items(), key=lambda group: -len(group[1])):
+        more = f" and {len(names) - _NAMES_OF_A_GROUP} more"
+        shown = ", ".join(names[:_NAMES_OF_A_GROUP])
+        echo(f"  {shown}{more if len(names) > _NAMES_OF_A_GROUP else ''}: {reason}", err=True)
 
 
 def _row_name(row: int | str | None, study_id: str) -> str:

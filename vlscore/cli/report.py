@@ -41,7 +41,8 @@ def report(
         int,
         option(
             "--sentences",
-            "Show what each sentence costs, in the N studies with the worst score.",
+            "Show what each sentence costs in the N studies with the worst score; with --films "
+            "also where it looks.",
             "N",
             OUTPUT,
             min=0,

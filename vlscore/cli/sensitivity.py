@@ -22,6 +22,7 @@ from vlscore.cli.output import (
     GROUPED_FAILURES,
     cache_hits,
     echo,
+    say_left_out,
     say_of_encoder,
     say_of_failures,
     say_of_run,
@@ -175,8 +176,7 @@ def _print(run: "SensitivityRun", out: Path, printing: PrintOptions) -> None:
         echo(json.dumps(run.content, indent=2, ensure_ascii=False))
     elif not printing.quiet:
         show_tables(_shown(run.tables), run.signatures, run.folder, "tables.md")
-    for name, reason in run.content["left_out"].items():
-        echo(f"left out {name}: {reason}", err=True)
+    say_left_out(run.content["left_out"])
     if run.content["truncated"]:
         echo(f"{run.content['truncated']} reports are longer than the encoder reads", err=True)
     failures = run.content["failures"]

@@ -73,9 +73,11 @@ def add_retrievals(folder: ResultFolder, options: PageOptions, view: RunView) ->
             [judged_block(texts[near], texts[k], title="report nearest to the film")]
             for k, near in enumerate(nearest)
         ]
+    # `add_films` takes arrays, too.
+    shown: list[Any] = [(film,) for film in films]
     return [
-        Study(id, (film,), text, texts[near], row=k + 1)
-        for k, (id, film, text, near) in enumerate(zip(ids, films, texts, nearest, strict=True))
+        Study(id, shown[k], texts[k], texts[near], row=k + 1)
+        for k, (id, near) in enumerate(zip(ids, nearest, strict=True))
     ]
 
 
