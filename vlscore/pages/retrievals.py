@@ -2,7 +2,7 @@
 
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -41,7 +41,8 @@ def add_retrievals(folder: ResultFolder, options: PageOptions, view: RunView) ->
         if not len(rows):
             raise VLScoreError("the run has no validation pairs")
         texts = [pairs.texts[row] for row in rows[:MOST_PAIRS]]
-        films = [pairs.frontal(int(row)) for row in rows[:MOST_PAIRS]]
+        # Arrays, which the page shows as it does files.
+        films: list[Any] = [pairs.frontal(int(row)) for row in rows[:MOST_PAIRS]]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DemonstrationEncoderWarning)
             # The folder may be somebody else's: its name of an encoder chooses registered ones.
