@@ -21,7 +21,7 @@ BLOCKS = re.findall(r"```python\n(.*?)```", DOCUMENT.read_text(encoding="utf-8")
 
 @pytest.fixture(scope="module")
 def namespace() -> Iterator[dict[str, Any]]:
-    assert len(BLOCKS) == 4
+    assert len(BLOCKS) == 3
     torch.manual_seed(0)
     # In a module, as a reader's script is one: what travels to other processes is found by it.
     page = ModuleType("own_encoder_page")

@@ -198,7 +198,8 @@ def test_messages_name_the_options_that_the_caller_has(tmp_path: Path) -> None:
         open_studies(path, needs={"image", "reference"}, columns=columns)
     assert str(caught.value) == (
         f"{path}: no column image, reference; found: id, path, truth. "
-        "Name them with --image-column, --reference-column"
+        "Name them with --image-column, --reference-column; or add what another file or a folder "
+        "of films has by `vlscore pair`"
     )
 
 

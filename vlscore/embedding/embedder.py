@@ -371,9 +371,9 @@ def _warn_of_demonstration(name: str) -> None:
     )
 
 
-def training_notes(embedder: StudyEmbedder | None, table_sha256: str) -> tuple[str, ...]:
+def training_notes(embedder: StudyEmbedder, table_sha256: str) -> tuple[str, ...]:
     """Return a note if a table is the one that the encoder was trained on; else nothing."""
-    if embedder is None or embedder.encoder.card.trained_on != table_sha256:
+    if embedder.encoder.card.trained_on != table_sha256:
         return ()
     return (
         "the encoder was trained on this very table: its images and references are training pairs, "

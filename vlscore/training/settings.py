@@ -92,10 +92,9 @@ class TrainingSettings:
     )
     precision: str = setting(
         "fp32",
-        "fp32; bf16, where the hardware has units for it; fp16, on GPUs.",
+        "fp32; or bf16, where the hardware has units for it.",
         "NAME",
-        more="Training takes fp32 and bf16 (autocast), for the towers. Objectives are computed in "
-        "fp32.",
+        more="bf16 is autocast of the towers. Objectives are computed in fp32.",
         panel="Encoder",
         choices=PRECISIONS,
     )

@@ -9,18 +9,17 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from vlscore.core import Registry, check_settings, described, file_digest, setting
 from vlscore.data import Report
 from vlscore.errors import InvalidSetting, InvalidStudy
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from vlscore.embedding import StudyEmbedder
 
-
-Array = NDArray[np.float32]
+    Array = NDArray[np.float32]
 
 # What names of baselines begin with, in comparisons and signatures.
 BASELINE = "baseline:"
@@ -84,7 +83,7 @@ class TrainingReports:
 
     reports: Sequence[str]
     whole: Sequence[Report] = ()
-    images: Array | None = None
+    images: "Array | None" = None
 
 
 @dataclass(frozen=True)
@@ -101,7 +100,7 @@ class Case:
     position: int
     id: str
     reference: str | None = None
-    image: Array | None = None
+    image: "Array | None" = None
 
 
 class Baseline(ABC):

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from vlscore.core import file_digest
 from vlscore.embedding import StudyEmbedder
@@ -26,7 +27,6 @@ from vlscore.evaluation.baselines.baseline_base import (
     TRAIN,
     TRAIN_IMAGES,
     ZERO_SHOT,
-    Array,
     Baseline,
     BaselineSettings,
     Case,
@@ -163,7 +163,7 @@ class LinearProbe(LabelSource):
         self._mean, self._scale = images.mean(0), np.maximum(images.std(0), 1e-12)
         features = (images - self._mean) / self._scale
         found = [set(_present(chexpert_labels(report))) for report in training.reports]
-        self._weights: dict[str, Array] = {}
+        self._weights: dict[str, NDArray[np.float32]] = {}
         lacking = []
         for name in self._names:
             has_it = np.array([name in labels for labels in found])
@@ -184,7 +184,7 @@ class LinearProbe(LabelSource):
         ]
 
 
-def _regression(features: Array, has_it: Array) -> Array:
+def _regression(features: NDArray[np.float32], has_it: NDArray[np.float32]) -> NDArray[np.float32]:
     """Return weights and intercept (d + 1,) of an L2-penalised logistic regression.
 
     Args: features: (n, d) float64. has_it: (n,) bool.
@@ -193,7 +193,7 @@ def _regression(features: Array, has_it: Array) -> Array:
 
     signs = np.where(has_it, 1.0, -1.0)
 
-    def loss(weights: Array) -> tuple[float, Array]:
+    def loss(weights: NDArray[np.float32]) -> tuple[float, NDArray[np.float32]]:
         margins = signs * (features @ weights[:-1] + weights[-1])
         value = np.logaddexp(0, -margins).sum() + 0.5 * _PENALTY * weights[:-1] @ weights[:-1]
         pulls = -signs / (1 + np.exp(np.minimum(margins, 700)))
@@ -201,11 +201,11 @@ def _regression(features: Array, has_it: Array) -> Array:
         return float(value), np.append(slopes, pulls.sum())
 
     start = np.zeros(features.shape[1] + 1)
-    found: Array = minimize(loss, start, jac=True, method="L-BFGS-B").x
+    found: NDArray[np.float32] = minimize(loss, start, jac=True, method="L-BFGS-B").x
     return found
 
 
-def _image_of(case: Case) -> Array:
+def _image_of(case: Case) -> NDArray[np.float32]:
     if case.image is None or not np.isfinite(case.image).all():
         raise InvalidStudy("the study has no image that could be embedded")
     return case.image

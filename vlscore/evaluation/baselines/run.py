@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from vlscore.core import (
     OnProgress,
@@ -40,7 +41,6 @@ from vlscore.evaluation.baselines.baseline_base import (
     TRAIN,
     TRAIN_IMAGES,
     AnyBaseline,
-    Array,
     Baseline,
     BaselineSettings,
     Case,
@@ -291,7 +291,7 @@ class _BaselineJob:
             return row
         return Report(row.id, row.reference or "", row.row, row.parts)
 
-    def _train_images(self, table: StudyTable) -> dict[int, Array]:
+    def _train_images(self, table: StudyTable) -> dict[int, NDArray[np.float32]]:
         """Return row -> embedding of the training images; embed what no chunk holds yet."""
         known = sum(chunk.rows for chunk in chunks_of_kind(self._folder, _TRAIN))
         failed = sum(chunk.note["failed"] for chunk in chunks_of_kind(self._folder, _TRAIN))
@@ -303,7 +303,7 @@ class _BaselineJob:
                 write_arrays(place, [query.row for query in batch.queries], images=batch.images)
             self._on_progress(known, failed)
         self._before = known
-        found: dict[int, Array] = {}
+        found: dict[int, NDArray[np.float32]] = {}
         for chunk in chunks_of_kind(self._folder, _TRAIN):
             arrays, numbers = read_arrays(chunk.path)
             found |= dict(zip(numbers, arrays["images"], strict=True))

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from torch import Tensor
 
 from vlscore.data import Report, split_sections, split_sentences
@@ -21,7 +22,6 @@ from vlscore.evaluation.baselines.baseline_base import (
     IMAGES,
     TRAIN,
     TRAIN_IMAGES,
-    Array,
     Baseline,
     Case,
     TrainingReports,
@@ -250,7 +250,7 @@ NEAREST = f"{BASELINE}nearest-image"
 
 
 def nearest_rows(
-    corpus: Corpus, images: Array, excluded: Mapping[int, Sequence[int]] | None = None
+    corpus: Corpus, images: NDArray[np.float32], excluded: Mapping[int, Sequence[int]] | None = None
 ) -> list[int | None]:
     """Return for each of q images the row of the corpus with the largest cosine.
 

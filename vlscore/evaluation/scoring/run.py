@@ -24,7 +24,6 @@ from vlscore.core import (
     write_json,
 )
 from vlscore.data import ColumnNames, StudyTable, headings_note, open_studies
-from vlscore.embedding import training_notes
 from vlscore.errors import ChecksumMismatch, InvalidSetting
 from vlscore.evaluation.drift import PrecisionCheck
 from vlscore.evaluation.scoring.executor import (
@@ -387,8 +386,12 @@ class _EvaluationJob:
         notes = (
             *self._studies.notes,
             *headings_note(summary.references_with_headings, summary.rows),
-            *training_notes(self._scorer.embedder, self._studies.sha256),
         )
+        if self._scorer.embedder is not None:
+            # Imports torch, which metrics of texts do without.
+            from vlscore.embedding import training_notes
+
+            notes = (*notes, *training_notes(self._scorer.embedder, self._studies.sha256))
         call_notes = (*notes, *_note_of_patients(record))
         return replace(result, call_notes=call_notes)
 
