@@ -21,7 +21,7 @@ from vlscore.encoders import checkpoints as known_digests
 from vlscore.encoders.checkpoints import tensors_digest
 
 # A transposed tensor is copied first: most of the time is spent inside of PyTorch.
-tensors = {str(k): torch.full((600, 600), float(k)).T for k in range(150)}
+tensors = {str(k): torch.full((600, 600), float(k)).T for k in range(60)}
 def compute(threads, stopped):
     return tensors_digest(tensors, threads=threads, stopped=stopped)
 
@@ -45,7 +45,7 @@ print(statuses)
 def test_a_program_that_ends_while_a_digest_is_verified_ends_well(tmp_path):
     checkpoint = tmp_path / "model.safetensors"
     checkpoint.write_bytes(b"0")
-    moments = 6
+    moments = 4
     program = f"CHECKPOINT, MOMENTS = __import__('pathlib').Path({str(checkpoint)!r}), {moments}\n"
     done = subprocess.run(
         [sys.executable, "-c", program + DIGESTS],

@@ -79,6 +79,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
         [{"study_id": row["id"], "report": row["report"]} for row in reports],
     )
     _write_mimic_shaped(folder)
+    _write_ratings(folder)
     tutorial = (REPOSITORY / "docs" / "tutorial.md").read_text(encoding="utf-8")
     tables = re.findall(r"^```csv\n(.*?)^```$", tutorial, re.MULTILINE | re.DOTALL)
     for name, table in zip(("first", "second"), tables, strict=True):
@@ -115,6 +116,25 @@ def _write_mimic_shaped(folder: Path) -> None:
             writer = csv.DictWriter(stream, list(rows[0]))
             writer.writeheader()
             writer.writerows(rows)
+
+
+def _write_ratings(folder: Path) -> None:
+    """Ratings of three candidates of eight studies by two raters, who sometimes disagree."""
+    reference = "Small left pleural effusion. Heart size is normal."
+    candidates = {
+        "copy": (reference, 0),
+        "near": ("Small left pleural effusion. Heart is mildly enlarged.", 1),
+        "wrong": ("Large right pneumothorax. The heart is enlarged.", 3),
+    }
+    rows: list[dict[str, Any]] = []
+    for study in range(8):
+        for name, (text, errors) in candidates.items():
+            for rater in ("ann", "bob"):
+                doubtful = rater == "bob" and study % 3 == 0 and name != "copy"
+                names = {"study_id": study, "candidate_id": name, "rater": rater}
+                texts = {"reference": reference, "candidate": text}
+                rows.append({**names, "rating": errors + doubtful, **texts})
+    _write_csv(folder / "ratings.csv", rows)
 
 
 def _write_jsonl(path: Path, rows: list[dict[str, Any]]) -> None:

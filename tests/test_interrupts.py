@@ -145,7 +145,7 @@ print(statuses)
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="children are forked")
 def test_at_many_moments_of_an_evaluation(tmp_path):
-    count = 6
+    count = 4
     table, _ = make_table(tmp_path / "images", 4)
     done = ran(MOMENTS, TABLE=str(table), PLACE=str(tmp_path), COUNT=count)
     assert done.stderr == ""

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 import vlscore
 from vlscore.cli.command_line import app
 from vlscore.cli.output import echo
-from vlscore.core import safe_text as safe
+from vlscore.core import safe_cells as safe
 from vlscore.stats import TextTable, markdown
 
 PACKAGE = Path(vlscore.__file__).parent

@@ -46,7 +46,7 @@ def test_pages_made_from_code_have_every_command_and_metric(warnings: list[str])
         assert f"# `vlscore {' '.join(names)}`" in commands
     lists = (reference / "lists.md").read_text(encoding="utf-8")
     for name in METRICS:
-        assert f"\n{name} " in lists
+        assert f"\n  {name} " in lists
     assert "vlscore.metrics.Scorer" in (reference / "metrics.md").read_text(encoding="utf-8")
 
 

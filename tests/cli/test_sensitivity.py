@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 from tests.evaluation.samples import results_of
 from tests.meta.samples import make_pairs, write_pairs, write_studies
 from vlscore.cli.command_line import app
+from vlscore.cli.shown_tables import SCREEN
 from vlscore.errors import InvalidSetting, InvalidTable
 
 
@@ -31,19 +32,26 @@ def test_texts_alone(perturbed, tmp_path):
     out = tmp_path / "out"
     done = _run("-p", perturbed, "-o", out, "--metrics", "bleu-1,rouge-l")
     assert done.exit_code == 0, done.output
-    for shown in ("Table 2", "Table 3", "Standard normal report", "rouge-score:"):
+    for shown in ("Mean drop by kind", "Table 2", "BLEU-1", "ROUGE-L"):
         assert shown in done.output
+    assert done.stdout.count("\n") <= SCREEN + 2
     content = json.loads((out / "sensitivity.json").read_text(encoding="utf-8"))
     assert [metric["name"] for metric in content["metrics"]] == ["bleu-1", "rouge-l"]
     assert content["swaps"] == []
     tables = (out / "tables.md").read_text(encoding="utf-8")
     numbers = re.findall(r"-?\d\.\d{3} \[-?\d\.\d{3}, -?\d\.\d{3}\]", tables)
     assert len(numbers) > 30
+    for shown in ("Table 2", "Table 3", "Standard normal report", "rouge-score:"):
+        assert shown in tables
     # However narrow the terminal, no number is cut; and no line is longer than 80.
-    assert all(number in done.output for number in numbers)
-    lines = [line for line in done.stdout.splitlines() if "|" not in line and "wrote" not in line]
+    printed = set(re.findall(r"-?\d\.\d{3} \[-?\d\.\d{3}, -?\d\.\d{3}\]", done.stdout))
+    assert printed
+    assert printed <= set(numbers)
+    lines = [line for line in done.stdout.splitlines() if str(out) not in line]
     assert max(map(len, lines)) <= 80
-    assert all(metric["signature"] in done.output for metric in content["metrics"])
+    assert all(metric["signature"] in tables for metric in content["metrics"])
+    # The table with the rest is named.
+    assert f"the signatures: {out / 'tables.md'}" in done.stdout
 
 
 @pytest.mark.usefixtures("hash_encoder")
@@ -122,7 +130,9 @@ def test_json_and_quiet(perturbed, tmp_path):
 def test_metrics_that_cannot_run_are_named_with_the_option_that_helps(perturbed, tmp_path):
     done = _run("-p", perturbed, "-o", tmp_path / "out", "--quiet")
     assert done.exit_code == 0
-    assert "left out vlscore: it looks at embeddings, and there is no encoder" in done.stderr
+    grouped = r"  vlscore, cosine, .* more: it looks at embeddings, and there is no encoder"
+    assert re.search(grouped, done.stderr)
+    assert done.stderr.count("no encoder") == 1
     asked = _run("-p", perturbed, "-o", tmp_path / "other", "--metrics", "vlscore")
     assert isinstance(asked.exception, InvalidSetting)
     assert "(--studies)" in str(asked.exception)

@@ -17,7 +17,7 @@ from vlscore.data import (
     check_dataset,
     find_dataset,
 )
-from vlscore.data.datasets.dataset_contract import dataset_checks
+from vlscore.data.datasets.registry import dataset_checks
 from vlscore.errors import BrokenContract, InvalidSetting, InvalidTable, UnknownName
 
 

@@ -62,10 +62,22 @@ def make(name: str, folder: Path) -> JointEncoder:
         torch.save(model.state_dict(), folder / "model.pt")
         return load_encoder(f"openclip:{CLIP_ARCHITECTURE}", weights=folder / "model.pt")
     if name == "biomedclip":
-        return biomedclip().eval().requires_grad_(False)
-    tokenizer = ClipTokenizer(None) if name == "chexzero" else word_pieces()
-    encoder: JointEncoder = find_encoder(name)[0](tokenizer)  # type: ignore[operator]
+        encoder = biomedclip()
+    else:
+        tokenizer = ClipTokenizer(None) if name == "chexzero" else word_pieces()
+        encoder = find_encoder(name)[0](tokenizer)  # type: ignore[operator]
+    shorten(encoder)
     return encoder.eval().requires_grad_(False)
+
+
+def shorten(encoder: JointEncoder) -> None:
+    """Leave four of twelve equal layers: each does what the others do, and some encoders read four.
+
+    Tests of parity compute with all layers.
+    """
+    for module in encoder.modules():
+        if isinstance(module, torch.nn.ModuleList | torch.nn.Sequential) and len(module) == 12:
+            del module[4:]
 
 
 def biomedclip() -> JointEncoder:

@@ -115,6 +115,8 @@ def test_a_strip_is_refused_before_a_square_of_gigabytes(
 def picture_of(folder: Path, kind: str) -> Path:
     """Files that make the authors' readers fail in their own ways."""
     path = folder / f"{kind}.png"
+    if path.exists():
+        return path
     if kind == "bomb":
         Image.new("1", (20_000, 9_000)).save(path)
     elif kind == "too many for OpenCV":
@@ -136,16 +138,22 @@ def picture_of(folder: Path, kind: str) -> Path:
     return path
 
 
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder for `picture_of`, so that each picture is made once."""
+    return tmp_path_factory.mktemp("pictures")
+
+
 @pytest.mark.parametrize("kind", ["bomb", "too many for OpenCV", "grey and alpha", "a folder"])
 @pytest.mark.parametrize(
     "pipeline", [pipeline for pipeline, _ in PIPELINES.values()], ids=lambda p: type(p).__name__
 )
 def test_the_authors_way_reads_or_refuses_by_name(
-    pipeline: ImagePipeline, kind: str, tmp_path: Path
+    pipeline: ImagePipeline, kind: str, pictures: Path
 ) -> None:
-    path = picture_of(tmp_path, kind)
     if kind == "bomb" and isinstance(pipeline, PadCropPipeline | CanvasPipeline):
         pytest.skip("OpenCV reads as many pixels, in half a gigabyte")
+    path = picture_of(pictures, kind)
     policy = ImagePolicy(as_authors=True)
     if kind in ("bomb", "too many for OpenCV", "a folder"):
         with pytest.raises(UnreadableImage, match=re.escape(str(path))):

@@ -6,8 +6,10 @@ import sys
 import time
 
 import pytest
+from typer.testing import CliRunner
 
 from tests.doubles import HashEncoder
+from vlscore.cli.command_line import app
 from vlscore.core import sole_writer
 from vlscore.embedding import StudyEmbedder
 from vlscore.errors import FolderInUse, InvalidIndex
@@ -29,8 +31,12 @@ def write_reports(path, count):
     return path
 
 
+def command_of(table, out):
+    return ["index", "build", str(table), "--out", str(out)]
+
+
 def start_build(table, out):
-    command = [sys.executable, "-m", "vlscore", "index", "build", str(table), "--out", str(out)]
+    command = [sys.executable, "-m", "vlscore", *command_of(table, out)]
     quiet = subprocess.DEVNULL
     return subprocess.Popen(command, stdout=quiet, stderr=subprocess.PIPE, text=True)
 
@@ -41,7 +47,6 @@ def files_of(folder):
 
 def test_sigkill_costs_the_part_in_work_and_nothing_else(tmp_path):
     table = write_reports(tmp_path / "reports.jsonl", 700)
-    whole = start_build(table, tmp_path / "whole")
     killed = tmp_path / "killed"
     process = start_build(table, killed)
     while not (killed / ".parts" / "part-00000000").exists():
@@ -51,10 +56,11 @@ def test_sigkill_costs_the_part_in_work_and_nothing_else(tmp_path):
     assert process.wait() == -9
     with pytest.raises(InvalidIndex, match="unfinished build"):
         load_index(killed)
-    again = start_build(table, killed)
-    assert again.wait() == 0
-    assert "went on after row " in again.stderr.read()
-    assert whole.wait() == 0
+    again, whole = (
+        CliRunner().invoke(app, command_of(table, out)) for out in (killed, tmp_path / "whole")
+    )
+    assert (again.exit_code, whole.exit_code) == (0, 0), again.output + whole.output
+    assert "went on after row " in again.stderr
     assert files_of(killed) == files_of(tmp_path / "whole")
 
 

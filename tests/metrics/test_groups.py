@@ -5,8 +5,9 @@ import json
 import pytest
 
 from tests.cli.conftest import command  # noqa: F401
+from vlscore.cli.output import say_left_out
 from vlscore.errors import UnknownName
-from vlscore.metrics import METRICS, find_metrics, left_out_line
+from vlscore.metrics import METRICS, find_metrics
 from vlscore.metrics.registry import GROUPS
 
 
@@ -45,8 +46,11 @@ def test_an_option_given_twice_is_joined(command, tmp_path):  # noqa: F811
     assert list(summary["metrics"]) == ["rouge-l", "bleu-1"]
 
 
-def test_what_is_left_out_is_one_line():
+def test_what_is_left_out_is_a_line_a_reason(capsys):
     reasons = {f"m{k}": "there are no images" for k in range(9)} | {"n": "n has no library"}
-    line = left_out_line(reasons)
-    assert "\n" not in line
-    assert "10 metrics: 9 (m0, m1, m2, m3, ...): there are no images; 1 (n): it has no lib" in line
+    say_left_out(reasons)
+    assert capsys.readouterr().err.splitlines() == [
+        "note: 10 metrics are left out; `vlscore metrics NAME` describes one:",
+        "  m0, m1, m2 and 6 more: there are no images",
+        "  n: it has no library",
+    ]

@@ -5,10 +5,18 @@ import subprocess
 import sys
 import time
 
+from typer.testing import CliRunner
+
+from vlscore.cli.command_line import app
+
+
+def command_of(table, out):
+    options = ["--out", str(out), "--kinds", "standard-normal,negate-finding", "--keep-going"]
+    return ["perturb", str(table), *options]
+
 
 def start(table, out):
-    options = ["--out", str(out), "--kinds", "standard-normal,negate-finding", "--keep-going"]
-    command = [sys.executable, "-m", "vlscore", "perturb", str(table), *options]
+    command = [sys.executable, "-m", "vlscore", *command_of(table, out)]
     quiet = subprocess.DEVNULL
     return subprocess.Popen(command, stdout=quiet, stderr=subprocess.PIPE, text=True)
 
@@ -30,8 +38,9 @@ def test_sigkill_costs_the_chunk_in_work_and_nothing_else(tmp_path):
     process.kill()
     assert process.wait() == -9
     assert not (killed / "run.json").exists()
-    again, undisturbed = start(table, killed), start(table, whole)
-    assert again.wait() == 0
-    assert "went on after row " in again.stderr.read()
-    assert undisturbed.wait() == 0
+    again, undisturbed = (
+        CliRunner().invoke(app, command_of(table, out)) for out in (killed, whole)
+    )
+    assert (again.exit_code, undisturbed.exit_code) == (0, 0), again.output
+    assert "went on after row " in again.stderr
     assert files_of(killed) == files_of(whole)

@@ -230,6 +230,10 @@ def test_triangle_shares_and_films(embedded, tmp_path):
     assert sorted(values["vlscore"])[:2] == sorted(values["vlscore"][row] for row in shown)
     for row in shown:
         shares = listed["cases"][row][0]["shares"]
+        maps = listed["cases"][row][0]["maps"]["sentences"]
+        sentences = [each["text"] for each in shares["candidate"] + shares["reference"]]
+        assert {each["text"] for each in maps} <= set(sentences)
+        assert all(each["beaten"] <= each["copies"] for each in maps)
         assert shares["score"] == pytest.approx(values["vlscore"][row], abs=1e-4)
         total = sum(each["share"] for each in shares["candidate"] + shares["reference"])
         assert total == pytest.approx(shares["best"] - shares["score"], abs=1e-3)
@@ -304,6 +308,42 @@ def test_training_is_shown_as_curves(tmp_path):
     recall = curves["Validation: recall, image to text"]
     assert recall["at"] == 1
     assert recall["series"] == [["R@1", [1.0], [0.4]], ["mean of all", [1.0], [0.5]]]
+
+
+def test_training_has_the_best_and_the_worst_retrievals(tmp_path):
+    """Ranks are those of the run's own validation, and a folder without its pairs says so."""
+    import json
+    import shutil
+
+    from vlscore.data import open_studies, render, sample_studies
+    from vlscore.data.phantom.phantom_pairs import write_png
+    from vlscore.training import Preparation, Start, TrainingSettings, train
+
+    rows = []
+    for number, study in enumerate(sample_studies(3, 10)):
+        write_png(tmp_path / f"{number}.png", render(study.scene))
+        rows.append({"id": f"s{number}", "image": f"{number}.png", "reference": study.reference})
+    table = tmp_path / "studies.jsonl"
+    table.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    settings = TrainingSettings(epochs=1, batch_size=4, validation_share=0.4)
+    opened = open_studies(table, needs={"image", "reference"})
+    run = train(Preparation(opened), tmp_path / "t", settings, Start(style="convirt", side=32))
+    listed = cases_of(report(run.folder).path)
+    ranks = listed["values"]["rank"]
+    assert sorted(listed["values"]) == sorted(
+        ["id", "rank", "cosine of own report", "cosine of nearest report"]
+    )
+    assert len(ranks) == 4
+    best = run.facts["best_validation"]
+    assert sum(rank == 1 for rank in ranks) / 4 == pytest.approx(best["image to text R@1"])
+    assert [case[0]["title"] for case in listed["cases"]] == ["report nearest to the film"] * 4
+    assert not listed["films"]
+    assert len(cases_of(report(run.folder, films=True).path)["films"]) == 4
+    private = cases_of(report(run.folder, texts=False).path)
+    assert private["cases"] is None
+    assert "id" not in private["values"]
+    shutil.rmtree(run.folder / "pairs")
+    assert "no decoded pairs" in report(run.folder).notes[0]
 
 
 def test_any_other_folder_is_shown_by_its_tables_and_rows(tmp_path):

@@ -1,6 +1,6 @@
 """Distances from what image and reference state together: exact arithmetic and laws."""
 
-from functools import partial
+from functools import cache, partial
 
 import mpmath
 import numpy as np
@@ -70,6 +70,16 @@ def exact(name, i, g, r):
         return mpmath.sqrt(square(g - i - position * edge))
 
 
+@cache
+def truths(name, case):
+    """The exact values of a case's twelve triples, which float32 holds exactly."""
+    return [exact(name, *row) for row in zip(*triples(case), strict=True)]
+
+
+def triples(case):
+    return [np.asarray(x, np.float32) for x in case(np.random.default_rng(0))]
+
+
 def _unit(x):
     return x / np.linalg.norm(x, axis=1, keepdims=True)
 
@@ -101,7 +111,7 @@ CASES = [_generic, _modality_gap, _near_reference, _beyond]
 @pytest.mark.parametrize("name", [*DISTANCES, *COSINES])
 @pytest.mark.parametrize(("dtype", "bound"), [(torch.float64, 1e-12), (torch.float32, 2e-5)])
 def test_against_exact_arithmetic(name, case, dtype, bound):
-    i, g, r = (np.asarray(x, np.float32) for x in case(np.random.default_rng(0)))
+    i, g, r = triples(case)
     found = {**DISTANCES, **COSINES}[name](i, g, r, dtype=dtype)
     assert found.dtype == dtype
     # What is a difference of squares is exact to the size of the squares, the others to their own.
@@ -109,8 +119,7 @@ def test_against_exact_arithmetic(name, case, dtype, bound):
     if name.startswith("gain"):
         near, base = sides(i, g, r)[2].numpy(), sides(i, g, r)[1].numpy()
         scale = near * (near + base) if name in DISTANCES else 1.0
-    for k, row in enumerate(zip(i, g, r, strict=True)):
-        truth = exact(name, *row)
+    for k, truth in enumerate(truths(name, case)):
         size = abs(float(truth)) if not name.startswith("gain") else np.broadcast_to(scale, 12)[k]
         assert abs(float(mpmath.mpf(float(found[k])) - truth)) <= bound * size
 

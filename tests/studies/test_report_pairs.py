@@ -2,6 +2,7 @@
 
 import csv
 import json
+from pathlib import Path
 
 import pytest
 
@@ -112,7 +113,7 @@ def test_rows_without_a_partner_are_listed(tmp_path):
 
 def test_what_is_no_pair_is_refused(tmp_path):
     table = write_csv(tmp_path / "a.csv", ["id", "words"], [["1", "x"]])
-    with pytest.raises(InvalidTable, match="no column reference or report"):
+    with pytest.raises(InvalidTable, match="no column with the reference"):
         pair_reports(table, table, tmp_path / "s.csv")
     one = write_csv(tmp_path / "b.csv", ["id", "report"], [["1", "x"]])
     two = write_csv(tmp_path / "c.csv", ["id", "report"], [["2", "x"]])
@@ -143,3 +144,34 @@ def test_a_text_that_cannot_be_written_spoils_its_own_row(tmp_path):
     rows = [{"id": 1, "report": "a", "view": "\ud800"}, {"id": 2, "report": "b", "view": "PA"}]
     table.write_text("".join(json.dumps(row) + "\n" for row in rows))
     assert pair_reports(table, table, tmp_path / "s.csv").pairs == 1
+
+
+def test_other_names_of_columns_and_a_folder_of_films(tmp_path):
+    films = tmp_path / "films"
+    (films / "s3").mkdir(parents=True)
+    for name in ("s1.png", "s2_frontal.jpg", "s2-lateral.jpg", "s20.png", "notes.txt", "s3/a.png"):
+        (films / name).write_bytes(b"\x89PNG\r\n\x1a\n")
+    ours = write_csv(
+        tmp_path / "o.csv", ["case", "truth"], [[f"s{k}", r] for k, (r, _) in enumerate(PAIRS, 1)]
+    )
+    theirs = write_csv(
+        tmp_path / "t.csv", ["case", "out"], [[f"s{k}", g] for k, (_, g) in enumerate(PAIRS, 1)]
+    )
+    names = {"reference_column": "truth", "candidate_column": "out", "id_column": "case"}
+    out = tmp_path / "tables" / "s.csv"
+    out.parent.mkdir()
+    found = pair_reports(ours, theirs, out, films=films, **names)
+    assert (found.pairs, found.without_film) == (3, 0)
+    studies = _studies(out)
+    assert [study.id for study in studies] == ["s1", "s2", "s3"]
+    shown = [[Path(image).name for image in s.images] for s in open_studies(out, needs={"image"})]
+    assert shown == [["s1.png"], ["s2-lateral.jpg", "s2_frontal.jpg"], ["a.png"]]
+    (films / "s1.png").unlink()
+    again = pair_reports(ours, theirs, out, films=films, **names)
+    assert again.notes[-1].startswith("1 of 3 studies have no film")
+    with pytest.raises(
+        InvalidTable, match=r"t\.csv: no column with the candidate .*--candidate-col"
+    ):
+        pair_reports(ours, theirs, out, reference_column="truth", id_column="case")
+    with pytest.raises(InvalidSetting, match="no film has a name"):
+        pair_reports(ours, theirs, out, films=tmp_path / "tables", **names)

@@ -42,13 +42,14 @@ from vlscore.cli.output import (
     say_of_encoder,
     say_of_failures,
     say_of_run,
-    show_tables,
     stopping,
 )
+from vlscore.cli.shown_tables import named_as_in_papers, show_tables, without_intervals
 
 if TYPE_CHECKING:
     from vlscore.data import StudyTable
     from vlscore.evaluation import AlignmentRun, RatedPairs
+    from vlscore.stats import TextTable
 
 
 MeaningOption = Annotated[
@@ -73,7 +74,7 @@ CandidatesOption = Annotated[
     str,
     option(
         "--candidates",
-        "Candidates that are looked at, with commas, as one generator. Default: all.",
+        "Candidates to use, with commas between them, such as one generator. Default: all.",
         "NAMES",
     ),
 ]
@@ -215,12 +216,11 @@ def align(
 ) -> None:
     """Measure how well metrics agree with radiologists' ratings.
 
-    Computes the metrics for every rated pair of a candidate and its reference, and prints tau_b,
-    tau_c, Spearman's and Pearson's correlation with the raters' mean, tests between metrics,
-    agreement with single raters, the raters' own agreement, and who ranks candidates of one study
-    alike. Intervals are by study, and by pair beside them.
+    Computes each metric for every rated candidate, and prints its correlations with the raters'
+    mean. The folder also has tests between metrics, the agreement with single raters, the raters'
+    agreement with each other, and how often metric and rater rank two candidates alike.
 
-    Stop with Ctrl-C and start the same command again to go on where it was.
+    Stop with Ctrl-C; the same command resumes.
 
     Example: vlscore align ratings.csv --metrics bleu-4,rouge-l --out aligned
     """
@@ -273,9 +273,27 @@ def _print(run: "AlignmentRun", printing: PrintOptions) -> None:
     if printing.as_json:
         echo(json.dumps(run.content, indent=2, ensure_ascii=False))
     elif not printing.quiet:
-        show_tables(run.tables, run.signatures, run.folder, "tables.md")
+        tables = [_shorter(named_as_in_papers(table)) for table in run.tables]
+        show_tables(tables, run.signatures, run.folder, "tables.md")
     failures = run.content["failures"]
     if failures:
         what = "rows or values are missing" if len(failures) > 1 else "row or value is missing"
         say_of_failures(run.first_failures(GROUPED_FAILURES), len(failures), what)
         echo(f"all of them: {run.folder / 'failures.csv'}", err=True)
+
+
+def _shorter(table: "TextTable") -> "TextTable":
+    """Return a table of correlations with the interval of tau_b alone; others unchanged.
+
+    The values over pairs are left out, too: they differ from those over studies in their intervals.
+    """
+    if "Pearson" not in table.columns:
+        return table
+    end = table.columns.index("Pearson") + 1
+    return dataclasses.replace(
+        without_intervals(table, "tau_b"),
+        columns=table.columns[:end],
+        rows=tuple(row[:end] for row in without_intervals(table, "tau_b").rows),
+        caption="Larger is more agreement with the raters' mean. [ ]: 95 % bootstrap interval over "
+        "the studies. tables.md has the other intervals.",
+    )

@@ -55,7 +55,7 @@ def bench(
 
     Does for some studies what `vlscore evaluate` does, one stage after the other on one process,
     and times each: start, reading, decoding by format, encoding, scoring, writing. Nothing is taken
-    from the cache, and nothing is kept.
+    from the cache, and nothing is stored.
 
     Example: vlscore bench studies.csv --image-root /data/files --encoder biovil
     """

@@ -6,10 +6,11 @@ from typing import Annotated
 import typer
 
 from vlscore.cli.options import option
-from vlscore.cli.output import GroupedCommand, echo
+from vlscore.cli.output import GroupedCommand, GroupedCommands, echo
 
 cache = typer.Typer(
     name="cache",
+    cls=GroupedCommands,
     help="Show, shrink and check what is stored between runs.\n\n"
     "These are decoded images, embeddings, and what networks read in reports.",
     no_args_is_help=True,

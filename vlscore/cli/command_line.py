@@ -132,7 +132,8 @@ app = typer.Typer(
     name="vlscore",
     cls=_Commands,
     help="Score generated chest X-ray reports against the radiograph and the reference.\n\n"
-    "Every command explains itself: vlscore COMMAND --help.",
+    "Start with: vlscore compare ours.csv theirs.csv --text-only --out compared\n\n"
+    "vlscore COMMAND --help explains a command.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -155,7 +156,8 @@ def main() -> None:
     """Entry point: errors of ours are one line and exit status 2, not a traceback."""
     keep_freed_memory()
     try:
-        app()
+        # The same name in messages when started as `python -m vlscore`.
+        app(prog_name="vlscore")
     except VLScoreError as error:
         echo(f"error: {error}", err=True)
         sys.exit(2)

@@ -28,14 +28,16 @@ from vlscore.cli.options import (
     option,
 )
 from vlscore.cli.output import (
-    SHOWN_FAILURES,
+    GROUPED_FAILURES,
     cache_hits,
     echo,
+    say_left_out,
     say_of_encoder,
+    say_of_failures,
     say_of_run,
-    show_tables,
     stopping,
 )
+from vlscore.cli.shown_tables import show_tables
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,7 +52,7 @@ SystemsArgument = Annotated[
     typer.Argument(
         help="Tables of studies with candidates, one a system, or folders of finished "
         "`vlscore evaluate` runs; name=path gives a system another name than its file's.",
-        metavar="SYSTEMS...",
+        metavar="SYSTEMS",
     ),
 ]
 
@@ -63,29 +65,29 @@ class ComparedOptions:
         list[str] | None,
         option(
             "--metrics -m",
-            "Metrics with commas between them; repeatable. "
-            "text, image and bleu are groups; `vlscore metrics` lists all. Default: every "
-            "free one that can run; of finished runs alone, those of the first.",
+            "Metrics with commas between them, as in bleu-4,rouge-l; `vlscore metrics` lists "
+            "all; text, image and bleu are groups. Default: all that need no model file; for "
+            "folders of finished runs, those of the first.",
             "NAMES",
         ),
     ] = None
     text_only: Annotated[
         bool,
-        option("--text-only", "Metrics of texts alone: no encoder, no images.", panel=READING),
+        option("--text-only", "Use metrics of texts only: no encoder, no images."),
     ] = False
     baselines: Annotated[
         bool,
         option(
             "--baselines",
-            "Put a constant report, the standard normal report, random reports and those of "
-            "the nearest images beside the systems.",
+            "Add four systems that know little: a constant report, the standard normal report, "
+            "random reports, reports of the nearest images.",
         ),
     ] = False
     train: Annotated[
         Path | None,
         option(
             "--train",
-            "Table of training reports: baselines take them, and verbatim copies of them are "
+            "Table of training reports: baselines use them, and verbatim copies of them are "
             "counted.",
             "REPORTS",
             TABLE,
@@ -95,7 +97,7 @@ class ComparedOptions:
         Path | None,
         option(
             "--values",
-            "Table of values computed elsewhere: system, id, one column a metric.",
+            "Table of values that another program computed: system, id, one column a metric.",
             "PATH",
         ),
     ] = None
@@ -103,7 +105,7 @@ class ComparedOptions:
         str,
         option(
             "--lower-is-better",
-            "Columns of --values, with commas, of which smaller values are better.",
+            "Columns of --values whose smaller values are better.",
             "NAMES",
         ),
     ] = ""
@@ -119,13 +121,12 @@ class TestOptions:
     permutations: Annotated[
         int, option("--permutations", "Permutations of the paired tests.", "N", min=99)
     ] = 9999
-    seed: Annotated[int, option("--seed", "Of intervals, tests and random reports.", "N")] = 0
+    seed: Annotated[int, option("--seed", "Seed of intervals, tests and random reports.", "N")] = 0
     ignore_blanks: Annotated[
         bool,
         option(
             "--ignore-blanks",
-            "Take references that differ in blanks and line breaks alone for the same: those "
-            "of the first table are used.",
+            "Use the first table's references where others differ in blanks and line breaks only.",
             panel=READING,
         ),
     ] = False
@@ -133,7 +134,7 @@ class TestOptions:
         str | None,
         option(
             "--against",
-            "Test this system against each other one alone. Default: every two.",
+            "Test only this system, against each other one. Default: all pairs.",
             "SYSTEM",
         ),
     ] = None
@@ -148,8 +149,8 @@ class PaperTableOptions:
         str,
         option(
             "--columns",
-            "Numbers in the table, with commas, as in bleu-4,findings-f1.recall; all for every "
-            "number. Default: the headline of every metric.",
+            "Numbers in the table, as in bleu-4,findings-f1.recall; all for every number. Default: "
+            "the headline of every metric.",
             "NAMES",
             OUTPUT,
         ),
@@ -159,7 +160,7 @@ class PaperTableOptions:
         bool | None,
         option(
             "--systems-as-rows/--systems-as-columns",
-            "Default: rows, where 80 signs are enough for that.",
+            "Layout of the table. Default: rows, if they fit into 80 characters.",
             panel=OUTPUT,
             show_default=False,
         ),
@@ -168,7 +169,7 @@ class PaperTableOptions:
         str,
         option(
             "--intervals",
-            "95 % intervals in the table: none; half, as in 0.41 ± 0.02; below, in a second line.",
+            "95 % intervals: none; half (0.41 ± 0.02); below (a second line).",
             "NAME",
             OUTPUT,
         ),
@@ -177,8 +178,8 @@ class PaperTableOptions:
         str,
         option(
             "--ties",
-            "sign: mark what is not significantly different from the best; letters: systems that "
-            "share a letter are not significantly different; none.",
+            "Marks of systems that are not significantly different: sign (from the best), letters "
+            "(from those with the same letter), none.",
             "NAME",
             OUTPUT,
         ),
@@ -187,8 +188,7 @@ class PaperTableOptions:
         str,
         option(
             "--family",
-            "Tests over which the table's p values are adjusted: shown, its numbers times the "
-            "pairs of systems; all, every number of every metric.",
+            "Tests over which p is adjusted: shown (numbers of the table), all (of every metric).",
             "NAME",
             OUTPUT,
         ),
@@ -222,17 +222,14 @@ def compare(
 ) -> None:
     """Compare systems that wrote reports for the same studies.
 
-    Prints one table: the headline of every metric, the best system of each, and which others are
-    not significantly different from it. The folder has this table as table.md, .tex, .html and
-    .csv, and in tables.md every number with its interval, every difference with its interval and a
-    paired test, and what the candidates are like as texts. Repeat the command with other options
-    for the table, such as --columns or --digits, to print it in another way.
+    Prints one table with the headline of every metric: the best system, and which others are not
+    significantly different from it. Writes it as table.tex, .md, .html and .csv; tables.md has all
+    numbers, intervals and paired tests. Repeat the command with --columns, --digits and the like to
+    print the table in another way; nothing is computed again.
 
-    Tables are joined by id. Where studies or references differ, or finished runs have other
-    signatures, nothing is computed, and the difference is shown. Images are read from the first
-    table that has them, once for all systems.
+    Tables are joined by id. They need the same studies and the same references.
 
-    Example: vlscore compare ours.jsonl theirs.jsonl --text-only --baselines --out compared
+    Example: vlscore compare ours.csv theirs.csv --text-only --out compared
     """
     from vlscore.cli.output import phase_progress
     from vlscore.data import open_reports
@@ -291,10 +288,13 @@ def _print(
     elif not printing.quiet:
         tables = [result.table(settings), *result.tables[1:]]
         show_tables(tables, result.signatures, result.folder, "tables.md")
+        folder = result.folder
+        echo(f"for a paper: {folder / 'table.tex'}; to read the reports: vlscore report {folder}")
     if result.failed:
-        echo(f"{result.failed} values are lacking:", fg="red", err=True)
-        for name, study, reason in result.first_failures(SHOWN_FAILURES):
-            echo(f"  {name}, {study}: {reason}", err=True)
+        what = "values are missing" if result.failed > 1 else "value is missing"
+        failures = result.first_failures(GROUPED_FAILURES)
+        named = [(None, f"{name}, {study}", reason) for name, study, reason in failures]
+        say_of_failures(named, result.failed, what)
         echo(f"all of them: {result.folder / 'failures.csv'}", err=True)
 
 
@@ -313,7 +313,7 @@ def _every_metric(
 ) -> "Scorer":
     """Return a scorer of every free metric that can run, of texts alone without an embedder."""
     from vlscore.errors import InvalidSetting
-    from vlscore.metrics import EmbeddingTriples, Scorer, left_out_line, usable_metrics
+    from vlscore.metrics import EmbeddingTriples, Scorer, usable_metrics
 
     C, example = None, None
     if embedder is not None:
@@ -330,7 +330,7 @@ def _every_metric(
         )
     found, left_out = usable_metrics(example)
     if left_out and not quiet:
-        echo(f"note: {left_out_line(left_out)}", err=True)
+        say_left_out(left_out)
     return Scorer(embedder, metrics=found, text_policy=sections.policy(), C=C)
 
 

@@ -49,19 +49,19 @@ class DatasetOptions:
 
     films: Annotated[
         Path | None,
-        option("--films", "Folder of the films, where they lie apart.", "FOLDER"),
+        option("--films", "Folder of the films, if it is another one.", "FOLDER"),
     ] = None
     reports: Annotated[
         Path | None,
         option(
-            "--reports", "Folder or .zip of the reports, where they lie apart (MIMIC-CXR).", "PATH"
+            "--reports", "Folder or .zip of the reports, if it is another one (MIMIC-CXR).", "PATH"
         ),
     ] = None
     split: Annotated[
         str,
         option(
             "--split",
-            "Parts that are wanted, with commas: train, validate, test. Default: everything.",
+            "Parts of the data set, with commas: train, validate, test. Default: all.",
             "NAMES",
         ),
     ] = ""
@@ -106,7 +106,7 @@ def dataset(
 ) -> None:
     """Make a table of studies from a published data set.
 
-    What is left out stands with its reason in NAME.rows.csv beside the table, and is counted. The
+    NAME.rows.csv lists what is left out, with the reason. The
     exit status is 1 where files are absent or damaged, 0 where the data set itself lacks something.
 
     Example: vlscore dataset iu-kaggle chest-xrays-indiana-university --out iu.parquet

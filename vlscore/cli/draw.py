@@ -14,7 +14,7 @@ def draw(
         list[Path],
         typer.Argument(
             help="Folders of finished evaluate, compare, align, sensitivity or train runs.",
-            metavar="FOLDERS...",
+            metavar="FOLDERS",
         ),
     ],
     figure: Annotated[
@@ -33,7 +33,7 @@ def draw(
 ) -> None:
     """Draw the figures of finished folders.
 
-    They are drawn from the numbers in the folders; nothing is computed anew.
+    They are drawn from the numbers in the folders; nothing is computed again.
 
     Needs 'vlscore[plots]'. The figures have the width of a paper's column or page, and colours
     that colour-blind readers tell apart.

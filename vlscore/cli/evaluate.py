@@ -33,7 +33,6 @@ from vlscore.cli.options import (
 )
 from vlscore.cli.output import (
     GROUPED_FAILURES,
-    SCREEN,
     cache_hits,
     check_figure,
     draw_figures,
@@ -45,6 +44,7 @@ from vlscore.cli.output import (
     stopping,
     terminal_width,
 )
+from vlscore.cli.shown_tables import SCREEN
 from vlscore.errors import InvalidSetting
 
 # Studies that a note names.
@@ -172,17 +172,15 @@ def evaluate(
 ) -> None:
     """Compute metrics for every study of a table.
 
-    The table has one study a row: id, image (one path, or several), reference, candidate, as far as
-    the metrics look at them. A row that lacks a value is listed in failures.csv with its number and
-    the reason, and the exit status is 1 unless --keep-going is given. Where the first hundred rows
-    all fail for one reason, the run ends at once; with --keep-going it goes on.
+    The table has one study a row: id, image (one path, or several), reference, candidate; metrics
+    of texts need no image. If references and candidates are in two files, join them with `vlscore
+    pair`. A row without a value is listed in failures.csv with the reason, and the exit status is 1
+    unless --keep-going is used. If the first hundred rows fail for one reason, the run ends.
 
-    Stop with Ctrl-C and start the same command again to go on where it was. Start it again with
-    further metrics to add their columns to a finished run. Started by torchrun, several processes
-    share the work, each with a GPU of its own where there are GPUs, and write the same results.
+    Stop with Ctrl-C; the same command resumes. With further metrics it adds their columns. Under
+    torchrun several processes share the work and write the same results.
 
-    Example: vlscore evaluate studies.csv --image-root /data/files --out results
-    Example: torchrun --nproc-per-node 4 -m vlscore evaluate studies.csv --out results
+    Example: vlscore evaluate studies.csv -m bleu-4,rouge-l --out scored
     """
     from vlscore.cli.output import row_progress
     from vlscore.core import Processes

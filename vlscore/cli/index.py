@@ -30,6 +30,7 @@ from vlscore.cli.options import (
 )
 from vlscore.cli.output import (
     GroupedCommand,
+    GroupedCommands,
     cache_hits,
     echo,
     say_of_encoder,
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 
 index = typer.Typer(
     name="index",
+    cls=GroupedCommands,
     help="Build, extend and check a searchable corpus of reports.\n\n"
     "Its reports are embedded once; `vlscore oracle` searches them.",
     no_args_is_help=True,

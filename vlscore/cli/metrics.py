@@ -15,27 +15,50 @@ if TYPE_CHECKING:
     from vlscore.metrics import Metric
 
 _WIDTH = 80
-_INDENT = 24
+_INDENT = 25
+_COSTS = {
+    "free": "no model, no network",
+    "model": "runs a neural network",
+    "paid": "a service may charge money",
+}
 
 
 def metrics_text(metrics: "Iterable[Metric]") -> str:
-    """Two lines or more a metric, within 80 columns: what it is, and what it looks at."""
+    """Return name, direction and what it is of each metric, by what it reads, in 80 columns.
+
+    Of a description, what comes before its first semicolon.
+    """
     from vlscore.metrics import provider_of
 
-    lines = []
+    groups: dict[str, list[str]] = {}
+    marked = False
     for metric in metrics:
-        looks = f"looks at {_inputs(metric)}; {_direction(metric)}"
         missing = provider_of(metric).missing(metric)
-        facts = [metric.description, looks, *([f"not here: {missing}"] if missing else [])]
-        body = [
-            line
-            for fact in facts
-            for line in textwrap.wrap(fact, _WIDTH - _INDENT, break_long_words=False)
-        ]
-        name = str(metric)
-        lines.append(f"{name:<{_INDENT}}{body[0]}".rstrip())
-        lines += [" " * _INDENT + line for line in body[1:]]
-    return "\n".join(lines)
+        marked = marked or bool(missing)
+        sign = ("↑" if metric.higher_is_better else "↓") + ("*" if missing else " ")
+        head = f"  {metric!s:<{_INDENT - 5}} {sign}"
+        groups.setdefault(_group(metric), []).append(
+            textwrap.fill(
+                metric.description.partition(";")[0],
+                _WIDTH,
+                initial_indent=f"{head} ",
+                subsequent_indent=" " * (len(head) + 1),
+                break_long_words=False,
+            )
+        )
+    blocks = ["\n".join([f"{heading}:", *lines]) for heading, lines in groups.items()]
+    notes = ["↑ higher is better, ↓ lower is better. `vlscore metrics NAME` describes one."]
+    if marked:
+        notes.append("* needs a library or a file that is not here; the same command names it.")
+    return "\n\n".join([*blocks, "\n".join(notes)])
+
+
+def _group(metric: "Metric") -> str:
+    if metric.uses_embeddings:
+        return "Of an encoder's embeddings of image, candidate and reference"
+    if metric.uses_reference:
+        return "Of the texts of candidate and reference"
+    return "Of the candidate's text alone"
 
 
 def metric_text(metric: "Metric") -> str:
@@ -45,12 +68,12 @@ def metric_text(metric: "Metric") -> str:
     missing = provider_of(metric).missing(metric)
     facts = {
         "what": metric.description,
-        "looks at": _inputs(metric),
+        "reads": _inputs(metric),
         "direction": f"{_direction(metric)}, {_bounds(metric.bounds)}",
-        "cost": metric.cost,
+        "cost": _COSTS[metric.cost],
         "computed by": provider_of(metric).library,
         "signature": _signature(metric) if not missing else "",
-        "not here": missing or "",
+        "missing": missing or "",
         "citation": metric.citation,
     }
     blocks = [str(metric), *(_fact(name, value) for name, value in facts.items() if value)]
@@ -108,13 +131,16 @@ def _bounds(bounds: tuple[float | None, float | None]) -> str:
 
 def metrics(
     name: Annotated[
-        str | None, typer.Argument(help="Show all that is known of one metric.", metavar="NAME")
+        str | None, typer.Argument(help="Show everything about this metric.", metavar="NAME")
     ] = None,
 ) -> None:
     """List the metrics, or show everything about one.
 
     Several are named with commas between them, parameters in parentheses:
-    vlscore,bleu-4(smoothing=exp). A metric of your own is written package.module:METRIC.
+    vlscore,bleu-4(smoothing=exp). Groups are text, image and bleu. A metric of your own is written
+    package.module:METRIC.
+
+    Example: vlscore metrics findings-f1
     """
     from vlscore.metrics import METRICS, find_metric
 

@@ -67,8 +67,7 @@ IndexEncoderOption = Annotated[
     str | None,
     option(
         "--encoder -e",
-        "Encoder, which must be the one that the index was built with. Default: that one, by "
-        "the name in the index; VLSCORE_ENCODER is not looked at.",
+        "Encoder of the index. Default: the one that the index names, not VLSCORE_ENCODER.",
         "NAME",
         ENCODER,
     ),
@@ -77,8 +76,8 @@ EncoderOption = Annotated[
     str | None,
     option(
         "--encoder -e",
-        "Encoder; `vlscore encoders` lists them. A class of your own is written "
-        "package.module:Class. Default: VLSCORE_ENCODER, else the bundled demonstration encoder.",
+        "Encoder; `vlscore encoders` lists all. Your own: package.module:Class. Default: "
+        "VLSCORE_ENCODER, else the demonstration encoder.",
         "NAME",
         ENCODER,
         envvar="VLSCORE_ENCODER",
@@ -114,8 +113,8 @@ CompileOption = Annotated[
     bool,
     option(
         "--compile",
-        "Run the encoder under torch.compile: a minute or more to begin with, then faster "
-        "on some machines. Signatures name it.",
+        "Run the encoder under torch.compile: slower at the start, then faster on some machines. "
+        "Signatures name it.",
         panel=ENCODER,
     ),
 ]
@@ -133,8 +132,7 @@ NoCacheOption = Annotated[
     bool,
     option(
         "--no-cache",
-        "Compute everything anew, and keep nothing for later runs. Otherwise pixels and "
-        "embeddings are kept; `vlscore cache info` says where.",
+        "Neither read nor write the cache of pixels and embeddings; `vlscore cache info` shows it.",
         panel=ENCODER,
     ),
 ]
@@ -153,8 +151,8 @@ ImagePolicyOption = Annotated[
     option(
         "--image-policy --window",
         "How stored values become grey levels: auto, header, minmax, percentile, full; or "
-        "authors, to read files as the encoder's authors do. Further settings behind commas, as "
-        "in auto,other_modalities=accept.",
+        "authors, as the encoder's authors read files. Further settings follow after commas: "
+        "auto,other_modalities=accept.",
         "POLICY",
         READING,
     ),
@@ -169,7 +167,7 @@ SectionOption = Annotated[
     str,
     option(
         "--section",
-        "What of a report counts: all, findings, impression, findings+impression, auto.",
+        "Section of a report that is scored: all, findings, impression, findings+impression, auto.",
         "NAME",
         READING,
     ),
@@ -195,21 +193,22 @@ FigureOption = Annotated[
     str | None,
     option(
         "--figure",
-        "Also draw figures of the results: png, svg or pdf. Needs 'vlscore[plots]'; `vlscore draw` "
-        "draws them later.",
+        "Also draw figures: png, svg or pdf. Needs 'vlscore[plots]'.",
         "NAME",
         OUTPUT,
     ),
 ]
 OptionalOutOption = Annotated[
     Path | None,
-    option("--out -o", "Folder for the results. Default: they are only printed.", "FOLDER", OUTPUT),
+    option(
+        "--out -o", "Folder for the results. Default: results are only printed.", "FOLDER", OUTPUT
+    ),
 ]
 OverwriteOption = Annotated[
     bool,
     option(
         "--overwrite",
-        "Compute anew; earlier results are replaced when the new ones are complete.",
+        "Compute everything again, and replace earlier results at the end.",
         panel=OUTPUT,
     ),
 ]
@@ -217,7 +216,7 @@ ReportOption = Annotated[
     bool,
     option(
         "--report",
-        "Also write report.html, a page to look at. It holds reports: `vlscore report -h`.",
+        "Also write report.html, a page that shows the results and the reports.",
         panel=OUTPUT,
     ),
 ]
@@ -225,7 +224,7 @@ KeepOption = Annotated[
     list[str] | None,
     option(
         "--keep",
-        "Columns of the table that the scores shall have, too, with commas between them.",
+        "Columns of the table to copy into the scores, with commas between them.",
         "COLUMNS",
         OUTPUT,
     ),
@@ -234,7 +233,7 @@ ByOption = Annotated[
     list[str] | None,
     option(
         "--by",
-        "Columns of the table, such as view or sex: the numbers of each of their values, too.",
+        "Columns of the table, such as view or sex: prints results for each value, too.",
         "COLUMNS",
         OUTPUT,
     ),
@@ -252,7 +251,7 @@ PatientColumnOption = Annotated[
     str | None,
     option(
         "--patient-column",
-        "Column that says whose study a row is: intervals and tests then resample patients.",
+        "Column with the patient: intervals and tests then resample patients, not studies.",
         "NAME",
         TABLE,
     ),
@@ -263,17 +262,15 @@ KeepGoingOption = Annotated[
 ]
 FormatOption = Annotated[
     str,
-    option("--format", "Of tables: parquet or csv.", "NAME", OUTPUT),
+    option("--format", "Format of tables: parquet or csv.", "NAME", OUTPUT),
 ]
 QuietOption = Annotated[
     bool,
-    option("--quiet -q", "No progress, and no tables.", panel=OUTPUT),
+    option("--quiet -q", "Print no progress and no tables.", panel=OUTPUT),
 ]
 JsonOption = Annotated[
     bool,
-    option(
-        "--json", "Print the results as json, and nothing else on standard output.", panel=OUTPUT
-    ),
+    option("--json", "Print the results as json only.", panel=OUTPUT),
 ]
 
 
@@ -350,7 +347,7 @@ def _warnings_kept() -> Iterator[None]:
 
 RATINGS_HELP = (
     "Table of ratings, or the folder of a published set: ReXVal, RadEvalX, RadPref; "
-    "or of filled-in sheets of vlscore ratings make."
+    "or of filled-in sheets of `vlscore ratings make`."
 )
 
 
@@ -362,12 +359,12 @@ LayoutOption = Annotated[
     str | None,
     option(
         "--layout",
-        "rexval, radevalx, radpref, refisco-v0, refisco-v1, sheets or table. Default: found out.",
+        "rexval, radevalx, radpref, refisco-v0, refisco-v1, sheets or table. Default: detected.",
         "NAME",
     ),
 ]
 ResamplesOption = Annotated[int, option("--resamples", "Resamples of the bootstrap.", "N", min=10)]
-SeedOption = Annotated[int, option("--seed", "Of the bootstrap.", "N")]
+SeedOption = Annotated[int, option("--seed", "Seed of the bootstrap.", "N")]
 StudyColumnOption = Annotated[str, _rating_column("--study-column", "Column with the study.")]
 CandidateIdColumnOption = Annotated[
     str, _rating_column("--candidate-id-column", "Column that tells candidates of a study apart.")

@@ -61,10 +61,8 @@ class SearchOptions:
         str,
         option(
             "--metric -m",
-            "What the hits score best under: vlscore, cosine, image-centred-cosine, "
-            "clipscore, height, segment-distance, midpoint-distance, image-gain-distance, "
-            "image-gain-cosine; a direction of retrieval: image-to-text, text-to-image; or a "
-            "metric of texts, such as bleu-4. `vlscore metrics` describes them.",
+            "Score that the hits maximise: a metric, such as vlscore or bleu-4 (`vlscore metrics` "
+            "lists them), or a direction of retrieval: image-to-text, text-to-image.",
             "NAME",
         ),
     ] = "vlscore"
@@ -74,9 +72,8 @@ class SearchOptions:
         str,
         option(
             "--guard",
-            "none: the published score, perfect anywhere on the line through image and "
-            "reference. segment: by the distance to the segment between them. window: only "
-            "reports whose foot lies in [0.5, 1.5]; 0 is the image, 1 the reference.",
+            "Guard against far reports on the line of image and reference: none; segment, by the "
+            "distance to the segment between them; window, only a foot in [0.5, 1.5].",
             "NAME",
             SEARCH,
         ),
@@ -96,8 +93,8 @@ class SearchOptions:
         option(
             "--effort",
             "Approximate mode: lists visited (IVF) or breadth of the graph search (HNSW). "
-            "Default: half the lists, or 512; less is faster and finds less, see the recall that "
-            "is printed.",
+            "Default: half the lists, or 512. Less is faster and finds less; the recall is "
+            "printed.",
             "N",
             SEARCH,
         ),
@@ -106,7 +103,7 @@ class SearchOptions:
         bool,
         option(
             "--exclude-exact",
-            "Never find the reference's own text: copies make the oracle trivially perfect.",
+            "Exclude the reference's own text: a copy is a trivial oracle.",
             panel=SEARCH,
         ),
     ] = False
@@ -114,9 +111,8 @@ class SearchOptions:
         str | None,
         option(
             "--exclude-ids",
-            "Column of ids that a study must not find (its own, or its patient's): one, a "
-            "list, or several separated by semicolons. A text stays if an unlisted study has it "
-            "too.",
+            "Column of ids to exclude for a study (its own, its patient's): one, a list, or "
+            "several with semicolons. A text of another study remains.",
             "COLUMN",
             SEARCH,
         ),
@@ -125,8 +121,8 @@ class SearchOptions:
         int,
         option(
             "--candidates",
-            "Metrics of texts: re-rank so many reports, the nearest to the reference by "
-            "cosine; 0 scores the whole corpus, which is exact and needs no encoder.",
+            "Metrics of texts: score only the N reports nearest to the reference by cosine; 0 "
+            "scores the whole corpus, exactly and without an encoder.",
             "N",
             SEARCH,
         ),
@@ -195,9 +191,9 @@ def oracle(
 ) -> None:
     """Find the reports of a corpus that score best for a study.
 
-    A hit is printed with its score, the area, foot (where it projects onto the line from image, 0,
-    to reference, 1), h/|r-i| (its height over that line), |g-r| (distance to the reference) and
-    its rank by that distance, 1 the nearest. Any report on the line scores a perfect 1, however
+    A hit is printed with its score, the area, foot (its projection onto the line from image, 0, to
+    reference, 1), h/|r-i| (its height over that line), |g-r| (distance to the reference) and its
+    rank by that distance, 1 the nearest. Any report on the line has the perfect score 1, however
     far from the reference: look at foot and rank, or choose a --guard.
 
     With --out, hits.jsonl has one study a line, hits.parquet (or .csv) one hit a row. Stop with

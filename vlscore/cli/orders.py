@@ -8,6 +8,7 @@ import typer
 from vlscore.cli.option_groups import PrintOptions, grouped
 from vlscore.cli.options import OUTPUT, option
 from vlscore.cli.output import echo, terminal_width
+from vlscore.cli.shown_tables import SCREEN, fitting, named_as_in_papers
 
 
 @grouped()
@@ -21,7 +22,7 @@ def orders(
         str | None,
         option(
             "--metrics -m",
-            "Metrics of texts, with commas between them. Default: all free ones that can run.",
+            "Metrics of texts, with commas between them. Default: all that need no model file.",
             "NAMES",
         ),
     ] = None,
@@ -56,7 +57,9 @@ def orders(
         }
         echo(json.dumps(content, indent=2, ensure_ascii=False))
     elif not printing.quiet:
-        for table in tables:
-            echo(table.text(terminal_width()) + "\n")
+        texts = [fitting(named_as_in_papers(t)).text(terminal_width()) for t in tables]
+        is_long = "\n".join(texts).count("\n") > SCREEN
+        for text in texts[:1] if is_long and out is not None else texts:
+            echo(text + "\n")
     if out is not None:
         echo(f"wrote {out}", err=printing.as_json)

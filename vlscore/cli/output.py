@@ -10,7 +10,7 @@ How commands end that were interrupted, or that are one of several processes.
 import contextlib
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -24,15 +24,48 @@ if TYPE_CHECKING:
     from vlscore.core import OnProgress, Processes
     from vlscore.embedding import StudyEmbedder
     from vlscore.evaluation import BaselineRun, JudgedReports, LabelledReports
-    from vlscore.stats import TextTable
     from vlscore.training import Shown
 
 
 _FIRST = "Options"
+# --help explains what most runs need, and names the rest, so that it fits on a screen and a half.
+# Of groups that many commands share, it explains these:
+_SHARED = ("Table", "Encoder", "Images and reports")
+_EXPLAINED = {
+    "--image-root", "--patient-column", "--encoder", "--weights", "--text-only", "--train",
+    "--references",
+}  # fmt: skip
+# Of the other groups, it names these alone:
+_NAMED = {
+    "--overwrite", "--keep-going", "--report", "--quiet", "--json", "--resamples", "--permutations",
+    "--seed", "--format", "--pairs", "--image-weights", "--text-weights", "--micro-batch",
+    "--weight-decay", "--warm-up", "--clip", "--frozen-norms", "--sentences", "--duplicates-apart",
+    "--group-column", "--validate-every", "--patience", "--effort", "--mode", "--ranks",
+    "--describe", "--check", "--lower-is-better", "--layout", "--in-flight", "--prices",
+    "--check-precision", "--by",
+}  # fmt: skip
+_HELP_ALL = "--help-all"
+# Lines of options that --help explains in full.
+_FITS = 48
+# Widest first column of a list of options; a longer name has a line of its own.
+_NAMES_WIDTH = 25
 
 
 class GroupedCommand(typer.core.TyperCommand):
-    """A command whose options stand under the headings that `rich_help_panel` names."""
+    """A command whose options are in the groups that `rich_help_panel` names."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Take --help-all for --help with every option explained."""
+        if _HELP_ALL in args:
+            ctx.meta[_HELP_ALL] = True
+            args = ["--help"]
+        return super().parse_args(ctx, args)
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """Return the parts of the line of usage, without braces around arguments."""
+        return [
+            piece.replace("{", "").replace("}", "") for piece in super().collect_usage_pieces(ctx)
+        ]
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command; with --report, also where some rows failed, write its page."""
@@ -46,19 +79,65 @@ class GroupedCommand(typer.core.TyperCommand):
         return returned
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Arguments first, then every group of options in order of appearance."""
+        """Write arguments first, then every group of options in order of appearance.
+
+        Every option is explained where that fits, or with --help-all.
+        """
+        everything = ctx.make_formatter()
+        self._write_groups(ctx, everything, every=True)
+        is_short = everything.getvalue().count("\n") <= _FITS
+        self._write_groups(ctx, formatter, every=is_short or _HELP_ALL in ctx.meta)
+
+    def _write_groups(self, ctx: Any, formatter: Any, *, every: bool) -> None:
         groups: dict[str, list[tuple[str, str]]] = {}
+        others: dict[str, list[str]] = {}
         for parameter in self.get_params(ctx):
             record = parameter.get_help_record(ctx)
             if record is None:
                 continue
             is_option = parameter.param_type_name == "option"
             heading = getattr(parameter, "rich_help_panel", None) or _FIRST
-            groups.setdefault(heading if is_option else "Arguments", []).append(record)
-        # What belongs to this command alone stands before what it shares with others.
+            rows = groups.setdefault(heading if is_option else "Arguments", [])
+            if not is_option:
+                # Without the type in angle brackets: "SYSTEMS <list[str]>".
+                record = (record[0].partition(" <")[0], record[1])
+            if is_option and not every and _is_named_alone(heading, parameter.opts):
+                names = (*parameter.opts, *parameter.secondary_opts)
+                others.setdefault(heading, []).extend(names)
+            else:
+                rows.append(record)
+        # What belongs to this command alone comes before what it shares with others.
         for heading in sorted(groups, key=lambda name: {"Arguments": 0, _FIRST: 1}.get(name, 2)):
             with formatter.section(heading):
-                formatter.write_dl(groups[heading])
+                if groups[heading]:
+                    formatter.write_dl(groups[heading], col_max=_NAMES_WIDTH)
+                if heading in others:
+                    _write_names(formatter, others[heading])
+        if others:
+            formatter.write_paragraph()
+            formatter.write_text(f"{ctx.command_path} {_HELP_ALL} explains every option.")
+
+
+def _write_names(formatter: Any, names: Sequence[str]) -> None:
+    """Write names of options, none of them broken at a hyphen."""
+    import textwrap
+
+    before = " " * formatter.current_indent
+    text = textwrap.fill(
+        ", ".join(names),
+        formatter.width,
+        initial_indent=f"{before}also: ",
+        subsequent_indent=f"{before}      ",
+        break_on_hyphens=False,
+    )
+    formatter.write(f"{text}\n")
+
+
+def _is_named_alone(heading: str, names: Sequence[str]) -> bool:
+    """Return whether --help names an option without an explanation."""
+    if heading in _SHARED:
+        return not _EXPLAINED.intersection(names)
+    return bool(_NAMED.intersection(names))
 
 
 class GroupedCommands(typer.core.TyperGroup):
@@ -113,45 +192,10 @@ def echo(text: object = "", *, err: bool = False, fg: str | None = None, nl: boo
 
 
 def terminal_width() -> int:
-    """Columns of the terminal, 80 where there is none; tables are not narrower than that."""
+    """Return the columns of the terminal, at least 80; 80 where there is no terminal."""
     import shutil
 
     return max(shutil.get_terminal_size((80, 24)).columns, 80)
-
-
-# Lines that a command prints of its results at most, but for a first table that is longer.
-SCREEN = 40
-
-
-def show_tables(
-    tables: "Iterable[TextTable]", signatures: Iterable[str], folder: Path, rest: str
-) -> None:
-    """Print the first table, and what else fits on a screen; name the file with the rest.
-
-    Args:
-        tables: the one that matters first.
-        signatures: what the numbers depend on.
-        rest: file in the folder with all tables and signatures.
-    """
-    texts = [table.text(terminal_width()) + "\n" for table in tables]
-    signed = "\n".join(signatures)
-    shown, room = 0, SCREEN
-    for text in texts:
-        room -= text.count("\n") + 1
-        if shown and room < 0:
-            break
-        echo(text)
-        shown += 1
-    more = []
-    if left := len(texts) - shown:
-        more.append(f"{left} more {'tables' if left > 1 else 'table'}")
-    if signed and room > signed.count("\n"):
-        echo(signed)
-    elif signed:
-        more.append("the signatures")
-    echo(f"wrote {folder}")
-    if more:
-        echo(f"{' and '.join(more)}: {folder / rest}")
 
 
 def check_figure(format: str | None) -> None:
@@ -244,6 +288,25 @@ def say_of_failures(
         echo(f"  {', '.join(names)}{f' and {more} more' if more else ''}: {reason}", err=True)
     if len({(row, id if row is None else "") for _, rows in listed for row, id in rows}) < count:
         echo("  ... and more", err=True)
+
+
+def say_left_out(reasons: Mapping[str, str]) -> None:
+    """Print which metrics are left out, those with the same reason in one line.
+
+    Args: reasons: name of a metric -> why; a name in its own reason is written as "it".
+    """
+    if not reasons:
+        return
+    groups: dict[str, list[str]] = {}
+    for name, reason in reasons.items():
+        words = [part if part != name else "it" for part in reason.split(" ")]
+        groups.setdefault(" ".join(words), []).append(name)
+    count = f"{len(reasons)} metric{'s are' if len(reasons) > 1 else ' is'}"
+    echo(f"note: {count} left out; `vlscore metrics NAME` describes one:", err=True)
+    for reason, names in sorted(groups.items(), key=lambda group: -len(group[1])):
+        more = f" and {len(names) - _NAMES_OF_A_GROUP} more"
+        shown = ", ".join(names[:_NAMES_OF_A_GROUP])
+        echo(f"  {shown}{more if len(names) > _NAMES_OF_A_GROUP else ''}: {reason}", err=True)
 
 
 def _row_name(row: int | str | None, study_id: str) -> str:

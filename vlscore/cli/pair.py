@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vlscore.cli.option_groups import PrintOptions, RunOptions, grouped
-from vlscore.cli.options import OUTPUT, option
+from vlscore.cli.options import OUTPUT, TABLE, option
 from vlscore.cli.output import echo, say_of_run
 
 if TYPE_CHECKING:
@@ -40,23 +40,65 @@ def pair(
             OUTPUT,
         ),
     ],
+    films: Annotated[
+        Path | None,
+        option(
+            "--films",
+            "Folder of the films: adds those whose file names begin with a study's id.",
+            "FOLDER",
+            TABLE,
+        ),
+    ] = None,
+    id_column: Annotated[
+        str | None,
+        option("--id-column", "Column with the id. Default: id or study_id.", "NAME", TABLE),
+    ] = None,
+    reference_column: Annotated[
+        str | None,
+        option(
+            "--reference-column",
+            "Column with the reference. Default: reference, report, text; or findings and "
+            "impression.",
+            "NAME",
+            TABLE,
+        ),
+    ] = None,
+    candidate_column: Annotated[
+        str | None,
+        option(
+            "--candidate-column",
+            "Column with the generated report. Default: candidate, report, text, prediction, "
+            "model_prediction or hypothesis.",
+            "NAME",
+            TABLE,
+        ),
+    ] = None,
     running: RunOptions,
     printing: PrintOptions,
 ) -> None:
     """Join references and candidates of two files to one table.
 
-    Reads the files of CXR-Report-Metric (columns study_id and report), of RadEval (one report a
-    line; or lists "references" and "hypotheses" in one json file, which is then both arguments) and
-    of ReXrank as they are. Rows are joined by id or study_id, else by their order. Rows without a
-    partner are listed in NAME.rows.csv, and the exit status is then 1.
+    Rows are joined by id or study_id, else by their order. Rows without a partner are listed in
+    NAME.rows.csv, and the exit status is then 1.
 
-    Example: vlscore pair gt_reports.csv predicted_reports.csv --out studies.csv
+    Also reads the files of CXR-Report-Metric, RadEval (one report a line; or lists "references" and
+    "hypotheses" in one json file, which is then both arguments) and ReXrank as they are.
+
+    Example: vlscore pair references.csv generated.csv --out studies.csv
     """
     import json
 
     from vlscore.data import pair_reports
 
-    found = pair_reports(references, candidates, out)
+    found = pair_reports(
+        references,
+        candidates,
+        out,
+        reference_column=reference_column,
+        candidate_column=candidate_column,
+        id_column=id_column,
+        films=films,
+    )
     say_of_run(found.notes, out, unchanged=False)
     if printing.as_json:
         echo(json.dumps(_content(found), indent=2, ensure_ascii=False))
@@ -75,6 +117,7 @@ def _content(found: "PairedReports") -> dict[str, object]:
         "table": str(found.out),
         "studies": found.pairs,
         "left_out": dict(found.left_out),
+        "without_film": found.without_film,
         "by_id": found.by_id,
         "notes": found.notes,
     }

@@ -8,10 +8,18 @@ import typer
 
 from vlscore.cli.option_groups import BootstrapOptions, PrintOptions, RunOptions, grouped
 from vlscore.cli.options import TABLE, ImageRootOption, OutOption, QuietOption, option
-from vlscore.cli.output import SHOWN_FAILURES, GroupedCommand, echo, say_of_failures, terminal_width
+from vlscore.cli.output import (
+    SHOWN_FAILURES,
+    GroupedCommand,
+    GroupedCommands,
+    echo,
+    say_of_failures,
+    terminal_width,
+)
 
 ratings = typer.Typer(
     name="ratings",
+    cls=GroupedCommands,
     help="Make blinded sheets for raters, and read their answers.",
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -73,7 +81,7 @@ def make(
         typer.Argument(
             help="Tables of studies with candidates, one a system; or folders of `vlscore oracle "
             "--out`, one a metric. NAME=PATH names one.",
-            metavar="SYSTEMS...",
+            metavar="SYSTEMS",
         ),
     ],
     out: OutOption,

@@ -13,7 +13,7 @@ def report(
     *,
     folders: Annotated[
         list[Path],
-        typer.Argument(help="Folders that finished commands wrote.", metavar="FOLDER..."),
+        typer.Argument(help="Folders that finished commands wrote.", metavar="FOLDER"),
     ],
     out: Annotated[
         Path | None,
@@ -41,7 +41,8 @@ def report(
         int,
         option(
             "--sentences",
-            "Show what each sentence costs, in the N studies with the worst score.",
+            "Show what each sentence costs in the N studies with the worst score; with --films "
+            "also where it looks.",
             "N",
             OUTPUT,
             min=0,
@@ -65,14 +66,13 @@ def report(
     """Make an HTML page that shows which studies are bad, and why.
 
     The page shows what was done with what, the tables, distributions and failures, and a list of
-    the studies to sort, filter and search. A study opens with its candidate beside its reference,
+    the studies to sort, filter and search. A study opens with its candidate next to its reference,
     where errors and findings that agree are marked, and the triangle of its score.
 
     The page is one file, which any browser opens without a network. It holds reports, which are
     patients' data, unless --no-texts is given.
 
-    Example: vlscore report results
-    Example: vlscore report ours theirs compared --out page.html
+    Example: vlscore report scored compared --out page.html
     """
     from vlscore.cli.output import row_progress
     from vlscore.pages import report as write

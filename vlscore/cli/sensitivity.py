@@ -22,15 +22,19 @@ from vlscore.cli.output import (
     GROUPED_FAILURES,
     cache_hits,
     echo,
+    say_left_out,
     say_of_encoder,
     say_of_failures,
     say_of_run,
     stopping,
-    terminal_width,
 )
+from vlscore.cli.shown_tables import named_as_in_papers, show_tables, without_intervals
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from vlscore.evaluation import SensitivityRun
+    from vlscore.stats import TextTable
 
 
 PerturbationsOption = Annotated[
@@ -71,7 +75,7 @@ class NoticedOptions:
             "--metrics -m",
             "Metrics with commas between them; repeatable. "
             "text, image and bleu are groups; `vlscore metrics` lists all. Default: every "
-            "free one that can run.",
+            "one that needs no model file.",
             "NAMES",
         ),
     ] = None
@@ -94,12 +98,12 @@ class NoticedOptions:
     ] = ""
     swap_images: Annotated[
         bool,
-        option("--swap-images", "Also measure whether the image counts."),
+        option("--swap-images", "Also measure whether the image matters."),
     ] = False
     resamples: Annotated[int, option("--resamples", "Resamples of the bootstrap.", "N", min=10)] = (
         2000
     )
-    seed: Annotated[int, option("--seed", "Of the bootstrap and of the swap.", "N")] = 0
+    seed: Annotated[int, option("--seed", "Seed of the bootstrap and of the swap.", "N")] = 0
 
 
 @grouped("reference_column", "candidate_column", "reference_section", "candidate_section")
@@ -121,12 +125,12 @@ def sensitivity(
 ) -> None:
     """Show which changes of a report each metric notices.
 
-    Prints the tables of the VLScore paper: removed sentences (Table 2), changed words (Table 3),
-    standard normal reports (Figure 2); writes them with every value to --out. With --swap-images,
-    how much scores and ranks move when the image is another study's, or black. All metrics are
-    compared on the same pairs: those that every metric has values for.
+    Prints how much each kind of change lowers each metric. The folder also has the tables of the
+    VLScore paper: removed sentences (Table 2), changed words (Table 3), standard normal reports
+    (Figure 2); and every value. --swap-images shows how much scores and ranks move when the image
+    is another study's, or black. Metrics are compared on the changes that all have values for.
 
-    Example: vlscore sensitivity -p perturbed --studies studies.csv --swap-images -o results
+    Example: vlscore sensitivity -p perturbed --metrics bleu-4,judge -o noticed
     """
     from vlscore.cli.output import phase_progress
     from vlscore.evaluation import run_sensitivity
@@ -166,20 +170,30 @@ def sensitivity(
 
 
 def _print(run: "SensitivityRun", out: Path, printing: PrintOptions) -> None:
-    """Print the tables, what was left out, and the studies without values."""
+    """Print the first tables, what was left out, and the studies without values."""
     say_of_run(run.notes, out, unchanged=run.unchanged, resumed_from=run.resumed_from)
     if printing.as_json:
         echo(json.dumps(run.content, indent=2, ensure_ascii=False))
     elif not printing.quiet:
-        for each in run.tables:
-            echo(each.text(terminal_width()) + "\n")
-        echo("\n".join(run.signatures))
-        echo(f"wrote {run.folder}")
-    for name, reason in run.content["left_out"].items():
-        echo(f"left out {name}: {reason}", err=True)
+        show_tables(_shown(run.tables), run.signatures, run.folder, "tables.md")
+    say_left_out(run.content["left_out"])
     if run.content["truncated"]:
         echo(f"{run.content['truncated']} reports are longer than the encoder reads", err=True)
     failures = run.content["failures"]
     if failures:
         what = "studies have pairs without values"
         say_of_failures(run.first_failures(GROUPED_FAILURES), len(failures), what)
+
+
+def _shown(tables: "Iterable[TextTable]") -> "list[TextTable]":
+    """Return the drops of every kind first, and whether the image counts, as far as computed."""
+    named = list(map(named_as_in_papers, tables))
+    caption = "Means over studies. tables.md has their 95 % bootstrap intervals."
+    first = [
+        dataclasses.replace(without_intervals(table), caption=caption)
+        for table in named
+        if table.columns[0] == "kind"
+    ]
+    first += [table for table in named if "image" in table.columns]
+    others = [table for table in named if table.columns[0] != "kind" and table not in first]
+    return [*first, *others]

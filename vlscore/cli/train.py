@@ -120,7 +120,7 @@ class StartOptions:
         Path | None,
         option(
             "--tokenizer",
-            "Its vocabulary file or folder. Default: beside the weights.",
+            "Its vocabulary file or folder. Default: next to the weights.",
             "PATH",
             START,
         ),

@@ -6,10 +6,11 @@ from typing import Annotated
 import typer
 
 from vlscore.cli.options import option
-from vlscore.cli.output import echo
+from vlscore.cli.output import GroupedCommand, GroupedCommands, echo
 
 weights = typer.Typer(
     name="weights",
+    cls=GroupedCommands,
     help="Find, fetch, check and convert checkpoints of encoders.",
     no_args_is_help=True,
 )
@@ -17,7 +18,7 @@ weights = typer.Typer(
 _TO_DO_BY_HAND = 1
 
 
-@weights.command("list")
+@weights.command("list", cls=GroupedCommand)
 def list_weights() -> None:
     """List where each encoder's checkpoint comes from, its licence and its C.
 
@@ -30,7 +31,7 @@ def list_weights() -> None:
         echo(weights_text(entry, encoder_card(name), is_here(name)) + "\n")
 
 
-@weights.command()
+@weights.command(cls=GroupedCommand)
 def fetch(
     name: Annotated[str, typer.Argument(help="Encoder; `vlscore weights list` lists them.")],
 ) -> None:
@@ -54,7 +55,7 @@ def fetch(
         raise typer.Exit(_TO_DO_BY_HAND)
 
 
-@weights.command()
+@weights.command(cls=GroupedCommand)
 def verify(
     path: Annotated[Path, typer.Argument(help="Checkpoint, or a folder of checkpoints.")],
     encoder: Annotated[
@@ -96,7 +97,7 @@ def verify(
         echo(f"  checksum   {loaded.checksum}")
 
 
-@weights.command()
+@weights.command(cls=GroupedCommand)
 def path(
     name: Annotated[
         str | None, typer.Argument(help="Encoder. Default: the folder of all.", show_default=False)
@@ -114,7 +115,7 @@ def path(
     echo(cache_folder() if name is None else cache_folder() / weights_of(name).name)
 
 
-@weights.command()
+@weights.command(cls=GroupedCommand)
 def convert(
     source: Annotated[Path, typer.Argument(help="Checkpoint of any container.")],
     target: Annotated[Path, typer.Argument(help="File to write, *.safetensors.")],

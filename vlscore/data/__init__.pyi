@@ -3,12 +3,12 @@ from .datasets.dataset_base import DatasetStudy as DatasetStudy
 from .datasets.dataset_base import Film as Film
 from .datasets.dataset_base import Omission as Omission
 from .datasets.dataset_base import OmissionReason as OmissionReason
-from .datasets.dataset_contract import check_dataset as check_dataset
 from .datasets.dataset_files import DatasetFiles as DatasetFiles
 from .datasets.dataset_writing import DatasetSummary as DatasetSummary
 from .datasets.dataset_writing import write_dataset as write_dataset
 from .datasets.registry import DATASETS as DATASETS
 from .datasets.registry import DatasetReading as DatasetReading
+from .datasets.registry import check_dataset as check_dataset
 from .datasets.registry import find_dataset as find_dataset
 from .datasets.registry import read_dataset as read_dataset
 from .images.dicom_header import is_lateral as is_lateral

@@ -14,6 +14,8 @@ Tables in every format of `read_rows` can be mixed with them.
 
 import csv
 import json
+import os
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -33,6 +35,7 @@ _CANDIDATES = (
 )  # fmt: skip
 _LISTS = {"reference": "references", "candidate": "hypotheses"}
 _LINES = (".txt", ".tok")
+_FILMS = (".dcm", ".dicom", ".png", ".jpg", ".jpeg", ".tif", ".tiff")
 _JSON = (str, int, float, list, dict)
 
 NO_CANDIDATE = "no candidate has this id"
@@ -53,6 +56,8 @@ class PairedReports:
         left_out: reason -> number of rows that are not in `out`.
         by_id: whether rows were joined by their ids; else by their order.
         empty_candidates: number of candidates without a text; they are in `out`.
+        without_film: number of studies of `out` for which the folder of films has no file; None
+            without such a folder.
     """
 
     out: Path
@@ -61,6 +66,7 @@ class PairedReports:
     left_out: Counter[str] = field(default_factory=Counter)
     by_id: bool = True
     empty_candidates: int = 0
+    without_film: int | None = None
 
     @property
     def notes(self) -> list[str]:
@@ -70,6 +76,11 @@ class PairedReports:
             notes.append("not both files have ids, so the rows were joined by their order")
         if self.empty_candidates:
             notes.append(f"{self.empty_candidates} candidates are empty; they will be scored")
+        if self.without_film:
+            notes.append(
+                f"{self.without_film} of {self.pairs} studies have no film whose name begins with "
+                "their id"
+            )
         return notes
 
 
@@ -84,7 +95,16 @@ class _ReportRow:
     reason: str | None = None
 
 
-def pair_reports(references: str | Path, candidates: str | Path, out: str | Path) -> PairedReports:
+def pair_reports(
+    references: str | Path,
+    candidates: str | Path,
+    out: str | Path,
+    *,
+    reference_column: str | None = None,
+    candidate_column: str | None = None,
+    id_column: str | None = None,
+    films: str | Path | None = None,
+) -> PairedReports:
     """Join references and candidates, and write a table for every command.
 
     Rows are joined by their ids where both files have some (column `id` or `study_id`), else by
@@ -100,15 +120,21 @@ def pair_reports(references: str | Path, candidates: str | Path, out: str | Path
             `hypothesis` or `prediction`; the same file again for RadEval's json object.
         out: .csv or .jsonl; .json writes a file of predictions for ReXrank, if `references` is a
             manifest.
+        reference_column, candidate_column, id_column: columns of tables, instead of those above.
+        films: folder of images: the column `image` gets those whose file names are a study's id,
+            or begin with it and a sign that is no letter or digit; or the folder of that name.
+            Paths start from the folder of `out`.
 
     Raises: InvalidTable if a file cannot be read, has no column of reports, or the files have
-        different numbers of rows and no ids; InvalidSetting for another format of `out`.
+        different numbers of rows and no ids; InvalidSetting for another format of `out`, or where
+        no film has a study's id.
     """
     references, candidates, out = Path(references), Path(candidates), Path(out)
     if out.suffix not in (".csv", ".jsonl", ".json"):
         raise InvalidSetting(f"{out}: write .csv, .jsonl, or .json for ReXrank")
-    ours = list(_rows(references, "reference"))
-    theirs = list(_rows(candidates, "candidate"))
+    ids = _IDS if id_column is None else (id_column,)
+    ours = list(_rows(references, "reference", reference_column, ids))
+    theirs = list(_rows(candidates, "candidate", candidate_column, ids))
     result = PairedReports(out, out.with_name(f"{out.stem}.rows.csv"))
     result.by_id = all(any(row.id is not None for row in rows) for rows in (ours, theirs))
     if not result.by_id and len(ours) != len(theirs):
@@ -123,6 +149,8 @@ def pair_reports(references: str | Path, candidates: str | Path, out: str | Path
     result.pairs = len(pairs)
     result.left_out = Counter(reason for *_, reason in omitted)
     result.empty_candidates = sum(not row["candidate"] for _, row in pairs)
+    if films is not None:
+        result.without_film = _add_films(pairs, Path(films), out)
     if out.suffix == ".json":
         _write_predictions(references, out, {id: row["candidate"] for id, row in pairs})
     else:
@@ -168,28 +196,56 @@ def _joined(
     return pairs
 
 
-def _rows(path: Path, role: str) -> Iterator[_ReportRow]:
-    """Yield the rows of a file of references or of candidates."""
+def _add_films(pairs: Sequence[tuple[str, dict[str, Any]]], folder: Path, out: Path) -> int:
+    """Set the column `image` of the rows, and return the number of rows without a film."""
+    if not folder.is_dir():
+        raise InvalidSetting(f"{folder}: no such folder of films")
+    found: dict[str, list[str]] = {}
+    for path in sorted(folder.iterdir()):
+        is_film = path.is_dir() or path.suffix.lower() in _FILMS
+        name = path.name if path.is_dir() else path.stem
+        ends = [match.start() for match in re.finditer(r"[^A-Za-z0-9]", name)]
+        for end in (*ends, len(name)) if is_film else ():
+            found.setdefault(name[:end], []).append(os.path.relpath(path, out.parent))
+    without = 0
+    for id, row in pairs:
+        films = found.get(id, [])
+        without += not films
+        row["image"] = films[0] if len(films) == 1 else (films or None)
+    if without == len(pairs):
+        raise InvalidSetting(f"{folder}: no film has a name that begins with a study's id")
+    return without
+
+
+def _rows(path: Path, role: str, chosen: str | None, ids: tuple[str, ...]) -> Iterator[_ReportRow]:
+    """Yield the rows of a file of references or of candidates.
+
+    Args:
+        chosen: column with the report; None for any of the usual ones.
+        ids: columns that may hold the id.
+    """
     lists = _texts(path, role)
     if lists is not None:
         for number, text in enumerate(lists, start=1):
             yield _text_row(number, text, role)
         return
-    names = _REFERENCES if role == "reference" else _CANDIDATES
+    names: tuple[str, ...] = _REFERENCES if role == "reference" else _CANDIDATES
+    if chosen is not None:
+        names = (chosen,)
     column = id_column = None
     for number, record in read_rows(path):
         if isinstance(record, str):
             yield _ReportRow(number, None, reason=record)
             continue
         if id_column is None:
-            id_column = next((name for name in _IDS if name in record), None)
+            id_column = next((name for name in ids if name in record), None)
         if column is None:
             column = next((name for name in names if name in record), None)
-        sections = [name for name in REPORT_SECTIONS if name in record]
+        sections = [name for name in REPORT_SECTIONS if name in record and chosen is None]
         if column is None and not sections:
             raise InvalidTable(
-                f"{path}: row {number} has no column {' or '.join(names)}; found: "
-                f"{', '.join(record)}"
+                f"{path}: no column with the {role} ({', '.join(names)}); found: "
+                f"{', '.join(record)}. Name it with --{role}-column"
             )
         yield _table_row(number, record, id_column, [column] if column else sections, role)
 

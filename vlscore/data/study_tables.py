@@ -365,6 +365,8 @@ def _check_columns(
     ways = [options[role] for role in missing if role in options]
     it = "it" if len(missing) == 1 else "them"
     hint = f". Name {it} with {', '.join(ways)}" if ways else ""
+    if ways and set(missing) & {"image", "reference", "candidate"}:
+        hint += "; or add what another file or a folder of films has by `vlscore pair`"
     raise InvalidTable(
         f"{path}: no column {_listed(missing.values())}; found: {_listed(found)}{hint}"
     )

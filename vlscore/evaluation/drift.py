@@ -66,22 +66,21 @@ class PrecisionCheck:
 
     def table(self) -> TextTable:
         """Return the table that is printed."""
-        rows = [
-            (
-                drift.number,
-                _shown(drift.median, drift.relative),
-                _shown(drift.largest, drift.relative),
-                _shown(drift.mean, drift.relative),
-                number(drift.tau_b, 4),
-            )
+        rows = (
+            {
+                "number": drift.number,
+                "median change": _shown(drift.median, drift.relative),
+                "largest": _shown(drift.largest, drift.relative),
+                "of the mean": _shown(drift.mean, drift.relative),
+                "tau_b": number(drift.tau_b, 4),
+            }
             for drift in self.drifts
-        ]
+        )
         caption = (
             f"{self.precision} against fp32 on {self.studies} studies ({self.device}). Of the area "
             "changes are in percent of T; tau_b compares the order of the studies, 1 is the same."
         )
-        columns = ("number", "median change", "largest", "of the mean", "tau_b")
-        return TextTable("", columns, tuple(rows), caption)
+        return TextTable.of("", rows, caption)
 
 
 def check_drift(studies: Iterable[Row], scorer: Scorer, count: int = 100) -> PrecisionCheck:

@@ -17,11 +17,10 @@ from vlscore.evaluation.scoring.results import SUMMARY
 from vlscore.evaluation.scoring.summary import Summary, read_summary
 from vlscore.metrics import metric_from_file
 from vlscore.stats import (
-    DEMONSTRATION,
     check_drawable,
     curves,
     histograms,
-    is_demonstration,
+    note_with_mark,
 )
 
 DISTRIBUTIONS, CURVES = "distributions", "curves"
@@ -89,8 +88,7 @@ def _draw_scores(run: FinishedRun, summary: Summary, format: str) -> Path:
         if first.mean is not None:
             means[title] = first.mean
     note = "Values of single studies; line and band: mean and its 95 % bootstrap interval."
-    if is_demonstration(metric.signature for metric in summary.metrics.values()):
-        note += f" {DEMONSTRATION}"
+    note = note_with_mark(note, (metric.signature for metric in summary.metrics.values()))
     path = run.folder / f"{DISTRIBUTIONS}.{format}"
     histograms(values, path, title="Scores", means=means, note=note)
     return path

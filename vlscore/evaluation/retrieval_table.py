@@ -96,20 +96,18 @@ class RetrievalResult:
 
     def table(self) -> TextTable:
         """Return one row a direction."""
-        rows = tuple(
-            (
-                name,
-                *(interval(each.recall[k]) for k in CUTS),
-                interval(each.median_rank, 1),
-                str(each.queries),
-                str(each.gallery),
-            )
+        rows = (
+            {
+                "direction": name,
+                **{f"R@{k}": interval(each.recall[k]) for k in CUTS},
+                "median rank": interval(each.median_rank, 1),
+                "queries": str(each.queries),
+                "to search": str(each.gallery),
+            }
             for name, each in self.directions.items()
         )
-        cuts = (f"R@{k}" for k in CUTS)
-        columns = ("direction", *cuts, "median rank", "queries", "to search")
         caption = "In brackets: 95 % bootstrap intervals over queries."
-        (table,) = with_mark([TextTable("", columns, rows, caption)], [self.signature])
+        (table,) = with_mark([TextTable.of("", rows, caption)], [self.signature])
         return table
 
 

@@ -76,7 +76,7 @@ class ReportReward:
 
     @property
     def signatures(self) -> dict[str, str]:
-        """Return metric -> what its values depend on; print them beside a trained model's."""
+        """Return metric -> what its values depend on; print them with a trained model's."""
         return {name: str(each) for name, each in self.scorer.signatures.items()}
 
     def __call__(

@@ -89,7 +89,7 @@ class ReportMetric(TorchMetric):  # type: ignore[misc]
 
     @property
     def signatures(self) -> dict[str, str]:
-        """Return metric -> what its values depend on; print them beside the values."""
+        """Return metric -> what its values depend on; print them with the values."""
         return {name: str(each) for name, each in self.scorer.signatures.items()}
 
     def update(self, image: Any, candidate: Any, reference: Any = None) -> None:

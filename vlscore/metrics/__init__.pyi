@@ -83,7 +83,6 @@ from .provider import text_metric as text_metric
 from .registry import METRICS as METRICS
 from .registry import find_metric as find_metric
 from .registry import find_metrics as find_metrics
-from .registry import left_out_line as left_out_line
 from .registry import metric_from_file as metric_from_file
 from .registry import register as register
 from .scorer import DEFAULT_METRIC as DEFAULT_METRIC

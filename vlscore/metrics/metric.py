@@ -100,7 +100,7 @@ class Metric:
             Metrics that are not free run only if the user names them.
         provider: the `Provider` of a user's own metric; None for a metric of vlscore.
         title: name as papers print it, as in "BLEU-4"; empty: the name in the registry.
-        headline: the one number that stands for the metric in a table of systems: the name of a
+        headline: the one number that represents the metric in a table of systems: the name of a
             corpus value, as "corpus" for BLEU; empty: the mean of the first number.
     """
 

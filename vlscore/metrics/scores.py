@@ -149,7 +149,7 @@ class Score:
         return f"{shown}{behind}{warning}\n{lines}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data, ready for json: None stands for what is not a finite number."""
+        """Plain data, ready for json: None replaces what is not a finite number."""
         content: dict[str, Any] = plain(
             {
                 "score": self.score,
@@ -269,7 +269,7 @@ class ScoreTable(Sequence[Score]):
         return frame_of_columns({**self.columns, "error": errors}, self.signatures)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data, ready for json: None stands for what is not a finite number."""
+        """Plain data, ready for json: None replaces what is not a finite number."""
         content: dict[str, Any] = plain(
             {
                 "signatures": {name: str(each) for name, each in self.signatures.items()},

@@ -52,10 +52,24 @@ class ExplainedStudy:
         triangle: list[str] = []
         if "foot" in geometry:
             triangle = [f"area {geometry['area']:.4f}, foot {geometry['foot']:.4f}"]
-        maps = [] if self.maps is None else ["maps (moved copies beaten; half by chance)"]
+        found = self.explanation
+        costs = (
+            "the costs add up to the loss"
+            if found.method == "additive"
+            else "a cost is the score without the sentence, or with the reference's, less the score"
+        )
+        lines = [
+            f"{found.metric} {found.score:.4f}; the reference itself has {found.best:.4f}",
+            *triangle,
+            f"what each sentence costs (below 0: it helps); {costs}",
+        ]
+        for side, sentences in (("candidate", found.candidate), ("reference", found.reference)):
+            lines += [f"  {side}  {each.share:+.4f}  {each.text}" for each in sentences]
+        maps = [] if self.maps is None else ["maps: moved copies that a map beats (chance: half)"]
         for each in () if self.maps is None else self.maps["sentences"]:
             maps.append(f"  {each['beaten']:4.1f} of {each['copies']}  {each['text']}")
-        return "\n".join([str(self.explanation), *triangle, *maps, "errors (severity)", *errors])
+        lines += [*maps, "errors, with severity from 1 to 5" if errors else "no error", *errors]
+        return "\n".join([*lines, str(found.signature)])
 
     def write(self, path: str | Path, *, films: bool = False) -> ReportPage:
         """Write a page of the study; it holds both reports, and the films if they are wanted.
@@ -105,20 +119,9 @@ def explain_study(
     true = select(reference, scorer.text_policy, "reference")
     study = Study("study", views, true, chosen, 1)
     judgement = RuleJudge().judge(chosen, true)
-    drawn = _maps_of(scorer, views, explanation) if maps else None
+    drawn = None
+    if maps:
+        from vlscore.pages.sentence_maps import maps_of
+
+        drawn = maps_of(scorer, views, explanation)
     return ExplainedStudy(study, score, judgement, explanation, drawn)
-
-
-def _maps_of(
-    scorer: Scorer, images: Sequence[Any], explanation: Explanation
-) -> Mapping[str, Any] | None:
-    from vlscore.pages.sentence_maps import maps_to_dict, sentence_maps
-
-    if scorer.embedder is None or not images:
-        return None
-    sentences = [each.text for each in (*explanation.candidate, *explanation.reference)]
-    embedder = scorer.embedder
-    found = sentence_maps(
-        embedder.encoder, images[0], list(dict.fromkeys(sentences)), embedder.image_policy
-    )
-    return None if found is None else maps_to_dict(*found)

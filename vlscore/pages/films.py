@@ -53,11 +53,15 @@ def add_films(view: RunView, studies: Sequence[Study | None], most_bytes: int) -
 
 
 def _films_of(images: Iterable[Any]) -> tuple[list[str], int]:
-    """Return the films of one study, and how many could not be read."""
+    """Return the films of one study, and how many could not be read.
+
+    Args: images: files, or arrays of grey levels from 0 to 255.
+    """
     found, failed = [], 0
     for image in images:
         try:
-            found.append(film_url(read_image(image).pixels))
+            levels = isinstance(image, np.ndarray)
+            found.append(film_url(image / 255 if levels else read_image(image).pixels))
         except UnreadableImage:
             failed += 1
     return found, failed

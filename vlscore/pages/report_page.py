@@ -78,7 +78,8 @@ def report(
             by row, and tables.
         films: whether the page holds the images, shrunk; refused without texts.
         sentences: in how many studies, those with the worst score, the page shows what each
-            sentence costs (`vlscore.explain`); the run's encoder is then loaded.
+            sentence costs (`vlscore.explain`), and with films where it looks; the run's encoder is
+            then loaded.
         weights: checkpoint of that encoder, where it is not found by itself.
         table: table of the studies, where run.json names none or it was moved.
         image_root: folder that image paths start from, where it is not the run's.
@@ -105,7 +106,7 @@ def report(
         if sentences and texts:
             from vlscore.pages.sentence_shares import add_shares
 
-            add_shares(view, opened, studies, sentences, weights)
+            add_shares(view, opened, studies, sentences, weights, maps=films)
         if films:
             from vlscore.pages.films import FILM_BYTES, add_films
 

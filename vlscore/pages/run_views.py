@@ -87,7 +87,9 @@ def _train(folder: ResultFolder, options: PageOptions, view: RunView) -> list[St
         for name, value in record["settings"].items()
         if value not in (None, "", False)
     ]
-    return []
+    from vlscore.pages.retrievals import add_retrievals
+
+    return add_retrievals(folder, options, view)
 
 
 def _generic(folder: ResultFolder, options: PageOptions, view: RunView) -> list[Study | None]:

@@ -13,6 +13,7 @@ from torch.nn.functional import adaptive_avg_pool2d, interpolate, normalize
 
 from vlscore.data import ImagePolicy
 from vlscore.encoders import JointEncoder
+from vlscore.metrics import Explanation, Scorer
 from vlscore.pages.films import film_url
 
 #: Shares of the film that are deleted, one after the other.
@@ -145,3 +146,21 @@ def maps_to_dict(film: Tensor, maps: Sequence[SentenceMap]) -> Mapping[str, Any]
         "film": film_url(((grey - low) / (high - low or 1.0)).astype(np.float32)),
         "sentences": [each.to_dict() for each in maps],
     }
+
+
+def maps_of(
+    scorer: Scorer, images: Sequence[Any], explanation: Explanation
+) -> Mapping[str, Any] | None:
+    """Return the maps of an explanation's sentences on the first film, as `maps_to_dict`.
+
+    Returns: None without an image, or for an encoder without local vectors.
+    Raises: UnreadableImage; InvalidReport.
+    """
+    if scorer.embedder is None or not images:
+        return None
+    sentences = [each.text for each in (*explanation.candidate, *explanation.reference)]
+    embedder = scorer.embedder
+    found = sentence_maps(
+        embedder.encoder, images[0], list(dict.fromkeys(sentences)), embedder.image_policy
+    )
+    return None if found is None else maps_to_dict(*found)

@@ -23,10 +23,14 @@ def add_shares(
     studies: Sequence[Study | None],
     count: int,
     weights: str | Path | None = None,
+    *,
+    maps: bool = False,
 ) -> None:
     """Add the shares of the sentences to the first `count` cases of the list.
 
     A note says why shares are absent: the encoder cannot be loaded, or is not the run's.
+
+    Args: maps: also add where each sentence looks on the first film.
     """
     if view.cases is None or view.cases.cases is None or folder.scores is None:
         return
@@ -54,6 +58,11 @@ def add_shares(
             failed += 1
             continue
         blocks[0].shares = {**found.to_dict(), "metric": name}
+        if maps:
+            from vlscore.pages.sentence_maps import maps_of
+
+            # The film was read for the score; an encoder without local vectors has no maps.
+            blocks[0].maps = maps_of(scorer, study.images, found)
     if failed:
         view.notes.append(
             f"No shares of sentences for {failed:,} studies: their score could not be computed "

@@ -43,9 +43,9 @@ from .vector_search.corpus import Corpus as Corpus
 from .vector_search.exact import Hits as Hits
 from .vector_search.exact import search as search
 from .vector_search.objectives import GUARDS as GUARDS
+from .vector_search.objectives import OBJECTIVES as OBJECTIVES
 from .vector_search.objectives import Cosine as Cosine
 from .vector_search.objectives import ImageCentredCosine as ImageCentredCosine
 from .vector_search.objectives import Line as Line
 from .vector_search.objectives import SearchObjective as SearchObjective
-from .vector_search.targets import OBJECTIVES as OBJECTIVES
-from .vector_search.targets import SearchTarget as SearchTarget
+from .vector_search.objectives import SearchTarget as SearchTarget

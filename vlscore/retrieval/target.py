@@ -18,8 +18,7 @@ from vlscore.metrics import METRICS, Metric, Plan, constant_of, find_metric
 from vlscore.retrieval.index_folder import Index
 from vlscore.retrieval.index_parts import short_digest
 from vlscore.retrieval.queries import Query
-from vlscore.retrieval.vector_search.objectives import GUARDS
-from vlscore.retrieval.vector_search.targets import OBJECTIVES, SearchTarget
+from vlscore.retrieval.vector_search.objectives import GUARDS, OBJECTIVES, SearchTarget
 
 # Search by embeddings that finds the candidates for a text metric.
 NEAREST = "cosine"

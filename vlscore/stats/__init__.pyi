@@ -66,6 +66,7 @@ from .tables import TextTable as TextTable
 from .tables import interval as interval
 from .tables import is_demonstration as is_demonstration
 from .tables import markdown as markdown
+from .tables import note_with_mark as note_with_mark
 from .tables import number as number
 from .tables import p_value as p_value
 from .tables import tables_of as tables_of

@@ -1,4 +1,4 @@
-"""What a command returns: its folder, what it found, and what a user should know."""
+"""Result of a command: its folder, its content, and notes for the user."""
 
 import csv
 import json
@@ -50,7 +50,7 @@ class Run:
         content: numbers, tables and failures; content of `content_file`.
         resumed_from: rows that an earlier, stopped call had done.
         unchanged: everything was there already; nothing was computed.
-        call_notes: what a user should know of this call beside the notes in run.json.
+        call_notes: what a user should know of this call, besides the notes in run.json.
         content_file: name of the file that holds `content`.
         results: names of all files that the command can write.
         rows: entry of `content` with the rows of `to_pandas`.

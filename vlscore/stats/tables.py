@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from vlscore.core import atomic_write, cells, from_plain, printable, without_html
 from vlscore.errors import InvalidSetting
@@ -82,6 +82,17 @@ class TextTable:
     signs: tuple[tuple[str, ...], ...] = ()
     notes: tuple[str, ...] = ()
     label: str = ""
+
+    @classmethod
+    def of(cls, title: str, records: Iterable[Mapping[str, str]], caption: str = "") -> Self:
+        """Return a table of records, heading -> cell; without a record it has no columns.
+
+        >>> TextTable.of("T", [{"metric": "bleu-4", "mean": "0.11"}]).columns
+        ('metric', 'mean')
+        """
+        rows = list(records)
+        columns = tuple(rows[0]) if rows else ()
+        return cls(title, columns, tuple(tuple(row.values()) for row in rows), caption)
 
     def text(self, width: int = 80) -> str:
         """Return aligned text; columns that do not fit follow below, after the names of rows."""
@@ -190,7 +201,7 @@ class TextTable:
         return text + (f"{raised[0]}{sign}{raised[1]}" if sign else "")
 
     def _padded(self, best: str) -> list[list[str]]:
-        """Return headings and cells as text; what stands behind the numbers has one width."""
+        """Return headings and cells as text; what follows the numbers has one width."""
         signs = [
             [(best if (r, c) in self.best else "") + self._sign(r, c) for c in range(len(row))]
             for r, row in enumerate(self.rows)
@@ -312,3 +323,8 @@ def with_mark(tables: Iterable[TextTable], signatures: Iterable[object]) -> list
     return [
         replace(table, caption=" ".join(filter(None, (table.caption, said)))) for table in tables
     ]
+
+
+def note_with_mark(note: str, signatures: Iterable[object]) -> str:
+    """Return the note of a figure, with a mark if a signature names the demonstration encoder."""
+    return f"{note} {DEMONSTRATION}" if is_demonstration(signatures) else note

@@ -251,6 +251,19 @@ def prepare(
     return found
 
 
+def decoded_pairs(folder: Path) -> Pairs | None:
+    """Return the pairs that a finished `prepare` wrote into a folder; None if there are none.
+
+    Raises: ChecksumMismatch if they were changed since.
+    """
+    run = finished_run(folder)
+    if run is None:
+        return None
+    run.check()
+    both = f"{run.digests[PIXELS]} {run.digests[PAIRS]}"
+    return read_pairs(folder, hashlib.sha256(both.encode()).hexdigest())
+
+
 def prepared(preparation: Preparation, folder: Path) -> Pairs | None:
     """Return the pairs in a folder; None if they are absent, incomplete, or of other settings.
 
@@ -259,11 +272,8 @@ def prepared(preparation: Preparation, folder: Path) -> Pairs | None:
     run = finished_run(folder)
     if run is None or run.key != preparation.key():
         return None
-    run.check()
-    digests = run.digests
-    both = f"{digests[PIXELS]} {digests[PAIRS]}"
-    pairs = read_pairs(folder, hashlib.sha256(both.encode()).hexdigest())
-    if not len(pairs):
+    pairs = decoded_pairs(folder)
+    if pairs is not None and not len(pairs):
         row, _, reason = pairs.failed[0]
         raise InvalidSetting(
             f"{preparation.table.path}: no row gives an image and its report; row {row}: {reason}"

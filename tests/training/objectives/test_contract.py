@@ -100,7 +100,10 @@ def test_the_gradient_is_that_of_the_loss(objective):
         return torch.stack([part for name, part in parts.items() if name not in left_out]).sum()
 
     given = [getattr(pairs, name).clone().requires_grad_() for name in names]
-    assert torch.autograd.gradcheck(loss, given, atol=1e-5, rtol=1e-3)
+    # Places and words are many numbers: one random direction through all of them.
+    torch.manual_seed(7)
+    quick = objective.local
+    assert torch.autograd.gradcheck(loss, given, atol=1e-5, rtol=1e-3, fast_mode=quick)
 
 
 def aligned() -> PairFeatures:

@@ -312,22 +312,21 @@ def failure_tables(found: FailureModes) -> list[TextTable]:
         means = [each for each in found.means if each.which == which]
         tables.append(_means(which, found.candidates, means))
         tests = [each for each in found.tests if each.which == which]
-        rows = tuple(
-            (
-                each.candidate,
-                each.other,
-                each.category,
-                str(each.n),
-                f"{each.difference:+.3f}",
-                p_value(each.adjusted_p),
-            )
+        rows = [
+            {
+                "metric": each.candidate,
+                "other": each.other,
+                "category": each.category,
+                "n": str(each.n),
+                "more errors": f"{each.difference:+.3f}",
+                "p": p_value(each.adjusted_p),
+            }
             for each in tests
             if each.is_worse
-        )
+        ]
         if rows:
-            columns = ("metric", "other", "category", "n", "more errors", "p")
             caption = _TESTS.format(rate=found.rate, count=len(tests))
-            tables.append(TextTable(f"More errors: {_named(which)}", columns, rows, caption))
+            tables.append(TextTable.of(f"More errors: {_named(which)}", rows, caption))
     return tables
 
 

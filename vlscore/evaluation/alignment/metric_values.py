@@ -186,7 +186,7 @@ def read_values(
     missing_columns(path, found, [study_column, *([] if alone else [candidate_column])])
     names = [name for name in found if name not in ids]
     if not names:
-        raise InvalidTable(f"{path}: has no column of values beside those of the ids")
+        raise InvalidTable(f"{path}: has no column of values besides those of the ids")
     columns = ValueColumns(path, names, lower_is_better)
     by_both = not alone or candidate_column in found
     id_columns = (study_column, candidate_column) if by_both else (study_column,)

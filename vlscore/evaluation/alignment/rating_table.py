@@ -20,6 +20,9 @@ from vlscore.data import (
     text_of,
 )
 from vlscore.errors import InvalidSetting, InvalidStudy, InvalidTable
+from vlscore.evaluation.alignment.radpref_ratings import FOLDER as RADPREF_FOLDER
+from vlscore.evaluation.alignment.radpref_ratings import REPORTS as RADPREF_REPORTS
+from vlscore.evaluation.alignment.radpref_ratings import read_radpref
 from vlscore.evaluation.alignment.rated_pairs import (
     MEANINGS,
     Builder,
@@ -32,17 +35,14 @@ from vlscore.evaluation.alignment.rated_pairs import (
 from vlscore.evaluation.alignment.rated_sets import (
     COUNTS,
     RADEVALX,
-    RADPREF_REPORTS,
     REPORTS,
     V0,
     V1,
     read_radevalx,
-    read_radpref,
     read_refisco_v0,
     read_refisco_v1,
     read_rexval,
 )
-from vlscore.evaluation.alignment.rated_sets import FOLDER as RADPREF_FOLDER
 from vlscore.evaluation.ratings.sheet_files import KEY
 from vlscore.evaluation.ratings.sheet_reading import read_sheets
 

@@ -10,13 +10,12 @@ from vlscore.core import flat, plain, record_cells
 from vlscore.evaluation.alignment.agreement import Alignment, MetricAgreement
 from vlscore.evaluation.alignment.fitted import CompositeFit
 from vlscore.stats import (
-    DEMONSTRATION,
     Interval,
     TextTable,
     dot_plots,
     interval,
     interval_of,
-    is_demonstration,
+    note_with_mark,
     number,
     p_value,
     scatter,
@@ -68,23 +67,20 @@ def all_tables(found: Alignment) -> list[TextTable]:
 
 def agreement_table(found: Alignment, rating: str) -> TextTable:
     """Return all correlations of every metric with the raters' mean of one rating."""
-    rows = []
-    for each in _sorted(found, rating):
-        by_study = each.by_study
-        rows.append(
-            (
-                each.metric,
-                str(each.n),
-                str(each.studies),
-                interval(by_study["tau_b"]),
-                interval(by_study["tau_c"]),
-                interval(by_study["spearman"]),
-                interval(by_study["pearson"]),
-                interval(each.by_pair["tau_b"]),
-            )
-        )
-    columns = ("metric", "n", "studies", "tau_b", "tau_c", "Spearman", "Pearson", "tau_b by pair")
-    return TextTable(f"Agreement with raters: {rating}", columns, tuple(rows), _AGREEMENT)
+    rows = (
+        {
+            "metric": each.metric,
+            "n": str(each.n),
+            "studies": str(each.studies),
+            "tau_b": interval(each.by_study["tau_b"]),
+            "tau_c": interval(each.by_study["tau_c"]),
+            "Spearman": interval(each.by_study["spearman"]),
+            "Pearson": interval(each.by_study["pearson"]),
+            "tau_b by pair": interval(each.by_pair["tau_b"]),
+        }
+        for each in _sorted(found, rating)
+    )
+    return TextTable.of(f"Agreement with raters: {rating}", rows, _AGREEMENT)
 
 
 def further_table(found: Alignment, ratings: Sequence[str]) -> TextTable:
@@ -92,14 +88,11 @@ def further_table(found: Alignment, ratings: Sequence[str]) -> TextTable:
     known = {(each.metric, each.rating): each for each in found.agreements}
     rows = []
     for metric in found.metrics if ratings else ():
-        cells = []
-        for rating in ratings:
-            each = known[metric.name, rating]
-            cells.append(f"{interval(each.by_study['tau_b'])} ({each.n})")
-        rows.append((metric.name, *cells))
+        own = {rating: known[metric.name, rating] for rating in ratings}
+        cells = {name: f"{interval(e.by_study['tau_b'])} ({e.n})" for name, e in own.items()}
+        rows.append({"metric": metric.name, **cells})
     caption = "95 % bootstrap intervals over studies; n in parentheses."
-    title = "tau_b with the raters' mean of further ratings"
-    return TextTable(title, ("metric", *ratings), tuple(rows), caption)
+    return TextTable.of("tau_b with the raters' mean of further ratings", rows, caption)
 
 
 def difference_table(found: Alignment, rating: str) -> TextTable:
@@ -136,41 +129,37 @@ def rater_table(found: Alignment, rating: str) -> TextTable:
 
 def ceiling_table(found: Alignment) -> TextTable:
     """Return the agreement of the raters with each other."""
-    rows = [
-        (
-            each.rating,
-            str(each.raters),
-            str(each.n),
-            interval(each.between),
-            interval(each.against_others),
-            number(each.ties),
-        )
+    rows = (
+        {
+            "rating": each.rating,
+            "raters": str(each.raters),
+            "n": str(each.n),
+            "between two": interval(each.between),
+            "one against the others": interval(each.against_others),
+            "ties": number(each.ties),
+        }
         for each in found.ceilings
-    ]
-    columns = ("rating", "raters", "n", "between two", "one against the others", "ties")
-    return TextTable("The raters' own agreement", columns, tuple(rows), _CEILINGS)
+    )
+    return TextTable.of("The raters' own agreement", rows, _CEILINGS)
 
 
 def ranking_table(found: Alignment, rating: str) -> TextTable:
     """Return how often metrics order two candidates of a study as the raters do."""
-    rows = [
-        (
-            each.metric,
-            str(each.comparisons),
-            str(each.studies),
-            interval(each.same),
-            interval(each.right),
-            str(each.decided),
-            number(each.rater_ties),
-            number(each.metric_ties),
-        )
+    rows = (
+        {
+            "metric": each.metric,
+            "n": str(each.comparisons),
+            "studies": str(each.studies),
+            "same": interval(each.same),
+            "right": interval(each.right),
+            "n decided": str(each.decided),
+            "rater ties": number(each.rater_ties),
+            "metric ties": number(each.metric_ties),
+        }
         for each in found.rankings
         if each.rating == rating
-    ]
-    columns = ("metric", "n", "studies", "same", "right", "n decided", "rater ties", "metric ties")
-    return TextTable(
-        f"Ranking two candidates of a study: {rating}", columns, tuple(rows), _RANKINGS
     )
+    return TextTable.of(f"Ranking two candidates of a study: {rating}", rows, _RANKINGS)
 
 
 def composite_table(fit: CompositeFit) -> TextTable:
@@ -231,8 +220,7 @@ def draw(content: Mapping[str, Any], path: Path) -> None:
                     "ceiling by ties": math.nan if ties is None else ties,
                 }
     note = "tau_b with the raters' mean; bars: 95 % bootstrap intervals over studies."
-    if is_demonstration(metric["signature"] for metric in content["metrics"]):
-        note += f" {DEMONSTRATION}"
+    note = note_with_mark(note, (metric["signature"] for metric in content["metrics"]))
     dot_plots(panels, path, title="Agreement with raters", lines=lines, note=note)
 
 
@@ -254,8 +242,7 @@ def draw_scatter(content: Mapping[str, Any], values: Path, path: Path) -> None:
         rows = list(csv.DictReader(stream))
     x, y = ([float(row[c] or "nan") for row in rows] for c in (name, f"mean {first}"))
     note = f"One dot a pair of candidate and reference; tau_b {interval(tau)}."
-    if is_demonstration(metric["signature"] for metric in content["metrics"]):
-        note += f" {DEMONSTRATION}"
+    note = note_with_mark(note, (metric["signature"] for metric in content["metrics"]))
     labels = (name, f"raters' mean: {first}")
     scatter(x, y, path, title="Metric and raters", labels=labels, note=note)
 

@@ -54,7 +54,9 @@ from vlscore.evaluation.comparison.system_values import (
     NumberLayout,
     SystemValues,
     compute_values,
+    read_chunk,
     read_given,
+    write_chunk,
 )
 from vlscore.evaluation.comparison.systems import (
     Source,
@@ -68,8 +70,6 @@ from vlscore.evaluation.comparison.systems import (
 from vlscore.evaluation.comparison.tables import (
     cautions,
     families,
-    read_chunk,
-    write_chunk,
     write_results,
 )
 from vlscore.evaluation.row_chunks import ChunkWriter, chunks_of_kind

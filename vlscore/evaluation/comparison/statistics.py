@@ -283,7 +283,7 @@ def compare_values(
             statistics = statistics[whose]
         present = np.isfinite(statistics).all(axis=(0, 2))
         if not present.any():
-            measured.append(_unmeasured(quantity, names))
+            measured.append(_described(quantity, 0, dict.fromkeys(names, _NOTHING)))
             continue
         counted = statistics[:, present]
         if patients is not None:
@@ -370,15 +370,22 @@ def _corpus_value(metric: Metric, name: str, sums: NDArray[np.float64]) -> NDArr
     return corpus_of_sums(metric, sums)[name]
 
 
-def _unmeasured(quantity: _Quantity, names: Sequence[str]) -> Measured:
-    nothing = dict.fromkeys(names, _NOTHING)
-    found = Measured(quantity.name, quantity.metric, quantity.higher_is_better, 0, nothing)
-    return _described(found, quantity)
-
-
-def _described(found: Measured, quantity: _Quantity) -> Measured:
-    return replace(
-        found,
+def _described(
+    quantity: _Quantity,
+    count: int,
+    values: Mapping[str, Interval],
+    support: Mapping[str, int] | None = None,
+    left_out: Mapping[str, float] | None = None,
+) -> Measured:
+    """Return a number with what its quantity says of it."""
+    return Measured(
+        quantity.name,
+        quantity.metric,
+        quantity.higher_is_better,
+        count,
+        values,
+        support or {},
+        left_out or {},
         title=quantity.title or quantity.name,
         is_headline=quantity.is_headline,
         of_corpus=quantity.of_corpus is not None,
@@ -401,29 +408,18 @@ def _measured(
     metric, combine = quantity.of_corpus, quantity.combine
     values, support, left_out = {}, {}, {}
     for k, name in enumerate(names):
-        if metric is None and statistics is None:
-            values[name] = sums.value(k, combine)
-            continue
-        if metric is None:
-            assert statistics is not None
+        if metric is None and statistics is not None:
             values[name] = bootstrap_mean(statistics[k, :, 0], resamples=resamples, seed=seed)
             continue
         values[name] = sums.value(k, combine)
+        if metric is None:
+            continue
         number = next(o.name for o in metric.corpus if corpus_name(metric, o.name) == quantity.name)
         if (count := support_of_sums(metric, sums.totals[k]).get(number)) is not None:
             support[name] = count
         if share := sums.left_out(k, combine):
             left_out[name] = share
-    found = Measured(
-        quantity.name,
-        quantity.metric,
-        quantity.higher_is_better,
-        sums.count,
-        values,
-        support,
-        left_out,
-    )
-    return _described(found, quantity)
+    return _described(quantity, sums.count, values, support, left_out)
 
 
 def _tested(

@@ -1,6 +1,6 @@
-"""Values of all systems for a stretch of studies: each image and each reference embedded once.
+"""Values of systems for some studies: computed, with each reference embedded once, or read.
 
-Values of metrics that were computed elsewhere, of the systems that are compared.
+Read are chunks, and tables of values that were computed elsewhere.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -14,6 +14,7 @@ from vlscore.data import Study, columns_of
 from vlscore.embedding import EmbeddedRows, StudyEmbedder
 from vlscore.errors import InvalidSetting, InvalidStudy, InvalidTable, VLScoreError
 from vlscore.evaluation.alignment.rated_pairs import missing_columns
+from vlscore.evaluation.row_chunks import read_arrays, write_arrays
 from vlscore.evaluation.study_vectors import StudyVectors
 from vlscore.metrics import Batch, EmbeddingTriples, Metric, Scorer, ValueColumns
 
@@ -83,6 +84,28 @@ class SystemValues:
                 for k, reasons in part.failures.items()
             },
         )
+
+
+def write_chunk(place: Path, values: Mapping[str, SystemValues]) -> None:
+    """Write the values of all systems for some studies into a chunk."""
+    arrays = {"numbers": np.stack([each.numbers for each in values.values()])}
+    flags = [each.truncated for each in values.values() if each.truncated is not None]
+    if len(flags) == len(values):
+        arrays["truncated"] = np.stack(flags)
+    write_arrays(place, {name: each.written_failures() for name, each in values.items()}, **arrays)
+
+
+def read_chunk(place: Path) -> dict[str, SystemValues]:
+    """Return what `write_chunk` wrote."""
+    arrays, failed = read_arrays(place)
+    numbers = arrays["numbers"]
+    flags = arrays.get("truncated", [None] * len(numbers))
+    return {
+        name: SystemValues(
+            numbers[k], flags[k], {int(row): reasons for row, reasons in found.items()}
+        )
+        for k, (name, found) in enumerate(failed.items())
+    }
 
 
 def compute_values(
@@ -215,7 +238,7 @@ def read_given(
     missing_columns(path, found, _ID_COLUMNS)
     names = [name for name in found if name not in _ID_COLUMNS]
     if not names:
-        raise InvalidTable(f"{path}: has no column of values beside {', '.join(_ID_COLUMNS)}")
+        raise InvalidTable(f"{path}: has no column of values besides {', '.join(_ID_COLUMNS)}")
     if both := [name for name in names if name in computed]:
         raise InvalidSetting(
             f"{', '.join(both)}: computed and read from {path} alike; rename the column"

@@ -146,7 +146,9 @@ def open_sources(
             f"two systems would be called {', '.join(twice)}; name them, as in first={named[0][1]}"
         )
     if reserved := [name for name in names if name.startswith(BASELINE)]:
-        raise InvalidSetting(f"{reserved[0]}: names that begin with {BASELINE!r} are kept")
+        raise InvalidSetting(
+            f"{reserved[0]}: names that begin with {BASELINE!r} are reserved for baselines"
+        )
     return tuple(sources)
 
 

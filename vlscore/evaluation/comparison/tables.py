@@ -27,7 +27,6 @@ from vlscore.evaluation.comparison.paper_table import TableSettings, paper_table
 from vlscore.evaluation.comparison.statistics import Comparison, Measured, Tested
 from vlscore.evaluation.comparison.system_values import GivenMetric, NumberLayout, SystemValues
 from vlscore.evaluation.methods_section import METHODS, REFERENCES
-from vlscore.evaluation.row_chunks import read_arrays, write_arrays
 from vlscore.metrics import Metric
 from vlscore.stats import (
     FAILURES,
@@ -215,28 +214,6 @@ RESULTS = (
     *(f"{PAPER}.{suffix}" for suffix in PAPER_FORMATS),
     *(*FIGURE_FILES, METHODS, REFERENCES),
 )
-
-
-def write_chunk(place: Path, values: Mapping[str, SystemValues]) -> None:
-    """Write the values of all systems for some studies into a chunk."""
-    arrays = {"numbers": np.stack([each.numbers for each in values.values()])}
-    flags = [each.truncated for each in values.values() if each.truncated is not None]
-    if len(flags) == len(values):
-        arrays["truncated"] = np.stack(flags)
-    write_arrays(place, {name: each.written_failures() for name, each in values.items()}, **arrays)
-
-
-def read_chunk(place: Path) -> dict[str, SystemValues]:
-    """Return what `write_chunk` wrote."""
-    arrays, failed = read_arrays(place)
-    numbers = arrays["numbers"]
-    flags = arrays.get("truncated", [None] * len(numbers))
-    return {
-        name: SystemValues(
-            numbers[k], flags[k], {int(row): reasons for row, reasons in found.items()}
-        )
-        for k, (name, found) in enumerate(failed.items())
-    }
 
 
 def write_results(

@@ -88,17 +88,13 @@ def area_table(found: Controlled, observation: str) -> TextTable:
     }
     rows = []
     for metric in found.signatures:
-        cells = [known.get((metric, task)) for task in TASKS]
-        shown = [
-            part
-            for each in cells
-            for part in ("-" if each is None else interval(each.auc), str(each.n if each else 0))
-        ]
-        rows.append((_named(metric, found.told), *shown))
-    columns = tuple(part for task in TASKS for part in (task, f"n ({task})"))
-    return TextTable(
-        f"Do sentences agree? {observation}", ("metric", *columns), tuple(rows), _AREAS
-    )
+        row = {"metric": _named(metric, found.told)}
+        for task in TASKS:
+            each = known.get((metric, task))
+            row[task] = "-" if each is None else interval(each.auc)
+            row[f"n ({task})"] = str(each.n if each else 0)
+        rows.append(row)
+    return TextTable.of(f"Do sentences agree? {observation}", rows, _AREAS)
 
 
 def matrix(found: Controlled, metric: str, observation: str, groups: Sequence[str]) -> TextTable:
@@ -127,18 +123,17 @@ def matrix(found: Controlled, metric: str, observation: str, groups: Sequence[st
 
 def stress_table(stress: Stress) -> TextTable:
     """Return the stress test, one row a metric."""
-    rows = tuple(
-        (
-            _named(each.metric, stress.told),
-            str(each.n),
-            *(interval(each.means.get(name)) for name in COMPARED),
-            interval(each.ratio),
-            interval(each.mistaken),
-        )
+    rows = (
+        {
+            "metric": _named(each.metric, stress.told),
+            "n": str(each.n),
+            **{name: interval(each.means.get(name)) for name in COMPARED},
+            "ratio": interval(each.ratio),
+            "mistaken": interval(each.mistaken),
+        }
         for each in stress.results
     )
-    columns = ("metric", "n", *COMPARED, "ratio", "mistaken")
-    return TextTable("Unmentioned against negative", columns, rows, _STRESS)
+    return TextTable.of("Unmentioned against negative", rows, _STRESS)
 
 
 def _named(metric: str, told: frozenset[str]) -> str:

@@ -121,7 +121,7 @@ def open_oracles(given: Sequence[str | Path]) -> dict[str, FinishedRun]:
         mine, theirs = _made_of(first), _made_of(run)
         if differs := [name for name in mine if mine[name] != theirs[name]]:
             raise InvalidSetting(
-                f"{first.folder} and {run.folder} cannot be judged beside each other: they differ "
+                f"{first.folder} and {run.folder} cannot be judged together: they differ "
                 f"in {', '.join(differs)}"
             )
     return found

@@ -313,21 +313,20 @@ def _agreement_table(found: Sequence[tuple[str, Agreement]]) -> TextTable:
 def _system_tables(ranked: Sequence[Strength]) -> list[TextTable]:
     tables = []
     for rating, group in dict.fromkeys((each.rating, each.group) for each in ranked):
-        rows = tuple(
-            (
-                each.system,
-                str(each.comparisons),
-                interval(each.share),
-                interval(each.strength, 2),
-            )
+        rows = (
+            {
+                "system": each.system,
+                "comparisons": str(each.comparisons),
+                "preferred": interval(each.share),
+                "strength": interval(each.strength, 2),
+            }
             for each in ranked
             if (each.rating, each.group) == (rating, group)
         )
         who = "all raters" if group == ALL else group
         tables.append(
-            TextTable(
+            TextTable.of(
                 f"Systems by {rating}: {who}",
-                ("system", "comparisons", "preferred", "strength"),
                 rows,
                 "preferred: share of comparisons, a tie is one half. strength: log worth of "
                 "Bradley and Terry's model with Davidson's ties, of mean 0; a dash where the "

@@ -19,7 +19,6 @@ from vlscore.evaluation.sensitivities.kinds_noticed import (
 )
 from vlscore.stats import (
     COLOURS,
-    DEMONSTRATION,
     Interval,
     TextTable,
     dot_plots,
@@ -27,8 +26,8 @@ from vlscore.stats import (
     finish,
     interval,
     interval_of,
-    is_demonstration,
     new_figure,
+    note_with_mark,
     number,
     p_value,
     with_mark,
@@ -106,26 +105,23 @@ def normal_table(result: Sensitivity) -> TextTable:
 
 def swap_table(results: Sequence[SwapResult]) -> TextTable:
     """Return whether the image counts: right image against another study's and a black one."""
-    rows = [
-        (
-            each.metric,
-            each.image,
-            str(each.pairs),
-            interval(each.right),
-            interval(each.wrong),
-            number(each.relative_shift),
-            interval(each.preference),
-            interval(each.rank_agreement),
-            interval(each.rank_agreement_within),
-            f"{_estimate(each.detection_right)} / {_estimate(each.detection_wrong)}",
-            p_value(each.adjusted_p),
-        )
+    rows = (
+        {
+            "metric": each.metric,
+            "image": each.image,
+            "pairs": str(each.pairs),
+            "right": interval(each.right),
+            "wrong": interval(each.wrong),
+            "shift / sd": number(each.relative_shift),
+            "prefers right": interval(each.preference),
+            "rank agreement": interval(each.rank_agreement),
+            "within study": interval(each.rank_agreement_within),
+            "detection": f"{_estimate(each.detection_right)} / {_estimate(each.detection_wrong)}",
+            "p": p_value(each.adjusted_p),
+        }
         for each in results
-    ]
-    names = ("metric", "image", "pairs", "right", "wrong", "shift / sd", "prefers right")
-    columns = (*names, "rank agreement", "within study", "detection", "p")
-    title = "Does the image count? Right image against a wrong one"
-    return TextTable(title, columns, tuple(rows), _SWAP if rows else "")
+    )
+    return TextTable.of("Does the image count? Right image against a wrong one", rows, _SWAP)
 
 
 def _comparison_table(result: Sensitivity, name: str, title: str) -> TextTable:
@@ -136,23 +132,21 @@ def _comparison_table(result: Sensitivity, name: str, title: str) -> TextTable:
             if comparison not in COMPARISONS or comparison.table != name:
                 continue
             rows.append(
-                (
-                    metric.name,
-                    comparison.significant,
-                    interval(_value(metric, comparison.significant)),
-                    interval(_value(metric, comparison.control)),
-                    number(contrast.significant_drop.estimate),
-                    number(contrast.control_drop.estimate),
-                    interval(contrast.delta),
-                    number(contrast.ratio),
-                    number(contrast.auc),
-                    p_value(contrast.adjusted_p),
-                    f"{contrast.pairs} / {contrast.control_pairs}",
-                )
+                {
+                    "metric": metric.name,
+                    "change": comparison.significant,
+                    "mean": interval(_value(metric, comparison.significant)),
+                    "control's mean": interval(_value(metric, comparison.control)),
+                    "drop": number(contrast.significant_drop.estimate),
+                    "control's drop": number(contrast.control_drop.estimate),
+                    "Δ": interval(contrast.delta),
+                    "ratio": number(contrast.ratio),
+                    "AUC": number(contrast.auc),
+                    "p": p_value(contrast.adjusted_p),
+                    "n": f"{contrast.pairs} / {contrast.control_pairs}",
+                }
             )
-    columns = ("metric", "change", "mean", "control's mean", "drop", "control's drop", "Δ")
-    more = ("ratio", "AUC", "p", "n")
-    return TextTable(f"{name}. {title}", (*columns, *more), tuple(rows), _CONTRAST)
+    return TextTable.of(f"{name}. {title}", rows, _CONTRAST)
 
 
 def _value(metric: MetricResult, kind: str) -> Interval | None:
@@ -198,8 +192,7 @@ def draw_normal_distribution(content: Mapping[str, Any], path: str | Path) -> No
     """
     shown = [each for each in content["metrics"] if each["normal"] and each["higher_is_better"]]
     note = "Box: quartiles; whiskers: 5 % and 95 %."
-    if is_demonstration(metric["signature"] for metric in shown):
-        note += f" {DEMONSTRATION}"
+    note = note_with_mark(note, (metric["signature"] for metric in shown))
     with figure_style():
         figure = new_figure(len(shown) + 2)
         axes = figure.subplots()
@@ -228,8 +221,7 @@ def draw_drops(content: Mapping[str, Any], path: str | Path) -> None:
     """
     panels = {metric["name"]: _drops(metric) for metric in content["metrics"]}
     note = "Above 0 is worse; bars: 95 % bootstrap intervals over studies."
-    if is_demonstration(metric["signature"] for metric in content["metrics"]):
-        note += f" {DEMONSTRATION}"
+    note = note_with_mark(note, (metric["signature"] for metric in content["metrics"]))
     lines = {name: {"": 0.0} for name in panels}
     title = f"Mean drop by kind ({content['pairs']} pairs of {content['studies']} studies)"
     dot_plots(panels, path, title=title, lines=lines, note=note)

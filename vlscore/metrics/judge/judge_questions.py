@@ -37,7 +37,7 @@ class JudgePrompt:
         instructions: what is asked, before any report.
         again: what is asked after an answer that cannot be used, with {error}.
         examples: pairs of question and answer.
-        schema: "strict", "json" or "none": how the service is told the form of the answer.
+        schema: "strict", "json" or "none": how the form of the answer is requested.
         request: further fields of a request, such as temperature.
     """
 

@@ -32,7 +32,7 @@ OBSERVATIONS = (
     "Consolidation", "Pneumonia", "Atelectasis", "Pneumothorax", "Pleural Effusion",
     "Pleural Other", "Fracture", "Support Devices", "No Finding",
 )  # fmt: skip
-# The five that papers report beside all fourteen (Irvin et al. 2019).
+# The five that papers report in addition to all fourteen (Irvin et al. 2019).
 FIVE = ("Cardiomegaly", "Edema", "Consolidation", "Atelectasis", "Pleural Effusion")
 BLANK, POSITIVE, NEGATIVE, UNCERTAIN = range(4)
 # "No Finding" is blank or positive.

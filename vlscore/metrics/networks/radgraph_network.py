@@ -289,7 +289,7 @@ class RadGraph:
 
     Args:
         weights: the .tar.gz as published, or the folder that it unpacks to.
-        vocabulary: vocab.txt of the BERT that the model stands on, or its folder; default: beside
+        vocabulary: vocab.txt of the BERT that the model uses, or its folder; default: beside
             the archive.
         splitting: how reports are split into words: as for the first RadGraph, or as for
             RadGraph-XL; default: by the data set that the archive names.

@@ -3,7 +3,7 @@
 RuSH is Shi et al. 2016; the algorithm here is that of the packages PyFastNER 1.0.10 and PyRuSH
 1.0.13 (Apache License 2.0 and MIT License), with the English rules of medspaCy 1.3.1, which
 `rush_rules.tsv` holds unchanged (Apache License 2.0). RaTEScore's released code cuts reports with
-them, but they cannot be installed beside NumPy 2 under every Python that vlscore runs on.
+them, but they cannot be installed together with NumPy 2 under every Python that vlscore runs on.
 
 A pattern marks the begin or the end of a sentence, or forbids such a mark. In it "\\d" is a digit,
 "\\C" and "\\c" an upper and a lower case letter, "(" and ")" the begin and end of the mark;

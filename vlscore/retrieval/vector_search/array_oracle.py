@@ -29,13 +29,13 @@ from vlscore.retrieval.vector_search.approximate import ApproximateIndex
 from vlscore.retrieval.vector_search.corpus import Array, Corpus, Norms, cosines, dot, feet, norm
 from vlscore.retrieval.vector_search.exact import Excluded, Hits, merge, search
 from vlscore.retrieval.vector_search.objectives import (
+    OBJECTIVES,
     Cosine,
     ImageCentredCosine,
     Line,
     Point,
     SearchObjective,
 )
-from vlscore.retrieval.vector_search.targets import OBJECTIVES
 
 
 class Shards:

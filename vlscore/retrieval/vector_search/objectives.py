@@ -1,4 +1,6 @@
-"""Objectives that a search minimises, each as a fast float32 key and as an exact float64 cost.
+"""Targets of a search by name, and the objectives that it minimises for them.
+
+An objective has a fast float32 key and an exact float64 cost.
 
 Each objective is linear in the corpus up to a cheap last step, so that one matrix product serves
 all queries. Its key has a proven bound: `bound(key)` is never above the float64 cost, for any
@@ -11,11 +13,13 @@ Stability of Numerical Algorithms, 2nd ed., section 3.1.
 """
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from vlscore.core import Registry
 from vlscore.errors import InvalidSetting
 from vlscore.retrieval.vector_search.corpus import (
     LARGEST_NORM,
@@ -275,3 +279,90 @@ def _stack(*vectors: Array) -> Array:
 
 def _column(values: Array, like: Tensor) -> Tensor:
     return torch.from_numpy(values.astype(np.float32)).to(like.device)[:, None]
+
+
+@dataclass(frozen=True)
+class SearchTarget:
+    """Target of a search.
+
+    Attributes:
+        name: name of a metric, or of a direction of retrieval.
+        needs: which embeddings a query must have: "image", "reference".
+        description: one sentence.
+        rows: kind of the corpus's rows: "report" or "image".
+        is_metric: whether it is a metric; a direction of retrieval only ranks.
+    """
+
+    name: str
+    needs: tuple[str, ...]
+    description: str
+    rows: str = "report"
+    is_metric: bool = True
+
+
+OBJECTIVES: Registry[SearchTarget] = Registry("oracle metric")
+for _target, _aliases in (
+    (SearchTarget("vlscore", ("image", "reference"), "smallest area of the triangle"), ()),
+    (
+        SearchTarget("cosine", ("reference",), "largest cosine with the reference"),
+        ("text-to-text",),
+    ),
+    (
+        SearchTarget(
+            "image-centred-cosine",
+            ("image", "reference"),
+            "largest cosine with the reference, both seen from the image",
+        ),
+        (),
+    ),
+    (SearchTarget("clipscore", ("image",), "largest cosine with the image, 2.5 times"), ()),
+    (SearchTarget("height", ("image", "reference"), "smallest distance from their line"), ()),
+    (
+        SearchTarget(
+            "segment-distance", ("image", "reference"), "smallest distance from their segment"
+        ),
+        (),
+    ),
+    (
+        SearchTarget(
+            "midpoint-distance", ("image", "reference"), "smallest distance from their midpoint"
+        ),
+        (),
+    ),
+    (
+        SearchTarget(
+            "image-gain-distance",
+            ("image", "reference"),
+            "smallest distance from the point between them that the image's weight says",
+        ),
+        (),
+    ),
+    (
+        SearchTarget(
+            "image-gain-cosine",
+            ("image", "reference"),
+            "largest cosine with the weighted sum of their directions",
+        ),
+        (),
+    ),
+    (
+        SearchTarget(
+            "image-to-text",
+            ("image",),
+            "largest cosine with the image: retrieval of reports by a radiograph",
+            is_metric=False,
+        ),
+        (),
+    ),
+    (
+        SearchTarget(
+            "text-to-image",
+            ("reference",),
+            "largest cosine with the reference: retrieval of radiographs by a report",
+            rows="image",
+            is_metric=False,
+        ),
+        (),
+    ),
+):
+    OBJECTIVES.register(_target, aliases=_aliases)

@@ -1,0 +1,96 @@
+"""Tables of results on a terminal: a screen of them, named as papers name metrics."""
+
+import dataclasses
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from vlscore.cli.output import echo, terminal_width
+
+if TYPE_CHECKING:
+    from vlscore.stats import TextTable
+
+# Lines of results that a command prints at most, unless its first table is longer.
+SCREEN = 40
+# Name of a metric, its settings in parentheses, and one of its numbers: "findings-f1.recall".
+_VALUE = re.compile(r"([\w+-]+)(\(.*\))?(?:\.([\w-]+))?")
+
+
+def show_tables(
+    tables: "Iterable[TextTable]", signatures: Iterable[str], folder: Path, rest: str
+) -> None:
+    """Print the first table, and what else fits on a screen; name the file with the rest.
+
+    Args:
+        tables: the most important one first.
+        signatures: what the numbers depend on.
+        rest: file in the folder with all tables and signatures.
+    """
+    texts = [table.text(terminal_width()) + "\n" for table in tables]
+    signed = "\n".join(signatures)
+    shown, room = 0, SCREEN
+    for text in texts:
+        room -= text.count("\n") + 1
+        if shown and room < 0:
+            break
+        echo(text)
+        shown += 1
+    more = []
+    if left := len(texts) - shown:
+        more.append(f"{left} more {'tables' if left > 1 else 'table'}")
+    if signed and room > signed.count("\n"):
+        echo(signed)
+    elif signed:
+        more.append("the signatures")
+    echo(f"wrote {folder}")
+    if more:
+        echo(f"{' and '.join(more)}: {folder / rest}")
+
+
+def paper_name(value: str) -> str:
+    """Return how papers name a metric or one of its numbers; any other text unchanged.
+
+    >>> paper_name("bleu-4"), paper_name("findings-f1.recall"), paper_name("anything")
+    ('BLEU-4', 'Findings F1 recall', 'anything')
+    """
+    from vlscore.metrics import METRICS
+
+    found = _VALUE.fullmatch(value)
+    if found is None or found[1] not in METRICS:
+        return value
+    name, settings, number = found.groups(default="")
+    title = METRICS[name].title or name
+    return " ".join(part for part in (title, settings, number) if part)
+
+
+def named_as_in_papers(table: "TextTable") -> "TextTable":
+    """Return the table with the papers' names of metrics in its headings and first two columns."""
+    rows = tuple((*map(paper_name, row[:2]), *row[2:]) for row in table.rows)
+    columns = tuple(map(paper_name, table.columns))
+    return dataclasses.replace(table, columns=columns, rows=rows)
+
+
+def without_intervals(table: "TextTable", but: str = "") -> "TextTable":
+    """Return the table with the estimates alone: "0.35 [0.26, 0.44]" becomes "0.35".
+
+    Args: but: heading of a column that retains its intervals.
+    """
+    rows = tuple(
+        tuple(
+            cell if heading == but else re.sub(r" \[[^\[\]]*\]", "", cell)
+            for heading, cell in zip(table.columns, row, strict=True)
+        )
+        for row in table.rows
+    )
+    return dataclasses.replace(table, rows=rows)
+
+
+def fitting(table: "TextTable") -> "TextTable":
+    """Return the table with rows and columns exchanged where only that fits the terminal."""
+    columns = [table.columns, *table.rows]
+    widths = [max(map(len, cells)) + 2 for cells in zip(*columns, strict=True)]
+    if sum(widths) <= terminal_width() or len(table.rows) >= len(table.columns):
+        return table
+    (first, *names), *rows = zip(*columns, strict=True)
+    return dataclasses.replace(table, columns=(first, *names), rows=tuple(rows), best=(), signs=())
