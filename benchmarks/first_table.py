@@ -63,8 +63,8 @@ def main() -> None:
         lines.append(f"| `vlscore {words[0]}` | {STEPS[words[0]]} | {wall:.1f} | {used:.1f} |")
     sums = [sum(step[0] for step in each) for each in rounds]
     last = (
-        f"Both commands together: {statistics.median(sums):.1f} s of wall time; more than on a quiet "
-        "machine where the load average above exceeds 1."
+        f"Both commands together: {statistics.median(sums):.1f} s of wall time; more than on a "
+        "quiet machine where the load average above exceeds 1."
     )
     head = "# Time to the first table and the first page\n\n" + machine.describe_machine()
     protocol = (
