@@ -71,15 +71,6 @@ NEGEX_TEST_SET = DataFile(
     obtain="Download it and give its path.",
 )
 
-RADPREF = DataFile(
-    title="RadPref's reports and radiologists' annotations, and RadJudge (Baharoon et al. 2026)",
-    url="https://github.com/rajpurkarlab/CRIMSON (folders RadPref and RadJudge)",
-    licence="MIT",
-    sha256="692bd2735d773ae6cdc3308b3005adecfcc90fbe41a9d8b5a5b58e7082c8d43d",
-    obtain="Put RadPref/preference_data.json, RadPref/radiologist_annotations and RadJudge's cases "
-    "as radjudge.json into one folder. The committed result is of 50 of the 100 cases.",
-)
-
 
 def _generated(name: str, what: str, sha256: str) -> DataFile:
     return DataFile(

@@ -45,12 +45,13 @@ from vlscore.evaluation import (
     run_alignment,
 )
 from vlscore.evaluation.alignment.tables import ceiling_table, difference_table
-from vlscore.metrics import Metric, Scorer, find_metric, usable_metrics
+from vlscore.metrics import Metric, Scorer, usable_metrics
 from vlscore.stats import TextTable, interval, markdown, number
 
 RESAMPLES = 1000
 PHANTOMS = {"seed": 501, "studies": 100, "candidates": 4}
 GENERATOR = "generator alone"
+PREFERENCES = "preference_data.json"
 BOTH, NOT_TUNED = "both generators", "cases not tuned on"
 _CAPTION = (
     "tau_b with the mean of three radiologists, larger is more agreement; 95 % bootstrap intervals "
@@ -140,10 +141,9 @@ def main() -> None:
     parser.add_argument("folder", type=Path, help="RadPref's files and radjudge.json")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
-    source = RADPREF.check(options.folder / "preference_data.json")
+    source = RADPREF[PREFERENCES].check(options.folder / PREFERENCES)
     pairs = read_ratings(options.folder, "radpref")
     metrics, left_out = usable_metrics()
-    metrics = [*metrics, find_metric("judge(score=count)")]
     generators = sorted(set(pairs.candidates))
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)

@@ -27,6 +27,29 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# Files that take longest run first, so that no worker has one of them left at the end.
+LONGEST = (
+    "tests/test_kills.py",
+    "tests/encoders/test_contract.py",
+    "tests/test_docs.py",
+    "tests/test_processors.py",
+    "tests/evaluation/test_sharing.py",
+    "tests/evaluation/test_resuming.py",
+    "tests/test_names_in_files.py",
+    "tests/test_package.py",
+    "tests/test_site.py",
+    "tests/test_wheel.py",
+    "tests/test_benchmarks.py",
+    "tests/test_interrupts.py",
+    "tests/test_resumable.py",
+    "tests/cli/test_help.py",
+    "tests/cli/test_evaluate.py",
+    "tests/training/test_processes.py",
+    "tests/training/test_resuming.py",
+    "tests/search/test_sharding.py",
+    "tests/annotators/test_gpu.py",
+)
+
 REPOSITORY = Path(__file__).resolve().parent.parent
 SHARED = REPOSITORY.parent / "shared"
 
@@ -74,8 +97,15 @@ def pytest_sessionfinish() -> None:
     gc.unfreeze()
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Have pytest-xdist share out files in the order of the tests, not of their number."""
+    config.option.loadscopereorder = False
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip tests marked `gpu` where there is no CUDA device."""
+    """Put long files first; skip tests marked `gpu` where there is no CUDA device."""
+    places = {name: place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: places.get(item.nodeid.partition("::")[0], len(places)))
     marked = [item for item in items if item.get_closest_marker("gpu")]
     if not marked:
         return

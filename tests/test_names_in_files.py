@@ -331,7 +331,7 @@ def test_no_text_of_a_file_is_imported_or_downloaded(
     shutil.copytree(made, untouched)
     for number, place in enumerate(places):
         # Only a table's headers are names of its user's choosing.
-        for attack in ATTACKS[:1] if place[-1] == "key of" else ATTACKS[: KINDS[kind].attacks]:
+        for attack in _attacks(kind, place, number):
             changed = _planted(copy.deepcopy(before), place, attack)
             for command in commands:
                 shutil.rmtree(made)
@@ -340,6 +340,15 @@ def test_no_text_of_a_file_is_imported_or_downloaded(
                 out = tmp_path / f"out-{number}"
                 _run(*(out if part == "OUT" else part for part in command))
                 assert not guard, f"{kind}: {attack} at {place} made {command[0]}: {guard}"
+
+
+def _attacks(kind: str, place: tuple[Any, ...], number: int) -> tuple[str, ...]:
+    if place[-1] == "key of":
+        return ATTACKS[:1]
+    if kind.startswith("run.json") and "key" not in place:
+        # Digests, times and signatures: the attacks take turns.
+        return (ATTACKS[number % 2],)
+    return ATTACKS[: KINDS[kind].attacks]
 
 
 def _read(file: Path) -> Any:

@@ -7,7 +7,12 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from vlscore.cli.command_line import app as commands
 from vlscore.cli.option_groups import grouped
+from vlscore.core import check_settings, described, setting, setting_of
+from vlscore.errors import InvalidSetting
+from vlscore.findings import LabelPolicy
+from vlscore.training import TrainingSettings
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -91,3 +96,58 @@ def test_two_options_of_one_name_are_refused():
         @grouped()
         def command(*, width: int, size: _Size) -> None:
             pass
+
+
+@described
+@dataclasses.dataclass(frozen=True)
+class _Shape:
+    """Shape of a picture."""
+
+    sides: int = setting(4, "Number of sides.", "N", more="A circle has none.", least=3)
+    colour: str = setting("red", "red or blue.", "NAME", choices=("red", "blue"))
+
+
+def test_a_field_with_a_description_is_an_option_a_check_and_documentation():
+    received = []
+
+    @grouped()
+    def command(*, shape: _Shape) -> None:
+        received.append(shape)
+
+    assert run(command, "--sides", "5").exit_code == 0
+    assert received == [_Shape(5, "red")]
+    assert run(command, "--sides", "2").exit_code == 2
+    shown = run(command, "--help").stdout
+    assert "Number of sides.  [default: 4; x>=3]" in shown
+    assert "A circle" not in shown
+    assert "sides: Number of sides. A circle has none." in (_Shape.__doc__ or "")
+    for wrong in (_Shape(2), _Shape(3.5), _Shape(colour="green")):
+        with pytest.raises(InvalidSetting, match=r"sides is a whole number|colour is one of red"):
+            check_settings(wrong)
+
+
+def test_an_option_follows_the_one_that_the_command_names():
+    @grouped(after={"last": "width"})
+    def command(
+        *, size: _Size, last: Annotated[int, typer.Option("--last", help="Last.")] = 7
+    ) -> None:
+        pass
+
+    shown = run(command, "--help").stdout
+    assert shown.index("--width") < shown.index("--last") < shown.index("--height")
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"), [("train", TrainingSettings), ("findings", LabelPolicy)]
+)
+def test_a_setting_of_the_library_is_described_once(name, settings):
+    """The option of the command line and the documentation say what the field says."""
+    command = typer.main.get_command(commands).commands[name]  # type: ignore[attr-defined]
+    options = {option.name: option for option in command.params}
+    documented = " ".join((settings.__doc__ or "").split())
+    for field in dataclasses.fields(settings):
+        found = setting_of(field)
+        assert found is not None, field.name
+        assert options[field.name].help == found.help
+        assert options[field.name].default == field.default
+        assert f"{field.name}: {found.help} {found.more}".strip() in documented

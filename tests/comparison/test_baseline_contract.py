@@ -242,7 +242,7 @@ def test_what_cannot_be_used_is_refused(place, tmp_path, embedder):
         made("templates")
     with pytest.raises(InvalidSetting, match="constant does not use the setting seed"):
         made("constant", seed=1)
-    with pytest.raises(InvalidSetting, match="style is grouped or single"):
+    with pytest.raises(InvalidSetting, match="style is one of grouped, single"):
         made("templates", style="long")
     _write(place / "plain.jsonl", [{"id": "a", "report": "Clear lungs."}])
     with pytest.raises(InvalidTable, match="no training report has sections"):

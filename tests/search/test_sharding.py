@@ -9,8 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from typer.testing import CliRunner
 
 from tests.search.test_exact import clustered
+from vlscore.cli.command_line import app
 from vlscore.data.phantom.phantom_pairs import write_dataset
 from vlscore.embedding import StudyEmbedder
 from vlscore.encoders import load_encoder
@@ -63,24 +65,25 @@ def folder(arrays, tmp_path_factory):
     command = ["oracle", str(studies), "--index", str(folder / "index"), "--exclude-exact"]
     command += ["--workers", "0", "--out"]
     torchrun = ["torch.distributed.run", "--standalone", "--nproc-per-node=2"]
-    processes = [
-        subprocess.Popen(
-            [sys.executable, "-m", *arguments],
-            env={**os.environ, "OMP_NUM_THREADS": "1"},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for arguments in (
-            [*torchrun, str(folder / "shard.py"), str(folder), *command, str(folder / "two")],
-            ["vlscore", *command, str(folder / "one")],
-        )
-    ]
-    for process in processes:
-        stdout, stderr = process.communicate(timeout=300)
-        assert process.returncode == 0, stderr
-        assert "DEMONSTRATION-ENCODER" in stdout
-        assert "trained on synthetic phantoms" in stderr
+    program = [str(folder / "shard.py"), str(folder), *command, str(folder / "two")]
+    two = subprocess.run(
+        [sys.executable, "-m", *torchrun, *program],
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert two.returncode == 0, two.stderr
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        one = CliRunner().invoke(app, [*command, str(folder / "one")])
+    finally:
+        torch.set_num_threads(before)
+    assert one.exit_code == 0, one.output
+    for done in (two, one):
+        assert "DEMONSTRATION-ENCODER" in done.stdout
+        assert "trained on synthetic phantoms" in done.stderr
     return folder
 
 

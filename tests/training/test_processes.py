@@ -67,9 +67,10 @@ def _column(path, name):
     return [float(row[header.index(name)]) for row in rows]
 
 
-def test_two_processes_give_the_loss_and_the_weights_of_one(lateral_table, tmp_path):
+def test_two_processes_give_the_loss_and_the_weights_of_one(lateral_table, tmp_path, monkeypatch):
     """In float64, with local features, lateral views that one may lack, and micro-batches."""
-    _run(lateral_table, tmp_path / "one", 1)
+    monkeypatch.setattr(sys, "argv", ["", str(lateral_table), str(tmp_path / "one"), "0"])
+    exec(PROGRAM, {})
     _run(lateral_table, tmp_path / "two", 2, micro_batch=3)
     for name in ("loss", "loss_local", "gradient"):
         one, two = (_column(tmp_path / each / "log.csv", name) for each in ("one", "two"))

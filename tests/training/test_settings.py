@@ -1,13 +1,9 @@
 """Settings: checked once, written and read again."""
 
-from dataclasses import fields
 from itertools import pairwise
 
 import pytest
-import typer
 
-from vlscore.cli.command_line import app
-from vlscore.core import setting_of
 from vlscore.errors import InvalidSetting
 from vlscore.training import TrainingSettings, read_config
 from vlscore.training.settings import write_config
@@ -75,16 +71,3 @@ def test_a_slip_in_a_config_is_named(tmp_path, content, said):
 def test_a_config_that_is_not_there_is_named(tmp_path):
     with pytest.raises(InvalidSetting, match=r"absent\.toml cannot be read: No such file"):
         read_config(tmp_path / "absent.toml", [])
-
-
-def test_a_setting_is_described_once():
-    """The option of the command line and the documentation say what the field says."""
-    command = typer.main.get_command(app).commands["train"]  # type: ignore[attr-defined]
-    options = {option.name: option for option in command.params}
-    documented = " ".join((TrainingSettings.__doc__ or "").split())
-    for field in fields(TrainingSettings):
-        described = setting_of(field)
-        assert described is not None, field.name
-        assert options[field.name].help == described.help
-        assert options[field.name].default == field.default
-        assert f"{field.name}: {described.help} {described.more}".strip() in documented

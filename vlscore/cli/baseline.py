@@ -1,8 +1,7 @@
 """`vlscore baseline`: candidates of a generator so simple that a model must beat it."""
 
-import dataclasses
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -18,53 +17,7 @@ from vlscore.cli.option_groups import (
 )
 from vlscore.cli.options import TABLE, TABLE_HELP, OutOption, option
 from vlscore.cli.output import finish_rows, say_of_encoder, stopping
-
-if TYPE_CHECKING:
-    from vlscore.evaluation import BaselineSettings
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class BaselineOptions:
-    """Settings of baselines."""
-
-    seed: Annotated[int, option("--seed", "Of random choices.", "N", min=0)] = 0
-    first: Annotated[
-        int,
-        option("--first", "Frequent words or sentences that are drawn from.", "N", min=1),
-    ] = 100
-    by_section: Annotated[
-        bool,
-        option("--by-section", "Draw sentences of findings and of impression separately."),
-    ] = False
-    labels: Annotated[
-        str,
-        option(
-            "--labels",
-            "Labels of templates: reference (of the study itself: an upper bound), zero-shot or "
-            "probe (of the encoder), or a classifier's table with one column a label.",
-            "SOURCE",
-        ),
-    ] = "reference"
-    threshold: Annotated[
-        float,
-        option("--threshold", "Probability in that table from which on a label is present."),
-    ] = 0.5
-    style: Annotated[
-        str,
-        option(
-            "--style", "Of templates: grouped (a sentence for several labels) or single.", "NAME"
-        ),
-    ] = "grouped"
-    templates: Annotated[
-        Path | None,
-        option("--templates", "File of your own sentences. Default: the bundled one.", "PATH"),
-    ] = None
-
-    def settings(self) -> "BaselineSettings":
-        """Return the settings of these options."""
-        from vlscore.evaluation import BaselineSettings
-
-        return BaselineSettings(**dataclasses.asdict(self))
+from vlscore.evaluation import BaselineSettings
 
 
 @grouped("candidate_column", "C", "reference_section", "candidate_section", "as_json")
@@ -89,7 +42,7 @@ def baseline(
             TABLE,
         ),
     ] = None,
-    chosen: BaselineOptions,
+    settings: BaselineSettings,
     table: TableOptions,
     encoding: EncoderOptions,
     resources: ResourceOptions,
@@ -119,7 +72,6 @@ def baseline(
     from vlscore.evaluation import baseline as write_baseline
     from vlscore.evaluation import find_baseline
 
-    settings = chosen.settings()
     needs = find_baseline(name, settings).needs
     has_images = bool(needs & {"images", "train images"})
     embedder = encoding.embedder(resources, reading) if has_images else None

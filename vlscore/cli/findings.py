@@ -2,7 +2,7 @@
 
 import dataclasses
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -16,51 +16,22 @@ from vlscore.cli.options import (
     option,
 )
 from vlscore.cli.output import finish_rows, stopping
-
-if TYPE_CHECKING:
-    from vlscore.findings import LabelPolicy
+from vlscore.findings import LabelPolicy
 
 FormatOption = Annotated[
     str, option("--format", "Of the labels and findings: csv or jsonl.", "NAME")
 ]
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class LabelOptions:
-    """What labels become, and what they are compared with."""
-
-    uncertain: Annotated[
-        str,
-        option(
-            "--uncertain",
-            "What an uncertain label becomes: keep (-1; compared as positive), positive, "
-            "negative, or ignored (empty; not compared).",
-            "NAME",
-        ),
-    ] = "keep"
-    against: Annotated[
-        Path | None,
-        option(
-            "--against",
-            "Table of labels to compare with: ids, and one column a label with 1, 0, -1 or "
-            "nothing, as the CheXpert labeller writes it.",
-            "PATH",
-        ),
-    ] = None
-    unmentioned: Annotated[
-        str,
-        option(
-            "--unmentioned",
-            "What an empty label of --against is compared as: negative, or ignored.",
-            "NAME",
-        ),
-    ] = "negative"
-
-    def policy(self) -> "LabelPolicy":
-        """Return the policy of uncertain and of empty labels."""
-        from vlscore.findings import LabelPolicy
-
-        return LabelPolicy(self.uncertain, self.unmentioned)
+AgainstOption = Annotated[
+    Path | None,
+    option(
+        "--against",
+        "Table of labels to compare with: ids, and one column a label with 1, 0, -1 or "
+        "nothing, as the CheXpert labeller writes it.",
+        "PATH",
+    ),
+]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -80,12 +51,13 @@ class LabelColumnOptions:
     ] = None
 
 
-@grouped("reference_section", "candidate_section", "as_json")
+@grouped("reference_section", "candidate_section", "as_json", after={"against": "uncertain"})
 def findings(
     *,
     reports: Annotated[Path, typer.Argument(help=TABLE_HELP, metavar="REPORTS")],
     out: OutOption,
-    labels: LabelOptions,
+    policy: LabelPolicy,
+    against: AgainstOption = None,
     format: FormatOption = "csv",
     columns: LabelColumnOptions,
     sections: SectionOptions,
@@ -120,8 +92,8 @@ def findings(
         result = label_table(
             reports,
             out,
-            policy=labels.policy(),
-            against=labels.against,
+            policy=policy,
+            against=against,
             against_id_column=columns.against_id_column,
             format=format,
             text_policy=None if sections.section == "all" else sections.policy(),

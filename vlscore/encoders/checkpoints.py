@@ -1,10 +1,9 @@
 """Checkpoints: read tensors from any usual container, and take their digests.
 
 `load_checkpoint` reads tensors; no code in a file is ever run. `digest_of` remembers digests
-between
-runs: a digest is found by the system's facts about the files (device, inode, size and time of the
-last change). A background thread verifies that the file still has that content, and code that
-writes results waits for it (`vlscore.core.confirm`).
+between runs: a digest is found by the system's facts about the files (device, inode, size and time
+of the last change). A background thread verifies that the file still has that content, and code
+that writes results waits for it (`vlscore.core.confirm`).
 """
 
 import contextlib

@@ -1,6 +1,3 @@
-from .extraction import UNCERTAIN as UNCERTAIN
-from .extraction import UNMENTIONED as UNMENTIONED
-from .extraction import LabelPolicy as LabelPolicy
 from .extraction import assert_span as assert_span
 from .extraction import chexpert_labels as chexpert_labels
 from .extraction import extract as extract
@@ -9,11 +6,14 @@ from .lexicon import Lexicon as Lexicon
 from .lexicon import SeverityLevel as SeverityLevel
 from .lexicon import load_lexicon as load_lexicon
 from .lexicon import severity_level as severity_level
+from .types import UNCERTAIN as UNCERTAIN
+from .types import UNMENTIONED as UNMENTIONED
 from .types import Attribute as Attribute
 from .types import Axis as Axis
 from .types import Category as Category
 from .types import Denial as Denial
 from .types import Finding as Finding
+from .types import LabelPolicy as LabelPolicy
 from .types import Layout as Layout
 from .types import Polarity as Polarity
 from .types import ReportFindings as ReportFindings

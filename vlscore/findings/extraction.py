@@ -5,12 +5,12 @@ such as "this" to an earlier finding. `read_sentence` reads one sentence on its 
 lexicons, applies ConText, attaches attributes, and classifies the sentence.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
 from vlscore.data import split_sentences
-from vlscore.errors import InvalidReport, InvalidSetting
+from vlscore.errors import InvalidReport
 from vlscore.findings import context
 from vlscore.findings import context as classify
 from vlscore.findings.attributes import attach, places_of
@@ -315,55 +315,3 @@ def _value(finding: Finding) -> int:
         return 0
     borderline = finding.severity == "borderline"
     return -1 if finding.polarity is Polarity.UNCERTAIN or borderline else 1
-
-
-#: As CheXpert's authors name them (Irvin et al. 2019, section 4): U-Ones, U-Zeros, U-Ignore.
-UNCERTAIN = ("keep", "positive", "negative", "ignored")
-UNMENTIONED = ("negative", "ignored")
-
-
-@dataclass(frozen=True)
-class LabelPolicy:
-    """Policy for writing and comparing labels.
-
-    Attributes:
-        uncertain: "keep" writes -1 and compares it as positive; "positive" makes it 1, "negative"
-            0; "ignored" leaves it empty, and no report is judged on a label that either side calls
-            uncertain.
-        unmentioned: in comparisons, whether a label that the given ones leave empty is "negative",
-            or "ignored", so that the report is not judged on it.
-    """
-
-    uncertain: str = "keep"
-    unmentioned: str = "negative"
-
-    def __post_init__(self) -> None:
-        """Raise InvalidSetting for another word."""
-        for name, allowed in (("uncertain", UNCERTAIN), ("unmentioned", UNMENTIONED)):
-            if getattr(self, name) not in allowed:
-                raise InvalidSetting(
-                    f"{name} is {', '.join(allowed[:-1])} or {allowed[-1]}, "
-                    f"not {getattr(self, name)!r}"
-                )
-
-    def written(self, value: int | None) -> int | None:
-        """Return a label as the policy has it written.
-
-        >>> LabelPolicy("positive").written(-1), LabelPolicy("ignored").written(-1)
-        (1, None)
-        """
-        if value != -1:
-            return value
-        return {"keep": -1, "positive": 1, "negative": 0, "ignored": None}[self.uncertain]
-
-    def judged(self, given: int | None, found: int | None) -> tuple[bool, bool, bool]:
-        """Return whether the report counts, is labelled present, and is found present.
-
-        >>> LabelPolicy("ignored").judged(-1, 1), LabelPolicy().judged(None, 1)
-        ((False, False, True), (True, False, True))
-        """
-        counts = (1, -1) if self.uncertain in ("keep", "positive") else (1,)
-        judged = given is not None or self.unmentioned == "negative"
-        if self.uncertain == "ignored" and -1 in (given, found):
-            judged = False
-        return judged, given in counts, found in counts

@@ -1,9 +1,12 @@
-"""Types of extracted findings: immutable values with spans in the original text."""
+"""Types of extracted findings, immutable with spans in the original text; policy of labels."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
+
+from vlscore.core import described, setting
+from vlscore.errors import InvalidSetting
 
 
 class Span(NamedTuple):
@@ -303,3 +306,62 @@ class ReportFindings:
         ['lungs']
         """
         return tuple(d for d in self.denials if observation in d.observations)
+
+
+#: As CheXpert's authors name them (Irvin et al. 2019, section 4): U-Ones, U-Zeros, U-Ignore.
+UNCERTAIN = ("keep", "positive", "negative", "ignored")
+UNMENTIONED = ("negative", "ignored")
+
+
+@described
+@dataclass(frozen=True)
+class LabelPolicy:
+    """Policy for writing and comparing labels.
+
+    Raises: InvalidSetting for another word.
+    """
+
+    uncertain: str = setting(
+        "keep",
+        "What an uncertain label becomes: keep (-1; compared as positive), positive, negative, or "
+        "ignored (empty; not compared).",
+        "NAME",
+        more="Ignored: no report is judged on a label that either side calls uncertain.",
+    )
+    unmentioned: str = setting(
+        "negative",
+        "What an empty label of --against is compared as: negative, or ignored.",
+        "NAME",
+        more="Ignored: the report is not judged on the label.",
+    )
+
+    def __post_init__(self) -> None:
+        """Raise InvalidSetting for another word."""
+        for name, allowed in (("uncertain", UNCERTAIN), ("unmentioned", UNMENTIONED)):
+            if getattr(self, name) not in allowed:
+                raise InvalidSetting(
+                    f"{name} is {', '.join(allowed[:-1])} or {allowed[-1]}, "
+                    f"not {getattr(self, name)!r}"
+                )
+
+    def written(self, value: int | None) -> int | None:
+        """Return a label as the policy has it written.
+
+        >>> LabelPolicy("positive").written(-1), LabelPolicy("ignored").written(-1)
+        (1, None)
+        """
+        if value != -1:
+            return value
+        return {"keep": -1, "positive": 1, "negative": 0, "ignored": None}[self.uncertain]
+
+    def judged(self, given: int | None, found: int | None) -> tuple[bool, bool, bool]:
+        """Return whether the report counts, is labelled present, and is found present.
+
+        >>> LabelPolicy("ignored").judged(-1, 1), LabelPolicy().judged(None, 1)
+        ((False, False, True), (True, False, True))
+        """
+        counts = (1, -1) if self.uncertain in ("keep", "positive") else (1,)
+        judged = given is not None or self.unmentioned == "negative"
+        if self.uncertain == "ignored" and -1 in (given, found):
+            judged = False
+        return judged, given in counts, found in counts

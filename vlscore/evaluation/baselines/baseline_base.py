@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from vlscore.core import Registry, file_digest
+from vlscore.core import Registry, check_settings, described, file_digest, setting
 from vlscore.data import Report
 from vlscore.errors import InvalidSetting, InvalidStudy
 
@@ -30,37 +30,36 @@ STYLES = ("grouped", "single")
 TRAIN, TRAIN_IMAGES, IMAGES = "train", "train images", "images"
 
 
+@described
 @dataclass(frozen=True, kw_only=True)
 class BaselineSettings:
     """Settings of baselines; each baseline names those that it uses.
 
-    Attributes:
-        seed: of every random choice.
-        first: how many of the most frequent words or sentences are drawn from.
-        by_section: draw the sentences of findings and of impression each from their own section.
-        labels: where templates take their labels from: "reference" (of the study itself, an upper
-            bound), "zero-shot", "probe", or the path of a table with one column a label.
-        threshold: from which value on a label of that table is positive.
-        style: "grouped": one sentence for several labels where the templates have one; "single".
-        templates: file of sentences; default: the bundled one.
+    Raises: InvalidSetting that names the first invalid setting.
     """
 
-    seed: int = 0
-    first: int = 100
-    by_section: bool = False
-    labels: str = REFERENCE
-    threshold: float = 0.5
-    style: str = STYLES[0]
-    templates: Path | None = None
+    seed: int = setting(0, "Of random choices.", "N", least=0)
+    first: int = setting(100, "Frequent words or sentences that are drawn from.", "N", least=1)
+    by_section: bool = setting(False, "Draw sentences of findings and of impression separately.")
+    labels: str = setting(
+        REFERENCE,
+        "Labels of templates: reference (of the study itself: an upper bound), zero-shot or "
+        "probe (of the encoder), or a classifier's table with one column a label.",
+        "SOURCE",
+    )
+    threshold: float = setting(0.5, "Probability in that table from which on a label is present.")
+    style: str = setting(
+        STYLES[0],
+        "Of templates: grouped (a sentence for several labels) or single.",
+        "NAME",
+        choices=STYLES,
+    )
+    templates: Path | None = setting(  # noqa: RUF009 - it makes a field
+        None, "File of your own sentences. Default: the bundled one.", "PATH"
+    )
 
     def __post_init__(self) -> None:
-        """Raise InvalidSetting for a value out of range."""
-        if self.first < 1:
-            raise InvalidSetting(f"first is a number from 1 on, not {self.first}")
-        if self.style not in STYLES:
-            raise InvalidSetting(f"style is {' or '.join(STYLES)}, not {self.style!r}")
-        if self.seed < 0:
-            raise InvalidSetting(f"seed is a number from 0 on, not {self.seed}")
+        check_settings(self)
 
     def used(self, names: Sequence[str], of: str) -> dict[str, Any]:
         """Return the settings of these names.

@@ -11,9 +11,9 @@ import io
 import json
 import math
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ import numpy as np
 from vlscore.core import file_digest
 from vlscore.errors import InvalidSetting, VLScoreError
 from vlscore.metrics.batch import Batch, Computed, Values
+from vlscore.metrics.library.words import ReferenceCounts
 from vlscore.metrics.metric import Metric, Output, Parameter
 from vlscore.metrics.provider import Provider
 
@@ -33,12 +34,8 @@ _WEIGHTS = "*.safetensors"
 _BYTE_PAIR_MODELS = ("roberta", "gpt2")
 
 
-@dataclass
-class PieceCounts:
+class PieceCounts(ReferenceCounts):
     """Number of references in which each word piece occurs."""
-
-    references: int = 0
-    counts: Counter[int] = field(default_factory=Counter)
 
     def weights(self) -> Any:
         """Return inverse document frequencies for bert-score, also of unknown pieces."""
@@ -68,8 +65,7 @@ class BertScoreProvider(Provider):
         known = state or PieceCounts()
         loaded = self._loaded(metric)
         for text in references:
-            known.references += 1
-            known.counts.update(set(self._pieces(loaded, _prepared(text, metric))))
+            known.add(set(self._pieces(loaded, _prepared(text, metric))))
         return known
 
     def compute(self, metric: Metric, batch: Batch) -> Computed:

@@ -62,7 +62,10 @@ class SacrebleuProvider(Provider):
 
     def corpus(self, metric: Metric, sums: Values) -> Mapping[str, Values]:
         of_sums = self._of_sums(metric)
-        return {"corpus": _as_share(np.array([of_sums(row) for row in sums]))}
+        # Resamples of a few studies have the same sums many times.
+        rows, places = np.unique(np.round(sums), axis=0, return_inverse=True)
+        values = np.array([of_sums(row) for row in rows], np.float64)
+        return {"corpus": _as_share(values[places.reshape(-1)])}
 
     def _of_sums(self, metric: Metric) -> Callable[[Values], float]:
         """Return the function from counts and totals of every order, and two lengths, to percent.

@@ -9,7 +9,7 @@ all references of a run, so that a batch, a resumed run and a single report get 
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -18,7 +18,7 @@ import numpy as np
 from vlscore.errors import VLScoreError
 from vlscore.metrics.batch import Batch, Computed
 from vlscore.metrics.library.bleu import TOKENS
-from vlscore.metrics.library.words import splitter
+from vlscore.metrics.library.words import ReferenceCounts, splitter
 from vlscore.metrics.metric import Metric, Parameter
 from vlscore.metrics.provider import Provider
 
@@ -26,12 +26,8 @@ _ORDER = 4
 _REMEMBERED = 4096
 
 
-@dataclass
-class DocumentFrequencies:
+class DocumentFrequencies(ReferenceCounts):
     """Number of references in which each n-gram occurs; an n-gram is words joined by blanks."""
-
-    references: int = 0
-    counts: Counter[str] = field(default_factory=Counter)
 
     @property
     def can_weigh(self) -> bool:
@@ -61,8 +57,7 @@ class CiderProvider(Provider):
         split = splitter(str(metric.settings["tokens"]))
         known = state or DocumentFrequencies()
         for text in references:
-            known.references += 1
-            known.counts.update(_ngrams(split(text)).keys())
+            known.add(_ngrams(split(text)).keys())
         return known
 
     def compute(self, metric: Metric, batch: Batch) -> Computed:

@@ -8,9 +8,7 @@ textstat counts syllables even for Dale-Chall, which does not need them, and dow
 is absent. So this file computes Dale-Chall from textstat's words, sentences and word list.
 """
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Set
-from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -18,7 +16,7 @@ from typing import Any
 from vlscore.core import file_digest
 from vlscore.errors import InvalidSetting, MissingDependency
 from vlscore.metrics.batch import Batch, Computed
-from vlscore.metrics.library.words import has_corpus, how_to_get
+from vlscore.metrics.library.words import ReferenceCounts, has_corpus, how_to_get
 from vlscore.metrics.metric import Metric, Parameter
 from vlscore.metrics.provider import Provider, one_column
 
@@ -27,12 +25,8 @@ _WITH_SYLLABLES = {"flesch-kincaid": "flesch_kincaid_grade", "gunning-fog": "gun
 _CLINICAL = "dale-chall-clinical"
 
 
-@dataclass
-class WordCounts:
+class WordCounts(ReferenceCounts):
     """Number of references in which each word occurs."""
-
-    references: int = 0
-    counts: Counter[str] = field(default_factory=Counter)
 
     def frequent(self, share: float) -> frozenset[str]:
         """Return the words that occur in more than this share of the references."""
@@ -52,8 +46,7 @@ class TextstatProvider(Provider):
     def fit(self, metric: Metric, references: Iterable[str], state: Any = None) -> Any:
         known = state or WordCounts()
         for text in references:
-            known.references += 1
-            known.counts.update({word.lower() for word in self._words(text)})
+            known.add({word.lower() for word in self._words(text)})
         return known
 
     def compute(self, metric: Metric, batch: Batch) -> Computed:

@@ -6,8 +6,11 @@ corpora without importing NLTK, which takes seconds. `share` and `corpus_f1` div
 
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,6 +81,19 @@ def forget_lines() -> None:
     for kind in (Tokenizer13a, TokenizerRegexp):
         # Another release may have no cache.
         getattr(kind.__call__, "cache_clear", lambda: None)()
+
+
+@dataclass
+class ReferenceCounts:
+    """Number of references, and of those in which each word, word piece or n-gram occurs."""
+
+    references: int = 0
+    counts: Counter[Any] = field(default_factory=Counter)
+
+    def add(self, items: Iterable[Any]) -> None:
+        """Count one reference; `items` are what occurs in it, each once."""
+        self.references += 1
+        self.counts.update(items)
 
 
 def has_corpus(name: str) -> bool:
