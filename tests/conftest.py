@@ -32,7 +32,7 @@ LONGEST = (
     "tests/test_kills.py",
     "tests/encoders/test_contract.py",
     "tests/test_docs.py",
-    "tests/test_processors.py",
+    "tests/encoders/test_processors.py",
     "tests/evaluation/test_sharing.py",
     "tests/evaluation/test_resuming.py",
     "tests/test_names_in_files.py",
@@ -41,13 +41,13 @@ LONGEST = (
     "tests/test_wheel.py",
     "tests/test_benchmarks.py",
     "tests/test_interrupts.py",
-    "tests/test_resumable.py",
+    "tests/core/test_resumable.py",
     "tests/cli/test_help.py",
     "tests/cli/test_evaluate.py",
     "tests/training/test_processes.py",
     "tests/training/test_resuming.py",
-    "tests/search/test_sharding.py",
-    "tests/annotators/test_gpu.py",
+    "tests/retrieval/vector_search/test_sharding.py",
+    "tests/metrics/networks/test_gpu.py",
 )
 
 REPOSITORY = Path(__file__).resolve().parent.parent

@@ -22,7 +22,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.conftest import REPOSITORY
-from tests.pages import PAGES, Block, blocks
+from tests.example_blocks import PAGES, Block, blocks
 from tests.tolerances import same_print
 from vlscore.cli.command_line import app
 

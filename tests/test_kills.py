@@ -26,7 +26,7 @@ from safetensors.numpy import save_file
 
 from tests import kill_server
 from tests.conftest import REPOSITORY
-from tests.meta.test_controlled import REPORTS
+from tests.evaluation.sensitivities.test_controlled import REPORTS
 from vlscore.cli.command_line import app
 from vlscore.core import sole_writer
 from vlscore.evaluation.ratings.questions import COUNTS
@@ -136,8 +136,8 @@ SCENARIOS = {
 }  # fmt: skip
 # Commands that write no folder of results.
 OTHERS = {
-    "dataset": "files of one write each: tests/datasets",
-    "pair": "files of one write each: tests/studies/test_report_pairs.py",
+    "dataset": "files of one write each: tests/data/datasets",
+    "pair": "files of one write each: tests/data/studies/test_report_pairs.py",
     "orders": "prints",
     "bench": "prints",
     "doctor": "prints",
@@ -146,8 +146,8 @@ OTHERS = {
     "report": "one file of one write: tests/pages",
     "methods": "prints",
     "cache info": "prints",
-    "cache prune": "SQLite's own transactions: tests/cache",
-    "cache verify": "SQLite's own transactions: tests/cache",
+    "cache prune": "SQLite's own transactions: tests/core/cache",
+    "cache verify": "SQLite's own transactions: tests/core/cache",
     "encoders": "prints",
     "index info": "prints",
     "index verify": "prints",

@@ -195,7 +195,7 @@ KINDS = {
 }
 
 # Every module that reads a structured file, and where its kind of file is attacked.
-TABLE = "its cells are data: the table's kinds above, and tests/studies"
+TABLE = "its cells are data: the table's kinds above, and tests/data/studies"
 OWN = "a chunk or result of the toolkit, read only where its sha256 agrees with the record"
 SHIPPED = "ships with the package"
 CODE = "tests/encoders/test_attacks.py and tests/test_no_code_runs.py attack it"

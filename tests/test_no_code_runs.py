@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
-from tests.annotators.constructed_ratescore import write_ratescore
 from tests.doubles import HashEncoder
+from tests.metrics.networks.constructed_ratescore import write_ratescore
 from vlscore.data import BadRow, open_studies
 from vlscore.embedding import StudyEmbedder
 from vlscore.errors import IncompatibleCheckpoint, VLScoreError

@@ -17,9 +17,9 @@ import typer
 from PIL import Image
 from typer.testing import CliRunner
 
-from tests.alignment.samples import make_rexval
 from tests.conftest import REPOSITORY
-from tests.pages import PAGES, Block, blocks
+from tests.evaluation.alignment.samples import make_rexval
+from tests.example_blocks import PAGES, Block, blocks
 from vlscore.cli.command_line import app
 from vlscore.data import read_rows
 

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from tests.alignment.samples import make_rexval, write_csv
+from tests.evaluation.alignment.samples import make_rexval, write_csv
 from vlscore.evaluation import read_ratings, run_alignment
 from vlscore.metrics import Scorer, read_composite
 

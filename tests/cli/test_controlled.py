@@ -2,7 +2,7 @@
 
 import json
 
-from tests.meta.test_controlled import REPORTS
+from tests.evaluation.sensitivities.test_controlled import REPORTS
 
 
 def test_areas_and_the_stress_test_are_printed(command, tmp_path):

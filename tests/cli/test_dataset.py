@@ -2,7 +2,7 @@
 
 import json
 
-from tests.datasets.samples import iu_kaggle, mimic_cxr_jpg, squared_films
+from tests.data.datasets.samples import iu_kaggle, mimic_cxr_jpg, squared_films
 from vlscore.data import read_rows
 
 

@@ -2,7 +2,7 @@
 
 import json
 
-from tests.alignment.samples import make_rexval
+from tests.evaluation.alignment.samples import make_rexval
 
 
 def test_tables_are_printed_and_written(command, tmp_path):

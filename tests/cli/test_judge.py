@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.cli.conftest import write_jsonl
-from tests.judge.endpoint_server import EMPTY, Answer, running
+from tests.metrics.judge.endpoint_server import EMPTY, Answer, running
 
 ROWS = [
     {"id": "s1", "reference": "Left effusion.", "candidate": "Right effusion."},

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.alignment.test_orders import CASES
+from tests.evaluation.alignment.test_orders import CASES
 
 
 @pytest.fixture

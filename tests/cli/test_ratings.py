@@ -6,8 +6,8 @@ import os
 
 import pytest
 
-from tests.alignment.samples import write_csv
 from tests.doubles import HashEncoder
+from tests.evaluation.alignment.samples import write_csv
 from vlscore.embedding import StudyEmbedder
 from vlscore.evaluation.ratings.questions import COUNTS
 from vlscore.retrieval import build_index

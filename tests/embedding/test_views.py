@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
+from tests.data.images.writing import chest, save
 from tests.doubles import HashEncoder
-from tests.images.writing import chest, save
 from vlscore.embedding import StudyEmbedder, StudyViews, choose_views
 from vlscore.errors import InvalidStudy
 

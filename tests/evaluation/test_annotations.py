@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.annotators.constructed import REPORTS, write_chexbert, write_radgraph
+from tests.metrics.networks.constructed import REPORTS, write_chexbert, write_radgraph
 from vlscore.evaluation import evaluate
 from vlscore.metrics import CheXbert, RadGraph, Scorer, find_metric
 

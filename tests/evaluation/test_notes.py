@@ -6,8 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.alignment.samples import rated
 from tests.doubles import HashEncoder
+from tests.evaluation.alignment.samples import rated
 from tests.evaluation.samples import BATCH, make_table
 from vlscore.data import TextPolicy, open_studies
 from vlscore.embedding import StudyEmbedder

@@ -17,6 +17,7 @@ import pytest
 from PIL import Image
 from typer.testing import CliRunner
 
+from tests.core.test_resumable import killed_everywhere
 from tests.doubles import HashEncoder
 from tests.evaluation.samples import (
     BATCH,
@@ -27,7 +28,6 @@ from tests.evaluation.samples import (
     write_table,
 )
 from tests.metrics import own
-from tests.test_resumable import killed_everywhere
 from vlscore.cli.command_line import app
 from vlscore.core import resource_path
 from vlscore.data import ColumnNames

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.annotators.constructed import LONG, REPORTS, golden, write_chexbert
+from tests.metrics.networks.constructed import LONG, REPORTS, golden, write_chexbert
 from vlscore.errors import MissingDependency
 from vlscore.metrics import Plan, compute, compute_values, find_metric, signature, support_of_sums
 from vlscore.metrics.library import chexbert as chexbert_provider

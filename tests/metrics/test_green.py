@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from tests.annotators.constructed_green import NONE, READABLE, answer, errors, write_green
+from tests.metrics.networks.constructed_green import NONE, READABLE, answer, errors, write_green
 from vlscore.errors import InvalidSetting, InvalidTable, MissingDependency
 from vlscore.metrics import Plan, compute, compute_values, find_metric, signature
 from vlscore.metrics.library.green import GreenProvider

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.judge.endpoint_server import Answer, running
+from tests.metrics.judge.endpoint_server import Answer, running
 from vlscore.errors import InvalidSetting
 from vlscore.metrics import METRICS, SCORES, Plan, RuleJudge, compute, provider_of
 from vlscore.testing import check_metric

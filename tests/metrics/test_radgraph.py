@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.annotators.constructed import REPORTS, golden, write_radgraph
+from tests.metrics.networks.constructed import REPORTS, golden, write_radgraph
 from vlscore.errors import MissingDependency
 from vlscore.metrics import Plan, compute, find_metric, signature
 from vlscore.testing import check_metric

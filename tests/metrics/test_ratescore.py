@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from tests.annotators.constructed import GOLDENS
-from tests.annotators.constructed_ratescore import CUT, write_ratescore
+from tests.metrics.networks.constructed import GOLDENS
+from tests.metrics.networks.constructed_ratescore import CUT, write_ratescore
 from vlscore.errors import MissingDependency
 from vlscore.metrics import Plan, RaTEEntity, compute, find_metric, signature
 from vlscore.metrics.library.ratescore import agreement

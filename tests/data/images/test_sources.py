@@ -1,0 +1,138 @@
+"""One picture, given in every way there is, becomes the same radiograph."""
+
+import io
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from pydicom import Dataset, dcmread
+from pydicom.uid import JPEG2000Lossless
+
+from tests.data.images.writing import chest, save
+from vlscore.data import ImagePolicy, as_radiograph
+from vlscore.errors import UnreadableImage
+
+TWELVE = np.arange(1024, dtype=np.uint16).reshape(32, 32) * 4
+EIGHT = (TWELVE // 16).astype(np.uint8)
+
+
+@pytest.mark.parametrize("kind", ["png", "tiff", "dcm"])
+def test_content_and_open_files_are_read_as_their_path_is(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / f"x.{kind}"
+    if kind == "dcm":
+        save(chest(TWELVE, BitsStored=12), path)
+    else:
+        Image.fromarray(EIGHT).save(path)
+    content = path.read_bytes()
+    expected = as_radiograph(path)
+    for given in (content, bytearray(content), memoryview(content), io.BytesIO(content)):
+        found = as_radiograph(given)
+        np.testing.assert_array_equal(found.pixels, expected.pixels)
+        assert found.provenance == expected.provenance
+    with path.open("rb") as file:
+        found = as_radiograph(file)
+    np.testing.assert_array_equal(found.pixels, expected.pixels)
+    assert found.name == str(path)
+
+
+def test_arrays_tensors_and_pictures_are_read_as_their_file_is(tmp_path: Path) -> None:
+    Image.fromarray(EIGHT).save(tmp_path / "x.png")
+    expected = as_radiograph(tmp_path / "x.png").pixels
+    for given in (EIGHT, torch.from_numpy(EIGHT), Image.fromarray(EIGHT), EIGHT[None]):
+        np.testing.assert_array_equal(as_radiograph(given).pixels, expected)
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+def test_a_dataset_is_read_as_its_file_is_and_stays_as_it_is(
+    tmp_path: Path, compressed: bool
+) -> None:
+    dataset = chest(TWELVE, BitsStored=12, WindowCenter="", WindowWidth="", ViewPosition="LL")
+    if compressed:
+        dataset.compress(JPEG2000Lossless, generate_instance_uid=False)
+    path = save(dataset, tmp_path / "x.dcm")
+    expected = as_radiograph(path)
+    for given in (dataset, dcmread(path)):
+        before = given.to_json()
+        found = as_radiograph(given)
+        np.testing.assert_array_equal(found.pixels, expected.pixels)
+        assert found.provenance == expected.provenance
+        assert given.to_json() == before
+
+
+def test_a_dataset_that_was_never_in_a_file(tmp_path: Path) -> None:
+    dataset = chest(TWELVE, BitsStored=12)
+    del dataset.file_meta
+    np.testing.assert_allclose(as_radiograph(dataset), TWELVE / 4092, atol=1e-6)
+    assert not hasattr(dataset, "file_meta")
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"Modality": "CT"}, "pydicom Dataset: modality CT"),
+        ({"Rows": 99}, "pydicom Dataset: the DICOM data is damaged"),
+        ({"Modality": "ZZPARTJANE"}, "modality an unknown code is no"),
+    ],
+)
+def test_a_dataset_is_refused_as_its_file_is(change: dict[str, object], reason: str) -> None:
+    with pytest.raises(UnreadableImage, match=reason) as caught:
+        as_radiograph(chest(EIGHT, PatientName="Doe^Jane", **change))
+    assert "Doe" not in str(caught.value)
+    assert "JANE" not in str(caught.value)
+    with pytest.raises(UnreadableImage, match="holds no picture"):
+        as_radiograph(Dataset())
+
+
+def test_dicom_needs_no_extension(tmp_path: Path) -> None:
+    path = save(chest(EIGHT), tmp_path / "IM0001")
+    assert as_radiograph(path).provenance.format == "dicom"
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        (b"", "bytes: the file is empty"),
+        (b"boom", "bytes: is no image"),
+        (io.BytesIO(), "file: the file is empty"),
+        (io.StringIO("text"), "file: gives no bytes; open the file in binary mode"),
+    ],
+)
+def test_what_is_no_file_content_is_refused(given: object, reason: str) -> None:
+    with pytest.raises(UnreadableImage, match=reason):
+        as_radiograph(given)
+
+
+def test_a_closed_file_is_refused(tmp_path: Path) -> None:
+    Image.fromarray(EIGHT).save(tmp_path / "x.png")
+    with (tmp_path / "x.png").open("rb") as file:
+        pass
+    with pytest.raises(UnreadableImage, match=r"x\.png: cannot be read \(ValueError\)"):
+        as_radiograph(file)
+
+
+@pytest.mark.parametrize(
+    ("count", "advice"),
+    [
+        (0, "is a folder without files"),
+        (1, "is a folder; give the image file in it"),
+        (3, "is a folder of 3 files; give one of them, or several as the views of one study"),
+    ],
+)
+def test_a_folder_is_no_image(tmp_path: Path, count: int, advice: str) -> None:
+    for number in range(count):
+        (tmp_path / f"IM{number}").touch()
+    with pytest.raises(UnreadableImage, match=advice):
+        as_radiograph(tmp_path)
+
+
+def test_the_policy_accepts_what_it_says_in_all_of_them() -> None:
+    accept = ImagePolicy(other_modalities="accept")
+    blank = np.zeros((8, 8), np.uint8)
+    stream = io.BytesIO()
+    Image.fromarray(blank).save(stream, "png")
+    for given in (blank, stream.getvalue(), chest(blank), Image.fromarray(blank)):
+        with pytest.raises(UnreadableImage, match="shows nothing"):
+            as_radiograph(given)
+        assert as_radiograph(given, accept).shape == (8, 8)

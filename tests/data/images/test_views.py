@@ -1,0 +1,144 @@
+"""Views are found in headers cheaply and safely: no error, and no word of what a header says."""
+
+import logging
+import os
+import struct
+import warnings
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+from pydicom.uid import DeflatedExplicitVRLittleEndian
+
+from tests.data.images.test_refusals import FILES, SECRETS, WORDS
+from tests.data.images.writing import chest, save
+from vlscore.data import as_radiograph, is_lateral, projection, read_image, stored_view
+
+GREY = np.arange(64, dtype=np.uint8).reshape(8, 8) * 4
+
+
+@pytest.mark.parametrize(
+    ("view", "expected"),
+    [
+        ("PA", "frontal"),
+        ("ap ", "frontal"),
+        ("AP LLD", "frontal"),
+        ("RLD", "frontal"),
+        ("LLD", "frontal"),
+        ("LL", "lateral"),
+        ("RL", "lateral"),
+        ("Lateral", "lateral"),
+        ("LEFT LATERAL", "lateral"),
+        ("XTABLE LATERAL", "lateral"),
+        ("Left lateral decubitus", "frontal"),
+        ("LAO", "unknown"),
+        ("plateau", "unknown"),
+        ("", "unknown"),
+        (None, "unknown"),
+    ],
+)
+def test_what_a_view_position_says(view: str | None, expected: str) -> None:
+    assert projection(view) == expected
+    assert is_lateral(view) == (expected == "lateral")
+
+
+@pytest.mark.parametrize("view", ["PA", "LL", "LATERAL", "AP AXIAL"])
+def test_the_view_of_a_dicom_file_and_of_what_was_read_of_it(tmp_path: Path, view: str) -> None:
+    path = save(chest(GREY, ViewPosition=view), tmp_path / "x.dcm")
+    assert stored_view(path) == stored_view(str(path)) == view
+    assert stored_view(chest(GREY, ViewPosition=view)) == view
+    assert stored_view(path.read_bytes()) == view
+    assert stored_view(read_image(path)) == view
+
+
+def test_pixels_are_not_read_for_the_view(tmp_path: Path) -> None:
+    path = save(chest(np.zeros((2000, 2000), np.uint16), ViewPosition="LL"), tmp_path / "x.dcm")
+    path.write_bytes(path.read_bytes()[:20_000])
+    assert stored_view(path) == "LL"
+
+
+@pytest.mark.parametrize("view", ["", "Jane^Doe", "JANE DOE", "ZZPART", "PA Jane"])
+@pytest.mark.filterwarnings("ignore:Invalid value for VR CS")
+def test_what_is_no_known_code_is_no_view(tmp_path: Path, view: str) -> None:
+    path = save(chest(GREY, ViewPosition=view), tmp_path / "x.dcm")
+    assert stored_view(path) is None
+    assert read_image(path).provenance.view is None
+
+
+def test_what_is_no_dicom_file_has_no_view(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")  # opening it would wait for ever
+    (tmp_path / "empty").touch()
+    (tmp_path / "text").write_text("PA")
+    (tmp_path / "meta-only").write_bytes(b"\0" * 128 + b"DICM")
+    for name in ("pipe", "empty", "text", "meta-only", "missing", ".", "bad\0name"):
+        assert stored_view(tmp_path / name) is None
+    for image in (None, 3, np.eye(3), b"DICM", as_radiograph(np.eye(3))):
+        assert stored_view(image) is None
+
+
+@settings(
+    max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(st.sampled_from(sorted(FILES)), st.data())
+@example("raw", None)
+def test_damage_never_raises(tmp_path: Path, kind: str, data: st.DataObject | None) -> None:
+    content = bytearray(FILES[kind])
+    if data is not None:
+        # The header is where the view is: most of the damage belongs there.
+        for _ in range(data.draw(st.integers(1, 6))):
+            at = data.draw(st.one_of(st.integers(128, 700), st.integers(0, len(content) - 1)))
+            content[at % len(content)] = data.draw(st.integers(0, 255))
+        content = content[: data.draw(st.one_of(st.just(len(content)), st.integers(0, 900)))]
+    path = tmp_path / "damaged.dcm"
+    path.write_bytes(content)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = stored_view(path)
+    assert found is None or projection(found) != "unknown" or found.isupper()
+
+
+@pytest.mark.parametrize("depth", [10, 2000])
+def test_nested_sequences_without_end_have_no_view(tmp_path: Path, depth: int) -> None:
+    item = struct.pack("<HH2sHI", 0x0008, 0x1140, b"SQ", 0, 0xFFFFFFFF) + struct.pack(
+        "<HHI", 0xFFFE, 0xE000, 0xFFFFFFFF
+    )
+    content = FILES["raw"]
+    path = tmp_path / "nested.dcm"
+    start = content.index(struct.pack("<HH", 0x0008, 0x0016))
+    path.write_bytes(content[:start] + item * depth)
+    assert stored_view(path) is None
+
+
+def test_a_deflated_bomb_is_not_inflated_for_the_view(tmp_path: Path) -> None:
+    dataset = chest(GREY)
+    dataset.file_meta.TransferSyntaxUID = DeflatedExplicitVRLittleEndian
+    path = save(dataset, tmp_path / "x.dcm")
+    assert stored_view(path) == "PA"
+    content = path.read_bytes()
+    deflater = zlib.compressobj(9, zlib.DEFLATED, -zlib.MAX_WBITS)
+    bomb = b"".join(deflater.compress(bytes(1 << 24)) for _ in range(60)) + deflater.flush()
+    path.write_bytes(content[: 132 + 12 + content[140]] + bomb)
+    assert stored_view(path) is None
+
+
+def test_nothing_of_a_header_is_said(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        dataset = chest(GREY, **SECRETS, SpecificCharacterSet="Doe^Jane")
+        content = save(dataset, tmp_path / "x.dcm").read_bytes()
+    caplog.set_level(logging.DEBUG)
+    caplog.clear()  # of what pydicom said while the file was written
+    said = []
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        for end in range(len(content) - 90, 140, -23):
+            (tmp_path / "x.dcm").write_bytes(content[:end])
+            said.append(str(stored_view(tmp_path / "x.dcm")))
+    said += [str(warning.message) for warning in heard]
+    said += [record.getMessage() for record in caplog.records] + list(capfd.readouterr())
+    assert not [word for word in WORDS if any(word in text for text in said)]

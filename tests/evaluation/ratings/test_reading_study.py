@@ -1,0 +1,256 @@
+"""Reading studies of systems: balance, forms of sheets, checked answers, and what follows."""
+
+import csv
+import itertools
+import json
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from tests.evaluation.alignment.samples import write_csv
+from vlscore.errors import InvalidLexicon, InvalidSetting, InvalidTable
+from vlscore.evaluation import (
+    RatingColumns,
+    make_sheets,
+    read_ratings,
+    read_reading_study,
+)
+from vlscore.evaluation.ratings.questions import COUNTS
+from vlscore.evaluation.ratings.run import implied_preferences
+from vlscore.evaluation.ratings.sheet_files import read_key, read_sheet
+
+RATERS = ["ann", "bob", "carl", "dora"]
+
+
+@pytest.fixture(scope="module")
+def systems(tmp_path_factory):
+    """Three systems for 12 studies; in study 0 two of them say the same."""
+    folder = tmp_path_factory.mktemp("systems")
+    paths = []
+    for name in ("one", "two", "three"):
+        rows = [
+            {
+                "id": f"s{k:02}",
+                "reference": f"Reference {k}.",
+                "candidate": "Same." if k == 0 and name != "three" else f"={name}+{k}",
+            }
+            for k in range(12)
+        ]
+        paths.append(write_csv(folder / f"{name}.csv", rows))
+    return paths
+
+
+def _rows(path):
+    with path.open(encoding="utf-8", newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
+def test_loads_are_balanced_and_a_study_stays_together(systems, tmp_path):
+    sheets = make_sheets(systems, tmp_path / "s", raters=RATERS, raters_per_study=2, seed=4)
+    items = read_key(tmp_path / "s" / "key.csv")
+    assert sheets.items == len(items) == 3 * 12 - 1
+    by_study = {}
+    for item in items.values():
+        assert by_study.setdefault(item.study, item.raters) == item.raters
+    loads = Counter(rater for raters in by_study.values() for rater in raters)
+    assert set(loads.values()) == {6}
+    met = Counter(itertools.chain(*(itertools.combinations(r, 2) for r in by_study.values())))
+    # All six couples of raters meet twice.
+    assert sorted(met.values()) == [2] * 6
+    for rater in RATERS:
+        own = [items[row["item"]] for row in _rows(tmp_path / "s" / f"sheet-{rater}.csv")]
+        seen = Counter(name for item in own for name in item.candidates)
+        assert set(seen.values()) == {6}
+
+
+def test_each_system_is_report_a_as_often_as_report_b(systems, tmp_path):
+    make_sheets(systems, tmp_path / "s", ask=["preferences"], raters=RATERS, seed=1)
+    items = read_key(tmp_path / "s" / "key.csv")
+    for rater in RATERS:
+        sides = Counter()
+        rows = _rows(tmp_path / "s" / f"sheet-{rater}.csv")
+        for row in rows:
+            item = items[row["item"]]
+            # In study 0 one comparison is of two systems at once.
+            if item.study == "s00":
+                continue
+            for first in item.first.candidates:
+                for second in item.second.candidates:
+                    sides[first, second] += 1
+        # Reports that are equal are not compared.
+        assert len(rows) == 3 * 11 + 1
+        for one, other in itertools.combinations(("one", "two", "three"), 2):
+            assert abs(sides[one, other] - sides[other, one]) == 1
+            assert sides[one, other] + sides[other, one] == 11
+
+
+def _workbook(path):
+    openpyxl = pytest.importorskip("openpyxl", reason="needs openpyxl: 'vlscore[xlsx]'")
+    return openpyxl.load_workbook(path)
+
+
+def test_a_workbook_has_no_formulas_and_comes_back(systems, tmp_path):
+    pytest.importorskip("openpyxl", reason="needs openpyxl: pip install 'vlscore[xlsx]'")
+    made = {}
+    for out in ("s", "again"):
+        made[out] = make_sheets(systems, tmp_path / out, ask=["errors", "dimensions"],
+                                formats=["xlsx", "csv"], raters=["ann"])  # fmt: skip
+    path = tmp_path / "s" / "sheet-ann.xlsx"
+    assert path.read_bytes() == (tmp_path / "again" / "sheet-ann.xlsx").read_bytes()
+    book = _workbook(path)
+    page = book.active
+    assert all(cell.data_type != "f" for row in page.iter_rows() for cell in row)
+    texts = {row["candidate"] for _, row in read_sheet(path)}
+    assert "=two+3" in texts
+    names = [cell.value for cell in page[1]]
+    ratings = {"readability": 4, "completeness": 2, "fluency": 5, "correctness": 3}
+    for column, value in ratings.items():
+        page.cell(2, names.index(column) + 1).value = value
+    page.cell(2, names.index(next(iter(COUNTS))) + 1).value = 2
+    book.save(path)
+    pairs = read_ratings(tmp_path / "s")
+    assert len(pairs) in (1, 2)
+    assert set(pairs.ratings["readability"][0]) == {4.0}
+    assert set(pairs.ratings["total errors"][0]) == {2.0}
+    assert pairs.sign_of("readability") == 1
+    assert pairs.sign_of("total errors") == -1
+    rows = _rows(tmp_path / "s" / "sheet-ann.csv")
+    write_csv(tmp_path / "s" / "sheet-ann.csv", [{**rows[0], "fluency": "1"}, *rows[1:]])
+    with pytest.raises(InvalidTable, match="both filled in"):
+        read_ratings(tmp_path / "s")
+
+
+@pytest.fixture
+def filled(systems, tmp_path):
+    """Two raters who rate the longer name lower, one of them with noise."""
+    folder = tmp_path / "filled"
+    make_sheets(systems, folder, ask=["errors", "dimensions"], raters=["ann", "bob"])
+    items = read_key(folder / "key.csv")
+    rng = np.random.default_rng(0)
+    for rater in ("ann", "bob"):
+        rows = _rows(folder / f"sheet-{rater}.csv")
+        for row in rows:
+            worse = ("one", "two", "three").index(items[row["item"]].candidates[0])
+            noise = rng.integers(2) if rater == "bob" else 0
+            row[next(iter(COUNTS))] = str(worse + noise)
+            row |= dict.fromkeys(["correctness", "completeness", "readability"], str(5 - worse))
+            row["fluency"] = str(5 - worse - noise)
+        write_csv(folder / f"sheet-{rater}.csv", rows)
+    return folder
+
+
+def test_answers_become_tables_agreement_and_ranks(filled, tmp_path):
+    out = tmp_path / "o"
+    run = read_reading_study(filled, out, groups={"clinicians": ["ann"]}, resamples=50)
+    assert not run.bad_rows
+    agreement = {(e["group"], e["rating"]): e for e in run.content["agreement"]}
+    assert agreement["all", "correctness"]["alpha"]["estimate"] == 1
+    assert agreement["all", "fluency"]["alpha"]["estimate"] < 1
+    # One rater alone has no agreement.
+    assert ("clinicians", "fluency") not in agreement
+    ranked = [e for e in run.content["systems"] if (e["rating"], e["group"]) == ("fluency", "all")]
+    assert [e["system"] for e in ranked] == ["one", "two", "three"]
+    assert {e["group"] for e in run.content["systems"]} == {"all", "clinicians"}
+    # The tables are what `vlscore align` reads, with the same numbers.
+    pairs = read_ratings(filled)
+    names = ("correctness", "completeness", "readability", "fluency")
+    columns = RatingColumns(ratings=names)
+    again = read_ratings(out / "ratings.csv", columns=columns, meaning="quality")
+    counted = read_ratings(out / "counts.csv")
+    assert (again.studies, again.candidates, again.texts) == (
+        pairs.studies, pairs.candidates, pairs.texts,
+    )  # fmt: skip
+    np.testing.assert_array_equal(again.ratings["fluency"], pairs.ratings["fluency"])
+    np.testing.assert_array_equal(counted.ratings["total errors"], pairs.ratings["total errors"])
+    assert run.align_with[0].startswith(f"vlscore align {out / 'counts.csv'}")
+    assert read_reading_study(filled, out, groups={"clinicians": ["ann"]}, resamples=50).unchanged
+
+
+def test_preferences_follow_from_ratings(filled):
+    pairs = read_ratings(filled)
+    said = implied_preferences(pairs, "total errors", ["ann"])
+    assert {each.rater for each in said} == {"ann"}
+    order = {"one": 2, "two": 1, "three": 0}
+    for each in said:
+        expected = np.sign(order[each.first] - order[each.second])
+        # Equal reports of a study are judged once, so they tie.
+        assert each.answer == (0 if each.study == "s00" and "three" not in (each.first, each.second)
+                               else expected)  # fmt: skip
+    assert len(said) == 3 * 12
+
+
+def test_wrong_rows_are_named_and_lose_no_other(filled, tmp_path):
+    path = filled / "sheet-ann.csv"
+    rows = _rows(path)
+    rows[0]["fluency"] = "6"
+    rows[1]["fluency"] = ""
+    rows[2]["item"] = "item-99"
+    rows[3][next(iter(COUNTS))] = "1.5"
+    rows[5]["item"] = rows[4]["item"]
+    write_csv(path, rows[:-1])
+    run = read_reading_study(filled, tmp_path / "o", resamples=10)
+    said = "\n".join(f"{bad.row} {bad.reason}" for bad in run.bad_rows)
+    assert "1 sheet-ann.csv: column \"fluency\" holds '6'; write a whole number from 1 to 5" in said
+    assert '2 sheet-ann.csv: column "fluency" is empty; the row is filled in part' in said
+    assert "3 sheet-ann.csv: column \"item\" holds 'item-99', which is not in key.csv" in said
+    assert "holds '1.5'; write a whole number from 0" in said
+    assert "which has an earlier row" in said
+    # Lost: the last row, and those of the items whose names were overwritten.
+    assert said.count("has no row for") == 3
+    assert any("sheet-ann.csv: 29 of 35 reports are rated" in note for note in run.notes)
+
+
+def test_a_rater_without_a_sheet_is_read_with_a_note(filled, tmp_path):
+    rows = _rows(filled / "sheet-ann.csv")
+    write_csv(filled / "sheet-zoe.csv", rows)
+    run = read_reading_study(filled, tmp_path / "o", resamples=10)
+    assert run.content["raters"] == ["ann", "bob", "zoe"]
+    assert any("no sheet was made for a rater 'zoe'" in note for note in run.notes)
+
+
+def test_a_study_that_is_compared_in_part_has_no_ranks(systems, tmp_path):
+    make_sheets(systems, tmp_path / "s", ask=["preferences"], raters=["ann"])
+    path = tmp_path / "s" / "sheet-ann.csv"
+    items = read_key(tmp_path / "s" / "key.csv")
+    rows = _rows(path)
+    left = next(row for row in rows if items[row["item"]].study == "s05")
+    for row in rows:
+        row["preferred"] = "" if row is left else "tie"
+    write_csv(path, rows)
+    run = read_reading_study(tmp_path / "s", tmp_path / "o", resamples=10)
+    assert any("1 times a rater compared only some reports" in note for note in run.notes)
+    pairs = read_ratings(tmp_path / "s")
+    assert "s05" not in pairs.studies
+    assert set(pairs.ratings["preference rank"][0]) == {2.0}
+    assert pairs.meaning == "ranks"
+
+
+def test_settings_that_cannot_be_used_are_refused(systems, tmp_path):
+    def refused(error, match, **options):
+        with pytest.raises(error, match=match):
+            make_sheets(systems, tmp_path / "s", **options)
+
+    refused(InvalidSetting, "make two folders", ask=["errors", "preferences"])
+    refused(InvalidSetting, "not 'beauty'", ask=["beauty"])
+    refused(InvalidSetting, "1 to 1 raters", raters_per_study=2)
+    refused(InvalidSetting, "sheets are csv, xlsx, html", formats=["pdf"])
+    refused(InvalidSetting, "add the format html", films=True)
+    refused(InvalidTable, "no table has a column image", films=True, formats=["html"])
+    refused(InvalidSetting, "needs the question dimensions", dimensions=tmp_path / "d.toml")
+    (tmp_path / "d.toml").write_text("[[dimension]]\nname = 'a'\n")
+    refused(InvalidLexicon, "has no 'text'", ask=["dimensions"], dimensions=tmp_path / "d.toml")
+    with pytest.raises(InvalidTable, match="two different reports"):
+        make_sheets(systems[:1], tmp_path / "s", ask=["preferences"])
+    assert not (tmp_path / "s").exists()
+
+
+def test_dimensions_of_a_user_are_asked(systems, tmp_path):
+    text = '[[dimension]]\nname = "use"\ntext = "Would you use it?"\nlow = "no"\nhigh = "yes"\n'
+    (tmp_path / "own.toml").write_text(text)
+    make_sheets(systems, tmp_path / "s", ask=["dimensions"], dimensions=tmp_path / "own.toml")
+    content = json.loads((tmp_path / "s" / "questions.json").read_text())
+    assert [q["name"] for q in content["questions"]] == ["use"]
+    assert (
+        "- use: Would you use it? 1: no; 5: yes" in (tmp_path / "s" / "instructions.md").read_text()
+    )

@@ -1,0 +1,171 @@
+"""Blinded sheets: what metrics chose, judged by raters, and read back."""
+
+import csv
+import json
+
+import pytest
+
+from tests.doubles import HashEncoder
+from tests.evaluation.alignment.samples import write_csv
+from vlscore.embedding import StudyEmbedder
+from vlscore.errors import InvalidSetting, InvalidTable
+from vlscore.evaluation import failure_modes, make_sheets, read_ratings
+from vlscore.evaluation.ratings.questions import COUNTS
+from vlscore.retrieval import OracleSettings, SourceSettings, build_index, find_oracles
+
+FINDINGS = ("edema", "effusion", "nodule", "pneumothorax")
+STUDIES = [
+    {
+        "id": f"study{k:02}",
+        "report": f"FINDINGS: There is {FINDINGS[k % 4]} of grade {k}, on side {k % 2}. "
+        f"IMPRESSION: {FINDINGS[k % 4]}.",
+    }
+    for k in range(8)
+]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """Folders of three oracles over the findings of eight studies."""
+    folder = tmp_path_factory.mktemp("oracles")
+    table = write_csv(folder / "studies.csv", [{**s, "reference": s["report"]} for s in STUDIES])
+    embedder = StudyEmbedder(HashEncoder(), device="cpu", cache=False)
+    settings = SourceSettings(text_policy="findings", text_column="report")
+    index = build_index(table, folder / "index", embedder, settings).index
+    for metric in ("bleu-1", "rouge-l", "chrf"):
+        wanted = OracleSettings(metric=metric, k=1, candidates=0, exclude_exact=True)
+        find_oracles(table, folder / metric, index, None, wanted, text_policy="findings")
+    wanted = OracleSettings(metric="bleu-1", k=1, candidates=0)
+    find_oracles(table, folder / "copies", index, None, wanted, text_policy="findings")
+    return folder
+
+
+def _rows(path):
+    with path.open(encoding="utf-8", newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
+def _fill(path, count):
+    """Write count(row, column) into every cell of a sheet."""
+    rows = _rows(path)
+    for row in rows:
+        row |= {column: count(row, column) for column in COUNTS}
+    write_csv(path, rows)
+
+
+def _oracles(made):
+    return [made / "bleu-1", made / "rouge-l", f"third={made / 'chrf'}"]
+
+
+def _counted(row, column):
+    return (len(row["candidate"]) * 7 + len(column)) % 3
+
+
+def test_what_raters_count_comes_back_under_the_metric_that_chose(made, tmp_path):
+    sheets = make_sheets(_oracles(made), tmp_path / "s", raters=["ann", "bob"], seed=3)
+    assert sheets.studies == len(STUDIES)
+    for rater, path in sheets.sheets.items():
+        _fill(path, lambda row, column, rater=rater: _counted(row, column) + (rater == "bob"))
+    pairs = read_ratings(tmp_path / "s")
+    assert pairs.raters == ("ann", "bob")
+    assert set(pairs.candidates) == {"bleu-1", "rouge-l", "third"}
+    chosen = {}
+    for name, folder in (("bleu-1", "bleu-1"), ("rouge-l", "rouge-l"), ("third", "chrf")):
+        with (made / folder / "hits.jsonl").open(encoding="utf-8") as stream:
+            for answer in map(json.loads, stream):
+                chosen[answer["id"], name] = answer["hits"][0]["text"]
+    ids = list(zip(pairs.studies, pairs.candidates, strict=True))
+    assert dict(zip(ids, pairs.texts, strict=True)) == chosen
+    references = {s["id"]: s["report"].split(" IMP")[0].removeprefix("FINDINGS: ") for s in STUDIES}
+    assert pairs.references == tuple(references[study] for study in pairs.studies)
+    assert len(pairs.counts) == len(COUNTS)
+    for column, key in COUNTS.items():
+        expected = [_counted({"candidate": text}, column) for text in pairs.texts]
+        assert pairs.counts[key][0].tolist() == expected
+        assert pairs.counts[key][1].tolist() == [count + 1 for count in expected]
+    means = failure_modes(pairs, resamples=10).means
+    assert {each.candidate for each in means} == {"bleu-1", "rouge-l", "third"}
+
+
+def test_sheets_do_not_tell_and_have_orders_of_their_own(made, tmp_path):
+    sheets = make_sheets(_oracles(made), tmp_path / "a", raters=["ann", "bob"])
+    key = _rows(tmp_path / "a" / "key.csv")
+    orders = []
+    for path in sheets.sheets.values():
+        text = path.read_text(encoding="utf-8")
+        assert not any(word in text for word in ("study0", "bleu", "rouge", "third", "chrf"))
+        orders.append([row["item"] for row in _rows(path)])
+        assert sorted(orders[-1]) == sorted({row["item"] for row in key})
+    assert orders[0] != orders[1]
+    # Items in the order of their names are in no order of studies.
+    studies = list(dict.fromkeys(row["study_id"] for row in key))
+    assert studies != sorted(studies)
+    again = make_sheets(_oracles(made), tmp_path / "b", raters=["ann", "bob"])
+    other = make_sheets(_oracles(made), tmp_path / "c", raters=["ann", "bob"], seed=1)
+    for rater, path in sheets.sheets.items():
+        assert again.sheets[rater].read_bytes() == path.read_bytes()
+        assert other.sheets[rater].read_bytes() != path.read_bytes()
+
+
+def test_a_report_that_several_metrics_chose_is_judged_once(made, tmp_path):
+    pair = [f"one={made / 'bleu-1'}", f"two={made / 'bleu-1'}"]
+    sheets = make_sheets(pair, tmp_path / "s", sample=3)
+    assert (sheets.items, sheets.studies) == (3, 3)
+    assert len(_rows(sheets.sheets["rater-1"])) == 3
+    assert len(_rows(tmp_path / "s" / "key.csv")) == 6
+
+
+def test_filled_sheets_are_never_written_over(made, tmp_path):
+    first = make_sheets(_oracles(made), tmp_path / "s")
+    path = first.sheets["rater-1"]
+    _fill(path, _counted)
+    filled = path.read_bytes()
+    again = make_sheets(_oracles(made), tmp_path / "s")
+    assert again.unchanged
+    with pytest.raises(InvalidSetting, match=r"may be filled in \(what differs: seed\)"):
+        make_sheets(_oracles(made), tmp_path / "s", seed=1)
+    assert path.read_bytes() == filled
+
+
+def test_rows_that_are_empty_or_wrong_are_told_and_lose_no_other(made, tmp_path):
+    sheets = make_sheets(_oracles(made), tmp_path / "s", raters=["ann"])
+    rows = _rows(sheets.sheets["ann"])
+    first = next(iter(COUNTS))
+    for row in rows[2:]:
+        row[first] = "1"
+    rows[1][first] = "many"
+    rows[2]["item"] = "item-99"
+    write_csv(sheets.sheets["ann"], rows)
+    pairs = read_ratings(tmp_path / "s")
+    said = " ".join(bad.reason for bad in pairs.bad)
+    assert "sheet-ann.csv" in said
+    assert f'column "{first}" holds' in said
+    assert "many" in said
+    assert "'item-99', which is not in key.csv" in said
+    assert any(f"{len(rows) - 3} of {len(rows)} reports are rated" in n for n in pairs.notes)
+    total = pairs.ratings["total errors"][0]
+    assert set(total) == {1.0}
+
+
+def test_what_cannot_be_judged_side_by_side_is_refused(made, tmp_path):
+    out = tmp_path / "s"
+    with pytest.raises(InvalidSetting, match="differ in what was excluded"):
+        make_sheets([made / "bleu-1", f"b={made / 'copies'}"], out)
+    with pytest.raises(InvalidSetting, match="two oracles would be called bleu-1"):
+        make_sheets([made / "bleu-1", made / "bleu-1"], out)
+    with pytest.raises(InvalidTable, match="holds no hits"):
+        make_sheets([made], out)
+    with pytest.raises(InvalidSetting, match="name of a file"):
+        make_sheets([made / "bleu-1"], out, raters=["../ann"])
+    with pytest.raises(InvalidSetting, match="different names"):
+        make_sheets([made / "bleu-1"], out, raters=["ann", "ann"])
+    other = write_csv(tmp_path / "other.csv", [{"id": "a", "reference": "FINDINGS: None."}])
+    with pytest.raises(InvalidTable, match="is not the table"):
+        make_sheets([made / "bleu-1"], out, studies=other)
+    assert not out.exists()
+    make_sheets([made / "bleu-1"], out)
+    with pytest.raises(InvalidTable, match="no rating could be read"):
+        read_ratings(out)
+    (out / "sheet-rater-1.csv").unlink()
+    with pytest.raises(InvalidTable, match="no sheet"):
+        read_ratings(out)

@@ -1,0 +1,104 @@
+"""CheXbert against the released package f1chexbert on the same pseudo-random checkpoint."""
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from tests.metrics.networks.constructed import (
+    LONG,
+    REPORTS,
+    UNUSUAL,
+    golden,
+    tensors_of,
+    write_vocabulary,
+)
+from vlscore.errors import IncompatibleCheckpoint, UnsafeCheckpoint, WeightsNotFound
+from vlscore.metrics import CheXbert
+
+TOLERANCE = 1e-5
+TEXTS = [*REPORTS, LONG]
+
+
+@pytest.fixture(scope="module")
+def chexbert(chexbert_weights):
+    return CheXbert(chexbert_weights)
+
+
+def test_logits_and_vectors_are_those_of_the_package(chexbert):
+    heads, vectors, _ = chexbert.logits(TEXTS)
+    expected = golden("chexbert")
+    assert torch.cat(heads, dim=1).numpy() == pytest.approx(
+        np.array(expected["logits"]), abs=TOLERANCE
+    )
+    assert vectors.numpy() == pytest.approx(np.array(expected["cls"]), abs=TOLERANCE)
+
+
+def test_labels_are_those_of_the_package(chexbert):
+    labels = [list(each.labels.values()) for each in chexbert.annotate(TEXTS)]
+    # The package writes "" for what is not mentioned.
+    expected = [[None if x == "" else x for x in row] for row in golden("chexbert")["labels"]]
+    assert labels == expected
+    assert {x for row in labels for x in row} == {None, 0, 1, -1}
+
+
+def test_a_long_report_is_cut_and_says_so(chexbert):
+    flags = [each.is_truncated for each in chexbert.annotate(TEXTS)]
+    assert flags == [False] * len(REPORTS) + [True]
+
+
+def test_other_reports_change_a_report_by_rounding_only(chexbert):
+    together, _, _ = chexbert.logits([*UNUSUAL, *TEXTS])
+    for row, text in enumerate([*UNUSUAL, *TEXTS]):
+        alone, _, _ = chexbert.logits([text])
+        for one, all_of_them in zip(alone, together, strict=True):
+            assert one[0].numpy() == pytest.approx(all_of_them[row].numpy(), abs=TOLERANCE)
+
+
+def test_the_same_reports_give_the_same_bits(chexbert):
+    first, again = (chexbert.logits(REPORTS)[1] for _ in range(2))
+    assert torch.equal(first, again)
+
+
+def test_no_reports(chexbert):
+    assert chexbert.annotate([]) == []
+
+
+def test_a_safetensors_conversion_reads_the_same(chexbert, tmp_path):
+    tensors = tensors_of(golden("chexbert")["shapes"])
+    save_file(tensors, tmp_path / "chexbert.safetensors")
+    write_vocabulary(tmp_path)
+    converted = CheXbert(tmp_path)
+    assert torch.equal(converted.logits(REPORTS)[1], chexbert.logits(REPORTS)[1])
+
+
+def test_what_does_not_fit_is_refused_with_its_name(chexbert_weights, tmp_path):
+    tensors = tensors_of(golden("chexbert")["shapes"])
+    write_vocabulary(tmp_path)
+    del tensors["linear_heads.3.bias"]
+    torch.save({"model_state_dict": tensors}, tmp_path / "chexbert.pth")
+    with pytest.raises(IncompatibleCheckpoint, match=r"missing \(linear_heads\.3\.bias\)"):
+        CheXbert(tmp_path)
+    torch.save({"model_state_dict": {"weight": torch.zeros(2)}}, tmp_path / "chexbert.pth")
+    with pytest.raises(IncompatibleCheckpoint, match="holds no BERT encoder"):
+        CheXbert(tmp_path)
+    (tmp_path / "vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n")
+    with pytest.raises(IncompatibleCheckpoint, match="holds 5 word pieces"):
+        CheXbert(chexbert_weights, tmp_path)
+
+
+def test_no_code_in_a_checkpoint_is_run(tmp_path):
+    class Bomb:
+        def __reduce__(self):
+            return (exec, (f"open({str(tmp_path / 'exploded')!r}, 'w')",))
+
+    write_vocabulary(tmp_path)
+    torch.save({"model_state_dict": {"bert": Bomb()}}, tmp_path / "chexbert.pth")
+    with pytest.raises((UnsafeCheckpoint, IncompatibleCheckpoint)):
+        CheXbert(tmp_path)
+    assert not (tmp_path / "exploded").exists()
+
+
+def test_a_vocabulary_that_is_not_there_is_not_fetched(chexbert_weights):
+    with pytest.raises(WeightsNotFound, match="no such vocabulary file or folder"):
+        CheXbert(chexbert_weights, "bert-base-uncased")

@@ -1,0 +1,123 @@
+"""What is refused of an archive, and that nothing of it is run or unpacked elsewhere."""
+
+import gzip
+import json
+import shutil
+
+import pytest
+import torch
+
+from tests.metrics.networks.constructed import golden, pack, radgraph_tensors
+from vlscore.errors import IncompatibleCheckpoint, UnsafeCheckpoint, WeightsNotFound
+from vlscore.metrics import RadGraph
+from vlscore.metrics.networks.radgraph_archive import read_radgraph
+
+
+@pytest.fixture
+def folder(radgraph_weights, tmp_path):
+    return shutil.copytree(radgraph_weights, tmp_path / "model")
+
+
+def _change(folder, change):
+    path = folder / "config.json"
+    config = json.loads(path.read_text())
+    change(config)
+    path.write_text(json.dumps(config))
+
+
+def test_an_archive_that_is_not_there(tmp_path):
+    with pytest.raises(WeightsNotFound, match="no such RadGraph archive"):
+        read_radgraph(tmp_path / "model.tar.gz")
+    with pytest.raises(WeightsNotFound, match=r"no config\.json, weights\.th, vocabulary"):
+        read_radgraph(tmp_path)
+    (tmp_path / "weights.th").write_bytes(b"")
+    with pytest.raises(WeightsNotFound, match=r"give the \.tar\.gz"):
+        read_radgraph(tmp_path / "weights.th")
+
+
+def test_a_vocabulary_is_asked_for(folder, tmp_path):
+    (folder / "vocab.txt").unlink()
+    with pytest.raises(WeightsNotFound, match="vocabulary=PATH"):
+        RadGraph(folder)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda c: c["model"]["modules"]["coref"].update(coref_prop=2), "coreference"),
+        (lambda c: c["model"]["loss_weights"].update(relation=0.0), "entities and relations"),
+        (lambda c: c.pop("model"), "not that of a RadGraph model"),
+        (lambda c: c["dataset_reader"].update(max_span_width=0), "not that of a RadGraph model"),
+        (lambda c: c["dataset_reader"].update(max_span_width=99), "not of the same model"),
+        (
+            lambda c: c["dataset_reader"]["token_indexers"]["bert"].update(
+                model_name="answerdotai/ModernBERT-base"
+            ),
+            "only BERTs that read lower-case text",
+        ),
+    ],
+)
+def test_what_is_not_computed_is_refused(folder, change, message):
+    _change(folder, change)
+    with pytest.raises(IncompatibleCheckpoint, match=message):
+        RadGraph(folder)
+
+
+def test_labels_must_fit_the_weights(folder):
+    path = folder / "vocabulary" / "radgraph__ner_labels.txt"
+    path.write_text("\nANAT-DP\n")
+    with pytest.raises(IncompatibleCheckpoint, match="not of the same model"):
+        RadGraph(folder)
+    path.write_text("ANAT-DP\n")
+    with pytest.raises(IncompatibleCheckpoint, match="must be the empty one"):
+        RadGraph(folder)
+
+
+def test_weights_that_are_missing_are_named(folder):
+    tensors = radgraph_tensors(golden("radgraph")["shapes"])
+    lost = "_relation._relation_scorers.radgraph__relation_labels.bias"
+    del tensors[lost]
+    torch.save(tensors, folder / "weights.th")
+    with pytest.raises(IncompatibleCheckpoint, match=lost):
+        RadGraph(folder)
+
+
+def test_labels_of_several_data_sets_are_chosen_by_name(folder):
+    for kind in ("ner", "relation"):
+        source = folder / "vocabulary" / f"radgraph__{kind}_labels.txt"
+        shutil.copy(source, source.with_name(f"other__{kind}_labels.txt"))
+    with pytest.raises(IncompatibleCheckpoint, match="other, radgraph; name one"):
+        read_radgraph(folder)
+    assert read_radgraph(folder, "radgraph").dataset == "radgraph"
+
+
+def test_only_the_wanted_files_leave_an_archive(folder, tmp_path):
+    archive = pack(folder, tmp_path / "model.tar.gz", extra={"../../escaped.txt": b"x"})
+    files = read_radgraph(archive)
+    assert files.dataset == "radgraph"
+    assert not list(tmp_path.parent.rglob("escaped.txt"))
+
+
+@pytest.mark.parametrize("spoil", ["cut", "text", "twice", "link"])
+def test_a_damaged_or_tricky_archive_is_refused(folder, tmp_path, spoil):
+    archive = tmp_path / "model.tar.gz"
+    if spoil == "link":
+        (folder / "weights.th").unlink()
+        (folder / "weights.th").symlink_to("/etc/hostname")
+    extra = {"config.json": b"{}"} if spoil == "twice" else None
+    pack(folder, archive, extra=extra)
+    if spoil == "cut":
+        archive.write_bytes(archive.read_bytes()[: 1 << 14])
+    if spoil == "text":
+        archive.write_bytes(gzip.compress(b"no archive"))
+    with pytest.raises(UnsafeCheckpoint, match=r"model\.tar\.gz"):
+        read_radgraph(archive)
+
+
+def test_an_archive_of_something_else_is_refused(tmp_path):
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "config.json").write_text("{}")
+    archive = pack(other, tmp_path / "model.tar.gz")
+    with pytest.raises(IncompatibleCheckpoint, match=r"model\.tar\.gz holds no RadGraph model"):
+        read_radgraph(archive)

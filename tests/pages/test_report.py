@@ -1,0 +1,365 @@
+"""Result pages without a browser: what they hold, what they leave out, and what they refuse."""
+
+import base64
+import hashlib
+import io
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from tests.pages.conftest import COUNT, HOSTILE, REPORTS, command, payload_of, text_of
+from vlscore.core import ResumableFolder
+from vlscore.errors import ChecksumMismatch, InvalidSetting, UnknownName
+from vlscore.metrics import RuleJudge
+from vlscore.pages import report
+from vlscore.pages.result_folder import ResultFolder
+from vlscore.pages.sentence_shares import _scorer_of
+
+
+class _Elements(HTMLParser):
+    """Names of all elements, and all attributes, of a page."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.names: list[str] = []
+        self.attributes: list[tuple[str, str | None]] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.names.append(tag)
+        self.attributes += attrs
+
+
+def cases_of(page: Path, run: int = 0) -> dict:
+    return payload_of(page)["runs"][run]["list"]
+
+
+def test_the_page_holds_every_study_with_its_numbers_and_reports(page, scored):
+    listed = cases_of(page)
+    assert listed["rows"] == COUNT
+    assert listed["values"]["id"][3] == "study-003"
+    block = listed["cases"][2][0]
+    assert [(role, text_of(pieces)) for role, pieces in block["texts"]] == [
+        ("candidate", REPORTS[2][1]),
+        ("reference", REPORTS[2][0]),
+    ]
+
+
+def test_errors_and_marks_are_those_of_the_judge(page):
+    block = cases_of(page)["cases"][2][0]
+    judged = RuleJudge().judge(REPORTS[2][1], REPORTS[2][0]).errors
+    assert [error[2] for error in block["errors"]] == [error.finding for error in judged]
+    assert [error[1] for error in block["errors"]] == [error.severity for error in judged]
+    marks = [piece for piece in block["texts"][0][1] if not isinstance(piece, str)]
+    assert marks[0] == ["Left pleural effusion", "place", [1]]
+    assert marks[1] == ["Mild edema", "agreed", []]
+
+
+def test_what_a_table_holds_is_never_markup(page):
+    """Neither an id nor a report adds an element; the texts themselves are there, unchanged."""
+    text = page.read_text(encoding="utf-8")
+    assert HOSTILE not in text
+    elements = _Elements(text)
+    assert elements.names.count("script") == 2
+    assert "img" not in elements.names
+    assert not [name for name, _ in elements.attributes if name.startswith("on")]
+    listed = cases_of(page)
+    assert listed["values"]["id"][7] == f"x{HOSTILE}"
+    assert HOSTILE in text_of(listed["cases"][5][0]["texts"][0][1])
+
+
+def test_hostile_names_in_tables_and_notes_are_escaped(tmp_path):
+    table = tmp_path / "s.jsonl"
+    table.write_text(json.dumps({"id": "1", "reference": "Edema.", "candidate": "Edema."}) + "\n")
+    command("compare", f"<b>bold</b>={table}", f"two={table}", "-m", "bleu-1", "-o", tmp_path / "c")
+    text = report(tmp_path / "c").path.read_text(encoding="utf-8")
+    assert "<b>bold" not in text
+    assert "&lt;b&gt;bold" in text
+
+
+def test_only_the_program_of_the_page_may_run(page):
+    """The policy names the digests of the one style and the one program, and allows no network."""
+    text = page.read_text(encoding="utf-8")
+    found = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', text)
+    assert found is not None
+    assert found[1].startswith("default-src 'none'; img-src data:;")
+    assert "unsafe" not in found[1]
+    for element in ("style", "script"):
+        content = re.findall(rf"<{element}>(.*?)</{element}>", text, re.DOTALL)
+        digest = base64.b64encode(hashlib.sha256(content[-1].encode()).digest()).decode()
+        assert f"{element}-src 'sha256-{digest}'" in found[1]
+
+
+def test_nothing_is_loaded_from_elsewhere(page):
+    values = [value or "" for _, value in _Elements(page.read_text(encoding="utf-8")).attributes]
+    assert [value for value in values if "//" in value] == []
+
+
+def test_the_page_says_that_it_holds_reports(page):
+    text = page.read_text(encoding="utf-8")
+    assert "Patients&#39; data." in text
+    # One row has no reference, so that no pair of texts is shown.
+    assert f"{2 * (COUNT - 1)} reports and {COUNT} rows with ids" in text
+
+
+def test_failures_are_counted_by_reason(page):
+    text = page.read_text(encoding="utf-8")
+    assert "Failures by reason" in text
+    assert "column &#34;reference&#34; is empty" in text
+
+
+def test_without_texts_the_page_has_no_report_id_or_path(scored, tmp_path):
+    made = report(scored, out=tmp_path / "numbers.html", texts=False)
+    text = made.path.read_text(encoding="utf-8")
+    content = json.dumps(payload_of(made.path))
+    for held in ("study-0", "effusion", "pneumothorax", str(scored.parent), "studies.jsonl"):
+        assert held not in text
+        assert held not in content
+    assert not made.holds.is_private
+    listed = cases_of(made.path)
+    assert listed["cases"] is None
+    assert listed["values"]["row"] == list(range(1, COUNT + 1))
+    assert listed["values"]["rouge-l"] == cases_of(scored / "report.html")["values"]["rouge-l"]
+
+
+def test_the_same_folder_gives_the_same_bytes(scored, page, tmp_path):
+    assert report(scored, out=tmp_path / "again.html").path.read_bytes() == page.read_bytes()
+
+
+def test_a_missing_or_changed_table_is_named_and_the_numbers_remain(tmp_path):
+    table = tmp_path / "studies.jsonl"
+    row = {"id": "1", "reference": "Edema.", "candidate": "Edema."}
+    table.write_text(json.dumps(row) + "\n")
+    command("evaluate", table, "-m", "bleu-1", "-o", tmp_path / "out")
+    table.rename(tmp_path / "moved.jsonl")
+    made = report(tmp_path / "out")
+    assert "is not there" in made.notes[0]
+    assert cases_of(made.path)["cases"] is None
+    table.write_text(json.dumps({**row, "candidate": "Other."}) + "\n")
+    assert "is not the one that the run read" in report(tmp_path / "out").notes[0]
+    moved = report(tmp_path / "out", table=tmp_path / "moved.jsonl")
+    assert moved.notes == ()
+    assert cases_of(moved.path)["cases"] is not None
+
+
+def test_folders_without_a_finished_run_and_changed_results_are_refused(tmp_path):
+    with pytest.raises(InvalidSetting, match="at least one"):
+        report()
+    with pytest.raises(InvalidSetting, match="holds no"):
+        report(tmp_path)
+    table = tmp_path / "studies.jsonl"
+    table.write_text(json.dumps({"id": "1", "reference": "Edema.", "candidate": "No."}) + "\n")
+    command("evaluate", table, "-m", "bleu-1", "-o", tmp_path / "out")
+    (tmp_path / "out" / "summary.json").write_text("{}")
+    with pytest.raises(ChecksumMismatch):
+        report(tmp_path / "out")
+    assert not (tmp_path / "out" / "report.html").exists()
+
+
+def test_two_folders_are_two_sections_of_one_page(scored, tmp_path):
+    table = scored.parent / "studies.jsonl"
+    command("judge", table, "-o", tmp_path / "judged")
+    made = report(
+        scored,
+        tmp_path / "judged",
+        out=tmp_path / "both.html",
+        table=scored.parent / "studies.jsonl",
+    )
+    runs = payload_of(made.path)["runs"]
+    assert [run["list"]["what"] for run in runs] == ["studies", "reports"]
+    assert runs[1]["list"]["values"]["sum"][0] == 4
+    assert runs[1]["list"]["cases"][2] == runs[0]["list"]["cases"][2]
+
+
+def test_compare_shows_what_tells_two_systems_apart(tmp_path):
+    for name, answers in {"one": "Edema.", "two": "Pneumothorax."}.items():
+        rows = [
+            {"id": "a", "reference": "Edema.", "candidate": answers},
+            {"id": "b", "reference": "Clear lungs.", "candidate": "Clear lungs."},
+        ]
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    files = (tmp_path / "one.jsonl", tmp_path / "two.jsonl")
+    command("compare", *files, "-m", "rouge-l", "-o", tmp_path / "c")
+    listed = cases_of(report(tmp_path / "c").path)
+    assert listed["values"]["rouge-l: one − two"] == [1.0, 0.0]
+    assert listed["sort"] == ["rouge-l: one − two", True]
+    assert [block["title"] for block in listed["cases"][0]] == ["one", "two"]
+    assert "errors" not in listed["cases"][0][0]
+    assert [error[0] for error in listed["cases"][0][1]["errors"]] == ["invented", "missed"]
+
+
+def test_sensitivity_marks_the_change(tmp_path):
+    records = [
+        {"study_id": f"s{k}", "kind": "remove-pathology", "expected": "significant",
+         "original": f"Edema {k}. Clear.", "perturbed": "Clear."}
+        for k in range(3)
+    ]  # fmt: skip
+    pairs = tmp_path / "perturbations.jsonl"
+    pairs.write_text("".join(json.dumps(record) + "\n" for record in records))
+    command(
+        "sensitivity", "--perturbations", pairs, "-m", "bleu-1", "--resamples", 10,
+        "-o", tmp_path / "s",
+    )  # fmt: skip
+    listed = cases_of(report(tmp_path / "s").path)
+    original, changed = listed["cases"][1][0]["texts"]
+    assert next(piece[1] for piece in original[1] if not isinstance(piece, str)) == "removed"
+    assert text_of(original[1]) == "Edema 1. Clear."
+    assert text_of(changed[1]) == "Clear."
+    assert listed["picks"] == ["kind", "expected"]
+
+
+def test_findings_are_marked_by_polarity(tmp_path):
+    table = tmp_path / "r.jsonl"
+    table.write_text(json.dumps({"id": "1", "report": "Mild edema. No pneumothorax."}) + "\n")
+    command("findings", table, "-o", tmp_path / "f")
+    listed = cases_of(report(tmp_path / "f", table=table).path)
+    pieces = listed["cases"][0][0]["texts"][0][1]
+    assert [p[1] for p in pieces if not isinstance(p, str)] == ["positive", "denied"]
+
+
+def test_triangle_shares_and_films(embedded, tmp_path):
+    made = report(embedded, out=tmp_path / "p.html", films=True, sentences=2)
+    listed = cases_of(made.path)
+    values = listed["values"]
+    assert "3 films" in made.holds.text
+    shown = [row for row in range(3) if "shares" in listed["cases"][row][0]]
+    assert sorted(values["vlscore"])[:2] == sorted(values["vlscore"][row] for row in shown)
+    for row in shown:
+        shares = listed["cases"][row][0]["shares"]
+        maps = listed["cases"][row][0]["maps"]["sentences"]
+        sentences = [each["text"] for each in shares["candidate"] + shares["reference"]]
+        assert {each["text"] for each in maps} <= set(sentences)
+        assert all(each["beaten"] <= each["copies"] for each in maps)
+        assert shares["score"] == pytest.approx(values["vlscore"][row], abs=1e-4)
+        total = sum(each["share"] for each in shares["candidate"] + shares["reference"])
+        assert total == pytest.approx(shares["best"] - shares["score"], abs=1e-3)
+    foot, base, side, area = listed["cases"][0][0]["triangle"]
+    # Heron: the three sides have the area; the foot is the projection on the base.
+    other = values["candidate_reference"][0]
+    half = (base + side + other) / 2
+    heron = (half * (half - base) * (half - side) * (half - other)) ** 0.5
+    assert area == pytest.approx(heron, rel=1e-3)
+    assert foot == pytest.approx((base**2 + side**2 - other**2) / (2 * base**2), rel=1e-3)
+    coded = listed["films"]["0"][0].split(",")[1]
+    with Image.open(io.BytesIO(base64.b64decode(coded))) as film:
+        assert max(film.size) <= 320
+        assert film.format == "WEBP"
+        assert not film.getexif()
+
+
+def test_without_the_option_no_film_is_read(embedded, tmp_path):
+    made = report(embedded, out=tmp_path / "p.html")
+    assert cases_of(made.path)["films"] == {}
+    assert "film" not in made.holds.text
+    with pytest.raises(InvalidSetting, match="films are patients' data"):
+        report(embedded, films=True, texts=False)
+
+
+def test_films_leave_room_for_the_rest(embedded, tmp_path, monkeypatch):
+    from vlscore.pages import films
+
+    monkeypatch.setattr(films, "FILM_BYTES", 1)
+    made = report(embedded, out=tmp_path / "p.html", films=True)
+    assert list(cases_of(made.path)["films"]) == [str(worst(cases_of(made.path)))]
+    assert "The films of 2 cases are left out" in made.notes[-1]
+
+
+def worst(listed: dict) -> int:
+    values = listed["values"]["vlscore"]
+    return values.index(min(values))
+
+
+def finished(folder: Path, record: dict, **files: str) -> Path:
+    """A finished run with these files; "log.csv" is written as log_csv."""
+    names = {name: name.replace("_", ".") for name in files}
+    with ResumableFolder(folder, {"made": "by a test"}, results=names.values()) as run:
+
+        def write(place: Path) -> dict:
+            for name, content in files.items():
+                (place / names[name]).write_text(content, encoding="utf-8")
+            return record
+
+        run.finish(write, rows=0)
+    return folder
+
+
+def test_training_is_shown_as_curves(tmp_path):
+    record = {
+        "objective": "convirt",
+        "steps": 2,
+        "pairs": 9,
+        "best_step": 1,
+        "settings": {"seed": 0},
+    }
+    folder = finished(
+        tmp_path / "t",
+        record,
+        log_csv="step,loss,learning_rate\n1,2.5,0.1\n2,1.5,0.2\n",
+        validation_csv="step,mean recall,image to text R@1,text to image R@1\n1,0.5,0.4,0.6\n",
+    )
+    curves = {
+        curve["title"]: curve for curve in payload_of(report(folder).path)["runs"][0]["curves"]
+    }
+    assert curves["Loss of each step"]["series"] == [["loss", [1.0, 2.0], [2.5, 1.5]]]
+    recall = curves["Validation: recall, image to text"]
+    assert recall["at"] == 1
+    assert recall["series"] == [["R@1", [1.0], [0.4]], ["mean of all", [1.0], [0.5]]]
+
+
+def test_training_has_the_best_and_the_worst_retrievals(tmp_path):
+    """Ranks are those of the run's own validation, and a folder without its pairs says so."""
+    import json
+    import shutil
+
+    from vlscore.data import open_studies, render, sample_studies
+    from vlscore.data.phantom.phantom_pairs import write_png
+    from vlscore.training import Preparation, Start, TrainingSettings, train
+
+    rows = []
+    for number, study in enumerate(sample_studies(3, 10)):
+        write_png(tmp_path / f"{number}.png", render(study.scene))
+        rows.append({"id": f"s{number}", "image": f"{number}.png", "reference": study.reference})
+    table = tmp_path / "studies.jsonl"
+    table.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    settings = TrainingSettings(epochs=1, batch_size=4, validation_share=0.4)
+    opened = open_studies(table, needs={"image", "reference"})
+    run = train(Preparation(opened), tmp_path / "t", settings, Start(style="convirt", side=32))
+    listed = cases_of(report(run.folder).path)
+    ranks = listed["values"]["rank"]
+    assert sorted(listed["values"]) == sorted(
+        ["id", "rank", "cosine of own report", "cosine of nearest report"]
+    )
+    assert len(ranks) == 4
+    best = run.facts["best_validation"]
+    assert sum(rank == 1 for rank in ranks) / 4 == pytest.approx(best["image to text R@1"])
+    assert [case[0]["title"] for case in listed["cases"]] == ["report nearest to the film"] * 4
+    assert not listed["films"]
+    assert len(cases_of(report(run.folder, films=True).path)["films"]) == 4
+    private = cases_of(report(run.folder, texts=False).path)
+    assert private["cases"] is None
+    assert "id" not in private["values"]
+    shutil.rmtree(run.folder / "pairs")
+    assert "no decoded pairs" in report(run.folder).notes[0]
+
+
+def test_any_other_folder_is_shown_by_its_tables_and_rows(tmp_path):
+    table = {"title": "T", "columns": ["a", "b"], "rows": [["x", "<i>1</i>"]], "caption": "c"}
+    folder = finished(
+        tmp_path / "g", {"tables": [table]}, few_csv="a\n1\n", many_csv="name,x\none,1.5\ntwo,\n"
+    )
+    made = report(folder)
+    listed = cases_of(made.path)
+    assert listed["values"] == {"name": ["one", "two"], "x": [1.5, None]}
+    assert "<td>&lt;i&gt;1&lt;/i&gt;</td>" in made.path.read_text(encoding="utf-8")
+    assert "name" not in cases_of(report(folder, texts=False).path)["values"]
+
+
+@pytest.mark.parametrize(("metric", "encoder"), [("os:system", None), ("vlscore", "os:system")])
+def test_a_folder_cannot_choose_code(metric, encoder, tmp_path):
+    folder = ResultFolder(tmp_path, {"encoder": {"name": encoder} if encoder else None})
+    with pytest.raises(UnknownName, match=r"run\.json"):
+        _scorer_of(metric, f"{metric}|txt:all", folder, None)
