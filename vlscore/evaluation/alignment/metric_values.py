@@ -53,7 +53,7 @@ def columns_named(metrics: Sequence[Metric], names: Sequence[str]) -> list[tuple
         raise InvalidSetting(
             f"no metric has the value {', '.join(unknown)}; there are {', '.join(known)}"
         )
-    return [(known | plain)[name] for name in names or map(str, metrics)]
+    return [(plain | known)[name] for name in names or map(str, metrics)]
 
 
 def split_values(names: Sequence[str]) -> tuple[list[str], list[str]]:
