@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import optimize
 
 from vlscore.errors import InvalidSetting
 from vlscore.evaluation.alignment.agreement import MeasuredMetric
@@ -145,6 +144,9 @@ def simplex_weights(z: Array, y: Array, ridge: float = 0.0) -> Array:
         z: (n, k) normalised values.
         y: (n,) normalised ratings.
     """
+    # Half a second, which only a fit needs.
+    from scipy import optimize
+
     n, k = z.shape
     even = np.full(k, 1 / k)
     quadratic = z.T @ z / n + ridge * np.eye(k)
