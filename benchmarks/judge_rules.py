@@ -170,7 +170,7 @@ def radpref_table(rows: Sequence[RatedCandidate], judge: RuleJudge, title: str) 
             cells += [f"{ceiling(table[mask]):.3f}" for mask in masks.values()]
         lines.append(cells)
     head = ["score", *(f"{t}, {m}" for t in ("rating", "errors") for m in masks)]
-    return f"### RadPref, {title}\n\n{len(rows)} candidates.\n\n{table_of(head, lines)}\n"
+    return f"## RadPref, {title}\n\n{len(rows)} candidates.\n\n{table_of(head, lines)}\n"
 
 
 def _between(table: Any) -> float:
@@ -213,7 +213,7 @@ def radjudge_table(path: Path, judge: RuleJudge) -> str:
     lines = [
         [name, *(str(held[name, kind]) for kind in kinds), str(totals[name])] for name in names
     ]
-    return f"### RadJudge, in-sample\n\n{table_of(['score', *kinds, 'all 30'], lines)}\n"
+    return f"## RadJudge, in-sample\n\n{table_of(['score', *kinds, 'all 30'], lines)}\n"
 
 
 def _orders_hold(orders: str | list[str], scores: Mapping[str, float]) -> bool:
@@ -257,7 +257,7 @@ def phantom_table(judge: RuleJudge) -> str:
     lines = [_shares(str(c), right[c], extra[c], missed[c]) for c in ErrorCategory]
     lines.append(_shares("all", right.total(), extra.total(), missed.total()))
     head = ["category", "errors", "precision", "recall", "F1"]
-    return f"### Phantoms, held-out phrasings\n\n{PHANTOMS} pairs.\n\n{table_of(head, lines)}\n"
+    return f"## Phantoms, held-out phrasings\n\n{PHANTOMS} pairs.\n\n{table_of(head, lines)}\n"
 
 
 def _shares(name: str, right: int, extra: int, missed: int) -> list[str]:
@@ -298,7 +298,7 @@ def perturbation_table(texts: Sequence[str], judge: RuleJudge) -> str:
     total = sum(cells.total() for cells in table.values())
     head = ["kind", "category", *(c.replace("_", " ") for c in columns), "right"]
     return (
-        f"### Perturbations of {len(texts)} real reports\n\n{table_of(head, lines)}\n\n"
+        f"## Perturbations of {len(texts)} real reports\n\n{table_of(head, lines)}\n\n"
         f"Right: {right / total:.3f} of {total}; of the kinds with an error {share:.3f}.\n"
     )
 
@@ -314,7 +314,7 @@ def correction_line(pairs: Sequence[tuple[str, str]], judge: RuleJudge) -> str:
             clean += not left
             significant += not any(e.is_significant for e in left)
     return (
-        f"### Corrections\n\nOf {wrong} candidates with errors, {clean / wrong:.3f} differ in "
+        f"## Corrections\n\nOf {wrong} candidates with errors, {clean / wrong:.3f} differ in "
         f"nothing after `apply_corrections`, {significant / wrong:.3f} in nothing significant.\n"
     )
 
@@ -328,7 +328,7 @@ def speed_line(pairs: Sequence[tuple[str, str]]) -> str:
         judge.judge(candidate, reference)
     taken = time.process_time() - begin
     return (
-        f"### Speed\n\n{len(pairs)} distinct pairs in {taken:.2f} s of processor time: "
+        f"## Speed\n\n{len(pairs)} distinct pairs in {taken:.2f} s of processor time: "
         f"{len(pairs) / taken:.0f} judged candidates a second and core, "
         f"{2 * len(pairs) / taken:.0f} reports read a second.\n"
     )

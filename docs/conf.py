@@ -14,6 +14,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+from pygments.lexers import TextLexer
 from sphinx.application import Sphinx
 
 from vlscore.core import __version__
@@ -61,6 +62,8 @@ napoleon_use_ivar = True
 
 def setup(app: Sphinx) -> None:
     """Connect what makes pages from code."""
+    # Pygments colours no csv.
+    app.add_lexer("csv", TextLexer)
     app.connect("builder-inited", _make_pages)
     app.connect("source-read", _list_further_pages)
     # Before napoleon, which reads the sections of a docstring.
