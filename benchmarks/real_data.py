@@ -10,6 +10,7 @@ data has a test part, that is "report". The halves are chosen by a hash of the s
 with the same report, or of the same patient, are in the same half.
 """
 
+import argparse
 import hashlib
 import json
 import re
@@ -31,6 +32,7 @@ from vlscore.embedding import StudyEmbedder
 from vlscore.training import Preparation
 from vlscore.training.training_pairs import Pairs, as_radiograph, prepare
 
+WORK = "folder outside the repository for what is made"
 Array = NDArray[np.float64]
 PARTS = TRAIN, CHOOSE, REPORT = "train", "choose", "report"
 SOURCE = "https://openi.nlm.nih.gov (Demner-Fushman et al. 2016), CC BY-NC-ND 4.0"
@@ -57,6 +59,15 @@ FINDINGS = (
     "emphysema",
 )
 CONCEPTS: dict[str, Concept] = {each.name: each for each in CLEAN if each.name in FINDINGS}
+
+
+def parser_of(document: str | None, work: str = "the folder that real_encoders.py wrote") -> Any:
+    """Return the parser of a script on real films, described by its docstring's first line."""
+    parser = argparse.ArgumentParser(description=(document or "").split("\n")[0])
+    parser.add_argument("data", type=Path, help="the folder of docs/real.md")
+    parser.add_argument("work", type=Path, help=work)
+    parser.add_argument("--out", type=Path)
+    return parser
 
 
 def is_coded(mesh: str, concept: Concept) -> bool:

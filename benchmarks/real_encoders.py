@@ -26,7 +26,6 @@ Run: python benchmarks/real_encoders.py DATA WORK [--out benchmarks/results/real
 Encoders that exist are not trained again; an interrupted training is resumed.
 """
 
-import argparse
 import json
 import time
 from collections.abc import Sequence
@@ -43,10 +42,12 @@ from real_data import (
     CONCEPTS,
     REPORT,
     TRAIN,
+    WORK,
     Array,
     Part,
     RealData,
     Vectors,
+    parser_of,
     text_vectors,
     vectors_of,
 )
@@ -468,12 +469,9 @@ def settings_table(data: RealData) -> TextTable:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("data", type=Path, help="the folder of docs/real.md")
-    parser.add_argument("work", type=Path, help="folder outside the repository for what is made")
+    parser = parser_of(__doc__, WORK)
     parser.add_argument("--seeds", type=int, default=len(SEEDS), help="of the final encoders")
     parser.add_argument("--only-tables", action="store_true", help="train nothing")
-    parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     torch.set_num_threads(1)
     data = RealData(options.data, options.work)

@@ -16,7 +16,6 @@ Intervals: 95 %, bootstrap over studies; p: paired permutation tests, adjusted (
 Run: python benchmarks/real_generators.py DATA WORK [--out benchmarks/results/real_generators.md]
 """
 
-import argparse
 import json
 from collections.abc import Sequence
 from itertools import combinations
@@ -26,7 +25,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import torch
 from machine import describe_machine, publish
-from real_data import CHOOSE, PARTS, TRAIN, RealData
+from real_data import CHOOSE, PARTS, TRAIN, WORK, RealData, parser_of
 from real_encoders import Recipe, fit_table
 from scipy.stats import kendalltau
 
@@ -150,11 +149,7 @@ def difference_table(folder: Path, data: RealData, names: Sequence[str]) -> Text
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("data", type=Path, help="the folder of docs/real.md")
-    parser.add_argument("work", type=Path, help="folder outside the repository for what is made")
-    parser.add_argument("--out", type=Path)
-    options = parser.parse_args()
+    options = parser_of(__doc__, WORK).parse_args()
     torch.set_num_threads(1)
     data = RealData(options.data, options.work)
     data.make_tables()

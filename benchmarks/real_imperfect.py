@@ -29,7 +29,6 @@ Run: python benchmarks/real_imperfect.py DATA WORK [--out benchmarks/results/rea
 after real_encoders.py, which trains the encoders. `make real DATA=FOLDER` runs both.
 """
 
-import argparse
 import hashlib
 import json
 import re
@@ -49,6 +48,7 @@ from real_data import (
     RealData,
     Vectors,
     is_coded,
+    parser_of,
     text_vectors,
     vectors_of,
 )
@@ -463,11 +463,8 @@ def measure(
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("data", type=Path, help="the folder of docs/real.md")
-    parser.add_argument("work", type=Path, help="the folder that real_encoders.py wrote")
+    parser = parser_of(__doc__)
     parser.add_argument("--part", default=REPORT)
-    parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     data = RealData(options.data, options.work)
     cases, found, by_seed = measure(data, options.part)

@@ -9,13 +9,12 @@ with a black one. Metrics of texts score the same pairs. Intervals: 95 %, bootst
 Run: python benchmarks/real_sensitivity.py DATA WORK [--out benchmarks/results/real_sensitivity.md]
 """
 
-import argparse
 from pathlib import Path
 
 import torch
 from machine import describe_machine, publish
 from phantom_sensitivity import pairs_of
-from real_data import REPORT, RealData
+from real_data import REPORT, RealData, parser_of
 from real_imperfect import trained
 
 from vlscore.data import StudyImages, read_study_images
@@ -35,11 +34,7 @@ def images_of(table: Path) -> dict[str, StudyImages]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("data", type=Path, help="the folder of docs/real.md")
-    parser.add_argument("work", type=Path, help="the folder that real_encoders.py wrote")
-    parser.add_argument("--out", type=Path)
-    options = parser.parse_args()
+    options = parser_of(__doc__).parse_args()
     torch.set_num_threads(1)
     data = RealData(options.data, options.work)
     part = data.part(REPORT)

@@ -20,7 +20,6 @@ Run: python benchmarks/real_trials.py DATA WORK [--out benchmarks/results/real_t
 after real_encoders.py.
 """
 
-import argparse
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -30,7 +29,7 @@ from unittest.mock import patch
 import numpy as np
 import torch
 from machine import describe_machine, publish
-from real_data import CHOOSE, CONCEPTS, TRAIN, Array, Part, RealData, vectors_of
+from real_data import CHOOSE, CONCEPTS, TRAIN, Array, Part, RealData, parser_of, vectors_of
 from real_encoders import Measured, Recipe, fit, load, measure
 from real_imperfect import (
     OTHER,
@@ -208,11 +207,7 @@ def film_gain(cases: list[Case], part: Part, embedder: StudyEmbedder, folder: Pa
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("data", type=Path, help="the folder of docs/real.md")
-    parser.add_argument("work", type=Path, help="the folder that real_encoders.py wrote")
-    parser.add_argument("--out", type=Path)
-    options = parser.parse_args()
+    options = parser_of(__doc__).parse_args()
     torch.set_num_threads(1)
     data = RealData(options.data, options.work)
     folders = train_trials(data)

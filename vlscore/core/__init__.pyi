@@ -19,6 +19,7 @@ from .files import json_line as json_line
 from .files import plain as plain
 from .files import reading_result as reading_result
 from .files import resource_path as resource_path
+from .files import text_digest as text_digest
 from .files import write_json as write_json
 from .files import writing as writing
 from .finish import RECORD as RECORD

@@ -248,6 +248,11 @@ def file_digest(path: str | Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
+def text_digest(text: str) -> bytes:
+    """Compute the sha256 of a text, which may hold half of a surrogate pair."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
+
+
 def _give_ordinary_permissions(path: str) -> None:
     """Apply the user's umask to a file: mkstemp makes it private, results should not be."""
     umask = os.umask(0)

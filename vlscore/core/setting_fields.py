@@ -47,8 +47,8 @@ def setting(default: Any, help: str, metavar: str | None = None, **more: Any) ->
 
     Args: help, metavar, more: attributes of `SettingField`.
     """
-    described = SettingField(help=help, metavar=metavar, **more)
-    return dataclasses.field(default=default, metadata={_KEY: described})
+    description = SettingField(help=help, metavar=metavar, **more)
+    return dataclasses.field(default=default, metadata={_KEY: description})
 
 
 def setting_of(field: "dataclasses.Field[Any]") -> SettingField | None:
@@ -62,20 +62,22 @@ def check_settings(settings: Any) -> None:
     Raises: InvalidSetting that names the first invalid setting.
     """
     for field in dataclasses.fields(settings):
-        described, value = setting_of(field), getattr(settings, field.name)
-        if described is None:
+        description, value = setting_of(field), getattr(settings, field.name)
+        if description is None:
             continue
-        if described.choices and value not in described.choices:
+        if description.choices and value not in description.choices:
             raise InvalidSetting(
-                f"{field.name} is one of {', '.join(described.choices)}, not {value!r}"
+                f"{field.name} is one of {', '.join(description.choices)}, not {value!r}"
             )
-        if described.least is None:
+        if description.least is None:
             continue
         is_whole = field.type is int
-        is_valid = value >= described.least and math.isfinite(value)
+        is_valid = value >= description.least and math.isfinite(value)
         if not is_valid or (is_whole and value != int(value)):
             kind = "a whole number" if is_whole else "a number"
-            raise InvalidSetting(f"{field.name} is {kind} from {described.least} on, not {value!r}")
+            raise InvalidSetting(
+                f"{field.name} is {kind} from {description.least} on, not {value!r}"
+            )
 
 
 def described(kind: type[Settings]) -> type[Settings]:

@@ -86,11 +86,6 @@ class Contents:
         return FileContent(path, digest, state)
 
 
-def text_digest(text: str) -> bytes:
-    """Compute the SHA-256 of a text."""
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
-
-
 def _state(path: str) -> State | None:
     try:
         found = os.stat(path)
@@ -308,9 +303,10 @@ def pixels_of(
     Args: shape: that of `stored_shape`; pixels of another one would end the run.
     """
     kind = _stored_dtype(pipeline)
-    if tuple(entry.shape[3 - len(shape) :]) != shape:
-        return None
     if len(entry.shape) != 3 or len(entry.value) != kind.itemsize * math.prod(entry.shape):
+        return None
+    # `shape` may lack the first dimension, or all.
+    if tuple(entry.shape[3 - len(shape) :]) != shape:
         return None
     return np.frombuffer(entry.value, kind).reshape(entry.shape).astype(pipeline.stored_type)
 

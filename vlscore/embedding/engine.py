@@ -8,7 +8,7 @@ from weakref import WeakValueDictionary
 import torch
 from torch import Tensor
 
-from vlscore.core import Cache, Recent, Space, confirm
+from vlscore.core import Cache, Recent, Space, confirm, text_digest
 from vlscore.data import ImagePolicy
 from vlscore.embedding.batches import (
     CompiledTowers,
@@ -24,7 +24,6 @@ from vlscore.embedding.cached import (
     Contents,
     KeptEmbeddings,
     kept_pixels,
-    text_digest,
     vector_entry,
     vector_of,
 )

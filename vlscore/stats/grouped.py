@@ -20,6 +20,9 @@ _DRAWN_AT_ONCE = 2_000_000
 # Above this, groups are joined into blocks, which are independent of each other as well: bounds
 # the matrices of pairs of groups.
 _MOST_BLOCKS = 1000
+# Limit of values that all resamples of a median read together: bounds the time.
+_MOST_VALUES = 50_000_000
+_LEAST_RESAMPLES = 200
 
 
 def grouped_mean(
@@ -216,11 +219,6 @@ def _drawn_groups(count: int, resamples: int, seed: int) -> NDArray[np.float64]:
     """Draw how often each group is drawn (resamples, groups); cached for the tables' many uses."""
     rng = np.random.default_rng(seed)
     return rng.multinomial(count, np.full(count, 1 / count), size=resamples).astype(np.float64)
-
-
-# Limit of values that all resamples of a median read together: bounds the time.
-_MOST_VALUES = 50_000_000
-_LEAST_RESAMPLES = 200
 
 
 def sums_by_group(statistics: NDArray[np.float64], groups: Sequence[str]) -> NDArray[np.float64]:

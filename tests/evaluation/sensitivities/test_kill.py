@@ -1,29 +1,16 @@
 """A benchmark of sensitivity that is really killed goes on, and ends with the same bytes."""
 
 import json
-import subprocess
-import sys
-import time
 
 from typer.testing import CliRunner
 
+from tests.killed_process import files_of, kill_at_first_part
 from vlscore.cli.command_line import app
 
 
 def command_of(pairs, out):
     options = ["--out", str(out), "--metrics", "bleu-1,bleu-4", "--resamples", "10"]
     return ["sensitivity", "-p", str(pairs), *options]
-
-
-def start(pairs, out):
-    command = [sys.executable, "-m", "vlscore", *command_of(pairs, out)]
-    quiet = subprocess.DEVNULL
-    return subprocess.Popen(command, stdout=quiet, stderr=subprocess.PIPE, text=True)
-
-
-def files_of(folder):
-    kept = {".lock", "run.json"}
-    return {path.name: path.read_bytes() for path in folder.iterdir() if path.name not in kept}
 
 
 def test_sigkill_costs_the_chunk_in_work_and_nothing_else(tmp_path):
@@ -40,15 +27,10 @@ def test_sigkill_costs_the_chunk_in_work_and_nothing_else(tmp_path):
     ]
     pairs.write_text("".join(json.dumps(row) + "\n" for row in rows))
     killed, whole = tmp_path / "killed", tmp_path / "whole"
-    process = start(pairs, killed)
-    while not (killed / ".parts" / "part-00000000").exists():
-        assert process.poll() is None, process.stderr.read()
-        time.sleep(0.001)
-    process.kill()
-    assert process.wait() == -9
+    kill_at_first_part(command_of(pairs, killed), killed)
     assert not (killed / "run.json").exists()
     for out in (killed, whole):
         done = CliRunner().invoke(app, command_of(pairs, out))
         assert done.exit_code == 0, done.output
     assert json.loads((killed / "run.json").read_text())["resumed_from"] > 0
-    assert files_of(killed) == files_of(whole)
+    assert files_of(killed, "run.json") == files_of(whole, "run.json")

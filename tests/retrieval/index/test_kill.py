@@ -3,12 +3,12 @@
 import json
 import subprocess
 import sys
-import time
 
 import pytest
 from typer.testing import CliRunner
 
 from tests.doubles import HashEncoder
+from tests.killed_process import files_of, kill_at_first_part
 from vlscore.cli.command_line import app
 from vlscore.core import sole_writer
 from vlscore.embedding import StudyEmbedder
@@ -35,25 +35,10 @@ def command_of(table, out):
     return ["index", "build", str(table), "--out", str(out)]
 
 
-def start_build(table, out):
-    command = [sys.executable, "-m", "vlscore", *command_of(table, out)]
-    quiet = subprocess.DEVNULL
-    return subprocess.Popen(command, stdout=quiet, stderr=subprocess.PIPE, text=True)
-
-
-def files_of(folder):
-    return {path.name: path.read_bytes() for path in folder.iterdir() if path.name != ".lock"}
-
-
 def test_sigkill_costs_the_part_in_work_and_nothing_else(tmp_path):
     table = write_reports(tmp_path / "reports.jsonl", 700)
     killed = tmp_path / "killed"
-    process = start_build(table, killed)
-    while not (killed / ".parts" / "part-00000000").exists():
-        assert process.poll() is None, process.stderr.read()
-        time.sleep(0.001)
-    process.kill()
-    assert process.wait() == -9
+    kill_at_first_part(command_of(table, killed), killed)
     with pytest.raises(InvalidIndex, match="unfinished build"):
         load_index(killed)
     again, whole = (

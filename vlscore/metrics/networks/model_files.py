@@ -8,7 +8,6 @@ under the SHA-256 of the report and everything else they depend on. The cache ho
 report: RadGraph's entities are stored as positions, and their words are taken from the report.
 """
 
-import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +15,16 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
 
-from vlscore.core import Cache, Entry, Space, __version__, libraries, stable_class, stable_module
+from vlscore.core import (
+    Cache,
+    Entry,
+    Space,
+    __version__,
+    libraries,
+    stable_class,
+    stable_module,
+    text_digest,
+)
 from vlscore.encoders import VOCABULARY_FILES, checkpoint_in, vocabulary_file
 from vlscore.errors import IncompatibleCheckpoint, WeightsNotFound
 
@@ -214,9 +222,9 @@ class KeptAnnotations:
         found: dict[str, Any] = {}
         space = self._space(annotator, files)
         if space is not None:
-            entries = space.get(map(_content, distinct))
+            entries = space.get(map(text_digest, distinct))
             for report in distinct:
-                entry = entries.get(_content(report))
+                entry = entries.get(text_digest(report))
                 known = None if entry is None else annotator.annotation_of(entry, report)
                 if known is not None:
                     found[report] = known
@@ -226,7 +234,7 @@ class KeptAnnotations:
             read = dict(zip(new, annotator.annotate(new), strict=True))
             self.reports_annotated += len(read)
             if space is not None:
-                space.put({_content(r): annotator.entry_of(each) for r, each in read.items()})
+                space.put({text_digest(r): annotator.entry_of(each) for r, each in read.items()})
             found |= read
         return found
 
@@ -262,7 +270,3 @@ def json_content(entry: Entry) -> Any:
 @cache
 def _versions() -> dict[str, str | None]:
     return libraries()
-
-
-def _content(report: str) -> bytes:
-    return hashlib.sha256(report.encode("utf-8", "surrogatepass")).digest()
