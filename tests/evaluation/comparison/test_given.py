@@ -147,7 +147,7 @@ def test_figures_and_frames(tables, values, tmp_path):
     assert frame[["system", "metric"]].iloc[0].tolist() == ["ours", "rouge-l"]
     assert set(frame.columns) >= {"value", "value.low", "value.high", "n"}
     assert frame["n"].tolist() == [4, 4, 3, 3, 4, 4]
-    with pytest.raises(InvalidSetting, match="figure is one of"):
+    with pytest.raises(InvalidSetting, match="figure must be one of"):
         compare(tables, tmp_path / "x", scorer, figure="gif", **QUICK)
 
 
