@@ -115,7 +115,7 @@ def test_quality_and_values_from_elsewhere(command, ratings, tmp_path):
     content = json.loads(done.stdout)
     assert [metric["name"] for metric in content["metrics"]] == ["mine"]
     assert content["agreements"][0]["by_study"]["tau_b"]["estimate"] > 0.8
-    assert "larger is taken to be better for mine" in done.stderr
+    assert "larger values of mine are assumed to be better" in done.stderr
     turned = command(
         "align", ratings, "-o", tmp_path / "turned", *options, "--json", "--lower-is-better", "mine"
     )

@@ -127,14 +127,14 @@ class Scorer:
         }
         self.embedder: StudyEmbedder | None = None
         if embedder is not None:
-            _refuse_options(options, "the StudyEmbedder was made with its own")
+            _refuse_options(options, "the StudyEmbedder has its own value")
             if self.plan.needs.embeddings:
                 self.embedder = embedder
         elif self.plan.needs.embeddings:
             self.embedder = _embedder_of(encoder, options)
         else:
             of_encoder = {name: options[name] for name in ("weights", "tokenizer")}
-            _refuse_options(of_encoder, "none of the metrics looks at embeddings")
+            _refuse_options(of_encoder, "no metric needs an encoder")
         self.signatures = self._signatures()
 
     @property
@@ -163,7 +163,7 @@ class Scorer:
         Raises: InvalidReport for one text instead of several.
         """
         if isinstance(references, str | bytes):
-            raise InvalidReport("references is a list of reports, not one text")
+            raise InvalidReport("references must be a list of reports, not one text")
         return self._with_plan(self.plan.fit(self._references_of(references)))
 
     @overload
@@ -213,7 +213,7 @@ class Scorer:
             the checkpoint changed since its digest was computed.
         """
         if on_error not in ("raise", "keep"):
-            raise InvalidSetting(f'on_error is "raise" or "keep", not {on_error!r}')
+            raise InvalidSetting(f'on_error must be "raise" or "keep", not {on_error!r}')
         rows, is_batch = items_of(image, candidate, reference, self.plan.needs)
         items = [Item(g, r, None if i is None else _shown(i)) for i, g, r in rows]
         table = self.score_items(items)
@@ -222,9 +222,9 @@ class Scorer:
             first = ", ".join(map(str, guessed[:_NAMED])) + (", ..." if guessed[_NAMED:] else "")
             which = f" (of this call, counted from 0: {first})" if is_batch else ""
             warn_caller(
-                f"of {len(guessed)} {'studies' if len(guessed) > 1 else 'study'} with several "
-                f"images{which} nothing tells which is frontal; the first was taken. Name one "
-                'image, or choose views="mean" (--views mean)'
+                f"it is unknown which image is frontal in {len(guessed)} "
+                f"{'studies' if len(guessed) > 1 else 'study'} with several images{which}; the "
+                'first image was scored. Name one image, or choose views="mean" (--views mean)'
             )
         if self.embedder is not None:
             confirm(self.embedder.encoder)
@@ -360,7 +360,7 @@ def _shown(images: Sequence[Any]) -> "StudyViews":
 
 def _chosen(metrics: Any, similarity: str | Metric | None, C: float | None) -> tuple[Metric, ...]:
     if metrics is not None and similarity is not None:
-        raise InvalidSetting("similarity is the older name of metrics; give one of them")
+        raise InvalidSetting("similarity is the older name of metrics; pass only metrics")
     named = metrics if metrics is not None else similarity
     found = find_metrics(DEFAULT_METRIC if named is None else named)
     if C is None:
@@ -369,14 +369,14 @@ def _chosen(metrics: Any, similarity: str | Metric | None, C: float | None) -> t
     undecided = [metric for metric in found if metric.settings.get("C", C) is None]
     if not undecided:
         names = ", ".join(map(str, found))
-        raise InvalidSetting(f"C={C} was given, and none of these metrics takes it: {names}")
+        raise InvalidSetting(f"C={C} was passed, but none of these metrics uses it: {names}")
     return tuple(metric(C=C) if metric in undecided else metric for metric in found)
 
 
 def _refuse_options(options: Mapping[str, Any], reason: str) -> None:
     for name, value in options.items():
         if value != _DEFAULTS.get(name):
-            raise InvalidSetting(f"{name}={value} was given, but {reason}; leave it out")
+            raise InvalidSetting(f"{name}={value} was passed, but {reason}; leave it out")
 
 
 def _spread(
