@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,20 @@ OnError = Literal["raise", "keep"]
 # Studies that a warning names.
 _NAMED = 5
 _DEFAULTS = {"precision": "fp32", "views": "first-frontal", "cache": True, "compile": False}
+
+
+class EmbedderOptions(TypedDict, total=False):
+    """Options of `StudyEmbedder`, which describes them."""
+
+    device: str | None
+    precision: "Precision"
+    batch_size: int | None
+    image_policy: ImagePolicy | str | None
+    views: str
+    weights: str | None
+    tokenizer: str | None
+    cache: Cache | bool | str | os.PathLike[str]
+    compile: bool
 
 
 @dataclass(eq=False)
@@ -76,15 +90,15 @@ class Scorer:
         similarity: older name of `metrics`, for one metric of embeddings.
         C: constant of Eq. 2, for the metric vlscore; default: the encoder's published one.
         text_policy: which section of a report is scored; see TextPolicy.
-        device, precision, batch_size, image_policy, views, weights, tokenizer, cache, compile: see
-            StudyEmbedder.
+        options: device, precision, batch_size, image_policy, views, weights, tokenizer, cache and
+            compile, as in `StudyEmbedder`.
 
     Attributes:
         plan: the metrics and what they need.
         embedder: the StudyEmbedder; None if no metric looks at embeddings.
 
     Raises:
-        UnknownName, InvalidSetting: a name or value that cannot be honoured.
+        UnknownName, InvalidSetting: a name that does not exist, or a value that cannot be used.
         MissingDependency: a metric's library is absent.
         WeightsNotFound and others of `load_encoder`.
     """
@@ -97,34 +111,20 @@ class Scorer:
         similarity: str | Metric | None = None,
         C: float | None = None,
         text_policy: TextPolicy | str | None = None,
-        device: str | None = None,
-        precision: "Precision" = "fp32",
-        batch_size: int | None = None,
-        image_policy: ImagePolicy | str | None = None,
-        views: str = "first-frontal",
-        weights: str | None = None,
-        tokenizer: str | None = None,
-        cache: Cache | bool | str | os.PathLike[str] = True,
-        compile: bool = False,
+        **options: Unpack[EmbedderOptions],
     ) -> None:
+        if unknown := set(options) - set(EmbedderOptions.__annotations__):
+            raise TypeError(f"Scorer has no argument {', '.join(sorted(unknown))}")
         self.text_policy = TextPolicy.named(text_policy)
         embedder = _as_embedder(encoder)
-        known = embedder.engine.cache if embedder is not None else open_cache(cache)
+        if embedder is not None:
+            cache = embedder.engine.cache
+        else:
+            cache = open_cache(options.get("cache", True))
         self.plan = Plan(
-            _chosen(metrics, similarity, C), text=self.text_policy.signature(), cache=known
+            _chosen(metrics, similarity, C), text=self.text_policy.signature(), cache=cache
         )
         self.plan.require()
-        options: dict[str, Any] = {
-            "device": device,
-            "precision": precision,
-            "batch_size": batch_size,
-            "image_policy": image_policy,
-            "views": views,
-            "weights": weights,
-            "tokenizer": tokenizer,
-            "cache": cache,
-            "compile": compile,
-        }
         self.embedder: StudyEmbedder | None = None
         if embedder is not None:
             _refuse_options(options, "the StudyEmbedder has its own value")
@@ -133,8 +133,8 @@ class Scorer:
         elif self.plan.needs.embeddings:
             self.embedder = _embedder_of(encoder, options)
         else:
-            of_encoder = {name: options[name] for name in ("weights", "tokenizer")}
-            _refuse_options(of_encoder, "no metric needs an encoder")
+            files = {name: options.get(name) for name in ("weights", "tokenizer")}
+            _refuse_options(files, "no metric needs an encoder")
         self.signatures = self._signatures()
 
     @property

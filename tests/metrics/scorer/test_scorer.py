@@ -348,7 +348,7 @@ def test_an_encoder_without_C_asks_for_one():
     class Unknown(HashEncoder):
         card = HashEncoder.card.__class__(**{**vars(HashEncoder.card), "C": None})
 
-    with pytest.raises(InvalidSetting, match=r"needs the encoder's constant C.*--C 20"):
+    with pytest.raises(InvalidSetting, match=r"needs the constant C.*--C 20"):
         Scorer(Unknown())
     assert float(Scorer(Unknown(), C=20).score(picture(0), "a", "b")) == float(
         Scorer(HashEncoder()).score(picture(0), "a", "b")
