@@ -219,7 +219,7 @@ def _distinct(
 def check_per_report(per_report: int) -> None:
     """Raise InvalidSetting where it is below 1."""
     if per_report < 1:
-        raise InvalidSetting(f"per_report is at least 1, not {per_report}")
+        raise InvalidSetting(f"per_report must be 1 or more, not {per_report}")
 
 
 def why_nothing(source: ReadReport, kind: Kind, refused: Sequence[str] = ()) -> str:
@@ -231,9 +231,9 @@ def why_nothing(source: ReadReport, kind: Kind, refused: Sequence[str] = ()) -> 
     if refused:
         return refused[0]
     if not source.sentences:
-        return "the text holds no sentence"
+        return "the report has no sentence"
     if source.is_foreign:
-        return "the text is not in English"
+        return "the report is not in English"
     if isinstance(kind, NeedsStandardNormal) and source.standard_normal is None:
         return "there is no standard normal report"
     return kind.nothing
