@@ -9,13 +9,10 @@ import typer
 
 from vlscore.cli.option_groups import (
     BootstrapOptions,
-    EncoderOptions,
     PrintOptions,
     RatingOptions,
-    ReadingOptions,
-    ResourceOptions,
     RunOptions,
-    SectionOptions,
+    ScorerOptions,
     grouped,
 )
 from vlscore.cli.options import (
@@ -206,10 +203,7 @@ def align(
     bootstrap: BootstrapOptions,
     rating: RatingOptions,
     texts: RatedTextOptions,
-    encoding: EncoderOptions,
-    resources: ResourceOptions,
-    reading: ReadingOptions,
-    sections: SectionOptions,
+    encoding: ScorerOptions,
     figure: FigureOption = None,
     running: RunOptions,
     printing: PrintOptions,
@@ -238,7 +232,7 @@ def align(
     metrics, wanted = aligned.wanted()
     scorer = None
     if metrics is not None or aligned.values is None:
-        scorer = encoding.scorer(metrics, resources, reading, sections)
+        scorer = encoding.scorer(metrics)
     embedder = scorer.embedder if scorer is not None else None
     with (
         stopping(out),

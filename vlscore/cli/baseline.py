@@ -6,12 +6,9 @@ from typing import Annotated
 import typer
 
 from vlscore.cli.option_groups import (
-    EncoderOptions,
     PrintOptions,
-    ReadingOptions,
-    ResourceOptions,
     RunOptions,
-    SectionOptions,
+    ScorerOptions,
     TableOptions,
     grouped,
 )
@@ -44,10 +41,7 @@ def baseline(
     ] = None,
     settings: BaselineSettings,
     table: TableOptions,
-    encoding: EncoderOptions,
-    resources: ResourceOptions,
-    reading: ReadingOptions,
-    sections: SectionOptions,
+    encoding: ScorerOptions,
     running: RunOptions,
     printing: PrintOptions,
 ) -> None:
@@ -74,7 +68,7 @@ def baseline(
 
     needs = find_baseline(name, settings).needs
     has_images = bool(needs & {"images", "train images"})
-    embedder = encoding.embedder(resources, reading) if has_images else None
+    embedder = encoding.embedder() if has_images else None
     total = count_rows(studies)
     if "train images" in needs and train is not None and total is not None:
         others = count_rows(train)
@@ -90,10 +84,10 @@ def baseline(
             train=train,
             settings=settings,
             embedder=embedder,
-            text_policy=sections.section,
+            text_policy=encoding.section,
             columns=table.columns("id", "image", "reference", "view"),
             image_root=table.image_root,
-            workers=resources.decoders() if has_images else 0,
+            workers=encoding.decoders() if has_images else 0,
             overwrite=running.overwrite,
             on_progress=progress,
         )

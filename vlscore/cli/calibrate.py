@@ -7,12 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vlscore.cli.option_groups import (
-    EncoderOptions,
     PrintOptions,
-    ReadingOptions,
-    ResourceOptions,
     RunOptions,
-    SectionOptions,
+    ScorerOptions,
     TableOptions,
     grouped,
 )
@@ -59,10 +56,7 @@ def calibrate(
         int, option("--seed", "Of the others that are drawn, and of the bootstrap.", "N")
     ] = 0,
     table: TableOptions,
-    encoding: EncoderOptions,
-    resources: ResourceOptions,
-    reading: ReadingOptions,
-    sections: SectionOptions,
+    encoding: ScorerOptions,
     write_card: WriteCardOption = False,
     running: RunOptions,
     printing: PrintOptions,
@@ -86,7 +80,7 @@ def calibrate(
     if weights is not None:
         read_card(weights)
     total = count_rows(studies)
-    embedder = encoding.embedder(resources, reading)
+    embedder = encoding.embedder()
     with (
         stopping(None, kept=None),
         row_progress(total, "embedding", quiet=printing.is_silent) as on_progress,
@@ -97,8 +91,8 @@ def calibrate(
             others=others,
             columns=table.columns(),
             image_root=table.image_root,
-            text_policy=sections.policy(),
-            workers=resources.decoders(),
+            text_policy=encoding.policy(),
+            workers=encoding.decoders(),
             seed=seed,
             on_progress=on_progress,
         )

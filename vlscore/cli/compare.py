@@ -8,12 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vlscore.cli.option_groups import (
-    EncoderOptions,
     PrintOptions,
-    ReadingOptions,
-    ResourceOptions,
     RunOptions,
-    SectionOptions,
+    ScorerOptions,
     TableOptions,
     grouped,
 )
@@ -211,10 +208,7 @@ def compare(
     compared: ComparedOptions,
     testing: TestOptions,
     table: TableOptions,
-    encoding: EncoderOptions,
-    resources: ResourceOptions,
-    reading: ReadingOptions,
-    sections: SectionOptions,
+    encoding: ScorerOptions,
     paper: PaperTableOptions,
     figure: FigureOption = None,
     running: RunOptions,
@@ -243,12 +237,12 @@ def compare(
     if compared.metrics is not None:
         if compared.text_only:
             _refuse_embeddings(compared.metrics)
-        scorer = encoding.scorer(compared.metrics, resources, reading, sections)
+        scorer = encoding.scorer(compared.metrics)
     elif compared.baselines or any(source.run is None for source in sources):
         embedder = None
         if not compared.text_only and _have_images(sources):
-            embedder = encoding.embedder(resources, reading)
-        scorer = _every_metric(embedder, encoding, sections, quiet=printing.quiet)
+            embedder = encoding.embedder()
+        scorer = _every_metric(embedder, encoding, quiet=printing.quiet)
     embedder = scorer.embedder if scorer is not None else None
     with (
         stopping(out),
@@ -266,7 +260,7 @@ def compare(
             **dataclasses.asdict(testing),
             table=settings,
             figure=figure,
-            workers=resources.decoders(),
+            workers=encoding.decoders(),
             overwrite=running.overwrite,
             on_phase=on_phase,
         )
@@ -306,8 +300,7 @@ def _have_images(sources: "Sequence[Source]") -> bool:
 
 def _every_metric(
     embedder: "StudyEmbedder | None",
-    encoding: EncoderOptions,
-    sections: SectionOptions,
+    encoding: ScorerOptions,
     *,
     quiet: bool,
 ) -> "Scorer":
@@ -331,7 +324,7 @@ def _every_metric(
     found, left_out = usable_metrics(example)
     if left_out and not quiet:
         say_left_out(left_out)
-    return Scorer(embedder, metrics=found, text_policy=sections.policy(), C=C)
+    return Scorer(embedder, metrics=found, text_policy=encoding.policy(), C=C)
 
 
 def _refuse_embeddings(metrics: list[str]) -> None:

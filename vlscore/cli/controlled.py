@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vlscore.cli.option_groups import (
-    EncoderOptions,
     PrintOptions,
-    ResourceOptions,
     RunOptions,
-    SectionOptions,
+    ScorerOptions,
     grouped,
 )
 from vlscore.cli.options import (
@@ -38,6 +36,8 @@ if TYPE_CHECKING:
     from vlscore.data import ReportTable
     from vlscore.evaluation import ControlledRun, LabelledSentences, Sampling
 
+DEFAULT_METRICS = "bleu-4,rouge-l,findings-f1"
+
 SourceArgument = Annotated[
     Path,
     typer.Argument(
@@ -58,7 +58,7 @@ class SentenceOptions:
             "Metrics of texts, with commas between them; repeatable. "
             "text, image and bleu are groups; `vlscore metrics` lists all.",
             "NAMES",
-            show_default="bleu-4,rouge-l,findings-f1",
+            show_default=DEFAULT_METRICS,
         ),
     ] = None
     labelled: Annotated[
@@ -126,16 +126,14 @@ class SentenceColumnOptions:
         )
 
 
-@grouped("C", "workers", "reference_section", "candidate_section")
+@grouped("C", "workers", "image_policy", "views", "reference_section", "candidate_section")
 def controlled(
     *,
     source: SourceArgument,
     out: OutOption,
     sentences: SentenceOptions,
     columns: SentenceColumnOptions,
-    encoding: EncoderOptions,
-    resources: ResourceOptions,
-    sections: SectionOptions,
+    encoding: ScorerOptions,
     running: RunOptions,
     printing: PrintOptions,
 ) -> None:
@@ -152,7 +150,7 @@ def controlled(
     from vlscore.cli.output import phase_progress
     from vlscore.evaluation import controlled as compute_controlled
 
-    scorer = encoding.scorer(sentences.metrics or "bleu-4,rouge-l,findings-f1", resources)
+    scorer = encoding.scorer_of_sentences(sentences.metrics or DEFAULT_METRICS)
     found = columns.read(source, sentences)
     with (
         stopping(None, kept=None),
@@ -163,7 +161,7 @@ def controlled(
             out,
             scorer,
             observations=sentences.named,
-            text_policy=sections.section,
+            text_policy=encoding.section,
             sampling=sentences.sampling(),
             most_reports=sentences.reports,
             overwrite=running.overwrite,

@@ -9,12 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vlscore.cli.option_groups import (
-    EncoderOptions,
     PrintOptions,
-    ReadingOptions,
-    ResourceOptions,
     RunOptions,
-    SectionOptions,
+    ScorerOptions,
     TableOptions,
     grouped,
 )
@@ -151,18 +148,15 @@ class PrecisionCheckOptions:
         return checked
 
 
-@grouped()
+@grouped(after={"check_precision": "compile", "check_studies": "check_precision"})
 def evaluate(
     *,
     studies: Annotated[Path, typer.Argument(help=TABLE_HELP, metavar="STUDIES")],
     out: OutOption,
     computed: ComputedOptions,
     columns: TableOptions,
-    encoding: EncoderOptions,
+    encoding: ScorerOptions,
     checking: PrecisionCheckOptions,
-    resources: ResourceOptions,
-    reading: ReadingOptions,
-    sections: SectionOptions,
     engine: EngineOption = "local",
     format: FormatOption = "parquet",
     figure: FigureOption = None,
@@ -191,14 +185,13 @@ def evaluate(
     check_figure(figure)
     processes = Processes.from_torchrun(encoding.device)
     chosen = dataclasses.replace(encoding, device=processes.device)
-    scoring = computed.wanted, resources, reading, sections
 
     def prepare() -> "tuple[StudyTable, Scorer]":
         # The table first: a slip in it is found before seconds go into loading an encoder.
         table = columns.studies(studies, computed.needs())
-        return table, chosen.scorer(*scoring, quiet=not processes.leads)
+        return table, chosen.scorer(computed.wanted, quiet=not processes.leads)
 
-    decoding = resources.decoders(processes.on_this_machine)
+    decoding = encoding.decoders(processes.on_this_machine)
     with ending_together(processes):
         prepared = when_all_are_ready(processes, prepare, lambda both: facts_of(*both))
         if prepared is not None and not processes.leads:
@@ -206,13 +199,13 @@ def evaluate(
         elif prepared is not None:
             table, scorer = prepared
             checked = checking.check(table, scorer, printing)
-            recipe = partial(chosen.absolute().scorer, *scoring, quiet=True)
+            recipe = partial(chosen.absolute().scorer, computed.wanted, quiet=True)
             quiet, also = printing.is_silent, cache_hits(scorer.embedder)
             elsewhere = None
             if engine == "ray":
                 from vlscore.evaluation import OnRay
 
-                elsewhere = OnRay(table, scorer, recipe, workers=resources.workers)
+                elsewhere = OnRay(table, scorer, recipe, workers=encoding.workers)
             with (
                 stopping(out, "finished rows are"),
                 row_progress(table.count(), quiet=quiet, also=also) as on_progress,

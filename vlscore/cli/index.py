@@ -9,13 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from vlscore.cli.option_groups import (
-    EncoderOptions,
     IndexEncoderOptions,
     PrintOptions,
-    ReadingOptions,
-    ResourceOptions,
     RunOptions,
-    SectionOptions,
+    ScorerOptions,
     grouped,
 )
 from vlscore.cli.options import (
@@ -128,10 +125,7 @@ def build(
     approximate: ApproximateOption = None,
     faiss: FaissOption = True,
     source: CorpusOptions,
-    encoding: EncoderOptions,
-    resources: ResourceOptions,
-    reading: ReadingOptions,
-    sections: SectionOptions,
+    encoding: ScorerOptions,
     running: RunOptions,
     printing: PrintOptions,
 ) -> None:
@@ -145,8 +139,8 @@ def build(
     """
     from vlscore.retrieval import build_index
 
-    embedder = encoding.embedder(resources, reading)
-    settings = source.settings(sections.section, "image" if images else "report")
+    embedder = encoding.embedder()
+    settings = source.settings(encoding.section, "image" if images else "report")
     with _stoppable(out, corpus, embedder, printing.quiet) as on_progress:
         result = build_index(
             corpus,
@@ -156,7 +150,7 @@ def build(
             approximate=approximate,
             flat=faiss,
             overwrite=running.overwrite,
-            workers=resources.decoders(),
+            workers=encoding.decoders(),
             on_progress=on_progress,
         )
     _print_result(result, corpus, embedder, running, printing)
@@ -170,9 +164,6 @@ def add(
     path: IndexOption,
     source: CorpusOptions,
     encoding: IndexEncoderOptions,
-    resources: ResourceOptions,
-    reading: ReadingOptions,
-    sections: SectionOptions,
     running: RunOptions,
     printing: PrintOptions,
 ) -> None:
@@ -185,15 +176,15 @@ def add(
     """
     from vlscore.retrieval import add_to_index, read_manifest
 
-    embedder = encoding.of_index(path, read_manifest(path)).embedder(resources, reading)
-    settings = source.settings(sections.section)
+    embedder = encoding.of_index(path, read_manifest(path)).embedder()
+    settings = source.settings(encoding.section)
     with _stoppable(path, corpus, embedder, printing.quiet) as on_progress:
         result = add_to_index(
             corpus,
             path,
             embedder,
             settings,
-            workers=resources.decoders(),
+            workers=encoding.decoders(),
             on_progress=on_progress,
         )
     _print_result(result, corpus, embedder, running, printing)

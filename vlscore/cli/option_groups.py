@@ -9,7 +9,7 @@ import inspect
 import typing
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from vlscore.cli import options as opt
 from vlscore.core import setting_of
@@ -133,27 +133,6 @@ class TableOptions:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class ResourceOptions:
-    """How much of the machine a command uses."""
-
-    batch_size: opt.BatchSizeOption = None
-    no_cache: opt.NoCacheOption = False
-    workers: opt.WorkersOption = None
-
-    def decoders(self, sharing: int = 1) -> int:
-        """Return the number of processes that decode images; see `worker_count`."""
-        return opt.worker_count(self.workers, sharing)
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class ReadingOptions:
-    """How images are read, and which of a study count."""
-
-    image_policy: opt.ImagePolicyOption = "auto"
-    views: opt.ViewsOption = "first-frontal"
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class SectionOptions:
     """Which section of a report counts."""
 
@@ -174,7 +153,7 @@ class SectionOptions:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class EncoderOptions:
-    """An encoder, and how it computes."""
+    """An encoder, how much of the machine it uses, and how it reads images."""
 
     encoder: opt.EncoderOption = None
     weights: opt.WeightsOption = None
@@ -183,45 +162,22 @@ class EncoderOptions:
     device: opt.DeviceOption = None
     precision: opt.PrecisionOption = "fp32"
     compile: opt.CompileOption = False
+    batch_size: opt.BatchSizeOption = None
+    no_cache: opt.NoCacheOption = False
+    workers: opt.WorkersOption = None
+    image_policy: opt.ImagePolicyOption = "auto"
+    views: opt.ViewsOption = "first-frontal"
 
-    def embedder(
-        self, resources: ResourceOptions, reading: ReadingOptions | None = None
-    ) -> "StudyEmbedder":
-        """Return the embedder of these options.
-
-        Args: reading: None where the encoder reads no images, or reads them as its authors do.
-        """
+    def embedder(self) -> "StudyEmbedder":
+        """Return the embedder of these options."""
         paths = (self.encoder, self.weights, self.tokenizer)
-        return opt.make_embedder(*paths, **self._settings(resources, reading))
+        return opt.make_embedder(*paths, **self._settings(), **self._reading())
 
-    def scorer(
-        self,
-        metrics: Any,
-        resources: ResourceOptions,
-        reading: ReadingOptions | None = None,
-        sections: SectionOptions | None = None,
-        *,
-        quiet: bool = False,
-    ) -> "Scorer":
-        """Return the scorer of these options.
+    def decoders(self, sharing: int = 1) -> int:
+        """Return the number of processes that decode images; see `worker_count`."""
+        return opt.worker_count(self.workers, sharing)
 
-        Args:
-            metrics: names of metrics, as `Scorer` takes them.
-            reading: None where the encoder reads no images.
-            sections: None for the whole report.
-            quiet: print no note on a precision that is no gain.
-        """
-        paths = (self.encoder, self.weights, self.tokenizer)
-        return opt.make_scorer(
-            *paths,
-            quiet,
-            metrics=metrics,
-            C=self.C,
-            text_policy=None if sections is None else sections.policy(),
-            **self._settings(resources, reading),
-        )
-
-    def absolute(self) -> "EncoderOptions":
+    def absolute(self) -> Self:
         """Return the same options with absolute paths, for processes in another folder."""
         return dataclasses.replace(
             self,
@@ -229,27 +185,50 @@ class EncoderOptions:
             tokenizer=None if self.tokenizer is None else self.tokenizer.absolute(),
         )
 
-    def _settings(
-        self, resources: ResourceOptions, reading: ReadingOptions | None
-    ) -> dict[str, Any]:
-        read = {} if reading is None else dataclasses.asdict(reading)
+    def _settings(self) -> dict[str, Any]:
         return {
             "device": self.device,
             "precision": self.precision,
             "compile": self.compile,
-            "batch_size": resources.batch_size,
-            "cache": not resources.no_cache,
-            **read,
+            "batch_size": self.batch_size,
+            "cache": not self.no_cache,
         }
+
+    def _reading(self) -> dict[str, Any]:
+        return {"image_policy": self.image_policy, "views": self.views}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class IndexEncoderOptions(EncoderOptions):
-    """The encoder of an index."""
+class ScorerOptions(SectionOptions, EncoderOptions):
+    """What a scorer needs besides its metrics: an encoder, and which section of reports counts."""
+
+    def scorer(self, metrics: Any, *, quiet: bool = False) -> "Scorer":
+        """Return the scorer of these options.
+
+        Args:
+            metrics: names of metrics, as `Scorer` takes them.
+            quiet: print no note on a precision that is no gain.
+        """
+        read = {**self._reading(), "text_policy": self.policy()}
+        return self._scorer(metrics, quiet, **read)
+
+    def scorer_of_sentences(self, metrics: Any) -> "Scorer":
+        """Return the scorer of sentences, which have no sections and no images."""
+        return self._scorer(metrics, False)
+
+    def _scorer(self, metrics: Any, quiet: bool, **read: Any) -> "Scorer":
+        paths = (self.encoder, self.weights, self.tokenizer)
+        settings = {"metrics": metrics, "C": self.C, **self._settings(), **read}
+        return opt.make_scorer(*paths, quiet, **settings)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class IndexEncoderOptions(ScorerOptions):
+    """The encoder of an index, and which section of reports counts."""
 
     encoder: opt.IndexEncoderOption = None
 
-    def of_index(self, path: Path, manifest: "Manifest") -> "IndexEncoderOptions":
+    def of_index(self, path: Path, manifest: "Manifest") -> Self:
         """Return the same options with the encoder that the index names, unless one was chosen."""
         from vlscore.retrieval import encoder_name_of
 

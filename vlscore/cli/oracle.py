@@ -13,10 +13,7 @@ import typer
 from vlscore.cli.option_groups import (
     IndexEncoderOptions,
     PrintOptions,
-    ReadingOptions,
-    ResourceOptions,
     RunOptions,
-    SectionOptions,
     TableOptions,
     grouped,
 )
@@ -180,9 +177,6 @@ def oracle(
     search: SearchOptions,
     table: TableOptions,
     encoding: IndexEncoderOptions,
-    resources: ResourceOptions,
-    reading: ReadingOptions,
-    sections: SectionOptions,
     out: OptionalOutOption = None,
     format: FormatOption = "parquet",
     running: RunOptions,
@@ -221,7 +215,7 @@ def oracle(
     if settings.uses_embeddings:
         device = shards.device if shards.count > 1 else encoding.device
         chosen = dataclasses.replace(encoding.of_index(index, opened.manifest), device=device)
-        embedder = chosen.embedder(resources, reading)
+        embedder = chosen.embedder()
     with contextlib.ExitStack() as stack:
         folder = out or Path(stack.enter_context(tempfile.TemporaryDirectory()))
         with (
@@ -236,11 +230,11 @@ def oracle(
                 opened,
                 embedder,
                 settings,
-                text_policy=sections.section,
+                text_policy=encoding.section,
                 columns=table.columns("id", "image", "reference", "view"),
                 image_root=table.image_root,
                 format=format,
-                workers=resources.decoders(),
+                workers=encoding.decoders(),
                 overwrite=running.overwrite,
                 shards=shards,
                 device=str(embedder.encoder.device) if embedder is not None else "cpu",

@@ -9,12 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vlscore.cli.option_groups import (
-    EncoderOptions,
     PrintOptions,
-    ReadingOptions,
-    ResourceOptions,
     RunOptions,
-    SectionOptions,
+    ScorerOptions,
     TableOptions,
     grouped,
 )
@@ -38,10 +35,7 @@ def retrieval(
     *,
     studies: Annotated[Path, typer.Argument(help=TABLE_HELP, metavar="STUDIES")],
     table: TableOptions,
-    encoding: EncoderOptions,
-    resources: ResourceOptions,
-    reading: ReadingOptions,
-    sections: SectionOptions,
+    encoding: ScorerOptions,
     out: OptionalOutOption = None,
     running: RunOptions,
     printing: PrintOptions,
@@ -61,7 +55,7 @@ def retrieval(
     from vlscore.evaluation import retrieve
 
     total = count_rows(studies)
-    embedder = encoding.embedder(resources, reading)
+    embedder = encoding.embedder()
     quiet, also = printing.is_silent, cache_hits(embedder)
     with contextlib.ExitStack() as stack:
         folder = out or Path(stack.enter_context(tempfile.TemporaryDirectory()))
@@ -73,10 +67,10 @@ def retrieval(
                 studies,
                 folder,
                 embedder,
-                text_policy=sections.section,
+                text_policy=encoding.section,
                 columns=table.columns("id", "image", "reference", "view"),
                 image_root=table.image_root,
-                workers=resources.decoders(),
+                workers=encoding.decoders(),
                 overwrite=running.overwrite,
                 on_progress=on_progress,
             )

@@ -8,12 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vlscore.cli.option_groups import (
-    EncoderOptions,
     PrintOptions,
-    ReadingOptions,
-    ResourceOptions,
     RunOptions,
-    SectionOptions,
+    ScorerOptions,
     TableOptions,
     grouped,
 )
@@ -114,10 +111,7 @@ def sensitivity(
     studies: StudiesOption = None,
     noticed: NoticedOptions,
     columns: TableOptions,
-    encoding: EncoderOptions,
-    resources: ResourceOptions,
-    reading: ReadingOptions,
-    sections: SectionOptions,
+    encoding: ScorerOptions,
     figure: FigureOption = None,
     format: FormatOption = "csv",
     running: RunOptions,
@@ -139,7 +133,7 @@ def sensitivity(
     if studies is not None:
         table = columns.studies(studies, {"image"}, "id", "image", "view")
     if studies is not None or encoding.encoder is not None:
-        embedder = encoding.embedder(resources, reading)
+        embedder = encoding.embedder()
     with (
         stopping(out),
         phase_progress(quiet=printing.is_silent, also=cache_hits(embedder)) as on_phase,
@@ -150,7 +144,7 @@ def sensitivity(
             metrics=noticed.metrics,
             embedder=embedder,
             studies=table,
-            text_policy=sections.section,
+            text_policy=encoding.section,
             C=encoding.C,
             values=noticed.values,
             lower_is_better=list(names_of(noticed.lower_is_better)),
@@ -159,7 +153,7 @@ def sensitivity(
             format=format,
             resamples=noticed.resamples,
             seed=noticed.seed,
-            workers=resources.decoders(),
+            workers=encoding.decoders(),
             overwrite=running.overwrite,
             on_phase=on_phase,
         )
