@@ -284,9 +284,6 @@ def test_what_does_not_fit_is_refused(command, index, studies, tmp_path, monkeyp
         (("-m", "bounding_sphere"), InvalidSetting, "no oracle searches by bounding-sphere"),
         (("-m", "cosine", "--C", 3), InvalidSetting, "cosine has no parameter 'C'"),
         (("--C", 0), InvalidSetting, "C must be greater than 0"),
-        (("--k", 0), InvalidSetting, "k is a whole number, at least 1, not 0"),
-        (("--candidates", -3), InvalidSetting, "candidates is a whole number, at least 0, not -3"),
-        (("--effort", 0), InvalidSetting, "effort is a whole number, at least 1, not 0"),
         (("--format", "xlsx"), InvalidSetting, "format is parquet or csv"),
         (("--image-root", "nowhere"), InvalidSetting, "nowhere: no such folder"),
         (("--image-column", "picture"), InvalidTable, "no column picture"),
@@ -294,6 +291,11 @@ def test_what_does_not_fit_is_refused(command, index, studies, tmp_path, monkeyp
         done = command("oracle", studies, "--index", index, *options)
         with pytest.raises(kind, match=said):
             raise done.exception
+    for option, value, least in (("--k", 0, 1), ("--candidates", -3, 0), ("--effort", 0, 1)):
+        done = command("oracle", studies, "--index", index, option, value)
+        assert done.exit_code == 2
+        assert f"Invalid value for '{option}'" in done.stderr
+        assert str(least) in done.stderr
     missing = command("oracle", studies, "--index", tmp_path / "none")
     assert isinstance(missing.exception, InvalidIndex)
     # Another encoder of the same name, as after a new training.

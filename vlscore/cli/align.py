@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vlscore.cli.option_groups import (
-    BootstrapOptions,
     PrintOptions,
     RatingOptions,
     RunOptions,
@@ -42,6 +41,7 @@ from vlscore.cli.output import (
     stopping,
 )
 from vlscore.cli.shown_tables import named_as_in_papers, show_tables, without_intervals
+from vlscore.evaluation import AlignmentSettings
 
 if TYPE_CHECKING:
     from vlscore.data import StudyTable
@@ -58,15 +58,6 @@ MeaningOption = Annotated[
         "NAME",
     ),
 ]
-FitOption = Annotated[
-    str | None,
-    option(
-        "--fit",
-        'Also fit a composite of the computed metrics to a rating, as in "total errors"; '
-        "--metrics composite:FOLDER/composite.json then is a metric.",
-        "RATING",
-    ),
-]
 CandidatesOption = Annotated[
     str,
     option(
@@ -79,7 +70,7 @@ CandidatesOption = Annotated[
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class AlignedOptions:
-    """Metrics that are compared with ratings: computed here, or elsewhere."""
+    """Metrics that are computed."""
 
     metrics: Annotated[
         list[str] | None,
@@ -92,22 +83,6 @@ class AlignedOptions:
             "NAMES",
         ),
     ] = None
-    values: Annotated[
-        Path | None,
-        option(
-            "--values",
-            "Table of values computed elsewhere: study_id, candidate_id, one column a metric.",
-            "PATH",
-        ),
-    ] = None
-    lower_is_better: Annotated[
-        str,
-        option(
-            "--lower-is-better",
-            "Columns of --values, with commas, of which smaller values are better.",
-            "NAMES",
-        ),
-    ] = ""
 
     def wanted(self) -> tuple[list[str] | None, list[str]]:
         """Return the metrics to compute, None for the default, and their columns."""
@@ -187,7 +162,7 @@ class RatedTextOptions:
         )
 
 
-@grouped("workers")
+@grouped("workers", after={"meaning": "lower_is_better", "layout": "fit", "candidates": "layout"})
 def align(
     *,
     ratings: Annotated[
@@ -196,11 +171,10 @@ def align(
     ],
     out: OutOption,
     aligned: AlignedOptions,
+    settings: AlignmentSettings,
     meaning: MeaningOption = "errors",
-    fit: FitOption = None,
     layout: LayoutOption = None,
     candidates: CandidatesOption = "",
-    bootstrap: BootstrapOptions,
     rating: RatingOptions,
     texts: RatedTextOptions,
     encoding: ScorerOptions,
@@ -231,7 +205,7 @@ def align(
     table = texts.table()
     metrics, wanted = aligned.wanted()
     scorer = None
-    if metrics is not None or aligned.values is None:
+    if metrics is not None or settings.values is None:
         scorer = encoding.scorer(metrics)
     embedder = scorer.embedder if scorer is not None else None
     with (
@@ -245,12 +219,8 @@ def align(
             out,
             scorer=scorer,
             columns=wanted,
-            values=aligned.values,
-            lower_is_better=names_of(aligned.lower_is_better),
+            **vars(settings),
             studies=table,
-            fit=fit,
-            resamples=bootstrap.resamples,
-            seed=bootstrap.seed,
             figure=figure,
             overwrite=running.overwrite,
             on_progress=on_progress,

@@ -16,6 +16,17 @@ from vlscore.cli.options import TABLE, TABLE_HELP, OutOption, option
 from vlscore.cli.output import finish_rows, say_of_encoder, stopping
 from vlscore.evaluation import BaselineSettings
 
+TrainOption = Annotated[
+    Path | None,
+    option(
+        "--train",
+        "Table of other studies that the baseline learns from: reports, and images where it "
+        "needs them.",
+        "REPORTS",
+        TABLE,
+    ),
+]
+
 
 @grouped("candidate_column", "C", "reference_section", "candidate_section", "as_json")
 def baseline(
@@ -29,16 +40,7 @@ def baseline(
     ],
     studies: Annotated[Path, typer.Argument(help=TABLE_HELP, metavar="STUDIES")],
     out: OutOption,
-    train: Annotated[
-        Path | None,
-        option(
-            "--train",
-            "Table of other studies that the baseline learns from: reports, and images where it "
-            "needs them.",
-            "REPORTS",
-            TABLE,
-        ),
-    ] = None,
+    train: TrainOption = None,
     settings: BaselineSettings,
     table: TableOptions,
     encoding: ScorerOptions,

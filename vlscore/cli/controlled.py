@@ -17,7 +17,6 @@ from vlscore.cli.options import (
     TABLE,
     IdColumnOption,
     OutOption,
-    ResamplesOption,
     TextColumnOption,
     names_of,
     option,
@@ -31,13 +30,15 @@ from vlscore.cli.output import (
     stopping,
     terminal_width,
 )
+from vlscore.evaluation import Sampling
 
 if TYPE_CHECKING:
     from vlscore.data import ReportTable
-    from vlscore.evaluation import ControlledRun, LabelledSentences, Sampling
+    from vlscore.evaluation import ControlledRun, LabelledSentences
 
 DEFAULT_METRICS = "bleu-4,rouge-l,findings-f1"
 
+ReportsOption = Annotated[int, option("--reports", "Most reports of the stress test.", "N", min=1)]
 SourceArgument = Annotated[
     Path,
     typer.Argument(
@@ -49,7 +50,7 @@ SourceArgument = Annotated[
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SentenceOptions:
-    """Sentences that are compared: of which observations, and how many."""
+    """Metrics, and the observations whose sentences are compared."""
 
     metrics: Annotated[
         list[str] | None,
@@ -78,28 +79,11 @@ class SentenceOptions:
             "NAMES",
         ),
     ] = ""
-    references: Annotated[
-        int, option("--references", "Most references behind a number.", "N", min=2)
-    ] = 50
-    candidates: Annotated[
-        int, option("--candidates", "Most candidates for each reference.", "N", min=1)
-    ] = 20
-    reports: Annotated[int, option("--reports", "Most reports of the stress test.", "N", min=1)] = (
-        200
-    )
-    resamples: ResamplesOption = 1000
-    seed: Annotated[int, option("--seed", "Of everything random.", "N")] = 0
 
     @property
     def named(self) -> tuple[str, ...] | None:
         """Observations that --observations names; None for the default."""
         return names_of(self.observations) or None
-
-    def sampling(self) -> "Sampling":
-        """Return how many sentences are compared."""
-        from vlscore.evaluation import Sampling
-
-        return Sampling(self.references, self.candidates, self.resamples, self.seed)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -126,12 +110,22 @@ class SentenceColumnOptions:
         )
 
 
-@grouped("C", "workers", "image_policy", "views", "reference_section", "candidate_section")
+@grouped(
+    "C",
+    "workers",
+    "image_policy",
+    "views",
+    "reference_section",
+    "candidate_section",
+    after={"reports": "candidates"},
+)
 def controlled(
     *,
     source: SourceArgument,
     out: OutOption,
     sentences: SentenceOptions,
+    sampling: Sampling,
+    reports: ReportsOption = 200,
     columns: SentenceColumnOptions,
     encoding: ScorerOptions,
     running: RunOptions,
@@ -162,8 +156,8 @@ def controlled(
             scorer,
             observations=sentences.named,
             text_policy=encoding.section,
-            sampling=sentences.sampling(),
-            most_reports=sentences.reports,
+            sampling=sampling,
+            most_reports=reports,
             overwrite=running.overwrite,
             on_phase=on_phase,
         )

@@ -49,7 +49,7 @@ _NAMED = 5
 
 if TYPE_CHECKING:
     from vlscore.data import StudyTable
-    from vlscore.evaluation import OwnColumns, PrecisionCheck, RunResult
+    from vlscore.evaluation import OnRay, OwnColumns, PrecisionCheck, RunResult
     from vlscore.metrics import Scorer
 
 
@@ -199,13 +199,8 @@ def evaluate(
         elif prepared is not None:
             table, scorer = prepared
             checked = checking.check(table, scorer, printing)
-            recipe = partial(chosen.absolute().scorer, computed.wanted, quiet=True)
+            elsewhere = _elsewhere(engine, *prepared, chosen, computed.wanted)
             quiet, also = printing.is_silent, cache_hits(scorer.embedder)
-            elsewhere = None
-            if engine == "ray":
-                from vlscore.evaluation import OnRay
-
-                elsewhere = OnRay(table, scorer, recipe, workers=encoding.workers)
             with (
                 stopping(out, "finished rows are"),
                 row_progress(table.count(), quiet=quiet, also=also) as on_progress,
@@ -231,6 +226,18 @@ def evaluate(
         _print(result, out, show, printing)
         if result.summary.failed and not running.keep_going:
             raise typer.Exit(1)
+
+
+def _elsewhere(
+    engine: str, table: "StudyTable", scorer: "Scorer", encoding: ScorerOptions, metrics: list[str]
+) -> "OnRay | None":
+    """Return the cluster that computes; None for this machine."""
+    if engine != "ray":
+        return None
+    from vlscore.evaluation import OnRay
+
+    recipe = partial(encoding.absolute().scorer, metrics, quiet=True)
+    return OnRay(table, scorer, recipe, workers=encoding.workers)
 
 
 def _print_summary(result: "RunResult") -> None:

@@ -17,11 +17,7 @@ from vlscore.cli.option_groups import (
 )
 from vlscore.cli.options import (
     OUTPUT,
-    TABLE,
     TABLE_HELP,
-    IdColumnOption,
-    ImageColumnOption,
-    ImageRootOption,
     OutOption,
     option,
 )
@@ -34,10 +30,11 @@ from vlscore.cli.output import (
     say_of_failures,
     stopping,
 )
+from vlscore.retrieval import SourceSettings
 
 if TYPE_CHECKING:
     from vlscore.embedding import StudyEmbedder
-    from vlscore.retrieval import BuildResult, SourceSettings
+    from vlscore.retrieval import BuildResult
 
 
 index = typer.Typer(
@@ -55,16 +52,6 @@ IndexOption = Annotated[
     option("--index -i", "Folder of the index.", "FOLDER", OUTPUT),
 ]
 TableArgument = Annotated[Path, typer.Argument(help=TABLE_HELP, metavar="REPORTS")]
-TextColumnOption = Annotated[
-    str | None,
-    option(
-        "--text-column",
-        "Column with the report. Default: report, text or reference; else the columns "
-        "findings and impression, or that of the two which --section names.",
-        "NAME",
-        TABLE,
-    ),
-]
 ImagesOption = Annotated[
     bool,
     option(
@@ -92,29 +79,6 @@ FaissOption = Annotated[
 ]
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class CorpusOptions:
-    """Where ids, texts and images of a corpus are."""
-
-    id_column: IdColumnOption = "id"
-    text_column: TextColumnOption = None
-    image_column: ImageColumnOption = "image"
-    image_root: ImageRootOption = None
-
-    def settings(self, section: str, kind: str = "report") -> "SourceSettings":
-        """Return how the corpus is read; `kind` is "report" or "image"."""
-        from vlscore.retrieval import SourceSettings
-
-        return SourceSettings(
-            kind=kind,
-            text_policy=section,
-            id_column=self.id_column,
-            text_column=self.text_column,
-            image_column=self.image_column,
-            image_root=self.image_root,
-        )
-
-
 @index.command(cls=GroupedCommand)
 @grouped("C", "views", "reference_section", "candidate_section", "as_json", "report")
 def build(
@@ -124,7 +88,7 @@ def build(
     images: ImagesOption = False,
     approximate: ApproximateOption = None,
     faiss: FaissOption = True,
-    source: CorpusOptions,
+    source: SourceSettings,
     encoding: ScorerOptions,
     running: RunOptions,
     printing: PrintOptions,
@@ -140,7 +104,8 @@ def build(
     from vlscore.retrieval import build_index
 
     embedder = encoding.embedder()
-    settings = source.settings(encoding.section, "image" if images else "report")
+    kind = "image" if images else "report"
+    settings = dataclasses.replace(source, kind=kind, text_policy=encoding.section)
     with _stoppable(out, corpus, embedder, printing.quiet) as on_progress:
         result = build_index(
             corpus,
@@ -162,7 +127,7 @@ def add(
     *,
     corpus: TableArgument,
     path: IndexOption,
-    source: CorpusOptions,
+    source: SourceSettings,
     encoding: IndexEncoderOptions,
     running: RunOptions,
     printing: PrintOptions,
@@ -177,7 +142,7 @@ def add(
     from vlscore.retrieval import add_to_index, read_manifest
 
     embedder = encoding.of_index(path, read_manifest(path)).embedder()
-    settings = source.settings(encoding.section)
+    settings = dataclasses.replace(source, text_policy=encoding.section)
     with _stoppable(path, corpus, embedder, printing.quiet) as on_progress:
         result = add_to_index(
             corpus,

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from vlscore.cli import options as opt
-from vlscore.core import setting_of
+from vlscore.core import setting_of, split_names
 
 if TYPE_CHECKING:
     from vlscore.data import ColumnNames, StudyTable, TextPolicy
@@ -30,7 +30,9 @@ def grouped(
     """Return a decorator that shows the fields of a command's groups as options.
 
     A group is a parameter whose type is a dataclass. The command receives the dataclass; typer
-    sees one parameter for each field, in the order of the parameters and of the fields.
+    sees one parameter for each field, in the order of the parameters and of the fields. Of a
+    dataclass of settings, these are the fields that `setting` made. Names of a field that takes
+    several are written with commas between them.
 
     Args:
         left_out: fields that this command does not offer. They have their defaults.
@@ -67,7 +69,7 @@ def grouped(
         @functools.wraps(function)
         def command(**values: Any) -> None:
             made = {
-                name: kind(**{field: values.pop(field) for field in fields})
+                name: kind(**{field: _value(kind, field, values.pop(field)) for field in fields})
                 for name, (kind, fields) in groups.items()
             }
             function(**values, **made)
@@ -83,23 +85,38 @@ def grouped(
 def _fields(kind: type[Any]) -> list[inspect.Parameter]:
     """Return a parameter for each field of a dataclass; a `setting` becomes its option."""
     hints = typing.get_type_hints(kind, include_extras=True)
-    for field in dataclasses.fields(kind):
-        if (described := setting_of(field)) is not None:
-            names = described.option or f"--{field.name.replace('_', '-')}"
-            bounds = {"min": described.least} if hints[field.name] is int else {}
-            shown = opt.option(names, described.help, described.metavar, described.panel, **bounds)
-            hints[field.name] = typing.Annotated[hints[field.name], shown]
-    return [
-        inspect.Parameter(
-            field.name,
-            _KEYWORD,
-            annotation=hints[field.name],
-            default=inspect.Parameter.empty
-            if field.default is dataclasses.MISSING
-            else field.default,
-        )
-        for field in dataclasses.fields(kind)
-    ]
+    fields = dataclasses.fields(kind)
+    described = [field for field in fields if setting_of(field) is not None]
+    return [_parameter(field, hints[field.name]) for field in described or fields]
+
+
+def _parameter(field: "dataclasses.Field[Any]", hint: Any) -> inspect.Parameter:
+    default: Any = field.default
+    if default is dataclasses.MISSING:
+        default = inspect.Parameter.empty
+    if (described := setting_of(field)) is not None:
+        hint = described.typed or hint
+        if _takes_names(hint):
+            hint = str | None if default is None else str
+            default = None if default is None else ",".join(default)
+        names = described.option or f"--{field.name.replace('_', '-')}"
+        bounds = {"min": described.least} if hint in (int, int | None) else {}
+        shown = opt.option(names, described.help, described.metavar, described.panel, **bounds)
+        hint = typing.Annotated[hint, shown]
+    return inspect.Parameter(field.name, _KEYWORD, annotation=hint, default=default)
+
+
+def _value(kind: type[Any], name: str, value: Any) -> Any:
+    """Return the value of a field from that of its option."""
+    field = next(each for each in dataclasses.fields(kind) if each.name == name)
+    described = setting_of(field)
+    if described is None or not _takes_names(described.typed or field.type):
+        return value
+    return None if value is None else tuple(split_names(value))
+
+
+def _takes_names(hint: Any) -> bool:
+    return hint in (tuple[str, ...], tuple[str, ...] | None)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -171,7 +188,8 @@ class EncoderOptions:
     def embedder(self) -> "StudyEmbedder":
         """Return the embedder of these options."""
         paths = (self.encoder, self.weights, self.tokenizer)
-        return opt.make_embedder(*paths, **self._settings(), **self._reading())
+        settings = {**self._settings(), **self._reading()}
+        return opt.make_embedder(*paths, **settings)
 
     def decoders(self, sharing: int = 1) -> int:
         """Return the number of processes that decode images; see `worker_count`."""

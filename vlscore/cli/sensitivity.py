@@ -14,7 +14,7 @@ from vlscore.cli.option_groups import (
     TableOptions,
     grouped,
 )
-from vlscore.cli.options import OUTPUT, TABLE_HELP, FormatOption, OutOption, names_of, option
+from vlscore.cli.options import OUTPUT, TABLE_HELP, FormatOption, OutOption, option
 from vlscore.cli.output import (
     GROUPED_FAILURES,
     cache_hits,
@@ -26,6 +26,7 @@ from vlscore.cli.output import (
     stopping,
 )
 from vlscore.cli.shown_tables import named_as_in_papers, show_tables, without_intervals
+from vlscore.evaluation import SensitivitySettings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -62,45 +63,16 @@ FigureOption = Annotated[
 ]
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class NoticedOptions:
-    """Metrics that are tested: computed here, or elsewhere; and how."""
-
-    metrics: Annotated[
-        list[str] | None,
-        option(
-            "--metrics -m",
-            "Metrics with commas between them; repeatable. "
-            "text, image and bleu are groups; `vlscore metrics` lists all. Default: every "
-            "one that needs no model file.",
-            "NAMES",
-        ),
-    ] = None
-    values: Annotated[
-        Path | None,
-        option(
-            "--values",
-            "Table of values computed elsewhere: study_id, kind, and NAME.original, "
-            "NAME.perturbed of each metric, in the order of the perturbations.",
-            "PATH",
-        ),
-    ] = None
-    lower_is_better: Annotated[
-        str,
-        option(
-            "--lower-is-better",
-            "Metrics of --values, with commas, of which smaller values are better.",
-            "NAMES",
-        ),
-    ] = ""
-    swap_images: Annotated[
-        bool,
-        option("--swap-images", "Also measure whether the image matters."),
-    ] = False
-    resamples: Annotated[int, option("--resamples", "Resamples of the bootstrap.", "N", min=10)] = (
-        2000
-    )
-    seed: Annotated[int, option("--seed", "Seed of the bootstrap and of the swap.", "N")] = 0
+MetricsOption = Annotated[
+    list[str] | None,
+    option(
+        "--metrics -m",
+        "Metrics with commas between them; repeatable. "
+        "text, image and bleu are groups; `vlscore metrics` lists all. Default: every "
+        "one that needs no model file.",
+        "NAMES",
+    ),
+]
 
 
 @grouped("reference_column", "candidate_column", "reference_section", "candidate_section")
@@ -109,7 +81,8 @@ def sensitivity(
     perturbations: PerturbationsOption,
     out: OutOption,
     studies: StudiesOption = None,
-    noticed: NoticedOptions,
+    metrics: MetricsOption = None,
+    settings: SensitivitySettings,
     columns: TableOptions,
     encoding: ScorerOptions,
     figure: FigureOption = None,
@@ -141,18 +114,14 @@ def sensitivity(
         run = run_sensitivity(
             perturbations,
             out,
-            metrics=noticed.metrics,
+            metrics=metrics,
+            **vars(settings),
             embedder=embedder,
             studies=table,
             text_policy=encoding.section,
             C=encoding.C,
-            values=noticed.values,
-            lower_is_better=list(names_of(noticed.lower_is_better)),
-            swap_images=noticed.swap_images,
             figure=figure,
             format=format,
-            resamples=noticed.resamples,
-            seed=noticed.seed,
             workers=encoding.decoders(),
             overwrite=running.overwrite,
             on_phase=on_phase,

@@ -65,6 +65,7 @@ from .setting_fields import check_settings as check_settings
 from .setting_fields import described as described
 from .setting_fields import setting as setting
 from .setting_fields import setting_of as setting_of
+from .setting_fields import settings_in as settings_in
 from .signature import Signature as Signature
 from .signature import difference as difference
 from .signature import stable_class as stable_class

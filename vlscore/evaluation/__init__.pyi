@@ -45,7 +45,11 @@ from .calibration import calibrate as calibrate
 from .calibration import calibrate_vectors as calibrate_vectors
 from .calibration import read_card as read_card
 from .calibration import write_constant as write_constant
-from .comparison.paper_table import TableSettings as TableSettings
+from .command_settings import AlignmentSettings as AlignmentSettings
+from .command_settings import ComparisonSettings as ComparisonSettings
+from .command_settings import Sampling as Sampling
+from .command_settings import SensitivitySettings as SensitivitySettings
+from .command_settings import TableSettings as TableSettings
 from .comparison.paper_table import paper_table as paper_table
 from .comparison.run import ComparisonRun as ComparisonRun
 from .comparison.run import compare as compare
@@ -62,7 +66,6 @@ from .comparison.systems import join as join
 from .comparison.systems import open_sources as open_sources
 from .controlled_sentences.corpora import CellMean as CellMean
 from .controlled_sentences.corpora import Controlled as Controlled
-from .controlled_sentences.corpora import Sampling as Sampling
 from .controlled_sentences.corpora import Separation as Separation
 from .controlled_sentences.corpora import controlled_corpora as controlled_corpora
 from .controlled_sentences.labelled_sentences import LabelledSentences as LabelledSentences
