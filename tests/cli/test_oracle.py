@@ -390,8 +390,8 @@ def test_ctrl_c_says_what_is_kept(command, index, studies, tmp_path, monkeypatch
     kept = command(name, studies, *options, "--out", tmp_path / "out")
     lost = command(name, studies, *options)
     assert (kept.exit_code, lost.exit_code) == (130, 130)
-    assert re.search(rf"stopped; \w+ \w+ are kept in {tmp_path / 'out'}\. The same", kept.stderr)
-    assert re.search(r"nothing was kept\. With --out FOLDER, \w+ \w+ are kept\.", lost.stderr)
+    assert re.search(rf"stopped; \w+ \w+ are stored in {tmp_path / 'out'}\. The same", kept.stderr)
+    assert re.search(r"nothing was stored\. With --out FOLDER, \w+ \w+ are stored\.", lost.stderr)
 
 
 def test_an_output_that_is_a_file_is_refused_before_the_search(command, index, studies, tmp_path):

@@ -31,15 +31,8 @@ from vlscore.cli.options import (
     names_of,
     option,
 )
-from vlscore.cli.output import (
-    GROUPED_FAILURES,
-    cache_hits,
-    echo,
-    say_of_encoder,
-    say_of_failures,
-    say_of_run,
-    stopping,
-)
+from vlscore.cli.output import GROUPED_FAILURES, echo, say_of_encoder, say_of_failures, say_of_run
+from vlscore.cli.progress import cache_hits, stopping
 from vlscore.cli.shown_tables import named_as_in_papers, show_tables, without_intervals
 from vlscore.evaluation import AlignmentSettings
 
@@ -192,8 +185,9 @@ def align(
 
     Example: vlscore align ratings.csv --metrics bleu-4,rouge-l --out aligned
     """
-    from vlscore.cli.output import row_progress
-    from vlscore.evaluation import read_ratings, run_alignment
+    from vlscore.cli.progress import row_progress
+    from vlscore.evaluation import align as compute_alignment
+    from vlscore.evaluation import read_ratings
 
     columns = rating.columns(**texts.of_ratings())
     pairs = read_ratings(
@@ -214,7 +208,7 @@ def align(
             len(pairs), "pairs", quiet=printing.is_silent, also=cache_hits(embedder)
         ) as on_progress,
     ):
-        run = run_alignment(
+        run = compute_alignment(
             pairs,
             out,
             scorer=scorer,

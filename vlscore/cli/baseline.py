@@ -13,7 +13,8 @@ from vlscore.cli.option_groups import (
     grouped,
 )
 from vlscore.cli.options import TABLE, TABLE_HELP, OutOption, option
-from vlscore.cli.output import finish_rows, say_of_encoder, stopping
+from vlscore.cli.output import finish_rows, say_of_encoder
+from vlscore.cli.progress import stopping
 from vlscore.evaluation import BaselineSettings
 
 TrainOption = Annotated[
@@ -59,11 +60,11 @@ def baseline(
     Writes candidates.jsonl, which `vlscore evaluate` and `vlscore compare` read, summary.json,
     tables.md and failures.csv. Each row has the baseline's signature.
 
-    Stop with Ctrl-C and start the same command again to go on where it was.
+    Stop with Ctrl-C and start the same command again to resume.
 
     Example: vlscore baseline top-sentences test.csv --train train.csv --out sentences
     """
-    from vlscore.cli.output import cache_hits, row_progress
+    from vlscore.cli.progress import cache_hits, row_progress
     from vlscore.data import count_rows
     from vlscore.evaluation import baseline as write_baseline
     from vlscore.evaluation import find_baseline

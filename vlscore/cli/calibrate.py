@@ -20,9 +20,9 @@ from vlscore.cli.output import (
     say_of_encoder,
     say_of_failures,
     say_of_run,
-    stopping,
     terminal_width,
 )
+from vlscore.cli.progress import stopping
 
 if TYPE_CHECKING:
     from vlscore.evaluation import Calibration
@@ -69,7 +69,7 @@ def calibrate(
 
     Example: vlscore calibrate studies.jsonl --encoder small --weights trained --write-card
     """
-    from vlscore.cli.output import row_progress
+    from vlscore.cli.progress import row_progress
     from vlscore.data import count_rows
     from vlscore.errors import InvalidSetting
     from vlscore.evaluation import calibrate, read_card, write_constant
@@ -82,7 +82,7 @@ def calibrate(
     total = count_rows(studies)
     embedder = encoding.embedder()
     with (
-        stopping(None, kept=None),
+        stopping(None, stored=None),
         row_progress(total, "embedding", quiet=printing.is_silent) as on_progress,
     ):
         found = calibrate(

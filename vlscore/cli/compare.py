@@ -22,14 +22,13 @@ from vlscore.cli.options import (
 )
 from vlscore.cli.output import (
     GROUPED_FAILURES,
-    cache_hits,
     echo,
     say_left_out,
     say_of_encoder,
     say_of_failures,
     say_of_run,
-    stopping,
 )
+from vlscore.cli.progress import cache_hits, stopping
 from vlscore.cli.shown_tables import show_tables
 from vlscore.evaluation import ComparisonSettings, TableSettings
 
@@ -106,7 +105,7 @@ def compare(
 
     Example: vlscore compare ours.csv theirs.csv --text-only --out compared
     """
-    from vlscore.cli.output import phase_progress
+    from vlscore.cli.progress import phase_progress
     from vlscore.data import open_reports
     from vlscore.evaluation import compare as run
     from vlscore.evaluation import open_sources

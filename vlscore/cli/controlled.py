@@ -27,9 +27,9 @@ from vlscore.cli.output import (
     say_of_encoder,
     say_of_failures,
     say_of_run,
-    stopping,
     terminal_width,
 )
+from vlscore.cli.progress import stopping
 from vlscore.evaluation import Sampling
 
 if TYPE_CHECKING:
@@ -141,13 +141,13 @@ def controlled(
 
     Example: vlscore controlled reports.csv --metrics bleu-4,rouge-l --out controlled
     """
-    from vlscore.cli.output import phase_progress
+    from vlscore.cli.progress import phase_progress
     from vlscore.evaluation import controlled as compute_controlled
 
     scorer = encoding.scorer_of_sentences(sentences.metrics or DEFAULT_METRICS)
     found = columns.read(source, sentences)
     with (
-        stopping(None, kept=None),
+        stopping(None, stored=None),
         phase_progress(quiet=printing.is_silent) as on_phase,
     ):
         run = compute_controlled(

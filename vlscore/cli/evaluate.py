@@ -30,17 +30,15 @@ from vlscore.cli.options import (
 )
 from vlscore.cli.output import (
     GROUPED_FAILURES,
-    cache_hits,
     check_figure,
     draw_figures,
     echo,
-    ending_together,
     say_of_encoder,
     say_of_failures,
     say_of_run,
-    stopping,
     terminal_width,
 )
+from vlscore.cli.progress import cache_hits, ending_together, stopping
 from vlscore.cli.shown_tables import SCREEN
 from vlscore.errors import InvalidSetting
 
@@ -176,7 +174,7 @@ def evaluate(
 
     Example: vlscore evaluate studies.csv -m bleu-4,rouge-l --out scored
     """
-    from vlscore.cli.output import row_progress
+    from vlscore.cli.progress import row_progress
     from vlscore.core import Processes
     from vlscore.evaluation import evaluate as run
     from vlscore.evaluation import facts_of, serve_evaluation, when_all_are_ready

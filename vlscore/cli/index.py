@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from vlscore.cli.help_layout import GroupedCommand, GroupedCommands
 from vlscore.cli.option_groups import (
     IndexEncoderOptions,
     PrintOptions,
@@ -21,15 +22,8 @@ from vlscore.cli.options import (
     OutOption,
     option,
 )
-from vlscore.cli.output import (
-    GroupedCommand,
-    GroupedCommands,
-    cache_hits,
-    echo,
-    say_of_encoder,
-    say_of_failures,
-    stopping,
-)
+from vlscore.cli.output import echo, say_of_encoder, say_of_failures
+from vlscore.cli.progress import cache_hits, stopping
 from vlscore.retrieval import SourceSettings
 
 if TYPE_CHECKING:
@@ -95,7 +89,7 @@ def build(
 ) -> None:
     """Embed a corpus into an index; equal texts are embedded once and keep all their ids.
 
-    Stopped or killed, the same command goes on where it was. Rows that cannot be used are listed
+    Stopped or killed, the same command resumes. Rows that cannot be used are listed
     in the index and on stderr, and the exit status is then 1 unless --keep-going is given.
 
     Example: vlscore index build train.jsonl --encoder gloria --weights gloria.ckpt --out
@@ -135,7 +129,7 @@ def add(
     """Add another table to an index, with the encoder and policies it was built with.
 
     A text that is there already gets the new ids; only new texts are embedded. Searches that run
-    meanwhile see the old index. Stopped or killed, the same command goes on where it was.
+    meanwhile see the old index. Stopped or killed, the same command resumes.
 
     Example: vlscore index add more.jsonl --index train-index
     """
@@ -223,7 +217,7 @@ def verify(
 
 @contextlib.contextmanager
 def _stoppable(path: Path, corpus: Path, embedder: "StudyEmbedder", quiet: bool) -> Iterator[Any]:
-    from vlscore.cli.output import row_progress
+    from vlscore.cli.progress import row_progress
     from vlscore.data import count_rows
 
     with (
@@ -261,7 +255,7 @@ def _print_result(
             err=True,
         )
     elif result.resumed_from:
-        echo(f"went on after row {result.resumed_from}", err=True)
+        echo(f"resumed after row {result.resumed_from}", err=True)
     if not printing.quiet:
         echo(
             f"{result.added_rows} distinct {manifest.kind}s added, {result.repeated} repeated; "

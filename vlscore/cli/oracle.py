@@ -18,15 +18,8 @@ from vlscore.cli.option_groups import (
     grouped,
 )
 from vlscore.cli.options import OUTPUT, TABLE_HELP, FormatOption, OptionalOutOption, option
-from vlscore.cli.output import (
-    GROUPED_FAILURES,
-    cache_hits,
-    echo,
-    say_of_encoder,
-    say_of_failures,
-    say_of_run,
-    stopping,
-)
+from vlscore.cli.output import GROUPED_FAILURES, echo, say_of_encoder, say_of_failures, say_of_run
+from vlscore.cli.progress import cache_hits, stopping
 from vlscore.retrieval import SearchSettings
 
 if TYPE_CHECKING:
@@ -85,7 +78,7 @@ def oracle(
     far from the reference: look at foot and rank, or choose a --guard.
 
     With --out, hits.jsonl has one study a line, hits.parquet (or .csv) one hit a row. Stop with
-    Ctrl-C and start the same command again to go on where it was.
+    Ctrl-C and start the same command again to resume.
 
     The encoder is the index's, and --section and --precision must be as it was built. Started by
     torchrun, each process searches its part of the corpus; for the same embeddings the result is
@@ -93,7 +86,7 @@ def oracle(
 
     Example: vlscore oracle studies.jsonl --index train-index --k 10 --out oracle
     """
-    from vlscore.cli.output import row_progress
+    from vlscore.cli.progress import row_progress
     from vlscore.data import count_rows
     from vlscore.retrieval import Shards, find_oracles, load_index, serve_oracles
 

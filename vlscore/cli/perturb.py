@@ -13,7 +13,8 @@ from vlscore.cli.options import (
     TextColumnOption,
     option,
 )
-from vlscore.cli.output import echo, say_of_failures, stopping, terminal_width
+from vlscore.cli.output import echo, say_of_failures, terminal_width
+from vlscore.cli.progress import stopping
 from vlscore.perturb import PerturbationSettings
 
 if TYPE_CHECKING:
@@ -68,11 +69,11 @@ def perturb(
     Writes perturbations.jsonl (one change a line: original, perturbed, edits, kind, expected
     effect, error category, rule), skipped.jsonl (why a report allows no change of a kind) and
     run.json. The same table and seed give the same bytes. Stop with Ctrl-C and start the same
-    command again to go on where it was.
+    command again to resume.
 
     Example: vlscore perturb test.jsonl --out perturbed
     """
-    from vlscore.cli.output import row_progress
+    from vlscore.cli.progress import row_progress
     from vlscore.data import count_rows
     from vlscore.perturb import perturb_table
 
@@ -95,7 +96,7 @@ def perturb(
     if result.unchanged:
         echo(f"{out} holds this data set already; nothing was made", err=True)
     elif result.resumed_from:
-        echo(f"went on after row {result.resumed_from}", err=True)
+        echo(f"resumed after row {result.resumed_from}", err=True)
     if not printing.quiet:
         _print(result)
     count = len(result.bad_rows)

@@ -12,7 +12,7 @@ from vlscore.cli.output import echo
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class PageOptions:
+class ReportPageOptions:
     """What the page shows, and where it is read."""
 
     no_texts: Annotated[
@@ -70,7 +70,7 @@ def report(
             show_default=False,
         ),
     ] = None,
-    contents: PageOptions,
+    contents: ReportPageOptions,
     quiet: QuietOption = False,
 ) -> None:
     """Make an HTML page that shows which studies are bad, and why.
@@ -84,7 +84,7 @@ def report(
 
     Example: vlscore report scored compared --out page.html
     """
-    from vlscore.cli.output import row_progress
+    from vlscore.cli.progress import row_progress
     from vlscore.pages import report as write
 
     with row_progress(None, "reading", quiet=quiet) as on_progress:

@@ -16,15 +16,8 @@ from vlscore.cli.option_groups import (
     grouped,
 )
 from vlscore.cli.options import TABLE_HELP, OptionalOutOption
-from vlscore.cli.output import (
-    cache_hits,
-    echo,
-    say_of_encoder,
-    say_of_failures,
-    say_of_run,
-    stopping,
-    terminal_width,
-)
+from vlscore.cli.output import echo, say_of_encoder, say_of_failures, say_of_run, terminal_width
+from vlscore.cli.progress import cache_hits, stopping
 
 if TYPE_CHECKING:
     from vlscore.evaluation import RetrievalRun
@@ -46,13 +39,13 @@ def retrieval(
     would break them; equal reports are one, and any study's copy of it is a right answer.
 
     With --out, the numbers are written as retrieval.json and retrieval.md. Stop with Ctrl-C and
-    start the same command again to go on where it was.
+    start the same command again to resume.
 
     Example: vlscore retrieval studies.jsonl --encoder gloria --weights gloria.ckpt
     """
-    from vlscore.cli.output import row_progress
+    from vlscore.cli.progress import row_progress
     from vlscore.data import count_rows
-    from vlscore.evaluation import retrieve
+    from vlscore.evaluation import retrieval as compute_retrieval
 
     total = count_rows(studies)
     embedder = encoding.embedder()
@@ -63,7 +56,7 @@ def retrieval(
             stopping(out, "embedded rows are"),
             row_progress(total, "embedding", quiet=quiet, also=also) as on_progress,
         ):
-            run = retrieve(
+            run = compute_retrieval(
                 studies,
                 folder,
                 embedder,

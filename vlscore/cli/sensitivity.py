@@ -17,14 +17,13 @@ from vlscore.cli.option_groups import (
 from vlscore.cli.options import OUTPUT, TABLE_HELP, FormatOption, OutOption, option
 from vlscore.cli.output import (
     GROUPED_FAILURES,
-    cache_hits,
     echo,
     say_left_out,
     say_of_encoder,
     say_of_failures,
     say_of_run,
-    stopping,
 )
+from vlscore.cli.progress import cache_hits, stopping
 from vlscore.cli.shown_tables import named_as_in_papers, show_tables, without_intervals
 from vlscore.evaluation import SensitivitySettings
 
@@ -99,8 +98,8 @@ def sensitivity(
 
     Example: vlscore sensitivity -p perturbed --metrics bleu-4,judge -o noticed
     """
-    from vlscore.cli.output import phase_progress
-    from vlscore.evaluation import run_sensitivity
+    from vlscore.cli.progress import phase_progress
+    from vlscore.evaluation import sensitivity as compute_sensitivity
 
     table = embedder = None
     if studies is not None:
@@ -111,7 +110,7 @@ def sensitivity(
         stopping(out),
         phase_progress(quiet=printing.is_silent, also=cache_hits(embedder)) as on_phase,
     ):
-        run = run_sensitivity(
+        run = compute_sensitivity(
             perturbations,
             out,
             metrics=metrics,

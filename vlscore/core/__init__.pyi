@@ -27,6 +27,7 @@ from .finish import FinishedRun as FinishedRun
 from .finish import finished_run as finished_run
 from .former_names import find_former_names as find_former_names
 from .former_names import warn_caller as warn_caller
+from .former_names import with_former_calls as with_former_calls
 from .former_names import with_former_names as with_former_names
 from .lru import Recent as Recent
 from .processes import Place as Place

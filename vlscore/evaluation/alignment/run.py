@@ -18,11 +18,12 @@ from vlscore.core import (
     record_cells,
     run_record,
     settings_in,
+    with_former_calls,
     write_json,
 )
 from vlscore.data import StudyImages, StudyTable
 from vlscore.errors import InvalidSetting
-from vlscore.evaluation.alignment.agreement import Alignment, MeasuredMetric, align
+from vlscore.evaluation.alignment.agreement import Alignment, MeasuredMetric, alignment_of
 from vlscore.evaluation.alignment.fitted import CompositeFit, fit_composite, texts_of
 from vlscore.evaluation.alignment.metric_values import (
     Failures,
@@ -98,7 +99,13 @@ class AlignmentRun(Run):
         return [f"{m['name']}: {m['signature']}" for m in self.content["metrics"]]
 
 
-def run_alignment(
+def _is_of_arrays(*args: Any, **keywords: Any) -> bool:
+    """Return whether a call has metrics with their values, as `alignment_of` takes them."""
+    return "metrics" in keywords or (bool(args) and not isinstance(args[0], RatedPairs))
+
+
+@with_former_calls(_is_of_arrays, alignment_of)
+def align(
     pairs: RatedPairs,
     out: str | Path,
     *,
@@ -147,7 +154,7 @@ def run_alignment(
     def compute(folder: ResumableFolder) -> dict[str, Any]:
         done = run.compute(folder, on_progress or no_progress)
         metrics, failures = run.metrics(folder)
-        result = align(metrics, pairs, level=level, resamples=resamples, seed=seed)
+        result = alignment_of(metrics, pairs, level=level, resamples=resamples, seed=seed)
         tables = all_tables(result)
         run.notes += _direction_note(result, pairs)
         fitted = None

@@ -205,7 +205,7 @@ def controlled(
         "sampling": plain(sampling),
         "most_reports": most_reports,
     }
-    progress: _Progress = {"on_progress": on_progress, "on_phase": on_phase}
+    progress: _Callbacks = {"on_progress": on_progress, "on_phase": on_phase}
 
     def compute(folder: ResumableFolder) -> dict[str, Any]:
         read = _read(source, policy, observations)
@@ -235,7 +235,7 @@ def controlled(
     return ControlledRun.make(out, key, compute, overwrite=overwrite)
 
 
-class _Progress(TypedDict):
+class _Callbacks(TypedDict):
     on_progress: OnProgress | None
     on_phase: OnPhase
 

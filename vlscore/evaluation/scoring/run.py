@@ -272,6 +272,8 @@ class _EvaluationJob:
         own: OwnColumns,
     ) -> None:
         self._own = own
+        # Refuses names of columns before anything is written.
+        self._layout = layout_of(scorer)
         self._studies, self._scorer, self._format = studies, scorer, format
         self._processes, self._checked = processes, checked
         self._began = time.monotonic()
@@ -309,8 +311,7 @@ class _EvaluationJob:
                 take_up = self.retry if retry else self.extend
                 return take_up(folder, folder.previous, compute)
             done = compute(folder, Job())
-            wanted = layout_of(self._scorer)
-            return self.finish(folder, lambda: chunk_tables(folder), wanted, done)
+            return self.finish(folder, lambda: chunk_tables(folder), self._layout, done)
 
     def extend(self, folder: ResumableFolder, earlier: FinishedRun, compute: Compute) -> RunResult:
         """Add the metrics that a finished run lacks, or write its scores in another format."""

@@ -24,6 +24,7 @@ from vlscore.core import (
     run_record,
     settings_in,
     table_cells,
+    with_former_calls,
     write_json,
 )
 from vlscore.data import StudyImages, StudyTable, TextPolicy
@@ -39,7 +40,11 @@ from vlscore.evaluation.sensitivities.changed_pairs import (
     select_pairs,
 )
 from vlscore.evaluation.sensitivities.image_swap import SwapResult, image_swap
-from vlscore.evaluation.sensitivities.kinds_noticed import Sensitivity, sensitivity_of_values
+from vlscore.evaluation.sensitivities.kinds_noticed import (
+    Sensitivity,
+    sensitivity_of_pairs,
+    sensitivity_of_values,
+)
 from vlscore.evaluation.sensitivities.pair_values import (
     PairValues,
     all_failures,
@@ -103,7 +108,13 @@ class SensitivityRun(Run):
         return [Failure(None, study, reason) for study, reason in failures][:count]
 
 
-def run_sensitivity(
+def _is_of_pairs(*args: Any, **keywords: Any) -> bool:
+    """Return whether a call has pairs in memory, as `sensitivity_of_pairs` takes them."""
+    return "pairs" in keywords or (bool(args) and not isinstance(args[0], str | Path))
+
+
+@with_former_calls(_is_of_pairs, sensitivity_of_pairs)
+def sensitivity(
     perturbations: str | Path,
     out: str | Path,
     *,
