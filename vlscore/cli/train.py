@@ -96,7 +96,7 @@ class StartOptions:
         option(
             "--image-weights",
             "Of a published layout's image tower: ResNet-50 as torchvision has it, for "
-            "instance. Default: random.",
+            "instance; of small towers: EfficientNet-Lite0. Default: random.",
             "PATH",
             START,
         ),
@@ -133,8 +133,8 @@ class StartOptions:
         int | None,
         option(
             "--side",
-            "Of small towers: side in pixels of the square that enters, a multiple of 32. "
-            "Default: 128.",
+            "Of small towers: side in pixels of the square that enters, a multiple of 32, or of "
+            "64 with --image-weights. Default: 128.",
             "PIXELS",
             START,
         ),
