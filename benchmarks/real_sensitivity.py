@@ -18,7 +18,7 @@ from real_data import REPORT, RealData, open_encoder, parser_of
 from real_imperfect import trained
 
 from vlscore.data import StudyImages, read_study_images
-from vlscore.evaluation import embed_pairs, image_swap, sensitivity
+from vlscore.evaluation import embed_pairs, image_swap, sensitivity_of_pairs
 from vlscore.evaluation.sensitivities.tables import all_tables
 from vlscore.stats import markdown
 
@@ -50,7 +50,7 @@ def main() -> None:
         embedded = embed_pairs(pairs, embedder, images)
         for error in embedded.failures.values():
             raise error
-        result = sensitivity(pairs, METRICS, embedded)
+        result = sensitivity_of_pairs(pairs, METRICS, embedded)
         signatures = [metric.signature for metric in result.metrics]
         tables = all_tables(result, image_swap(pairs, embedded))
         parts += [f"## With `{name}`", markdown(tables, signatures)]

@@ -22,14 +22,8 @@ from vlscore.cli.options import (
     option,
     worker_count,
 )
-from vlscore.cli.output import (
-    GROUPED_FAILURES,
-    check_figure,
-    draw_figures,
-    echo,
-    say_of_failures,
-    stopping,
-)
+from vlscore.cli.output import GROUPED_FAILURES, check_figure, draw_figures, echo, say_of_failures
+from vlscore.cli.progress import stopping
 from vlscore.training import TrainingSettings
 
 if TYPE_CHECKING:
@@ -303,12 +297,12 @@ def train(
     also has training.toml (all settings), log.csv (loss of every step), validation.csv (retrieval)
     and run.json (digests of the data, versions).
 
-    Stop with Ctrl-C and start the same command again to go on where it was: the result is the same
-    as without a stop. For several GPUs: torchrun --nproc-per-node 4 -m vlscore train ...
+    Stop with Ctrl-C and start the same command again to resume: the result is the same as without
+    a stop. For several GPUs: torchrun --nproc-per-node 4 -m vlscore train ...
 
     Example: vlscore train studies.csv --objective limitr --style limitr --out mine
     """
-    from vlscore.cli.output import training_progress
+    from vlscore.cli.progress import training_progress
     from vlscore.core import Place
     from vlscore.training import train as run
 
@@ -356,7 +350,7 @@ def _print(result: "TrainingRun", out: Path, notes: Iterable[str], printing: Pri
     if result.unchanged:
         echo(f"{out} holds this encoder already; nothing was trained", err=True)
     elif result.resumed_from:
-        echo(f"went on after step {result.resumed_from}", err=True)
+        echo(f"resumed after step {result.resumed_from}", err=True)
     if printing.as_json:
         echo(json.dumps(result.facts, indent=2, ensure_ascii=False))
     elif not printing.quiet:
