@@ -38,8 +38,11 @@ import numpy as np
 import torch
 from machine import describe_machine, publish
 from real_data import (
+    BOTH_VIEWS,
     CHOOSE,
     CONCEPTS,
+    FRONTAL,
+    PAIRS,
     REPORT,
     TRAIN,
     WORK,
@@ -47,6 +50,7 @@ from real_data import (
     Part,
     RealData,
     Vectors,
+    open_encoder,
     parser_of,
     text_vectors,
     vectors_of,
@@ -80,12 +84,17 @@ SETTINGS: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Recipe:
-    """One training: what differs from SETTINGS, and the share of the training pairs."""
+    """One training: what differs from SETTINGS, and the share of the training pairs.
+
+    `views` and `reading` are those of `vlscore train`.
+    """
 
     objective: str
     style: str
     changes: dict[str, Any] = field(default_factory=dict)
     share: float = 1.0
+    views: str = FRONTAL
+    reading: str = "words"
 
 
 # In the order in which they were tried.
@@ -99,6 +108,8 @@ FINAL = {
     "convirt": Recipe("convirt", "convirt"),
     "siglip": Recipe("siglip", "siglip"),
     "judging": Recipe("judging", "judging", {"select": "loss"}),
+    "convirt-views": Recipe("convirt", "convirt", views=BOTH_VIEWS),
+    "convirt-findings": Recipe("convirt", "convirt", views=BOTH_VIEWS, reading="findings"),
 }
 CURVE = {share: Recipe("convirt", "convirt", share=share) for share in (0.125, 0.25, 0.5)}
 
@@ -118,17 +129,23 @@ def fit_table(
     """Train one encoder on the studies of a table, validated on those of another."""
     if (out / "run.json").is_file() and (out / "card.json").is_file():
         return out
-    name = "pairs" if table == data.table(TRAIN) else f"pairs-{table.stem}"
+    name = PAIRS[recipe.views]
+    if table != data.table(TRAIN):
+        name = f"{name}-{table.stem}"
     settings = TrainingSettings(
         objective=recipe.objective, **{**SETTINGS, **recipe.changes}, seed=seed
     )
     began = time.process_time()
     result = train(
-        data.preparation(TRAIN, table),
+        data.preparation(TRAIN, table, recipe.views),
         out,
         settings,
-        Start(style=recipe.style, side=SIDE),
-        validation=data.preparation(CHOOSE, held),
+        Start(
+            style=recipe.style,
+            side=SIDE,
+            reading=None if recipe.reading == "words" else recipe.reading,
+        ),
+        validation=data.preparation(CHOOSE, held, recipe.views),
         pairs=data.work / name,
         device="cpu",
         keep_seconds=60,
@@ -358,15 +375,10 @@ def _mean_interval(areas: Sequence[Interval]) -> str:
     return f"{mid:.3f} [{low:.3f}, {high:.3f}]"
 
 
-def load(folder: Path) -> StudyEmbedder:
-    """Return the encoder of a folder, on one core."""
-    return StudyEmbedder("small", weights=str(folder), device="cpu")
-
-
 def measured_in(folders: Sequence[Path], train_part: Part, part: Part, name: str) -> list[Measured]:
     """Return the numbers of the encoders that are there."""
     there = [folder for folder in folders if (folder / "card.json").is_file()]
-    return [measure(load(folder), train_part, part, folder, name) for folder in there]
+    return [measure(open_encoder(folder), train_part, part, folder, name) for folder in there]
 
 
 def measured_joined(data: RealData, train_part: Part, part: Part) -> dict[str, list[Measured]]:

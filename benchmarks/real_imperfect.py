@@ -48,6 +48,7 @@ from real_data import (
     RealData,
     Vectors,
     is_coded,
+    open_encoder,
     parser_of,
     text_vectors,
     vectors_of,
@@ -447,7 +448,7 @@ def measure(
     for name, folders in trained(data.work).items():
         seeds = []
         for folder in folders:
-            embedder = StudyEmbedder("small", weights=str(folder))
+            embedder = open_encoder(folder)
             vectors = vectors_of(embedder, part, folder / f"vectors-{part_name}.npz")
             seeds.append(preferences(cases, part, embedder, vectors, None))
             by_seed[folder.name] = seeds[-1]

@@ -130,7 +130,7 @@ def test_json_and_quiet(perturbed, tmp_path):
 def test_metrics_that_cannot_run_are_named_with_the_option_that_helps(perturbed, tmp_path):
     done = _run("-p", perturbed, "-o", tmp_path / "out", "--quiet")
     assert done.exit_code == 0
-    grouped = r"  vlscore, cosine, .* more: it looks at embeddings, and there is no encoder"
+    grouped = r"  vlscore, cosine, .* more: it needs embeddings, but there is no encoder"
     assert re.search(grouped, done.stderr)
     assert done.stderr.count("no encoder") == 1
     asked = _run("-p", perturbed, "-o", tmp_path / "other", "--metrics", "vlscore")

@@ -147,7 +147,7 @@ CORPUS = {"corpus": (Output("corpus", "sum"),), "statistics": 1}
     ("metric", "problem"),
     [
         (made(Endless()), "not finite for ordinary reports"),
-        (made(Short()), "states 1 columns"),
+        (made(Short()), "must return 1 columns"),
         (made(Beyond()), "leaves its bounds"),
         (made(LovesSilence()), "an empty report scores as well"),
         (made(LovesOthers()), "another report scores as well"),

@@ -140,6 +140,17 @@ class StartOptions:
         ),
     ] = None
 
+    reading: Annotated[
+        str | None,
+        option(
+            "--reading",
+            "Of small towers: what the report tower reads, words, or findings that `vlscore "
+            "findings` extracts. Default: words.",
+            "NAME",
+            START,
+        ),
+    ] = None
+
     def start(self) -> "Start":
         """Return the start of the training."""
         from vlscore.training import Start
@@ -152,6 +163,7 @@ class StartOptions:
             self.text_weights,
             self.style,
             self.side,
+            self.reading,
         )
 
 

@@ -77,7 +77,9 @@ COMPOSITE_PREFIX = "composite:"
 
 def _check(member: Any) -> None:
     if not isinstance(member, Metric):
-        raise InvalidSetting(f"a metric is a vlscore.metrics.Metric, not a {type(member).__name__}")
+        raise InvalidSetting(
+            f"a metric must be a vlscore.metrics.Metric, not a {type(member).__name__}"
+        )
 
 
 METRICS: Registry[Metric] = Registry("metric", group="vlscore.metrics", check=_check)

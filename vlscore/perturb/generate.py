@@ -221,9 +221,9 @@ def why_nothing(source: ReadReport, kind: Kind, refused: Sequence[str] = ()) -> 
     if refused:
         return refused[0]
     if not source.sentences:
-        return "the text holds no sentence"
+        return "the report has no sentence"
     if source.is_foreign:
-        return "the text is not in English"
+        return "the report is not in English"
     if isinstance(kind, NeedsStandardNormal) and source.standard_normal is None:
         return "there is no standard normal report"
     return kind.nothing

@@ -48,11 +48,13 @@ def _check(kind: Any) -> None:
     is_class = isinstance(kind, type) and issubclass(kind, Kind)
     if not is_class and not isinstance(kind, Kind):
         raise InvalidSetting(
-            f"{kind!r} is no kind of perturbation: it must be of a class derived from "
+            f"{kind!r} is not a kind of perturbation: its class must be derived from "
             "vlscore.perturb.Kind"
         )
     if not isinstance(getattr(kind, "name", None), str) or not kind.name:
-        raise InvalidSetting(f"{kind!r} has no name; a kind of perturbation needs one, a text")
+        raise InvalidSetting(
+            f"{kind!r} has no name; a kind of perturbation needs a name that is a text"
+        )
 
 
 class _Kinds(Registry[Kind]):
@@ -73,7 +75,9 @@ def _made(kind: Any) -> Kind:
     try:
         made: Kind = kind()
     except TypeError as error:
-        raise InvalidSetting(f"{kind.__name__} cannot be made without arguments: {error}") from None
+        raise InvalidSetting(
+            f"{kind.__name__} must be callable without arguments: {error}"
+        ) from None
     return made
 
 

@@ -150,7 +150,7 @@ def test_values_from_a_table_join_those_computed(pairs, tmp_path):
     }
     assert list(taus) == ["bleu-1", "mine", "errors"]
     assert taus["mine"] == taus["errors"] == 1
-    assert any("larger is taken to be better for mine" in note for note in run.notes)
+    assert any("larger values of mine are assumed to be better" in note for note in run.notes)
 
 
 def test_a_known_name_has_its_own_direction_and_gaps_are_listed(pairs, tmp_path):
@@ -164,7 +164,7 @@ def test_a_known_name_has_its_own_direction_and_gaps_are_listed(pairs, tmp_path)
     assert len(run.content["failures"]) == 4
     assert "has no value" in run.content["failures"][0]["error"]
     assert "'much'" in run.content["failures"][-1]["error"]
-    assert any("1 rows are of no rated pair" in note for note in run.notes)
+    assert any("1 row belongs to no rated pair" in note for note in run.notes)
 
 
 def test_an_infinite_value_of_a_metric_is_not_called_a_rating(pairs, tmp_path):

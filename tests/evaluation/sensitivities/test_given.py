@@ -68,7 +68,7 @@ def test_slips(tmp_path):
     with pytest.raises(InvalidTable, match="and this is one more"):
         read_pair_values(write(tmp_path, [HEADER, *again]), pairs)
     path = write(tmp_path, [HEADER, f"{first},1,"])
-    with pytest.raises(InvalidSetting, match="no column other; found: mine"):
+    with pytest.raises(InvalidSetting, match="no column other; its metrics are mine"):
         read_pair_values(path, pairs, lower_is_better=["other"])
     (values,), _ = read_pair_values(path, pairs)
     assert "has no value" in str(values.failures[0])
@@ -111,10 +111,10 @@ def test_cells_rows_and_directions_are_treated_as_by_the_other_commands(tmp_path
     assert reason in str(values.failures[0])
     assert values.originals[0] == 1
     assert [note.removeprefix(f"{path}: ") for note in notes[:2]] == [
-        "1 rows are of no study and kind of the perturbations",
-        f"1 cell is left out, the first in {reason}",
+        "1 row belongs to no study and kind of the perturbations",
+        f"1 cell is not a number, the first in {reason}",
     ]
-    assert notes[2].startswith("larger is taken to be better for mine")
+    assert notes[2].endswith("names metrics for which smaller values are better")
     run = sensitivity(PERTURBATIONS, tmp_path / "o", metrics=["rouge-l"], values=path, resamples=20)
     assert set(notes) <= set(run.notes)
 
