@@ -6,7 +6,7 @@ import json
 import pytest
 
 from tests.evaluation.alignment.samples import make_rexval, write_csv
-from vlscore.evaluation import read_ratings, run_alignment
+from vlscore.evaluation import align, read_ratings
 from vlscore.metrics import Scorer, read_composite
 
 
@@ -195,7 +195,7 @@ def test_figures_are_drawn_by_the_suffix(command, ratings, tmp_path):
 def test_a_run_becomes_a_frame(ratings, tmp_path):
     pytest.importorskip("pandas")
     pairs = read_ratings(ratings)
-    run = run_alignment(pairs, tmp_path / "o", scorer=Scorer(metrics="bleu-1"), resamples=50)
+    run = align(pairs, tmp_path / "o", scorer=Scorer(metrics="bleu-1"), resamples=50)
     frame = run.to_pandas()
     assert frame["metric"].tolist() == ["bleu-1"]
     row = frame.iloc[0]

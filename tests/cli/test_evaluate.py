@@ -191,7 +191,7 @@ class TestInThisProcess:
         monkeypatch.setattr(computing, "write_chunk", interrupted)
         done = evaluate("--overwrite")
         assert done.exit_code == 130
-        assert "The same command goes on from there" in done.stderr
+        assert "The same command resumes" in done.stderr
         monkeypatch.undo()
 
 

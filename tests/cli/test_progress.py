@@ -6,8 +6,9 @@ import time
 
 import pytest
 
-from vlscore.cli import output as progress
-from vlscore.cli.output import row_progress, say_of_failures
+from vlscore.cli import progress
+from vlscore.cli.output import say_of_failures
+from vlscore.cli.progress import row_progress
 
 
 @pytest.fixture

@@ -90,10 +90,10 @@ def test_ctrl_c_says_what_is_true(perturbed, studies, tmp_path, monkeypatch):
         patch.setattr(run, "write_values", _interrupt)
         done = _run(*run_once, "-o", tmp_path / "out")
     assert done.exit_code == 130
-    assert "The same command goes on from there" in done.stderr
+    assert "The same command resumes" in done.stderr
     again = _run(*run_once, "-o", tmp_path / "out")
     # The images of the studies were embedded before.
-    assert re.search(r"went on after row [1-9]", again.stderr)
+    assert re.search(r"resumed after row [1-9]", again.stderr)
 
 
 def _interrupt(*_):

@@ -267,13 +267,9 @@ def fill(key: str, shape: tuple[int, ...], dtype: str) -> NDArray[Any]:
             return _swin_positions(shape[0]).reshape(shape).astype(kind)
         assert leaf == "position_ids", key
         return np.broadcast_to(np.arange(shape[-1]), shape).astype(kind)
-    values = _near_normal(key, math.prod(shape))
-    if leaf == "running_var":
-        values = 1.0 + 0.07 * values
-    else:
-        offset, scale = _offset_and_scale(key, leaf, shape)
-        values = offset + scale * values
-    return values.astype(np.float32).astype(kind).reshape(shape)
+    offset, scale = _offset_and_scale(key, leaf, shape)
+    values = _near_normal(key, math.prod(shape), offset, scale)
+    return values.astype(kind, copy=False).reshape(shape)
 
 
 _POSITIONS = (
@@ -285,6 +281,8 @@ _POSITIONS = (
 def _offset_and_scale(key: str, leaf: str, shape: tuple[int, ...]) -> tuple[float, float]:
     if leaf == "logit_scale":
         return 2.659260036932778, 0.05
+    if leaf == "running_var":
+        return 1.0, 0.07
     if leaf == "running_mean" or leaf in _POSITIONS or leaf.startswith("relative_position_bias"):
         return 0.0, 0.1
     if leaf in ("text_projection", "proj") and len(shape) == 2:
@@ -299,17 +297,21 @@ def _offset_and_scale(key: str, leaf: str, shape: tuple[int, ...]) -> tuple[floa
     return 0.0, gain / math.sqrt(math.prod(shape[1:]))
 
 
-def _near_normal(key: str, count: int) -> NDArray[np.float64]:
+def _near_normal(key: str, count: int, offset: float, scale: float) -> NDArray[np.float32]:
     """The sum of the four 16-bit lanes of each of Philox's words, centred and scaled."""
     digest = hashlib.sha256(f"{SALT}\n{key}".encode()).digest()
     generator = np.random.Philox(key=np.frombuffer(digest[:16], dtype="<u8"), counter=0)
-    values = np.empty(count, dtype=np.float64)
-    step = 1 << 18
+    values = np.empty(count, dtype=np.float32)
+    # Parts that stay in the processor's cache: checkpoints have 10^8 numbers.
+    step = 1 << 14
     for start in range(0, count, step):
-        raw = generator.random_raw(min(step, count - start))
-        pairs = (raw & 0x0000FFFF0000FFFF) + ((raw >> 16) & 0x0000FFFF0000FFFF)
-        lanes = ((pairs & 0xFFFFFFFF) + (pairs >> 32)).astype(np.int64)
-        values[start : start + step] = (lanes - 131070) * (1.0 / 37837.227347)
+        halves = generator.random_raw(min(step, count - start)).view(np.uint32)
+        pairs = (halves & 0xFFFF) + (halves >> 16)
+        part = np.subtract(pairs[::2] + pairs[1::2], 131070.0)
+        part *= 1.0 / 37837.227347
+        part *= scale
+        part += offset
+        values[start : start + step] = part
     return values
 
 

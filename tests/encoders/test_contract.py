@@ -1,6 +1,5 @@
 """Every encoder keeps the contract: the bundled one with its weights, others with random ones."""
 
-import string
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +9,7 @@ import pytest
 import torch
 
 from tests.doubles import HashEncoder
+from tests.encoders.random_encoders import quick_weights, random_encoder, shorten, word_pieces
 from tests.pretended_gpu import pretended_gpu
 from vlscore.data import as_radiograph
 from vlscore.encoders import (
@@ -17,9 +17,7 @@ from vlscore.encoders import (
     JointEncoder,
     SmallEncoder,
     Tokens,
-    WordPieceTokenizer,
     entry_of,
-    find_encoder,
     inference,
     load_encoder,
 )
@@ -40,12 +38,7 @@ CLIP_ARCHITECTURE = "ViT-S-32-alt"
 RADIOGRAPH = as_radiograph(np.arange(300 * 200, dtype=np.uint16).reshape(300, 200))
 
 
-def word_pieces() -> WordPieceTokenizer:
-    """A small vocabulary that can spell everything."""
-    letters = string.ascii_lowercase + string.digits + string.punctuation
-    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *letters, *(f"##{x}" for x in letters)]
-    pieces += ["no", "pleural", "effusion", "is", "seen", "small", "left", "right", "the", "heart"]
-    return WordPieceTokenizer({piece: number for number, piece in enumerate(pieces)})
+WORDS = ("no", "pleural", "effusion", "is", "seen", "small", "left", "right", "the", "heart")
 
 
 def make(name: str, folder: Path) -> JointEncoder:
@@ -64,20 +57,9 @@ def make(name: str, folder: Path) -> JointEncoder:
     if name == "biomedclip":
         encoder = biomedclip()
     else:
-        tokenizer = ClipTokenizer(None) if name == "chexzero" else word_pieces()
-        encoder = find_encoder(name)[0](tokenizer)  # type: ignore[operator]
-    shorten(encoder)
+        tokenizer = ClipTokenizer(None) if name == "chexzero" else word_pieces(*WORDS)
+        encoder = random_encoder(name, tokenizer)
     return encoder.eval().requires_grad_(False)
-
-
-def shorten(encoder: JointEncoder) -> None:
-    """Leave four of twelve equal layers: each does what the others do, and some encoders read four.
-
-    Tests of parity compute with all layers.
-    """
-    for module in encoder.modules():
-        if isinstance(module, torch.nn.ModuleList | torch.nn.Sequential) and len(module) == 12:
-            del module[4:]
 
 
 def biomedclip() -> JointEncoder:
@@ -90,12 +72,16 @@ def biomedclip() -> JointEncoder:
     }
     shapes |= {f"{bert}encoder.layer.{n}.output.dense.bias": (768,) for n in range(12)}
     tensors = {key: torch.empty(shape, device="meta") for key, shape in shapes.items()}
-    return BiomedClipEncoder(
-        build_model(BIOMEDCLIP_CONFIG["model_cfg"], tensors),
+    with quick_weights():
+        model = build_model(BIOMEDCLIP_CONFIG["model_cfg"], tensors)
+    encoder = BiomedClipEncoder(
+        model,
         OpenClipPipeline(224, BIOMEDCLIP_CONFIG["preprocess_cfg"]),
-        CleaningWordPieces(word_pieces(), 256),
+        CleaningWordPieces(word_pieces(*WORDS), 256),
         BiomedClipEncoder.card,
     )
+    shorten(encoder)
+    return encoder
 
 
 @pytest.fixture(scope="module", params=ENCODERS.names())

@@ -86,34 +86,50 @@ from vlscore.training.run import train
 from vlscore.training.settings import TrainingSettings
 from vlscore.training.start import Start
 
-def act(shown):
-    if shown.step == int(sys.argv[3]):
-        os.kill(os.getpid(), int(sys.argv[4]))
+def run(out, number, keep_seconds):
+    def act(shown):
+        if shown.step == 7:
+            os.kill(os.getpid(), int(number))
 
-settings = TrainingSettings(LOCAL, epochs=4, batch_size=6, learning_rate=0.05,
-    validation_share=0.2, augmentation="light", sentences="shuffled")
-train(opened(Path(sys.argv[1])), sys.argv[2], settings,
-    Start(ToyEncoder(dropout=0.2, norm=True)), device="cpu", on_step=act,
-    keep_seconds=float(sys.argv[5]))
+    settings = TrainingSettings(LOCAL, epochs=4, batch_size=6, learning_rate=0.05,
+        validation_share=0.2, augmentation="light", sentences="shuffled")
+    train(opened(Path(sys.argv[1])), out, settings,
+        Start(ToyEncoder(dropout=0.2, norm=True)), device="cpu", on_step=act,
+        keep_seconds=float(keep_seconds))
+
+for job in sys.argv[2:]:
+    child = os.fork()
+    if child == 0:
+        run(*job.split(":"))
+        os._exit(0)
+    print(os.waitpid(child, 0)[1] != 0, flush=True)
 """
+KILLS = [(signal.SIGKILL, 0.0), (signal.SIGTERM, 600.0)]
 
 
-@pytest.mark.parametrize(
-    ("number", "keep_seconds"), [(signal.SIGKILL, 0.0), (signal.SIGTERM, 600.0)]
-)
-def test_a_killed_process_leaves_a_run_that_goes_on(
-    run_toy, table, tmp_path, expected, number, keep_seconds
-):
-    """Killed without warning; and asked to end, which keeps the step at hand first."""
-    out = tmp_path / "killed"
+@pytest.fixture(scope="module")
+def killed(table, tmp_path_factory):
+    """Signal -> the folder of a run that it ended; both are forks of one process."""
+    folder = tmp_path_factory.mktemp("killed")
+    folders = {number: folder / str(int(number)) for number, _ in KILLS}
+    jobs = [f"{folders[number]}:{int(number)}:{seconds}" for number, seconds in KILLS]
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, table, out, "7", str(int(number)), str(keep_seconds)],
+        [sys.executable, "-c", PROGRAM, table, *jobs],
         cwd=REPOSITORY,
         env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
         capture_output=True,
         text=True,
     )
-    assert done.returncode != 0, done.stderr
+    assert done.stdout.split() == ["True", "True"], done.stderr
+    return folders
+
+
+@pytest.mark.parametrize(("number", "keep_seconds"), KILLS)
+def test_a_killed_process_leaves_a_run_that_goes_on(
+    run_toy, killed, expected, number, keep_seconds
+):
+    """Killed without warning; and asked to end, which keeps the step at hand first."""
+    out = killed[number]
     steps = []
     run_toy(
         out,

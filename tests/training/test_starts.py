@@ -1,13 +1,17 @@
 """What training starts from, and how it stops."""
 
+import json
 import os
 import signal
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 from tests.training.conftest import opened
 from tests.training.toys import ToyEncoder, write_table
+from vlscore.encoders import SmallEncoder
+from vlscore.encoders.blocks.efficientnet_lite import EfficientNetLite
 from vlscore.errors import BrokenContract, InvalidSetting
 from vlscore.training import Start
 from vlscore.training import start as starts
@@ -29,6 +33,54 @@ def test_a_small_encoder_has_the_words_of_the_reports():
     large = Start(side=320)
     assert large.small(["Large heart."], 1).image_pipeline.side == 320
     assert large.kept_side == round(320 * 8 / 7)
+
+
+@pytest.fixture(scope="module")
+def image_weights(tmp_path_factory):
+    """Return a file of EfficientNet-Lite0 with timm's names and its classifier."""
+    trunk = EfficientNetLite()
+    tensors = {
+        **{f"model.{name}": value + 0.25 for name, value in trunk.state_dict().items()},
+        "model.classifier.weight": torch.zeros(2, 1280),
+        "model.bn2.weight": torch.zeros(1280),
+    }
+    path = tmp_path_factory.mktemp("weights") / "efficientnet.safetensors"
+    save_file(tensors, path)
+    return path
+
+
+def test_a_small_encoder_starts_from_image_weights(image_weights, tmp_path):
+    start = Start(style="convirt", side=64, image_weights=image_weights)
+    encoder = start.small(["Large heart."], 3, lateral=True)
+    stored = load_file(image_weights)
+    for name, value in encoder.image_trunk.state_dict().items():
+        assert torch.equal(value, stored[f"model.{name}"]), name
+    assert start.loaded == ("image_trunk",)
+    assert len(start.image_digest) == 64
+    encoder.save(tmp_path)
+    again = SmallEncoder.load(tmp_path)
+    assert again.settings == encoder.settings
+    assert again.has_lateral_tower
+    films = torch.randn(3, 1, 64, 64, generator=torch.Generator().manual_seed(0))
+    with torch.inference_mode():
+        for embed in ("embed_images", "embed_lateral_images"):
+            assert torch.equal(getattr(again, embed)(films), getattr(encoder, embed)(films))
+        both = again.study_features(films, films[:1], torch.tensor([False, True, False])).vectors
+        alone = again.embed_images(films) / 2
+        torch.testing.assert_close(both[[0, 2]], alone[[0, 2]])
+        torch.testing.assert_close(both[1], alone[1] + again.embed_lateral_images(films[:1])[0] / 2)
+
+
+def test_a_plain_small_encoder_has_no_lateral_tower(tmp_path):
+    encoder = Start().small(["Large heart."], 0)
+    assert not encoder.has_lateral_tower
+    with pytest.raises(InvalidSetting, match="no tower for lateral views"):
+        encoder.embed_lateral_images(torch.zeros(1, 1, 128, 128))
+    encoder.save(tmp_path)
+    assert (
+        not {"trunk", "lateral"}
+        & json.loads((tmp_path / "card.json").read_text())["settings"].keys()
+    )
 
 
 def test_a_layout_starts_from_its_parts(monkeypatch):
@@ -65,7 +117,8 @@ def test_a_checkpoint_goes_on(monkeypatch):
         ({"encoder": "limitr", "style": "limitr"}, "is of a new small encoder"),
         ({"encoder": "limitr", "side": 96}, "side=96 .* is of a new small encoder"),
         ({"side": 100}, "side is a multiple of 32"),
-        ({"image_weights": "i"}, "image_weights are of a published layout"),
+        ({"image_weights": "i", "text_weights": "t"}, "are of a published layout"),
+        ({"image_weights": "i", "side": 96}, "side is a multiple of 64"),
         (
             {"encoder": "limitr", "weights": "w", "text_weights": "t"},
             "without weights of the whole",

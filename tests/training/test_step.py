@@ -166,3 +166,17 @@ def test_only_matrices_decay():
     assert [group["weight_decay"] for group in groups] == [0.3, 0.0]
     assert all(p.ndim > 1 for p in groups[0]["params"])
     assert {p.ndim for p in groups[1]["params"]} == {0, 1}
+
+
+def test_loaded_weights_learn_at_their_own_rate():
+    settings = TrainingSettings(loaded_rate=0.1)
+    encoder = ToyEncoder()
+    name, module = next((n, m) for n, m in encoder.named_children() if list(m.parameters()))
+    groups = make_optimizer(encoder, Global(), settings, (name,)).param_groups
+    slow = {p for group in groups if group["share"] == 0.1 for p in group["params"]}
+    assert slow == set(module.parameters())
+    assert {group["share"] for group in groups} == {0.1, 1.0}
+    whole = make_optimizer(encoder, Global(), TrainingSettings(), (name,)).param_groups
+    assert [group["share"] for group in whole] == [1.0, 1.0]
+    assert "loaded_rate" not in TrainingSettings().to_dict()
+    assert settings.to_dict()["loaded_rate"] == 0.1

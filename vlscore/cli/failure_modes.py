@@ -43,10 +43,11 @@ def failure_modes(
     """
     import json
 
-    from vlscore.evaluation import read_ratings, run_failure_modes
+    from vlscore.evaluation import failure_modes as compute_failure_modes
+    from vlscore.evaluation import read_ratings
 
     pairs = read_ratings(ratings, layout, columns=rating.columns())
-    run = run_failure_modes(
+    run = compute_failure_modes(
         pairs,
         out,
         rate=rate,

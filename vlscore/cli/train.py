@@ -22,14 +22,8 @@ from vlscore.cli.options import (
     option,
     worker_count,
 )
-from vlscore.cli.output import (
-    GROUPED_FAILURES,
-    check_figure,
-    draw_figures,
-    echo,
-    say_of_failures,
-    stopping,
-)
+from vlscore.cli.output import GROUPED_FAILURES, check_figure, draw_figures, echo, say_of_failures
+from vlscore.cli.progress import stopping
 from vlscore.training import TrainingSettings
 
 if TYPE_CHECKING:
@@ -102,7 +96,7 @@ class StartOptions:
         option(
             "--image-weights",
             "Of a published layout's image tower: ResNet-50 as torchvision has it, for "
-            "instance. Default: random.",
+            "instance; of small towers: EfficientNet-Lite0. Default: random.",
             "PATH",
             START,
         ),
@@ -139,9 +133,20 @@ class StartOptions:
         int | None,
         option(
             "--side",
-            "Of small towers: side in pixels of the square that enters, a multiple of 32. "
-            "Default: 128.",
+            "Of small towers: side in pixels of the square that enters, a multiple of 32, or of "
+            "64 with --image-weights. Default: 128.",
             "PIXELS",
+            START,
+        ),
+    ] = None
+
+    reading: Annotated[
+        str | None,
+        option(
+            "--reading",
+            "Of small towers: what the report tower reads, words, or findings that `vlscore "
+            "findings` extracts. Default: words.",
+            "NAME",
             START,
         ),
     ] = None
@@ -158,6 +163,7 @@ class StartOptions:
             self.text_weights,
             self.style,
             self.side,
+            self.reading,
         )
 
 
@@ -291,12 +297,12 @@ def train(
     also has training.toml (all settings), log.csv (loss of every step), validation.csv (retrieval)
     and run.json (digests of the data, versions).
 
-    Stop with Ctrl-C and start the same command again to go on where it was: the result is the same
-    as without a stop. For several GPUs: torchrun --nproc-per-node 4 -m vlscore train ...
+    Stop with Ctrl-C and start the same command again to resume: the result is the same as without
+    a stop. For several GPUs: torchrun --nproc-per-node 4 -m vlscore train ...
 
     Example: vlscore train studies.csv --objective limitr --style limitr --out mine
     """
-    from vlscore.cli.output import training_progress
+    from vlscore.cli.progress import training_progress
     from vlscore.core import Place
     from vlscore.training import train as run
 
@@ -344,7 +350,7 @@ def _print(result: "TrainingRun", out: Path, notes: Iterable[str], printing: Pri
     if result.unchanged:
         echo(f"{out} holds this encoder already; nothing was trained", err=True)
     elif result.resumed_from:
-        echo(f"went on after step {result.resumed_from}", err=True)
+        echo(f"resumed after step {result.resumed_from}", err=True)
     if printing.as_json:
         echo(json.dumps(result.facts, indent=2, ensure_ascii=False))
     elif not printing.quiet:

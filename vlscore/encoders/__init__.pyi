@@ -3,6 +3,7 @@ from .base import JointEncoder as JointEncoder
 from .base import Tokens as Tokens
 from .blocks.bert import Bert as Bert
 from .blocks.bert import in_bfloat16 as in_bfloat16
+from .blocks.efficientnet_lite import from_lukemelas as from_lukemelas
 from .blocks.tokenizers import WordPieceTokenizer as WordPieceTokenizer
 from .blocks.tokenizers import read_json as read_json
 from .blocks.tokenizers import refuse_code as refuse_code
@@ -12,6 +13,7 @@ from .cards import PublishedWeights as PublishedWeights
 from .cards import entry_of as entry_of
 from .checkpoints import convert as convert
 from .checkpoints import load_checkpoint as load_checkpoint
+from .checkpoints import tensors_digest as tensors_digest
 from .devices import Precision as Precision
 from .devices import check_device as check_device
 from .devices import check_precision as check_precision
@@ -24,6 +26,7 @@ from .devices import why_slow as why_slow
 from .image_pipeline import ImagePipeline as ImagePipeline
 from .models.in_space import SharedSpace as SharedSpace
 from .models.medclip import SwinTiny as SwinTiny
+from .models.small import READINGS as READINGS
 from .models.small import STYLES as STYLES
 from .models.small import SmallEncoder as SmallEncoder
 from .models.small import SmallSettings as SmallSettings

@@ -170,7 +170,7 @@ class JointEncoder(nn.Module, ABC):
     card: EncoderCard
     image_pipeline: ImagePipeline
     image_policy: ImagePolicy = ImagePolicy()
-    has_lateral_tower: ClassVar[bool] = False
+    has_lateral_tower: bool = False
     variants: ClassVar[tuple[str, ...] | None] = ()
     takes_tokenizer: ClassVar[bool] = True
     cache_version: ClassVar[str | None] = None

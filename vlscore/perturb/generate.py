@@ -13,9 +13,8 @@ from itertools import islice
 from typing import NamedTuple
 
 from vlscore.core import resource_path
-from vlscore.errors import InvalidSetting
 from vlscore.findings import Category, Polarity, ReportFindings, Sentence
-from vlscore.perturb.edits import Chance, Perturbation, apply_edits
+from vlscore.perturb.edits import Chance, Perturbation, PerturbationSettings, apply_edits
 from vlscore.perturb.effects import consistent
 from vlscore.perturb.lexicons import discourse, read_file
 from vlscore.perturb.parsed_report import ReadReport
@@ -141,10 +140,7 @@ def perturb(
 
     Args:
         report: free text; what it allows decides what is generated, which may be nothing.
-        kinds: names of kinds (see `KINDS`), "package.module:MyKind", or kinds of your own as
-            objects; default: all that are registered.
-        seed: with `study_id` and the kind, decides every choice.
-        per_report: most changes of each kind.
+        kinds, seed, per_report: see `PerturbationSettings`.
         study_id: goes into the records.
         standard_normal: text that stands for a normal report; default: the recipe's own.
 
@@ -155,8 +151,8 @@ def perturb(
     ...     print(p.perturbed, "|", p.rule)
     Small right pleural effusion. Heart size is normal. | side:left->right pleural_effusion
     """
-    chosen = kinds_named(kinds)
-    check_per_report(per_report)
+    settings = PerturbationSettings(kinds=kinds, seed=seed, per_report=per_report)
+    chosen = kinds_named(settings.kinds)
     source = ReadReport.read(report, standard_normal or default_standard_normal())
     for kind in chosen:
         yield from perturbations_of(source, kind, seed, per_report, study_id)
@@ -214,12 +210,6 @@ def _distinct(
             edits=edits,
             rule=change.rule,
         )
-
-
-def check_per_report(per_report: int) -> None:
-    """Raise InvalidSetting where it is below 1."""
-    if per_report < 1:
-        raise InvalidSetting(f"per_report must be 1 or more, not {per_report}")
 
 
 def why_nothing(source: ReadReport, kind: Kind, refused: Sequence[str] = ()) -> str:

@@ -10,7 +10,7 @@ import math
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -262,6 +262,7 @@ class Training:
     processes: TrainingProcesses
     micro_batch: int = 0
     keep_seconds: float = 600.0
+    loaded: Sequence[str] = ()
     on_step: OnStep = lambda shown: None
     is_stopped: Callable[[], bool] = lambda: False
 
@@ -273,7 +274,7 @@ class Training:
         Raises: TrainingDiverged if a loss or a gradient is not finite; KeyboardInterrupt if the
             run was stopped.
         """
-        self._optimizer = make_optimizer(self.encoder, self.objective, self.settings)
+        self._optimizer = make_optimizer(self.encoder, self.objective, self.settings, self.loaded)
         self._trained = Trained(self.encoder, self.objective, self._optimizer)
         self.encoder.requires_grad_(True)
         self.objective.train()
@@ -361,7 +362,7 @@ class Training:
         if not math.isfinite(norm):
             raise TrainingDiverged(diverged("gradient", number, {"length": norm}, ids))
         for group in self._optimizer.param_groups:
-            group["lr"] = rate
+            group["lr"] = rate * group["share"]
         self._optimizer.step()
         return norm
 
@@ -399,13 +400,28 @@ class Training:
 
 
 def make_optimizer(
-    encoder: nn.Module, objective: nn.Module, settings: TrainingSettings
+    encoder: nn.Module,
+    objective: nn.Module,
+    settings: TrainingSettings,
+    loaded: Sequence[str] = (),
 ) -> torch.optim.Optimizer:
-    """Return AdamW, with weight decay for matrices only."""
+    """Return AdamW, with weight decay for matrices only.
+
+    Args: loaded: names of the encoder's modules that start from loaded weights; their learning
+        rate is `settings.loaded_rate` times that of the others.
+    """
+    slower = set()
+    if settings.loaded_rate != 1:
+        slower = {p for name in loaded for p in encoder.get_submodule(name).parameters()}
     found = list(_parameters(encoder, objective))
     groups = [
-        {"params": [p for p in found if p.ndim > 1], "weight_decay": settings.weight_decay},
-        {"params": [p for p in found if p.ndim <= 1], "weight_decay": 0.0},
+        {
+            "params": [p for p in found if (p.ndim > 1) is is_matrix and (p in slower) is is_slow],
+            "weight_decay": settings.weight_decay if is_matrix else 0.0,
+            "share": settings.loaded_rate if is_slow else 1.0,
+        }
+        for is_slow in (False, True)
+        for is_matrix in (True, False)
     ]
     return torch.optim.AdamW([g for g in groups if g["params"]], lr=settings.learning_rate)
 

@@ -179,7 +179,8 @@ class _TrainingJob:
                 f"the objective {objective.name} trains the lengths of vectors, and this encoder's "
                 "have length 1; use style=judging (--style judging) or another encoder"
             )
-        if self.preparation.views == "frontal+lateral" and not encoder.has_lateral_tower:
+        has_lateral = self.start.is_small or encoder.has_lateral_tower
+        if self.preparation.views == "frontal+lateral" and not has_lateral:
             raise InvalidSetting(
                 f"{encoder.card.name} has no tower for lateral views; use views=first-frontal "
                 "(--views)"
@@ -212,8 +213,13 @@ class _TrainingJob:
         digest = None if self.opened is None else self.opened.weights_digest
         style = self.start.style if self.opened is None else None
         facts = {"encoder": self.start.name, "weights_digest": digest, "style": style}
-        # Only where it is set, so that runs that were begun before this setting existed resume.
-        return facts if self.start.side is None else {**facts, "side": self.start.side}
+        # Only where they are set, so that runs that were begun before these settings resume.
+        for name in ("side", "reading"):
+            if (value := getattr(self.start, name)) is not None:
+                facts[name] = value
+        if self.start.is_small and self.start.image_weights is not None:
+            facts["image_weights"] = self.start.image_digest
+        return facts
 
     def run(self, **options: Any) -> TrainingRun:
         """Return the result in the folder, after training if it is not there yet.
@@ -252,7 +258,11 @@ class _TrainingJob:
         copies = self._copies(pairs)
         held_copies = copies if held_pairs is pairs else self._copies(held_pairs)
         words = [] if copies is None else copies.words()
-        start = self.opened or self.start.small([*reports, *words], self.settings.seed)
+        start = self.opened or self.start.small(
+            [*reports, *words],
+            self.settings.seed,
+            lateral=self.preparation.views == "frontal+lateral",
+        )
         encoder = own_copy(start).to(self.device)
         check_can_be_saved(encoder)
         observations = self._observations(reports)
@@ -277,6 +287,7 @@ class _TrainingJob:
             self._journal(folder, pairs, held_pairs),
             self.processes,
             micro_batch=micro_batch,
+            loaded=self.start.loaded,
             **options,
         )
         # Only from here on, because a stop during decoding needs no step to be finished first.

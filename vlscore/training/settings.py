@@ -67,6 +67,14 @@ class TrainingSettings:
         more="It is reached at the end of the warm-up.",
         panel=LEARNING,
     )
+    loaded_rate: float = setting(
+        1.0,
+        "Rate of the weights that were loaded, as a share of the learning rate.",
+        "SHARE",
+        more="Below 1, they change more slowly than weights that start from random numbers.",
+        panel=LEARNING,
+        least=0,
+    )
     weight_decay: float = setting(
         0.05,
         "AdamW's, of matrices.",
@@ -170,8 +178,14 @@ class TrainingSettings:
             raise InvalidSetting(f"validation_share is below 1, not {self.validation_share}")
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data that json and TOML can write."""
-        return asdict(self)
+        """Return plain data that json and TOML can write.
+
+        `loaded_rate` is there only where it is set, so that runs of earlier versions resume.
+        """
+        found = asdict(self)
+        if self.loaded_rate == 1:
+            del found["loaded_rate"]
+        return found
 
     def rate_at(self, step: int, steps: int) -> float:
         """Return the learning rate of step `step` (from 0) of `steps`.
@@ -280,6 +294,7 @@ def config_of(
         "encoder": start.name,
         "style": start.style,
         "side": start.side,
+        "reading": start.reading,
         **settings.to_dict(),
     }
 

@@ -12,16 +12,18 @@ local weights for its parts or random ones:
     load_encoder("limitr", weights="FOLDER")
 
 Image weights are a file, or a folder with one: ResNet-50 with the tensor names of torchvision,
-ViT-B/16 with those of timm, Swin-T with those of timm or transformers. Text weights are BERT-base:
-a folder of Hugging Face or its file. Files may be safetensors or torch's, and may hold the part
-inside a larger model. Only tensors are read, and no code in them is run. All other modules of a
-layout (projections, local heads) start from random numbers.
+ViT-B/16 with those of timm, Swin-T with those of timm or transformers; for small encoders
+EfficientNet-Lite0 with those of timm or of the package efficientnet_lite_pytorch. Text weights are
+BERT-base: a folder of Hugging Face or its file. Files may be safetensors or torch's, and may hold
+the part inside a larger model. Only tensors are read, and no code in them is run. All other modules
+of a layout (projections, local heads) start from random numbers.
 """
 
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -39,8 +41,10 @@ from vlscore.encoders import (
     entry_of,
     fill,
     find_encoder,
+    from_lukemelas,
     load_checkpoint,
     load_encoder,
+    tensors_digest,
 )
 from vlscore.errors import IncompatibleCheckpoint, InvalidSetting
 
@@ -124,6 +128,12 @@ SWIN = Trunk(
     ("patch_embed.proj.weight", "embeddings.patch_embeddings.projection.weight"),
     ("swin.head.*", "swin.classifier.*", "swin.pooler.*"),
     _plain_swin,
+)
+EFFICIENTNET_LITE = Trunk(
+    "EfficientNet-Lite0 with timm's or efficientnet_lite_pytorch's names",
+    ("blocks.6.0.conv_pwl.weight", "_blocks.15._project_conv.weight"),
+    ("conv_head.*", "bn2.*", "classifier.*"),
+    from_lukemelas,
 )
 BERT = Trunk(
     "BERT with transformers' names",
@@ -295,10 +305,14 @@ class Start:
             `weights`; or a loaded encoder, which training changes.
         weights: a checkpoint to start from, as in `load_encoder`.
         tokenizer: vocabulary of a published layout, or of the checkpoint.
-        image_weights, text_weights: of the parts of a published layout; see `new_encoder`.
+        image_weights, text_weights: of the parts of a published layout; see `new_encoder`. Image
+            weights of a small encoder are those of EfficientNet-Lite0, which is its image trunk
+            then.
         style: for a new small encoder: the model whose pooling and normalisation it uses.
         side: for a new small encoder: side in pixels of the square that enters, a multiple of 32;
             default: 128.
+        reading: for a new small encoder: what its report tower reads, "words" (default) or
+            "findings" that `vlscore.findings` extracts.
 
     Raises: InvalidSetting if settings contradict each other.
     """
@@ -310,19 +324,27 @@ class Start:
     text_weights: str | Path | None = None
     style: str | None = None
     side: int | None = None
+    reading: str | None = None
 
     def __post_init__(self) -> None:
-        for name, value in (("style", self.style), ("side", self.side)):
+        for name in ("style", "side", "reading"):
+            value = getattr(self, name)
             if value is not None and not self.is_small:
                 raise InvalidSetting(
                     f"{name}={value} (--{name}) is of a new small encoder; {self.name} has its own"
                 )
-        if self.side is not None:
+        if self.side is not None or self.reading is not None:
             from vlscore.encoders import SmallSettings
 
-            SmallSettings(side=self.side)
+            SmallSettings(
+                side=self.side or SmallSettings.side,
+                trunk="plain" if self.image_weights is None else "efficientnet-lite0",
+                reading=self.reading or SmallSettings.reading,
+            )
         parts = {"image_weights": self.image_weights, "text_weights": self.text_weights}
         given = [name for name, path in parts.items() if path is not None]
+        if self.is_small and given == ["image_weights"]:
+            given = []
         if given and (self.weights is not None or not self.is_layout):
             raise InvalidSetting(
                 f"{' and '.join(given)} are of a published layout that starts from its parts "
@@ -368,9 +390,33 @@ class Start:
             )
         return load_encoder(self.encoder, weights=self.weights, tokenizer=self.tokenizer)
 
-    def small(self, reports: Sequence[str], seed: int) -> JointEncoder:
-        """Return a new small encoder with the words of the training reports."""
-        from vlscore.encoders import STYLES, SmallEncoder, vocabulary_of
+    @property
+    def loaded(self) -> tuple[str, ...]:
+        """Return the names of the encoder's modules that start from loaded weights."""
+        if self.is_small:
+            return ("image_trunk",) if self.image_weights is not None else ()
+        if not self.is_layout:
+            return ("",)
+        layout = LAYOUTS[encoder_card(self.name).name.partition(":")[0]]
+        images = layout.images if self.image_weights is not None else ()
+        return (*images, layout.text) if self.text_weights is not None else images
+
+    @cached_property
+    def _image_file(self) -> "_WeightsFile":
+        assert self.image_weights is not None
+        return _read(self.image_weights, EFFICIENTNET_LITE)
+
+    @property
+    def image_digest(self) -> str:
+        """Return a digest of the image weights of a small encoder; raise IncompatibleCheckpoint."""
+        return tensors_digest(self._image_file.tensors)
+
+    def small(self, reports: Sequence[str], seed: int, *, lateral: bool = False) -> JointEncoder:
+        """Return a new small encoder with the words of the training reports.
+
+        Args: lateral: whether it reads lateral views too.
+        """
+        from vlscore.encoders import READINGS, STYLES, SmallEncoder
 
         options: dict[str, Any] = {}
         if self.style is not None:
@@ -379,7 +425,24 @@ class Start:
                 options["dim"] = STYLES[self.style].dim
         if self.side is not None:
             options["side"] = self.side
-        return SmallEncoder.new(vocabulary_of(reports), seed=seed, **options).eval()
+        if lateral:
+            options["lateral"] = True
+        if self.image_weights is not None:
+            options["trunk"] = "efficientnet-lite0"
+        if self.reading is not None:
+            options["reading"] = self.reading
+        words = READINGS[self.reading or "words"].vocabulary_of(reports)
+        encoder = SmallEncoder.new(words, seed=seed, **options).eval()
+        if self.image_weights is not None:
+            source = self._image_file
+            patterns = source.trunk.left_out
+            given = {
+                name: tensor
+                for name, tensor in source.tensors.items()
+                if not any(fnmatch(name, pattern) for pattern in patterns)
+            }
+            fill(encoder.image_trunk, given, source=source.path, what=source.trunk.title)
+        return encoder
 
     @property
     def kept_side(self) -> int:
@@ -395,7 +458,7 @@ def own_copy(encoder: JointEncoder) -> JointEncoder:
     The tensors of a checkpoint may lie in the mapped file, which training must not write to.
     """
     for tensor in (*encoder.parameters(), *encoder.buffers()):
-        tensor.data = tensor.data.clone()
+        tensor.data = tensor.data.clone(memory_format=torch.contiguous_format)
     # These digests describe the weights that training is about to change.
     for name in ("weights_digest", "checksum"):
         vars(encoder).pop(name, None)

@@ -604,13 +604,13 @@ class TestTheFace:
 def test_sensitivity_signs_as_the_scorer_does():
     """One number has one signature, whichever way it was computed."""
     from vlscore.data import StudyImages
-    from vlscore.evaluation import Pair, embed_pairs, sensitivity
+    from vlscore.evaluation import Pair, embed_pairs, sensitivity_of_pairs
 
     embedder = StudyEmbedder(HashEncoder())
     pairs = [Pair("s", "remove-pathology", True, "left effusion", "effusion")]
     images = {"s": StudyImages("s", (picture(0),))}
     names = ["vlscore", "cosine", "bleu-1"]
-    result = sensitivity(pairs, names, embed_pairs(pairs, embedder, images), resamples=10)
+    result = sensitivity_of_pairs(pairs, names, embed_pairs(pairs, embedder, images), resamples=10)
     scorer = Scorer(embedder, metrics=names)
     table = scorer.score([picture(0)], ["effusion"], ["left effusion"])
     for each, signature in zip(result.metrics, scorer.signatures.values(), strict=True):

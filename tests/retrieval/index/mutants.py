@@ -1,6 +1,7 @@
-"""Read many damaged copies of an index whose digests are right; a process that may die of it.
+"""Read many damaged copies of indexes whose digests are right; a process that may die of it.
 
-Run as a program, `mutants.py INDEX COUNT`: prints, as json, how many copies were read and refused.
+Run as a program, `mutants.py COUNT INDEX...`: prints, as json, a list with one item an index, how
+many of its copies were read and refused.
 """
 
 import collections
@@ -79,8 +80,8 @@ def read_all(folder: Path) -> None:
         Oracle(corpus, C=1.0, approximate=approximate).search(rows + 0.1, rows, k=3)
 
 
-def main(original: Path, count: int) -> None:
-    warnings.simplefilter("ignore")
+def read_mutants(original: Path, count: int) -> collections.Counter[str]:
+    """Read damaged copies of one index; returns how often each outcome occurred."""
     manifest = read_manifest(original)
     read_all(original)
     results: collections.Counter[str] = collections.Counter()
@@ -91,7 +92,7 @@ def main(original: Path, count: int) -> None:
         shutil.rmtree(folder, ignore_errors=True)
         shutil.copytree(original, folder)
         name = (*names, MANIFEST)[seed % (len(names) + 1)]
-        print(seed, name, file=sys.stderr, flush=True)
+        print(original, seed, name, file=sys.stderr, flush=True)
         raw = (folder / name).read_bytes()
         if name == MANIFEST:
             change = chance.choice([mutated, mutated_manifest])
@@ -105,8 +106,9 @@ def main(original: Path, count: int) -> None:
             results["read"] += 1
         except VLScoreError as error:
             results[type(error).__name__ if str(error).isprintable() else repr(error)] += 1
-    print(json.dumps(results))
+    return results
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]))
+    warnings.simplefilter("ignore")
+    print(json.dumps([read_mutants(Path(each), int(sys.argv[1])) for each in sys.argv[2:]]))

@@ -1,7 +1,6 @@
 """LIMITR (Dawidowicz, Hirsch and Tal, ICCV 2023), by the authors of VLScore."""
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -33,7 +32,7 @@ class LimitrEncoder(GloriaFamily):
             )
         ),
     )
-    has_lateral_tower: ClassVar[bool] = True
+    has_lateral_tower = True
 
     def __init__(self, tokenizer: WordPieceTokenizer, variant: str | None = None) -> None:
         super().__init__(tokenizer, variant)

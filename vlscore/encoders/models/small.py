@@ -20,6 +20,8 @@ from torch.nn import functional
 from vlscore.core import atomic_write, resource_path, write_json
 from vlscore.data import Radiograph
 from vlscore.encoders.base import ImageFeatures, JointEncoder, ReportFeatures, Tokens
+from vlscore.encoders.blocks.efficientnet_lite import CHANNELS, STRIDE, EfficientNetLite
+from vlscore.encoders.blocks.finding_tokens import FindingTokenizer
 from vlscore.encoders.blocks.pixels import padded_square, standardise
 from vlscore.encoders.blocks.small_towers import (
     ImageHead,
@@ -39,7 +41,10 @@ from vlscore.encoders.weight_files import find_weights
 from vlscore.errors import ChecksumMismatch, IncompatibleCheckpoint, InvalidSetting, WeightsNotFound
 
 MODEL, VOCABULARY = "model.safetensors", "vocabulary.json"
-_TRUNK_STRIDE = 16
+# Pixels of the input to one place of the last maps, of each network for image towers.
+TRUNKS = {"plain": 16, "efficientnet-lite0": STRIDE}
+# Tokenizers of the report tower.
+READINGS = {"words": WordTokenizer, "findings": FindingTokenizer}
 _LARGEST = 4096
 
 
@@ -86,8 +91,11 @@ class SmallSettings:
         side: side in pixels of the square that enters; a multiple of 32.
         dim: length of the global vectors.
         local_dim: length of the vectors of places and words.
-        channels: channels of the image tower's three resolutions.
+        channels: channels of the plain image tower's three resolutions.
         width: width of the report tower.
+        trunk: network of the image tower: one of TRUNKS.
+        lateral: whether lateral views have a head of their own, after the same trunk.
+        reading: what the report tower reads, a key of READINGS: words, or extracted findings.
 
     Raises: InvalidSetting.
     """
@@ -98,6 +106,9 @@ class SmallSettings:
     local_dim: int = 32
     channels: tuple[int, int, int] = (32, 64, 128)
     width: int = 128
+    trunk: str = "plain"
+    lateral: bool = False
+    reading: str = "words"
 
     def __post_init__(self) -> None:
         if not isinstance(self.style, str) or self.style not in STYLES:
@@ -107,11 +118,24 @@ class SmallSettings:
             isinstance(size, int) and 0 < size <= _LARGEST for size in sizes
         ):
             raise InvalidSetting(f"sizes are whole numbers from 1 to {_LARGEST}, not {sizes}")
-        if self.side % (2 * _TRUNK_STRIDE) or self.width % 4:
+        if self.trunk not in TRUNKS:
+            raise InvalidSetting(f"trunk is one of {', '.join(TRUNKS)}, not {self.trunk!r}")
+        if self.reading not in READINGS:
+            raise InvalidSetting(f"reading is one of {', '.join(READINGS)}, not {self.reading!r}")
+        least = 2 * TRUNKS[self.trunk]
+        if self.side % least or self.width % 4:
             raise InvalidSetting(
-                f"side is a multiple of {2 * _TRUNK_STRIDE} and width one of 4, not "
-                f"{self.side} and {self.width}"
+                f"side is a multiple of {least} and width one of 4, not {self.side} and "
+                f"{self.width}"
             )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the settings for a card; the newest only where they are not the default."""
+        return {
+            name: value
+            for name, value in asdict(self).items()
+            if name not in ("trunk", "lateral", "reading") or value != getattr(SmallSettings, name)
+        }
 
 
 class SquarePipeline(ImagePipeline):
@@ -142,13 +166,20 @@ class SmallEncoder(JointEncoder):
         super().__init__()
         self.settings = settings
         self.style = STYLES[settings.style]
-        self.tokenizer = WordTokenizer(words)
+        self.tokenizer = READINGS[settings.reading](words)
         self.image_pipeline = SquarePipeline(settings.side)
-        places, channels = settings.side // _TRUNK_STRIDE, settings.channels[-1]
-        self.image_trunk = ImageTrunk(settings.channels)
+        self.has_lateral_tower = settings.lateral
+        places, channels = settings.side // TRUNKS[settings.trunk], settings.channels[-1]
+        if settings.trunk == "plain":
+            self.image_trunk: nn.Module = ImageTrunk(settings.channels)
+        else:
+            self.image_trunk, channels = EfficientNetLite(), CHANNELS
         width = 2 * settings.dim if self.style.hidden else settings.dim
         self.image_head = ImageHead(channels, places, width)
         self.image_end = _end(width, settings.dim) if self.style.hidden else nn.Identity()
+        if settings.lateral:
+            self.lateral_head = ImageHead(channels, places, width)
+            self.lateral_end = _end(width, settings.dim) if self.style.hidden else nn.Identity()
         self.patches = Patches(channels, places, settings.local_dim)
         self.word_reader = WordReader(self.tokenizer.size, settings.width)
         self.report_head = nn.Linear(settings.width, width, bias=self.style.pooling != "sum")
@@ -163,7 +194,7 @@ class SmallEncoder(JointEncoder):
         """Make an encoder with random weights, in training mode.
 
         Args:
-            words: the vocabulary, as `vocabulary_of` finds it in the training reports.
+            words: the vocabulary of the training reports, by the tokenizer's `vocabulary_of`.
             seed: seed of the weights; the process's own random numbers do not change.
             settings: fields of SmallSettings.
         """
@@ -188,7 +219,7 @@ class SmallEncoder(JointEncoder):
             json.dump(words, stream, indent=0, ensure_ascii=False)
         write_json(
             folder / CARD,
-            {"encoder": "small", "settings": asdict(self.settings)}
+            {"encoder": "small", "settings": self.settings.to_dict()}
             | dict(card or {})
             | {"sha256": _digest(content, words)},
         )
@@ -239,6 +270,11 @@ class SmallEncoder(JointEncoder):
 
     def embed_images(self, pixels: Tensor) -> Tensor:
         return self._image_vectors(self.image_trunk(pixels))
+
+    def embed_lateral_images(self, pixels: Tensor) -> Tensor:
+        if not self.settings.lateral:
+            return super().embed_lateral_images(pixels)
+        return self._finished(self.lateral_end(self.lateral_head(self.image_trunk(pixels))))
 
     def embed_reports(self, tokens: Tokens) -> Tensor:
         states, owner = self.word_reader(tokens.ids)
