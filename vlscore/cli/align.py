@@ -234,10 +234,13 @@ def _print(run: "AlignmentRun", printing: PrintOptions) -> None:
         tables = [_shorter(named_as_in_papers(table)) for table in run.tables]
         show_tables(tables, run.signatures, run.folder, "tables.md")
     failures = run.content["failures"]
-    if failures:
-        what = "rows or values are missing" if len(failures) > 1 else "row or value is missing"
-        say_of_failures(run.first_failures(GROUPED_FAILURES), len(failures), what)
-        echo(f"all of them: {run.folder / 'failures.csv'}", err=True)
+    say_of_failures(
+        run.first_failures(GROUPED_FAILURES),
+        len(failures),
+        "rows or values are missing",
+        "row or value is missing",
+        listed_in=run.folder / "failures.csv",
+    )
 
 
 def _shorter(table: "TextTable") -> "TextTable":

@@ -15,10 +15,9 @@ from vlscore.cli.option_groups import (
 )
 from vlscore.cli.options import OUTPUT, TABLE_HELP, option
 from vlscore.cli.output import (
-    GROUPED_FAILURES,
     echo,
+    say_of_bad_rows,
     say_of_encoder,
-    say_of_failures,
     say_of_run,
     terminal_width,
 )
@@ -112,8 +111,4 @@ def _print(found: "Calibration", card: Path | None, printing: PrintOptions) -> N
         echo(f"{found.text_table().text(terminal_width())}\n\n{found.signature}")
         if card is not None:
             echo(f"wrote {card}")
-    if found.failed:
-        shown = [(row.row, str(row.id or ""), row.reason) for row in found.failed]
-        count = len(shown)
-        what = "rows could not be used" if count > 1 else "row could not be used"
-        say_of_failures(shown[:GROUPED_FAILURES], count, what)
+    say_of_bad_rows(found.failed)

@@ -160,11 +160,10 @@ def _print(
         folder = result.folder
         echo(f"for a paper: {folder / 'table.tex'}; to read the reports: vlscore report {folder}")
     if result.failed:
-        what = "values are missing" if result.failed > 1 else "value is missing"
         failures = result.first_failures(GROUPED_FAILURES)
         named = [(None, f"{name}, {study}", reason) for name, study, reason in failures]
-        say_of_failures(named, result.failed, what)
-        echo(f"all of them: {result.folder / 'failures.csv'}", err=True)
+        file = result.folder / "failures.csv"
+        say_of_failures(named, result.failed, "values are missing", "value is missing", file)
 
 
 def _have_images(sources: "Sequence[Source]") -> bool:

@@ -179,7 +179,5 @@ def _print(run: "ControlledRun", out: Path, printing: PrintOptions) -> None:
         echo("\n".join(run.signatures))
         echo(f"wrote {run.folder}; tables.md has the means of every two groups")
     failures = run.content["failures"]
-    if failures:
-        shown = [(f["row"], f["id"] or "", f["reason"]) for f in failures[:GROUPED_FAILURES]]
-        what = "rows could not be used" if len(failures) > 1 else "row could not be used"
-        say_of_failures(shown, len(failures), what)
+    shown = run.first_failures(GROUPED_FAILURES)
+    say_of_failures(shown, len(failures), "rows could not be used", "row could not be used")

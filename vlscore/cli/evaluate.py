@@ -286,6 +286,6 @@ def _print(result: "RunResult", out: Path, show: int, printing: PrintOptions) ->
             err=True,
         )
     if summary.failed:
-        what = "rows lack a value" if summary.failed > 1 else "row lacks a value"
-        say_of_failures(result.first_failures(GROUPED_FAILURES), summary.failed, what)
-        echo(f"all of them: {result.failures}; --retry-failed computes them again", err=True)
+        shown = result.first_failures(GROUPED_FAILURES)
+        listed = f"{result.failures}; --retry-failed computes them again"
+        say_of_failures(shown, summary.failed, "rows lack a value", "row lacks a value", listed)

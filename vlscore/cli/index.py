@@ -22,7 +22,7 @@ from vlscore.cli.options import (
     OutOption,
     option,
 )
-from vlscore.cli.output import echo, say_of_encoder, say_of_failures
+from vlscore.cli.output import echo, say_of_bad_rows, say_of_encoder
 from vlscore.cli.progress import cache_hits, stopping
 from vlscore.retrieval import SourceSettings
 
@@ -264,10 +264,6 @@ def _print_result(
         echo(manifest.facts)
         echo(f"wrote {result.index.path}")
     if result.bad_rows:
-        count = len(result.bad_rows)
-        rows = "rows" if count > 1 else "row"
-        shown = [(bad.row, str(bad.id), bad.reason) for bad in result.bad_rows]
-        say_of_failures(shown, count, f"{rows} of {corpus} could not be used")
-        echo(f"all of them: {result.index.file('bad_rows')}", err=True)
+        say_of_bad_rows(result.bad_rows, of=corpus, listed_in=result.index.file("bad_rows"))
         if not running.keep_going:
             raise typer.Exit(1)

@@ -160,8 +160,8 @@ def _print(
     elif not printing.quiet:
         _print_hits(result, (_SHOWN_STUDIES if out is None else 0) if show is None else show, out)
     if failed := result.summary.failed:
-        what = "studies failed" if failed > 1 else "study failed"
-        say_of_failures(result.first_failures(GROUPED_FAILURES), failed, what)
+        shown = result.first_failures(GROUPED_FAILURES)
+        say_of_failures(shown, failed, "studies failed", "study failed")
 
 
 def _print_hits(result: "OracleResult", show: int, out: Path | None) -> None:

@@ -9,6 +9,7 @@ import typer
 from vlscore.core import printable
 
 if TYPE_CHECKING:
+    from vlscore.data import BadRow
     from vlscore.embedding import StudyEmbedder
     from vlscore.evaluation import BaselineRun, JudgedReports, LabelledReports
 
@@ -96,21 +97,27 @@ def say_of_run(
 
 
 def say_of_failures(
-    shown: Sequence[tuple[int | str | None, str, str]], count: int, what: str
+    shown: Sequence[tuple[int | str | None, str, str]],
+    count: int,
+    many: str,
+    one: str | None = None,
+    listed_in: object = None,
 ) -> None:
     """List the first failed rows on stderr, those with the same reason in one line.
 
     Args:
-        shown: (row, id, reason), GROUPED_FAILURES of them where there are so many; the row is None
-            where no row of one table is meant.
+        shown: (row, id, reason), at least GROUPED_FAILURES of them where there are so many; the
+            row is None where no row of one table is meant.
         count: of all failed rows.
-        what: they are, as in "rows lack a value".
+        many: what they are, as in "rows lack a value".
+        one: the same of a single row; default: as of many.
+        listed_in: file with all of them; None where there is none.
     """
     if not count:
         return
-    echo(f"{count} {what}:", fg="red", err=True)
+    echo(f"{count} {one if one is not None and count == 1 else many}:", fg="red", err=True)
     reasons: dict[str, dict[tuple[int | str | None, str], None]] = {}
-    for row, study_id, reason in shown:
+    for row, study_id, reason in shown[:GROUPED_FAILURES]:
         reasons.setdefault(reason, {})[row, study_id] = None
     listed = list(reasons.items())[:SHOWN_FAILURES]
     for reason, rows in listed:
@@ -119,6 +126,23 @@ def say_of_failures(
         echo(f"  {', '.join(names)}{f' and {more} more' if more else ''}: {reason}", err=True)
     if len({(row, id if row is None else "") for _, rows in listed for row, id in rows}) < count:
         echo("  ... and more", err=True)
+    if listed_in is not None:
+        echo(f"all of them: {listed_in}", err=True)
+
+
+def say_of_bad_rows(
+    bad: "Sequence[BadRow]", could_not_be: str = "used", of: object = None, listed_in: object = None
+) -> None:
+    """List the rows of a table that could not be used.
+
+    Args:
+        could_not_be: what a row could not be, as in "embedded".
+        of: table, where it is named.
+        listed_in: file with all of them.
+    """
+    shown = [(row.row, row.id or "", row.reason) for row in bad]
+    rest = f"{'' if of is None else f' of {of}'} could not be {could_not_be}"
+    say_of_failures(shown, len(shown), f"rows{rest}", f"row{rest}", listed_in)
 
 
 def say_left_out(reasons: Mapping[str, str]) -> None:
@@ -172,8 +196,6 @@ def finish_rows(
         for table in result.tables:
             echo(table.text(terminal_width()) + "\n")
         echo(f"wrote {result.folder}")
-    count = len(result.bad_rows)
-    what = f"rows could not be {could_not_be}" if count > 1 else f"row could not be {could_not_be}"
-    say_of_failures([(r.row, str(r.id), r.reason) for r in result.bad_rows], count, what)
-    if count and not keep_going:
+    say_of_bad_rows(result.bad_rows, could_not_be)
+    if result.bad_rows and not keep_going:
         raise typer.Exit(1)

@@ -13,7 +13,7 @@ from vlscore.cli.options import (
     TextColumnOption,
     option,
 )
-from vlscore.cli.output import echo, say_of_failures, terminal_width
+from vlscore.cli.output import echo, say_of_bad_rows, terminal_width
 from vlscore.cli.progress import stopping
 from vlscore.perturb import PerturbationSettings
 
@@ -99,12 +99,9 @@ def perturb(
         echo(f"resumed after row {result.resumed_from}", err=True)
     if not printing.quiet:
         _print(result)
-    count = len(result.bad_rows)
-    what = "rows could not be used" if count > 1 else "row could not be used"
-    say_of_failures([(r.row, str(r.id), r.reason) for r in result.bad_rows], count, what)
-    if count:
-        echo(f"all of them: {result.folder / 'skipped.jsonl'}", err=True)
-    if result.bad_rows and not running.keep_going:
+    bad = result.bad_rows
+    say_of_bad_rows(bad, listed_in=result.folder / "skipped.jsonl")
+    if bad and not running.keep_going:
         raise typer.Exit(1)
 
 

@@ -16,7 +16,7 @@ from vlscore.cli.option_groups import (
     grouped,
 )
 from vlscore.cli.options import TABLE_HELP, OptionalOutOption
-from vlscore.cli.output import echo, say_of_encoder, say_of_failures, say_of_run, terminal_width
+from vlscore.cli.output import echo, say_of_bad_rows, say_of_encoder, say_of_run, terminal_width
 from vlscore.cli.progress import cache_hits, stopping
 
 if TYPE_CHECKING:
@@ -86,7 +86,4 @@ def _print(run: "RetrievalRun", out: Path | None, printing: PrintOptions) -> Non
         if out is not None:
             for name in run.files:
                 echo(f"wrote {name}")
-    if result.failed:
-        count = len(result.failed)
-        what = "rows could not be embedded" if count > 1 else "row could not be embedded"
-        say_of_failures([(r.row, str(r.id), r.reason) for r in result.failed], count, what)
+    say_of_bad_rows(result.failed, "embedded")

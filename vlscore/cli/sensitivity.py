@@ -142,9 +142,8 @@ def _print(run: "SensitivityRun", out: Path, printing: PrintOptions) -> None:
     if run.content["truncated"]:
         echo(f"{run.content['truncated']} reports are longer than the encoder reads", err=True)
     failures = run.content["failures"]
-    if failures:
-        what = "studies have pairs without values"
-        say_of_failures(run.first_failures(GROUPED_FAILURES), len(failures), what)
+    shown = run.first_failures(GROUPED_FAILURES)
+    say_of_failures(shown, len(failures), "studies have pairs without values")
 
 
 def _shown(tables: "Iterable[TextTable]") -> "list[TextTable]":

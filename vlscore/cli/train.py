@@ -22,7 +22,7 @@ from vlscore.cli.options import (
     option,
     worker_count,
 )
-from vlscore.cli.output import GROUPED_FAILURES, check_figure, draw_figures, echo, say_of_failures
+from vlscore.cli.output import check_figure, draw_figures, echo, say_of_failures
 from vlscore.cli.progress import stopping
 from vlscore.training import TrainingSettings
 
@@ -357,6 +357,5 @@ def _print(result: "TrainingRun", out: Path, notes: Iterable[str], printing: Pri
         echo(result.summary())
         echo(f"wrote {out}: use it with --encoder {result.encoder} --weights {out}")
     if failed := result.first_failures():
-        what = "rows gave no pair" if len(failed) > 1 else "row gave no pair"
-        say_of_failures(failed[:GROUPED_FAILURES], len(failed), what)
-        echo(f"all of them: {out / 'failures.csv'}", err=True)
+        listed = out / "failures.csv"
+        say_of_failures(failed, len(failed), "rows gave no pair", "row gave no pair", listed)
