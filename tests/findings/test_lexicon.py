@@ -55,7 +55,7 @@ def test_a_trigger_is_one_line(folder: Path) -> None:
         ("context", '"denies", ', '"denies", "", ', "empty phrase"),
         ("location", 'value = "left"', 'value = "port"', "'port' is not a valid Side"),
         ("change", 'value = "new"', 'value = "novel"', "is not a valid TemporalChange"),
-        ("grammar", "copulas =", "cupolas =", "copulas missing"),
+        ("grammar", "copulas =", "cupolas =", "lacks copulas"),
         ("severity", "rank = 1", "rang = 1", "rank"),
         (
             "coverage",

@@ -9,7 +9,7 @@ from tests.conftest import REPOSITORY
 from tests.perturb.contract import made, read
 from vlscore.findings import load_lexicon
 from vlscore.perturb import KINDS, Edit, Perturbation
-from vlscore.perturb.parsed_report import answers, harm, labels
+from vlscore.perturb.report_forms import answers, harm, labels
 
 FILE = REPOSITORY / "tests" / "findings" / "data" / "structured_reports.jsonl"
 FORMS = re.compile(r"label|dash|table|columns|checkbox|heading|bullet|mixed")

@@ -269,13 +269,11 @@ def _load_observations(
     }
 
 
-def _load_triggers(entries: Iterable[dict[str, Any]], trie: PhraseTrie) -> None:
+def _load_triggers(file: str, entries: Iterable[dict[str, Any]], trie: PhraseTrie) -> None:
     for entry in entries:
         effect, direction = entry["effect"], entry.get("direction", "forward")
         if effect not in _EFFECTS or direction not in ("forward", "backward"):
-            raise InvalidLexicon(
-                f"context.toml: unknown effect or direction: {effect!r}, {direction!r}"
-            )
+            raise InvalidLexicon(f"{file}: unknown effect or direction: {effect!r}, {direction!r}")
         layer = "boundary" if effect == "terminate" else "trigger"
         trigger = Trigger(
             effect,
@@ -354,7 +352,7 @@ def _load_further(
     """Add the findings, phrases and triggers of one more file."""
     known = set(subjects)
     data = _read(path.parent, path.stem)
-    _load_triggers(data.get("trigger", ()), trie)
+    _load_triggers(path.name, data.get("trigger", ()), trie)
     for entry in data["observation"]:
         name = entry["name"]
         own = Observation(name, None, entry.get("midline", False))
@@ -385,7 +383,7 @@ def load_lexicon(folder: Path | None = None, further: Path | None = None) -> Lex
     try:
         observations, normal_of = _load_observations(_read(folder, "observations"), trie)
         context = _read(folder, "context")
-        _load_triggers(context["trigger"], trie)
+        _load_triggers("context.toml", context["trigger"], trie)
         for layer in ("lookalike", "unanswered"):
             _add(trie, layer, context[layer]["phrases"], layer)
         _load_places(_read(folder, "location"), trie)

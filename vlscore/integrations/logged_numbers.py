@@ -5,10 +5,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import numpy as np
-
 from vlscore.core import flat, plain
-from vlscore.metrics import ScoreTable, corpus_name, corpus_of_sums
+from vlscore.metrics import ScoreTable, means_and_corpus
 
 # Characters that MLflow allows in the name of a metric.
 _REFUSED = re.compile(r"[^\w\-. /]+")
@@ -40,25 +38,13 @@ def flat_numbers(result: Any, prefix: str = "") -> dict[str, float]:
 
 def _content(result: Any) -> Mapping[str, Any]:
     if isinstance(result, ScoreTable):
-        return _means(result)
+        return means_and_corpus(result) | {"failed": float(len(result.failures))}
     # The result of `evaluate` has its numbers in a summary.
     result = getattr(result, "summary", result)
     if isinstance(result, Mapping):
         return result
     content: Mapping[str, Any] = result.to_dict()
     return content
-
-
-def _means(table: ScoreTable) -> dict[str, float]:
-    found = {}
-    for metric, values in table.values.items():
-        for name, column in values.columns.items():
-            valid = column[np.isfinite(column)]
-            found[name] = float(valid.mean()) if len(valid) else float("nan")
-        if values.statistics is not None and len(values.failures) < len(values):
-            corpus = corpus_of_sums(metric, values.statistics.sum(axis=0)[None])
-            found |= {corpus_name(metric, name): float(v[0]) for name, v in corpus.items()}
-    return found | {"failed": float(len(table.failures))}
 
 
 def _numbers(content: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, float]]:

@@ -66,6 +66,7 @@ from .networks.ratescore_network import RaTEEntity as RaTEEntity
 from .networks.ratescore_network import RaTEReader as RaTEReader
 from .one_call import RunningScores as RunningScores
 from .one_call import corpus_name as corpus_name
+from .one_call import means_and_corpus as means_and_corpus
 from .one_call import score as score
 from .plan import Fit as Fit
 from .plan import Plan as Plan

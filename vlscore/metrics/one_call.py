@@ -15,6 +15,7 @@ import numpy as np
 from vlscore.errors import InvalidSetting
 from vlscore.metrics.batch import MetricValues
 from vlscore.metrics.metric import Metric
+from vlscore.metrics.plan import corpus_of_sums
 from vlscore.metrics.scorer import OnError, Scorer
 from vlscore.metrics.scores import Score, ScoreTable
 
@@ -107,6 +108,22 @@ def corpus_name(metric: Metric | str, name: str) -> str:
     return f"{metric} {name}" if name == "corpus" else f"{metric} {name} (corpus)"
 
 
+def means_and_corpus(table: ScoreTable) -> dict[str, float]:
+    """Return column -> mean over the studies that have a value, and values of the corpus.
+
+    Corpus values are named as by `corpus_name`; they are absent where no study has a value.
+    """
+    found: dict[str, float] = {}
+    for metric, values in table.values.items():
+        for name, column in values.columns.items():
+            valid = column[np.isfinite(column)]
+            found[name] = float(valid.mean()) if len(valid) else float("nan")
+        if values.statistics is not None and len(values.failures) < len(values):
+            corpus = corpus_of_sums(metric, values.statistics.sum(axis=0)[None])
+            found |= {corpus_name(metric, name): float(v[0]) for name, v in corpus.items()}
+    return found
+
+
 class RunningScores:
     """Scores of a loop, gathered batch by batch; results so far can be read at any time.
 
@@ -153,18 +170,7 @@ class RunningScores:
         Empty before the first batch; nan where no study has a value, and for the F1 of an
         observation that neither candidates nor references mention.
         """
-        if not self._tables:
-            return {}
-        table = self.table()
-        found: dict[str, float] = {}
-        for metric, values in table.values.items():
-            for name, column in values.columns.items():
-                valid = column[np.isfinite(column)]
-                found[name] = float(valid.mean()) if len(valid) else float("nan")
-            if metric.corpus and len(values.failures) < len(values):
-                corpus = self.scorer.plan.corpus(values)
-                found |= {corpus_name(metric, name): float(v[0]) for name, v in corpus.items()}
-        return found
+        return means_and_corpus(self.table()) if self._tables else {}
 
     def table(self) -> ScoreTable:
         """Return a table of all studies so far, in order: for intervals, frames, single scores.

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from vlscore.perturb.changed_sentences import ChangedReport, quoted
 from vlscore.perturb.edits import Change, Edit, Effect, Meaning, with_capital
-from vlscore.perturb.parsed_report import ReadReport, harm
+from vlscore.perturb.parsed_report import ReadReport
 from vlscore.perturb.plaintext import (
     PlainSentence,
     Topic,
@@ -29,6 +29,7 @@ from vlscore.perturb.plaintext import (
     topics,
     words,
 )
+from vlscore.perturb.report_forms import harm
 
 _VAGUE = re.compile(
     r"(?<!\w)(?:changes?|abnormalit\w+|process|findings?|disease|markings?|shadow\w*|prominence|"

@@ -66,7 +66,12 @@ def test_a_users_tables_change_the_severity_and_the_name(folder):
         ("patients.toml", "raise = 1", "raised = 1", "wrong value: 'raise'"),
         ("positions.toml", "bad_good = 4", "bad_god = 4", "bad_good"),
         ("words.toml", "[[observation]]", "[[observation", "not valid TOML"),
-        ("words.toml", 'effect = "hypothetical"', 'effect = "maybe"', "no such effect"),
+        (
+            "words.toml",
+            'effect = "hypothetical"',
+            'effect = "maybe"',
+            r"words\.toml: unknown effect",
+        ),
     ],
 )
 def test_a_broken_table_is_named(folder, file, old, new, message):
