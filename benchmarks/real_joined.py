@@ -13,6 +13,7 @@ The folder has one subfolder, or link to one, for each encoder.
 """
 
 import math
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -32,6 +33,8 @@ from vlscore.errors import InvalidSetting, WeightsNotFound
 _LARGEST_AREA = 3 * math.sqrt(3) / 4
 # Before the tokens of each tokenizer; no tokenizer has it.
 _MARK = -1
+# Encoders of both views that read words, and findings.
+BOTH_READINGS = "convirt-views", "convirt-findings"
 
 
 class JoinedEncoder(JointEncoder):
@@ -131,12 +134,34 @@ def _joined(vectors: list[Tensor]) -> Tensor:
     return torch.cat(each, dim=1) / math.sqrt(len(each))
 
 
+def trained(work: Path) -> dict[str, list[Path]]:
+    """Return the final encoders of real_encoders.py by name; several seeds each."""
+    found: dict[str, list[Path]] = defaultdict(list)
+    for folder in sorted((work / "encoders").glob("*-seed*")):
+        if (folder / "card.json").is_file():
+            found[folder.name.rpartition("-seed")[0]].append(folder)
+    return dict(found)
+
+
+def joined_encoders(work: Path) -> dict[str, Path]:
+    """Make every joined encoder: the seeds of each final encoder, and those of both readings.
+
+    Returns: the name in tables -> the folder.
+    """
+    found = trained(work)
+    groups = {name: folders for name, folders in found.items() if len(folders) > 1}
+    readings = [folder for name in BOTH_READINGS for folder in found.get(name, [])]
+    if all(name in found for name in BOTH_READINGS):
+        groups["both readings"] = readings
+    return dict(join(name, folders, work / "joined") for name, folders in groups.items())
+
+
 def join(name: str, folders: Sequence[Path], place: Path) -> tuple[str, Path]:
     """Make a folder for `JoinedEncoder` with a link to each trained encoder.
 
     Returns: the name of the joined encoder in tables, and its folder in `place`.
     """
-    out = place / f"{name}-{len(folders)}"
+    out = place / f"{name.replace(' ', '-')}-{len(folders)}"
     out.mkdir(parents=True, exist_ok=True)
     for folder in folders:
         link = out / folder.name

@@ -15,7 +15,7 @@ import torch
 from machine import describe_machine, publish
 from phantom_sensitivity import pairs_of
 from real_data import REPORT, RealData, open_encoder, parser_of
-from real_imperfect import trained
+from real_joined import trained
 
 from vlscore.data import StudyImages, read_study_images
 from vlscore.evaluation import embed_pairs, image_swap, sensitivity_of_pairs

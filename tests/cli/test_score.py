@@ -73,7 +73,11 @@ def test_the_demonstration_is_said_with_the_result_and_in_it(score, image):
     [
         (("-r", REFERENCE), InvalidStudy, "needs the image"),
         (("-i", "absent.png", "-r", REFERENCE), UnreadableImage, "absent.png: no such file"),
-        (("-i", "x.png", "-r", REFERENCE, "-m", "euclid"), UnknownName, "Known: vlscore"),
+        (
+            ("-i", "x.png", "-r", REFERENCE, "-m", "euclid"),
+            UnknownName,
+            "`vlscore metrics` lists all",
+        ),
         (("-i", "x.png", "-r", REFERENCE, "--C", "0"), InvalidSetting, "greater than 0"),
         (("-i", "x.png", "-r", REFERENCE, "--section", "findings"), InvalidReport, "no section"),
         (("-i", "x.png"), InvalidStudy, "needs the reference"),

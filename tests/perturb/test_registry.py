@@ -157,7 +157,7 @@ def test_the_public_check_lists_all_that_is_wrong():
     with pytest.raises(BrokenContract) as caught:
         check_kind(Careless(), ["There is a small effusion.", "Mild edema."])
     told = str(caught.value)
-    assert "its name is not as in" in told
+    assert "its name must have the form of" in told
     assert "'a' before a vowel" in told
     assert "ValueError: substring not found (report: 'Mild edema.')" in told
 

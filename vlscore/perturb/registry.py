@@ -81,7 +81,12 @@ def _made(kind: Any) -> Kind:
     return made
 
 
-KINDS = _Kinds("kind of perturbation", group="vlscore.kinds", check=_check)
+KINDS = _Kinds(
+    "kind of perturbation",
+    group="vlscore.kinds",
+    check=_check,
+    listed_by="vlscore perturb --list-kinds",
+)
 
 # Imported when first asked for, so that a kind may import what it needs from vlscore.perturb.
 for _name, _target in {

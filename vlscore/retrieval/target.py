@@ -128,9 +128,10 @@ def _known(metric: Any, target: SearchTarget | None) -> Metric:
         return find_metric(target.name)(**split_call(metric)[1])
     try:
         return find_metric(metric)
-    except UnknownName as error:
+    except UnknownName:
+        meant = METRICS.similar_to(split_call(metric)[0])
+        hint = f"did you mean {' or '.join(meant)}? " if meant else ""
         texts = [name for name, other in METRICS.items() if not other.uses_embeddings]
-        hint = str(error).partition("; ")[2].partition("Known: ")[0]
         raise UnknownName(
             f"no oracle metric is called {metric!r}; {hint}Of embeddings: "
             f"{', '.join(OBJECTIVES)}; of texts: {', '.join(texts)}"

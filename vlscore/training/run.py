@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -69,10 +69,6 @@ from vlscore.training.training_run import (
     is_unfinished,
     note_on_parts,
 )
-
-if TYPE_CHECKING:
-    pass
-
 
 PAIRS_FOLDER = "pairs"
 
@@ -257,14 +253,7 @@ class _TrainingJob:
         reports = [pairs.texts[row] for row in rows]
         copies = self._copies(pairs)
         held_copies = copies if held_pairs is pairs else self._copies(held_pairs)
-        words = [] if copies is None else copies.words()
-        start = self.opened or self.start.small(
-            [*reports, *words],
-            self.settings.seed,
-            lateral=self.preparation.views == "frontal+lateral",
-        )
-        encoder = own_copy(start).to(self.device)
-        check_can_be_saved(encoder)
+        encoder = self._encoder(reports, copies)
         observations = self._observations(reports)
         objective = self._objective(encoder, pairs, len(observations))
 
@@ -334,6 +323,18 @@ class _TrainingJob:
         if folder is None:
             return TrainingRun(self.out, {}, {})
         return TrainingRun.of(folder, record=record, resumed_from=int(record["resumed_from"]))
+
+    def _encoder(self, reports: Sequence[str], copies: ReportCopies | None) -> JointEncoder:
+        """Return the encoder to train; a new one gets the words of the reports and their copies."""
+        words = [] if copies is None else copies.words()
+        start = self.opened or self.start.small(
+            [*reports, *words],
+            self.settings.seed,
+            lateral=self.preparation.views == "frontal+lateral",
+        )
+        encoder = own_copy(start).to(self.device)
+        check_can_be_saved(encoder)
+        return encoder
 
     def _ended(self, folder: ResumableFolder | None) -> TrainingRun:
         """Return the result in the folder of a run that had ended."""

@@ -18,7 +18,7 @@ from tests.data.datasets.samples import (
     squared_films,
 )
 from vlscore.data import BadRow, TextPolicy, open_studies, read_rows, write_dataset
-from vlscore.data.datasets.proportions import restored_size
+from vlscore.data.datasets.dataset_writing import restored_size
 from vlscore.errors import InvalidSetting, InvalidTable, OutputFailed
 
 

@@ -76,6 +76,10 @@ def test_files_hold_what_was_computed(pairs, tmp_path):
     assert [each["n"] for each in content["metrics"]] == [12, 12]
     tables = (run.folder / "tables.md").read_text(encoding="utf-8")
     assert "rouge-score:" in tables
+    # Tables for papers have the papers' names of metrics; files for programs the registry's.
+    assert "| ROUGE-L |" in tables
+    assert "| rouge-l |" not in tables
+    assert {row[0] for row in run.tables[0].rows} == {"bleu-1", "rouge-l"}
     latex = (run.folder / "tables.tex").read_text(encoding="utf-8")
     assert latex.count(r"\caption{") == len(run.tables)
     for table in run.tables:

@@ -18,6 +18,7 @@ from vlscore.embedding import StudyEmbedder
 from vlscore.errors import FolderInUse, InvalidSetting, InvalidTable, MissingDependency
 from vlscore.evaluation import sensitivity
 from vlscore.evaluation.sensitivities import run
+from vlscore.metrics import named_as_in_papers
 
 METRICS = "vlscore,cosine,bleu-1"
 OPTIONS = {"metrics": METRICS, "resamples": 20, "swap_images": True}
@@ -146,9 +147,12 @@ def test_a_second_run_into_a_folder_is_refused(tmp_path, pairs, table):
 def test_the_files_hold_what_is_printed(tmp_path, pairs, table):
     result = run_into(tmp_path / "out", pairs, table)
     markdown = (tmp_path / "out" / "tables.md").read_text(encoding="utf-8")
-    for each in result.tables:
+    for each in map(named_as_in_papers, result.tables):
+        assert all(heading in markdown for heading in each.columns)
         for row in each.rows:
             assert all(cell in markdown for cell in row)
+    assert "VLScore" in markdown
+    assert "| vlscore |" not in markdown
     # What is pasted carries what the numbers depend on.
     assert all(signature in markdown for signature in result.signatures)
     assert (tmp_path / "out" / "normal_reports.png").read_bytes().startswith(b"\x89PNG")

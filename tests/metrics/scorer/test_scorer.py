@@ -305,7 +305,7 @@ def test_an_embedding_that_is_not_finite_is_a_failure_not_a_score():
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"similarity": "euclid"}, UnknownName, "Known: vlscore"),
+        ({"similarity": "euclid"}, UnknownName, "`vlscore metrics` lists all"),
         ({"metrics": "vlscor"}, UnknownName, "did you mean vlscore"),
         ({"metrics": []}, InvalidSetting, "no metric is named"),
         ({"metrics": "cosine", "similarity": "cosine"}, InvalidSetting, "pass only metrics"),

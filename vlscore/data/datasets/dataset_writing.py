@@ -1,4 +1,10 @@
-"""Write a data set as a table for every command: parquet, jsonl or csv, whole or not at all."""
+"""Write a data set as a table for every command: parquet, jsonl or csv, whole or not at all.
+
+Films that were squeezed to a square can be restored to the proportions of the original. In a
+squeezed film the heart is wider, or the lung longer, than in the patient. If a data set has the
+original's rows and columns, the shorter side stays as it is and the other is stretched, so that
+nothing is lost.
+"""
 
 import csv
 import json
@@ -6,19 +12,36 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any
 
 from vlscore.core import atomic_write, json_line, write_json
-from vlscore.data.datasets.dataset_base import Dataset, DatasetStudy, Omission
-from vlscore.data.datasets.proportions import ProportionCounts, with_proportions
+from vlscore.data.datasets.dataset_base import DAMAGED, Dataset, DatasetStudy, Film, Omission
 from vlscore.data.datasets.registry import DatasetReading, read_dataset
-from vlscore.errors import InvalidSetting, InvalidTable
+from vlscore.errors import InvalidSetting, InvalidTable, UnreadableImage
 
 SPLIT_FIELD, _NO_SPLIT = "{split}", "none"
 _LISTS, _NUMBERS = ("image", "view"), ("rows", "columns")
 _ROWS_AT_ONCE = 1024
+# A side that was rounded by a pixel does not count as squeezed.
+_SAME = 0.01
+_MOST_ELONGATED = 4.0
+
+
+@dataclass
+class ProportionCounts:
+    """Counts of films by their proportions.
+
+    Attributes:
+        restored: films that were squeezed and now are restored.
+        right: films that had the right proportions already.
+        unknown: films whose original size is not published; they do not change.
+    """
+
+    restored: int = 0
+    right: int = 0
+    unknown: int = 0
 
 
 @dataclass
@@ -320,3 +343,79 @@ def _nothing(reading: DatasetReading, summary: DatasetSummary) -> str:
         + (f". {reasons}" if reasons else "")
         + f". {reading.dataset.name} needs {reading.dataset.needs}"
     )
+
+
+def with_proportions(
+    study: DatasetStudy, root: Path, out: Path, counts: ProportionCounts
+) -> Iterator[DatasetStudy | Omission]:
+    """Yield the study with restored copies of its squeezed films, and films that cannot be read.
+
+    Args:
+        study: study whose films' paths start from `root`.
+        out: folder of the copies, PNG of 8 bits under the films' own names. An existing copy that
+            is newer than its film is used again.
+        counts: counts to which the films are added.
+    """
+    films = []
+    for film in study.films:
+        if film.rows is None or film.columns is None:
+            counts.unknown += 1
+            films.append(replace(film, path=str(root / film.path)))
+            continue
+        try:
+            films.append(_restored(film, root, out, counts))
+        except UnreadableImage:
+            yield Omission(study.file, study.row, study.id, "film", DAMAGED, film.path)
+    if films or not study.films:
+        yield replace(study, films=tuple(films))
+    else:
+        yield Omission(study.file, study.row, study.id, "study", DAMAGED, "no film can be read")
+
+
+def restored_size(height: int, width: int, rows: int, columns: int) -> tuple[int, int] | None:
+    """Return (height, width) with the proportions of rows and columns; None if no change is needed.
+
+    >>> restored_size(256, 256, 2828, 2320), restored_size(1414, 1160, 2828, 2320)
+    ((312, 256), None)
+    """
+    wanted, present = rows / columns, height / width
+    if abs(wanted / present - 1) <= _SAME or max(wanted, 1 / wanted) > _MOST_ELONGATED:
+        return None
+    if wanted > present:
+        return round(width * wanted), width
+    return height, round(height / wanted)
+
+
+def _restored(film: Film, root: Path, out: Path, counts: ProportionCounts) -> Film:
+    import cv2
+
+    from vlscore.data.images.policy import ImagePolicy
+    from vlscore.data.images.read import read_image
+
+    assert film.rows is not None
+    assert film.columns is not None
+    source = root / film.path
+    copy = (out / film.path).with_suffix(".png")
+    if _is_newer(copy, source):
+        counts.restored += 1
+        return replace(film, path=str(copy))
+    pixels = read_image(source, ImagePolicy(other_modalities="accept")).to_uint8()
+    height, width = pixels.shape
+    size = restored_size(height, width, film.rows, film.columns)
+    if size is None:
+        counts.right += 1
+        return replace(film, path=str(source))
+    stretched = cv2.resize(pixels, size[::-1], interpolation=cv2.INTER_CUBIC)
+    done, content = cv2.imencode(".png", stretched)
+    assert done
+    with atomic_write(copy, "wb") as stream:
+        stream.write(content.tobytes())
+    counts.restored += 1
+    return replace(film, path=str(copy))
+
+
+def _is_newer(copy: Path, source: Path) -> bool:
+    try:
+        return os.stat(copy).st_mtime_ns > os.stat(source).st_mtime_ns
+    except OSError:
+        return False

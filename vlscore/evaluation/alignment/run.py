@@ -46,7 +46,14 @@ from vlscore.evaluation.alignment.tables import (
 from vlscore.evaluation.command_settings import AlignmentSettings, check_elsewhere
 from vlscore.evaluation.row_chunks import ChunkWriter
 from vlscore.evaluation.study_vectors import images_of
-from vlscore.metrics import Composite, CompositeProvider, Metric, Scorer, write_composite
+from vlscore.metrics import (
+    Composite,
+    CompositeProvider,
+    Metric,
+    Scorer,
+    named_as_in_papers,
+    write_composite,
+)
 from vlscore.stats import (
     FAILURES,
     FIGURE_FORMATS,
@@ -393,7 +400,7 @@ def _write(
     write_csv(place / "ceilings.csv", result.ceilings)
     write_csv(place / "rankings.csv", result.rankings)
     signatures = [f"{metric.name}: {metric.signature}" for metric in result.metrics]
-    write_tables(place, tables, signatures)
+    write_tables(place, list(map(named_as_in_papers, tables)), signatures)
     with (place / FAILURES).open("w", encoding="utf-8", newline="") as stream:
         writer = csv.DictWriter(stream, ["row", "id", "metric", "error"])
         writer.writeheader()

@@ -59,7 +59,7 @@ from vlscore.evaluation.sensitivities.pair_values import (
 )
 from vlscore.evaluation.sensitivities.tables import FIGURES, all_tables, draw_sensitivity
 from vlscore.evaluation.study_vectors import StudyVectors, embed_in_chunks, embedded_in, images_of
-from vlscore.metrics import EmbeddingTriples, Fit, Metric, find_metric
+from vlscore.metrics import EmbeddingTriples, Fit, Metric, find_metric, named_as_in_papers
 from vlscore.stats import FIGURE_FORMATS, Failure, Run, TextTable, check_drawable, markdown
 
 if TYPE_CHECKING:
@@ -230,7 +230,7 @@ class _Ended:
         write_json(place / SensitivityRun.content_file, self.content())
         signatures = [metric.signature for metric in self.result.metrics]
         with atomic_write(place / "tables.md") as stream:
-            stream.write(markdown(self.tables, signatures))
+            stream.write(markdown(list(map(named_as_in_papers, self.tables)), signatures))
         self._write_values(place / f"values.{format}")
 
     def _write_values(self, path: Path) -> None:
