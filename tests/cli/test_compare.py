@@ -101,7 +101,7 @@ def test_the_table_is_printed_in_another_way_from_the_finished_numbers(command, 
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        (("--text-only", "-m", "vlscore"), "vlscore looks at embeddings"),
+        (("--text-only", "-m", "vlscore"), "but vlscore uses them"),
         (("--encoder", "gloria"), "no table has a column of images"),
         (("-m", "vlscore"), "no table has a column image"),
     ],

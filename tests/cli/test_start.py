@@ -1,5 +1,6 @@
 """Commands that need no network start without the libraries that networks need."""
 
+import json
 import os
 import subprocess
 import sys
@@ -9,22 +10,45 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 HEAVY = ("torch", "transformers", "nltk", "scipy.stats", "vlscore.encoders.base")
+COMMANDS = {
+    "a slip in the header": ("evaluate", "headless.csv", "--out", "no"),
+    "a score": ("score", "-m", "rouge-l", "-g", "No edema.", "-r", "Edema."),
+    "one metric": ("evaluate", "texts.csv", "-m", "rouge-l", "--out", "one"),
+    "some": ("evaluate", "texts.csv", "-m", "bleu-4,findings-f1,chrf", "--out", "some"),
+}
+# Runs the commands one after the other: what one of them loads is loaded in all that follow.
 RUN = f"""
-import sys
+import contextlib, io, json, sys
 from vlscore.cli import main
-sys.argv[0] = "vlscore"
-try:
-    main()
-except SystemExit as ended:
-    status = ended.code
-print(status, *[name for name in {HEAVY!r} if name in sys.modules])
+found = {{}}
+for name, arguments in json.loads(sys.argv[1]).items():
+    sys.argv = ["vlscore", *arguments]
+    status, errors = 0, io.StringIO()
+    with contextlib.redirect_stderr(errors), contextlib.redirect_stdout(io.StringIO()):
+        try:
+            main()
+        except SystemExit as ended:
+            status = ended.code or 0
+    loaded = [name for name in {HEAVY!r} if name in sys.modules]
+    found[name] = [status, loaded, errors.getvalue()]
+print(json.dumps(found))
 """
 
 
-def started(folder: Path, *arguments: str) -> tuple[str, str]:
-    """The last line of output: the exit status and which heavy libraries were loaded."""
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("start")
+    rows = [f'{k},"No effusion.","Small left effusion."' for k in range(4)]
+    (folder / "texts.csv").write_text("\n".join(["id,reference,candidate", *rows]) + "\n")
+    (folder / "headless.csv").write_text("a,b\n1,2\n")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def started(folder: Path) -> dict[str, tuple[int, list[str], str]]:
+    """Command -> its exit status, which heavy libraries were loaded, and its errors."""
     ended = subprocess.run(
-        [sys.executable, "-c", RUN, *arguments],
+        [sys.executable, "-c", RUN, json.dumps(COMMANDS)],
         cwd=folder,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
@@ -32,30 +56,23 @@ def started(folder: Path, *arguments: str) -> tuple[str, str]:
         check=False,
     )
     assert ended.stdout, ended.stderr
-    return ended.stdout.splitlines()[-1], ended.stderr
+    found: dict[str, tuple[int, list[str], str]] = json.loads(ended.stdout)
+    return found
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    rows = [f'{k},"No effusion.","Small left effusion."' for k in range(4)]
-    (tmp_path / "texts.csv").write_text("\n".join(["id,reference,candidate", *rows]) + "\n")
-    (tmp_path / "headless.csv").write_text("a,b\n1,2\n")
-    return tmp_path
+@pytest.mark.parametrize(("name", "out"), [("one metric", "one"), ("some", "some")])
+def test_an_evaluation_of_texts_loads_no_torch(started, folder, name, out):
+    status, loaded, error = started[name]
+    assert (status, loaded) == (0, []), error
+    assert (folder / out / "summary.json").is_file()
 
 
-@pytest.mark.parametrize("metric", ["rouge-l", "bleu-4,findings-f1,chrf"])
-def test_an_evaluation_of_texts_loads_no_torch(folder, metric):
-    told, error = started(folder, "evaluate", "texts.csv", "-m", metric, "--out", "out")
-    assert told == "0", error
-    assert (folder / "out" / "summary.json").is_file()
-
-
-def test_a_slip_in_the_header_is_told_without_torch(folder):
-    told, error = started(folder, "evaluate", "headless.csv", "--out", "out")
-    assert told == "2"
+def test_a_slip_in_the_header_is_told_without_torch(started):
+    status, loaded, error = started["a slip in the header"]
+    assert (status, loaded) == (2, [])
     assert "no column image, reference, candidate" in error
 
 
-def test_a_score_of_texts_loads_no_torch(folder):
-    told, error = started(folder, "score", "-m", "rouge-l", "-g", "No edema.", "-r", "Edema.")
-    assert told in ("0", "None"), error
+def test_a_score_of_texts_loads_no_torch(started):
+    status, loaded, error = started["a score"]
+    assert (status, loaded) == (0, []), error

@@ -305,12 +305,11 @@ def test_what_must_be_equal_tells_tables_and_scorers_apart(table, tmp_path):
 # --- torchrun -------------------------------------------------------------------------------------
 
 
-def start(count, *arguments, **environment):
-    """The command in so many processes under torchrun, or alone."""
-    torchrun = ["torch.distributed.run", "--standalone", f"--nproc-per-node={count}", "-m"]
-    command = [sys.executable, "-m", *(torchrun if count > 1 else []), "vlscore", *arguments]
+def start(*arguments, **environment):
+    """The command in two processes under torchrun."""
+    torchrun = ["torch.distributed.run", "--standalone", "--nproc-per-node=2", "-m"]
     return subprocess.Popen(
-        command,
+        [sys.executable, "-m", *torchrun, "vlscore", *arguments],
         env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -336,17 +335,27 @@ def demo(tmp_path_factory):
 OPTIONS = ("--workers", "0", "--batch-size", "1", "--metrics", "vlscore,bleu-1", "--quiet")
 
 
+@contextlib.contextmanager
+def one_thread():
+    """As many threads as the processes have; with another number sums are rounded otherwise."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
 @pytest.fixture(scope="module")
 def alone(demo):
+    """The folder of one process, and what it says."""
     out = demo.parent / "alone"
-    process = start(1, "evaluate", str(demo), "--out", str(out), *OPTIONS)
-    _, stderr = process.communicate(timeout=300)
-    assert process.returncode == 1, stderr
-    return out, stderr
+    with one_thread():
+        done = CliRunner().invoke(app, ["evaluate", str(demo), "--out", str(out), *OPTIONS])
+    assert done.exit_code == 1, done.output
+    return out, done.stderr
 
 
 def test_torchrun_writes_and_says_what_one_process_does(demo, alone, tmp_path):
-    process = start(2, "evaluate", str(demo), "--out", str(tmp_path / "two"), *OPTIONS)
+    process = start("evaluate", str(demo), "--out", str(tmp_path / "two"), *OPTIONS)
     stdout, stderr = process.communicate(timeout=300)
     assert process.returncode == 1, stderr
     assert results_of(tmp_path / "two") == results_of(alone[0])
@@ -356,15 +365,6 @@ def test_torchrun_writes_and_says_what_one_process_does(demo, alone, tmp_path):
     assert stdout == ""
     record = json.loads((tmp_path / "two" / "run.json").read_text())
     assert record["processes"] == 2
-
-
-@pytest.fixture
-def one_thread():
-    """As many threads as the processes have; with another number sums are rounded otherwise."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def with_rank(rank, mark):
@@ -377,13 +377,12 @@ def with_rank(rank, mark):
     raise AssertionError(f"no process has rank {rank}")
 
 
-@pytest.mark.usefixtures("one_thread")
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="needs /proc")
 @pytest.mark.parametrize("rank", [0, 1])
 def test_a_killed_process_ends_the_run_soon_and_the_next_call_goes_on(demo, alone, tmp_path, rank):
     out = tmp_path / "out"
     command = ("evaluate", str(demo), "--out", str(out), *OPTIONS)
-    process = start(2, *command, MARK=str(out))
+    process = start(*command, MARK=str(out))
     try:
         until = time.monotonic() + 240
         while not (out / ".parts" / "part-00000001").exists():
@@ -402,7 +401,8 @@ def test_a_killed_process_ends_the_run_soon_and_the_next_call_goes_on(demo, alon
     else:
         # What is said by whoever is left, unless torchrun was quicker.
         assert "leads the run, has ended" in said or "exitcode: -9" in stderr
-    last = CliRunner().invoke(app, command)
+    with one_thread():
+        last = CliRunner().invoke(app, command)
     assert last.exit_code == 1, last.output
     assert "resumed after row" in last.stderr
     assert results_of(out) == results_of(alone[0])

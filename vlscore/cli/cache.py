@@ -85,7 +85,7 @@ def prune(
     if cache is None:
         raise InvalidSetting("the cache is off (VLSCORE_CACHE=off): there is nothing to prune")
     if everything and gib is not None:
-        raise InvalidSetting("--all keeps nothing, and --to says how much is kept: give one")
+        raise InvalidSetting("--all removes everything, --to what exceeds a size: use one of them")
     for store in cache.stores:
         if everything:
             store.remove()

@@ -192,8 +192,8 @@ def _every_metric(
         example = EmbeddingTriples(none, none, none, embedder.signature, C_used)
     elif encoding.encoder or encoding.weights or encoding.tokenizer:
         raise InvalidSetting(
-            "an encoder was given, and no table has a column of images, or --text-only was given; "
-            "name the metrics of embeddings that need no image with --metrics"
+            "an encoder is named, but no table has a column of images, or --text-only is used; "
+            "name metrics of embeddings that need no image with --metrics"
         )
     found, left_out = usable_metrics(example)
     if left_out and not quiet:
@@ -207,5 +207,5 @@ def _refuse_embeddings(metrics: list[str]) -> None:
 
     if unlike := [str(metric) for metric in Plan(metrics).steps if metric.uses_embeddings]:
         raise InvalidSetting(
-            f"--text-only was given, and {', '.join(unlike)} looks at embeddings; leave one out"
+            f"--text-only allows no embeddings, but {', '.join(unlike)} uses them; leave one out"
         )

@@ -281,8 +281,8 @@ def _print(result: "RunResult", out: Path, show: int, printing: PrintOptions) ->
         first = ", ".join(result.first_guessed(_NAMED)) + (", ..." if guessed > _NAMED else "")
         echo(
             f"note: {guessed} {'studies have' if guessed > 1 else 'study has'} several images, and "
-            f"nothing tells which is frontal ({first}); the first was taken. --views mean takes "
-            "all; a column of views says which is which",
+            f"no column or header names the frontal one ({first}); the first was used. "
+            "--views mean uses all; a column of views names the view of each",
             err=True,
         )
     if summary.failed:

@@ -20,7 +20,7 @@ _NAMES_OF_A_GROUP = 3
 
 
 def echo(text: object = "", *, err: bool = False, fg: str | None = None, nl: bool = True) -> None:
-    """Print a text: the one way in which commands say anything.
+    """Print a text; every output of a command goes through this function.
 
     Control sequences in it are written out, so that an id or a report of a table cannot set the
     terminal's title, clear the screen, or hide a line.
@@ -84,7 +84,7 @@ def say_of_run(
     resumed_from: int = 0,
     done: str = "computed",
 ) -> None:
-    """Say on stderr what to know of a run besides its results.
+    """Print the notes of a run on stderr, and whether it was resumed or had ended before.
 
     Args: done: what an unchanged run did not do again, as in "embedded".
     """

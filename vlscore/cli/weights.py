@@ -81,9 +81,11 @@ def verify(
     from vlscore.errors import InvalidSetting
 
     if tokenizer is not None and encoder is None:
-        raise InvalidSetting("--tokenizer has a use only beside --encoder")
+        raise InvalidSetting(
+            "--tokenizer is used with --encoder only; name the encoder, or leave it out"
+        )
     for checked in run(path):
-        published = ", ".join(checked.published_for) or "no checksum stated for this name"
+        published = ", ".join(checked.published_for) or "no checksum known for this name"
         echo(f"{checked.path}")
         echo(f"  tensors    {checked.tensors} ({checked.numbers:,} numbers)")
         echo(f"  digest     {checked.digest}")

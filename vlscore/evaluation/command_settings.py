@@ -3,6 +3,7 @@
 This file loads no heavy library, because `--help` of these commands reads it.
 """
 
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,33 @@ TIES = ("sign", "letters", "none")
 FAMILIES = ("shown", "all")
 _MOST_DIGITS = 15
 _TABLE, _READING, _OUTPUT = "Table", "Images and reports", "Results"
+
+
+def check_elsewhere(
+    values: str | Path | None,
+    lower_is_better: Collection[str],
+    read: Iterable[str] = (),
+    computed: Iterable[str] = (),
+) -> None:
+    """Check what is read from a table of values that were computed elsewhere.
+
+    Args:
+        values: path of the table; None where there is none.
+        lower_is_better: its columns of which smaller values are better.
+        read, computed: names of the metrics in the table, and of those that are computed here.
+
+    Raises: InvalidSetting for directions without a table, and for a metric in both.
+    """
+    if values is None and lower_is_better:
+        raise InvalidSetting(
+            f"lower_is_better names columns of a table of values ({', '.join(lower_is_better)}); "
+            "name the table too (--values)"
+        )
+    if both := sorted(set(read) & set(computed)):
+        raise InvalidSetting(
+            f"{', '.join(both)}: both computed and read from {values}; rename the columns, or name "
+            "other metrics to compute"
+        )
 
 
 @described

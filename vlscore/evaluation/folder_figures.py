@@ -58,7 +58,7 @@ def draw(folder: str | Path, format: str = "pdf", *, columns: Sequence[str] = ()
         if name in run.digests:
             return drawing(place / name)
     raise InvalidTable(
-        f"{folder} has no figures: give a folder of evaluate, compare, align, sensitivity or train"
+        f"{folder} has no figures: name a folder of evaluate, compare, align, sensitivity or train"
     )
 
 

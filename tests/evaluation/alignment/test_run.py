@@ -201,11 +201,11 @@ def test_settings_that_cannot_be_honoured_are_refused_before_anything(pairs, tmp
     out = tmp_path / "out"
     with pytest.raises(InvalidSetting, match="--values"):
         align(pairs, out)
-    with pytest.raises(InvalidSetting, match="alike"):
+    with pytest.raises(InvalidSetting, match="both computed and read"):
         align(pairs, out, scorer=scorer, values=path)
     with pytest.raises(InvalidSetting, match="no column other"):
         align(pairs, out, values=path, lower_is_better=["other"])
-    with pytest.raises(InvalidSetting, match="give it"):
+    with pytest.raises(InvalidSetting, match="name the table too"):
         align(pairs, out, scorer=scorer, lower_is_better=["x"])
     with pytest.raises(InvalidSetting, match="--studies"):
         align(pairs, out, scorer=Scorer(HashEncoder(), metrics="vlscore"))

@@ -131,7 +131,7 @@ def test_a_cell_that_is_no_number_costs_its_own_value_and_a_guessed_direction_is
 
 
 def test_directions_need_a_table(tables, tmp_path):
-    with pytest.raises(InvalidSetting, match="give it"):
+    with pytest.raises(InvalidSetting, match="name the table too"):
         compare(tables, tmp_path / "o", Scorer(metrics="rouge-l"), lower_is_better=["x"], **QUICK)
 
 

@@ -239,7 +239,7 @@ def test_other_signatures_and_lacking_metrics_are_refused(write, tmp_path):
     evaluate(write("bad", BAD), tmp_path / "auto", scorer)
     with pytest.raises(InvalidSetting, match=r"auto holds bleu-2 .* txt: auto against all"):
         compare([tmp_path / "bad", tmp_path / "auto"], tmp_path / "out")
-    with pytest.raises(InvalidSetting, match="give a Scorer"):
+    with pytest.raises(InvalidSetting, match="pass a Scorer"):
         compare([tmp_path / "bad"], tmp_path / "out", baselines=True)
 
 

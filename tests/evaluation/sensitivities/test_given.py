@@ -72,7 +72,7 @@ def test_slips(tmp_path):
         read_pair_values(path, pairs, lower_is_better=["other"])
     (values,), _ = read_pair_values(path, pairs)
     assert "has no value" in str(values.failures[0])
-    with pytest.raises(InvalidSetting, match="give it"):
+    with pytest.raises(InvalidSetting, match="name the table too"):
         sensitivity(PERTURBATIONS, tmp_path / "o", metrics=["rouge-l"], lower_is_better=["mine"])
 
 

@@ -195,7 +195,7 @@ def alignment_of(
 def _check(metrics: Sequence[MeasuredMetric], pairs: RatedPairs) -> None:
     names = [metric.name for metric in metrics]
     if not names:
-        raise InvalidSetting("no metric was given to compare with the raters")
+        raise InvalidSetting("no metric to compare with the raters: pass at least one")
     if twice := [name for name in names if names.count(name) > 1]:
         raise InvalidSetting(f"two metrics have the name {twice[0]}; rename one of them")
     for metric in metrics:

@@ -43,7 +43,7 @@ from vlscore.evaluation.alignment.tables import (
     draw_alignment,
     write_csv,
 )
-from vlscore.evaluation.command_settings import AlignmentSettings
+from vlscore.evaluation.command_settings import AlignmentSettings, check_elsewhere
 from vlscore.evaluation.row_chunks import ChunkWriter
 from vlscore.evaluation.study_vectors import images_of
 from vlscore.metrics import (
@@ -213,21 +213,16 @@ class _AlignmentJob:
             if scorer.plan.needs_fit and self.pairs.references is not None:
                 # To all references, whichever of them a chunk holds.
                 scorer = self._scorer = scorer.fit(self.pairs.references)
-        values, lower_is_better = settings.values, settings.lower_is_better
+        values, lower = settings.values, settings.lower_is_better
         self._read: list[MeasuredMetric] = []
         self._read_failures: Failures = {}
         if values is not None:
-            self._read, self._read_failures, said = read_values(
-                values, pairs, lower_is_better=lower_is_better
+            self._read, self._read_failures, notes = read_values(
+                values, pairs, lower_is_better=lower
             )
-            self.notes += said
-        elif lower_is_better:
-            raise InvalidSetting("lower_is_better names columns of a table of values; give it")
-        computed = {name for _, name in self._columns}
-        if both := sorted(computed & {metric.name for metric in self._read}):
-            raise InvalidSetting(
-                f"{', '.join(both)}: computed and read from {values} alike; rename the column"
-            )
+            self.notes += notes
+        computed = (name for _, name in self._columns)
+        check_elsewhere(values, lower, (metric.name for metric in self._read), computed)
 
     def key(self) -> dict[str, Any]:
         """Return what must be equal for a stopped run to be resumed."""

@@ -428,7 +428,7 @@ def open_systems(
     opened = iter(open_sources(given, columns))
     sources = tuple(each if isinstance(each, Source) else next(opened) for each in systems)
     if not sources:
-        raise InvalidSetting("no system is given")
+        raise InvalidSetting("no system to compare: name at least one")
     return sources
 
 
@@ -439,5 +439,5 @@ def _signatures(
         return {metric: scorer.signatures[str(metric)] for metric in scorer.metrics}
     first = sources[0].run
     if first is None or any(source.run is None for source in sources) or baselines:
-        raise InvalidSetting("tables and baselines need metrics: give a Scorer")
+        raise InvalidSetting("tables and baselines need metrics: pass a Scorer")
     return signatures_of(first)

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from vlscore.data import Study, columns_of
 from vlscore.embedding import EmbeddedRows, StudyEmbedder
-from vlscore.errors import InvalidSetting, InvalidStudy, InvalidTable, VLScoreError
+from vlscore.errors import InvalidStudy, InvalidTable, VLScoreError
 from vlscore.evaluation.alignment.rated_pairs import missing_columns
+from vlscore.evaluation.command_settings import check_elsewhere
 from vlscore.evaluation.row_chunks import read_arrays, write_arrays
 from vlscore.evaluation.study_vectors import StudyVectors
 from vlscore.metrics import Batch, EmbeddingTriples, Metric, Scorer, ValueColumns
@@ -229,9 +230,8 @@ def read_given(
             twice, or has no row that is compared.
         InvalidSetting: a name in `lower_is_better` is no column, or a column is computed here.
     """
+    check_elsewhere(path, lower_is_better)
     if path is None:
-        if lower_is_better:
-            raise InvalidSetting("lower_is_better names columns of a table of values; give it")
         return [], []
     path = Path(path)
     found = columns_of(path)
@@ -239,10 +239,7 @@ def read_given(
     names = [name for name in found if name not in _ID_COLUMNS]
     if not names:
         raise InvalidTable(f"{path}: has no column of values besides {', '.join(_ID_COLUMNS)}")
-    if both := [name for name in names if name in computed]:
-        raise InvalidSetting(
-            f"{', '.join(both)}: computed and read from {path} alike; rename the column"
-        )
+    check_elsewhere(path, lower_is_better, names, computed)
     columns = ValueColumns(path, names, lower_is_better)
     place = {study: k for k, study in enumerate(studies)}
     values = {name: {s: np.full(len(studies), np.nan) for s in systems} for name in names}

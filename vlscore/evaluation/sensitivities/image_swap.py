@@ -95,7 +95,7 @@ def image_swap(
     Raises: InvalidSetting without images, or with those of one study only.
     """
     if embedded.images is None or embedded.studies.black is None:
-        raise InvalidSetting("swapping images needs images: give a table of studies")
+        raise InvalidSetting("swapping images needs images: pass a table of studies")
     chosen = swapped_metrics(metrics, embedded)
     others = {
         "other study": _images_of_others(pairs, embedded, seed),

@@ -30,7 +30,7 @@ from vlscore.core import (
 from vlscore.data import StudyImages, StudyTable, TextPolicy
 from vlscore.embedding import StudyEmbedder
 from vlscore.errors import InvalidSetting, MissingDependency
-from vlscore.evaluation.command_settings import SensitivitySettings
+from vlscore.evaluation.command_settings import SensitivitySettings, check_elsewhere
 from vlscore.evaluation.row_chunks import ChunkWriter, both, chunks_of_kind
 from vlscore.evaluation.sensitivities.changed_pairs import (
     Pair,
@@ -165,9 +165,9 @@ def sensitivity(
     if format not in ("csv", "parquet"):
         raise InvalidSetting(f"format is csv or parquet, not {format!r}")
     if swap_images and (studies is None or embedder is None):
-        raise InvalidSetting("swapping images needs images: give a table of studies (--studies)")
+        raise InvalidSetting("swapping images needs images: name a table of studies (--studies)")
     if studies is not None and embedder is None:
-        raise InvalidSetting("studies are of use to an encoder only; name one")
+        raise InvalidSetting("only an encoder uses the studies' images; name one (--encoder)")
     policy = TextPolicy.named(text_policy)
     run = _SensitivityJob(read_pairs(perturbations), policy, embedder, studies, C, settings)
     run.choose(metrics)
@@ -290,19 +290,12 @@ class _SensitivityJob:
 
     def take_values(self) -> None:
         """Read values that were computed elsewhere, where there are some."""
-        values, lower_is_better = self._settings.values, self._settings.lower_is_better
-        if values is None:
-            if lower_is_better:
-                raise InvalidSetting("lower_is_better names metrics of a table of values; give it")
-            return
-        self._given, said = read_pair_values(values, self._pairs, lower_is_better=lower_is_better)
-        self._notes += said
-        names = {str(each.metric) for each in self._given}
-        if both := sorted(names & set(map(str, self._metrics))):
-            raise InvalidSetting(
-                f"{', '.join(both)}: computed and read from {values} alike; rename the columns, or "
-                "name the metrics to compute"
-            )
+        values, lower = self._settings.values, self._settings.lower_is_better
+        if values is not None:
+            self._given, notes = read_pair_values(values, self._pairs, lower_is_better=lower)
+            self._notes += notes
+        read = (str(each.metric) for each in self._given)
+        check_elsewhere(values, lower, read, map(str, self._metrics))
 
     def key(self, format: str) -> dict[str, Any]:
         """Return what must be equal for a stopped run to be resumed, besides the pairs."""
